@@ -1,0 +1,39 @@
+# Needs only Python >= 3.11 and make: every target makes .venv itself.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: help demo test lint evidence bench clean
+
+help:
+	@echo "make demo      fit the simulated growth clinic and write everything to demo/"
+	@echo "make test      lint, types and all tests"
+	@echo "make evidence  the quality tables (STROKES=path/to/mnist_strokes_dejong.npz for the strokes)"
+	@echo "make bench     speed, as ratios against a peer in the same run"
+
+$(READY): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "privtraj needs Python 3.11 or newer; run make PYTHON=python3.11")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@
+
+demo: $(READY)
+	$(BIN)/privtraj demo --out demo --force
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/python -m pytest
+
+evidence: $(READY)
+	$(BIN)/python experiments/three_modes.py
+	$(if $(STROKES),$(BIN)/python experiments/strokes.py $(STROKES))
+
+bench: $(READY)
+	$(BIN)/python benchmarks/speed.py
+
+clean:
+	rm -rf .venv demo build dist .pytest_cache .ruff_cache .mypy_cache
