@@ -1,0 +1,59 @@
+"""privtraj: private synthetic trajectories from one time-stamped record per person."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from privtraj import datasets, metrics
+    from privtraj.errors import BudgetError, InputError, PrivtrajError
+    from privtraj.model import TrajectoryModel, load
+    from privtraj.paths import Paths
+    from privtraj.privacy.ledger import Certificate
+    from privtraj.snapshots import Snapshots
+    from privtraj.synthesizer import LowBudgetWarning, TrajectorySynthesizer
+
+__version__ = "0.1.0"
+
+# Imported on first use, so that `import privtraj` and `privtraj --help` answer at once.
+_HOMES = {
+    "BudgetError": "privtraj.errors",
+    "Certificate": "privtraj.privacy.ledger",
+    "InputError": "privtraj.errors",
+    "LowBudgetWarning": "privtraj.synthesizer",
+    "Paths": "privtraj.paths",
+    "PrivtrajError": "privtraj.errors",
+    "Snapshots": "privtraj.snapshots",
+    "TrajectoryModel": "privtraj.model",
+    "TrajectorySynthesizer": "privtraj.synthesizer",
+    "load": "privtraj.model",
+}
+_MODULES = ("datasets", "metrics")
+
+__all__ = [
+    "BudgetError",
+    "Certificate",
+    "InputError",
+    "LowBudgetWarning",
+    "Paths",
+    "PrivtrajError",
+    "Snapshots",
+    "TrajectoryModel",
+    "TrajectorySynthesizer",
+    "datasets",
+    "load",
+    "metrics",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"privtraj.{name}")
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'privtraj' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

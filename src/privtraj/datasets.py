@@ -1,0 +1,316 @@
+"""Data to try things on: simulated records, and loaders for pen strokes that take a path."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FloatArray = NDArray[np.float64]
+
+# Three modes ----------------------------------------------------------------------------------
+
+THREE_MODES_BOUNDS = ((-1.5, 1.5), (-1.5, 1.5))
+THREE_MODES_VARIANCE = 0.005
+
+
+def three_modes(
+    n_per_time: int,
+    times: int | ArrayLike = 10,
+    seed: int = 0,
+    *,
+    dimensions: int = 2,
+    rotation_seed: int = 0,
+) -> tuple[FloatArray, FloatArray]:
+    """Times (n,) and points (n, D), n = n_per_time T: independent people at each time u.
+
+        upper (-cos pi u, sin pi u)    line (2u - 1, 0)    lower (-cos pi u, -sin pi u)
+
+    One third of the people are on each mode, with N(0, .005 I) noise. times: T times spread over
+    [0, 1], or the times themselves. dimensions: D > 2 places the plane in R^D by a random
+    orthonormal map, which depends on `rotation_seed` alone, and the noise fills all D dimensions;
+    every coordinate has the bounds (-1.5, 1.5) in any D.
+    """
+    u = _unit_times(times)
+    # Shifting the modes by one at each time spreads the remainder of n_per_time / 3.
+    modes = (np.arange(n_per_time)[None, :] + np.arange(len(u))[:, None]) % 3
+    centres = _modes(u)[np.arange(len(u))[:, None], modes]
+    points = _noisy(centres, seed, dimensions, rotation_seed)
+    return np.repeat(u, n_per_time), points.reshape(-1, dimensions)
+
+
+def three_modes_paths(
+    n: int,
+    times: int | ArrayLike = 10,
+    seed: int = 0,
+    *,
+    dimensions: int = 2,
+    rotation_seed: int = 0,
+) -> FloatArray:
+    """Paths (n, T, D) of the people of `three_modes`: each stays on its mode, with fresh noise."""
+    centres = _modes(_unit_times(times))[:, np.arange(n) % 3].swapaxes(0, 1)
+    return _noisy(centres, seed, dimensions, rotation_seed)
+
+
+def _unit_times(times: int | ArrayLike) -> FloatArray:
+    u = np.linspace(0.0, 1.0, times) if isinstance(times, int) else np.asarray(times, np.float64)
+    if u.ndim != 1 or len(u) == 0 or not ((u >= 0) & (u <= 1)).all():
+        raise InputError("times must be a number of times, or times between 0 and 1")
+    return u
+
+
+def _modes(u: FloatArray) -> FloatArray:
+    """Centres (T, 3, 2) of the three modes."""
+    x, y, zero = -np.cos(np.pi * u), np.sin(np.pi * u), np.zeros_like(u)
+    return np.stack([[x, y], [2 * u - 1, zero], [x, -y]]).transpose(2, 0, 1)
+
+
+def _noisy(centres: FloatArray, seed: int, dimensions: int, rotation_seed: int) -> FloatArray:
+    """Centres (..., 2) mapped to R^D, plus noise."""
+    placed = centres @ _frame(dimensions, rotation_seed)
+    noise = np.random.default_rng(seed).standard_normal(placed.shape)
+    points: FloatArray = placed + np.sqrt(THREE_MODES_VARIANCE) * noise
+    return points
+
+
+def _frame(dimensions: int, seed: int) -> FloatArray:
+    """Two orthonormal rows (2, D); the identity when D = 2."""
+    if dimensions < 2:
+        raise InputError(f"dimensions is {dimensions}: the three modes need at least two")
+    if dimensions == 2:
+        return np.eye(2)
+    columns, _ = np.linalg.qr(np.random.default_rng(seed).standard_normal((dimensions, 2)))
+    return columns.T
+
+
+# Growth clinic --------------------------------------------------------------------------------
+
+GROWTH_BOUNDS = {"height": (40.0, 210.0), "weight": (1.0, 140.0)}
+GROWTH_TIME_RANGE = (0.0, 20.0)
+GROWTH_CORRELATION = 0.65  # of the standard scores of height and weight
+
+_CHECKUPS = np.array([0, 1, 2, 4, 6, 9, 12, 15, 18, 24, 30, 36, 48, 60, 72]) / 12
+_LARGEST_SCORE = 2.5
+
+_AGES = (0, 0.5, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 18, 20)
+
+# L (skewness), M (median), S (coefficient of variation) at these ages; heights have L = 1.
+# fmt: off
+_HEIGHT = {
+    "F": {
+        "M": (49.15, 65.73, 74.02, 84.98, 93.92, 100.75, 107.66, 114.71, 127.59, 137.99, 151.19,
+              160.39, 162.55, 163.12, 163.34),
+        "S": (.0379, .0345, .0348, .0408, .0420, .0432, .0442, .0449, .0459, .0486, .0488,
+              .0411, .0398, .0397, .0396),
+    },
+    "M": {
+        "M": (49.88, 67.62, 75.75, 86.45, 94.96, 102.22, 108.90, 115.39, 127.88, 138.62, 149.05,
+              163.84, 173.51, 176.16, 176.85),
+        "S": (.0380, .0317, .0314, .0403, .0406, .0413, .0425, .0436, .0451, .0476, .0499,
+              .0490, .0432, .0407, .0404),
+    },
+}
+_WEIGHT = {
+    "F": {
+        "L": (.381, -.076, -.202, -.735, -1.017, -1.172, -1.284, -1.327, -1.134, -.851, -.805,
+              -1.102, -1.641, -1.854, -1.513),
+        "M": (3.23, 7.30, 8.95, 12.06, 13.87, 15.79, 17.93, 20.24, 25.63, 32.89, 41.65,
+              49.36, 53.88, 56.19, 58.22),
+        "S": (.142, .122, .123, .107, .119, .131, .141, .149, .172, .196, .202,
+              .189, .169, .160, .167),
+    },
+    "M": {
+        "L": (.349, .126, .064, -.206, -.603, -.908, -.998, -1.082, -1.349, -1.214, -.844,
+              -.633, -.795, -1.065, -.916),
+        "M": (3.35, 7.93, 9.65, 12.67, 14.33, 16.23, 18.39, 20.68, 25.64, 31.94, 40.47,
+              51.00, 60.92, 67.20, 70.60),
+        "S": (.146, .110, .109, .108, .112, .120, .130, .139, .156, .178, .196,
+              .191, .173, .162, .161),
+    },
+}
+# fmt: on
+
+
+def growth_clinic(n: int, seed: int = 0) -> pa.Table:
+    """Simulated check-ups of n children, one record per child: id, age, sex, height, weight.
+
+        value = M (1 + L S z)^(1/L),   z standard normal, correlation .65 between the two
+
+    L, M, S by age and sex follow the WHO Child Growth Standards (2006) below two years and the
+    CDC growth charts (2000) from two years on, rounded and interpolated between _AGES. Scores
+    beyond 2.5, two children in a hundred, are drawn again. Age is in years, 0 to 20: half of the
+    visits are routine check-ups of the early years, the rest spread over all ages. Height is in
+    cm, weight in kg.
+    """
+    import pyarrow as pa
+
+    rng = np.random.default_rng(seed)
+    ages = _visit_ages(n, rng)
+    girl = rng.random(n) < 0.5
+    z_height, z_weight = _scores(n, rng)
+    height, weight = np.empty(n), np.empty(n)
+    for sex, rows in (("F", girl), ("M", ~girl)):
+        height[rows] = _lms(_HEIGHT[sex], ages[rows], z_height[rows])
+        weight[rows] = _lms(_WEIGHT[sex], ages[rows], z_weight[rows])
+    return pa.table(
+        {
+            "id": [f"C{k:06d}" for k in range(n)],
+            "age": ages,
+            "sex": np.where(girl, "F", "M"),
+            "height": np.round(height, 1),
+            "weight": np.round(weight, 1),
+        }
+    )
+
+
+def _visit_ages(n: int, rng: np.random.Generator) -> FloatArray:
+    due = rng.choice(_CHECKUPS, n)
+    checkup = np.abs(due + (0.01 + 0.04 * due) * rng.standard_normal(n))
+    anytime = rng.uniform(*GROWTH_TIME_RANGE, n)
+    ages: FloatArray = np.where(rng.random(n) < 0.5, checkup, anytime)
+    return ages.round(3)
+
+
+def _scores(n: int, rng: np.random.Generator) -> FloatArray:
+    """Standard scores (2, n) of height and weight, drawn again while one is beyond the largest."""
+    mixing = np.array([[1, 0], [GROWTH_CORRELATION, np.sqrt(1 - GROWTH_CORRELATION**2)]])
+    scores = mixing @ rng.standard_normal((2, n))
+    while (beyond := (np.abs(scores) > _LARGEST_SCORE).any(axis=0)).any():
+        scores[:, beyond] = mixing @ rng.standard_normal((2, int(beyond.sum())))
+    return scores
+
+
+def _lms(table: Mapping[str, tuple[float, ...]], ages: FloatArray, z: FloatArray) -> FloatArray:
+    from scipy.interpolate import PchipInterpolator
+
+    at = {key: PchipInterpolator(_AGES, values)(ages) for key, values in table.items()}
+    power = at.get("L", np.ones_like(ages))
+    power = np.where(np.abs(power) < 1e-6, 1e-6, power)  # the formula tends to M exp(S z) there
+    value: FloatArray = at["M"] * (1 + power * at["S"] * z) ** (1 / power)
+    return value
+
+
+# Pen strokes ----------------------------------------------------------------------------------
+
+_PIXELS = 28
+
+
+def strokes(
+    path: str | os.PathLike[str], digit: int, times: int = 10, *, split: str = "train"
+) -> NDArray[np.float32]:
+    """Pen paths (n, T, 2) of one digit, (x, y) in [0, 1]^2 with y up.
+
+    path: an .npz file with arrays `d<digit>_T<times>` of shape (n, T, 2), or the directory of
+    text files that Edwin de Jong publishes as "MNIST digits stroke sequence data":
+    `trainimg-<k>-points.txt` with a header, one "column,row" per line counted from 1 and negative
+    markers where the pen lifts or stops. The labels come from `trainlabels.txt`, or from the first
+    ten columns of `trainimg-<k>-targetdata.txt`. T points are taken evenly by index and scaled by
+        x = (column - 1/2) / 28,    y = 1 - (row - 1/2) / 28.
+    split: "train" or "test" images of such a directory.
+    """
+    path = Path(path)
+    if path.is_dir():
+        return _strokes_from_directory(path, digit, times, split)
+    if not path.is_file():
+        raise InputError(f"there is no file or directory '{path}': check the path")
+    return _strokes_from_npz(path, digit, times)
+
+
+def _strokes_from_npz(path: Path, digit: int, times: int) -> NDArray[np.float32]:
+    try:
+        file = np.load(path)
+        names = list(file.files)
+    except Exception:
+        raise InputError(f"'{path}' cannot be read as an .npz file of strokes") from None
+    with file:
+        name = f"d{digit}_T{times}"
+        if name not in names:
+            raise InputError(
+                f"'{path}' has no strokes of digit {digit} at {times} times: it has "
+                + (", ".join(sorted(n for n in names if "_T" in n)) or "no strokes at all")
+            )
+        return np.asarray(file[name], dtype=np.float32)
+
+
+def _strokes_from_directory(path: Path, digit: int, times: int, split: str) -> NDArray[np.float32]:
+    if times < 1:
+        raise InputError(f"times is {times}: take at least one point of each stroke")
+    files = {int(f.name.split("-")[1]): f for f in path.glob(f"{split}img-*-points.txt")}
+    if not files:
+        raise InputError(
+            f"the directory '{path}' has no files {split}img-*-points.txt: give the directory "
+            "that holds them"
+        )
+    labels = _stroke_labels(path, sorted(files), split)
+    chosen = [k for k, label in labels.items() if label == digit]
+    if not chosen:
+        raise InputError(
+            f"the directory '{path}' has no strokes of digit {digit}: it has digits "
+            + ", ".join(str(label) for label in sorted(set(labels.values())))
+        )
+    return np.stack([_pen_path(files[k], times) for k in chosen])
+
+
+def _stroke_labels(path: Path, images: list[int], split: str) -> dict[int, int]:
+    listed = path / f"{split}labels.txt"
+    try:
+        if listed.is_file():
+            labels = np.loadtxt(listed, ndmin=1).astype(int)
+            return {k: int(labels[k]) for k in images}
+        return {k: _target_label(path / f"{split}img-{k}-targetdata.txt") for k in images}
+    except (OSError, ValueError, IndexError):
+        raise InputError(
+            f"the directory '{path}' does not say which digits its images show: it needs a "
+            f"complete {listed.name}, or {split}img-*-targetdata.txt for every image"
+        ) from None
+
+
+def _target_label(path: Path) -> int:
+    return int(np.argmax(np.loadtxt(path, max_rows=1)[:10]))
+
+
+def _pen_path(path: Path, times: int) -> NDArray[np.float32]:
+    """T points (T, 2) of one image."""
+    try:
+        cells: NDArray[Any] = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
+        drawn = cells[(cells >= 0).all(axis=1)]
+        if drawn.shape[0] == 0 or drawn.shape[1] != 2:
+            raise ValueError
+    except ValueError:
+        raise InputError(f"'{path}' has no pen points: it needs lines of column,row") from None
+    at = np.rint(np.linspace(0, len(drawn) - 1, times)).astype(int)
+    scaled = (drawn[at] - 0.5) / _PIXELS
+    return np.column_stack([scaled[:, 0], 1 - scaled[:, 1]]).astype(np.float32)
+
+
+# From paths to snapshots ----------------------------------------------------------------------
+
+
+def one_snapshot_each(
+    paths: ArrayLike, seed: int = 0, times: ArrayLike | None = None
+) -> tuple[FloatArray, NDArray[Any]]:
+    """Times (n,) and points (n, d) in which every path (.., T, d) is seen at most once.
+
+    The paths are shuffled once and cut into T groups of floor(n / T), and of group i only the
+    points at time i are kept. times: (T,), by default 0, 1, .., T - 1.
+    """
+    paths = np.asarray(paths)
+    if paths.ndim != 3 or paths.shape[1] > len(paths):
+        raise InputError("paths must have shape (n, T, d) with at least as many paths as times")
+    n, n_times, _ = paths.shape
+    at = np.arange(n_times) if times is None else np.asarray(times)
+    if at.shape != (n_times,):
+        raise InputError(f"times must list {n_times} times, as many as each path has")
+    size = n // n_times
+    groups = np.random.default_rng(seed).permutation(n)[: size * n_times].reshape(n_times, size)
+    points = paths[groups, np.arange(n_times)[:, None]]
+    return np.repeat(at.astype(np.float64), size), points.reshape(n_times * size, -1)

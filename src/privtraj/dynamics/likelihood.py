@@ -1,0 +1,94 @@
+"""Who is responsible for whom: the model "person = particle + noise" and its gradient.
+
+A person at y is explained by the particles x_1..x_m of their time with responsibilities
+    w_k(y) = softmax_k( -|x_k - y|^2 / (2 sigma^2) + b_k ).
+The per-person vector stacks everything that one release needs:
+    u_k = w_k (x_k - y)                                  (m, d)  gradient of the paper's data fit
+    q_k = kappa_mass(d) sigma w_k                           (m,)    how many people a particle stands for
+    s   = KAPPA_SPREAD sigma (sum_k w_k |x_k - y|^2 / (d sigma^2) - 1)   ()  residual variance
+The mean of u over the people of a time, over sigma^2, is the gradient of DF^sigma with respect to the
+particles; the mean of s is zero exactly when sigma is the maximum-likelihood bandwidth.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+KAPPA_SPREAD = 0.3
+
+
+def kappa_mass(dimensions: int) -> float:
+    """Weight of the masses beside the gradient, whose norm grows with d and drowns them less."""
+    return (dimensions / 2) ** 0.25
+
+
+class Mixture(NamedTuple):
+    """Particles and what turns them into responsibilities; a leading time axis is optional."""
+
+    particles: jax.Array  # (..., m, d) in the unit cube
+    bias: jax.Array  # (..., m) b in the formula
+    bandwidth: jax.Array  # (...) sigma in the paper
+
+
+class Moments(NamedTuple):
+    """Means over the people of each time."""
+
+    drift: jax.Array  # (T, m, d) m * mean of w_k (x_k - y)
+    mass: jax.Array  # (T, m) m * mean of w_k: 1 where a particle stands for 1/m of the people
+    spread: jax.Array  # (T,) mean of |x_k - y|^2 / (d sigma^2) under the responsibilities
+
+
+def squared_distances(a: jax.Array, b: jax.Array) -> jax.Array:
+    """|a_i - b_j|^2, (n, m), from differences: exact zeros, no cancellation."""
+    return jnp.sum((a[:, None, :] - b[None, :, :]) ** 2, axis=-1)
+
+
+def responsibilities(points: jax.Array, mixture: Mixture) -> tuple[jax.Array, jax.Array]:
+    """w (n, m) and |x_k - y|^2 (n, m) for points (n, d)."""
+    distance = squared_distances(points, mixture.particles)
+    # softmax subtracts the largest exponent first: far points get their nearest particle, not NaN
+    exponent = -distance / (2 * mixture.bandwidth**2) + mixture.bias
+    return jax.nn.softmax(exponent, axis=-1), distance
+
+
+def person_vectors(points: jax.Array, mixture: Mixture) -> jax.Array:
+    """(u, q, s) of each point, flattened: (n, m d + m + 1). A function of each point alone."""
+    w, distance = responsibilities(points, mixture)
+    n, dimensions = points.shape
+    u = w[:, :, None] * (mixture.particles[None] - points[:, None, :])
+    q = kappa_mass(dimensions) * mixture.bandwidth * w
+    residual = jnp.sum(w * distance, axis=-1) / (dimensions * mixture.bandwidth**2)
+    s = KAPPA_SPREAD * mixture.bandwidth * (residual - 1)
+    return jnp.concatenate([u.reshape(n, -1), q, s[:, None]], axis=-1)
+
+
+def moments(sums: jax.Array, people: jax.Array, mixture: Mixture) -> Moments:
+    """Read summed person vectors (T, m d + m + 1) as means over `people` (T,)."""
+    times, m, d = mixture.particles.shape
+    mean = sums / people[:, None]
+    u, q, s = mean[:, : m * d], mean[:, m * d : m * d + m], mean[:, -1]
+    scale = mixture.bandwidth
+    return Moments(
+        drift=m * u.reshape(times, m, d),
+        mass=m * q / (kappa_mass(d) * scale[:, None]),
+        spread=1 + s / (KAPPA_SPREAD * scale),
+    )
+
+
+def typical_norm(mixture: Mixture, key: jax.Array, quantile: float, draws: int = 256) -> jax.Array:
+    """(T,) quantile of |person vector| over people whom the mixture itself would produce.
+
+    y = x_J + sigma xi with J uniform: it uses released numbers only, so a clip set from it is free.
+    """
+
+    def one(mixture: Mixture, key: jax.Array) -> jax.Array:
+        pick, spread = jax.random.split(key)
+        m, d = mixture.particles.shape
+        points = mixture.particles[jax.random.randint(pick, (draws,), 0, m)]
+        points = points + mixture.bandwidth * jax.random.normal(spread, (draws, d))
+        return jnp.quantile(jnp.linalg.norm(person_vectors(points, mixture), axis=-1), quantile)
+
+    return jax.vmap(one)(mixture, jax.random.split(key, mixture.particles.shape[0]))

@@ -1,0 +1,180 @@
+"""How much of everything: particles, steps, cells, step sizes. Chosen from public numbers alone.
+
+The inputs are the number of people per time (declared public, or released with noise and paid for),
+the number of features, and the privacy that is left. Nothing here sees data. Every choice can be set
+by hand.
+
+Gradients.  A full step moves a particle by privacy noise of standard deviation m c z / N in every
+coordinate, with z = sqrt(K) / mu for K equal steps and c of about CLIP(d) sigma. Summed over the d
+coordinates and in units of sigma the noise is
+    nu = m CLIP(d) sqrt(d K) / (N mu),
+and the fit collapses when nu is much above 1/2: responsibilities then follow noise. So
+    K = 1.2 sqrt(2 N mu / d)      and      m = NOISE N mu / (CLIP(d) sqrt(d K)).
+
+Counts.  A histogram of G cells a side over N people at epsilon: cells must be few enough to stand out
+and small enough to matter, which balances near G = (N epsilon / 6)^(1 / (1 + d/2)) when people are
+spread out. Twice that is counted, because pooled counts come for free (see `histogram`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtraj.errors import InputError
+
+Floats = NDArray[np.float64]
+MeasureName = Literal["gradients", "counts"]
+
+NOISE = 0.5
+MAX_PARTICLES = 512
+STEPS_RANGE = (8, 60)
+MAX_CELLS = 2**18
+RELEASED_PARTICLES = 256
+REFINING_STEPS = 12
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Per-step settings (K,), named as in `langevin.Stride`."""
+
+    step_size: Floats
+    pull: Floats
+    temperature: Floats
+    noise_limit: Floats
+    mass_rate: Floats
+    relocate: Floats
+    learn: Floats
+    shrink: Floats
+    grow: Floats
+
+    @property
+    def steps(self) -> int:
+        """K."""
+        return len(self.step_size)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a fit will do. worth: rough number of people per time that the budget buys."""
+
+    measure: MeasureName
+    particles: int
+    steps: int
+    cells_per_side: int | None
+    worth: float
+
+
+def clip_per_bandwidth(dimensions: int) -> float:
+    """CLIP(d): norm of a typical person's vector in bandwidths, 0.75 at d = 2 and 2.3 at d = 8."""
+    return 0.53 * math.sqrt(dimensions) * (1 + 0.08 * max(dimensions - 2, 0))
+
+
+def gradient_steps(people: float, dimensions: int, mu: float) -> int:
+    """K = 1.2 sqrt(2 N mu / d), within limits."""
+    low, high = STEPS_RANGE
+    return int(np.clip(round(1.2 * math.sqrt(2 * people * mu / dimensions)), low, high))
+
+
+def gradient_particles(people: float, dimensions: int, mu: float, steps: int) -> int:
+    """m = NOISE N mu / (CLIP(d) sqrt(d K)), within limits, on a ladder so that noise in N hardly
+    ever means another compilation."""
+    m = NOISE * people * mu / (clip_per_bandwidth(dimensions) * math.sqrt(dimensions * steps))
+    return _rung(float(np.clip(m, 2, MAX_PARTICLES)))
+
+
+def _rung(count: float) -> int:
+    """Round down to three leading binary digits (4, 5, 6, 7, 8, 10, 12, 14, 16, 20, ...)."""
+    power = 2 ** math.floor(math.log2(count))
+    return int(power * (1 + 0.25 * math.floor(4 * (count / power - 1))))
+
+
+def cells_per_side(people: float, dimensions: int, epsilon: float) -> int:
+    """G, a multiple of 4 so that counts can be pooled twice, within the number of cells allowed."""
+    spread_out = max(people * epsilon / 6, 1.0) ** (1 / (1 + dimensions / 2))
+    wanted = max(4, 4 * round(spread_out / 2))
+    allowed = MAX_CELLS ** (1 / dimensions)
+    if wanted > allowed:
+        wanted = max(2, int(allowed) // 4 * 4) if allowed >= 4 else 2
+    return int(wanted)
+
+
+def choose_measure(people: float, dimensions: int, epsilon: float) -> MeasureName:
+    """Counts up to two features, gradients from four on; three features count when people are many.
+
+    Cells multiply with every feature while particles follow the people, so the side on which
+    counting loses is the dimension, not the budget (experiments/choice.py).
+    """
+    return "counts" if dimensions <= 2 else "gradients"
+
+
+def plan(
+    people: float,
+    dimensions: int,
+    *,
+    measure: Literal["auto", "gradients", "counts"],
+    mu: float,
+    epsilon: float,
+    particles: int | None = None,
+    steps: int | None = None,
+    cells: int | None = None,
+) -> Plan:
+    """The plan for `people` per time; mu and epsilon are what the main release may spend."""
+    chosen = choose_measure(people, dimensions, epsilon) if measure == "auto" else measure
+    if chosen == "counts":
+        side = cells or cells_per_side(people, dimensions, epsilon)
+        if side**dimensions > 2**24:
+            raise InputError(
+                f"cells={side} makes {side**dimensions} cells in {dimensions} dimensions: "
+                "use fewer cells, or measure='gradients'"
+            )
+        worth = people * epsilon / (2 * math.log(side**dimensions))
+        return Plan("counts", particles or RELEASED_PARTICLES, steps or REFINING_STEPS, side, worth)
+    k = steps or gradient_steps(people, dimensions, mu)
+    m = particles or gradient_particles(people, dimensions, mu, k)
+    bought = NOISE * people * mu / (clip_per_bandwidth(dimensions) * math.sqrt(dimensions * k))
+    return Plan("gradients", m, k, None, bought)
+
+
+def gradient_schedule(steps: int, pull: float) -> Schedule:
+    """Find the people's place and scale, anneal the bandwidth, then settle with smaller steps."""
+    s = np.arange(steps)
+    found, annealed = 2, max(3, round(0.6 * steps))
+    settling = s >= annealed
+    into = np.clip((s - annealed + 1) / max(steps - annealed, 1), 0.0, 1.0)
+    step_size = 0.8 * (0.15 / 0.8) ** into
+    rate = 0.1 ** (1 / max(annealed - found, 1))
+    return Schedule(
+        step_size=step_size,
+        pull=np.where(s < found, 0.0, pull * step_size),
+        temperature=np.where(s < 0.75 * steps, 0.25, 0.0),
+        noise_limit=np.full(steps, 0.3),
+        mass_rate=np.where(
+            s < found, 0.0, np.where(settling, 1 / (np.maximum(s - annealed, 0) + 3), 0.35)
+        ),
+        relocate=((s >= found) & (s < 0.75 * steps)).astype(float),
+        learn=np.where(settling, step_size, 1.0),
+        shrink=np.where(s < found, 0.1, np.where(settling, 0.9, rate)),
+        grow=np.where(settling, 1.1, 1.0),
+    )
+
+
+def refining_schedule(steps: int, pull: float) -> Schedule:
+    """Small, quiet steps around a released histogram, at the bandwidth of its cells."""
+    s = np.arange(steps)
+    step_size = 0.5 * 0.3 ** (s / max(steps - 1, 1))
+    return Schedule(
+        step_size=step_size,
+        pull=pull * step_size,
+        temperature=np.zeros(steps),
+        noise_limit=np.full(steps, np.inf),
+        mass_rate=np.full(steps, 0.3),
+        relocate=np.zeros(steps),
+        learn=np.zeros(steps),
+        shrink=np.ones(steps),
+        grow=np.ones(steps),
+    )

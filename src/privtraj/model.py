@@ -1,0 +1,258 @@
+"""The released model: private marginals, the certificate, and unlimited sampling.
+
+A model holds nothing that was not paid for: particles, bandwidths, diffusivity, public settings,
+diagnostics of released quantities, and the certificate. Everything it can do is post-processing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtraj.errors import InputError
+from privtraj.paths import Interpolation, Paths, between, fold
+from privtraj.privacy.ledger import Certificate
+from privtraj.resample import equal_weight
+from privtraj.snapshots import as_user_times, from_unit, moment
+from privtraj.tables import atomic_path
+from privtraj.transport.plans import CouplingName, Plans, couple
+
+Floats = NDArray[np.float64]
+
+FORMAT = 1
+_ARRAYS = ("particles", "weights", "bandwidth", "times", "bounds")
+
+
+@dataclass(frozen=True, eq=False)
+class TrajectoryModel:
+    """Private marginals that can be sampled as trajectories; made by `TrajectorySynthesizer.fit`.
+
+    particles: (T, m, d) in the unit cube.  weights: (T, m), rows sum to 1.  bandwidth: (T,) standard deviation of one person around
+    a particle, in the unit cube.  diffusivity: variance per unit of time (of the whole range) and
+    coordinate of the unit cube.  numeric_times: (T,).  bounds: (d, 2).  settings: how it was made.
+    diagnostics: released quantities that tell how well it went.
+    """
+
+    particles: Floats
+    weights: Floats
+    bandwidth: Floats
+    diffusivity: float
+    numeric_times: Floats
+    bounds: Floats
+    features: tuple[str, ...]
+    time_name: str
+    datetime: bool
+    certificate: Certificate
+    cloud_size: int = 256
+    settings: dict[str, Any] = field(default_factory=dict)
+    diagnostics: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def times(self) -> NDArray[Any]:
+        """(T,) bin times in data units; datetime64 where the data had dates."""
+        return as_user_times(self.numeric_times, self.datetime)
+
+    @property
+    def marginals(self) -> Floats:
+        """(T, n, d) equal-weight particles in data units: heavy particles are repeated.
+
+        They lack the observation noise of released people; `sample` adds it.
+        """
+        return from_unit(equal_weight(self.particles, self.weights, self.cloud_size), self.bounds)
+
+    def sample(
+        self,
+        n: int,
+        times: Any = None,
+        *,
+        seed: int | None = None,
+        observation_noise: bool = True,
+        interpolation: Interpolation = "bridge",
+        coupling: CouplingName = "entropic",
+    ) -> Paths:
+        """n synthetic people at any times inside the range (default: the bin times).
+
+        A path chains particles over the couplings, interpolates between bin times, and carries the
+        person's own offset: observation noise of the model's bandwidth, one direction per person, so
+        that a path is smooth while every marginal has its full width. Sampling costs no privacy.
+        """
+        _check_count(n)
+        at = self._query_times(times)
+        rng = np.random.default_rng(seed)
+        chain = self._plans(coupling).walk(n, rng)
+        rows = np.arange(self.particles.shape[0])
+        knots = self.particles.astype(np.float32)[rows, chain]
+        clock = _unit_time(self.numeric_times, self.numeric_times)
+        where = _unit_time(at, self.numeric_times)
+        values = between(knots, clock, where, self.diffusivity, interpolation, rng)
+        if observation_noise:
+            width = np.interp(where, clock, self.bandwidth).astype(np.float32)
+            offset = rng.standard_normal((n, 1, values.shape[2]), dtype=np.float32)
+            values = values + width[None, :, None] * offset
+        low, high = self.bounds.T
+        data = np.clip(from_unit(fold(values), self.bounds), low, high)
+        return Paths(data, at, self.features, self.time_name, self.datetime)
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write a zip of plain arrays and JSON, whole or not at all."""
+        members = {f"{name}.npy": _npy(array) for name, array in self._arrays().items()}
+        header = {
+            "format": FORMAT,
+            "diffusivity": self.diffusivity,
+            "cloud_size": self.cloud_size,
+            "features": list(self.features),
+            "time_name": self.time_name,
+            "datetime": self.datetime,
+            "certificate": self.certificate.to_dict(),
+            "settings": self.settings,
+            "diagnostics": self.diagnostics,
+            "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
+        }
+        text = json.dumps(header, indent=1, allow_nan=False).encode()
+        members["model.json"] = text
+        members["model.sha256"] = hashlib.sha256(text).hexdigest().encode()
+        with atomic_path(path, force=force) as temporary, zipfile.ZipFile(temporary, "w") as file:
+            for name, data in members.items():
+                file.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return {
+            "particles": self.particles.astype(np.float32),
+            "weights": self.weights,
+            "bandwidth": self.bandwidth,
+            "times": self.numeric_times,
+            "bounds": self.bounds,
+        }
+
+    def __repr__(self) -> str:
+        t, m, d = self.particles.shape
+        promise = f"epsilon {self.certificate.epsilon:.3g}, delta {self.certificate.delta:g}"
+        if not self.certificate.private:
+            promise = "NOT PRIVATE: seeded noise"
+        return f"TrajectoryModel({t} times, {m} particles, {d} features; {promise})"
+
+    def _plans(self, coupling: CouplingName) -> Plans:
+        if coupling == "entropic":
+            return self._entropic
+        if coupling == "exact":
+            return self._exact
+        raise InputError(f"coupling must be 'entropic' or 'exact', not '{coupling}'")
+
+    @cached_property
+    def _entropic(self) -> Plans:
+        return self._couple("entropic")
+
+    @cached_property
+    def _exact(self) -> Plans:
+        return self._couple("exact")
+
+    def _couple(self, coupling: CouplingName) -> Plans:
+        gaps = np.diff(_unit_time(self.numeric_times, self.numeric_times))
+        return couple(self.particles, self.weights, self.diffusivity * gaps, coupling)
+
+    def _query_times(self, times: Any) -> Floats:
+        if times is None:
+            return self.numeric_times
+        pairs = [moment(value, "times") for value in np.atleast_1d(np.asarray(times)).ravel()]
+        if not pairs:
+            raise InputError("times is empty: give at least one time")
+        if any(datetime != self.datetime for _, datetime in pairs):
+            kind = "dates" if self.datetime else "numbers"
+            raise InputError(f"times must be {kind}, as the model's times are")
+        at = np.array([value for value, _ in pairs])
+        first, last = self.numeric_times[[0, -1]]
+        if at.min() < first or at.max() > last:
+            raise InputError(
+                f"times must lie between {self.times[0]} and {self.times[-1]}, the range of the model"
+            )
+        return at
+
+
+def load(path: str | Path) -> TrajectoryModel:
+    """Read a model file; unknown versions and damaged files are refused."""
+    members = _read_members(Path(path))
+    try:
+        header = json.loads(members["model.json"])
+        version = header["format"]
+    except (KeyError, ValueError, TypeError):
+        raise InputError(f"{path} is not a privtraj model file") from None
+    if version != FORMAT:
+        raise InputError(
+            f"{path} has model format {version}, this version of privtraj reads format {FORMAT}: "
+            "install the privtraj that wrote it"
+        )
+    _check_digests(path, members, header)
+    try:
+        arrays = {
+            name: np.load(io.BytesIO(members[f"{name}.npy"]), allow_pickle=False)
+            for name in _ARRAYS
+        }
+        model = TrajectoryModel(
+            particles=arrays["particles"].astype(np.float64),
+            weights=arrays["weights"],
+            bandwidth=arrays["bandwidth"],
+            diffusivity=float(header["diffusivity"]),
+            numeric_times=arrays["times"],
+            bounds=arrays["bounds"],
+            features=tuple(header["features"]),
+            time_name=header["time_name"],
+            datetime=bool(header["datetime"]),
+            certificate=Certificate.from_dict(header["certificate"]),
+            cloud_size=int(header["cloud_size"]),
+            settings=header["settings"],
+            diagnostics=header["diagnostics"],
+        )
+    except (KeyError, ValueError, TypeError):
+        raise InputError(f"{path} is damaged: a part is missing or unreadable") from None
+    return model
+
+
+def _read_members(path: Path) -> dict[str, bytes]:
+    if not path.exists():
+        raise InputError(f"there is no file {path}")
+    try:
+        with zipfile.ZipFile(path) as file:
+            return {name: file.read(name) for name in file.namelist()}
+    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError):
+        raise InputError(f"{path} is not a privtraj model file, or it is cut short") from None
+    except Exception as error:  # zlib.error and friends: damaged contents
+        if type(error).__module__ == "zlib":
+            raise InputError(f"{path} is damaged: its contents do not unpack") from None
+        raise
+
+
+def _check_digests(path: str | Path, members: dict[str, bytes], header: dict[str, Any]) -> None:
+    written = members.get("model.sha256", b"").decode(errors="replace")
+    digests = {**header.get("sha256", {}), "model.json": written}
+    for name, digest in digests.items():
+        if name not in members or hashlib.sha256(members[name]).hexdigest() != digest:
+            raise InputError(f"{path} was changed or damaged: {name} does not match its checksum")
+    extra = set(members) - set(digests) - {"model.sha256"}
+    if extra:
+        raise InputError(f"{path} was changed: it holds {len(extra)} unknown parts")
+
+
+def _npy(array: NDArray[Any]) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    return buffer.getvalue()
+
+
+def _unit_time(times: Floats, knots: Floats) -> Floats:
+    """Times as shares of the range of the knots."""
+    share: Floats = (times - knots[0]) / (knots[-1] - knots[0])
+    return share
+
+
+def _check_count(n: Any) -> None:
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise InputError("the number of paths must be a whole number of at least 1")

@@ -1,0 +1,561 @@
+"""Snapshots: one time-stamped record per person, inside a public box, in public time bins.
+
+This is where a table becomes what the guard holds. The privacy proof relies on one property of
+this module: what a person contributes, y clamped to the box and its bin i, is a function of that
+person's own records and of public inputs (bounds, time range, bins, options) alone. Nothing is
+measured on the data, which is why bounds and time range are required and never inferred.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import tables
+from .errors import InputError
+
+FloatArray = NDArray[np.float64]
+
+MIN_RECORDS = 10
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Snapshots:
+    """Validated, bounded and binned records; build it with `from_table` or `from_arrays`.
+
+    times: (T,) bin times in data units; seconds since 1970-01-01 UTC when `datetime`.
+    bounds: (d, 2) low and high of each feature, in data units.
+    features: d names.  time_name: name of the time column.  datetime: whether times are dates.
+
+    All of these are public. The two private fields are for the guard alone:
+    `_points` (n, d) float32 in [0, 1] and `_bins` (n,) int32 in 0..T-1, sorted by bin.
+    """
+
+    times: FloatArray
+    bounds: FloatArray
+    features: tuple[str, ...]
+    time_name: str
+    datetime: bool
+    _points: NDArray[np.float32] = field(repr=False)
+    _bins: NDArray[np.int32] = field(repr=False)
+
+    @classmethod
+    def from_table(
+        cls,
+        source: Any,
+        *,
+        time: str,
+        features: Sequence[str] | None = None,
+        bounds: Any = None,
+        time_range: Any = None,
+        bins: Any = None,
+        person: str | None = None,
+        one_per_person: str = "error",
+        missing: str = "refuse",
+        seed: int | None = None,
+    ) -> Snapshots:
+        """Snapshots from a file or a table; see `privtraj.tables.read_columns` for what is read.
+
+        time: column of numbers, dates or timestamps.
+        features: columns of numbers; by default the keys of `bounds`, in their order.
+        person: column that says whose record it is. Without it every row is taken to be a
+            different person, and the guarantee holds only if that is true.
+
+        The other arguments are those of `from_arrays`.
+        """
+        names, box = _box(bounds, features)
+        axis = _axis(bins, time_range)
+        _check_roles(time, names, person)
+        options = _Options(one_per_person, missing, seed, person is not None)
+        people = [] if person is None else [person]
+        table = tables.read_columns(source, [time, *names, *people], text=people)
+        values, datetime = tables.moments(table.column(time), time)
+        records = _Records(
+            values,
+            datetime,
+            np.column_stack([tables.numbers(table.column(name), name) for name in names]),
+            None if person is None else tables.identities(table.column(person)),
+        )
+        return cls._build(records, names, box, axis, time, options)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        times: Any,
+        points: Any,
+        *,
+        bounds: Any = None,
+        bins: Any = None,
+        time_range: Any = None,
+        features: Sequence[str] | None = None,
+        person: Any = None,
+        one_per_person: str = "error",
+        missing: str = "refuse",
+        seed: int | None = None,
+    ) -> Snapshots:
+        """Snapshots from times (n,) and points (n, d), or (n,) when d = 1.
+
+        bounds: public limits, {feature: (low, high)} or d pairs; values outside are clamped.
+        bins: public bin times, increasing, or their number, spread evenly over `time_range`.
+            Each record goes to the nearest bin time, at equal distance to the earlier one; a
+            record outside the range therefore goes to the first or the last bin.
+        time_range: public (start, end); may be left out when `bins` lists the bin times.
+        person: (n,) whose record each is.
+        one_per_person: "error" refuses a second record of a person, "random" keeps one of a
+            person's records, each with the same chance, without looking at anybody else's.
+        missing: "refuse" or "drop" records with missing values; dropping comes before the choice
+            of one record per person.
+        seed: makes that choice repeatable; by default it comes from the operating system.
+        """
+        points = _points(points)
+        names, box = _box(bounds, features, n_features=points.shape[1])
+        axis = _axis(bins, time_range)
+        options = _Options(one_per_person, missing, seed, person is not None)
+        values, datetime = _times(times)
+        who = None if person is None else tables.identities(tables.to_column(person, "person"))
+        records = _Records(values, datetime, points, who)
+        return cls._build(records, names, box, axis, "time", options)
+
+    @classmethod
+    def _build(
+        cls,
+        records: _Records,
+        names: tuple[str, ...],
+        box: FloatArray,
+        axis: _Axis,
+        time_name: str,
+        options: _Options,
+    ) -> Snapshots:
+        _check_lengths(records)
+        _check_same_kind(records.datetime, axis.datetime, time_name)
+        _check_infinite(records, names, time_name)
+        records = _complete(records, names, time_name, options.missing)
+        records = _one_each(records, options)
+        if len(records.times) < MIN_RECORDS:
+            raise InputError(
+                f"{len(records.times)} usable records are too few: at least {MIN_RECORDS} are "
+                "needed"
+            )
+        # A float64 in [0, 1] rounds to a float32 in [0, 1]: both ends are float32 numbers.
+        points = to_unit(records.points, box).astype(np.float32)
+        bins = nearest_bin(records.times, axis.times)
+        order = np.argsort(bins, kind="stable")
+        return cls(
+            _frozen(axis.times),
+            _frozen(box),
+            names,
+            time_name,
+            axis.datetime,
+            _frozen(points[order]),
+            _frozen(bins[order]),
+        )
+
+    @property
+    def n_times(self) -> int:
+        """T, the number of bins."""
+        return len(self.times)
+
+    @property
+    def n_features(self) -> int:
+        """d, the number of features."""
+        return len(self.features)
+
+    @property
+    def bin_times(self) -> NDArray[Any]:
+        """(T,) bin times as the user gave them: numbers, or datetime64[us] in UTC."""
+        return as_user_times(self.times, self.datetime)
+
+    def __repr__(self) -> str:
+        first, last = self.bin_times[[0, -1]]
+        box = ", ".join(
+            f"{name} in [{low:g}, {high:g}]"
+            for name, (low, high) in zip(self.features, self.bounds, strict=True)
+        )
+        return f"Snapshots({self.time_name}: {self.n_times} bins from {first} to {last}; {box})"
+
+
+def to_unit(values: ArrayLike, bounds: ArrayLike, clamp: bool = True) -> FloatArray:
+    """u = (y - low) / (high - low), for values (..., d) and bounds (d, 2); clamped to [0, 1]."""
+    low, high = np.asarray(bounds, dtype=np.float64).T
+    values = np.asarray(values, dtype=np.float64)
+    if clamp:  # before the subtraction, which could overflow
+        values = np.clip(values, low, high)
+    unit: FloatArray = (values - low) / (high - low)
+    return np.clip(unit, 0.0, 1.0) if clamp else unit
+
+
+def from_unit(values: ArrayLike, bounds: ArrayLike) -> FloatArray:
+    """y = low + u (high - low), for values (..., d) and bounds (d, 2); the inverse of `to_unit`."""
+    low, high = np.asarray(bounds, dtype=np.float64).T
+    result: FloatArray = low + np.asarray(values, dtype=np.float64) * (high - low)
+    return result
+
+
+def nearest_bin(values: ArrayLike, times: ArrayLike) -> NDArray[np.int32]:
+    """i = argmin_i |t_i - v| for values (n,) and increasing times (T,); the earlier on a tie."""
+    times = np.asarray(times, dtype=np.float64)
+    inside = np.clip(np.asarray(values, dtype=np.float64), times[0], times[-1])
+    after = np.clip(np.searchsorted(times, inside), 1, len(times) - 1)
+    closer = times[after] - inside < inside - times[after - 1]
+    return np.where(closer, after, after - 1).astype(np.int32)
+
+
+def as_user_times(times: ArrayLike, datetime: bool) -> NDArray[Any]:
+    """Times in seconds since 1970-01-01 as datetime64[us] when `datetime`, else unchanged."""
+    times = np.asarray(times, dtype=np.float64)
+    return np.rint(times * 1e6).astype("datetime64[us]") if datetime else times
+
+
+def moment(value: Any, what: str = "the time") -> tuple[float, bool]:
+    """One public time as (number, False) or, for a date in any form, (UTC seconds, True)."""
+    if isinstance(value, str):
+        value = _parsed(value, what)
+    if isinstance(value, np.datetime64):
+        seconds = _seconds(np.asarray(value)).item()
+        return _finite(seconds, what), True
+    if isinstance(value, dt.datetime):
+        aware = value if value.tzinfo else value.replace(tzinfo=dt.UTC)
+        return (aware - _EPOCH).total_seconds(), True
+    if isinstance(value, dt.date):
+        return (value - _EPOCH.date()).total_seconds(), True
+    if isinstance(value, Real):
+        return _finite(float(value), what), False
+    raise InputError(f"{what} must be made of numbers or dates, not of {type(value).__name__}")
+
+
+def _parsed(text: str, what: str) -> float | dt.datetime:
+    readers: tuple[Callable[[str], float | dt.datetime], ...] = (float, dt.datetime.fromisoformat)
+    for read in readers:
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    raise InputError(f"{what} has '{text}', which is neither a number nor a date like 2024-01-31")
+
+
+def _finite(value: float, what: str) -> float:
+    if not np.isfinite(value):
+        raise InputError(f"{what} must be finite")
+    return value
+
+
+# Public inputs --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Axis:
+    times: FloatArray  # (T,) increasing
+    datetime: bool
+
+
+@dataclass(frozen=True)
+class _Options:
+    one_per_person: str
+    missing: str
+    seed: int | None
+    has_person: bool
+
+    def __post_init__(self) -> None:
+        if self.missing not in ("refuse", "drop"):
+            raise InputError(f"missing must be 'refuse' or 'drop', not '{self.missing}'")
+        if self.one_per_person not in ("error", "random"):
+            raise InputError(
+                f"one_per_person must be 'error' or 'random', not '{self.one_per_person}'"
+            )
+        if self.one_per_person == "random" and not self.has_person:
+            raise InputError("one_per_person='random' needs person=, which says whose record it is")
+
+
+def _box(
+    bounds: Any, features: Sequence[str] | None, n_features: int | None = None
+) -> tuple[tuple[str, ...], FloatArray]:
+    """Feature names and (d, 2) bounds."""
+    if bounds is None or isinstance(bounds, str):
+        raise InputError(
+            "bounds must be given as public limits such as {'height': (40, 220)}: limits taken "
+            "from the data would reveal its most extreme people"
+        )
+    names = _names(bounds, features, n_features)
+    pairs = _pairs(bounds, names)
+    if len(pairs) != len(names) or n_features not in (None, len(names)):
+        raise InputError(
+            f"there are {len(names) if n_features is None else n_features} features but bounds "
+            f"for {len(pairs)} and names for {len(names)}: give one (low, high) and one name each"
+        )
+    return names, np.array([_pair(p, name) for p, name in zip(pairs, names, strict=True)])
+
+
+def _names(bounds: Any, features: Sequence[str] | None, n_features: int | None) -> tuple[str, ...]:
+    if features is None and isinstance(bounds, Mapping):
+        features = list(bounds)
+    if features is None and n_features is None:
+        raise InputError("features must be named when bounds are a list of pairs without names")
+    if features is None:
+        features = [f"x{k + 1}" for k in range(n_features or 0)]
+    names = (features,) if isinstance(features, str) else tuple(str(name) for name in features)
+    if not names:
+        raise InputError("there are no features: name at least one column of numbers")
+    if len(set(names)) < len(names):
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        raise InputError(f"features name {_listed(repeated)} more than once: name each once")
+    return names
+
+
+def _pairs(bounds: Any, names: tuple[str, ...]) -> list[Any]:
+    if not isinstance(bounds, Mapping):
+        try:
+            return list(bounds)
+        except TypeError:
+            raise InputError("bounds must be one pair (low, high) per feature") from None
+    unknown = [name for name in names if name not in bounds]
+    if unknown:
+        raise InputError(f"bounds are missing for {_listed(unknown)}: add their public limits")
+    unused = [name for name in bounds if name not in names]
+    if unused:
+        raise InputError(
+            f"bounds are given for {_listed(unused)}, not among the features: remove them, "
+            "or add them to features"
+        )
+    return [bounds[name] for name in names]
+
+
+def _pair(pair: Any, name: str) -> tuple[float, float]:
+    try:
+        low, high = (float(value) for value in pair)
+    except (TypeError, ValueError):
+        raise InputError(f"the bounds of '{name}' must be two numbers (low, high)") from None
+    if not np.isfinite([low, high]).all() or high - low == np.inf:
+        raise InputError(f"the bounds of '{name}' must be finite: ({low:g}, {high:g}) are not")
+    if low == high:
+        raise InputError(
+            f"the bounds of '{name}' are both {low:g}: a feature that cannot vary must be left out"
+        )
+    if low > high:
+        raise InputError(
+            f"the bounds of '{name}' are reversed: ({low:g}, {high:g}), low goes first"
+        )
+    return low, high
+
+
+def _axis(bins: Any, time_range: Any) -> _Axis:
+    """Bin times from their number and the range, or as listed."""
+    if bins is None or isinstance(bins, str | bool):
+        raise InputError("bins must be given: a number of bins, or the list of bin times")
+    ends = _time_range(time_range)
+    if isinstance(bins, Integral):
+        if ends is None:
+            raise InputError(
+                "time_range must be given as public (start, end) with a number of bins: a range "
+                "taken from the data would reveal its earliest and latest people"
+            )
+        if bins < 2:
+            raise InputError(f"bins is {bins}: trajectories need at least two times")
+        return _Axis(np.linspace(ends.times[0], ends.times[1], int(bins)), ends.datetime)
+    axis = _moments(bins, "bins")
+    if len(axis.times) < 2:
+        raise InputError(f"bins lists {len(axis.times)}: trajectories need at least two times")
+    if not (np.diff(axis.times) > 0).all() or np.isinf(axis.times[-1] - axis.times[0]):
+        raise InputError("bins must increase strictly: sort them and remove repeated times")
+    if ends is not None:
+        if ends.datetime != axis.datetime:
+            raise InputError("bins and time_range must both be numbers or both be dates")
+        if axis.times[0] < ends.times[0] or axis.times[-1] > ends.times[1]:
+            raise InputError("bins reach outside time_range: widen it, or leave it out")
+    return axis
+
+
+def _time_range(time_range: Any) -> _Axis | None:
+    if time_range is None:
+        return None
+    if isinstance(time_range, str):
+        raise InputError(
+            "time_range must be public (start, end): a range taken from the data would reveal "
+            "its earliest and latest people"
+        )
+    axis = _moments(time_range, "time_range")
+    if len(axis.times) != 2 or not 0 < axis.times[1] - axis.times[0] < np.inf:
+        raise InputError("time_range must be two times (start, end), start before end")
+    return axis
+
+
+def _moments(values: Any, what: str) -> _Axis:
+    try:
+        pairs = [moment(value, what) for value in values]
+    except TypeError:
+        raise InputError(f"{what} must be a list of numbers or dates") from None
+    kinds = {datetime for _, datetime in pairs}
+    if len(kinds) > 1:
+        raise InputError(f"{what} mixes numbers and dates: use one kind")
+    return _Axis(np.array([value for value, _ in pairs], dtype=np.float64), kinds == {True})
+
+
+def _check_roles(time: str, names: tuple[str, ...], person: str | None) -> None:
+    if time in names:
+        raise InputError(f"column '{time}' is the time and a feature: leave it out of features")
+    if person is not None and person in (time, *names):
+        raise InputError(f"column '{person}' is the person and also time or feature: use another")
+
+
+# Records --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class _Records:
+    times: FloatArray  # (n,)
+    datetime: bool
+    points: FloatArray  # (n, d)
+    people: tuple[NDArray[np.int64], Any] | None  # codes (n,) and the identifier of each code
+
+    def keep(self, rows: NDArray[Any]) -> _Records:
+        people = None if self.people is None else (self.people[0][rows], self.people[1])
+        return _Records(self.times[rows], self.datetime, self.points[rows], people)
+
+
+def _points(points: Any) -> FloatArray:
+    try:
+        array = np.asarray(points)
+    except ValueError:
+        raise InputError("points must be a table (n, d) with rows of equal length") from None
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"points must be numbers, not {array.dtype.name}")
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2:
+        raise InputError(f"points must have shape (n, d), not {array.ndim} dimensions")
+    return array.astype(np.float64)
+
+
+def _times(times: Any) -> tuple[FloatArray, bool]:
+    """Times as (n,) float64 and whether they are dates."""
+    try:
+        array = np.asarray(times)
+    except ValueError:
+        raise InputError("times must be a list with one time per record") from None
+    if array.ndim != 1:
+        raise InputError(f"times must have shape (n,), not {array.ndim} dimensions")
+    if array.dtype.kind == "M":
+        return _seconds(array), True
+    if array.dtype.kind in "biuf":
+        return array.astype(np.float64), False
+    return tables.moments(tables.to_column(times, "time"), "time")
+
+
+def _seconds(array: NDArray[Any]) -> FloatArray:
+    micros = array.astype("datetime64[us]")
+    return np.where(np.isnat(micros), np.nan, micros.astype(np.int64) / 1e6)
+
+
+def _check_lengths(records: _Records) -> None:
+    n = len(records.times)
+    if len(records.points) != n:
+        raise InputError(
+            f"there are {n} times and {len(records.points)} points: give one of each per record"
+        )
+    if records.people is not None and len(records.people[0]) != n:
+        raise InputError(
+            f"there are {n} times and {len(records.people[0])} person ids: give one per record"
+        )
+
+
+def _check_same_kind(column: bool, axis: bool, time_name: str) -> None:
+    if column and not axis:
+        raise InputError(
+            f"the time column '{time_name}' holds dates but time_range and bins are numbers: "
+            "write them as dates such as '2024-01-31'"
+        )
+    if axis and not column:
+        raise InputError(
+            f"the time column '{time_name}' holds numbers but time_range and bins are dates: "
+            "write them as numbers"
+        )
+
+
+def _check_infinite(records: _Records, names: tuple[str, ...], time_name: str) -> None:
+    where, rows = _affected(records, names, time_name, np.isinf)
+    if where:
+        raise InputError(
+            f"{rows.sum()} of {len(rows)} records have infinite values in {_listed(where)}: "
+            "correct or remove them"
+        )
+
+
+def _complete(records: _Records, names: tuple[str, ...], time_name: str, missing: str) -> _Records:
+    where, rows = _affected(records, names, time_name, np.isnan)
+    if where and missing == "refuse":
+        raise InputError(
+            f"{rows.sum()} of {len(rows)} records have missing values in {_listed(where)}: fill "
+            "them in, or leave these records out with missing='drop'"
+        )
+    return records.keep(~rows) if where else records
+
+
+def _affected(
+    records: _Records, names: tuple[str, ...], time_name: str, test: Callable[..., Any]
+) -> tuple[list[str], NDArray[np.bool_]]:
+    """Columns in which some record passes the test, and the records (n,) that do in any."""
+    cells = np.column_stack([test(records.times), test(records.points)])
+    columns = (time_name, *names)
+    return [columns[k] for k in np.flatnonzero(cells.any(axis=0))], np.any(cells, axis=1)
+
+
+def _one_each(records: _Records, options: _Options) -> _Records:
+    if records.people is None:
+        return records
+    codes, ids = records.people
+    if (codes < 0).any():
+        raise InputError(
+            f"{(codes < 0).sum()} of {len(codes)} records have no person id: fill it in, or remove "
+            "these records"
+        )
+    counts = np.bincount(codes, minlength=1)
+    repeated = np.flatnonzero(counts > 1)
+    if len(repeated) == 0:
+        return records
+    if options.one_per_person == "error":
+        raise InputError(
+            f"{len(repeated)} of {np.count_nonzero(counts)} people have more than one record: keep "
+            "one record per person, or let one_per_person='random' choose it"
+        )
+    return records.keep(_chosen(codes, counts, repeated, ids, options.seed))
+
+
+def _chosen(
+    codes: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    repeated: NDArray[np.int64],
+    ids: Any,
+    seed: int | None,
+) -> NDArray[np.int64]:
+    """Rows to keep: of each person the record number hash(seed, person) mod count.
+
+    The choice depends on the person and the seed alone. A shuffle of all rows would let one
+    person's presence change which record of another is kept, once the seed is known.
+    """
+    key = (secrets.token_bytes(32) if seed is None else str(seed).encode())[:64]
+    pick = np.zeros(len(counts), dtype=np.int64)
+    for code in repeated:
+        digest = blake2b(str(ids[int(code)].as_py()).encode(), key=key, digest_size=16).digest()
+        pick[code] = int.from_bytes(digest) % int(counts[code])
+    by_person = np.argsort(codes, kind="stable")
+    first = np.cumsum(counts) - counts
+    present = counts > 0
+    return np.sort(by_person[first[present] + pick[present]])
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    array.setflags(write=False)
+    return array
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)

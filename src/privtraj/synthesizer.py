@@ -1,0 +1,317 @@
+"""TrajectorySynthesizer: from snapshots of people to a private model, in one call.
+
+Data flow one way: Snapshots -> Guard -> noisy answers -> dynamics -> TrajectoryModel.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from privtraj.dynamics import histogram, schedule, start
+from privtraj.dynamics.langevin import Fixed, State, Trace, run
+from privtraj.dynamics.likelihood import kappa_mass
+from privtraj.dynamics.measurements import HistogramMoments, PrivateGradients
+from privtraj.resample import along_main_axis, shrunk_masses
+from privtraj.dynamics.schedule import Plan
+from privtraj.errors import BudgetError, InputError
+from privtraj.model import TrajectoryModel
+from privtraj.privacy import noise
+from privtraj.privacy.accounting import (
+    Adjacency,
+    calibrate_gaussian,
+    calibrate_laplace,
+    check_adjacency,
+    check_budget,
+)
+from privtraj.privacy.guard import Guard
+from privtraj.privacy.ledger import Ledger, certify
+from privtraj.snapshots import Snapshots
+
+Floats = NDArray[np.float64]
+Progress = Callable[[int, int], None]
+
+LOW_WORTH = 5
+SMALLEST_BANDWIDTH = 0.004
+_GAUSSIAN_SLACK = 1e-9  # set aside for integer noise when calibrating: 10^6 draws
+
+
+class LowBudgetWarning(UserWarning):
+    """The budget buys little for so few people."""
+
+
+class TrajectorySynthesizer:
+    """Settings of a fit. The constructor only stores them; `fit` spends the budget.
+
+    epsilon, delta: the guarantee.  adjacency: "add-remove" or "replace-one".
+    measure: "gradients" (private mean-field Langevin dynamics), "counts" (a private histogram per
+        time stands in for the people), or "auto".
+    seed: None for private noise from the operating system; a number makes the run repeatable, for
+        research, and the result NOT PRIVATE.
+    public_counts: True if the number of people per bin is public knowledge.
+    count_share: share of epsilon that the private number of people per bin may cost.
+    particles, steps, cells, bandwidth, pull, diffusivity: set by hand what is otherwise chosen from
+        public and released numbers. bandwidth is in shares of the box; diffusivity is variance, in
+        squared shares of the box, per time range.
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        *,
+        adjacency: Adjacency = "add-remove",
+        measure: Literal["auto", "gradients", "counts"] = "auto",
+        seed: int | None = None,
+        public_counts: bool = False,
+        count_share: float = 0.05,
+        particles: int | None = None,
+        steps: int | None = None,
+        cells: int | None = None,
+        bandwidth: float | None = None,
+        pull: float = 0.1,
+        diffusivity: float | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.measure = measure
+        self.seed = seed
+        self.public_counts = public_counts
+        self.count_share = count_share
+        self.particles = particles
+        self.steps = steps
+        self.cells = cells
+        self.bandwidth = bandwidth
+        self.pull = pull
+        self.diffusivity = diffusivity
+
+    def fit(self, snapshots: Snapshots, *, progress: Progress | None = None) -> TrajectoryModel:
+        """Spend the budget on these snapshots and return the model that may be released."""
+        self._check(snapshots)
+        ledger = Ledger(self.epsilon, self.delta, self.adjacency)
+        source = noise.source_for(self.seed)
+        guard = Guard(snapshots, ledger, source, public_counts=self.public_counts)
+        rng = np.random.default_rng(self.seed)  # for everything after the noise: public randomness
+
+        people = self._people(guard)
+        plan = self._plan(people, snapshots.n_features, ledger)
+        _warn_if_little(plan)
+        gaps = np.diff(snapshots.times)
+        if plan.measure == "counts":
+            state, trace, found = self._by_counts(guard, people, plan, gaps, rng, progress)
+        else:
+            state, trace, found = self._by_gradients(guard, people, plan, gaps, rng, progress)
+        return self._model(snapshots, ledger, source, plan, people, state, trace, found)
+
+    def _people(self, guard: Guard) -> Floats:
+        """People per bin (T,): as declared public, or noisy, paid for, and steadied."""
+        declared = guard.declared_counts()
+        if declared is not None:
+            return np.maximum(declared, 1.0)
+        share = max(self.count_share * self.epsilon, noise.EPSILON_RANGE[0])
+        epsilon = share / (1 if self.adjacency == "add-remove" else 2)
+        counts = guard.counts(1, epsilon, "people per time")[:, 0]
+        return steadied_counts(counts.astype(np.float64), 2 / epsilon**2)
+
+    def _plan(self, people: Floats, dimensions: int, ledger: Ledger) -> Plan:
+        budget = (self.epsilon, self.delta, self.adjacency, ledger.events)
+        mu = calibrate_gaussian(*budget, slack=min(_GAUSSIAN_SLACK, self.delta / 100))
+        epsilon = min(calibrate_laplace(*budget), noise.EPSILON_RANGE[1])
+        measure = self.measure
+        if mu == 0 and measure == "auto":  # delta = 0 allows counts only
+            measure = "counts"
+        return schedule.plan(
+            float(np.median(people)),
+            dimensions,
+            measure=measure,
+            mu=mu,
+            epsilon=epsilon,
+            particles=self.particles,
+            steps=self.steps,
+            cells=self.cells,
+        )
+
+    def _by_counts(
+        self,
+        guard: Guard,
+        people: Floats,
+        plan: Plan,
+        gaps: Floats,
+        rng: np.random.Generator,
+        progress: Progress | None,
+    ) -> tuple[State, Trace, dict[str, Any]]:
+        ledger = guard.ledger
+        assert plan.cells_per_side is not None
+        cells = plan.cells_per_side**guard.n_features
+        slack = cells * 2.0**-108 if self.delta > 0 else 0.0
+        epsilon = calibrate_laplace(
+            self.epsilon, self.delta, self.adjacency, ledger.events, slack=slack
+        )
+        epsilon = min(epsilon, noise.EPSILON_RANGE[1])
+        if epsilon < noise.EPSILON_RANGE[0]:
+            raise BudgetError("The budget left after counting people is too small to count cells.")
+        counts = guard.counts(plan.cells_per_side, epsilon, "people per cell")
+        measure = histogram.estimate(counts, plan.cells_per_side, epsilon, people, guard.n_features)
+        state = start.on_histogram(measure, plan.particles, rng)
+        width = np.asarray(state.mixture.bandwidth)
+        target = np.full_like(width, self.bandwidth or 0.0)
+        steps = schedule.refining_schedule(plan.steps, self.pull)
+        state, trace = run(state, HistogramMoments(measure), steps, _fixed(gaps, target), progress)
+        found = {"believed_share": measure.believed.tolist(), "cell_side": measure.sides.tolist()}
+        return state, trace, found
+
+    def _by_gradients(
+        self,
+        guard: Guard,
+        people: Floats,
+        plan: Plan,
+        gaps: Floats,
+        rng: np.random.Generator,
+        progress: Progress | None,
+    ) -> tuple[State, Trace, dict[str, Any]]:
+        times, dimensions = guard.n_times, guard.n_features
+        draws = plan.steps * times * (plan.particles * (dimensions + 1) + 1)
+        mu = calibrate_gaussian(
+            self.epsilon,
+            self.delta,
+            self.adjacency,
+            guard.ledger.events,
+            slack=draws * noise.GAUSSIAN_TV_PER_DRAW,
+        )
+        if mu == 0:
+            raise BudgetError(
+                "Gradients need a delta above 0 that covers the noise of "
+                f"{draws} draws: use a larger delta, or measure='counts'."
+            )
+        state = start.middle(times, plan.particles, dimensions, rng)
+        target = np.full(times, self.bandwidth or 0.0)
+        steps = schedule.gradient_schedule(plan.steps, self.pull)
+        gradients = PrivateGradients(
+            guard, people, np.sqrt(plan.steps) / mu, jax.random.key(int(rng.integers(2**63)))
+        )
+        state, trace = run(state, gradients, steps, _fixed(gaps, target), progress)
+        found = {"noise_over_bandwidth": float(trace.noise[-1].max())}
+        return state, trace, found
+
+    def _model(
+        self,
+        snapshots: Snapshots,
+        ledger: Ledger,
+        source: noise.Source,
+        plan: Plan,
+        people: Floats,
+        state: State,
+        trace: Trace,
+        found: dict[str, Any],
+    ) -> TrajectoryModel:
+        mixture = jax.tree.map(lambda leaf: np.asarray(leaf, dtype=np.float64), state.mixture)
+        relative = (
+            trace.noise[-1] / np.maximum(trace.alpha[-1], 1e-9) / kappa_mass(snapshots.n_features)
+        )
+        mass = shrunk_masses(np.asarray(state.mass, dtype=np.float64), 0.08 * relative**2)
+        order = along_main_axis(mixture.particles)
+        gaps = np.diff(snapshots.times) / (snapshots.times[-1] - snapshots.times[0])
+        tau = self.diffusivity
+        if tau is None:
+            tau = float(np.mean(mixture.bandwidth**2) / np.mean(gaps))
+        return TrajectoryModel(
+            particles=np.take_along_axis(mixture.particles, order[..., None], axis=1),
+            weights=np.take_along_axis(mass / mass.sum(axis=1, keepdims=True), order, axis=1),
+            bandwidth=mixture.bandwidth,
+            diffusivity=tau,
+            numeric_times=snapshots.times,
+            bounds=snapshots.bounds,
+            features=snapshots.features,
+            time_name=snapshots.time_name,
+            datetime=snapshots.datetime,
+            certificate=certify(
+                ledger,
+                public_inputs=self._public_inputs(snapshots, people),
+                private_noise=source.private,
+            ),
+            cloud_size=self.particles or max(plan.particles, schedule.RELEASED_PARTICLES),
+            settings={
+                "measure": plan.measure,
+                "particles": plan.particles,
+                "steps": plan.steps,
+                "cells_per_side": plan.cells_per_side,
+                "pull": self.pull,
+            },
+            diagnostics={
+                "people_per_time": people.tolist(),
+                "expected_worth": plan.worth,
+                "marginal_error": float(trace.marginal_error[-1]),
+                **found,
+            },
+        )
+
+    def _public_inputs(self, snapshots: Snapshots, people: Floats) -> dict[str, Any]:
+        public: dict[str, Any] = {
+            "bounds": dict(zip(snapshots.features, snapshots.bounds.tolist(), strict=True)),
+            "bin times": [str(t) for t in snapshots.bin_times],
+            "one record per person": True,
+        }
+        if self.public_counts:
+            public["people per time (declared public)"] = people.tolist()
+        return public
+
+    def _check(self, snapshots: Snapshots) -> None:
+        if not isinstance(snapshots, Snapshots):
+            raise InputError(
+                "fit takes Snapshots: make them with Snapshots.from_table or from_arrays"
+            )
+        check_budget(self.epsilon, self.delta)
+        check_adjacency(self.adjacency)
+        if self.measure not in ("auto", "gradients", "counts"):
+            raise InputError(
+                f"measure must be 'auto', 'gradients' or 'counts', not '{self.measure}'"
+            )
+        for name in ("particles", "steps", "cells"):
+            value = getattr(self, name)
+            if value is not None and (
+                isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 2
+            ):
+                raise InputError(f"{name} must be a whole number of at least 2")
+        for name, low, high in (
+            ("count_share", 0.0, 0.9),
+            ("bandwidth", 0.0, 0.5),
+            ("diffusivity", 0.0, 100.0),
+        ):
+            value = getattr(self, name)
+            if value is not None and not low < value <= high:
+                raise InputError(f"{name} must be above {low:g} and at most {high:g}")
+        if not 0 <= self.pull <= 0.5:
+            raise InputError("pull must be between 0 and 0.5")
+
+
+def steadied_counts(counts: Floats, noise_variance: float) -> Floats:
+    """Noisy counts (T,) shrunk to their mean by the share of their variance that is noise, >= 1."""
+    mean = counts.mean()
+    variance = max(counts.var(ddof=1), 1e-12)
+    steady = mean + (counts - mean) * max(0.0, 1 - noise_variance / variance)
+    return np.maximum(steady, max(1.0, 0.05 * mean))
+
+
+def _fixed(gaps: Floats, target: Floats) -> Fixed:
+    return Fixed(
+        jnp.asarray(gaps / gaps.mean(), jnp.float32),
+        jnp.asarray(target, jnp.float32),
+        jnp.float32(SMALLEST_BANDWIDTH),
+    )
+
+
+def _warn_if_little(plan: Plan) -> None:
+    if plan.worth < LOW_WORTH:
+        warnings.warn(
+            f"this budget buys about {max(plan.worth, 0):.0f} people's worth per time: use fewer time "
+            "bins, fewer features or a larger epsilon if the result is to be useful",
+            LowBudgetWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,409 @@
+"""Tables in and out: CSV, Parquet, Arrow, pandas, polars, plain dictionaries of arrays.
+
+Everything read becomes a `pyarrow.Table` that holds the wanted columns only; everything written
+appears under its final name complete or not at all. Messages name columns, files and counts of
+rows. They never quote a cell: the texts of pyarrow and pandas do, so they are never passed on.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+import secrets
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FORMATS = {
+    ".csv": "csv",
+    ".csv.gz": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+}
+
+_SECONDS_PER_DAY = 86_400
+
+
+# Reading ------------------------------------------------------------------------------------
+
+
+def read_columns(source: Any, columns: Sequence[str], *, text: Sequence[str] = ()) -> pa.Table:
+    """The named columns of a table, in the order asked for.
+
+    source: path to a CSV, Parquet or Arrow file (told apart by the suffix), pyarrow Table or
+        RecordBatch, pandas or polars DataFrame, any object with `__arrow_c_stream__`, or a
+        dictionary of arrays.
+    columns: names to read; nothing else is read.
+    text: names among them that a CSV file must not turn into numbers (an identifier "007").
+    """
+    wanted = list(dict.fromkeys(columns))
+    if isinstance(source, str | os.PathLike):
+        return _read_file(Path(source), wanted, text)
+    return _read_object(source, wanted)
+
+
+def column_names(source: Any) -> tuple[str, ...]:
+    """The names of all columns of a file or a table."""
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        kind = _readable_format(path)
+        with _explained(path):
+            return tuple(_file_names(path, kind))
+    return tuple(_object_names(source))
+
+
+def _read_file(path: Path, columns: list[str], text: Sequence[str]) -> pa.Table:
+    kind = _readable_format(path)
+    with _explained(path):
+        names = _file_names(path, kind)
+    _check_columns(names, columns)
+    with _explained(path):
+        if kind == "csv":
+            return _read_csv(path, columns, text)
+        if kind == "parquet":
+            import pyarrow.parquet as pq
+
+            with pq.ParquetFile(path) as file:
+                return file.read(columns=columns).select(columns)
+        import pyarrow as pa
+
+        with pa.ipc.open_file(str(path)) as reader:
+            return reader.read_all().select(columns)
+
+
+def _readable_format(path: Path) -> str:
+    kind = _format(path)
+    if not path.is_file():
+        raise InputError(f"there is no file '{path}': check the path")
+    return kind
+
+
+def _format(path: Path) -> str:
+    for suffix, kind in FORMATS.items():
+        if path.name.lower().endswith(suffix):
+            return kind
+    raise InputError(
+        f"the file type of '{path.name}' is not known: use one of the suffixes {', '.join(FORMATS)}"
+    )
+
+
+def _file_names(path: Path, kind: str) -> list[str]:
+    if kind == "csv":
+        return _csv_header(path)[0]
+    if kind == "parquet":
+        import pyarrow.parquet as pq
+
+        return list(pq.read_schema(path).names)
+    import pyarrow as pa
+
+    with pa.ipc.open_file(str(path)) as reader:
+        return list(reader.schema.names)
+
+
+def _csv_header(path: Path) -> tuple[list[str], str]:
+    """Column names and the delimiter, which is whichever of , ; tab the first line has most of."""
+    with _open_text(path) as file:
+        line = file.readline()
+        if not line.strip():
+            raise InputError(
+                f"the file '{path}' has no header: its first line must name the columns"
+            )
+        delimiter = max(",;\t", key=line.count)
+        file.seek(0)
+        return next(csv.reader(file, delimiter=delimiter)), delimiter
+
+
+def _open_text(path: Path) -> TextIO:
+    if path.name.lower().endswith(".gz"):
+        return io.TextIOWrapper(gzip.open(path), encoding="utf-8-sig", newline="")
+    return open(path, encoding="utf-8-sig", newline="")
+
+
+def _read_csv(path: Path, columns: list[str], text: Sequence[str]) -> pa.Table:
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    return arrow_csv.read_csv(
+        str(path),
+        parse_options=arrow_csv.ParseOptions(
+            delimiter=_csv_header(path)[1], newlines_in_values=True
+        ),
+        convert_options=arrow_csv.ConvertOptions(
+            include_columns=columns,
+            column_types={name: pa.string() for name in text},
+            strings_can_be_null=True,
+        ),
+    )
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Replace a reader's own error, which may quote the data, by one that names the file."""
+    try:
+        yield
+    except InputError:
+        raise
+    except UnicodeError:
+        raise InputError(f"the file '{path}' is not text in UTF-8: save it as UTF-8") from None
+    except PermissionError:
+        raise InputError(f"the file '{path}' may not be read: change its permissions") from None
+    except Exception:
+        raise InputError(
+            f"the file '{path}' cannot be read as {_format(path)}: check that it is complete "
+            "and that every row has as many cells as the header"
+        ) from None
+
+
+def _read_object(source: Any, columns: list[str]) -> pa.Table:
+    import pyarrow as pa
+
+    _check_columns(_object_names(source), columns)
+    if isinstance(source, pa.Table | pa.RecordBatch):
+        return pa.table(source.select(columns))
+    if not isinstance(source, Mapping) and not hasattr(source, "columns"):
+        return pa.table(source).select(columns)
+    parts = {name: _object_column(source, name) for name in columns}
+    if len({len(part) for part in parts.values()}) > 1:
+        raise InputError(
+            "the columns "
+            + _listed(columns)
+            + " differ in length: give every column one value per record"
+        )
+    return pa.table(parts)
+
+
+def _object_names(source: Any) -> list[str]:
+    import pyarrow as pa
+
+    if isinstance(source, pa.Table | pa.RecordBatch):
+        return list(source.schema.names)
+    if isinstance(source, Mapping):
+        return [str(name) for name in source]
+    if hasattr(source, "__arrow_c_stream__") and hasattr(source, "columns"):
+        return [str(name) for name in source.columns]
+    if hasattr(source, "__arrow_c_stream__"):
+        return list(pa.RecordBatchReader.from_stream(source).schema.names)
+    raise InputError(
+        f"an object of type {type(source).__name__} cannot be read as a table: give the path of a "
+        "CSV, Parquet or Arrow file, an Arrow, pandas or polars table, or a dictionary of arrays"
+    )
+
+
+def _object_column(source: Any, name: str) -> pa.ChunkedArray:
+    import pyarrow as pa
+
+    keys = source if isinstance(source, Mapping) else source.columns
+    key = next(key for key in keys if str(key) == name)
+    if isinstance(source, Mapping):
+        return to_column(source[key], name)
+    # One column at a time, so that a column that cannot be converted can be named.
+    try:
+        return pa.table(source[[key]]).column(0)
+    except Exception:
+        raise _mixed(name) from None
+
+
+def to_column(values: Any, name: str) -> pa.ChunkedArray:
+    """A sequence of values as an Arrow column; None and NaN become null."""
+    import pyarrow as pa
+
+    try:
+        if hasattr(values, "__arrow_c_stream__"):
+            return pa.chunked_array(values)
+        values = np.asarray(values) if np.ndim(values) == 1 else values
+        return pa.chunked_array([pa.array(values, from_pandas=True)])
+    except Exception:
+        raise _mixed(name) from None
+
+
+def _mixed(name: str) -> InputError:
+    return InputError(
+        f"column '{name}' mixes kinds of values or is not a plain list of them: "
+        "give one number, date or text per record"
+    )
+
+
+def _check_columns(names: Sequence[str], columns: Sequence[str]) -> None:
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise InputError(
+            f"the table has more than one column named {_listed(repeated)}: rename them"
+        )
+    absent = [name for name in columns if name not in names]
+    if absent:
+        raise InputError(
+            f"the table has no column {_listed(absent)}: it has {_listed(names) or 'no columns'}"
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
+
+
+# Columns ------------------------------------------------------------------------------------
+
+
+def numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
+    """A column as (n,) float64 with NaN for null; whole numbers, decimals, true and false count."""
+    column = _plain(column)
+    if not _is_numeric(column.type):
+        raise InputError(f"column '{name}' is not numeric {_holds(column)}")
+    return _floats(column)
+
+
+def moments(column: pa.ChunkedArray, name: str) -> tuple[NDArray[np.float64], bool]:
+    """A time column as ((n,) float64, whether it holds dates); NaN for null.
+
+    Numbers stay as they are. Dates and timestamps become seconds since 1970-01-01 in UTC; without
+    a time zone they are read as UTC. The resolution is a microsecond.
+    """
+    import pyarrow as pa
+
+    column = _plain(column)
+    if pa.types.is_date(column.type):
+        return _floats(column.cast(pa.date32()).cast(pa.int32())) * _SECONDS_PER_DAY, True
+    if pa.types.is_timestamp(column.type):
+        micros = column.cast(pa.timestamp("us", tz=column.type.tz), safe=False)
+        return _floats(micros.cast(pa.int64())) / 1e6, True
+    if not _is_numeric(column.type):
+        raise InputError(
+            f"the time column '{name}' is neither numeric nor a date {_holds(column)} "
+            "or dates such as 2024-01-31"
+        )
+    return _floats(column), False
+
+
+def identities(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], pa.Array]:
+    """A column of identifiers as codes (n,), -1 for missing, and the identifier of each code."""
+    encoded = _plain(column).combine_chunks().dictionary_encode()
+    codes = np.asarray(encoded.indices.fill_null(-1), dtype=np.int64)
+    return codes, encoded.dictionary
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        return column.cast(column.type.value_type)
+    return column
+
+
+def _is_numeric(kind: pa.DataType) -> bool:
+    from pyarrow import types
+
+    tests = (
+        types.is_boolean,
+        types.is_integer,
+        types.is_floating,
+        types.is_decimal,
+        types.is_null,
+    )
+    return any(test(kind) for test in tests)
+
+
+def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
+    import pyarrow as pa
+
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    return np.array(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+
+
+def _holds(column: pa.ChunkedArray) -> str:
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        wrong = sum(not _reads_as_number(cell) for cell in column.to_pylist())
+        return (
+            f"(it holds text, and {wrong} of its {len(column)} rows do not read as numbers): "
+            "turn it into numbers with a decimal point"
+        )
+    if pa.types.is_temporal(kind):
+        return "(it holds dates or times): turn it into numbers"
+    return f"(its type is {kind}): turn it into numbers"
+
+
+def _reads_as_number(cell: str | None) -> bool:
+    try:
+        float(cell or "nan")
+    except ValueError:
+        return False
+    return True
+
+
+# Writing ------------------------------------------------------------------------------------
+
+
+def write_table(table: pa.Table, path: str | os.PathLike[str], force: bool = False) -> None:
+    """Write a `pyarrow.Table` as CSV, Parquet or Arrow, by suffix; see `atomic_path`."""
+    path = Path(path)
+    kind = _format(path)
+    with atomic_path(path, force) as temporary:
+        if kind == "csv":
+            import pyarrow as pa
+            from pyarrow import csv as arrow_csv
+
+            with pa.output_stream(str(temporary)) as stream:  # compresses when it ends in .gz
+                arrow_csv.write_csv(table, stream)
+        elif kind == "parquet":
+            import pyarrow.parquet as pq
+
+            pq.write_table(table, str(temporary))
+        else:
+            import pyarrow as pa
+
+            with pa.ipc.new_file(str(temporary), table.schema) as writer:
+                writer.write_table(table)
+
+
+@contextmanager
+def atomic_path(path: str | os.PathLike[str], force: bool = False) -> Iterator[Path]:
+    """A temporary path beside `path`; it becomes `path` when the block ends without an error.
+
+    The temporary file has the same directory and suffix. It is flushed to disk and renamed, so a
+    reader sees the old file or the new one, never a part; after an error it is removed and an
+    existing `path` is as it was. An existing `path` is refused unless `force`.
+    """
+    path = Path(path)
+    _check_writable(path, force)
+    temporary = path.with_name(f".{secrets.token_hex(6)}.{path.name}")
+    try:
+        yield temporary
+        _flush(temporary)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _check_writable(path: Path, force: bool) -> None:
+    if not path.parent.is_dir():
+        raise InputError(f"there is no directory '{path.parent}': create it first")
+    if path.is_dir():
+        raise InputError(f"'{path}' is a directory: give the name of a file")
+    if path.exists() and not force:
+        raise InputError(
+            f"the file '{path}' already exists: choose another name, or replace it with --force "
+            "(force=True in Python)"
+        )
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(f"the directory '{path.parent}' cannot be written to: choose another one")
+
+
+def _flush(path: Path) -> None:
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())
