@@ -1,4 +1,4 @@
-"""The mistakes privtraj explains instead of crashing on. The command line turns each into exit code 2.
+"""The mistakes privtraj explains instead of crashing on; the command line exits with 2 on each.
 
 Messages are one sentence: what is wrong, where (a column, a count of rows, never a raw value),
 and what to do about it.

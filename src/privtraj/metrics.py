@@ -15,7 +15,7 @@ _LADDER = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
 def wasserstein2(a: Any, b: Any) -> float:
-    """W2(a, b) = ( min over couplings of E|x - y|^2 )^(1/2) of equal-weight clouds (n, d), (k, d)."""
+    """W2(a, b) = (min over couplings of E|x - y|^2)^(1/2) of equal-weight clouds (n, d), (k, d)."""
     return float(np.sqrt(squared_wasserstein2(a, b)))
 
 
@@ -26,6 +26,8 @@ def squared_wasserstein2(a: Any, b: Any) -> float:
     x, y = _cloud(a), _cloud(b)
     if x.shape[1] != y.shape[1]:
         raise InputError(f"clouds of {x.shape[1]} and {y.shape[1]} features cannot be compared")
+    if x.shape[1] == 1:  # on a line the optimal coupling is the sorted one
+        return max(float(ot.emd2_1d(x[:, 0], y[:, 0], metric="sqeuclidean")), 0.0)
     cost = ot.dist(x, y)
     value = ot.emd2(_uniform(len(x)), _uniform(len(y)), cost, numItermax=5_000_000)
     return max(float(value), 0.0)

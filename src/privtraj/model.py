@@ -13,7 +13,7 @@ import zipfile
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from privtraj.transport.plans import CouplingName, Plans, couple
 Floats = NDArray[np.float64]
 
 FORMAT = 1
+MOST_PATHS = 10**9
 _ARRAYS = ("particles", "weights", "bandwidth", "times", "bounds")
 
 
@@ -36,10 +37,11 @@ _ARRAYS = ("particles", "weights", "bandwidth", "times", "bounds")
 class TrajectoryModel:
     """Private marginals that can be sampled as trajectories; made by `TrajectorySynthesizer.fit`.
 
-    particles: (T, m, d) in the unit cube.  weights: (T, m), rows sum to 1.  bandwidth: (T,) standard deviation of one person around
-    a particle, in the unit cube.  diffusivity: variance per unit of time (of the whole range) and
-    coordinate of the unit cube.  numeric_times: (T,).  bounds: (d, 2).  settings: how it was made.
-    diagnostics: released quantities that tell how well it went.
+    particles: (T, m, d) in the unit cube.  weights: (T, m), rows sum to 1.
+    bandwidth: (T,) standard deviation of one person around a particle, in the unit cube.
+    diffusivity: variance per time range and coordinate of the unit cube.
+    numeric_times: (T,).  bounds: (d, 2).  cloud_size: particles per time in `marginals`.
+    settings: how it was made.  diagnostics: released quantities that tell how well it went.
     """
 
     particles: Floats
@@ -81,11 +83,16 @@ class TrajectoryModel:
     ) -> Paths:
         """n synthetic people at any times inside the range (default: the bin times).
 
-        A path chains particles over the couplings, interpolates between bin times, and carries the
-        person's own offset: observation noise of the model's bandwidth, one direction per person, so
-        that a path is smooth while every marginal has its full width. Sampling costs no privacy.
+        A path chains particles over the couplings, interpolates between bin times, and carries
+        the person's own offset: observation noise of the model's bandwidth, one direction per
+        person, so that a path is smooth while every marginal has its full width. Sampling costs no
+        privacy.
         """
         _check_count(n)
+        if interpolation not in get_args(Interpolation):
+            raise InputError(
+                f"interpolation must be 'bridge', 'linear' or 'spline', not '{interpolation}'"
+            )
         at = self._query_times(times)
         rng = np.random.default_rng(seed)
         chain = self._plans(coupling).walk(n, rng)
@@ -172,7 +179,7 @@ class TrajectoryModel:
         first, last = self.numeric_times[[0, -1]]
         if at.min() < first or at.max() > last:
             raise InputError(
-                f"times must lie between {self.times[0]} and {self.times[-1]}, the range of the model"
+                f"times must lie between {self.times[0]} and {self.times[-1]}, the model's range"
             )
         return at
 
@@ -232,7 +239,8 @@ def _read_members(path: Path) -> dict[str, bytes]:
 
 def _check_digests(path: str | Path, members: dict[str, bytes], header: dict[str, Any]) -> None:
     written = members.get("model.sha256", b"").decode(errors="replace")
-    digests = {**header.get("sha256", {}), "model.json": written}
+    parts = header.get("sha256")
+    digests = {**(parts if isinstance(parts, dict) else {}), "model.json": written}
     for name, digest in digests.items():
         if name not in members or hashlib.sha256(members[name]).hexdigest() != digest:
             raise InputError(f"{path} was changed or damaged: {name} does not match its checksum")
@@ -254,5 +262,5 @@ def _unit_time(times: Floats, knots: Floats) -> Floats:
 
 
 def _check_count(n: Any) -> None:
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise InputError("the number of paths must be a whole number of at least 1")
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 1 <= n <= MOST_PATHS:
+        raise InputError(f"the number of paths must be a whole number from 1 to {MOST_PATHS}")

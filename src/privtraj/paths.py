@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -41,12 +42,10 @@ class Paths:
         import pyarrow as pa
 
         n, q, _ = self.values.shape
-        columns = {
-            "path": np.repeat(np.arange(n, dtype=np.int64), q),
-            _free_name(self.time_name, "path", self.features): np.tile(self.times, n),
-        }
+        columns: dict[str, NDArray[Any]] = {"path": np.repeat(np.arange(n, dtype=np.int64), q)}
+        columns[_free_name(self.time_name, columns)] = np.tile(self.times, n)
         for k, name in enumerate(self.features):
-            columns[_free_name(name, "path", ())] = self.values[:, :, k].ravel()
+            columns[_free_name(name, columns)] = self.values[:, :, k].ravel()
         return pa.table(columns)
 
     def to_frame(self) -> Any:
@@ -54,8 +53,11 @@ class Paths:
         return self.to_arrow().to_pandas()
 
 
-def _free_name(name: str, taken: str, others: tuple[str, ...]) -> str:
-    return f"{name}_" if name == taken or name in others else name
+def _free_name(name: str, taken: Container[str]) -> str:
+    """The name, with as many underscores behind it as it takes to be the only one."""
+    while name in taken:
+        name += "_"
+    return name
 
 
 def between(
@@ -96,8 +98,11 @@ def _add_bridge(
     diffusivity: float,
     rng: np.random.Generator,
 ) -> None:
-    """Walk the bridge from a to b through the sorted times: given B_s = v, and s < t < b,
-    B_t is normal with mean v (b - t) / (b - s) and variance diffusivity (t - s)(b - t) / (b - s)."""
+    """Walk the bridge from a to b through the sorted times.
+
+    Given B_s = v and s < t < b, B_t is normal with mean v (b - t) / (b - s) and variance
+    diffusivity (t - s)(b - t) / (b - s).
+    """
     n, _, d = values.shape
     bridge = np.zeros((n, d), values.dtype)
     before = a

@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from privtraj.dynamics import histogram, schedule, start
 from privtraj.dynamics.langevin import Fixed, State, Trace, run
-from privtraj.dynamics.likelihood import kappa_mass
+from privtraj.dynamics.likelihood import Mixture, kappa_mass
 from privtraj.dynamics.measurements import HistogramMoments, PrivateGradients
-from privtraj.resample import along_main_axis, shrunk_masses
-from privtraj.dynamics.schedule import Plan
+from privtraj.dynamics.schedule import SETTLING_SHARE, Plan
 from privtraj.errors import BudgetError, InputError
 from privtraj.model import TrajectoryModel
 from privtraj.privacy import noise
@@ -32,6 +31,7 @@ from privtraj.privacy.accounting import (
 )
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger, certify
+from privtraj.resample import along_main_axis, shrunk_masses
 from privtraj.snapshots import Snapshots
 
 Floats = NDArray[np.float64]
@@ -39,7 +39,19 @@ Progress = Callable[[int, int], None]
 
 LOW_WORTH = 5
 SMALLEST_BANDWIDTH = 0.004
-_GAUSSIAN_SLACK = 1e-9  # set aside for integer noise when calibrating: 10^6 draws
+SMALLEST_EPSILON = 5e-3
+SMALLEST_DELTA = 1e-20  # below it, only a pure guarantee: the error of the noise has to fit
+
+
+_RANGES = (
+    ("count_share", 0.01, 0.9),
+    ("particles", 2, schedule.MOST_PARTICLES),
+    ("steps", 2, 10_000),
+    ("cells", 2, 2**24),
+    ("bandwidth", SMALLEST_BANDWIDTH, 0.5),
+    ("pull", 0.0, 0.5),
+    ("diffusivity", 1e-9, 100.0),
+)
 
 
 class LowBudgetWarning(UserWarning):
@@ -94,7 +106,9 @@ class TrajectorySynthesizer:
 
     def fit(self, snapshots: Snapshots, *, progress: Progress | None = None) -> TrajectoryModel:
         """Spend the budget on these snapshots and return the model that may be released."""
-        self._check(snapshots)
+        if not isinstance(snapshots, Snapshots):
+            raise InputError("fit takes Snapshots, from Snapshots.from_table or from_arrays")
+        self.check()
         ledger = Ledger(self.epsilon, self.delta, self.adjacency)
         source = noise.source_for(self.seed)
         guard = Guard(snapshots, ledger, source, public_counts=self.public_counts)
@@ -115,14 +129,14 @@ class TrajectorySynthesizer:
         declared = guard.declared_counts()
         if declared is not None:
             return np.maximum(declared, 1.0)
-        share = max(self.count_share * self.epsilon, noise.EPSILON_RANGE[0])
-        epsilon = share / (1 if self.adjacency == "add-remove" else 2)
+        shifts = 1 if self.adjacency == "add-remove" else 2
+        epsilon = float(np.clip(self.count_share * self.epsilon / shifts, *noise.EPSILON_RANGE))
         counts = guard.counts(1, epsilon, "people per time")[:, 0]
         return steadied_counts(counts.astype(np.float64), 2 / epsilon**2)
 
     def _plan(self, people: Floats, dimensions: int, ledger: Ledger) -> Plan:
         budget = (self.epsilon, self.delta, self.adjacency, ledger.events)
-        mu = calibrate_gaussian(*budget, slack=min(_GAUSSIAN_SLACK, self.delta / 100))
+        mu = calibrate_gaussian(*budget)
         epsilon = min(calibrate_laplace(*budget), noise.EPSILON_RANGE[1])
         measure = self.measure
         if mu == 0 and measure == "auto":  # delta = 0 allows counts only
@@ -150,20 +164,21 @@ class TrajectorySynthesizer:
         ledger = guard.ledger
         assert plan.cells_per_side is not None
         cells = plan.cells_per_side**guard.n_features
-        slack = cells * 2.0**-108 if self.delta > 0 else 0.0
+        slack = guard.n_times * cells * 2.0**-108 if self.delta > 0 else 0.0
         epsilon = calibrate_laplace(
             self.epsilon, self.delta, self.adjacency, ledger.events, slack=slack
         )
         epsilon = min(epsilon, noise.EPSILON_RANGE[1])
         if epsilon < noise.EPSILON_RANGE[0]:
-            raise BudgetError("The budget left after counting people is too small to count cells.")
+            raise BudgetError("the budget left after counting people is too small to count cells")
         counts = guard.counts(plan.cells_per_side, epsilon, "people per cell")
         measure = histogram.estimate(counts, plan.cells_per_side, epsilon, people, guard.n_features)
-        state = start.on_histogram(measure, plan.particles, rng)
-        width = np.asarray(state.mixture.bandwidth)
-        target = np.full_like(width, self.bandwidth or 0.0)
+        state = start.on_histogram(measure, plan.particles, rng, self.bandwidth)
+        target = np.zeros(guard.n_times)
         steps = schedule.refining_schedule(plan.steps, self.pull)
-        state, trace = run(state, HistogramMoments(measure), steps, _fixed(gaps, target), progress)
+        state, trace = run(
+            state, HistogramMoments(measure), steps, _fixed(gaps, target), rng, progress
+        )
         found = {"believed_share": measure.believed.tolist(), "cell_side": measure.sides.tolist()}
         return state, trace, found
 
@@ -187,16 +202,14 @@ class TrajectorySynthesizer:
         )
         if mu == 0:
             raise BudgetError(
-                "Gradients need a delta above 0 that covers the noise of "
-                f"{draws} draws: use a larger delta, or measure='counts'."
+                "gradients need a delta above 0 that covers the noise of "
+                f"{draws} draws: use a larger delta, or measure='counts'"
             )
         state = start.middle(times, plan.particles, dimensions, rng)
         target = np.full(times, self.bandwidth or 0.0)
         steps = schedule.gradient_schedule(plan.steps, self.pull)
-        gradients = PrivateGradients(
-            guard, people, np.sqrt(plan.steps) / mu, jax.random.key(int(rng.integers(2**63)))
-        )
-        state, trace = run(state, gradients, steps, _fixed(gaps, target), progress)
+        gradients = PrivateGradients(guard, people, np.sqrt(plan.steps) / mu, rng)
+        state, trace = run(state, gradients, steps, _fixed(gaps, target), rng, progress)
         found = {"noise_over_bandwidth": float(trace.noise[-1].max())}
         return state, trace, found
 
@@ -212,10 +225,7 @@ class TrajectorySynthesizer:
         found: dict[str, Any],
     ) -> TrajectoryModel:
         mixture = jax.tree.map(lambda leaf: np.asarray(leaf, dtype=np.float64), state.mixture)
-        relative = (
-            trace.noise[-1] / np.maximum(trace.alpha[-1], 1e-9) / kappa_mass(snapshots.n_features)
-        )
-        mass = shrunk_masses(np.asarray(state.mass, dtype=np.float64), 0.08 * relative**2)
+        mass = shrunk_masses(np.asarray(state.mass, np.float64), _mass_noise(trace, mixture))
         order = along_main_axis(mixture.particles)
         gaps = np.diff(snapshots.times) / (snapshots.times[-1] - snapshots.times[0])
         tau = self.diffusivity
@@ -262,33 +272,28 @@ class TrajectorySynthesizer:
             public["people per time (declared public)"] = people.tolist()
         return public
 
-    def _check(self, snapshots: Snapshots) -> None:
-        if not isinstance(snapshots, Snapshots):
-            raise InputError(
-                "fit takes Snapshots: make them with Snapshots.from_table or from_arrays"
-            )
+    def check(self) -> None:
+        """Refuse settings that cannot be used; needs no data, so it can come before reading any."""
         check_budget(self.epsilon, self.delta)
         check_adjacency(self.adjacency)
+        if 0 < self.delta < SMALLEST_DELTA:
+            raise InputError(f"delta must be 0 or at least {SMALLEST_DELTA:g}")
         if self.measure not in ("auto", "gradients", "counts"):
             raise InputError(
                 f"measure must be 'auto', 'gradients' or 'counts', not '{self.measure}'"
             )
-        for name in ("particles", "steps", "cells"):
+        for name, low, high in _RANGES:
             value = getattr(self, name)
-            if value is not None and (
-                isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 2
-            ):
-                raise InputError(f"{name} must be a whole number of at least 2")
-        for name, low, high in (
-            ("count_share", 0.0, 0.9),
-            ("bandwidth", 0.0, 0.5),
-            ("diffusivity", 0.0, 100.0),
-        ):
-            value = getattr(self, name)
-            if value is not None and not low < value <= high:
-                raise InputError(f"{name} must be above {low:g} and at most {high:g}")
-        if not 0 <= self.pull <= 0.5:
-            raise InputError("pull must be between 0 and 0.5")
+            if value is None and name not in ("count_share", "pull"):
+                continue
+            if not (_is_number(value) and low <= value <= high):
+                raise InputError(f"{name} must be between {low:g} and {high:g}")
+            if isinstance(low, int) and not isinstance(value, int | np.integer):
+                raise InputError(f"{name} must be a whole number")
+        if self.epsilon < SMALLEST_EPSILON:
+            raise InputError(
+                f"epsilon must be at least {SMALLEST_EPSILON:g}: less does not buy a count of people"
+            )
 
 
 def steadied_counts(counts: Floats, noise_variance: float) -> Floats:
@@ -299,19 +304,37 @@ def steadied_counts(counts: Floats, noise_variance: float) -> Floats:
     return np.maximum(steady, max(1.0, 0.05 * mean))
 
 
+def _mass_noise(trace: Trace, mixture: Mixture) -> Floats:
+    """Variance (T,) of the privacy noise in the running masses.
+
+    One step's masses carry the noise of a full step, in bandwidths, over kappa; the running average
+    over the settling steps, of gains 1/3, 1/4, ..., keeps one part in their number.
+    """
+    last = np.asarray(trace.noise)[-1] / np.maximum(np.asarray(trace.alpha)[-1], 1e-9)
+    kept = 1 / (SETTLING_SHARE * len(np.asarray(trace.noise)) + 2)
+    variance: Floats = (
+        kept * (last.astype(np.float64) / kappa_mass(mixture.particles.shape[2])) ** 2
+    )
+    return variance
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
 def _fixed(gaps: Floats, target: Floats) -> Fixed:
     return Fixed(
-        jnp.asarray(gaps / gaps.mean(), jnp.float32),
-        jnp.asarray(target, jnp.float32),
-        jnp.float32(SMALLEST_BANDWIDTH),
+        jnp.asarray(np.float32(gaps / gaps.mean())),
+        jnp.asarray(np.float32(target)),
+        jnp.asarray(np.float32(SMALLEST_BANDWIDTH)),
     )
 
 
 def _warn_if_little(plan: Plan) -> None:
     if plan.worth < LOW_WORTH:
         warnings.warn(
-            f"this budget buys about {max(plan.worth, 0):.0f} people's worth per time: use fewer time "
-            "bins, fewer features or a larger epsilon if the result is to be useful",
+            f"this budget buys about {max(plan.worth, 0):.0f} people's worth per time: use fewer "
+            "time bins, fewer features or a larger epsilon if the result is to be useful",
             LowBudgetWarning,
             stacklevel=3,
         )

@@ -380,7 +380,7 @@ def atomic_path(path: str | os.PathLike[str], force: bool = False) -> Iterator[P
     existing `path` is as it was. An existing `path` is refused unless `force`.
     """
     path = Path(path)
-    _check_writable(path, force)
+    check_writable(path, force)
     temporary = path.with_name(f".{secrets.token_hex(6)}.{path.name}")
     try:
         yield temporary
@@ -390,7 +390,7 @@ def atomic_path(path: str | os.PathLike[str], force: bool = False) -> Iterator[P
         temporary.unlink(missing_ok=True)
 
 
-def _check_writable(path: Path, force: bool) -> None:
+def check_writable(path: Path, force: bool) -> None:
     if not path.parent.is_dir():
         raise InputError(f"there is no directory '{path.parent}': create it first")
     if path.is_dir():

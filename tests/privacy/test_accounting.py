@@ -219,5 +219,5 @@ def test_calibration_never_overshoots_and_leaves_next_to_nothing(others, epsilon
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(wrong):
-    with pytest.raises(InputError, match=r"^[^.]*(\.\d[^.]*)*\.$"):
+    with pytest.raises(InputError, match=r"^[^.]*(\.\d[^.]*)*[^.]$"):
         wrong()

@@ -6,8 +6,8 @@ or when it touches a believed cell and its count is one that noise would hardly 
 3^d neighbours of a cell,
     count > WEAK log(3^d) / epsilon,
 because a false cell next to a true one costs little in transport distance and a missing one more.
-The same noisy counts pooled into blocks of 2 and 4 cells a side give two coarser readings; each time
-takes the reading with the least estimated squared error
+The same noisy counts pooled into blocks of 2 and 4 cells a side give two coarser readings; each
+time takes the reading with the least estimated squared error
     (share of people not in believed cells)^2 * spread^2 + d h^2 / 24,      h = side of a cell,
 so that fine cells serve concentrated people and coarse ones serve people who are spread out.
 """

@@ -2,15 +2,15 @@
 
 One step moves the particles of all times at once:
 
-    x <- x - alpha m E[w (x - y)]                          towards the people (an EM step at alpha = 1)
-           + pull sum_j (dt / dt_ij) (bar_ij(x) - bar_ii(x))    towards neighbouring times, debiased
-           + Langevin noise, what the privacy noise leaves of `temperature`
+    x <- x - alpha m E[w (x - y)]                        to the people (an EM step at alpha = 1)
+           + pull sum_j (dt / dt_ij) (bar_ij(x) - bar_ii(x))   to neighbouring times, debiased
+           + Langevin noise: what the privacy noise leaves of `temperature`
 
 bar_ij is the barycentric projection under the entropic plan between times i and j, bar_ii that
 between a time and itself: their difference vanishes where neighbours agree, so the pull moves
-marginals but never shrinks them. The same moments then update, free of further cost, the biases that
-balance the masses, the running masses, and the bandwidth (the maximum-likelihood one, reached from
-above by annealing). A particle that stands for hardly anybody moves next to one that stands for many.
+marginals but never shrinks them. The same moments then update, free of further cost, the biases
+that balance the masses, the running masses, and the bandwidth (the maximum-likelihood one, reached
+from above by annealing). A particle that stands for hardly anybody moves next to a heavy one.
 
 The loop asks a `Measurement` for moments; it does not know whether they come from the guard, noisy
 and paid for, or from a released histogram, for free.
@@ -41,7 +41,6 @@ class State(NamedTuple):
     mixture: Mixture
     mass: jax.Array  # (T, m) running average of the moments' mass
     coupling: Coupling  # potentials of 3 E problems: i to i+1, i to itself, i+1 to itself
-    key: jax.Array
 
 
 class Stride(NamedTuple):
@@ -80,7 +79,7 @@ class Trace(NamedTuple):
 class Measurement(Protocol):
     """Where moments come from."""
 
-    def __call__(self, mixture: Mixture, step: int) -> tuple[Moments, jax.Array]:
+    def __call__(self, mixture: Mixture) -> tuple[Moments, jax.Array]:
         """Moments at the mixture, and the standard deviation (T,) of the noise in `drift`."""
 
 
@@ -89,13 +88,18 @@ def run(
     measure: Measurement,
     schedule: Schedule,
     fixed: Fixed,
+    rng: np.random.Generator,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[State, Trace]:
-    """The loop: measure, move, repeat. The trace is stacked over steps."""
+    """The loop: measure, move, repeat. The trace is stacked over steps.
+
+    rng: public randomness for the Langevin noise; the noise that protects is the guard's.
+    """
     traces = []
     for index in range(schedule.steps):
-        moments, noise = measure(state.mixture, index)
-        state, trace = step(state, moments, noise, _stride(schedule, index), fixed)
+        moments, noise = measure(state.mixture)
+        kicks = rng.standard_normal((2, *state.mixture.particles.shape), dtype=np.float32)
+        state, trace = step(state, moments, noise, kicks, _stride(schedule, index), fixed)
         traces.append(trace)
         if progress is not None:
             progress(index + 1, schedule.steps)
@@ -104,12 +108,19 @@ def run(
 
 @jax.jit
 def step(
-    state: State, moments: Moments, noise: jax.Array, stride: Stride, fixed: Fixed
+    state: State,
+    moments: Moments,
+    noise: jax.Array,
+    kicks: jax.Array,
+    stride: Stride,
+    fixed: Fixed,
 ) -> tuple[State, Trace]:
-    """One move of everything; noise (T,) is the standard deviation already inside the drift."""
+    """One move of everything.
+
+    noise: (T,) standard deviation already inside the drift.  kicks: (2, T, m, d) standard normal.
+    """
     mixture = state.mixture
     sigma = mixture.bandwidth
-    key, langevin_key, relocate_key = jax.random.split(state.key, 3)
     dimensions = mixture.particles.shape[-1]
 
     relative = noise / sigma * jnp.sqrt(dimensions)
@@ -121,16 +132,16 @@ def step(
         mixture.particles
         - alpha[:, None, None] * moments.drift
         + stride.pull * pulled
-        + missing[:, None, None] * jax.random.normal(langevin_key, mixture.particles.shape)
+        + missing[:, None, None] * kicks[0]
     )
     bias = mixture.bias - alpha[:, None] * (moments.mass - 1)
     bias = bias - bias.mean(axis=1, keepdims=True)
-    moved = Mixture(jnp.clip(particles, 0.0, 1.0), jnp.clip(bias, -BIAS_LIMIT, BIAS_LIMIT), sigma)
+    moved = Mixture(particles, jnp.clip(bias, -BIAS_LIMIT, BIAS_LIMIT), sigma)
     mass = state.mass + stride.mass_rate * (moments.mass - state.mass)
-    moved, mass = _relocate(moved, mass, relocate_key, stride.relocate)
+    moved, mass = _relocate(moved, mass, kicks[1], stride.relocate)
     moved = moved._replace(bandwidth=_bandwidth(sigma, moments.spread, stride, fixed))
     trace = Trace(alpha, alpha * noise / sigma, moved.bandwidth, coupling.error.max())
-    return State(moved, mass, coupling, key), trace
+    return State(moved, mass, coupling), trace
 
 
 def _pull(mixture: Mixture, coupling: Coupling, gaps: jax.Array) -> tuple[jax.Array, Coupling]:
@@ -157,19 +168,19 @@ def _pull(mixture: Mixture, coupling: Coupling, gaps: jax.Array) -> tuple[jax.Ar
 
 
 def _relocate(
-    mixture: Mixture, mass: jax.Array, key: jax.Array, allowed: jax.Array
+    mixture: Mixture, mass: jax.Array, kicks: jax.Array, allowed: jax.Array
 ) -> tuple[Mixture, jax.Array]:
-    """Pair the lightest particles with the heaviest; where both are extreme, split the heavy one."""
+    """Pair the lightest with the heaviest; where both are extreme, split the heavy one."""
     times, m = mass.shape
     pairs = max(1, m // 8)
-    order = jnp.argsort(mass, axis=1)
     row = jnp.arange(times)[:, None]
-    light, heavy = order[:, :pairs], order[:, ::-1][:, :pairs]
+    rank = mass + 1e-5 * jnp.arange(m)  # equal masses must not make a particle light and heavy
+    light, heavy = jax.lax.top_k(-rank, pairs)[1], jax.lax.top_k(rank, pairs)[1]
     from_mass, to_mass = mass[row, light], mass[row, heavy]
     go = (from_mass < LIGHT) & (to_mass > HEAVY) & (allowed > 0)
     x, b = mixture.particles, mixture.bias
     place = x[row, heavy]
-    apart = 0.5 * mixture.bandwidth[:, None, None] * jax.random.normal(key, place.shape)
+    apart = 0.5 * mixture.bandwidth[:, None, None] * kicks[:, :pairs]
     x = x.at[row, light].set(jnp.where(go[..., None], place + apart, x[row, light]))
     x = x.at[row, heavy].set(jnp.where(go[..., None], place - apart, place))
     b = b.at[row, light].set(jnp.where(go, b[row, heavy], b[row, light]))
@@ -191,4 +202,4 @@ def _bandwidth(sigma: jax.Array, spread: jax.Array, stride: Stride, fixed: Fixed
 
 
 def _stride(schedule: Schedule, index: int) -> Stride:
-    return Stride(*(jnp.float32(getattr(schedule, name)[index]) for name in Stride._fields))
+    return Stride(*(np.float32(getattr(schedule, name)[index]) for name in Stride._fields))  # type: ignore[arg-type]

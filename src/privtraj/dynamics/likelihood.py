@@ -4,10 +4,10 @@ A person at y is explained by the particles x_1..x_m of their time with responsi
     w_k(y) = softmax_k( -|x_k - y|^2 / (2 sigma^2) + b_k ).
 The per-person vector stacks everything that one release needs:
     u_k = w_k (x_k - y)                                  (m, d)  gradient of the paper's data fit
-    q_k = kappa_mass(d) sigma w_k                           (m,)    how many people a particle stands for
-    s   = KAPPA_SPREAD sigma (sum_k w_k |x_k - y|^2 / (d sigma^2) - 1)   ()  residual variance
-The mean of u over the people of a time, over sigma^2, is the gradient of DF^sigma with respect to the
-particles; the mean of s is zero exactly when sigma is the maximum-likelihood bandwidth.
+    q_k = kappa_mass(d) sigma w_k                        (m,)    how many people it stands for
+    s   = KAPPA_SPREAD sigma (sum_k w_k |x_k - y|^2 / (d sigma^2) - 1)      ()  residual variance
+The mean of u over the people of a time, over sigma^2, is the gradient of DF^sigma with respect to
+the particles; the mean of s is zero exactly when sigma is the maximum-likelihood bandwidth.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
 
 KAPPA_SPREAD = 0.3
 
@@ -65,6 +67,7 @@ def person_vectors(points: jax.Array, mixture: Mixture) -> jax.Array:
     return jnp.concatenate([u.reshape(n, -1), q, s[:, None]], axis=-1)
 
 
+@jax.jit
 def moments(sums: jax.Array, people: jax.Array, mixture: Mixture) -> Moments:
     """Read summed person vectors (T, m d + m + 1) as means over `people` (T,)."""
     times, m, d = mixture.particles.shape
@@ -78,17 +81,25 @@ def moments(sums: jax.Array, people: jax.Array, mixture: Mixture) -> Moments:
     )
 
 
-def typical_norm(mixture: Mixture, key: jax.Array, quantile: float, draws: int = 256) -> jax.Array:
+@jax.jit
+def norms(points: jax.Array, mixture: Mixture) -> jax.Array:
+    """|person vector| (T, n) for points (T, n, d)."""
+    return jax.vmap(lambda y, one: jnp.linalg.norm(person_vectors(y, one), axis=-1))(
+        points, mixture
+    )
+
+
+def typical_norm(
+    mixture: Mixture, rng: np.random.Generator, quantile: float, draws: int = 256
+) -> NDArray[np.float64]:
     """(T,) quantile of |person vector| over people whom the mixture itself would produce.
 
     y = x_J + sigma xi with J uniform: it uses released numbers only, so a clip set from it is free.
     """
-
-    def one(mixture: Mixture, key: jax.Array) -> jax.Array:
-        pick, spread = jax.random.split(key)
-        m, d = mixture.particles.shape
-        points = mixture.particles[jax.random.randint(pick, (draws,), 0, m)]
-        points = points + mixture.bandwidth * jax.random.normal(spread, (draws, d))
-        return jnp.quantile(jnp.linalg.norm(person_vectors(points, mixture), axis=-1), quantile)
-
-    return jax.vmap(one)(mixture, jax.random.split(key, mixture.particles.shape[0]))
+    particles = np.asarray(mixture.particles)
+    times, m, d = particles.shape
+    pick = rng.integers(m, size=(times, draws, 1))
+    noise = rng.standard_normal((times, draws, d), dtype=np.float32)
+    points = np.take_along_axis(particles, pick, axis=1)
+    points = points + np.asarray(mixture.bandwidth)[:, None, None] * noise
+    return np.quantile(np.asarray(norms(points, mixture), dtype=np.float64), quantile, axis=1)

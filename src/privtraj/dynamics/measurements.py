@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,8 +18,8 @@ CELL_CHUNK = 256
 class PrivateGradients:
     """Moments from noisy clipped sums over people: one release per step, paid for in the ledger.
 
-    people: (T,) public or released. noise_multiplier: z of every step. The clip c is the 0.9-quantile
-    of the vectors of people whom the released mixture would itself produce.
+    people: (T,) public or released. noise_multiplier: z of every step. The clip c is the
+    0.9-quantile of the vectors of people whom the released mixture would itself produce.
     """
 
     def __init__(
@@ -29,45 +27,36 @@ class PrivateGradients:
         guard: Guard,
         people: NDArray[np.float64],
         noise_multiplier: float,
-        key: jax.Array,
+        rng: np.random.Generator,
     ) -> None:
         self._guard = guard
         self._people = np.asarray(people, dtype=np.float64)
         self._noise_multiplier = noise_multiplier
-        self._key = key
+        self._rng = rng
 
-    def __call__(self, mixture: Mixture, step: int) -> tuple[Moments, jax.Array]:
-        key = jax.random.fold_in(self._key, step)
-        clip = np.asarray(_typical_norm(mixture, key), dtype=np.float64)
+    def __call__(self, mixture: Mixture) -> tuple[Moments, jax.Array]:
+        clip = typical_norm(mixture, self._rng, CLIP_QUANTILE)
         sums = self._guard.sums(
             person_vectors, mixture, clip, self._noise_multiplier, "clipped sums of a step"
         )
         m = mixture.particles.shape[1]
-        noise = m * clip * self._noise_multiplier / self._people
-        return (
-            moments(
-                jnp.asarray(sums, jnp.float32), jnp.asarray(self._people, jnp.float32), mixture
-            ),
-            jnp.asarray(noise, jnp.float32),
-        )
+        noise = jnp.asarray((m * clip * self._noise_multiplier / self._people).astype(np.float32))
+        return moments(np.float32(sums), np.float32(self._people), mixture), noise
 
 
 class HistogramMoments:
-    """Moments of a released measure that stands in for the people: exact, free, any number of times."""
+    """Moments of a released measure that stands in for the people: free, as often as wanted."""
 
     def __init__(self, measure: Measure) -> None:
         times, cells, dimensions = measure.centres.shape
         pad = -cells % CELL_CHUNK
         centres = np.pad(measure.centres, ((0, 0), (0, pad), (0, 0)))
         weights = np.pad(measure.weights, ((0, 0), (0, pad)))
-        self._centres = jnp.asarray(centres, jnp.float32).reshape(times, -1, CELL_CHUNK, dimensions)
-        self._weights = jnp.asarray(weights, jnp.float32).reshape(times, -1, CELL_CHUNK)
+        self._centres = np.float32(centres).reshape(times, -1, CELL_CHUNK, dimensions)
+        self._weights = np.float32(weights).reshape(times, -1, CELL_CHUNK)
 
-    def __call__(self, mixture: Mixture, step: int) -> tuple[Moments, jax.Array]:
+    def __call__(self, mixture: Mixture) -> tuple[Moments, jax.Array]:
         return _weighted_moments(self._centres, self._weights, mixture)
-
-
-_typical_norm = jax.jit(partial(typical_norm, quantile=CLIP_QUANTILE))
 
 
 @jax.jit

@@ -1,8 +1,8 @@
 """How much of everything: particles, steps, cells, step sizes. Chosen from public numbers alone.
 
-The inputs are the number of people per time (declared public, or released with noise and paid for),
-the number of features, and the privacy that is left. Nothing here sees data. Every choice can be set
-by hand.
+The inputs are the number of people per time (declared public, or released with noise and paid
+for), the number of features, and the privacy that is left. Nothing here sees data. Every choice can
+be set by hand.
 
 Gradients.  A full step moves a particle by privacy noise of standard deviation m c z / N in every
 coordinate, with z = sqrt(K) / mu for K equal steps and c of about CLIP(d) sigma. Summed over the d
@@ -11,9 +11,9 @@ coordinates and in units of sigma the noise is
 and the fit collapses when nu is much above 1/2: responsibilities then follow noise. So
     K = 1.2 sqrt(2 N mu / d)      and      m = NOISE N mu / (CLIP(d) sqrt(d K)).
 
-Counts.  A histogram of G cells a side over N people at epsilon: cells must be few enough to stand out
-and small enough to matter, which balances near G = (N epsilon / 6)^(1 / (1 + d/2)) when people are
-spread out. Twice that is counted, because pooled counts come for free (see `histogram`).
+Counts.  A histogram of G cells a side over N people at epsilon: cells must be few enough to stand
+out and small enough to matter, which balances near G = (N epsilon / 10)^(1 / (1 + d/2)) when people
+are spread out. Twice that is counted, because pooled counts come for free (see `histogram`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ MAX_PARTICLES = 512
 STEPS_RANGE = (8, 60)
 MAX_CELLS = 2**18
 RELEASED_PARTICLES = 256
+MOST_PARTICLES = 4096  # by hand: plans are m x m at every time
 REFINING_STEPS = 12
+SETTLING_SHARE = 0.4  # of the steps of private gradients
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ def _rung(count: float) -> int:
 
 def cells_per_side(people: float, dimensions: int, epsilon: float) -> int:
     """G, a multiple of 4 so that counts can be pooled twice, within the number of cells allowed."""
-    spread_out = max(people * epsilon / 6, 1.0) ** (1 / (1 + dimensions / 2))
+    spread_out = max(people * epsilon / 10, 1.0) ** (1 / (1 + dimensions / 2))
     wanted = max(4, 4 * round(spread_out / 2))
     allowed = MAX_CELLS ** (1 / dimensions)
     if wanted > allowed:
@@ -103,11 +105,11 @@ def cells_per_side(people: float, dimensions: int, epsilon: float) -> int:
     return int(wanted)
 
 
-def choose_measure(people: float, dimensions: int, epsilon: float) -> MeasureName:
-    """Counts up to two features, gradients from four on; three features count when people are many.
+def choose_measure(dimensions: int) -> MeasureName:
+    """Counts up to two features, gradients from three on.
 
-    Cells multiply with every feature while particles follow the people, so the side on which
-    counting loses is the dimension, not the budget (experiments/choice.py).
+    Cells multiply with every feature while particles follow the people: what decides is the number
+    of features, for any number of people and any budget tried (experiments/choice.py).
     """
     return "counts" if dimensions <= 2 else "gradients"
 
@@ -124,7 +126,7 @@ def plan(
     cells: int | None = None,
 ) -> Plan:
     """The plan for `people` per time; mu and epsilon are what the main release may spend."""
-    chosen = choose_measure(people, dimensions, epsilon) if measure == "auto" else measure
+    chosen = choose_measure(dimensions) if measure == "auto" else measure
     if chosen == "counts":
         side = cells or cells_per_side(people, dimensions, epsilon)
         if side**dimensions > 2**24:
@@ -143,7 +145,7 @@ def plan(
 def gradient_schedule(steps: int, pull: float) -> Schedule:
     """Find the people's place and scale, anneal the bandwidth, then settle with smaller steps."""
     s = np.arange(steps)
-    found, annealed = 2, max(3, round(0.6 * steps))
+    found, annealed = 2, max(3, round((1 - SETTLING_SHARE) * steps))
     settling = s >= annealed
     into = np.clip((s - annealed + 1) / max(steps - annealed, 1), 0.0, 1.0)
     step_size = 0.8 * (0.15 / 0.8) ** into

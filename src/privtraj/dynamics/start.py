@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
 from privtraj.dynamics.histogram import Measure
 from privtraj.dynamics.langevin import State
@@ -12,8 +12,10 @@ from privtraj.dynamics.likelihood import Mixture
 from privtraj.resample import systematic
 from privtraj.transport import sinkhorn
 
+Floats = NDArray[np.float64]
+
 CLUSTER = 0.1
-CELL_BANDWIDTH = 0.4
+CELL_BANDWIDTH = 12**-0.5
 
 
 def middle(times: int, m: int, dimensions: int, rng: np.random.Generator) -> State:
@@ -23,31 +25,31 @@ def middle(times: int, m: int, dimensions: int, rng: np.random.Generator) -> Sta
     particle starts where nobody is, so none is left behind.
     """
     offsets = CLUSTER * (rng.uniform(size=(times, m, dimensions)) - 0.5)
-    return _state(0.5 + offsets, np.full(times, 0.5), rng)
+    return _state(0.5 + offsets, np.full(times, 0.5))
 
 
-def on_histogram(measure: Measure, m: int, rng: np.random.Generator) -> State:
-    """A systematic sample of the cells, spread inside each; bandwidth of the order of the cell.
+def on_histogram(
+    measure: Measure, m: int, rng: np.random.Generator, bandwidth: float | None = None
+) -> State:
+    """A systematic sample of the cells, uniform inside each, at the bandwidth of a cell.
 
-    Cell side h: uniform in a cell has variance h^2 / 12. Half of it is in the particles' places and
-    half is left to the observation noise of standard deviation 0.4 h that released people get, so
-    that together they are about as wide as what was counted.
+    The bandwidth h / sqrt(12) is the standard deviation of a uniform place in a cell of side h: the
+    released people, particles plus noise of that bandwidth, fill the cells as smoothly.
     """
     clouds = []
     for places, weights, side in zip(measure.centres, measure.weights, measure.sides, strict=True):
         index = systematic(weights, m, rng)
         inside = rng.uniform(-0.5, 0.5, size=(m, places.shape[1]))
         clouds.append(places[index] + side * inside)
-    return _state(np.clip(np.stack(clouds), 0, 1), CELL_BANDWIDTH * measure.sides, rng)
+    width = CELL_BANDWIDTH * measure.sides if bandwidth is None else 0 * measure.sides + bandwidth
+    return _state(np.clip(np.stack(clouds), 0, 1), width)
 
 
-def _state(particles: np.ndarray, bandwidth: np.ndarray, rng: np.random.Generator) -> State:
+def _state(particles: Floats, bandwidth: Floats) -> State:
     times, m, _ = particles.shape
     mixture = Mixture(
-        jnp.asarray(particles, jnp.float32),
-        jnp.zeros((times, m), jnp.float32),
-        jnp.asarray(bandwidth, jnp.float32),
+        jnp.asarray(particles.astype(np.float32)),
+        jnp.asarray(np.zeros((times, m), np.float32)),
+        jnp.asarray(bandwidth.astype(np.float32)),
     )
-    key = jax.random.key(int(rng.integers(2**63)))
-    mass = jnp.ones((times, m), jnp.float32)
-    return State(mixture, mass, sinkhorn.cold(3 * (times - 1), m), key)
+    return State(mixture, jnp.ones((times, m), jnp.float32), sinkhorn.cold(3 * (times - 1), m))

@@ -33,6 +33,7 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from numbers import Real
 from typing import Literal, cast, get_args
 
 import numpy as np
@@ -55,14 +56,14 @@ _SMALLEST, _LARGEST = 2.0**-40, 2.0**40
 def check_adjacency(adjacency: str) -> Adjacency:
     """The neighbouring relation, or an `InputError` that names the two there are."""
     if adjacency not in get_args(Adjacency):
-        raise InputError(f"adjacency must be 'add-remove' or 'replace-one', not {adjacency!r}.")
+        raise InputError(f"adjacency must be 'add-remove' or 'replace-one', not {adjacency!r}")
     return cast(Adjacency, adjacency)
 
 
 def check_budget(epsilon: float, delta: float) -> None:
     """Refuse an epsilon that is not positive and finite, or a delta outside [0, 1)."""
-    if not (math.isfinite(epsilon) and epsilon > 0):
-        raise InputError("epsilon must be a positive, finite number.")
+    if not (_is_number(epsilon) and math.isfinite(epsilon) and epsilon > 0):
+        raise InputError("epsilon must be a positive, finite number")
     _check_delta(delta)
 
 
@@ -79,7 +80,7 @@ class GaussianSum:
     slack: float = 0.0
 
     def __post_init__(self) -> None:
-        _check_positive(self.noise_multiplier, "A noise multiplier")
+        _check_positive(self.noise_multiplier, "a noise multiplier")
         _check_slack(self.slack)
 
     def sensitivity(self, adjacency: Adjacency) -> int:
@@ -100,7 +101,7 @@ class LaplaceCounts:
     slack: float = 0.0
 
     def __post_init__(self) -> None:
-        _check_positive(self.epsilon, "The epsilon of Laplace counts")
+        _check_positive(self.epsilon, "the epsilon of Laplace counts")
         _check_slack(self.slack)
 
     def sensitivity(self, adjacency: Adjacency) -> int:
@@ -204,7 +205,7 @@ def tally(events: Iterable[Event], adjacency: Adjacency) -> Tally:
 def delta_at(events: Iterable[Event], epsilon: float, adjacency: Adjacency) -> float:
     """The delta at which the events together are (epsilon, delta)-differentially private."""
     if not (math.isfinite(epsilon) and epsilon >= 0):
-        raise InputError("epsilon must be a finite number that is not negative.")
+        raise InputError("epsilon must be a finite number that is not negative")
     return tally(events, adjacency).delta(epsilon)
 
 
@@ -342,14 +343,18 @@ def _people_moved(adjacency: Adjacency) -> int:
 
 def _check_positive(value: float, name: str) -> None:
     if not (math.isfinite(value) and value > 0):
-        raise InputError(f"{name} must be a positive, finite number.")
+        raise InputError(f"{name} must be a positive, finite number")
 
 
 def _check_slack(slack: float) -> None:
     if not 0 <= slack < 1:
-        raise InputError("Slack is a total variation distance: it must be at least 0 and below 1.")
+        raise InputError("slack is a total variation distance: it must be at least 0 and below 1")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _check_delta(delta: float) -> None:
-    if not 0 <= delta < 1:
-        raise InputError("delta must be at least 0 and below 1.")
+    if not (_is_number(delta) and 0 <= delta < 1):
+        raise InputError("delta must be at least 0 and below 1")

@@ -22,7 +22,7 @@ Why the stated cost holds
     the last 1 paying for float64 rounding on the way. The row touches the coordinates of its own
     bin only; integer sums are exact in any order. So the stacked sum over all bins moves by at most
     B when a person is added or removed, and by at most 2 B when one is replaced (sqrt(2) B if the
-    two rows are in different bins). The noise has standard deviation S = z B on every integer, which
+    two rows are in different bins). The noise has standard deviation S = z B on every integer: it
     is the Gaussian mechanism with noise multiplier z (`accounting.GaussianSum`), up to the
     total-variation slack of integer noise that is charged to the ledger per number drawn.
 
@@ -87,7 +87,8 @@ class Guard:
             )
         # A pure epsilon budget cannot carry any total variation; there the error of the sampler,
         # below 2^-111 a draw, is left to the statement that the random bits are ideal.
-        slack = cells * noise.laplace_tv_per_draw(epsilon) if self.ledger.delta > 0 else 0.0
+        drawn = self.n_times * cells
+        slack = drawn * noise.laplace_tv_per_draw(epsilon) if self.ledger.delta > 0 else 0.0
         self.ledger.spend(LaplaceCounts(epsilon, what, slack))
         side = np.minimum((self._points * cells_per_side).astype(np.int64), cells_per_side - 1)
         place = self._bins.astype(np.int64)
@@ -150,8 +151,8 @@ def lattice_unit(
     norm = noise.GAUSSIAN_STD / noise_multiplier - math.sqrt(width) / 2 - 1
     if norm < math.sqrt(width):
         raise BudgetError(
-            f"A sum of {width} coordinates with noise multiplier {noise_multiplier:.3g} says "
-            "nothing: use a larger epsilon, or fewer particles or steps."
+            f"a sum of {width} coordinates with noise multiplier {noise_multiplier:.3g} says "
+            "nothing: use a larger epsilon, or fewer particles or steps"
         )
     unit: NDArray[np.float64] = clip / norm
     return unit

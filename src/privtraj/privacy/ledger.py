@@ -82,7 +82,7 @@ class Ledger:
         """Record the event, or raise `BudgetError` and record nothing."""
         after = self._tally.add(event)
         if after.delta(self.epsilon) > self.delta:
-            raise BudgetError(f"The budget does not cover {_describe(event)}: {self.remaining()}.")
+            raise BudgetError(f"the budget does not cover {_describe(event)}: {self.remaining()}")
         self._tally = after
         self._events.append(event)
 
@@ -155,7 +155,7 @@ class Certificate:
         """The inverse of `to_dict`."""
         names = {f.name for f in fields(cls)}
         if missing := names - set(values):
-            raise InputError(f"The certificate lacks {', '.join(sorted(missing))}.")
+            raise InputError(f"the certificate lacks {', '.join(sorted(missing))}")
         known = {name: values[name] for name in names}
         check_adjacency(known["adjacency"])
         known["ledger"] = tuple(known["ledger"])

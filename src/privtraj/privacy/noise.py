@@ -10,13 +10,15 @@ what is drawn and what is meant. Three facts carry the proofs, with a = exp(-eps
 1. Discrete Laplace. P(x) = (1 - a) / (1 + a) a^|x| on the integers, from one table.
    `laplace_tv_per_draw(epsilon)` is below 2^-108 for every epsilon accepted here.
 
-2. Convolution. X1 and X2 independent from D_Z(s), P(x) proportional to exp(-x^2 / 2 s^2). Then
-       P(X1 + k X2 = x)  is proportional to  sum_j exp(-((x - k j)^2 + j^2) / 2 s^2)
-                                 = exp(-x^2 / 2 S^2) sum_j exp(-(j - c_x)^2 / 2 t^2)
-   with S = s sqrt(1 + k^2), t = s / sqrt(1 + k^2), c_x = k x / (1 + k^2). By Poisson summation the
-   last sum is sqrt(2 pi) t (1 + h), |h| <= eta = 2 sum_{n >= 1} exp(-2 pi^2 t^2 n^2), for every x.
-   So the law of X1 + k X2 is D_Z(S) up to factors within (1 - eta) / (1 + eta) and its inverse, and
-   their total variation is at most eta / (1 - eta). Here t > 3.99 and eta < 1e-135.
+2. Convolution. X from D_Z(s), P(x) proportional to exp(-x^2 / 2 s^2), and Y from D_Z(r),
+   independent. Then
+       P(X + k Y = x)  is proportional to  sum_j exp(-(x - k j)^2 / 2 s^2 - j^2 / 2 r^2)
+                              = exp(-x^2 / 2 S^2) sum_j exp(-(j - c_x)^2 / 2 t^2)
+   with S^2 = s^2 + k^2 r^2, t = s r / S, c_x = k r^2 x / S^2. By Poisson summation the last sum is
+   sqrt(2 pi) t (1 + h), |h| <= eta = 2 sum_{n >= 1} exp(-2 pi^2 t^2 n^2), for every x. So the law
+   of X + k Y is D_Z(S) up to factors within (1 - eta) / (1 + eta) and its inverse, and their total
+   variation is at most eta / (1 - eta). It is used twice, X1 + k (X2 + k X3), all three from
+   D_Z(s): both times t > 3.99 and eta < 1e-135.
 
 3. Rounding. Let f be the density of N(0, S^2). For an integer x (Peano kernel of the midpoint rule)
        P(round N(0, S^2) = x) - f(x) = int_{-1/2}^{1/2} (1/2 - |v|)^2 / 2 f''(x + v) dv,
@@ -51,11 +53,11 @@ Shape = int | tuple[int, ...]
 
 BASE_STD = 2**12  # s
 STRIDE = 2**10  # k
-GAUSSIAN_STD = math.sqrt(BASE_STD**2 * (1 + STRIDE**2))
-"""S = s sqrt(1 + k^2), about 2^22: the standard deviation of `gaussian_integers`."""
-GAUSSIAN_TV_PER_DRAW = 1.15e-15
+GAUSSIAN_STD = math.sqrt(BASE_STD**2 * (1 + STRIDE**2 + STRIDE**4))
+"""S = s sqrt(1 + k^2 + k^4), about 2^32: the standard deviation of `gaussian_integers`."""
+GAUSSIAN_TV_PER_DRAW = 1.1e-21
 """Total variation between one draw of `gaussian_integers` and round(N(0, GAUSSIAN_STD^2)):
-1.1463e-15 of rounding (fact 3), below 1e-134 of convolution (fact 2), below 1e-33 of two tables."""
+1.0932e-21 of rounding (fact 3), below 1e-134 of convolution (fact 2), below 1e-33 of the tables."""
 EPSILON_RANGE = (1e-3, 64.0)
 """The Laplace parameters that have a table of sensible length (about 2 * 89 / epsilon entries)."""
 
@@ -91,8 +93,8 @@ class SeededSource:
     """Philox from a seed: reproducible, so whoever knows the seed can take the noise off again."""
 
     def __init__(self, seed: int) -> None:
-        if seed < 0:
-            raise InputError("The seed must be a non-negative integer.")
+        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+            raise InputError("the seed must be a non-negative integer")
         self._bits = np.random.Philox(seed)
 
     @property
@@ -146,7 +148,7 @@ def discrete_laplace(epsilon: float) -> Table:
     """P(x) proportional to exp(-epsilon |x|), epsilon taken as the exact rational the float is."""
     least, most = EPSILON_RANGE
     if not least <= epsilon <= most:
-        raise InputError(f"Laplace noise needs an epsilon between {least:g} and {most:g}.")
+        raise InputError(f"Laplace noise needs an epsilon between {least:g} and {most:g}")
     return _table(_exp_minus(*float(epsilon).as_integer_ratio()), _ONE)
 
 
@@ -154,7 +156,7 @@ def discrete_laplace(epsilon: float) -> Table:
 def discrete_gaussian(std: int) -> Table:
     """P(x) proportional to exp(-x^2 / (2 std^2)), for an integer std from 1 to 2^14."""
     if not 1 <= std <= 2**14:
-        raise InputError("A Gaussian table needs an integer standard deviation from 1 to 16384.")
+        raise InputError("a Gaussian table needs an integer standard deviation from 1 to 16384")
     return _table(_exp_minus(1, 2 * std**2), _exp_minus(1, std**2))
 
 
@@ -170,12 +172,12 @@ def laplace_integers(source: Source, shape: Shape, epsilon: float) -> NDArray[np
 def gaussian_integers(source: Source, shape: Shape) -> NDArray[np.int64]:
     """Independent discrete Gaussian noise of standard deviation `GAUSSIAN_STD`.
 
-    X1 + k X2 of fact 2. Integer sums of L2 sensitivity D plus this noise are
+    X1 + k (X2 + k X3) of fact 2. Integer sums of L2 sensitivity D plus this noise are
     (D / GAUSSIAN_STD)-GDP, up to `GAUSSIAN_TV_PER_DRAW` for each coordinate.
     """
     table, size = discrete_gaussian(BASE_STD), _size(shape)
-    fine, coarse = table.draw(source, size), table.draw(source, size)
-    return (fine + STRIDE * coarse).reshape(shape)
+    fine, middle, coarse = (table.draw(source, size) for _ in range(3))
+    return (fine + STRIDE * (middle + STRIDE * coarse)).reshape(shape)
 
 
 def laplace_tv_per_draw(epsilon: float) -> float:

@@ -128,11 +128,11 @@ def _repair(plan: Floats, x: Floats, y: Floats, a: Floats, b: Floats) -> float:
     rows = np.maximum(a - joint.sum(axis=1), 0.0)
     columns = np.maximum(b - joint.sum(axis=0), 0.0)
     total = rows.sum()
-    if total > _REPAIR:
+    if total > _REPAIR and columns.sum() > 0:
         some, others = np.flatnonzero(rows > 0), np.flatnonzero(columns > 0)
         supply, demand = rows[some] / total, columns[others] / columns[others].sum()
         joint[np.ix_(some, others)] += total * ot.emd(supply, demand, ot.dist(x[some], y[others]))
-    elif total > 0:
+    elif total > 0 and columns.sum() > 0:
         joint += np.outer(rows, columns / columns.sum())
     plan[:] = joint / joint.sum(axis=1, keepdims=True)
     return amiss

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 _FLOOR = -80.0  # exp(-80) is still a normal float32: smaller ones would be slow denormals
 
@@ -27,8 +28,10 @@ class Coupling(NamedTuple):
 
 def cold(batch: int, m: int) -> Coupling:
     """Potentials to start from when nothing is known."""
-    zero = jnp.zeros((batch, m), jnp.float32)
-    return Coupling(zero, zero, jnp.full((batch,), jnp.inf, jnp.float32))
+    zero = np.zeros((batch, m), np.float32)
+    return Coupling(
+        jnp.asarray(zero), jnp.asarray(zero), jnp.asarray(np.full(batch, np.inf, np.float32))
+    )
 
 
 def scaled_cost(x: jax.Array, y: jax.Array, reg: jax.Array) -> jax.Array:

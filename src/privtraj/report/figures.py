@@ -1,0 +1,200 @@
+"""Figures of a released model. They show sampled people only, so they may leave with the model.
+
+Figures are built without pyplot: nothing here opens a window or changes global settings.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtraj.errors import InputError
+from privtraj.tables import atomic_path
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from privtraj.model import TrajectoryModel
+    from privtraj.paths import Paths
+
+LARGEST_OVERVIEW = 8  # features drawn over time
+
+_THIN_PATHS = 60
+_CLOUD_TIMES = 6
+_CLOUD_PEOPLE = 250
+_COLUMNS = 3
+_PANEL = (4.3, 3.7)  # inches
+_RESOLUTION = 160  # dots per inch
+
+# Tints of blue, and vermilion, of the Okabe-Ito palette, which colour-blind readers tell apart.
+_PALE = "#d3e6f2"
+_BLUE = "#8cbfe0"
+_VERMILION = "#D55E00"
+_GREY = "#5f6b76"
+_INK = "#22272c"
+
+
+def overview(model: TrajectoryModel, paths: Paths) -> Figure:
+    """Sampled people over time, one panel per feature, and the first two features together.
+
+    Each panel has a few single paths, the bands that hold the middle half and the middle 80 % of
+    the people, and the median.
+    """
+    from matplotlib.figure import Figure
+
+    shown = min(len(paths.features), LARGEST_OVERVIEW)
+    panels = shown + (len(paths.features) > 1)
+    columns = min(panels, _COLUMNS)
+    rows = -(-panels // columns)
+    size = (max(_PANEL[0] * columns, 6.4), _PANEL[1] * rows + 0.9)
+    figure = Figure(figsize=size, layout="constrained", facecolor="white")
+    grid = figure.add_gridspec(rows, columns)
+    axes = [figure.add_subplot(grid[divmod(k, columns)]) for k in range(panels)]
+    order = np.argsort(paths.numeric_times, kind="stable")
+    for k in range(shown):
+        _over_time(axes[k], model, paths, order, k)
+    if panels > shown:
+        _together(figure, axes[-1], paths, order)
+    _title(figure, model, paths, shown)
+    _legend(figure, axes[0])
+    return figure
+
+
+def save_figure(figure: Figure, path: str | os.PathLike[str], force: bool = False) -> None:
+    """Write the figure in the format of the suffix (.png, .pdf, .svg), whole or not at all."""
+    suffix = Path(path).suffix.lower().lstrip(".")
+    if suffix not in figure.canvas.get_supported_filetypes():
+        raise InputError(f"a figure cannot be saved as '{Path(path).name}': use .png, .pdf or .svg")
+    with atomic_path(path, force) as temporary:
+        figure.savefig(temporary, format=suffix, dpi=_RESOLUTION)
+
+
+def _over_time(
+    axes: Axes, model: TrajectoryModel, paths: Paths, order: NDArray[np.intp], feature: int
+) -> None:
+    times = paths.times[order]
+    values = paths.values[:, order, feature]
+    marker = "o" if len(times) == 1 else ""  # a line through one point would be invisible
+    thin = _spread(len(values), _THIN_PATHS)
+    axes.plot(times, values[thin].T, color=_GREY, lw=0.5, alpha=0.35, marker=marker, zorder=2.5)
+    low, lower, middle, upper, high = np.quantile(values, (0.1, 0.25, 0.5, 0.75, 0.9), axis=0)
+    axes.fill_between(times, low, high, color=_PALE, lw=0, label="middle 80 % of people")
+    axes.fill_between(times, lower, upper, color=_BLUE, lw=0, label="middle half of people")
+    axes.plot(times, middle, color=_VERMILION, lw=2.2, marker=marker, label="median", zorder=4)
+    axes.plot([], [], color=_GREY, lw=1, label="single synthetic people")
+    _mark_bins(axes, model)
+    axes.margins(x=0.01)
+    _decorate(axes, _literal(paths.time_name), _literal(paths.features[feature]))
+    _time_axis(axes, paths.datetime)
+
+
+def _mark_bins(axes: Axes, model: TrajectoryModel) -> None:
+    """Short marks on the lower edge: between them a path is interpolated."""
+    edge = axes.get_xaxis_transform()
+    axes.vlines(model.times, 0, 0.022, transform=edge, color=_INK, lw=1, zorder=5)
+    axes.plot([], [], color=_INK, lw=0, marker="|", label="fitted times")
+
+
+def _together(figure: Figure, axes: Axes, paths: Paths, order: NDArray[np.intp]) -> None:
+    """People in the plane of the first two features at a few times, coloured by time."""
+    from matplotlib import colormaps
+
+    chosen = order[_spread(len(order), _CLOUD_TIMES)]
+    people = _spread(len(paths), _CLOUD_PEOPLE)
+    moments = paths.numeric_times[chosen]
+    start, span = moments[0], float(np.ptp(moments)) or 1.0
+    x, y = paths.values[people][:, chosen, :2].reshape(-1, 2).T
+    colour = np.tile((moments - start) / span, len(people))
+    shuffled = np.random.default_rng(0).permutation(len(x))  # so that no time hides another
+    dots = axes.scatter(
+        x[shuffled],
+        y[shuffled],
+        c=colour[shuffled],
+        cmap=colormaps["viridis"],
+        vmin=0,
+        vmax=1,
+        s=9,
+        alpha=0.75,
+        lw=0,
+        rasterized=True,
+    )
+    _decorate(axes, _literal(paths.features[0]), _literal(paths.features[1]))
+    bar = figure.colorbar(dots, ax=axes, pad=0.02, aspect=28)
+    if bar.solids is not None:
+        bar.solids.set_alpha(1)
+    bar.outline.set_visible(False)
+    bar.set_ticks((moments - start) / span, labels=_time_labels(paths.times[chosen]))
+    bar.ax.tick_params(labelsize=8.5, length=0, colors=_INK)
+    bar.set_label(_literal(paths.time_name), fontsize=10, color=_INK)
+
+
+def _title(figure: Figure, model: TrajectoryModel, paths: Paths, shown: int) -> None:
+    promise = model.certificate
+    people = f"{len(paths)} synthetic people"
+    if shown < len(paths.features):
+        people += f", first {shown} of {len(paths.features)} features"
+    guarantee = (
+        rf"differentially private: $\varepsilon$ = {promise.target_epsilon:g}, "
+        rf"$\delta$ = {_short(promise.delta)}, {promise.adjacency}"
+        if promise.private
+        else "NOT PRIVATE: the noise came from a seed, do not release"
+    )
+    colour = _INK if promise.private else _VERMILION
+    figure.suptitle(f"{people}\n{guarantee}", fontsize=12, color=colour, linespacing=1.5)
+
+
+def _legend(figure: Figure, axes: Axes) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    columns = len(labels) if figure.get_figwidth() > 8 else 2
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9
+    )
+
+
+def _decorate(axes: Axes, x: str, y: str) -> None:
+    axes.set_xlabel(x, fontsize=10, color=_INK)
+    axes.set_ylabel(y, fontsize=10, color=_INK)
+    axes.tick_params(labelsize=9, colors=_INK, length=3, color="#9aa4ad")
+    axes.grid(color="#d9dee3", lw=0.6, alpha=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color("#9aa4ad")
+
+
+def _time_axis(axes: Axes, datetime: bool) -> None:
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+    from matplotlib.ticker import MaxNLocator
+
+    if not datetime:
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+        return
+    locator = AutoDateLocator(maxticks=6)
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+
+
+def _time_labels(times: NDArray[Any]) -> list[str]:
+    """Dates as far as they differ, numbers to three digits."""
+    if times.dtype.kind != "M":
+        return [f"{value:.3g}" for value in times]
+    days = len(times) < 2 or np.diff(times).min() >= np.timedelta64(1, "D")
+    return [str(np.datetime_as_string(t, unit="D" if days else "m")) for t in times]
+
+
+def _spread(size: int, count: int) -> NDArray[np.intp]:
+    """At most `count` indices below `size`, evenly spread, first and last among them."""
+    return np.unique(np.linspace(0, size - 1, min(size, count)).round().astype(np.intp))
+
+
+def _short(value: float) -> str:
+    return f"{value:g}".replace("e-0", "e-")
+
+
+def _literal(text: str) -> str:
+    """A column's name as it is: matplotlib would read formulas between dollar signs."""
+    return text.replace("$", r"\$")

@@ -1,0 +1,68 @@
+"""Shared settings and helpers. Everything random is seeded: a test passes always or never."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+from privtraj.snapshots import Snapshots
+
+settings.register_profile(
+    "privtraj",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("privtraj")
+
+
+def _snapshots(bins_of_points, dimensions=None):
+    """Snapshots of unit-cube points, one array (n_i, d) per bin; bins may be empty."""
+    d = dimensions or next(np.shape(p)[1] for p in bins_of_points if len(p))
+    rows = [np.asarray(p, np.float32).reshape(-1, d) for p in bins_of_points]
+    return Snapshots(
+        times=np.arange(len(rows), dtype=np.float64),
+        bounds=np.tile([0.0, 1.0], (d, 1)),
+        features=tuple(f"x{k + 1}" for k in range(d)),
+        time_name="time",
+        datetime=False,
+        _points=np.concatenate(rows),
+        _bins=np.repeat(np.arange(len(rows), dtype=np.int32), [len(r) for r in rows]),
+    )
+
+
+class _Silent:
+    """Words at which every noise table draws zero; remembers how often it was asked."""
+
+    private = False
+
+    def __init__(self):
+        self.calls = 0
+
+    def words(self, count):
+        self.calls += 1
+        return np.full(count, 1 << 63, dtype=np.uint64)
+
+
+@pytest.fixture(scope="session")
+def snapshots_of():
+    """Function: list of (n_i, d) arrays in the unit cube -> Snapshots."""
+    return _snapshots
+
+
+@pytest.fixture(scope="session")
+def silent():
+    """Class of noise sources without noise."""
+    return _Silent
+
+
+@pytest.fixture(scope="session")
+def moving_blobs():
+    """Function: T clouds (n, d) of a blob that moves through the unit cube."""
+
+    def make(times, n, d, seed=0):
+        rng = np.random.default_rng(seed)
+        centre = np.linspace(0.3, 0.7, times)[:, None, None]
+        return np.clip(centre + 0.06 * rng.standard_normal((times, n, d)), 0, 1)
+
+    return make

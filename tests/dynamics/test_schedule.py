@@ -1,0 +1,143 @@
+"""Sizes chosen from public numbers: within limits everywhere, and in the right direction."""
+
+import dataclasses
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privtraj.dynamics import schedule
+from privtraj.dynamics.langevin import Stride
+from privtraj.errors import InputError
+
+PEOPLE = (40, 130, 600, 3000, 20_000, 100_000)
+BUDGETS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # mu or epsilon
+
+sizes = st.floats(40, 1e5)
+budgets = st.floats(0.5, 8)
+dimensions = st.integers(1, 10)
+
+
+def gradients(people, d, mu, **forced):
+    return schedule.plan(people, d, measure="gradients", mu=mu, epsilon=mu, **forced)
+
+
+def counts(people, d, epsilon, **forced):
+    return schedule.plan(people, d, measure="counts", mu=epsilon, epsilon=epsilon, **forced)
+
+
+@settings(max_examples=200)
+@given(sizes, dimensions, budgets, st.sampled_from(["auto", "gradients", "counts"]))
+def test_every_plan_is_within_the_limits(people, d, budget, measure):
+    plan = schedule.plan(people, d, measure=measure, mu=budget / 4, epsilon=budget)
+    if measure != "auto":
+        assert plan.measure == measure
+    assert isinstance(plan.particles, int)
+    assert isinstance(plan.steps, int)
+    assert np.isfinite(plan.worth)
+    assert plan.worth >= 0
+    if plan.measure == "gradients":
+        assert plan.cells_per_side is None
+        assert 2 <= plan.particles <= schedule.MAX_PARTICLES
+        assert schedule.STEPS_RANGE[0] <= plan.steps <= schedule.STEPS_RANGE[1]
+    else:
+        assert plan.cells_per_side >= 2
+        assert plan.cells_per_side**d <= max(schedule.MAX_CELLS, 2**d)
+        assert plan.particles >= 2
+        assert plan.steps >= 2
+
+
+@pytest.mark.parametrize("mu", [0.25, 1.0, 2.0])
+@pytest.mark.parametrize("people", [130, 600, 3000])
+def test_particles_shrink_with_dimension(people, mu):
+    particles = [gradients(people, d, mu).particles for d in (1, 2, 4, 8)]
+    assert particles == sorted(particles, reverse=True)
+    assert particles[0] > particles[-1] or particles[0] == 2
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 6, 10])
+@pytest.mark.parametrize("mu", BUDGETS)
+def test_fewer_people_never_get_more_particles_or_steps(d, mu):
+    plans = [gradients(people, d, mu) for people in PEOPLE]
+    assert all(a.particles <= b.particles for a, b in pairwise(plans))
+    assert all(a.steps <= b.steps for a, b in pairwise(plans))
+    assert all(a.worth <= b.worth for a, b in pairwise(plans))
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 6, 10])
+@pytest.mark.parametrize("people", PEOPLE)
+def test_more_budget_never_buys_less(d, people):
+    by_gradients = [gradients(people, d, mu) for mu in BUDGETS]
+    by_counts = [counts(people, d, epsilon) for epsilon in BUDGETS]
+    assert all(a.particles <= b.particles for a, b in pairwise(by_gradients))
+    assert all(a.cells_per_side <= b.cells_per_side for a, b in pairwise(by_counts))
+    assert all(a.worth <= b.worth for a, b in pairwise(by_gradients))
+
+
+def test_a_hundred_times_the_people_get_more_of_everything():
+    assert gradients(1e4, 2, 1.0).particles > gradients(100, 2, 1.0).particles
+    assert counts(1e4, 2, 1.0).cells_per_side > counts(100, 2, 1.0).cells_per_side
+
+
+@settings(max_examples=50)
+@given(sizes, dimensions, budgets, st.integers(2, 700), st.integers(2, 200))
+def test_forced_particles_and_steps_are_honoured(people, d, budget, particles, steps):
+    for plan in (gradients, counts):
+        got = plan(people, d, budget, particles=particles, steps=steps)
+        assert (got.particles, got.steps) == (particles, steps)
+
+
+@pytest.mark.parametrize(("d", "cells"), [(1, 1000), (2, 7), (3, 50), (10, 2)])
+def test_forced_cells_are_honoured(d, cells):
+    assert counts(600, d, 1.0, cells=cells).cells_per_side == cells
+
+
+def test_forced_cells_beyond_counting_are_refused():
+    with pytest.raises(InputError, match="fewer cells"):
+        counts(600, 10, 1.0, cells=20)
+
+
+def automatic(people, d):
+    return schedule.plan(people, d, measure="auto", mu=0.25, epsilon=1.0).measure
+
+
+def test_low_dimensions_count_and_high_dimensions_descend():
+    for people in PEOPLE:
+        assert automatic(people, 1) == "counts"
+        assert automatic(people, 2) == "counts"
+        assert automatic(people, 8) == "gradients"
+
+
+@pytest.mark.parametrize("make", [schedule.gradient_schedule, schedule.refining_schedule])
+@settings(max_examples=60)
+@given(st.integers(2, 100), st.floats(0, 0.5))
+def test_schedules_have_one_sound_number_per_step(make, steps, pull):
+    made = make(steps, pull)
+    assert made.steps == steps
+    for name, values in dataclasses.asdict(made).items():
+        assert values.shape == (steps,), name
+        assert not np.isnan(values).any(), name
+        if name != "noise_limit":  # infinite where there is no limit
+            assert np.isfinite(values).all(), name
+        assert (values >= 0).all(), name
+    assert (made.noise_limit > 0).all()
+    assert (made.step_size > 0).all()
+    assert (made.step_size <= 1).all()
+    assert (made.pull <= pull).all()
+    assert (made.shrink <= made.grow).all()
+    assert (made.shrink > 0).all()
+    assert (made.mass_rate <= 1).all()
+
+
+@pytest.mark.parametrize("make", [schedule.gradient_schedule, schedule.refining_schedule])
+def test_schedules_settle_with_smaller_steps(make):
+    made = make(40, 0.1)
+    assert made.step_size[-1] < made.step_size[0]
+    assert (np.diff(made.step_size) <= 1e-12).all()
+
+
+def test_a_stride_takes_exactly_the_fields_of_a_schedule():
+    fields = {f.name for f in dataclasses.fields(schedule.Schedule)}
+    assert set(Stride._fields) == fields

@@ -1,0 +1,460 @@
+"""The command line: what a user types, what comes back, and that mistakes cost nothing."""
+
+import datetime as dt
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import privtraj as pt
+from privtraj import cli, datasets, tables
+from privtraj.model import TrajectoryModel
+
+SECRET = "123.4567"
+PEOPLE = 400
+
+# One small shape for every fit: compiling is what takes time.
+SHAPE = ["--measure", "counts", "--particles", "24", "--steps", "4", "--cells", "6"]
+START = dt.date(2020, 1, 1)
+
+
+def _clinic() -> pa.Table:
+    """The growth clinic with a date of visit, one day per week of age."""
+    table = datasets.growth_clinic(PEOPLE)
+    days = (np.asarray(table["age"]) * 52).astype("timedelta64[D]")
+    return table.append_column("visit", pa.array(np.datetime64(START) + days))
+
+
+def _fit_words(data, out, /, **changes):
+    """The words of a good fit; a change replaces an option's words, or removes it with None."""
+    options = {
+        "time": ["age"],
+        "person": ["id"],
+        "feature": ["height", "40", "210", "--feature", "weight", "1", "140"],
+        "time_range": ["0", "20"],
+        "bins": ["5"],
+        "epsilon": ["2"],
+        "delta": ["1e-4"],
+        "out": [str(out)],
+    } | changes
+    flags = [
+        [f"--{name.replace('_', '-')}", *words]
+        for name, words in options.items()
+        if words is not None
+    ]
+    return ["fit", str(data), *(word for words in flags for word in words), *SHAPE]
+
+
+def _files(folder: Path) -> set[Path]:
+    return set(folder.rglob("*"))
+
+
+@pytest.fixture(scope="module")
+def clinic(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "clinic.csv"
+    tables.write_table(_clinic(), path)
+    tables.write_table(_clinic(), path.with_suffix(".parquet"))
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(clinic, tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "growth.privtraj"
+    assert cli.main(_fit_words(clinic, path)) == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def seeded(clinic, tmp_path_factory):
+    path = tmp_path_factory.mktemp("seeded") / "growth.privtraj"
+    assert cli.main(_fit_words(clinic, path, seed=["3"])) == 0
+    return path
+
+
+# First steps ----------------------------------------------------------------------------------
+
+
+def test_the_bare_command_says_what_to_do_next(capsys):
+    assert cli.main([]) == 0
+    assert "privtraj demo" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", [[], ["demo"], ["fit"], ["sample"]])
+def test_help(command, capsys):
+    with pytest.raises(SystemExit, match="0"):
+        cli.main([*command, "--help"])
+    shown = capsys.readouterr().out
+    assert "privtraj demo" in shown or "example" in shown
+    assert not command or all(group in shown for group in ("data:", "output:"))
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["--version"])
+    assert capsys.readouterr().out == f"privtraj {pt.__version__}\n"
+
+
+def test_the_parser_imports_nothing_heavy():
+    code = (
+        "import sys, privtraj.cli; privtraj.cli._parser();"
+        "print([m for m in ('numpy', 'jax', 'scipy', 'pyarrow', 'matplotlib') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_runs_as_a_module():
+    command = [sys.executable, "-m", "privtraj.cli", "fit"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("privtraj: error: the following arguments are required: DATA")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_is_one_sentence():
+    command = [sys.executable, "-m", "privtraj.cli"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "privtraj: error: the system refused: No space left on device\n"
+
+
+# Demo -----------------------------------------------------------------------------------------
+
+
+def test_demo_end_to_end(tmp_path, capsys):
+    folder = tmp_path / "new" / "demo"
+    words = ["demo", "--out", str(folder), "--people", str(PEOPLE)]
+    assert cli.main([*words, "--json"]) == 0
+    out = json.loads(capsys.readouterr().out)
+    names = {"clinic.csv", "growth.privtraj", "paths.csv", "certificate.json", "overview.png"}
+    assert {path.name for path in folder.iterdir()} == names
+    assert len(tables.read_columns(folder / "paths.csv", ["path"])) == 1000 * 81
+    assert (folder / "overview.png").read_bytes().startswith(b"\x89PNG")
+    certificate = json.loads((folder / "certificate.json").read_text())
+    assert certificate == out["certificate"] == pt.load(out["model"]).certificate.to_dict()
+    assert certificate["private"]
+    assert certificate["epsilon"] <= 1
+    assert [command.split()[1] for command in out["commands"]] == ["fit", "sample"]
+
+    before = (folder / "growth.privtraj").read_bytes()
+    assert cli.main(words) == 2
+    assert "is not empty" in capsys.readouterr().err
+    assert (folder / "growth.privtraj").read_bytes() == before
+
+
+def test_demo_refuses_before_making_the_directory(tmp_path, capsys):
+    assert cli.main(["demo", "--out", str(tmp_path / "d"), "--epsilon", "-1"]) == 2
+    assert "epsilon must be" in capsys.readouterr().err
+    (tmp_path / "file").touch()
+    assert cli.main(["demo", "--out", str(tmp_path / "file")]) == 2
+    assert "is a file" in capsys.readouterr().err
+    assert _files(tmp_path) == {tmp_path / "file"}
+
+
+# Fit and sample -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_round_trip_with_dates(clinic, tmp_path, capsys, suffix):
+    out, paths = tmp_path / "m.privtraj", tmp_path / f"p{suffix}"
+    dates = {"time": ["visit"], "time_range": ["2020-01-01", "2022-11-01"]}
+    more = [
+        "--certificate",
+        str(tmp_path / "c.json"),
+        "--paths",
+        str(paths),
+        "-n",
+        "7",
+        "--at",
+        "9",
+    ]
+    words = _fit_words(clinic.with_suffix(suffix), out, **dates)
+    assert cli.main([*words, *more, "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["paths"] == {
+        "file": str(paths),
+        "n": 7,
+        "times": 9,
+        "features": ["height", "weight"],
+    }
+    assert result["certificate"] == json.loads((tmp_path / "c.json").read_text())
+    drawn = tables.read_columns(paths, ["visit", "height", "weight"])
+    assert len(drawn) == 63
+    assert tables.moments(drawn["visit"], "visit")[1]
+
+    some = tmp_path / "some.arrow"
+    at = ["--times", "2020-02-29", "2021-06-01T12:00"]
+    assert cli.main(["sample", str(out), "-n", "3", *at, "--out", str(some)]) == 0
+    visits = tables.read_columns(some, ["visit"])["visit"].to_pylist()
+    assert visits[:2] == [dt.datetime(2020, 2, 29), dt.datetime(2021, 6, 1, 12)]
+    assert capsys.readouterr().out == f"3 paths at 2 times, written to {some}\n"
+
+
+def test_fit_prints_the_certificate_and_what_comes_next(clinic, tmp_path, capsys):
+    out = tmp_path / "m.privtraj"
+    bins = {"bins": None, "time_range": None, "bin_times": ["0", "2", "6", "12", "20"]}
+    assert cli.main(_fit_words(clinic, out, **bins, person=None)) == 0
+    shown = capsys.readouterr()
+    assert "Privacy certificate" in shown.out
+    assert f"privtraj sample {out}" in shown.out
+    assert "without --person" in shown.err
+    assert "Traceback" not in shown.err
+
+
+def test_a_seed_is_repeatable_and_loudly_not_private(clinic, seeded, tmp_path, capsys):
+    again = tmp_path / "again.privtraj"
+    assert cli.main(_fit_words(clinic, again, seed=["3"])) == 0
+    shown = capsys.readouterr()
+    assert "privtraj: note: NOT PRIVATE" in shown.err
+    assert shown.out.startswith("NOT PRIVATE")
+    assert again.read_bytes() == seeded.read_bytes()
+    assert cli.main(["sample", str(again), "--json", "--out", str(tmp_path / "p.csv")]) == 0
+    shown = capsys.readouterr()
+    assert "NOT PRIVATE" in shown.err
+    assert json.loads(shown.out)["private"] is False
+
+
+def test_a_low_budget_is_a_note(clinic, tmp_path, capsys):
+    out = tmp_path / "m.privtraj"
+    assert cli.main(_fit_words(clinic, out, epsilon=["0.05"])) == 0
+    notes = capsys.readouterr().err.splitlines()
+    assert any(line.startswith("privtraj: note: this budget buys") for line in notes)
+    assert all(line.startswith("privtraj: note: ") for line in notes)
+
+
+def test_sampling_options(model, tmp_path, capsys):
+    def drawn(*options):
+        out = tmp_path / "p.parquet"
+        words = ["sample", str(model), "-n", "20", "--at", "11", "--seed", "1", "--force"]
+        assert cli.main([*words, "--out", str(out), *options]) == 0
+        return np.asarray(tables.read_columns(out, ["height"])["height"])
+
+    plain = drawn()
+    assert (plain == drawn()).all()
+    for options in (
+        ["--interpolation", "linear"],
+        ["--interpolation", "spline"],
+        ["--coupling", "exact"],
+        ["--no-observation-noise"],
+    ):
+        assert not np.array_equal(drawn(*options), plain)
+
+
+def test_negative_numbers_are_values(clinic, tmp_path, capsys):
+    words = _fit_words(clinic, tmp_path / "m.privtraj", feature=["height", "-1e-3", "-2E+4"])
+    assert cli.main(words) == 2
+    assert "reversed" in capsys.readouterr().err
+
+
+# Mistakes -------------------------------------------------------------------------------------
+
+FIT_MISTAKES = {
+    "no time": ({"time": None}, "--time COL is needed"),
+    "no bounds": ({"feature": None}, "would reveal its most extreme people"),
+    "no range": ({"time_range": None}, "would reveal its earliest and latest people"),
+    "no bins": ({"bins": None}, "--bins N or --bin-times"),
+    "no epsilon": ({"epsilon": None}, "--epsilon is needed"),
+    "no delta": ({"delta": None}, "--delta is needed"),
+    "no output": ({"out": None}, "--out is needed"),
+    "bins twice": ({"bin_times": ["1", "2"]}, "not allowed with argument"),
+    "one bin": ({"bins": ["1"]}, "at least 2"),
+    "half a bin": ({"bins": ["2.5"]}, "whole number"),
+    "epsilon zero": ({"epsilon": ["0"]}, "epsilon must be"),
+    "epsilon a word": ({"epsilon": ["one"]}, "invalid float value"),
+    "delta too large": ({"delta": ["1"]}, "delta must be"),
+    "unknown option": ({"epsilonn": ["1"]}, "unrecognized arguments"),
+    "unknown adjacency": ({"adjacency": ["both"]}, "invalid choice"),
+    "negative seed": ({"seed": ["-1"]}, "at least 0"),
+    "one particle": ({"particles": ["1"]}, "at least 2"),
+    "pull too strong": ({"pull": ["2"]}, "pull must be"),
+    "no such column": ({"time": ["when"]}, "no column 'when'"),
+    "a feature twice": (
+        {"feature": ["height", "0", "9", "--feature", "height", "0", "9"]},
+        "more than once",
+    ),
+    "bounds reversed": ({"feature": ["height", "210", "40"]}, "reversed"),
+    "bounds are words": ({"feature": ["height", "low", "high"]}, "two numbers"),
+    "range reversed": ({"time_range": ["20", "0"]}, "start before end"),
+    "range is dates": ({"time_range": ["2020-01-01", "2021-01-01"]}, "holds numbers"),
+    "range is words": ({"time_range": ["first", "last"]}, "neither a number nor a date"),
+    "text as feature": ({"feature": ["sex", "0", "1"]}, "not numeric"),
+    "several records": ({"person": ["sex"]}, "--one-per-person random"),
+    "random without person": (
+        {"person": None, "one_per_person": ["random"]},
+        "--one-per-person random needs --person",
+    ),
+    "n without paths": ({"n": ["5"]}, "--paths FILE"),
+    "wrong suffix": ({"out": ["model.zip"]}, "must end in .privtraj"),
+    "certificate suffix": ({"certificate": ["c.txt"]}, "must end in .json"),
+    "paths suffix": ({"paths": ["p.xlsx"]}, "must end in .csv"),
+    "no directory": ({"out": ["nowhere/m.privtraj"]}, "there is no directory"),
+    "gradients without delta": ({"delta": ["0"], "measure": ["gradients"]}, "--measure counts"),
+}
+
+
+def _assert_refused(words, said, folder, capsys):
+    before = {path: path.read_bytes() for path in _files(folder) if path.is_file()}
+    assert cli.main(words) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "Traceback" not in shown.err
+    assert shown.err.splitlines()[-1].startswith("privtraj: error: ")
+    assert said is None or said in shown.err
+    assert SECRET not in shown.err
+    assert before == {path: path.read_bytes() for path in _files(folder) if path.is_file()}
+
+
+@pytest.mark.parametrize("mistake", FIT_MISTAKES)
+def test_mistakes_in_fit_cost_nothing(mistake, clinic, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    changes, said = FIT_MISTAKES[mistake]
+    words = _fit_words(clinic, tmp_path / "m.privtraj", **changes)
+    if "measure" in changes:  # or the shape's own would win
+        words = words[: -len(SHAPE)]
+    _assert_refused(words, said, tmp_path, capsys)
+
+
+FILES = {
+    "no file": (None, "there is no file"),
+    "empty": ("", "no header"),
+    "header only": ("id,age,height,weight\n", "too few"),
+    "text among numbers": (
+        "id,age,height,weight\n" + f"a,1,{SECRET},x{SECRET}\n" * 20,
+        "not numeric",
+    ),
+    "ragged": (f"id,age,height,weight\na,1,{SECRET}\nb,1,2,3,4\n", "cannot be read"),
+    "missing": (
+        "id,age,height,weight\n" + "".join(f"{k},1,{SECRET},\n" for k in range(20)),
+        "--missing drop",
+    ),
+    "infinite": (
+        "id,age,height,weight\n" + "".join(f"{k},1,{SECRET},inf\n" for k in range(20)),
+        "infinite",
+    ),
+    "repeated people": (
+        "id,age,height,weight\n" + f"{SECRET},1,2,3\n" * 20,
+        "--one-per-person random",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_bad_files_are_explained_without_a_raw_value(name, tmp_path, capsys):
+    text, said = FILES[name]
+    data = tmp_path / "data.csv"
+    if text is not None:
+        data.write_text(text)
+    _assert_refused(_fit_words(data, tmp_path / "m.privtraj"), said, tmp_path, capsys)
+
+
+SAMPLE_MISTAKES = {
+    "no output": ([], "--out is needed"),
+    "wrong suffix": (["--out", "p.xlsx"], "must end in .csv"),
+    "zero paths": (["-n", "0", "--out", "p.csv"], "at least 1"),
+    "too many paths": (["-n", "9" * 40, "--out", "p.csv"], "at most"),
+    "times twice": (["--at", "3", "--times", "1", "--out", "p.csv"], "exclude each other"),
+    "outside": (["--times", "21", "--out", "p.csv"], "times must lie between"),
+    "dates": (["--times", "2020-01-01", "--out", "p.csv"], "must be numbers"),
+    "words": (["--times", "now", "--out", "p.csv"], "neither a number nor a date"),
+}
+
+
+@pytest.mark.parametrize("mistake", SAMPLE_MISTAKES)
+def test_mistakes_in_sample(mistake, model, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words, said = SAMPLE_MISTAKES[mistake]
+    _assert_refused(["sample", str(model), *words], said, tmp_path, capsys)
+
+
+def test_damaged_models_are_refused(model, tmp_path, capsys):
+    bad = tmp_path / "bad.privtraj"
+    bad.write_bytes(model.read_bytes()[:-40])
+    for path in (bad, tmp_path / "none.privtraj"):
+        words = ["sample", str(path), "--out", str(tmp_path / "p.csv")]
+        _assert_refused(words, None, tmp_path, capsys)
+
+
+@pytest.mark.parametrize("option", ["out", "certificate", "paths"])
+def test_existing_files_are_refused_before_the_data_are_read(option, tmp_path, capsys):
+    names = {"out": "m.privtraj", "certificate": "c.json", "paths": "p.csv"}
+    kept = tmp_path / names[option]
+    kept.write_text("precious")
+    changes = {option: [str(kept)]}
+    words = _fit_words(tmp_path / "none.csv", tmp_path / "m.privtraj", **changes)
+    _assert_refused(words, "already exists", tmp_path, capsys)
+
+
+def test_no_file_is_named_twice(clinic, tmp_path, capsys):
+    data = tmp_path / "data.csv"
+    data.write_bytes(clinic.read_bytes())
+    words = _fit_words(data, tmp_path / "m.privtraj", paths=[str(tmp_path / "." / "data.csv")])
+    _assert_refused([*words, "--force"], "named twice", tmp_path, capsys)
+
+
+def test_force_replaces(clinic, model, tmp_path, capsys):
+    out = tmp_path / "m.privtraj"
+    out.write_bytes(model.read_bytes())
+    _assert_refused(_fit_words(clinic, out), "--force", tmp_path, capsys)
+    assert cli.main([*_fit_words(clinic, out), "--force"]) == 0
+    assert out.read_bytes() != model.read_bytes()
+    assert _files(tmp_path) == {out}
+
+
+# When things go wrong on the way --------------------------------------------------------------
+
+
+def test_the_model_is_kept_when_drawing_paths_fails(clinic, tmp_path, capsys, monkeypatch):
+    def fail(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr(TrajectoryModel, "sample", fail)
+    out = tmp_path / "m.privtraj"
+    assert cli.main(_fit_words(clinic, out, paths=[str(tmp_path / "p.csv")])) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert "not enough memory" in error
+    assert f"written before that, and complete: {out}" in error
+    assert _files(tmp_path) == {out}
+    assert pt.load(out).certificate.private
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "said"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (PermissionError(13, "Permission denied", "x.csv"), 2, "Permission denied ('x.csv')"),
+    ],
+)
+def test_what_the_system_throws(raised, code, said, tmp_path, capsys, monkeypatch):
+    def fail(*_):
+        raise raised
+
+    monkeypatch.setattr(cli, "_fit", fail)
+    assert cli.main(_fit_words("data.csv", tmp_path / "m.privtraj")) == code
+    error = capsys.readouterr().err
+    assert error.startswith("privtraj: error: ")
+    assert error.count("\n") == 1
+    assert said in error
+
+
+def test_progress_is_for_people_only(capsys, monkeypatch):
+    cli._Console().progress("fitting")(1, 2)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    cli._Console(quiet=True).progress("fitting")(1, 2)
+    assert capsys.readouterr().err == ""
+    show = cli._Console().progress("fitting")
+    show(1, 2)
+    show(2, 2)
+    shown = capsys.readouterr().err
+    assert shown.rstrip(" \n").endswith("2/2")
+    assert shown.count("\n") == 1
+    console = cli._Console()
+    console.progress("fitting")
+    console.note("by the way")
+    assert capsys.readouterr().err.splitlines()[-1] == "privtraj: note: by the way"

@@ -1,0 +1,199 @@
+"""Couplings with exact marginals, and walks along them."""
+
+import numpy as np
+import ot
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privtraj.transport.plans import Plans, couple
+
+T, M, D = 3, 20, 2
+
+
+def clouds(seed=0, weighted=True):
+    """particles (T, M, D), weights (T, M)."""
+    rng = np.random.default_rng(seed)
+    particles = rng.uniform(size=(T, M, D))
+    weights = rng.dirichlet(np.full(M, 2.0), size=T) if weighted else np.full((T, M), 1 / M)
+    return particles, weights
+
+
+def far_clusters():
+    """Two clusters 0.9 apart that hold .3 and .7, then .4 and .6, then .2 and .8 of the mass."""
+    rng = np.random.default_rng(1)
+    particles = 0.02 * rng.standard_normal((T, M, D)) + 0.05
+    particles[:, M // 2 :] += 0.9
+    weights = np.empty((T, M))
+    for i, share in enumerate((0.3, 0.4, 0.2)):
+        weights[i, : M // 2], weights[i, M // 2 :] = share, 1 - share
+    return particles, weights / (M // 2)
+
+
+def marginals(plans):
+    """(T, M) weights of every time, pushed along the plans."""
+    pushed = [plans.weights]
+    for step in plans.steps:
+        pushed.append(pushed[-1] @ step)
+    return np.stack(pushed)
+
+
+@pytest.mark.parametrize("coupling", ["entropic", "exact"])
+@pytest.mark.parametrize("case", [clouds, far_clusters])
+def test_plans_are_row_stochastic_with_the_right_marginals(case, coupling):
+    particles, weights = case()
+    plans = couple(particles, weights, np.full(T - 1, 0.005), coupling)
+    assert plans.steps.shape == (T - 1, M, M)
+    assert (plans.steps >= 0).all()
+    np.testing.assert_allclose(plans.steps.sum(axis=2), 1.0, atol=1e-5)
+    np.testing.assert_allclose(marginals(plans), weights, atol=2e-6)
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 999), st.floats(-7, 1).map(lambda e: 10.0**e), st.booleans())
+def test_repaired_marginals_are_exact_at_any_regularisation(seed, reg, weighted):
+    particles, weights = clouds(seed, weighted)
+    plans = couple(particles, weights, np.full(T - 1, reg), "entropic")
+    np.testing.assert_allclose(plans.steps.sum(axis=2), 1.0, atol=1e-5)
+    np.testing.assert_allclose(marginals(plans), weights, atol=5e-6)
+
+
+def test_far_clusters_exchange_only_the_mass_they_must():
+    particles, weights = far_clusters()
+    plans = couple(particles, weights, np.full(T - 1, 1e-3), "entropic")
+    left = slice(0, M // 2)
+    across = (weights[0, left] @ plans.steps[0][left, M // 2 :]).sum()
+    gained = (weights[0, M // 2 :] @ plans.steps[0][M // 2 :, left]).sum()
+    assert gained - across == pytest.approx(0.1, abs=1e-4)
+    assert across < 0.01
+    assert plans.error > 0.05  # what Sinkhorn left is reported
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_exact_plans_have_the_cost_of_exact_transport(seed):
+    particles, weights = clouds(seed)
+    plans = couple(particles, weights, np.full(T - 1, np.nan), "exact")
+    for i in range(T - 1):
+        cost = ot.dist(particles[i], particles[i + 1])
+        got = (weights[i][:, None] * plans.steps[i] * cost).sum()
+        assert got == pytest.approx(ot.emd2(weights[i], weights[i + 1], cost), rel=1e-5)
+
+
+def test_entropic_plans_approach_exact_ones_as_regularisation_falls():
+    particles, weights = clouds(4)
+    cost = ot.dist(particles[0], particles[1])
+    exact = ot.emd2(weights[0], weights[1], cost)
+
+    def excess(reg):
+        plans = couple(particles, weights, np.full(T - 1, reg), "entropic")
+        return (weights[0][:, None] * plans.steps[0] * cost).sum() - exact
+
+    high, middle, low = excess(1.0), excess(0.03), excess(0.001)
+    assert high > middle > low > -1e-6
+    assert low < 0.1 * high
+
+
+def test_entropic_plans_agree_with_pot():
+    particles, weights = clouds(5)
+    plans = couple(particles, weights, np.array([0.02, 0.1]), "entropic")
+    for i, reg in enumerate((0.02, 0.1)):
+        cost = ot.dist(particles[i], particles[i + 1]) / 2
+        oracle = ot.sinkhorn(
+            weights[i], weights[i + 1], cost, reg, method="sinkhorn_log", stopThr=1e-12
+        )
+        assert np.abs(weights[i][:, None] * plans.steps[i] - oracle).sum() < 5e-3
+
+
+def test_weights_of_any_scale_mean_the_same():
+    particles, weights = clouds(6)
+    plain, scaled = (
+        couple(particles, w, np.full(T - 1, 0.05), "entropic") for w in (weights, 1e4 * weights)
+    )
+    np.testing.assert_allclose(plain.steps, scaled.steps, atol=1e-5)
+
+
+# Walks ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def walked():
+    particles, weights = clouds(7)
+    particles = np.take_along_axis(
+        particles, np.argsort(particles[..., 0], axis=1)[..., None], axis=1
+    )
+    plans = couple(particles, weights, np.full(T - 1, 0.05), "entropic")
+    return plans, weights, plans.walk(20_000, np.random.default_rng(0))
+
+
+def test_walks_visit_particles_in_proportion_to_their_weights(walked):
+    _, weights, walk = walked
+    count = len(walk)
+    assert walk.shape == (count, T)
+    for i in range(T):
+        seen = np.bincount(walk[:, i], minlength=M)
+        deviation = np.abs(seen - count * weights[i])
+        multinomial = np.sqrt(count * weights[i] * (1 - weights[i]))
+        # stratified: far closer than independent draws; an independent sampler has mean ratio 0.8
+        assert (deviation / multinomial).mean() < 0.4
+        if i == 0:
+            assert deviation.max() <= 1 + 1e-9
+
+
+def test_steps_of_walks_follow_the_plans(walked):
+    plans, weights, walk = walked
+    for i in range(T - 1):
+        pairs = np.zeros((M, M))
+        np.add.at(pairs, (walk[:, i], walk[:, i + 1]), 1)
+        expected = len(walk) * weights[i][:, None] * plans.steps[i]
+        some = expected > 5
+        z = (pairs - expected)[some] / np.sqrt(expected[some])
+        # at most Poisson deviations: the largest of 400 beyond 5.5 has probability 2e-5
+        assert np.abs(z).max() < 5.5
+        assert pairs[expected < 1e-6].sum() <= 5
+
+
+def test_walks_forget_where_they_came_from():
+    """Within one large walk the place before and the place after are independent given a place."""
+    rng = np.random.default_rng(2)
+    steps = rng.dirichlet(np.ones(3), size=(4, 3))
+    walk = Plans(np.full(3, 1 / 3), steps.astype(np.float32), 0.0).walk(20_000, rng)
+    for i in range(1, 4):
+        for j in range(3):
+            through = walk[walk[:, i] == j]
+            seen = np.zeros((3, 3))
+            np.add.at(seen, (through[:, i - 1], through[:, i + 1]), 1)
+            expected = np.outer(seen.sum(1), seen.sum(0)) / seen.sum()
+            # 4 degrees of freedom: above 38 with probability 1e-7, nine times
+            assert ((seen - expected) ** 2 / expected).sum() < 38
+
+
+def test_triples_of_many_short_walks_have_the_law_of_the_chain():
+    rng = np.random.default_rng(2)
+    steps = rng.dirichlet(np.ones(3), size=(2, 3))
+    weights = np.full(3, 1 / 3)
+    plans = Plans(weights, steps.astype(np.float32), 0.0)
+    triples = np.zeros((3, 3, 3))
+    for seed in range(300):
+        walk = plans.walk(97, np.random.default_rng(seed))
+        np.add.at(triples, tuple(walk.T), 1)
+    exact = triples.sum() * weights[:, None, None] * steps[0][:, :, None] * steps[1][None]
+    # stratification only lowers it: 26 degrees of freedom exceed 81 with probability 2e-7
+    assert ((triples - exact) ** 2 / exact).sum() < 81
+
+
+def test_every_chain_alone_is_a_draw_of_the_markov_chain():
+    rng = np.random.default_rng(3)
+    steps = rng.dirichlet(np.ones(3), size=(1, 3))
+    plans = Plans(np.array([0.5, 0.3, 0.2]), steps.astype(np.float32), 0.0)
+    first = np.stack([plans.walk(5, np.random.default_rng(s))[0] for s in range(4000)])
+    pairs = np.zeros((3, 3))
+    np.add.at(pairs, tuple(first.T), 1)
+    expected = 4000 * plans.weights[:, None] * steps[0]
+    # 8 degrees of freedom: above 47 with probability 1.5e-7
+    assert ((pairs - expected) ** 2 / expected).sum() < 47
+
+
+def test_the_same_generator_gives_the_same_walk(walked):
+    plans, _, walk = walked
+    np.testing.assert_array_equal(walk, plans.walk(20_000, np.random.default_rng(0)))
+    assert (walk != plans.walk(20_000, np.random.default_rng(1))).any()
