@@ -115,7 +115,7 @@ class TrajectorySynthesizer:
         rng = np.random.default_rng(self.seed)  # for everything after the noise: public randomness
 
         people = self._people(guard)
-        plan = self._plan(people, snapshots.n_features, ledger)
+        plan = self._plan(people, guard)
         _warn_if_little(plan)
         gaps = np.diff(snapshots.times)
         if plan.measure == "counts":
@@ -134,8 +134,8 @@ class TrajectorySynthesizer:
         counts = guard.counts(1, epsilon, "people per time")[:, 0]
         return steadied_counts(counts.astype(np.float64), 2 / epsilon**2)
 
-    def _plan(self, people: Floats, dimensions: int, ledger: Ledger) -> Plan:
-        budget = (self.epsilon, self.delta, self.adjacency, ledger.events)
+    def _plan(self, people: Floats, guard: Guard) -> Plan:
+        budget = (self.epsilon, self.delta, self.adjacency, guard.ledger.events)
         mu = calibrate_gaussian(*budget)
         epsilon = min(calibrate_laplace(*budget), noise.EPSILON_RANGE[1])
         measure = self.measure
@@ -143,8 +143,9 @@ class TrajectorySynthesizer:
             measure = "counts"
         return schedule.plan(
             float(np.median(people)),
-            dimensions,
+            guard.n_features,
             measure=measure,
+            times=guard.n_times,
             mu=mu,
             epsilon=epsilon,
             particles=self.particles,
@@ -210,7 +211,10 @@ class TrajectorySynthesizer:
         steps = schedule.gradient_schedule(plan.steps, self.pull)
         gradients = PrivateGradients(guard, people, np.sqrt(plan.steps) / mu, rng)
         state, trace = run(state, gradients, steps, _fixed(gaps, target), rng, progress)
-        found = {"noise_over_bandwidth": float(trace.noise[-1].max())}
+        found = {
+            "noise_over_bandwidth": float(trace.noise[-1].max()),
+            "effective_temperature": _effective_temperature(trace, steps),
+        }
         return state, trace, found
 
     def _model(
@@ -292,7 +296,7 @@ class TrajectorySynthesizer:
                 raise InputError(f"{name} must be a whole number")
         if self.epsilon < SMALLEST_EPSILON:
             raise InputError(
-                f"epsilon must be at least {SMALLEST_EPSILON:g}: less does not buy a count of people"
+                f"epsilon must be at least {SMALLEST_EPSILON:g}: less does not buy a head count"
             )
 
 
@@ -302,6 +306,16 @@ def steadied_counts(counts: Floats, noise_variance: float) -> Floats:
     variance = max(counts.var(ddof=1), 1e-12)
     steady = mean + (counts - mean) * max(0.0, 1 - noise_variance / variance)
     return np.maximum(steady, max(1.0, 0.05 * mean))
+
+
+def _effective_temperature(trace: Trace, steps: schedule.Schedule) -> float:
+    """Temperature of the dynamics over the one asked for; above 1, privacy noise is the larger.
+
+    A temperature is a variance: mean over steps of max(1, (privacy noise / Langevin noise)^2).
+    """
+    hot = steps.temperature > 0
+    ratio = np.asarray(trace.noise / trace.alpha)[hot] / steps.temperature[hot, None]
+    return float(np.maximum(ratio**2, 1.0).mean())
 
 
 def _mass_noise(trace: Trace, mixture: Mixture) -> Floats:

@@ -21,17 +21,19 @@ dimensions = st.integers(1, 10)
 
 
 def gradients(people, d, mu, **forced):
-    return schedule.plan(people, d, measure="gradients", mu=mu, epsilon=mu, **forced)
+    return schedule.plan(people, d, measure="gradients", times=1, mu=mu, epsilon=mu, **forced)
 
 
 def counts(people, d, epsilon, **forced):
-    return schedule.plan(people, d, measure="counts", mu=epsilon, epsilon=epsilon, **forced)
+    return schedule.plan(
+        people, d, measure="counts", times=10, mu=epsilon, epsilon=epsilon, **forced
+    )
 
 
 @settings(max_examples=200)
 @given(sizes, dimensions, budgets, st.sampled_from(["auto", "gradients", "counts"]))
 def test_every_plan_is_within_the_limits(people, d, budget, measure):
-    plan = schedule.plan(people, d, measure=measure, mu=budget / 4, epsilon=budget)
+    plan = schedule.plan(people, d, measure=measure, times=10, mu=budget / 4, epsilon=budget)
     if measure != "auto":
         assert plan.measure == measure
     assert isinstance(plan.particles, int)
@@ -100,7 +102,7 @@ def test_forced_cells_beyond_counting_are_refused():
 
 
 def automatic(people, d):
-    return schedule.plan(people, d, measure="auto", mu=0.25, epsilon=1.0).measure
+    return schedule.plan(people, d, measure="auto", times=10, mu=0.25, epsilon=1.0).measure
 
 
 def test_low_dimensions_count_and_high_dimensions_descend():
@@ -141,3 +143,8 @@ def test_schedules_settle_with_smaller_steps(make):
 def test_a_stride_takes_exactly_the_fields_of_a_schedule():
     fields = {f.name for f in dataclasses.fields(schedule.Schedule)}
     assert set(Stride._fields) == fields
+
+
+def test_many_people_at_many_times_do_not_make_a_fit_take_hours():
+    chosen = schedule.plan(1e5, 6, measure="gradients", times=100, mu=2.0, epsilon=8.0)
+    assert 16 <= chosen.particles < gradients(1e5, 6, 2.0).particles

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-STRONG = 1.3
+STRONG = 1.6
 WEAK = 0.85
 GROWTH_ROUNDS = 2
 MAX_POOLINGS = 2

@@ -37,6 +37,7 @@ MAX_CELLS = 2**18
 RELEASED_PARTICLES = 256
 MOST_PARTICLES = 4096  # by hand: plans are m x m at every time
 REFINING_STEPS = 12
+MOST_WORK = 2e10  # numbers summed over people in one fit, about two minutes on two cores
 SETTLING_SHARE = 0.4  # of the steps of private gradients
 
 
@@ -119,13 +120,14 @@ def plan(
     dimensions: int,
     *,
     measure: Literal["auto", "gradients", "counts"],
+    times: int,
     mu: float,
     epsilon: float,
     particles: int | None = None,
     steps: int | None = None,
     cells: int | None = None,
 ) -> Plan:
-    """The plan for `people` per time; mu and epsilon are what the main release may spend."""
+    """The plan for `people` at each of `times`; mu and epsilon are what the release may spend."""
     chosen = choose_measure(dimensions) if measure == "auto" else measure
     if chosen == "counts":
         side = cells or cells_per_side(people, dimensions, epsilon)
@@ -137,7 +139,8 @@ def plan(
         worth = people * epsilon / (2 * math.log(side**dimensions))
         return Plan("counts", particles or RELEASED_PARTICLES, steps or REFINING_STEPS, side, worth)
     k = steps or gradient_steps(people, dimensions, mu)
-    m = particles or gradient_particles(people, dimensions, mu, k)
+    affordable = int(MOST_WORK / (people * times * k * (dimensions + 1)))
+    m = particles or min(gradient_particles(people, dimensions, mu, k), max(affordable, 16))
     bought = NOISE * people * mu / (clip_per_bandwidth(dimensions) * math.sqrt(dimensions * k))
     return Plan("gradients", m, k, None, bought)
 
