@@ -337,3 +337,8 @@ def test_missing_files_and_directories_are_refused(tmp_path):
         load(tmp_path / "nowhere.privtraj")
     with pytest.raises(InputError):
         load(tmp_path)
+
+
+def test_a_diagnostic_that_is_not_finite_does_not_keep_a_model_from_disk(tmp_path):
+    build(diagnostics={"error": float("nan"), "list": [1.0, float("inf")]}).save(tmp_path / "m")
+    assert load(tmp_path / "m").diagnostics == {"error": None, "list": [1.0, None]}

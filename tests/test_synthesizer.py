@@ -7,7 +7,7 @@ import pytest
 
 import privtraj
 from privtraj import LowBudgetWarning, Snapshots, TrajectorySynthesizer, datasets, metrics
-from privtraj.errors import BudgetError, InputError
+from privtraj.errors import InputError
 from privtraj.privacy.accounting import GaussianSum, LaplaceCounts, epsilon_at
 
 T = 4
@@ -147,7 +147,7 @@ def test_without_delta_counts_give_pure_epsilon(people, adjacency):
 
 
 def test_without_delta_gradients_are_refused(people):
-    with pytest.raises(BudgetError, match="delta"):
+    with pytest.raises(InputError, match="delta"):
         fit(people, 1.0, 0.0, seed=0, **SMALL["gradients"])
 
 

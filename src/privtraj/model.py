@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import zipfile
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -121,7 +122,7 @@ class TrajectoryModel:
             "datetime": self.datetime,
             "certificate": self.certificate.to_dict(),
             "settings": self.settings,
-            "diagnostics": self.diagnostics,
+            "diagnostics": _without_nan(self.diagnostics),
             "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
         }
         text = json.dumps(header, indent=1, allow_nan=False).encode()
@@ -247,6 +248,15 @@ def _check_digests(path: str | Path, members: dict[str, bytes], header: dict[str
     extra = set(members) - set(digests) - {"model.sha256"}
     if extra:
         raise InputError(f"{path} was changed: it holds {len(extra)} unknown parts")
+
+
+def _without_nan(value: Any) -> Any:
+    """None for what is not finite: no diagnostic may keep a paid-for model from disk."""
+    if isinstance(value, dict):
+        return {key: _without_nan(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _npy(array: NDArray[Any]) -> bytes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ from privtraj.dynamics.langevin import Fixed, State, Trace, run
 from privtraj.dynamics.likelihood import Mixture, kappa_mass
 from privtraj.dynamics.measurements import HistogramMoments, PrivateGradients
 from privtraj.dynamics.schedule import SETTLING_SHARE, Plan
-from privtraj.errors import BudgetError, InputError
+from privtraj.errors import InputError
 from privtraj.model import TrajectoryModel
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import (
@@ -40,6 +40,7 @@ Progress = Callable[[int, int], None]
 LOW_WORTH = 5
 SMALLEST_BANDWIDTH = 0.004
 SMALLEST_EPSILON = 5e-3
+SLACK_RESERVE = 1e-12  # for the integer noise of the main release: 10^9 draws
 SMALLEST_DELTA = 1e-20  # below it, only a pure guarantee: the error of the noise has to fit
 
 
@@ -112,16 +113,13 @@ class TrajectorySynthesizer:
         ledger = Ledger(self.epsilon, self.delta, self.adjacency)
         source = noise.source_for(self.seed)
         guard = Guard(snapshots, ledger, source, public_counts=self.public_counts)
-        rng = np.random.default_rng(self.seed)  # for everything after the noise: public randomness
-
         people = self._people(guard)
         plan = self._plan(people, guard)
         _warn_if_little(plan)
-        gaps = np.diff(snapshots.times)
-        if plan.measure == "counts":
-            state, trace, found = self._by_counts(guard, people, plan, gaps, rng, progress)
-        else:
-            state, trace, found = self._by_gradients(guard, people, plan, gaps, rng, progress)
+        spend = self._by_counts if plan.measure == "counts" else self._by_gradients
+        fixed = _fixed(np.diff(snapshots.times), self.bandwidth)
+        task = _Task(np.random.default_rng(self.seed), progress)
+        state, trace, found = spend(guard, people, plan, fixed, task)
         return self._model(snapshots, ledger, source, plan, people, state, trace, found)
 
     def _people(self, guard: Guard) -> Floats:
@@ -135,12 +133,20 @@ class TrajectorySynthesizer:
         return steadied_counts(counts.astype(np.float64), 2 / epsilon**2)
 
     def _plan(self, people: Floats, guard: Guard) -> Plan:
+        """What to do with the budget that is left.
+
+        What the main release may spend is fixed here from the budget alone, with a reserve for the
+        slack of its noise; only how it is spent follows from the released number of people.
+        """
         budget = (self.epsilon, self.delta, self.adjacency, guard.ledger.events)
-        mu = calibrate_gaussian(*budget)
-        epsilon = min(calibrate_laplace(*budget), noise.EPSILON_RANGE[1])
+        reserve = min(SLACK_RESERVE, self.delta / 100)
+        mu = calibrate_gaussian(*budget, slack=reserve)
+        epsilon = min(calibrate_laplace(*budget, slack=reserve), noise.EPSILON_RANGE[1])
         measure = self.measure
-        if mu == 0 and measure == "auto":  # delta = 0 allows counts only
+        if self.delta == 0 and measure == "auto":
             measure = "counts"
+        if self.delta == 0 and measure == "gradients":
+            raise InputError("gradients need a delta above 0: set one, or use measure='counts'")
         return schedule.plan(
             float(np.median(people)),
             guard.n_features,
@@ -154,63 +160,27 @@ class TrajectorySynthesizer:
         )
 
     def _by_counts(
-        self,
-        guard: Guard,
-        people: Floats,
-        plan: Plan,
-        gaps: Floats,
-        rng: np.random.Generator,
-        progress: Progress | None,
+        self, guard: Guard, people: Floats, plan: Plan, fixed: Fixed, task: _Task
     ) -> tuple[State, Trace, dict[str, Any]]:
-        ledger = guard.ledger
-        assert plan.cells_per_side is not None
-        cells = plan.cells_per_side**guard.n_features
-        slack = guard.n_times * cells * 2.0**-108 if self.delta > 0 else 0.0
-        epsilon = calibrate_laplace(
-            self.epsilon, self.delta, self.adjacency, ledger.events, slack=slack
+        """One private histogram per time, then free dynamics around it."""
+        counts = guard.counts(plan.cells_per_side, plan.epsilon, "people per cell")
+        measure = histogram.estimate(
+            counts, plan.cells_per_side, plan.epsilon, people, guard.n_features
         )
-        epsilon = min(epsilon, noise.EPSILON_RANGE[1])
-        if epsilon < noise.EPSILON_RANGE[0]:
-            raise BudgetError("the budget left after counting people is too small to count cells")
-        counts = guard.counts(plan.cells_per_side, epsilon, "people per cell")
-        measure = histogram.estimate(counts, plan.cells_per_side, epsilon, people, guard.n_features)
-        state = start.on_histogram(measure, plan.particles, rng, self.bandwidth)
-        target = np.zeros(guard.n_times)
+        state = start.on_histogram(measure, plan.particles, task.rng, self.bandwidth)
         steps = schedule.refining_schedule(plan.steps, self.pull)
-        state, trace = run(
-            state, HistogramMoments(measure), steps, _fixed(gaps, target), rng, progress
-        )
+        state, trace = run(state, HistogramMoments(measure), steps, fixed, task.rng, task.progress)
         found = {"believed_share": measure.believed.tolist(), "cell_side": measure.sides.tolist()}
         return state, trace, found
 
     def _by_gradients(
-        self,
-        guard: Guard,
-        people: Floats,
-        plan: Plan,
-        gaps: Floats,
-        rng: np.random.Generator,
-        progress: Progress | None,
+        self, guard: Guard, people: Floats, plan: Plan, fixed: Fixed, task: _Task
     ) -> tuple[State, Trace, dict[str, Any]]:
-        times, dimensions = guard.n_times, guard.n_features
-        draws = plan.steps * times * (plan.particles * (dimensions + 1) + 1)
-        mu = calibrate_gaussian(
-            self.epsilon,
-            self.delta,
-            self.adjacency,
-            guard.ledger.events,
-            slack=draws * noise.GAUSSIAN_TV_PER_DRAW,
-        )
-        if mu == 0:
-            raise BudgetError(
-                "gradients need a delta above 0 that covers the noise of "
-                f"{draws} draws: use a larger delta, or measure='counts'"
-            )
-        state = start.middle(times, plan.particles, dimensions, rng)
-        target = np.full(times, self.bandwidth or 0.0)
+        """Private gradients at every step of the dynamics, all of the same noise multiplier."""
+        state = start.middle(guard.n_times, plan.particles, guard.n_features, task.rng)
         steps = schedule.gradient_schedule(plan.steps, self.pull)
-        gradients = PrivateGradients(guard, people, np.sqrt(plan.steps) / mu, rng)
-        state, trace = run(state, gradients, steps, _fixed(gaps, target), rng, progress)
+        gradients = PrivateGradients(guard, people, np.sqrt(plan.steps) / plan.mu, task.rng)
+        state, trace = run(state, gradients, steps, fixed, task.rng, task.progress)
         found = {
             "noise_over_bandwidth": float(trace.noise[-1].max()),
             "effective_temperature": _effective_temperature(trace, steps),
@@ -255,7 +225,7 @@ class TrajectorySynthesizer:
                 "measure": plan.measure,
                 "particles": plan.particles,
                 "steps": plan.steps,
-                "cells_per_side": plan.cells_per_side,
+                "cells_per_side": plan.cells_per_side or None,
                 "pull": self.pull,
             },
             diagnostics={
@@ -300,6 +270,11 @@ class TrajectorySynthesizer:
             )
 
 
+class _Task(NamedTuple):
+    rng: np.random.Generator  # public randomness, for everything after the guard's noise
+    progress: Progress | None
+
+
 def steadied_counts(counts: Floats, noise_variance: float) -> Floats:
     """Noisy counts (T,) shrunk to their mean by the share of their variance that is noise, >= 1."""
     mean = counts.mean()
@@ -336,7 +311,8 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
-def _fixed(gaps: Floats, target: Floats) -> Fixed:
+def _fixed(gaps: Floats, bandwidth: float | None) -> Fixed:
+    target = np.full(len(gaps) + 1, bandwidth or 0.0)
     return Fixed(
         jnp.asarray(np.float32(gaps / gaps.mean())),
         jnp.asarray(np.float32(target)),

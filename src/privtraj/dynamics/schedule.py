@@ -37,7 +37,7 @@ MAX_CELLS = 2**18
 RELEASED_PARTICLES = 256
 MOST_PARTICLES = 4096  # by hand: plans are m x m at every time
 REFINING_STEPS = 12
-MOST_WORK = 2e10  # numbers summed over people in one fit, about two minutes on two cores
+MOST_WORK = 3e10  # numbers summed over people in one fit, some three minutes on two cores
 SETTLING_SHARE = 0.4  # of the steps of private gradients
 
 
@@ -63,12 +63,18 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a fit will do. worth: rough number of people per time that the budget buys."""
+    """What a fit will do.
+
+    mu: 1/z of all steps of private gradients together.  epsilon: of the private counts.
+    worth: rough number of people per time that the budget buys.
+    """
 
     measure: MeasureName
     particles: int
     steps: int
-    cells_per_side: int | None
+    cells_per_side: int
+    mu: float
+    epsilon: float
     worth: float
 
 
@@ -137,12 +143,13 @@ def plan(
                 "use fewer cells, or measure='gradients'"
             )
         worth = people * epsilon / (2 * math.log(side**dimensions))
-        return Plan("counts", particles or RELEASED_PARTICLES, steps or REFINING_STEPS, side, worth)
+        m, k = particles or RELEASED_PARTICLES, steps or REFINING_STEPS
+        return Plan("counts", m, k, side, mu, epsilon, worth)
     k = steps or gradient_steps(people, dimensions, mu)
-    affordable = int(MOST_WORK / (people * times * k * (dimensions + 1)))
-    m = particles or min(gradient_particles(people, dimensions, mu, k), max(affordable, 16))
+    affordable = MOST_WORK / (people * times * k * (dimensions + 1))
+    m = particles or int(min(gradient_particles(people, dimensions, mu, k), max(affordable, 16)))
     bought = NOISE * people * mu / (clip_per_bandwidth(dimensions) * math.sqrt(dimensions * k))
-    return Plan("gradients", m, k, None, bought)
+    return Plan("gradients", m, k, 0, mu, epsilon, bought)
 
 
 def gradient_schedule(steps: int, pull: float) -> Schedule:

@@ -1,0 +1,45 @@
+"""The scripts behind the published figures still run, on the smallest input that exercises them."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(*command: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *command], cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_choice_experiment_compares_both_measures():
+    output = run("experiments/choice.py", "--quick")
+    assert "three modes" in output
+    assert "broad cloud" in output
+
+
+def test_the_strokes_experiment_scores_every_digit_it_is_given(tmp_path):
+    rng = np.random.default_rng(0)
+    paths = np.cumsum(rng.uniform(0, 0.1, size=(400, 10, 2)), axis=1).astype(np.float32)
+    np.savez(tmp_path / "strokes.npz", d1_T10=paths, d7_T10=1 - paths)
+    output = run(
+        *("experiments/strokes.py", str(tmp_path / "strokes.npz"), "--seeds", "1"),
+        *("--digits", "1", "7", "--rows", "auto (1, 1e-5)", "--json", str(tmp_path / "out.json")),
+    )
+    assert "50 real people" in output
+    assert (tmp_path / "out.json").exists()
+
+
+@pytest.mark.parametrize("script", ["experiments/three_modes.py"])
+def test_scripts_explain_themselves(script):
+    assert "--seeds" in run(script, "--help")
+
+
+def test_the_benchmark_prints_a_ratio():
+    assert "ratio" in run("benchmarks/speed.py", "--quick")
