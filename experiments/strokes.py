@@ -24,7 +24,7 @@ ROWS = {
     "auto, non-private": ("auto", *NON_PRIVATE),
     "gradients, non-private": ("gradients", *NON_PRIVATE),
 }
-PEOPLE = (50, 100, 200)
+PEOPLE = (50, 200)
 
 
 def fit_error(

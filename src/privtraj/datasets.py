@@ -147,7 +147,7 @@ def growth_clinic(n: int, seed: int = 0) -> pa.Table:
 
     L, M, S by age and sex are modelled on the WHO Child Growth Standards (2006) below two years and
     on the CDC growth charts (2000) from two years on, rounded and interpolated between _AGES: close
-    enough to look real, not to be used as a reference. Scores beyond 2.5, two children in a hundred,
+    enough to look real, not to be used as a reference. Scores beyond 2.5, two children in 100,
     are drawn again. Age is in years, 0 to 20: half of the visits are routine check-ups of the early
     years, the rest spread over all ages. Height is in cm, weight in kg.
     """

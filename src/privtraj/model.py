@@ -59,6 +59,9 @@ class TrajectoryModel:
     settings: dict[str, Any] = field(default_factory=dict)
     diagnostics: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "diagnostics", _without_nan(self.diagnostics))
+
     @property
     def times(self) -> NDArray[Any]:
         """(T,) bin times in data units; datetime64 where the data had dates."""
@@ -122,7 +125,7 @@ class TrajectoryModel:
             "datetime": self.datetime,
             "certificate": self.certificate.to_dict(),
             "settings": self.settings,
-            "diagnostics": _without_nan(self.diagnostics),
+            "diagnostics": self.diagnostics,
             "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
         }
         text = json.dumps(header, indent=1, allow_nan=False).encode()

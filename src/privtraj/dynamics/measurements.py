@@ -11,7 +11,7 @@ from privtraj.dynamics.histogram import Measure
 from privtraj.dynamics.likelihood import Mixture, Moments, moments, person_vectors, typical_norm
 from privtraj.privacy.guard import Guard
 
-CLIP_QUANTILE = 0.9
+CLIP_QUANTILE = 0.97
 CELL_CHUNK = 256
 
 
@@ -19,7 +19,7 @@ class PrivateGradients:
     """Moments from noisy clipped sums over people: one release per step, paid for in the ledger.
 
     people: (T,) public or released. noise_multiplier: z of every step. The clip c is the
-    0.9-quantile of the vectors of people whom the released mixture would itself produce.
+    0.97-quantile of the vectors of people whom the released mixture would itself produce.
     """
 
     def __init__(
