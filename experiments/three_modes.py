@@ -67,9 +67,9 @@ def main() -> None:
         rows = {
             "auto (1, 1e-5)": (fit_error, ("auto", 1.0, 1e-5)),
             "gradients (1, 1e-5)": (fit_error, ("gradients", 1.0, 1e-5)),
-            "auto, non-private": (fit_error, ("auto", *NON_PRIVATE)),
             "50 real people": (people_error, (50,)),
             "200 real people": (people_error, (200,)),
+            "auto, non-private": (fit_error, ("auto", *NON_PRIVATE)),
         }
         if d > 2:  # there the automatic choice is gradients
             del rows["gradients (1, 1e-5)"]
