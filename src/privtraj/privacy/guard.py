@@ -165,9 +165,9 @@ def clip_to_lattice(vectors: jax.Array, clip: jax.Array, unit: jax.Array) -> jax
     """
     wide = vectors.astype(jnp.float64)
     norm = jnp.linalg.norm(wide, axis=-1, keepdims=True)
-    wide = jnp.where(jnp.isfinite(norm), wide, 0.0)
-    shrink = jnp.minimum(1.0, clip / jnp.where(norm > 0, norm, 1.0))
-    return jnp.rint(wide * jnp.where(jnp.isfinite(norm), shrink, 0.0) / unit).astype(jnp.int64)
+    finite = jnp.isfinite(norm)
+    scale = jnp.minimum(1.0, clip / jnp.where(finite & (norm > 0), norm, 1.0)) / unit
+    return jnp.rint(jnp.where(finite, wide * scale, 0.0)).astype(jnp.int64)
 
 
 @partial(jax.jit, static_argnums=0)
