@@ -115,8 +115,9 @@ def cells_per_side(people: float, dimensions: int, epsilon: float) -> int:
 def choose_measure(dimensions: int) -> MeasureName:
     """Counts up to two features, gradients from three on.
 
-    Cells multiply with every feature while particles follow the people: what decides is the number
-    of features, for any number of people and any budget tried (experiments/choice.py).
+    Cells multiply with every feature while particles follow the people. It is a rule of thumb: on
+    the stand-ins of experiments/choice.py gradients won some cells at two features (broad clouds)
+    and counts some at three (concentrated people, much budget).
     """
     return "counts" if dimensions <= 2 else "gradients"
 

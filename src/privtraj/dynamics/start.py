@@ -41,7 +41,8 @@ def on_histogram(
         index = systematic(weights, m, rng)
         inside = rng.uniform(-0.5, 0.5, size=(m, places.shape[1]))
         clouds.append(places[index] + side * inside)
-    width = CELL_BANDWIDTH * measure.sides if bandwidth is None else 0 * measure.sides + bandwidth
+    cells = CELL_BANDWIDTH * measure.sides
+    width = cells if bandwidth is None else np.full_like(cells, bandwidth)
     return _state(np.clip(np.stack(clouds), 0, 1), width)
 
 
