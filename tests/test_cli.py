@@ -12,6 +12,8 @@ import pytest
 
 import privtraj as pt
 from privtraj import cli, datasets, tables
+from privtraj.cli import fit
+from privtraj.cli.console import Console
 from privtraj.model import TrajectoryModel
 
 SECRET = "123.4567"
@@ -434,7 +436,7 @@ def test_what_the_system_throws(raised, code, said, tmp_path, capsys, monkeypatc
     def fail(*_):
         raise raised
 
-    monkeypatch.setattr(cli, "_fit", fail)
+    monkeypatch.setattr(fit, "run", fail)
     assert cli.main(_fit_words("data.csv", tmp_path / "m.privtraj")) == code
     error = capsys.readouterr().err
     assert error.startswith("privtraj: error: ")
@@ -443,18 +445,18 @@ def test_what_the_system_throws(raised, code, said, tmp_path, capsys, monkeypatc
 
 
 def test_progress_is_for_people_only(capsys, monkeypatch):
-    cli._Console().progress("fitting")(1, 2)
+    Console().progress("fitting")(1, 2)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    cli._Console(quiet=True).progress("fitting")(1, 2)
+    Console(quiet=True).progress("fitting")(1, 2)
     assert capsys.readouterr().err == ""
-    show = cli._Console().progress("fitting")
+    show = Console().progress("fitting")
     show(1, 2)
     show(2, 2)
     shown = capsys.readouterr().err
     assert shown.rstrip(" \n").endswith("2/2")
     assert shown.count("\n") == 1
-    console = cli._Console()
+    console = Console()
     console.progress("fitting")
     console.note("by the way")
     assert capsys.readouterr().err.splitlines()[-1] == "privtraj: note: by the way"

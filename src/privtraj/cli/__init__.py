@@ -1,0 +1,66 @@
+"""The command line: `privtraj demo`, `fit` and `sample`.
+
+Results go to stdout, progress and notes to stderr; whatever a user can put right ends in one
+sentence and exit code 2. Nothing beyond the standard library is imported before a command runs,
+so that help answers at once. A command is a module with `add`, its options, and `run`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from privtraj.cli import demo, fit, sample
+from privtraj.cli.console import (
+    INTERRUPTED,
+    Console,
+    give_up_stdout_if_broken,
+    in_options,
+    notes,
+    os_sentence,
+)
+from privtraj.cli.options import parser
+from privtraj.errors import PrivtrajError
+
+__all__ = ["main"]
+
+WELCOME = """\
+privtraj makes private synthetic trajectories from one time-stamped record per person.
+
+  privtraj demo            see it work on a simulated growth clinic (about half a minute)
+  privtraj fit --help      make a private model from your own CSV, Parquet or Arrow file
+  privtraj sample --help   draw synthetic trajectories from a model, at any time
+
+New here? Run: privtraj demo"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return the exit code."""
+    console = Console()
+    try:
+        with notes(console):
+            _run(_parser().parse_args(argv), console)
+            sys.stdout.flush()
+    except PrivtrajError as error:
+        return console.fail(in_options(str(error)))
+    except MemoryError:
+        return console.fail("there is not enough memory: ask for fewer paths or fewer times")
+    except OSError as error:
+        give_up_stdout_if_broken()
+        return console.fail(os_sentence(error))
+    except KeyboardInterrupt:
+        return console.fail("interrupted: nothing is left half-written", INTERRUPTED)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    return parser(demo.add, fit.add, sample.add)
+
+
+def _run(args: argparse.Namespace, console: Console) -> None:
+    if args.command is None:
+        print(WELCOME)
+        return
+    console.quiet, console.json = args.quiet, args.json
+    args.run(args, console)

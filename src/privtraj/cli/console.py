@@ -1,0 +1,112 @@
+"""Talking to the user: results, progress, notes, and the sentence about what went wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+BAD_INPUT = 2
+INTERRUPTED = 130
+
+
+@dataclass
+class Console:
+    """Where a command says things, and what it has written so far."""
+
+    quiet: bool = False
+    json: bool = False
+    written: list[Path] = field(default_factory=list)
+    _line: bool = False  # whether the last line on stderr is a progress line
+
+    def progress(self, label: str) -> Callable[[int, int], None]:
+        """A bar on stderr that the returned function moves; nothing unless a person looks on."""
+
+        def show(done: int, total: int) -> None:
+            if self.quiet or not sys.stderr.isatty():
+                return
+            filled = 30 * done // max(total, 1)
+            bar = "#" * filled + "." * (30 - filled)
+            state = f"{done}/{total}" if done else "preparing"
+            self._line = done < total
+            end = "" if self._line else "\n"
+            print(f"\r{label} [{bar}] {state:<11}", end=end, file=sys.stderr, flush=True)
+
+        show(0, 1)
+        return show
+
+    def note(self, text: object) -> None:
+        """One line that the user should know."""
+        self._say(f"note: {text}")
+
+    def result(self, values: dict[str, Any], text: str) -> None:
+        """The result on stdout: one JSON object, or text."""
+        print(json.dumps(values, allow_nan=False) if self.json else text)
+
+    def fail(self, sentence: str, code: int = BAD_INPUT) -> int:
+        """The one sentence about what went wrong; returns the exit code."""
+        kept = ", ".join(str(path) for path in self.written)
+        kept = f" (written before that, and complete: {kept})" if kept else ""
+        self._say(f"error: {sentence.removesuffix('.')}{kept}")
+        return code
+
+    def _say(self, text: str) -> None:
+        start = "\n" if self._line else ""  # leave the progress line as it is
+        self._line = False
+        print(f"{start}privtraj: {' '.join(text.split())}", file=sys.stderr)
+
+
+@contextmanager
+def notes(console: Console) -> Iterator[None]:
+    """Show warnings that are meant for users as one line each."""
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
+
+        def show(message: Any, category: type[Warning], *rest: Any, **more: Any) -> None:
+            if issubclass(category, UserWarning):
+                console.note(message)
+            else:
+                usual(message, category, *rest, **more)
+
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = show
+        yield
+
+
+# The library explains itself in Python's terms; on the command line these are options.
+_OPTIONS = {
+    "missing='drop'": "--missing drop",
+    "one_per_person='random' needs person=": "--one-per-person random needs --person",
+    "one_per_person='random'": "--one-per-person random",
+    "measure='counts'": "--measure counts",
+    "measure='gradients'": "--measure gradients",
+    " (force=True in Python)": "",
+}
+
+
+def in_options(message: str) -> str:
+    """The message with Python's hints said as options."""
+    for python, option in _OPTIONS.items():
+        message = message.replace(python, option)
+    return message
+
+
+def os_sentence(error: OSError) -> str:
+    """What the system refused, without Python's numbers."""
+    reason = error.strerror or str(error) or type(error).__name__
+    where = f" ('{error.filename}')" if error.filename else ""
+    return f"the system refused: {reason}{where}"
+
+
+def give_up_stdout_if_broken() -> None:
+    """Keep Python from trying again, and complaining, when it exits."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,115 @@
+"""`privtraj demo`: fit and sample a simulated growth clinic."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privtraj.cli import fit, sample
+from privtraj.cli.console import Console
+from privtraj.cli.options import add_manners, at_least, parser
+from privtraj.errors import InputError
+
+if TYPE_CHECKING:
+    from privtraj.model import TrajectoryModel
+
+_EXAMPLE = """\
+example:
+  privtraj demo --epsilon 0.5 --out half"""
+
+_FILES = {
+    "clinic.csv": "the sensitive table (simulated): one visit per child",
+    "growth.privtraj": "the private model: may be released",
+    "certificate.json": "the privacy guarantee, for the record",
+    "paths.csv": "1000 synthetic children at 81 ages: may be released",
+    "overview.png": "a picture of them: may be released",
+}
+
+
+def add(commands: Any) -> None:
+    about = "fit a simulated growth clinic and write everything to a directory"
+    demo = commands.add_parser("demo", help=about, description=about, epilog=_EXAMPLE)
+    demo.set_defaults(run=run)
+    text = "children in the clinic; more people, sharper result (default: 6000)"
+    data = demo.add_argument_group("data")
+    data.add_argument("--people", type=at_least(100), default=6000, metavar="N", help=text)
+    fit.add_budget(demo.add_argument_group("privacy"), epsilon=1.0, delta=1e-5)
+    output = demo.add_argument_group("output")
+    text = "directory to write to, made if missing (default: privtraj-demo)"
+    output.add_argument("--out", type=Path, default="privtraj-demo", metavar="DIR", help=text)
+    add_manners(output, "write into a directory that is not empty")
+
+
+def run(args: argparse.Namespace, console: Console) -> None:
+    """Write the table, then run the very commands that are printed at the end."""
+    from privtraj import datasets, tables
+    from privtraj.privacy.accounting import check_budget
+    from privtraj.report.figures import overview, save_figure
+
+    check_budget(args.epsilon, args.delta)
+    _make_directory(args.out, args.force)
+    files = {name: args.out / name for name in _FILES}
+    tables.write_table(datasets.growth_clinic(args.people), files["clinic.csv"], args.force)
+    console.written.append(files["clinic.csv"])
+    rest = ["--certificate", str(files["certificate.json"]), *(["--force"] * args.force)]
+    fitting = _fit_words(args, files["growth.privtraj"])
+    _, fitted = fit.fitted(parser(fit.add).parse_args([*fitting, *rest]), console)
+    drawing = _sample_words(files["growth.privtraj"], files["paths.csv"])
+    draw = parser(sample.add).parse_args([*drawing, *(["--force"] * args.force)])
+    model, paths, drawn = sample.sampled(draw, console)
+    save_figure(overview(model, paths), files["overview.png"], args.force)
+    _result(args, {**fitted, **drawn, "overview": str(files["overview.png"])}, model, console)
+
+
+def _make_directory(path: Path, force: bool) -> None:
+    if path.exists() and not path.is_dir():
+        raise InputError(f"'{path}' is a file: give --out the name of a directory")
+    if path.is_dir() and any(path.iterdir()) and not force:
+        raise InputError(
+            f"the directory '{path}' is not empty: choose another with --out, or write into it "
+            "with --force"
+        )
+    path.mkdir(parents=True, exist_ok=True)
+
+
+def _fit_words(args: argparse.Namespace, model: Path) -> list[str]:
+    from privtraj.datasets import GROWTH_BOUNDS, GROWTH_TIME_RANGE
+
+    bounds = [
+        word
+        for name, (low, high) in GROWTH_BOUNDS.items()
+        for word in ("--feature", name, _typed(low), _typed(high))
+    ]
+    ages = [_typed(age) for age in GROWTH_TIME_RANGE]
+    budget = ["--epsilon", _typed(args.epsilon), "--delta", _typed(args.delta)]
+    columns = ["--time", "age", "--person", "id"]
+    times = ["--time-range", *ages, "--bins", "12"]
+    table = str(args.out / "clinic.csv")
+    return ["fit", table, *columns, *bounds, *times, *budget, "--out", str(model)]
+
+
+def _sample_words(model: Path, paths: Path) -> list[str]:
+    return ["sample", str(model), "-n", str(sample.PEOPLE), "--at", "81", "--out", str(paths)]
+
+
+def _result(
+    args: argparse.Namespace, values: dict[str, Any], model: TrajectoryModel, console: Console
+) -> None:
+    mine = args.out / "mine.privtraj"
+    by_hand = [_fit_words(args, mine), _sample_words(mine, args.out / "mine.csv")]
+    commands = [shlex.join(["privtraj", *words]) for words in by_hand]
+    width = max(len(str(args.out / name)) for name in _FILES)
+    files = "\n".join(f"  {args.out / name!s:<{width}}  {about}" for name, about in _FILES.items())
+    text = (
+        f"{model.certificate}\n\nWritten:\n{files}\n\n"
+        "The same by hand (the noise differs each time):\n" + "\n".join(f"  {c}" for c in commands)
+    )
+    about = {"command": "demo", "directory": str(args.out), "data": str(args.out / "clinic.csv")}
+    console.result({**about, **values, "commands": commands}, text)
+
+
+def _typed(number: float) -> str:
+    """The number as a person would type it."""
+    return repr(float(number)).removesuffix(".0")

@@ -1,0 +1,237 @@
+"""`privtraj fit`: spend a privacy budget on a table, once, and write a model."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privtraj.cli.console import Console
+from privtraj.cli.options import add_manners, at_least, check_output, choice, require
+from privtraj.cli.sample import PEOPLE, add_sampling_size, even_times, write_paths
+from privtraj.errors import InputError
+
+if TYPE_CHECKING:
+    from privtraj.model import TrajectoryModel
+    from privtraj.snapshots import Snapshots
+
+_EXAMPLE = """\
+example:
+  privtraj fit clinic.csv --time age --person id \\
+      --feature height 40 210 --feature weight 1 140 --time-range 0 20 --bins 12 \\
+      --epsilon 1 --delta 1e-5 --out growth.privtraj --certificate certificate.json"""
+
+
+def add(commands: Any) -> None:
+    about = "spend a privacy budget on a table, once, and write a model that may be released"
+    usage = "privtraj fit DATA [options]"
+    fit = commands.add_parser("fit", help=about, description=about, usage=usage, epilog=_EXAMPLE)
+    fit.set_defaults(run=run)
+    _add_data(fit.add_argument_group("data", "the columns to use, and what is public about them"))
+    privacy = fit.add_argument_group("privacy")
+    add_budget(privacy)
+    _add_privacy(privacy)
+    _add_output(fit.add_argument_group("output"))
+    _add_advanced(
+        fit.add_argument_group("advanced", "chosen from public and released numbers by default")
+    )
+
+
+def _add_data(group: Any) -> None:
+    add = group.add_argument
+    add("data", metavar="DATA", type=Path, help="CSV, Parquet or Arrow file")
+    add("--time", metavar="COL", help="column of numbers or dates (required)")
+    text = "column of numbers and its public bounds, values outside are clamped; repeat (required)"
+    add("--feature", nargs=3, action="append", metavar=("NAME", "LOW", "HIGH"), help=text)
+    text = "public range, numbers or dates such as 2024-01-31; records outside count at its ends"
+    add("--time-range", nargs=2, metavar=("START", "END"), help=text)
+    bins = group.add_mutually_exclusive_group()
+    text = "times to fit, spread over the range; more bins, fewer people in each"
+    bins.add_argument("--bins", type=at_least(2), metavar="N", help=text)
+    text = "times to fit, listed; each record goes to the nearest"
+    bins.add_argument("--bin-times", nargs="+", metavar="T", help=text)
+    add("--person", metavar="COL", help="column that says whose record it is: one each is checked")
+    text = "several records of a person: refuse them, or keep one at random"
+    choice(group, "--one-per-person", text, "error", "random")
+    text = "records with missing values: refuse them, or leave them out"
+    choice(group, "--missing", text, "refuse", "drop")
+
+
+def add_budget(group: Any, epsilon: float | None = None, delta: float | None = None) -> None:
+    """The two numbers of the guarantee, required unless given here."""
+    for flag, value, text in (
+        (
+            "--epsilon",
+            epsilon,
+            "privacy loss allowed: smaller is more private and blurs the result",
+        ),
+        ("--delta", delta, "chance of a larger loss: far below one over the number of people"),
+    ):
+        text += " (required)" if value is None else f" (default: {value:g})"
+        group.add_argument(flag, type=float, default=value, metavar="X", help=text)
+
+
+def _add_privacy(group: Any) -> None:
+    text = "what is hidden: whether a person is in the data, or what the record says"
+    choice(group, "--adjacency", text, "add-remove", "replace-one")
+    text = "what the budget buys: counts suit few features, gradients many"
+    choice(group, "--measure", text, "auto", "gradients", "counts")
+    text = "people per bin are public knowledge, so nothing is spent on them"
+    group.add_argument("--public-counts", action="store_true", help=text)
+    text = "repeatable noise, for research: the result is NOT PRIVATE"
+    group.add_argument("--seed", type=at_least(0), metavar="S", help=text)
+
+
+def _add_output(group: Any) -> None:
+    add = group.add_argument
+    add("--out", type=Path, metavar="MODEL", help="model file, named .privtraj (required)")
+    add("--certificate", type=Path, metavar="FILE", help="also write the certificate, as .json")
+    add("--paths", type=Path, metavar="FILE", help="also draw paths: .csv, .parquet or .arrow")
+    add_sampling_size(group, " in --paths")
+    add_manners(group, "replace existing files")
+
+
+def _add_advanced(group: Any) -> None:
+    for flag, kind, text in (
+        ("--particles", at_least(2), "points that carry each time: more is finer, and noisier"),
+        ("--steps", at_least(2), "moves of the particles; gradients share the budget among them"),
+        (
+            "--cells",
+            at_least(2),
+            "cells per feature of the private counts: more is finer, and noisier",
+        ),
+        ("--bandwidth", float, "width of a person around a particle, as a share of the box"),
+        ("--pull", float, "how strongly neighbouring times draw each other, 0 to 0.5"),
+        ("--diffusivity", float, "how much single paths wander: variance, in boxes, per range"),
+    ):
+        group.add_argument(flag, type=kind, metavar="X", help=text)
+
+
+def run(args: argparse.Namespace, console: Console) -> None:
+    model, values = fitted(args, console)
+    text = f"{model.certificate}\n\nWritten:\n{_listed(console.written)}"
+    if args.paths is None:
+        hint = shlex.join(
+            ["privtraj", "sample", str(args.out), "-n", str(PEOPLE), "--out", "paths.csv"]
+        )
+        text += f"\n\nNext: {hint}"
+    console.result({"command": "fit", **values}, text)
+
+
+def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel, dict[str, Any]]:
+    """The model, saved with all that was asked for, and what to say about it."""
+    _check(args)
+    _note(args, console)
+    from privtraj.synthesizer import TrajectorySynthesizer
+
+    chosen = ("particles", "steps", "cells", "bandwidth", "pull", "diffusivity")
+    synthesizer = TrajectorySynthesizer(
+        args.epsilon,
+        args.delta,
+        adjacency=args.adjacency,
+        measure=args.measure,
+        seed=args.seed,
+        public_counts=args.public_counts,
+        **{name: getattr(args, name) for name in chosen if getattr(args, name) is not None},
+    )
+    synthesizer.check()
+    model = synthesizer.fit(_snapshots(args), progress=console.progress("fitting"))
+    # The budget is spent now: the model goes to disk before anything else can fail.
+    model.save(args.out, force=args.force)
+    console.written.append(args.out)
+    return model, _extras(args, model, console)
+
+
+def _check(args: argparse.Namespace) -> None:
+    from privtraj.privacy.accounting import check_budget
+
+    require(args, "time", "feature")
+    _check_time_options(args)
+    require(args, "epsilon", "delta", "out")
+    check_budget(args.epsilon, args.delta)
+    if args.paths is None and (args.n is not None or args.at is not None):
+        raise InputError("-n and --at say how many paths to draw: add --paths FILE, or remove them")
+    _check_distinct([args.data, args.out, args.certificate, args.paths])
+    check_output(args.out, (".privtraj",), args.force)
+    check_output(args.certificate, (".json",), args.force)
+    check_output(args.paths, None, args.force)
+
+
+def _check_time_options(args: argparse.Namespace) -> None:
+    if args.bins is None and args.bin_times is None:
+        raise InputError(
+            "--bins N or --bin-times T1 T2 ... is needed: it says at which times to fit, and is "
+            "public knowledge"
+        )
+    if args.time_range is None and args.bin_times is None:
+        raise InputError(
+            "--time-range START END is needed with --bins: the range must be public knowledge, "
+            "because a range taken from the data would reveal its earliest and latest people"
+        )
+
+
+def _check_distinct(paths: Sequence[Path | None]) -> None:
+    given = [path.resolve() for path in paths if path is not None]
+    for path in given:
+        if given.count(path) > 1:
+            raise InputError(f"'{path.name}' is named twice: give every file a name of its own")
+
+
+def _note(args: argparse.Namespace, console: Console) -> None:
+    if args.seed is not None:
+        console.note(
+            "NOT PRIVATE: --seed makes the noise predictable; use the result for research only and "
+            "never release it"
+        )
+    if args.person is None:
+        console.note(
+            "without --person every row is taken to be a different person, and the guarantee holds "
+            "only if that is true"
+        )
+
+
+def _snapshots(args: argparse.Namespace) -> Snapshots:
+    from privtraj.snapshots import Snapshots
+
+    return Snapshots.from_table(
+        args.data,
+        time=args.time,
+        features=[name for name, _, _ in args.feature],
+        bounds=[(low, high) for _, low, high in args.feature],
+        time_range=args.time_range,
+        bins=args.bins if args.bin_times is None else args.bin_times,
+        person=args.person,
+        one_per_person=args.one_per_person,
+        missing=args.missing,
+        seed=args.seed,
+    )
+
+
+def _extras(args: argparse.Namespace, model: TrajectoryModel, console: Console) -> dict[str, Any]:
+    values = {
+        "model": str(args.out),
+        "certificate": model.certificate.to_dict(),
+        "settings": model.settings,
+        "diagnostics": model.diagnostics,
+    }
+    if args.certificate is not None:
+        _write_text(args.certificate, model.certificate.to_json() + "\n", args.force)
+        console.written.append(args.certificate)
+        values["certificate_file"] = str(args.certificate)
+    if args.paths is not None:
+        paths = model.sample(args.n or PEOPLE, even_times(model, args.at), seed=args.seed)
+        values["paths"] = write_paths(paths, args.paths, args.force, console)
+    return values
+
+
+def _write_text(path: Path, text: str, force: bool) -> None:
+    from privtraj.tables import atomic_path
+
+    with atomic_path(path, force) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def _listed(paths: Sequence[Path]) -> str:
+    return "\n".join(f"  {path}" for path in paths)

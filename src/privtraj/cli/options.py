@@ -1,0 +1,99 @@
+"""Options: what the commands share, and the checks before anything is read or spent."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+from privtraj import __version__
+from privtraj.errors import InputError
+
+LARGEST_NUMBER = 10**9
+
+
+class _Parser(argparse.ArgumentParser):
+    def __init__(self, **options: Any) -> None:
+        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(allow_abbrev=False, **options)
+        # Without this, argparse takes a bound such as -1e-3 for an option.
+        self._negative_number_matcher = re.compile(r"^-\.?\d")
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{message} (see '{self.prog} --help')")
+
+
+def parser(*adds: Callable[[Any], None]) -> argparse.ArgumentParser:
+    """The parser of `privtraj`, with the commands that these functions add."""
+    top = _Parser(
+        prog="privtraj",
+        description="Private synthetic trajectories from one time-stamped record per person.",
+        epilog="New here? Run: privtraj demo",
+    )
+    top.add_argument("--version", action="version", version=f"privtraj {__version__}")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    for add in adds:
+        add(commands)
+    return top
+
+
+def choice(group: Any, flag: str, text: str, *choices: str) -> None:
+    """An option whose first choice is the default."""
+    text = f"{text} (default: {choices[0]})"
+    group.add_argument(flag, choices=choices, default=choices[0], help=text)
+
+
+def add_manners(group: Any, force: str) -> None:
+    """The options that every command has."""
+    group.add_argument("--force", action="store_true", help=force)
+    group.add_argument("--json", action="store_true", help="print the result as one JSON object")
+    group.add_argument("--quiet", action="store_true", help="show no progress")
+
+
+def at_least(smallest: int) -> Callable[[str], int]:
+    """The type of an option that takes a whole number."""
+
+    def whole(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = smallest - 1
+        if not smallest <= value <= LARGEST_NUMBER:
+            raise argparse.ArgumentTypeError(
+                f"must be a whole number of at least {smallest} and at most {LARGEST_NUMBER}"
+            )
+        return value
+
+    return whole
+
+
+_NEEDED = {
+    "time": "--time COL is needed: it names the column that says when each record was taken",
+    "feature": "--feature NAME LOW HIGH is needed for every column to use: the bounds must be "
+    "public knowledge, because bounds taken from the data would reveal its most extreme people",
+    "epsilon": "--epsilon is needed: how much privacy loss to allow is your decision "
+    "(1 is a common choice, smaller is more private)",
+    "delta": "--delta is needed: choose it well below one over the number of people, such as 1e-5",
+    "out": "--out is needed: it names the file to write",
+}
+
+
+def require(args: argparse.Namespace, *names: str) -> None:
+    """Refuse a command that lacks one of these options."""
+    for name in names:
+        if getattr(args, name) is None:
+            raise InputError(_NEEDED[name])
+
+
+def check_output(path: Path | None, suffixes: tuple[str, ...] | None, force: bool) -> None:
+    """Refuse a file that could not be written; `suffixes` None means that of any table."""
+    from privtraj import tables
+
+    if path is None:
+        return
+    known = tuple(tables.FORMATS) if suffixes is None else suffixes
+    if not path.name.lower().endswith(known):
+        raise InputError(f"the name '{path.name}' must end in {' or '.join(known)}")
+    tables.check_writable(path, force)
