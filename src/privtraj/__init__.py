@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from privtraj.errors import BudgetError, InputError, PrivtrajError
     from privtraj.model import TrajectoryModel, load
     from privtraj.paths import Paths
-    from privtraj.privacy.ledger import Certificate
+    from privtraj.privacy.certificate import Certificate
     from privtraj.snapshots import Snapshots
     from privtraj.synthesizer import LowBudgetWarning, TrajectorySynthesizer
 
@@ -19,7 +19,7 @@ __version__ = "0.1.0"
 # Imported on first use, so that `import privtraj` and `privtraj --help` answer at once.
 _HOMES = {
     "BudgetError": "privtraj.errors",
-    "Certificate": "privtraj.privacy.ledger",
+    "Certificate": "privtraj.privacy.certificate",
     "InputError": "privtraj.errors",
     "LowBudgetWarning": "privtraj.synthesizer",
     "Paths": "privtraj.paths",

@@ -11,7 +11,7 @@ import io
 import json
 import math
 import zipfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from privtraj.errors import InputError
 from privtraj.paths import Interpolation, Paths, between, fold
-from privtraj.privacy.ledger import Certificate
+from privtraj.privacy.certificate import Certificate
 from privtraj.resample import equal_weight
 from privtraj.snapshots import as_user_times, from_unit, moment
 from privtraj.tables import atomic_path
@@ -29,7 +29,7 @@ from privtraj.transport.plans import CouplingName, Plans, couple
 
 Floats = NDArray[np.float64]
 
-FORMAT = 1
+FORMAT = 2
 MOST_PATHS = 10**9
 _ARRAYS = ("particles", "weights", "bandwidth", "times", "bounds")
 
@@ -113,27 +113,52 @@ class TrajectoryModel:
         data = np.clip(from_unit(fold(values), self.bounds), low, high)
         return Paths(data, at, self.features, self.time_name, self.datetime)
 
-    def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write a zip of plain arrays and JSON, whole or not at all."""
-        members = {f"{name}.npy": _npy(array) for name, array in self._arrays().items()}
-        header = {
-            "format": FORMAT,
-            "diffusivity": self.diffusivity,
-            "cloud_size": self.cloud_size,
-            "features": list(self.features),
-            "time_name": self.time_name,
-            "datetime": self.datetime,
-            "certificate": self.certificate.to_dict(),
-            "settings": self.settings,
-            "diagnostics": self.diagnostics,
-            "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
-        }
+    @property
+    def sha256(self) -> str:
+        """Of everything in the model, its certificate too, but for the place of this hash there."""
+        certificate = replace(self.certificate, model_sha256=None).to_dict()
+        whole = {**self._header(self._members()), "certificate": certificate}
+        text = json.dumps(whole, sort_keys=True, allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def sealed(self) -> TrajectoryModel:
+        """The model with its own hash on its certificate."""
+        return replace(self, certificate=replace(self.certificate, model_sha256=self.sha256))
+
+    def save(self, path: str | Path, *, force: bool = False, not_private: bool = False) -> None:
+        """Write a zip of plain arrays and JSON, whole or not at all.
+
+        not_private: needed for a model that was fitted with a seed, as a file may get anywhere.
+        """
+        if not (self.certificate.private or not_private):
+            raise InputError(
+                "this model was fitted with a seed and is not private: fit without seed to release "
+                "it, or say not_private=True to write it all the same"
+            )
+        members = self._members()
+        header = {**self._header(members), "certificate": self.certificate.to_dict()}
         text = json.dumps(header, indent=1, allow_nan=False).encode()
         members["model.json"] = text
         members["model.sha256"] = hashlib.sha256(text).hexdigest().encode()
         with atomic_path(path, force=force) as temporary, zipfile.ZipFile(temporary, "w") as file:
             for name, data in members.items():
                 file.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
+
+    def _header(self, members: dict[str, bytes]) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "diffusivity": self.diffusivity,
+            "cloud_size": self.cloud_size,
+            "features": list(self.features),
+            "time_name": self.time_name,
+            "datetime": self.datetime,
+            "settings": self.settings,
+            "diagnostics": self.diagnostics,
+            "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
+        }
+
+    def _members(self) -> dict[str, bytes]:
+        return {f"{name}.npy": _npy(array) for name, array in self._arrays().items()}
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         return {
@@ -222,8 +247,11 @@ def load(path: str | Path) -> TrajectoryModel:
             settings=header["settings"],
             diagnostics=header["diagnostics"],
         )
+        digest = model.sha256
     except (KeyError, ValueError, TypeError):
         raise InputError(f"{path} is damaged: a part is missing or unreadable") from None
+    if model.certificate.model_sha256 not in (None, digest):
+        raise InputError(f"{path} was changed: its certificate belongs to another model")
     return model
 
 

@@ -1,4 +1,6 @@
-"""Snapshots: one time-stamped record per person, inside a public box, in public time bins.
+"""Snapshots: time-stamped records of people, inside a public box, in public time bins.
+
+One record per person, or up to a public number of them, each in a bin of its own.
 
 This is where a table becomes what the guard holds. The privacy proof relies on one property of
 this module: what a person contributes, y clamped to the box and its bin i, is a function of that
@@ -12,7 +14,7 @@ import datetime as dt
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from numbers import Integral, Real
 from typing import Any
 
@@ -36,9 +38,13 @@ class Snapshots:
     times: (T,) bin times in data units; seconds since 1970-01-01 UTC when `datetime`.
     bounds: (d, 2) low and high of each feature, in data units.
     features: d names.  time_name: name of the time column.  datetime: whether times are dates.
+    records_per_person: the most records any person has here, all of them in different bins unless
+    they may be `together`.
 
-    All of these are public. The two private fields are for the guard alone:
+    All of these are public. Two private fields are for the guard alone:
     `_points` (n, d) float32 in [0, 1] and `_bins` (n,) int32 in 0..T-1, sorted by bin.
+    `_digest` lets a ledger on disk recognise the data, whatever the order of rows, the bins or the
+    bounds; it is as sensitive as they are.
     """
 
     times: FloatArray
@@ -48,6 +54,9 @@ class Snapshots:
     datetime: bool
     _points: NDArray[np.float32] = field(repr=False)
     _bins: NDArray[np.int32] = field(repr=False)
+    records_per_person: int = 1
+    together: bool = False
+    _digest: bytes = field(default=b"", repr=False)
 
     @classmethod
     def from_table(
@@ -61,6 +70,8 @@ class Snapshots:
         bins: Any = None,
         person: str | None = None,
         one_per_person: str = "error",
+        records_per_person: int = 1,
+        one_per_bin: bool = True,
         missing: str = "refuse",
         seed: int | None = None,
     ) -> Snapshots:
@@ -76,7 +87,9 @@ class Snapshots:
         names, box = _box(bounds, features)
         axis = _axis(bins, time_range)
         _check_roles(time, names, person)
-        options = _Options(one_per_person, missing, seed, person is not None)
+        options = _Options(
+            one_per_person, records_per_person, one_per_bin, missing, seed, person is not None
+        )
         people = [] if person is None else [person]
         table = tables.read_columns(source, [time, *names, *people], text=people)
         values, datetime = tables.moments(table.column(time), time)
@@ -100,6 +113,8 @@ class Snapshots:
         features: Sequence[str] | None = None,
         person: Any = None,
         one_per_person: str = "error",
+        records_per_person: int = 1,
+        one_per_bin: bool = True,
         missing: str = "refuse",
         seed: int | None = None,
     ) -> Snapshots:
@@ -113,6 +128,9 @@ class Snapshots:
         person: (n,) whose record each is.
         one_per_person: "error" refuses a second record of a person, "random" keeps one of a
             person's records, each with the same chance, without looking at anybody else's.
+        records_per_person: public. Above 1, that many records of a person are kept, by chance where
+            there are more, and every release pays for all of them.
+        one_per_bin: of these, one per bin at most; it makes them much cheaper.
         missing: "refuse" or "drop" records with missing values; dropping comes before the choice
             of one record per person.
         seed: makes that choice repeatable; by default it comes from the operating system.
@@ -120,7 +138,9 @@ class Snapshots:
         points = _points(points)
         names, box = _box(bounds, features, n_features=points.shape[1])
         axis = _axis(bins, time_range)
-        options = _Options(one_per_person, missing, seed, person is not None)
+        options = _Options(
+            one_per_person, records_per_person, one_per_bin, missing, seed, person is not None
+        )
         values, datetime = _times(times)
         who = None if person is None else tables.identities(tables.to_column(person, "person"))
         records = _Records(values, datetime, points, who)
@@ -140,7 +160,8 @@ class Snapshots:
         _check_same_kind(records.datetime, axis.datetime, time_name)
         _check_infinite(records, names, time_name)
         records = _complete(records, names, time_name, options.missing)
-        records = _one_each(records, options)
+        digest = _digest(records, names)
+        records = _few_each(records, axis, options)
         if len(records.times) < MIN_RECORDS:
             raise InputError(
                 f"{len(records.times)} usable records are too few: at least {MIN_RECORDS} are "
@@ -158,6 +179,9 @@ class Snapshots:
             axis.datetime,
             _frozen(points[order]),
             _frozen(bins[order]),
+            options.most(len(axis.times)),
+            options.together,
+            digest,
         )
 
     @property
@@ -261,6 +285,8 @@ class _Axis:
 @dataclass(frozen=True)
 class _Options:
     one_per_person: str
+    records_per_person: int
+    one_per_bin: bool
     missing: str
     seed: int | None
     has_person: bool
@@ -274,6 +300,28 @@ class _Options:
             )
         if self.one_per_person == "random" and not self.has_person:
             raise InputError("one_per_person='random' needs person=, which says whose record it is")
+        most = self.records_per_person
+        if not _is_whole(most) or most < 1:
+            raise InputError("records_per_person must be a whole number of at least 1")
+        if most > 1 and not self.has_person:
+            raise InputError("records_per_person needs person=, which says whose record it is")
+        if most > 1 and self.one_per_person == "random":
+            raise InputError(
+                "one_per_person='random' keeps one record and records_per_person several: choose"
+            )
+
+    @property
+    def together(self) -> bool:
+        """Whether records of one person may share a bin."""
+        return self.records_per_person > 1 and not self.one_per_bin
+
+    def most(self, bins: int) -> int:
+        """Records of one person that can be kept."""
+        return self.records_per_person if self.together else min(self.records_per_person, bins)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _box(
@@ -508,7 +556,16 @@ def _affected(
     return [columns[k] for k in np.flatnonzero(cells.any(axis=0))], np.any(cells, axis=1)
 
 
-def _one_each(records: _Records, options: _Options) -> _Records:
+def _digest(records: _Records, names: tuple[str, ...]) -> bytes:
+    """sha256 of the records, the same for any order of rows and of columns."""
+    columns = [records.times, *(records.points[:, k] for k in np.argsort(names))]
+    rows = np.column_stack(columns) + 0.0  # a zero has one sign only
+    rows = rows[np.lexsort(rows.T)]
+    return sha256(repr(sorted(names)).encode() + rows.tobytes()).digest()
+
+
+def _few_each(records: _Records, axis: _Axis, options: _Options) -> _Records:
+    """At most `records_per_person` records of each person, in different bins."""
     if records.people is None:
         return records
     codes, ids = records.people
@@ -518,38 +575,56 @@ def _one_each(records: _Records, options: _Options) -> _Records:
             "these records"
         )
     counts = np.bincount(codes, minlength=1)
-    repeated = np.flatnonzero(counts > 1)
-    if len(repeated) == 0:
+    repeated = np.count_nonzero(counts > 1)
+    if repeated == 0:
         return records
-    if options.one_per_person == "error":
+    most = options.records_per_person
+    if most == 1 and options.one_per_person == "error":
         raise InputError(
-            f"{len(repeated)} of {np.count_nonzero(counts)} people have more than one record: keep "
-            "one record per person, or let one_per_person='random' choose it"
+            f"{repeated} of {np.count_nonzero(counts)} people have more than one record: keep "
+            "one record per person, or let one_per_person='random' choose it, or keep several of "
+            "each with records_per_person="
         )
-    return records.keep(_chosen(codes, counts, repeated, ids, options.seed))
+    lots = _lots(codes, counts, ids, options.seed)
+    bins = nearest_bin(records.times, axis.times)
+    order = np.lexsort((lots, codes))
+    if not options.together:
+        order = _first_in_bin(order, codes, bins)
+    return records.keep(_first(order, codes, most))
 
 
-def _chosen(
-    codes: NDArray[np.int64],
-    counts: NDArray[np.int64],
-    repeated: NDArray[np.int64],
-    ids: Any,
-    seed: int | None,
-) -> NDArray[np.int64]:
-    """Rows to keep: of each person the record number hash(seed, person) mod count.
+def _lots(
+    codes: NDArray[np.int64], counts: NDArray[np.int64], ids: Any, seed: int | None
+) -> NDArray[np.uint64]:
+    """(n,) a lot for each record of whoever has several: hash(seed, person, which record).
 
-    The choice depends on the person and the seed alone. A shuffle of all rows would let one
+    It depends on the person's own records and the seed alone. A shuffle of all rows would let one
     person's presence change which record of another is kept, once the seed is known.
     """
     key = (secrets.token_bytes(32) if seed is None else str(seed).encode())[:64]
-    pick = np.zeros(len(counts), dtype=np.int64)
-    for code in repeated:
-        digest = blake2b(str(ids[int(code)].as_py()).encode(), key=key, digest_size=16).digest()
-        pick[code] = int.from_bytes(digest) % int(counts[code])
-    by_person = np.argsort(codes, kind="stable")
-    first = np.cumsum(counts) - counts
-    present = counts > 0
-    return np.sort(by_person[first[present] + pick[present]])
+    lots = np.zeros(len(codes), dtype=np.uint64)
+    seen = np.zeros(len(counts), dtype=np.int64)
+    for row in np.flatnonzero(counts[codes] > 1):
+        who = codes[row]
+        record = f"{seen[who]} {ids[int(who)].as_py()}".encode()
+        lots[row] = int.from_bytes(blake2b(record, key=key, digest_size=8).digest())
+        seen[who] += 1
+    return lots
+
+
+def _first_in_bin(
+    order: NDArray[np.int64], codes: NDArray[np.int64], bins: NDArray[np.int32]
+) -> NDArray[np.int64]:
+    """Of rows in an order, the first of each person in each bin."""
+    place = codes[order] * (int(bins.max()) + 1) + bins[order]
+    return order[np.sort(np.unique(place, return_index=True)[1])]
+
+
+def _first(order: NDArray[np.int64], codes: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """Of rows ordered by person, the first `most` of each, back in the order of the table."""
+    who = codes[order]
+    rank = np.arange(len(who)) - np.searchsorted(who, who)
+    return np.sort(order[rank < most])
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:

@@ -11,6 +11,7 @@ from privtraj.dynamics.histogram import Measure
 from privtraj.dynamics.likelihood import Mixture, Moments, moments, person_vectors, typical_norm
 from privtraj.privacy.guard import Guard
 
+STEP = "clipped sums of a step"
 CLIP_QUANTILE = 0.97
 CELL_CHUNK = 256
 
@@ -18,8 +19,10 @@ CELL_CHUNK = 256
 class PrivateGradients:
     """Moments from noisy clipped sums over people: one release per step, paid for in the ledger.
 
-    people: (T,) public or released. noise_multiplier: z of every step. The clip c is the
-    0.97-quantile of the vectors of people whom the released mixture would itself produce.
+    people: (T,) public or released. noise_multiplier: z of every step. rate: share of the people
+    who take part in a step, by coins of their own; sums are divided by rate * people, never by how
+    many did. The clip c is the 0.97-quantile of the vectors of people whom the released mixture
+    would itself produce.
     """
 
     def __init__(
@@ -28,16 +31,18 @@ class PrivateGradients:
         people: NDArray[np.float64],
         noise_multiplier: float,
         rng: np.random.Generator,
+        rate: float = 1.0,
     ) -> None:
         self._guard = guard
-        self._people = np.asarray(people, dtype=np.float64)
+        self._rate = rate
+        self._people = rate * np.asarray(people, dtype=np.float64)
         self._noise_multiplier = noise_multiplier
         self._rng = rng
 
     def __call__(self, mixture: Mixture) -> tuple[Moments, jax.Array]:
         clip = typical_norm(mixture, self._rng, CLIP_QUANTILE)
         sums = self._guard.sums(
-            person_vectors, mixture, clip, self._noise_multiplier, "clipped sums of a step"
+            person_vectors, mixture, clip, self._noise_multiplier, STEP, self._rate
         )
         m = mixture.particles.shape[1]
         noise = jnp.asarray((m * clip * self._noise_multiplier / self._people).astype(np.float32))

@@ -25,14 +25,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.errors import InputError
-
 Floats = NDArray[np.float64]
 MeasureName = Literal["gradients", "counts"]
 
 NOISE = 0.5
 MAX_PARTICLES = 512
 STEPS_RANGE = (8, 60)
+SAMPLED_STEPS = 30  # where people are sampled, whatever their number: it must be known in advance
 MAX_CELLS = 2**18
 RELEASED_PARTICLES = 256
 MOST_PARTICLES = 4096  # by hand: plans are m x m at every time
@@ -126,7 +125,7 @@ def plan(
     people: float,
     dimensions: int,
     *,
-    measure: Literal["auto", "gradients", "counts"],
+    measure: MeasureName,
     times: int,
     mu: float,
     epsilon: float,
@@ -135,14 +134,8 @@ def plan(
     cells: int | None = None,
 ) -> Plan:
     """The plan for `people` at each of `times`; mu and epsilon are what the release may spend."""
-    chosen = choose_measure(dimensions) if measure == "auto" else measure
-    if chosen == "counts":
+    if measure == "counts":
         side = cells or cells_per_side(people, dimensions, epsilon)
-        if side**dimensions > 2**24:
-            raise InputError(
-                f"cells={side} makes {side**dimensions} cells in {dimensions} dimensions: "
-                "use fewer cells, or measure='gradients'"
-            )
         worth = people * epsilon / (2 * math.log(side**dimensions))
         m, k = particles or RELEASED_PARTICLES, steps or REFINING_STEPS
         return Plan("counts", m, k, side, mu, epsilon, worth)

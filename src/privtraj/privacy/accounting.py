@@ -1,10 +1,8 @@
-"""What a sequence of releases costs: exact composition in closed form, without grids or limits.
+"""What a sequence of releases costs: exact composition, in closed form wherever there is one.
 
-Events say what happened; the functions here say what it costs. Two neighbouring relations:
-"add-remove", the data with and without one person, and "replace-one", one person's record changed.
-
-Every event is dominated by a pair of laws (P, Q), whose privacy loss is log P/Q under P. Losses of
-adaptively composed events add up as independent variables, and
+`events` says what happened; the functions here say what it costs. Every event is dominated by a
+pair of laws (P, Q), whose privacy loss is log P/Q under P. Losses of adaptively composed events add
+up as independent variables, and
     delta(eps) = E_P[ (1 - e^{eps - loss})_+ ].
 
 Gaussian sums.  Together they are mu-GDP, mu^2 = sum (sensitivity / noise multiplier)^2, and
@@ -16,8 +14,14 @@ Q(x) = P(x - 1). Then log P(x) / Q(x) = e (|x - 1| - |x|) is +e for x <= 0 and -
 a cell that moves by one is exactly randomised response, and so it is backwards, as x -> 1 - x
 swaps P and Q.
 
-Both together, with L running over the sums of the Laplace losses and p_L their probabilities:
-    delta(eps) = sum_L p_L delta_mu(eps - L).
+Opaque (e, d) events.  An infinite loss with probability d, else randomised response of e.
+
+All of these together, with L running over the sums of the responses' losses, p_L their
+probabilities, and d the probability that an opaque event reveals all, 1 - d = prod (1 - d_i):
+    delta(eps) = d + (1 - d) sum_L p_L delta_mu(eps - L).
+
+Sampled sums and chosen times have no closed form: `pld` puts them on a grid, with all of the above
+as one more distribution beside them. Its error is on the safe side.
 
 Slack.  An event whose noise is drawn within total variation s of the stated noise adds s to the
 distance between the real transcript and the ideal one, whatever the data and adaptively. For real
@@ -33,16 +37,31 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from numbers import Real
-from typing import Literal, cast, get_args
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, ndtr
 
 from privtraj.errors import InputError
+from privtraj.privacy import pld
+from privtraj.privacy.events import (
+    Adjacency,
+    ChosenTimes,
+    Event,
+    GaussianSum,
+    LaplaceCounts,
+    Opaque,
+    bare,
+    check_adjacency,
+    check_budget,
+    check_delta,
+    check_slack,
+)
 
-Adjacency = Literal["add-remove", "replace-one"]
+if TYPE_CHECKING:
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
 Floats = NDArray[np.float64]
 
 MAX_LOSSES = 4096
@@ -50,118 +69,162 @@ MAX_LOSSES = 4096
 CALIBRATION_MARGIN = 1e-9
 """Relative amount by which calibrated values stay inside the budget: more than the rounding of
 thousands of added steps, far less than anyone could notice."""
+
 _SMALLEST, _LARGEST = 2.0**-40, 2.0**40
-
-
-def check_adjacency(adjacency: str) -> Adjacency:
-    """The neighbouring relation, or an `InputError` that names the two there are."""
-    if adjacency not in get_args(Adjacency):
-        raise InputError(f"adjacency must be 'add-remove' or 'replace-one', not {adjacency!r}")
-    return cast(Adjacency, adjacency)
-
-
-def check_budget(epsilon: float, delta: float) -> None:
-    """Refuse an epsilon that is not positive and finite, or a delta outside [0, 1)."""
-    if not (_is_number(epsilon) and math.isfinite(epsilon) and epsilon > 0):
-        raise InputError("epsilon must be a positive, finite number")
-    _check_delta(delta)
-
-
-@dataclass(frozen=True)
-class GaussianSum:
-    """A sum of per-person vectors of L2 norm at most c, released with N(0, (c z)^2 I) added.
-
-    noise_multiplier is z. One person added or removed moves the sum by at most c, one person
-    replaced by at most 2 c. slack: total variation of all the noise drawn from the stated noise.
-    """
-
-    noise_multiplier: float
-    what: str
-    slack: float = 0.0
-
-    def __post_init__(self) -> None:
-        _check_positive(self.noise_multiplier, "a noise multiplier")
-        _check_slack(self.slack)
-
-    def sensitivity(self, adjacency: Adjacency) -> int:
-        """Largest move of the sum, in units of c."""
-        return _people_moved(adjacency)
-
-
-@dataclass(frozen=True)
-class LaplaceCounts:
-    """Counts of people over cells, each person in exactly one, with discrete Laplace noise added.
-
-    The noise has P(x) proportional to exp(-epsilon |x|), independent in every cell. One person
-    added or removed shifts one cell by one; one person replaced shifts two cells by one.
-    """
-
-    epsilon: float
-    what: str
-    slack: float = 0.0
-
-    def __post_init__(self) -> None:
-        _check_positive(self.epsilon, "the epsilon of Laplace counts")
-        _check_slack(self.slack)
-
-    def sensitivity(self, adjacency: Adjacency) -> int:
-        """Largest number of cells that move, each by one: the L1 sensitivity."""
-        return _people_moved(adjacency)
-
-
-Event = GaussianSum | LaplaceCounts
+_LEAST_NOISE = 0.05  # sampled sums of less noise have losses of hundreds, and grids of millions
+_LADDER = 129  # epsilons at which a whole curve is read
 
 
 @dataclass(frozen=True)
 class Tally:
     """All that composition needs to remember of a sequence of events under one adjacency.
 
-    mu_squared: sum of (sensitivity / noise multiplier)^2. shifts: (epsilon, number of unit shifts)
-    of the Laplace counts, by increasing epsilon. slack: summed.
+    mu_squared: sum of (sensitivity / noise multiplier)^2 of full sums. shifts: (epsilon, number of
+    unit shifts) of randomised responses, by increasing epsilon. revealed: the probability that an
+    opaque event revealed everything. sampled: what needs a grid, with how often. slack: summed.
     """
 
     adjacency: Adjacency
     mu_squared: float = 0.0
     shifts: tuple[tuple[float, int], ...] = ()
+    revealed: float = 0.0
+    sampled: tuple[tuple[GaussianSum | ChosenTimes, int], ...] = ()
     slack: float = 0.0
 
-    def add(self, event: Event) -> Tally:
-        """The tally with one more event; its cost does not depend on how many came before."""
-        moved, slack = event.sensitivity(self.adjacency), self.slack + event.slack
-        if isinstance(event, GaussianSum):
-            mu = moved / event.noise_multiplier
-            return replace(self, mu_squared=self.mu_squared + mu * mu, slack=slack)
-        shifts = dict(self.shifts)
-        shifts[event.epsilon] = shifts.get(event.epsilon, 0) + moved
-        return replace(self, shifts=tuple(sorted(shifts.items())), slack=slack)
+    def add(self, event: Event, times: int = 1) -> Tally:
+        """The tally with `times` more of an event, at a cost that does not grow with the past."""
+        if times < 1:
+            raise InputError("an event happens at least once")
+        after = replace(self, slack=self.slack + times * event.slack)
+        if isinstance(event, LaplaceCounts):
+            epsilon, responses = event.responses(self.adjacency)
+            return after._shifted(epsilon, times * responses)
+        if isinstance(event, Opaque):
+            epsilon, delta = event.under(self.adjacency)
+            revealed = self.revealed + (1 - self.revealed) * _any_of(delta, times)
+            return replace(after, revealed=revealed)._shifted(epsilon, times)
+        if isinstance(event, GaussianSum) and event.rate == 1:
+            mu = event.sensitivity(self.adjacency) / event.noise_multiplier
+            return replace(after, mu_squared=self.mu_squared + times * mu * mu)
+        counts = dict(self.sampled)
+        counts[bare(event)] = counts.get(bare(event), 0) + times
+        return replace(after, sampled=tuple(counts.items()))
+
+    def scaled(self, factor: float) -> Tally:
+        """The tally of the same releases, every loss scaled as if noise were smaller by factor."""
+        return replace(
+            self,
+            mu_squared=self.mu_squared * factor**2,
+            shifts=tuple((epsilon * factor, times) for epsilon, times in self.shifts),
+            sampled=tuple((_louder(event, factor), times) for event, times in self.sampled),
+        )
 
     @property
     def mu(self) -> float:
-        """The GDP parameter of the Gaussian part."""
+        """The GDP parameter of the full Gaussian sums."""
         return math.sqrt(self.mu_squared)
 
-    def delta(self, epsilon: float) -> float:
-        """The smallest delta proven at this epsilon >= 0, slack included; never increasing."""
-        return self._plain_delta(self._best_epsilon(epsilon))
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether all of it is exactly mu-GDP."""
+        return not (self.shifts or self.revealed or self.sampled)
+
+    def delta(self, epsilon: float, interval: float = pld.FINE) -> float:
+        """The smallest delta proven at this epsilon >= 0, slack included; never increasing.
+
+        interval: the grid of what has no closed form.
+        """
+        if self.sampled:
+            ladder = np.linspace(0.0, epsilon, 9) if self.slack > 0 else np.array([epsilon])
+            return float(self._on_grid(ladder, interval).min())
+        return self._in_closed_form(self._best_epsilon(epsilon))
+
+    def deltas(self, epsilons: Floats) -> Floats:
+        """delta at increasing epsilons >= 0, as (e, d) implies (eps, d) for every eps >= e."""
+        if self.sampled:
+            return np.minimum.accumulate(self._on_grid(epsilons, pld.FINE))
+        return np.minimum.accumulate([self._in_closed_form(float(eps)) for eps in epsilons])
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon >= 0 with `delta(epsilon) <= delta`, rounded up; inf if none."""
+        if self.sampled:
+            return self._epsilon_on_grid(delta)
         enough = self._best_epsilon(self._enough(delta))
-        if self._plain_delta(enough) > delta:
+        if self._in_closed_form(enough) > delta:
             return math.inf
-        if self._plain_delta(0.0) <= delta:
+        if self._in_closed_form(0.0) <= delta:
             return 0.0
-        return _bisect(lambda eps: self._plain_delta(eps) <= delta, good=enough, bad=0.0)
+        return _bisect(lambda eps: self._in_closed_form(eps) <= delta, good=enough, bad=0.0)
 
-    def _plain_delta(self, epsilon: float) -> float:
-        """sum_L p_L delta_mu(epsilon - L) + (1 + e^epsilon) slack."""
+    def true_positive_rates(self, false_positive_rates: Floats) -> Floats:
+        """The most of the members that any attack can find at these rates of false alarms.
+
+        (eps, delta) bounds every test by TPR <= delta + e^eps FPR and, with the roles exchanged,
+        1 - FPR <= delta + e^eps (1 - TPR). The least over a ladder of eps; any ladder is a bound.
+        """
+        fpr = np.asarray(false_positive_rates, dtype=np.float64)[..., None]
+        # beyond the eps where delta is below any rate of interest, nothing is gained
+        ladder = np.linspace(0.0, min(self._enough_to_plot(), 200.0), _LADDER)
+        delta, growth = self.deltas(ladder), np.exp(ladder)
+        found = np.minimum(delta + growth * fpr, 1 - (1 - delta - fpr) / growth)
+        return np.clip(found.min(axis=-1), 0.0, 1.0)
+
+    @property
+    def advantage(self) -> float:
+        """The largest TPR - FPR of any attack: delta(0), the total variation distance."""
+        return self.delta(0.0)
+
+    def closed(self, epsilons: Floats) -> Floats:
+        """d + (1 - d) sum_L p_L delta_mu(eps - L) at any real epsilons (n,), without slack."""
+        total = np.zeros_like(epsilons)
+        for loss, probability in zip(*_laplace_losses(self.shifts), strict=True):
+            total += probability * gaussian_delta(epsilons - loss, self.mu)
+        return self.revealed + (1 - self.revealed) * total
+
+    def _shifted(self, epsilon: float, times: int) -> Tally:
+        shifts = dict(self.shifts)
+        shifts[epsilon] = shifts.get(epsilon, 0) + times
+        return replace(self, shifts=tuple(sorted(shifts.items())))
+
+    def _in_closed_form(self, epsilon: float) -> float:
+        """`closed` + (1 + e^epsilon) slack."""
         losses, probabilities = _laplace_losses(self.shifts)
         delta = float(probabilities @ gaussian_delta(epsilon - losses, self.mu))
         if self.mu_squared > 0:  # a Gaussian's delta is never zero, though floats underflow
             delta = max(delta, sys.float_info.min)
+        delta = self.revealed + (1 - self.revealed) * delta
         if self.slack > 0:
             delta += (1 + math.exp(epsilon)) * self.slack if epsilon < 700 else 1.0
         return min(delta, 1.0)
+
+    def _on_grid(self, epsilons: Floats, interval: float) -> Floats:
+        """The same from privacy loss distributions, with what their arithmetic may lose."""
+        losses = _distribution(replace(self, slack=0.0), interval)
+        # one at a time: for many at once the library sums in a loop
+        delta = np.array([losses.get_delta_for_epsilon(float(eps)) for eps in epsilons])
+        with np.errstate(over="ignore"):
+            spoilt = (1 + np.exp(epsilons)) * self.slack if self.slack > 0 else 0.0
+        return np.minimum(delta + pld.ROUNDING + spoilt, 1.0)
+
+    def _epsilon_on_grid(self, delta: float) -> float:
+        ladder = np.linspace(0.0, self._enough_to_plot(), _LADDER)
+        fits = np.flatnonzero(self._on_grid(ladder, pld.FINE) <= delta)
+        if not fits.size:
+            return math.inf
+        if fits[0] == 0:
+            return 0.0
+        good, bad = ladder[fits[0]], ladder[fits[0] - 1]
+        return _bisect(lambda eps: self._on_grid(np.array([eps]), pld.FINE)[0] <= delta, good, bad)
+
+    def _enough_to_plot(self) -> float:
+        """An epsilon beyond which delta does not fall by anything that counts."""
+        if not self.sampled:
+            return self._enough(1e-12)
+        losses, enough = _distribution(replace(self, slack=0.0), pld.FINE), 0.25
+        floor = losses.get_delta_for_epsilon(1e6) + pld.ROUNDING
+        while losses.get_delta_for_epsilon(enough) > floor:
+            enough *= 2
+        return enough
 
     def _enough(self, delta: float) -> float:
         """An epsilon that reaches delta if any does: P(loss > it) <= delta, or <= slack if any.
@@ -169,13 +232,13 @@ class Tally:
         Phi(-t) <= delta at t = sqrt(2 log(1 / delta)), and the Laplace losses at their largest.
         """
         most = max(0.0, float(_laplace_losses(self.shifts)[0].max()))
-        reach = self.slack or delta
+        reach = self.slack or delta - self.revealed
         if self.mu_squared > 0 and reach > 0:
             most += (self.mu_squared / 2 + self.mu * math.sqrt(-2 * math.log(reach))) * (1 + 1e-9)
         return most
 
     def _best_epsilon(self, most: float) -> float:
-        """Where `_plain_delta` is least on [0, most].
+        """Where `_in_closed_form` is least on [0, most].
 
         It is convex in e^eps with derivative slack - Q(loss > eps), so that is where the tail of
         the loss under Q falls to the slack.
@@ -187,47 +250,100 @@ class Tally:
         return _bisect(lambda eps: self._tail(eps) <= self.slack, good=most, bad=0.0)
 
     def _tail(self, epsilon: float) -> float:
-        """Q(loss > epsilon) = sum_L p_L e^{-L} Phi(-(epsilon - L) / mu - mu / 2)."""
+        """Q(loss > epsilon) = (1 - d) sum_L p_L e^{-L} Phi(-(epsilon - L) / mu - mu / 2)."""
         losses, probabilities = _laplace_losses(self.shifts)
         over = losses - epsilon
         tail = ndtr(over / self.mu - self.mu / 2) if self.mu_squared > 0 else over > 0
-        return float((probabilities * np.exp(-np.maximum(losses, -700.0))) @ tail)
+        of_losses = float((probabilities * np.exp(-np.maximum(losses, -700.0))) @ tail)
+        return (1 - self.revealed) * of_losses
 
 
-def tally(events: Iterable[Event], adjacency: Adjacency) -> Tally:
+@lru_cache(maxsize=16)
+def _distribution(total: Tally, interval: float) -> PrivacyLossDistribution:
+    sampled = pld.composed(total.sampled, total.adjacency, interval)
+    plain = replace(total, sampled=())
+    return sampled if plain == Tally(total.adjacency) else sampled.compose(_plain(plain, interval))
+
+
+@lru_cache(maxsize=16)
+def _plain(total: Tally, interval: float) -> PrivacyLossDistribution:
+    """What has a closed form, on the grid."""
+    return pld.symmetric(total.closed, interval)
+
+
+def _any_of(chance: float, times: int) -> float:
+    """1 - (1 - chance)^times, without the cancellation that would lose a small chance."""
+    if times == 1 or chance == 1:
+        return chance
+    return -math.expm1(times * math.log1p(-chance))
+
+
+def _louder(event: GaussianSum | ChosenTimes, factor: float) -> GaussianSum | ChosenTimes:
+    if isinstance(event, ChosenTimes):
+        release = replace(event.release, noise_multiplier=event.release.noise_multiplier / factor)
+        return replace(event, release=release)
+    return replace(event, noise_multiplier=event.noise_multiplier / factor)
+
+
+class _Person(TypedDict):
+    records: int
+    together: bool
+
+
+Events = Iterable[Event | tuple[Event, int]]
+"""What happened: single events, or pairs of an event and how often."""
+
+
+def tally(events: Events, adjacency: Adjacency) -> Tally:
     """The tally of a sequence of events."""
     total = Tally(check_adjacency(adjacency))
-    for event in events:
-        total = total.add(event)
+    for item in events:
+        event, times = item if isinstance(item, tuple) else (item, 1)
+        total = total.add(event, times)
     return total
 
 
-def delta_at(events: Iterable[Event], epsilon: float, adjacency: Adjacency) -> float:
+def delta_at(events: Events, epsilon: float, adjacency: Adjacency) -> float:
     """The delta at which the events together are (epsilon, delta)-differentially private."""
     if not (math.isfinite(epsilon) and epsilon >= 0):
         raise InputError("epsilon must be a finite number that is not negative")
     return tally(events, adjacency).delta(epsilon)
 
 
-def epsilon_at(events: Iterable[Event], delta: float, adjacency: Adjacency) -> float:
+def epsilon_at(events: Events, delta: float, adjacency: Adjacency) -> float:
     """The smallest epsilon at this delta, rounded up: delta_at(result) <= delta. inf if none."""
-    _check_delta(delta)
+    check_delta(delta)
     return tally(events, adjacency).epsilon(delta)
 
 
-def gdp_mu(events: Iterable[Event], adjacency: Adjacency) -> float | None:
-    """mu if the events are Gaussian sums only (then they are exactly mu-GDP), else None."""
+def trade_off(events: Events, false_positive_rates: Floats, adjacency: Adjacency) -> Floats:
+    """f(alpha): the least false negative rate of any test at these false positive rates."""
+    return 1 - tally(events, adjacency).true_positive_rates(false_positive_rates)
+
+
+def gdp_mu(events: Events, adjacency: Adjacency) -> float | None:
+    """mu if the events are full Gaussian sums only (then they are exactly mu-GDP), else None."""
     total = tally(events, adjacency)
-    return None if total.shifts else total.mu
+    return total.mu if total.is_gaussian else None
+
+
+def clt_mu(noise_multiplier: float, rate: float, steps: int) -> float:
+    """mu = rate sqrt(K (e^{1 / z^2} - 1)): the limit that sampled steps tend to.
+
+    Not a guarantee: at every setting tried, the epsilon it gives is below the true one.
+    """
+    return rate * math.sqrt(steps * math.expm1(noise_multiplier**-2))
 
 
 def calibrate_gaussian(
     epsilon: float,
     delta: float,
     adjacency: Adjacency,
-    others: Iterable[Event] = (),
+    others: Events = (),
     *,
     slack: float = 0.0,
+    records: int = 1,
+    together: bool = False,
 ) -> float:
     """The largest 1/z for which GaussianSum(z) fits into (epsilon, delta) beside the others.
 
@@ -235,23 +351,96 @@ def calibrate_gaussian(
     add. 0.0 if nothing fits.
     """
     spent = _spent(epsilon, delta, adjacency, others, slack)
-    return _largest(lambda x: spent.add(GaussianSum(1 / x, "")).delta(epsilon) <= delta)
+    person: _Person = {"records": records, "together": together}
+    return _largest(lambda x: spent.add(GaussianSum(1 / x, "", **person)).delta(epsilon) <= delta)
 
 
 def calibrate_laplace(
     epsilon: float,
     delta: float,
     adjacency: Adjacency,
-    others: Iterable[Event] = (),
+    others: Events = (),
     *,
     slack: float = 0.0,
+    records: int = 1,
+    together: bool = False,
 ) -> float:
     """The largest e for which LaplaceCounts(e) fits into (epsilon, delta) beside the others.
 
     slack is what the new noise will add. 0.0 if nothing fits.
     """
     spent = _spent(epsilon, delta, adjacency, others, slack)
-    return _largest(lambda x: spent.add(LaplaceCounts(x, "")).delta(epsilon) <= delta)
+    person: _Person = {"records": records, "together": together}
+    return _largest(lambda x: spent.add(LaplaceCounts(x, "", **person)).delta(epsilon) <= delta)
+
+
+def calibrate_noise(
+    epsilon: float,
+    delta: float,
+    adjacency: Adjacency,
+    *,
+    steps: int,
+    rate: float = 1.0,
+    records: int = 1,
+    together: bool = False,
+    others: Events = (),
+    slack: float = 0.0,
+) -> float:
+    """The smallest z for which `steps` sampled sums fit into (epsilon, delta) beside the others.
+
+    slack is what all their noise will add. Searched on the coarse grid, certified on the fine one.
+    inf if nothing fits.
+    """
+    person: _Person = {"records": records, "together": together}
+    full = calibrate_gaussian(epsilon, delta, adjacency, others, slack=slack, **person)
+    start = full / math.sqrt(steps)
+    if start == 0 or rate == 1:
+        return 1 / start if start else math.inf
+    spent = _spent(epsilon, delta, adjacency, others, slack)
+
+    def fits(inverse: float, interval: float) -> bool:
+        event = GaussianSum(1 / inverse, "", rate=rate, **person)
+        return spent.add(event, steps).delta(epsilon, interval) <= delta
+
+    if not fits(_SMALLEST, pld.FINE):  # the error of the grid alone may be more than delta
+        return math.inf
+    # Sampling never costs more than taking everybody, but for the error of the grid.
+    good = min(start * (1 - 1e-3), 1 / _LEAST_NOISE)
+    while good < 1 / _LEAST_NOISE and fits(2 * good, pld.COARSE):
+        good *= 2
+    bad = min(2 * good, 1 / _LEAST_NOISE)
+    good = _bisect(lambda x: fits(x, pld.COARSE), good, bad, 5e-4)
+    while not fits(good, pld.FINE):
+        good *= 1 - 1e-3
+    return 1 / _bisect(lambda x: fits(x, pld.FINE), good, good * (1 + 1e-3), 2e-4)
+
+
+def calibrate_steps(
+    epsilon: float,
+    delta: float,
+    adjacency: Adjacency,
+    release: GaussianSum,
+    others: Events = (),
+) -> int:
+    """The largest number of such releases that fits into (epsilon, delta); 0 if not even one.
+
+    Searched on the coarse grid, certified on the fine one.
+    """
+    spent = _spent(epsilon, delta, adjacency, others, 0.0)
+
+    def fits(steps: int, interval: float) -> bool:
+        return steps == 0 or spent.add(release, steps).delta(epsilon, interval) <= delta
+
+    most = 1
+    while fits(most, pld.COARSE) and most < _LARGEST:
+        most *= 2
+    rough = _largest_whole(lambda k: fits(k, pld.COARSE), most // 2, most)
+    while not fits(rough, pld.FINE):
+        rough -= max(1, rough // 1000)
+    ahead = max(1, rough // 1000)
+    while fits(rough + ahead, pld.FINE) and rough + ahead < _LARGEST:
+        ahead *= 2
+    return _largest_whole(lambda k: fits(k, pld.FINE), rough, rough + ahead)
 
 
 def gaussian_delta(epsilon: float | Floats, mu: float) -> Floats:
@@ -320,41 +509,28 @@ def _largest(fits: Callable[[float], bool]) -> float:
     return good * (1 - CALIBRATION_MARGIN)
 
 
-def _bisect(holds: Callable[[float], bool], good: float, bad: float) -> float:
-    """The last point found to hold, next to the boundary between good and bad (to 1e-13)."""
-    while abs(good - bad) > 1e-13 * max(good, bad):
+def _bisect(
+    holds: Callable[[float], bool], good: float, bad: float, precision: float = 1e-13
+) -> float:
+    """The last point found to hold, next to the boundary between good and bad."""
+    while abs(good - bad) > precision * max(good, bad):
         middle = (good + bad) / 2
         good, bad = (middle, bad) if holds(middle) else (good, middle)
     return good
 
 
+def _largest_whole(holds: Callable[[int], bool], good: int, bad: int) -> int:
+    """The largest whole number that holds, between a good one and a bad one above it."""
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if holds(middle) else (good, middle)
+    return good
+
+
 def _spent(
-    epsilon: float, delta: float, adjacency: Adjacency, others: Iterable[Event], slack: float
+    epsilon: float, delta: float, adjacency: Adjacency, others: Events, slack: float
 ) -> Tally:
     check_budget(epsilon, delta)
-    _check_slack(slack)
+    check_slack(slack)
     spent = tally(others, adjacency)
     return replace(spent, slack=spent.slack + slack)
-
-
-def _people_moved(adjacency: Adjacency) -> int:
-    return 1 if check_adjacency(adjacency) == "add-remove" else 2
-
-
-def _check_positive(value: float, name: str) -> None:
-    if not (math.isfinite(value) and value > 0):
-        raise InputError(f"{name} must be a positive, finite number")
-
-
-def _check_slack(slack: float) -> None:
-    if not 0 <= slack < 1:
-        raise InputError("slack is a total variation distance: it must be at least 0 and below 1")
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def _check_delta(delta: float) -> None:
-    if not (_is_number(delta) and 0 <= delta < 1):
-        raise InputError("delta must be at least 0 and below 1")

@@ -8,12 +8,14 @@
 Nothing else leaves. Whatever is computed from the answers is post-processing.
 
 Why the stated cost holds
-    A person is one row: one time bin and one point of the unit cube. What is counted or summed for
-    that row is a function of the row and of public or already released numbers alone.
+    A row is one record: one time bin and one point of the unit cube. What is counted or summed for
+    a row is a function of the row and of public or already released numbers alone. A person has one
+    row, or at most a public number g of them, each in a bin of its own; or, where the snapshots say
+    that a person's records may be together, in any bins, and then g stands where sqrt(g) stands.
 
-    counts: the row is in exactly one cell of exactly one bin, so one person added or removed moves
-    one integer by one, and one person replaced moves two. Counts are integers and so is the noise:
-    no floating point is involved (`accounting.LaplaceCounts`).
+    counts: a row is in exactly one cell of exactly one bin, so a person added or removed moves g
+    integers by one, and a person replaced moves 2 g. Counts are integers and so is the noise: no
+    floating point is involved (`events.LaplaceCounts`).
 
     sums: v(row) is scaled to Euclidean norm at most c over *all* its coordinates jointly, divided
     by a lattice unit and rounded to integers. Rounding moves each of the D coordinates by at most
@@ -21,22 +23,31 @@ Why the stated cost holds
         B = c / unit + sqrt(D) / 2 + 1,
     the last 1 paying for float64 rounding on the way. The row touches the coordinates of its own
     bin only; integer sums are exact in any order. So the stacked sum over all bins moves by at most
-    B when a person is added or removed, and by at most 2 B when one is replaced (sqrt(2) B if the
-    two rows are in different bins). The noise has standard deviation S = z B on every integer: it
-    is the Gaussian mechanism with noise multiplier z (`accounting.GaussianSum`), up to the
-    total-variation slack of integer noise that is charged to the ledger per number drawn.
+    sqrt(g) B when a person is added or removed, and by at most 2 sqrt(g) B when one is replaced.
+    The noise has standard deviation S = z B on every integer: it is the Gaussian mechanism with
+    noise multiplier z (`events.GaussianSum`), up to the total-variation slack of integer noise
+    that is charged to the ledger per number drawn.
+
+    sampled sums: every row takes part if its own fresh 64-bit word, from the source of the noise,
+    is below floor(rate 2^64): an exact coin of probability at most rate. The sum is released as it
+    is, never divided by the number of rows that took part; a batch without rows is noise alone, and
+    is paid for like any other.
+
+    chosen times: a uniform set of bins, drawn once, published, and paid for together with all
+    releases that will be made of it; the guard that is handed out holds no rows of other bins.
 
     The number of people in the data, in a bin or in a batch never enters an answer except through
-    these two mechanisms. `public_counts=True` is the caller's statement that the number of people
-    per bin is public knowledge; it is marked on the certificate.
+    these mechanisms. `public_counts=True` is the caller's statement that the number of records per
+    bin is public knowledge; it is marked on the certificate.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from copy import copy
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -45,8 +56,8 @@ from numpy.typing import NDArray
 
 from privtraj.errors import BudgetError, InputError
 from privtraj.privacy import noise
-from privtraj.privacy.accounting import GaussianSum, LaplaceCounts
-from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.events import GaussianSum, LaplaceCounts
+from privtraj.privacy.ledger import Ledger, Payer
 from privtraj.snapshots import Snapshots
 
 CHUNK = 256  # rows per chunk: memory grows with CHUNK * D, never with people * D
@@ -55,6 +66,13 @@ MAX_CELLS = 2**26  # noisy counts per release, over all bins
 Statistic = Callable[[jax.Array, Any], jax.Array]
 """v: points (CHUNK, d) of one bin, parameters of that bin -> (CHUNK, D). A function of each row
 alone: row k of the result may depend on row k of the points and on the parameters, nothing else."""
+
+
+class Person(NamedTuple):
+    """What one person may contribute: at most so many records, in different bins or together."""
+
+    records: int
+    together: bool
 
 
 class Guard:
@@ -71,14 +89,16 @@ class Guard:
         self.ledger = ledger
         self.n_times = snapshots.n_times
         self.n_features = snapshots.n_features
+        self.person = Person(snapshots.records_per_person, snapshots.together)
+        self._payer: Payer = ledger
         self._source = source
         self._public_counts = public_counts
         self._points = snapshots._points
         self._bins = snapshots._bins
-        self._chunks: tuple[jax.Array, jax.Array, jax.Array] | None = None
+        self._chunks: _Chunks | None = None
 
     def counts(self, cells_per_side: int, epsilon: float, what: str) -> NDArray[np.int64]:
-        """Noisy numbers of people (T, cells_per_side ** d); one cell per side counts the bins."""
+        """Noisy numbers of records (T, cells_per_side ** d); one cell per side counts the bins."""
         cells = cells_per_side**self.n_features
         if self.n_times * cells > MAX_CELLS:
             raise InputError(
@@ -88,8 +108,8 @@ class Guard:
         # A pure epsilon budget cannot carry any total variation; there the error of the sampler,
         # below 2^-111 a draw, is left to the statement that the random bits are ideal.
         drawn = self.n_times * cells
-        slack = drawn * noise.laplace_tv_per_draw(epsilon) if self.ledger.delta > 0 else 0.0
-        self.ledger.spend(LaplaceCounts(epsilon, what, slack))
+        slack = drawn * noise.laplace_tv_per_draw(epsilon) if self._payer.delta > 0 else 0.0
+        self._payer.spend(LaplaceCounts(epsilon, what, slack, *self.person))
         side = np.minimum((self._points * cells_per_side).astype(np.int64), cells_per_side - 1)
         place = self._bins.astype(np.int64)
         for axis in range(self.n_features):
@@ -98,7 +118,7 @@ class Guard:
         return exact + noise.laplace_integers(self._source, exact.shape, epsilon)
 
     def declared_counts(self) -> NDArray[np.int64] | None:
-        """People per bin (T,), exact, if the caller declared them public; else None."""
+        """Records per bin (T,), exact, if the caller declared them public; else None."""
         if not self._public_counts:
             return None
         return np.bincount(self._bins, minlength=self.n_times)
@@ -110,38 +130,103 @@ class Guard:
         clip: NDArray[np.float64],
         noise_multiplier: float,
         what: str,
+        rate: float = 1.0,
     ) -> NDArray[np.float64]:
-        """Noisy sums (T, D) of jointly clipped per-person vectors.
+        """Noisy sums (T, D) of jointly clipped per-record vectors.
 
-        statistic: the per-person vector; a stable function, compiled once.
+        statistic: the per-record vector; a stable function, compiled once.
         parameters: pytree whose leaves have T as first axis; bin i is given its own slice.
-        clip: (T,) bound c on the norm of a person's vector, from released numbers only.
+        clip: (T,) bound c on the norm of a record's vector, from released numbers only.
+        rate: public probability with which each record takes part.
         """
+        # other shapes would be broadcast: one exact sum under two noises, or two under one noise
+        shapes = [np.shape(clip), *(np.shape(leaf)[:1] for leaf in jax.tree.leaves(parameters))]
+        if any(shape != (self.n_times,) for shape in shapes):
+            raise InputError(f"sums over {self.n_times} bins need a clip and parameters for each")
         width = _width(statistic, parameters, self.n_features)
         unit = lattice_unit(np.asarray(clip, dtype=np.float64), noise_multiplier, width)
-        shape = (self.n_times, width)
-        slack = math.prod(shape) * noise.GAUSSIAN_TV_PER_DRAW
-        self.ledger.spend(GaussianSum(noise_multiplier, what, slack))
+        self._payer.spend(self.sum_event(width, noise_multiplier, what, rate))
+        chunks = self._chunked()
+        taking_part = self._sampled(chunks.row, rate)
         with jax.enable_x64(True):
             exact = np.asarray(
-                _lattice_sums(statistic, *self._chunked(), parameters, np.asarray(clip), unit)
+                _lattice_sums(
+                    statistic, chunks.points, taking_part, chunks.bin, parameters, clip, unit
+                )
             )
-        return (exact + noise.gaussian_integers(self._source, shape)) * unit[:, None]
+        drawn = noise.gaussian_integers(self._source, (self.n_times, width))
+        return (exact + drawn) * unit[:, None]
 
-    def _chunked(self) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Rows as chunks of one bin each: points (n, CHUNK, d), rows used (n,), bin (n,)."""
+    def sum_event(
+        self, width: int, noise_multiplier: float, what: str, rate: float = 1.0
+    ) -> GaussianSum:
+        """What a call of `sums` with D = width will pay for."""
+        slack = self.n_times * width * noise.GAUSSIAN_TV_PER_DRAW
+        return GaussianSum(noise_multiplier, what, slack, rate, *self.person)
+
+    def reserve(self, event: GaussianSum, times: int) -> Guard:
+        """The same rows, for exactly `times` of these sums, which are paid for now."""
+        return self._restricted(self.ledger.reserve(event, times), np.arange(self.n_times))
+
+    def choose_times(
+        self, n: int, width: int, noise_multiplier: float, what: str, rate: float, times: int
+    ) -> tuple[NDArray[np.int64], Guard]:
+        """n random bins in order, public from now on, and a guard over their rows alone.
+
+        It may release `times` sums of D = width, which are paid for now as one mixture.
+        """
+        slack = n * width * noise.GAUSSIAN_TV_PER_DRAW
+        event = GaussianSum(noise_multiplier, what, slack, rate, *self.person)
+        allowance = self.ledger.choose_times(n / self.n_times, event, times)
+        chosen = np.sort(_without_ties(self._source, self.n_times)[:n])
+        return chosen, self._restricted(allowance, chosen)
+
+    def _restricted(self, payer: Payer, bins: NDArray[np.int64]) -> Guard:
+        """A guard that holds the rows of these bins only and is paid by somebody else."""
+        part = copy(self)
+        kept = np.isin(self._bins, bins)
+        part._payer, part._chunks, part.n_times = payer, None, len(bins)
+        part._points = self._points[kept]
+        part._bins = np.searchsorted(bins, self._bins[kept]).astype(np.int32)
+        return part
+
+    def _sampled(self, row: NDArray[np.int64], rate: float) -> NDArray[np.bool_]:
+        """Which places of the chunks take part: those with a row whose coin says so."""
+        if rate == 1:
+            return row >= 0
+        coins = self._source.words(len(self._bins)) < np.uint64(math.floor(rate * 2.0**64))
+        return np.append(coins, False)[row]  # row -1, padding, is the last
+
+    def _chunked(self) -> _Chunks:
         if self._chunks is None:
-            points, used, bins = [], [], []
-            edges = np.searchsorted(self._bins, np.arange(self.n_times + 1))
-            for i in range(self.n_times):
-                # an empty bin still gets a chunk, so shapes tell nothing apart from its size
-                for start in range(edges[i], max(edges[i + 1], edges[i] + 1), CHUNK):
-                    rows = self._points[start : min(start + CHUNK, edges[i + 1])]
-                    points.append(np.pad(rows, ((0, CHUNK - len(rows)), (0, 0))))
-                    used.append(len(rows))
-                    bins.append(i)
-            self._chunks = (jnp.asarray(np.stack(points)), jnp.asarray(used), jnp.asarray(bins))
+            rows = [_padded(np.flatnonzero(self._bins == i)) for i in range(self.n_times)]
+            row = np.concatenate(rows)
+            points = np.append(self._points, np.zeros((1, self.n_features), np.float32), axis=0)
+            bins = np.repeat(np.arange(self.n_times), [len(part) for part in rows])
+            self._chunks = _Chunks(jnp.asarray(points[row]), row, jnp.asarray(bins))
         return self._chunks
+
+
+class _Chunks(NamedTuple):
+    """Rows in chunks of one bin each, so that memory never grows with people * D."""
+
+    points: jax.Array  # (n, CHUNK, d)
+    row: NDArray[np.int64]  # (n, CHUNK), -1 for padding
+    bin: jax.Array  # (n,)
+
+
+def _padded(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(n, CHUNK): an empty bin still gets a chunk, so shapes tell nothing apart from its size."""
+    chunks = max(1, -(-len(rows) // CHUNK))
+    return np.pad(rows, (0, chunks * CHUNK - len(rows)), constant_values=-1).reshape(-1, CHUNK)
+
+
+def _without_ties(source: noise.Source, n: int) -> NDArray[np.int64]:
+    """A uniform permutation of n: the order of n different words, drawn again if two are equal."""
+    words = source.words(n)
+    while len(np.unique(words)) < n:
+        words = source.words(n)
+    return np.argsort(words)
 
 
 def lattice_unit(
@@ -174,26 +259,25 @@ def clip_to_lattice(vectors: jax.Array, clip: jax.Array, unit: jax.Array) -> jax
 def _lattice_sums(
     statistic: Statistic,
     points: jax.Array,
-    used: jax.Array,
+    taking_part: jax.Array,
     bins: jax.Array,
     parameters: Any,
     clip: jax.Array,
     unit: jax.Array,
 ) -> jax.Array:
-    """Exact integer sums (T, D) over people, one chunk at a time."""
+    """Exact integer sums (T, D) over the rows that take part, one chunk at a time."""
 
     def add_chunk(total: jax.Array, chunk: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
-        rows, count, i = chunk
+        rows, mine, i = chunk
         vectors = statistic(rows, jax.tree.map(lambda leaf: leaf[i], parameters))
         lattice = clip_to_lattice(vectors, clip[i], unit[i])
-        mine = jnp.where(jnp.arange(CHUNK)[:, None] < count, lattice, 0).sum(axis=0)
-        return total.at[i].add(mine), None
+        return total.at[i].add(jnp.where(mine[:, None], lattice, 0).sum(axis=0)), None
 
     width = jax.eval_shape(
         statistic, points[0], jax.tree.map(lambda leaf: leaf[0], parameters)
     ).shape[-1]
     zero = jnp.zeros((clip.shape[0], width), jnp.int64)
-    return jax.lax.scan(add_chunk, zero, (points, used, bins))[0]
+    return jax.lax.scan(add_chunk, zero, (points, taking_part, bins))[0]
 
 
 def _width(statistic: Statistic, parameters: Any, n_features: int) -> int:

@@ -1,42 +1,36 @@
-"""The budget, what was spent of it, and the certificate that says so.
+"""The budget of one fit and what was spent of it.
 
 A `Ledger` is the one place where privacy is spent: an event that does not fit raises `BudgetError`
-and leaves no trace. A `Certificate` is the record that leaves the house with a release.
+and leaves no trace.
 """
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as installed_version
-from itertools import groupby
-from typing import Any
+from typing import Protocol
 
-from privtraj.errors import BudgetError, InputError
-from privtraj.privacy.accounting import (
+from privtraj.errors import BudgetError
+from privtraj.privacy.accounting import Tally, calibrate_gaussian, calibrate_laplace
+from privtraj.privacy.events import (
     Adjacency,
+    ChosenTimes,
     Event,
     GaussianSum,
-    Tally,
-    calibrate_gaussian,
-    calibrate_laplace,
+    LaplaceCounts,
     check_adjacency,
     check_budget,
-    epsilon_at,
 )
 
-SECURE_NOISE = "exact integer noise from the operating system"
-SEEDED_NOISE = "seeded: NOT PRIVATE, for research only"
-PROTECTS: dict[Adjacency, str] = {
-    "add-remove": "whether one person is in the data at all",
-    "replace-one": "what one person's record says",
-}
-
 _WORTH_NAMING = 1e-3  # less privacy loss than this buys nothing: call it spent
+
+
+class Payer(Protocol):
+    """Whoever can pay for a release: a ledger, or an allowance from one."""
+
+    delta: float
+
+    def spend(self, event: Event) -> None:
+        """Pay for the event, or raise `BudgetError`."""
 
 
 class Ledger:
@@ -48,7 +42,8 @@ class Ledger:
     releases, because the sum of mu^2 that fits beside given counts is one fixed number, and
     stopping at it is sound however the steps share it. Which counts are released, and their
     epsilons, belong to the plan: fix them in advance, or release them before any multiplier is
-    chosen on the way.
+    chosen on the way. So do noise, rate and number of sampled sums, whose losses are no Brownian
+    path: all that satisfy one budget do not satisfy it when one is picked by what was seen.
     """
 
     def __init__(self, epsilon: float, delta: float, adjacency: Adjacency = "add-remove") -> None:
@@ -56,35 +51,56 @@ class Ledger:
         self.epsilon = float(epsilon)
         self.delta = float(delta)
         self.adjacency = check_adjacency(adjacency)
-        self._events: list[Event] = []
+        self._events: list[tuple[Event, int]] = []
         self._tally = Tally(self.adjacency)
 
     @property
-    def events(self) -> tuple[Event, ...]:
-        """What happened, in order."""
+    def events(self) -> tuple[tuple[Event, int], ...]:
+        """What happened, in order, and how often each."""
         return tuple(self._events)
 
     @property
+    def tally(self) -> Tally:
+        """What composition remembers of it."""
+        return self._tally
+
+    @property
     def mu(self) -> float | None:
-        """The GDP parameter if only Gaussian sums were released, else None."""
-        return None if self._tally.shifts else self._tally.mu
+        """The GDP parameter if only full Gaussian sums were released, else None."""
+        return self._tally.mu if self._tally.is_gaussian else None
 
     @property
     def slack(self) -> float:
         """Total variation between the noise drawn and the noise stated, over all events."""
         return self._tally.slack
 
-    def covers(self, event: Event) -> bool:
+    def covers(self, event: Event, times: int = 1) -> bool:
         """Whether the event would fit beside what was spent."""
-        return self._tally.add(event).delta(self.epsilon) <= self.delta
+        return self._tally.add(event, times).delta(self.epsilon) <= self.delta
 
-    def spend(self, event: Event) -> None:
+    def spend(self, event: Event, times: int = 1) -> None:
         """Record the event, or raise `BudgetError` and record nothing."""
-        after = self._tally.add(event)
+        after = self._tally.add(event, times)
         if after.delta(self.epsilon) > self.delta:
-            raise BudgetError(f"the budget does not cover {_describe(event)}: {self.remaining()}")
+            raise BudgetError(
+                f"the budget does not cover {_describe(event, times)}: {self.remaining()}"
+            )
         self._tally = after
-        self._events.append(event)
+        self._events.append((event, times))
+
+    def reserve(self, event: GaussianSum, times: int) -> Allowance:
+        """Pay for `times` equal releases at once; the allowance then hands them out one by one.
+
+        What is reserved counts as spent, used or not. Grids need it: composing sampled steps anew
+        at every one of them would take longer than the steps.
+        """
+        self.spend(event, times)
+        return Allowance(event, times, self.delta)
+
+    def choose_times(self, share: float, event: GaussianSum, times: int) -> Allowance:
+        """`reserve`, for releases on a random, published share of the time bins."""
+        self.spend(ChosenTimes(share, event, times, event.what))
+        return Allowance(event, times, self.delta)
 
     def spent(self) -> float:
         """The smallest epsilon, at the budget's delta, of everything recorded so far."""
@@ -92,182 +108,69 @@ class Ledger:
 
     def remaining(self) -> str:
         """What is left, in words: the budget used, and the largest single release that fits."""
-        used = f"epsilon {_up(self.spent())} of {self.epsilon:g} is spent at delta {self.delta:g}"
+        used = f"epsilon {up(self.spent())} of {self.epsilon:g} is spent at delta {self.delta:g}"
+        if self._tally.sampled:  # no closed form to calibrate in
+            return used
         budget = (self.epsilon, self.delta, self.adjacency, self._events)
         inverse, laplace = calibrate_gaussian(*budget), calibrate_laplace(*budget)
         options = []
         if inverse > _WORTH_NAMING:
-            options.append(f"a Gaussian sum of noise multiplier {_up(1 / inverse)} or more")
+            options.append(f"a Gaussian sum of noise multiplier {up(1 / inverse)} or more")
         if laplace > _WORTH_NAMING:
-            options.append(f"Laplace counts of epsilon {_down(laplace)} or less")
+            options.append(f"Laplace counts of epsilon {down(laplace)} or less")
         return f"{used}, which leaves room for {' or '.join(options) or 'nothing more'}"
-
-    def entries(self) -> tuple[dict[str, Any], ...]:
-        """The events for people to read: runs of identical ones merged and counted."""
-        return tuple(
-            _entry(event, len(list(run)), self.adjacency) for event, run in groupby(self._events)
-        )
 
     def __repr__(self) -> str:
         return (
             f"Ledger(epsilon={self.epsilon:g}, delta={self.delta:g}, "
-            f"adjacency={self.adjacency!r}, events={len(self._events)})"
+            f"adjacency={self.adjacency!r}, "
+            f"events={sum(times for _, times in self._events)})"
         )
 
 
-@dataclass(frozen=True)
-class Certificate:
-    """The privacy guarantee of a release, and how it was obtained.
+class Allowance:
+    """So many releases of one kind, paid for in advance; anything else is refused."""
 
-    epsilon: spent, exact at delta. target_epsilon: the budget. mu: GDP parameter, None where counts
-    were released too. epsilon_other_adjacency: the same events at the same delta under the other
-    neighbouring relation (inf if delta cannot be reached there). ledger: entries of `Ledger`.
-    slack: total variation of the noise, already inside epsilon. public_inputs: what the guarantee
-    takes as known to everybody, JSON values only.
-    """
+    def __init__(self, event: GaussianSum, times: int, delta: float) -> None:
+        self.delta = delta
+        self._event = event
+        self._left = times
 
-    epsilon: float
-    delta: float
-    target_epsilon: float
-    adjacency: Adjacency
-    mu: float | None
-    epsilon_other_adjacency: float
-    ledger: tuple[dict[str, Any], ...]
-    noise: str
-    private: bool
-    slack: float
-    version: str
-    public_inputs: dict[str, Any] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; an infinite epsilon is written as None."""
-        values = {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
-        if math.isinf(self.epsilon_other_adjacency):
-            values["epsilon_other_adjacency"] = None
-        return values
-
-    def to_json(self, *, indent: int | None = 2) -> str:
-        """`to_dict` as JSON text."""
-        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Certificate:
-        """The inverse of `to_dict`."""
-        names = {f.name for f in fields(cls)}
-        if missing := names - set(values):
-            raise InputError(f"the certificate lacks {', '.join(sorted(missing))}")
-        known = {name: values[name] for name in names}
-        check_adjacency(known["adjacency"])
-        known["ledger"] = tuple(known["ledger"])
-        if known["epsilon_other_adjacency"] is None:
-            known["epsilon_other_adjacency"] = math.inf
-        return cls(**known)
-
-    def __str__(self) -> str:
-        other = _other(self.adjacency)
-        lines = [
-            f"Privacy certificate (privtraj {self.version})",
-            f"  Guarantee: differential privacy with epsilon = {_up(self.epsilon)}, "
-            f"delta = {self.delta:g} (budget: epsilon = {self.target_epsilon:g}).",
-            *(
-                [f"  Equivalently: {_up(self.mu)}-Gaussian differential privacy."]
-                if self.mu
-                else []
-            ),
-            f"  Protected: {PROTECTS[self.adjacency]} ({self.adjacency}).",
-            f"  The same release protects {PROTECTS[other]} ({other}) "
-            f"with epsilon = {_up(self.epsilon_other_adjacency)}.",
-            "  Paid for:",
-            *(f"    {_entry_text(entry)}" for entry in self.ledger or ({},)),
-            f"  Noise: {self.noise}.",
-            f"  Taken as public: {', '.join(self.public_inputs) or 'nothing'}.",
-        ]
-        if not self.private:
-            lines.insert(0, "NOT PRIVATE: the noise came from a seed. Do not release the result.")
-        return "\n".join(lines)
+    def spend(self, event: Event) -> None:
+        """Take one of the releases, or raise `BudgetError`."""
+        if event != self._event or self._left < 1:
+            raise BudgetError(
+                f"only {self._left} more of {_describe(self._event)} were paid for in advance, not "
+                f"{_describe(event)}"
+            )
+        self._left -= 1
 
 
-def certify(
-    ledger: Ledger, *, public_inputs: Mapping[str, Any], private_noise: bool
-) -> Certificate:
-    """The certificate of everything a ledger records."""
-    return Certificate(
-        epsilon=ledger.spent(),
-        delta=ledger.delta,
-        target_epsilon=ledger.epsilon,
-        adjacency=ledger.adjacency,
-        mu=ledger.mu,
-        epsilon_other_adjacency=epsilon_at(ledger.events, ledger.delta, _other(ledger.adjacency)),
-        ledger=ledger.entries(),
-        noise=SECURE_NOISE if private_noise else SEEDED_NOISE,
-        private=private_noise,
-        slack=ledger.slack,
-        version=_version(),
-        public_inputs=_plain(public_inputs),
-    )
+def _describe(event: Event, times: int = 1) -> str:
+    many = f"{times} x " if times > 1 else ""
+    return f"{many}{event.what!r} ({_of(event)})"
 
 
-def _entry(event: Event, times: int, adjacency: Adjacency) -> dict[str, Any]:
-    """mu, or epsilon, of one line of the ledger is the total over its `times` releases."""
-    moved = event.sensitivity(adjacency)
+def _of(event: Event) -> str:
     if isinstance(event, GaussianSum):
-        mu = moved * math.sqrt(times) / event.noise_multiplier
-        cost = {"noise_multiplier": event.noise_multiplier, "mu": mu}
-        return {"what": event.what, "mechanism": "Gaussian", "times": times, **cost}
-    cost = {"noise_epsilon": event.epsilon, "epsilon": moved * times * event.epsilon}
-    return {"what": event.what, "mechanism": "discrete Laplace", "times": times, **cost}
+        return f"a Gaussian sum of noise multiplier {event.noise_multiplier:.4g}"
+    if isinstance(event, LaplaceCounts):
+        return f"Laplace counts of epsilon {event.epsilon:.4g}"
+    if isinstance(event, ChosenTimes):
+        return f"{event.times} releases on a share {event.share:.4g} of the times"
+    return f"epsilon {event.epsilon:.4g} and delta {event.delta:.4g}"
 
 
-def _entry_text(entry: Mapping[str, Any]) -> str:
-    if not entry:
-        return "nothing was released"
-    parameter = "noise_multiplier" if entry["mechanism"] == "Gaussian" else "noise_epsilon"
-    name = "noise multiplier" if entry["mechanism"] == "Gaussian" else "epsilon"
-    return (
-        f"{entry['times']} x {entry['what']} "
-        f"({entry['mechanism']} noise, {name} {entry[parameter]:.4g})"
-    )
-
-
-def _describe(event: Event) -> str:
-    if isinstance(event, GaussianSum):
-        return f"{event.what!r} (a Gaussian sum of noise multiplier {event.noise_multiplier:.4g})"
-    return f"{event.what!r} (Laplace counts of epsilon {event.epsilon:.4g})"
-
-
-def _other(adjacency: Adjacency) -> Adjacency:
-    return "replace-one" if adjacency == "add-remove" else "add-remove"
-
-
-def _up(value: float) -> str:
+def up(value: float) -> str:
     """Four digits, rounded up: what is printed never promises more than was proven."""
     return _rounded(value, ROUND_CEILING)
 
 
-def _down(value: float) -> str:
+def down(value: float) -> str:
+    """Four digits, rounded down: what is said to be left is there."""
     return _rounded(value, ROUND_FLOOR)
 
 
 def _rounded(value: float, towards: str) -> str:
     shortest = repr(float(value))  # the decimal a person typed, where one did
     return f"{float(Context(prec=4, rounding=towards).create_decimal(shortest)):.4g}"
-
-
-def _plain(value: Any) -> Any:
-    """The value in JSON's own types; numpy arrays and numbers become lists and numbers."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    return str(value)
-
-
-def _version() -> str:
-    try:
-        return installed_version("privtraj")
-    except PackageNotFoundError:  # run from a source tree that was never installed
-        return "unknown"

@@ -1,0 +1,397 @@
+"""The certificate: what leaves the house with a release, and what anyone can check of it.
+
+It holds every number its epsilon follows from, so a reader can compute it again (`recomputed`), and
+a hash of the released model, so that file and certificate cannot be mixed up.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed_version
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privtraj.errors import InputError
+from privtraj.privacy.accounting import Tally, clt_mu, tally
+from privtraj.privacy.events import (
+    Adjacency,
+    ChosenTimes,
+    Event,
+    GaussianSum,
+    LaplaceCounts,
+    Opaque,
+    is_number,
+)
+from privtraj.privacy.ledger import Ledger, up
+
+SECURE_NOISE = "exact integer noise from the operating system"
+SEEDED_NOISE = "seeded: NOT PRIVATE, for research only"
+PROTECTS: dict[Adjacency, str] = {
+    "add-remove": "whether one person is in the data at all",
+    "replace-one": "what one person's records say",
+}
+FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
+
+_AGREEMENT = 1e-6  # relative, between a stated number and the same computed elsewhere
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The privacy guarantee of a release, and how it was obtained.
+
+    epsilon: spent, exact at delta. target_epsilon: the budget. mu: GDP parameter, None where more
+    than full Gaussian sums were released. epsilon_other_adjacency: the same events at the same
+    delta under the other neighbouring relation (inf if delta cannot be reached there).
+    epsilon_clt: what the central limit theorem would say of sampled steps, None without them; not a
+    guarantee. attacker: the most that any attack on one person can achieve. ledger: what was paid
+    for, each entry enough to compute its cost again. slack: total variation of the noise, already
+    inside epsilon. public_inputs: what the guarantee takes as known to everybody, JSON values only.
+    model_sha256: of the model it belongs to, None before there is one.
+    """
+
+    epsilon: float
+    delta: float
+    target_epsilon: float
+    adjacency: Adjacency
+    mu: float | None
+    epsilon_other_adjacency: float
+    epsilon_clt: float | None
+    attacker: dict[str, Any]
+    ledger: tuple[dict[str, Any], ...]
+    noise: str
+    private: bool
+    slack: float
+    version: str
+    public_inputs: dict[str, Any] = field(default_factory=dict)
+    model_sha256: str | None = None
+
+    @property
+    def mechanism(self) -> str:
+        """The kinds of noise that were added, in words."""
+        return " and ".join(dict.fromkeys(entry["mechanism"] for entry in self.ledger)) or "none"
+
+    @property
+    def tally(self) -> Tally:
+        """What composition needs, from the ledger's entries, adjacency and slack alone."""
+        return replace(tally(self._events(), self.adjacency), slack=self.slack)
+
+    def _events(self) -> list[tuple[Event, int]]:
+        return [(_event(entry), int(entry["times"])) for entry in self.ledger]
+
+    def recomputed(self) -> float:
+        """epsilon, computed again."""
+        return self.tally.epsilon(self.delta)
+
+    def epsilon_at(self, delta: float) -> float:
+        """epsilon of the same release at another delta."""
+        return self.tally.epsilon(delta)
+
+    def delta_at(self, epsilon: float) -> float:
+        """delta of the same release at another epsilon."""
+        return self.tally.delta(epsilon)
+
+    def trade_off(self, false_positive_rates: ArrayLike) -> NDArray[np.float64]:
+        """The least false negative rates of any attack on one person."""
+        rates = np.asarray(false_positive_rates, dtype=np.float64)
+        return 1 - self.tally.true_positive_rates(rates)
+
+    def verify(self) -> float:
+        """The epsilon computed again; an `InputError` if anything stated does not follow."""
+        try:
+            computed = _computed(self.tally, self._events(), self.delta)
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, InputError):
+            raise InputError("the certificate was changed: its ledger cannot be read") from None
+        for name, value in computed.items():
+            if not _agree(value, getattr(self, name)):
+                raise InputError(
+                    f"the certificate was changed: its {name.replace('_', ' ')} does not follow "
+                    "from its ledger"
+                )
+        if self.epsilon > self.target_epsilon * (1 + _AGREEMENT):
+            raise InputError("the certificate was changed: it spends more than its budget")
+        return float(computed["epsilon"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; an infinite epsilon is written as None."""
+        values = {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+        if math.isinf(self.epsilon_other_adjacency):
+            values["epsilon_other_adjacency"] = None
+        return {**values, "mechanism": self.mechanism}
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """`to_dict` as JSON text."""
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Certificate:
+        """The inverse of `to_dict`; refuses what no certificate can say."""
+        names = {f.name for f in fields(cls)}
+        if missing := names - set(values):
+            raise InputError(f"the certificate lacks {', '.join(sorted(missing))}")
+        known = {name: values[name] for name in names}
+        for name, is_right in _CHECKS.items():
+            if not is_right(known[name]):
+                raise InputError(f"the certificate is damaged: its {name} cannot be read")
+        known["ledger"] = tuple(known["ledger"])
+        if known["epsilon_other_adjacency"] is None:
+            known["epsilon_other_adjacency"] = math.inf
+        certificate = cls(**known)
+        if values.get("mechanism") != certificate.mechanism:
+            raise InputError("the certificate is damaged: its mechanism is not that of its ledger")
+        return certificate
+
+    def __str__(self) -> str:
+        other = _other(self.adjacency)
+        lines = [
+            f"Privacy certificate (privtraj {self.version})",
+            f"  Guarantee: differential privacy with epsilon = {up(self.epsilon)}, "
+            f"delta = {self.delta:g} (budget: epsilon = {self.target_epsilon:g}).",
+            *self._more_about_epsilon(),
+            f"  Protected: {PROTECTS[self.adjacency]} ({self.adjacency}).",
+            f"  The same release protects {PROTECTS[other]} ({other}) "
+            f"with epsilon = {up(self.epsilon_other_adjacency)}.",
+            self._attacker_text(),
+            "  Paid for:",
+            *(f"    {_entry_text(entry)}" for entry in self.ledger or ({},)),
+            f"  Noise: {self.noise}.",
+            f"  Taken as public: {', '.join(self.public_inputs) or 'nothing'}.",
+            f"  Model: sha256 {self.model_sha256 or 'none yet'}.",
+        ]
+        if not self.private:
+            lines.insert(0, "NOT PRIVATE: the noise came from a seed. Do not release the result.")
+        return "\n".join(lines)
+
+    def _more_about_epsilon(self) -> list[str]:
+        lines = []
+        if self.mu:
+            lines.append(f"  Equivalently: {up(self.mu)}-Gaussian differential privacy.")
+        if self.epsilon_clt is not None:
+            lines.append(
+                f"  (The central limit theorem would say epsilon = {self.epsilon_clt:.4g}; "
+                "that is an approximation, not a guarantee.)"
+            )
+        return lines
+
+    def _attacker_text(self) -> str:
+        rates = self.attacker["true_positive_rate"]
+        alarms = ", ".join(f"{float(rate) * 100:g}%" for rate in rates)
+        found = ", ".join(_percent(rate) for rate in rates.values())
+        return (
+            f"  An attack with {alarms} false alarms finds a member with probability at most "
+            f"{found} (advantage at most {up(self.attacker['advantage'])})."
+        )
+
+
+def certify(
+    ledger: Ledger, *, public_inputs: Mapping[str, Any], private_noise: bool
+) -> Certificate:
+    """The certificate of everything a ledger records."""
+    return Certificate(
+        **_computed(ledger.tally, ledger.events, ledger.delta),
+        delta=ledger.delta,
+        target_epsilon=ledger.epsilon,
+        adjacency=ledger.adjacency,
+        ledger=entries(ledger.events, ledger.adjacency),
+        noise=SECURE_NOISE if private_noise else SEEDED_NOISE,
+        private=private_noise,
+        slack=ledger.slack,
+        version=_version(),
+        public_inputs=_plain(public_inputs),
+    )
+
+
+def _computed(total: Tally, events: Iterable[tuple[Event, int]], delta: float) -> dict[str, Any]:
+    """The fields of a certificate that follow from what was released."""
+    other = replace(tally(events, _other(total.adjacency)), slack=total.slack)
+    return {
+        "epsilon": total.epsilon(delta),
+        "mu": total.mu if total.is_gaussian else None,
+        "epsilon_other_adjacency": other.epsilon(delta),
+        "epsilon_clt": _clt_epsilon(total, delta),
+        "attacker": attacker(total),
+    }
+
+
+def attacker(total: Tally) -> dict[str, Any]:
+    """The best attack on one person: rates of true positives by rate of false ones; advantage."""
+    found = total.true_positive_rates(np.array(FALSE_POSITIVE_RATES))
+    rates = {f"{a:g}": float(t) for a, t in zip(FALSE_POSITIVE_RATES, found, strict=True)}
+    return {"true_positive_rate": rates, "advantage": total.advantage}
+
+
+def entries(
+    events: Iterable[tuple[Event, int]], adjacency: Adjacency
+) -> tuple[dict[str, Any], ...]:
+    """The events for people to read: runs of identical ones merged and counted."""
+    return tuple(
+        _entry(event, sum(times for _, times in run), adjacency)
+        for event, run in groupby(events, key=itemgetter(0))
+    )
+
+
+def _entry(event: Event, times: int, adjacency: Adjacency) -> dict[str, Any]:
+    """One line of the ledger; its mu, or epsilon, is the total over its `times` releases."""
+    line: dict[str, Any] = {"what": event.what, "times": times}
+    if isinstance(event, LaplaceCounts):
+        cost = event.sensitivity(adjacency) * times * event.epsilon
+        noise = {"noise_epsilon": event.epsilon, **_person(event)}
+        return {**line, "mechanism": "discrete Laplace", **noise, "epsilon": cost}
+    if isinstance(event, Opaque):
+        stated = {"epsilon": event.epsilon, "delta": event.delta, "adjacency": event.adjacency}
+        return {**line, "mechanism": "opaque", **stated}
+    if isinstance(event, ChosenTimes):
+        chosen = {"share": event.share, "steps": event.times, **_gaussian(event.release)}
+        return {**line, "mechanism": "Gaussian on chosen times", **chosen}
+    if event.rate < 1:
+        return {**line, "mechanism": "sampled Gaussian", **_gaussian(event)}
+    mu = event.sensitivity(adjacency) * math.sqrt(times) / event.noise_multiplier
+    return {**line, "mechanism": "Gaussian", **_gaussian(event), "mu": mu}
+
+
+def _gaussian(event: GaussianSum) -> dict[str, Any]:
+    noise = {"noise_multiplier": event.noise_multiplier, **_person(event)}
+    return noise if event.rate == 1 else {**noise, "rate": event.rate}
+
+
+def _person(event: GaussianSum | LaplaceCounts) -> dict[str, Any]:
+    return {"records": event.records, "together": event.together}
+
+
+def _event(entry: Mapping[str, Any]) -> Event:
+    """The inverse of `_entry`, but for the slack, which the certificate has as one sum."""
+    what, mechanism = entry["what"], entry["mechanism"]
+    if mechanism == "discrete Laplace":
+        person = {"records": entry["records"], "together": entry["together"]}
+        return LaplaceCounts(entry["noise_epsilon"], what, **person)
+    if mechanism == "opaque":
+        return Opaque(entry["epsilon"], entry["delta"], what, entry["adjacency"])
+    release = GaussianSum(
+        entry["noise_multiplier"],
+        what,
+        rate=entry.get("rate", 1.0),
+        records=entry["records"],
+        together=entry["together"],
+    )
+    if mechanism == "Gaussian on chosen times":
+        return ChosenTimes(entry["share"], release, entry["steps"], what)
+    return release
+
+
+def _entry_text(entry: Mapping[str, Any]) -> str:
+    if not entry:
+        return "nothing was released"
+    names = {
+        "noise_multiplier": "noise multiplier",
+        "noise_epsilon": "epsilon",
+        "rate": "sampling rate",
+        "share": "share of the times",
+        "steps": "steps",
+        "delta": "delta",
+    }
+    if entry["mechanism"] == "opaque":
+        names["epsilon"] = "epsilon"
+    told = ", ".join(f"{name} {entry[key]:.4g}" for key, name in names.items() if key in entry)
+    return f"{entry['times']} x {entry['what']} ({entry['mechanism']} noise, {told})"
+
+
+def _clt_epsilon(total: Tally, delta: float) -> float | None:
+    """epsilon by the central limit theorem for sampled steps: a limit known for add-remove only."""
+    grid = total.sampled
+    sampled = [(event, times) for event, times in grid if isinstance(event, GaussianSum)]
+    together = any(event.together for event, _ in sampled)
+    if not sampled or len(sampled) < len(grid) or together or total.adjacency == "replace-one":
+        return None
+    limit = sum(
+        clt_mu(event.noise_multiplier, event.rate, times * event.records) ** 2
+        for event, times in sampled
+    )
+    limiting = replace(total, sampled=(), mu_squared=total.mu_squared + limit)
+    return limiting.epsilon(delta)
+
+
+def _agree(computed: Any, stated: Any) -> bool:
+    if isinstance(computed, dict):
+        return computed.keys() == stated.keys() and all(
+            _agree(computed[key], stated[key]) for key in computed
+        )
+    if computed is None or stated is None:
+        return computed is stated
+    return math.isclose(computed, stated, rel_tol=_AGREEMENT, abs_tol=1e-12)
+
+
+def _is_amount(value: Any) -> bool:
+    return is_number(value) and 0 <= value < 1e300
+
+
+def _is_share(value: Any) -> bool:
+    return is_number(value) and 0 <= value < 1
+
+
+def _is_attacker(value: Any) -> bool:
+    if not (isinstance(value, dict) and value.keys() == {"true_positive_rate", "advantage"}):
+        return False
+    rates = value["true_positive_rate"]
+    known = {f"{rate:g}" for rate in FALSE_POSITIVE_RATES}
+    numbers = [*rates.values(), value["advantage"]] if isinstance(rates, dict) else [None]
+    return all(map(_is_amount, numbers)) and rates.keys() == known
+
+
+_CHECKS: dict[str, Callable[[Any], bool]] = {
+    "epsilon": _is_amount,
+    "delta": _is_share,
+    "target_epsilon": _is_amount,
+    "adjacency": PROTECTS.__contains__,
+    "mu": lambda value: value is None or _is_amount(value),
+    "epsilon_other_adjacency": lambda value: value is None or _is_amount(value),
+    "epsilon_clt": lambda value: value is None or _is_amount(value),
+    "attacker": _is_attacker,
+    "ledger": lambda value: (
+        isinstance(value, list | tuple)
+        and all(
+            isinstance(entry, dict) and isinstance(entry.get("mechanism"), str) for entry in value
+        )
+    ),
+    "noise": lambda value: isinstance(value, str),
+    "private": lambda value: isinstance(value, bool),
+    "slack": _is_share,
+    "version": lambda value: isinstance(value, str),
+    "public_inputs": lambda value: isinstance(value, dict),
+    "model_sha256": lambda value: isinstance(value, str | None),
+}
+
+
+def _other(adjacency: Adjacency) -> Adjacency:
+    return "replace-one" if adjacency == "add-remove" else "add-remove"
+
+
+def _percent(share: float) -> str:
+    """Rounded up to a tenth of a percent."""
+    return f"{math.ceil(share * 1000 - 1e-9) / 10:g}%"
+
+
+def _plain(value: Any) -> Any:
+    """The value in JSON's own types; numpy arrays and numbers become lists and numbers."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    return str(value)
+
+
+def _version() -> str:
+    try:
+        return installed_version("privtraj")
+    except PackageNotFoundError:  # run from a source tree that was never installed
+        return "unknown"
