@@ -5,8 +5,10 @@ Data flow one way: Snapshots -> Guard -> noisy answers -> dynamics -> Trajectory
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -17,20 +19,17 @@ from numpy.typing import NDArray
 from privtraj.dynamics import histogram, schedule, start
 from privtraj.dynamics.langevin import Fixed, State, Trace, run
 from privtraj.dynamics.likelihood import Mixture, kappa_mass
-from privtraj.dynamics.measurements import HistogramMoments, PrivateGradients
+from privtraj.dynamics.measurements import STEP, HistogramMoments, PrivateGradients
 from privtraj.dynamics.schedule import SETTLING_SHARE, Plan
 from privtraj.errors import InputError
 from privtraj.model import TrajectoryModel
-from privtraj.privacy import noise
-from privtraj.privacy.accounting import (
-    Adjacency,
-    calibrate_gaussian,
-    calibrate_laplace,
-    check_adjacency,
-    check_budget,
-)
-from privtraj.privacy.guard import Guard
-from privtraj.privacy.ledger import Ledger, certify
+from privtraj.privacy import noise, pld
+from privtraj.privacy.accounting import calibrate_gaussian, calibrate_laplace, calibrate_noise
+from privtraj.privacy.certificate import certify
+from privtraj.privacy.events import Adjacency, LaplaceCounts, check_adjacency, check_budget
+from privtraj.privacy.guard import MAX_CELLS, Guard
+from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.ledger_file import LedgerFile
 from privtraj.resample import along_main_axis, shrunk_masses
 from privtraj.snapshots import Snapshots
 
@@ -46,6 +45,7 @@ SMALLEST_DELTA = 1e-20  # below it, only a pure guarantee: the error of the nois
 
 _RANGES = (
     ("count_share", 0.01, 0.9),
+    ("rate", 1e-4, 1.0),
     ("particles", 2, schedule.MOST_PARTICLES),
     ("steps", 2, 10_000),
     ("cells", 2, 2**24),
@@ -69,6 +69,8 @@ class TrajectorySynthesizer:
         research, and the result NOT PRIVATE.
     public_counts: True if the number of people per bin is public knowledge.
     count_share: share of epsilon that the private number of people per bin may cost.
+    rate: probability with which each record takes part in a step of private gradients (Poisson
+        sampling). 1, everybody in every step, costs least for what it gives.
     particles, steps, cells, bandwidth, pull, diffusivity: set by hand what is otherwise chosen from
         public and released numbers. bandwidth is in shares of the box; diffusivity is variance, in
         squared shares of the box, per time range.
@@ -84,6 +86,7 @@ class TrajectorySynthesizer:
         seed: int | None = None,
         public_counts: bool = False,
         count_share: float = 0.05,
+        rate: float = 1.0,
         particles: int | None = None,
         steps: int | None = None,
         cells: int | None = None,
@@ -98,6 +101,7 @@ class TrajectorySynthesizer:
         self.seed = seed
         self.public_counts = public_counts
         self.count_share = count_share
+        self.rate = rate
         self.particles = particles
         self.steps = steps
         self.cells = cells
@@ -105,14 +109,52 @@ class TrajectorySynthesizer:
         self.pull = pull
         self.diffusivity = diffusivity
 
-    def fit(self, snapshots: Snapshots, *, progress: Progress | None = None) -> TrajectoryModel:
-        """Spend the budget on these snapshots and return the model that may be released."""
+    def fit(
+        self,
+        snapshots: Snapshots,
+        *,
+        ledger: LedgerFile | None = None,
+        new_people: bool = False,
+        progress: Progress | None = None,
+    ) -> TrajectoryModel:
+        """Spend the budget on these snapshots and return the model that may be released.
+
+        ledger: a file in which the whole budget is recorded before anything is released, so that
+            repeated fits on the same people add up and stay below a cap.
+        new_people: states that nobody in these snapshots is among the people of that ledger.
+        """
         if not isinstance(snapshots, Snapshots):
             raise InputError("fit takes Snapshots, from Snapshots.from_table or from_arrays")
         self.check()
+        self._check_for(snapshots)
+        if ledger is None:
+            return self._fitted(snapshots, progress)
+        if self.seed is not None:
+            raise InputError("a seeded fit is not private, so no ledger covers it: leave out seed")
+        entry = ledger.reserve(
+            snapshots._digest,
+            self.epsilon,
+            self.delta,
+            self.adjacency,
+            f"fit of {', '.join(snapshots.features)} over {snapshots.time_name}",
+            new_people=new_people,
+        )
+        model = self._fitted(snapshots, progress)
+        spent = model.certificate.epsilon
+        try:
+            ledger.settle(entry.id, spent_epsilon=spent, model=model.sha256)
+        except InputError as error:  # the model is paid for: it must not be lost with the note
+            warnings.warn(f"the reservation stands, but {error}", stacklevel=2)
+        return model
+
+    def _guard(self, snapshots: Snapshots, ledger: Ledger, source: noise.Source) -> Guard:
+        """The only holder of rows; an audit puts one here that watches what leaves."""
+        return Guard(snapshots, ledger, source, public_counts=self.public_counts)
+
+    def _fitted(self, snapshots: Snapshots, progress: Progress | None) -> TrajectoryModel:
         ledger = Ledger(self.epsilon, self.delta, self.adjacency)
         source = noise.source_for(self.seed)
-        guard = Guard(snapshots, ledger, source, public_counts=self.public_counts)
+        guard = self._guard(snapshots, ledger, source)
         people = self._people(guard)
         plan = self._plan(people, guard)
         _warn_if_little(plan)
@@ -127,7 +169,7 @@ class TrajectorySynthesizer:
         declared = guard.declared_counts()
         if declared is not None:
             return np.maximum(declared, 1.0)
-        shifts = 1 if self.adjacency == "add-remove" else 2
+        shifts = LaplaceCounts(1.0, "", records=guard.person.records).sensitivity(self.adjacency)
         epsilon = float(np.clip(self.count_share * self.epsilon / shifts, *noise.EPSILON_RANGE))
         counts = guard.counts(1, epsilon, "people per time")[:, 0]
         return steadied_counts(counts.astype(np.float64), 2 / epsilon**2)
@@ -140,24 +182,32 @@ class TrajectorySynthesizer:
         """
         budget = (self.epsilon, self.delta, self.adjacency, guard.ledger.events)
         reserve = min(SLACK_RESERVE, self.delta / 100)
-        mu = calibrate_gaussian(*budget, slack=reserve)
-        epsilon = min(calibrate_laplace(*budget, slack=reserve), noise.EPSILON_RANGE[1])
-        measure = self.measure
-        if self.delta == 0 and measure == "auto":
-            measure = "counts"
-        if self.delta == 0 and measure == "gradients":
-            raise InputError("gradients need a delta above 0: set one, or use measure='counts'")
-        return schedule.plan(
+        limits: dict[str, Any] = {"slack": reserve, **guard.person._asdict()}
+        mu = calibrate_gaussian(*budget, **limits)
+        epsilon = min(calibrate_laplace(*budget, **limits), noise.EPSILON_RANGE[1])
+        plan = partial(
+            schedule.plan,
             float(np.median(people)),
             guard.n_features,
-            measure=measure,
+            measure=self._measure(guard.n_features),
             times=guard.n_times,
-            mu=mu,
             epsilon=epsilon,
             particles=self.particles,
-            steps=self.steps,
             cells=self.cells,
         )
+        full = plan(mu=mu, steps=self.steps)
+        if self.rate == 1 or full.measure == "counts":
+            return full
+        # Sampled steps of different numbers have loss curves of different shapes, so their number
+        # must not follow from the released counts, as the number of full steps may.
+        steps = self.steps or schedule.SAMPLED_STEPS
+        z = calibrate_noise(*budget[:3], steps=steps, rate=self.rate, others=budget[3], **limits)
+        if math.isinf(z):
+            raise InputError(
+                f"sampled steps need a delta above {pld.ROUNDING:g}: raise it, or rate=1"
+            )
+        # as much noise, against the sum over everybody, as full steps of this mu would have
+        return plan(mu=self.rate * math.sqrt(steps) / z, steps=steps)
 
     def _by_counts(
         self, guard: Guard, people: Floats, plan: Plan, fixed: Fixed, task: _Task
@@ -179,7 +229,12 @@ class TrajectorySynthesizer:
         """Private gradients at every step of the dynamics, all of the same noise multiplier."""
         state = start.middle(guard.n_times, plan.particles, guard.n_features, task.rng)
         steps = schedule.gradient_schedule(plan.steps, self.pull)
-        gradients = PrivateGradients(guard, people, np.sqrt(plan.steps) / plan.mu, task.rng)
+        z = self.rate * math.sqrt(plan.steps) / plan.mu
+        if self.rate < 1:
+            width = plan.particles * (guard.n_features + 1) + 1
+            event = guard.sum_event(width, z, STEP, self.rate)
+            guard = guard.reserve(event, plan.steps)
+        gradients = PrivateGradients(guard, people, z, task.rng, self.rate)
         state, trace = run(state, gradients, steps, fixed, task.rng, task.progress)
         found = {
             "noise_over_bandwidth": float(trace.noise[-1].max()),
@@ -205,7 +260,7 @@ class TrajectorySynthesizer:
         tau = self.diffusivity
         if tau is None:
             tau = float(np.mean(mixture.bandwidth**2) / np.mean(gaps))
-        return TrajectoryModel(
+        model = TrajectoryModel(
             particles=np.take_along_axis(mixture.particles, order[..., None], axis=1),
             weights=np.take_along_axis(mass / mass.sum(axis=1, keepdims=True), order, axis=1),
             bandwidth=mixture.bandwidth,
@@ -217,7 +272,7 @@ class TrajectorySynthesizer:
             datetime=snapshots.datetime,
             certificate=certify(
                 ledger,
-                public_inputs=self._public_inputs(snapshots, people),
+                public_inputs=self._public_inputs(snapshots, people, plan),
                 private_noise=source.private,
             ),
             cloud_size=self.particles or max(plan.particles, schedule.RELEASED_PARTICLES),
@@ -235,21 +290,44 @@ class TrajectorySynthesizer:
                 **found,
             },
         )
+        return model.sealed()
 
-    def _public_inputs(self, snapshots: Snapshots, people: Floats) -> dict[str, Any]:
+    def _public_inputs(self, snapshots: Snapshots, people: Floats, plan: Plan) -> dict[str, Any]:
         public: dict[str, Any] = {
             "bounds": dict(zip(snapshots.features, snapshots.bounds.tolist(), strict=True)),
             "bin times": [str(t) for t in snapshots.bin_times],
-            "one record per person": True,
+            "most records of one person": snapshots.records_per_person,
         }
+        if snapshots.together:
+            public["records of one person may share a bin"] = True
+        if self.rate < 1 and plan.measure == "gradients":
+            public["sampling rate"] = self.rate
         if self.public_counts:
             public["people per time (declared public)"] = people.tolist()
         return public
+
+    def _check_for(self, snapshots: Snapshots) -> None:
+        """Refuse, before anything is spent, what these snapshots cannot be counted with."""
+        if self.cells is None or self._measure(snapshots.n_features) == "gradients":
+            return
+        cells = snapshots.n_times * self.cells**snapshots.n_features
+        if cells > MAX_CELLS:
+            raise InputError(
+                f"cells={self.cells} makes {cells} cells in {snapshots.n_features} dimensions at "
+                f"{snapshots.n_times} times: use fewer cells, or measure='gradients'"
+            )
+
+    def _measure(self, features: int) -> schedule.MeasureName:
+        if self.measure == "auto":
+            return "counts" if self.delta == 0 else schedule.choose_measure(features)
+        return self.measure
 
     def check(self) -> None:
         """Refuse settings that cannot be used; needs no data, so it can come before reading any."""
         check_budget(self.epsilon, self.delta)
         check_adjacency(self.adjacency)
+        if self.delta == 0 and self.measure == "gradients":
+            raise InputError("gradients need a delta above 0: set one, or use measure='counts'")
         if 0 < self.delta < SMALLEST_DELTA:
             raise InputError(f"delta must be 0 or at least {SMALLEST_DELTA:g}")
         if self.measure not in ("auto", "gradients", "counts"):
@@ -258,7 +336,7 @@ class TrajectorySynthesizer:
             )
         for name, low, high in _RANGES:
             value = getattr(self, name)
-            if value is None and name not in ("count_share", "pull"):
+            if value is None and name not in ("count_share", "rate", "pull"):
                 continue
             if not (_is_number(value) and low <= value <= high):
                 raise InputError(f"{name} must be between {low:g} and {high:g}")

@@ -23,6 +23,7 @@ class Console:
     quiet: bool = False
     json: bool = False
     written: list[Path] = field(default_factory=list)
+    remains: str = ""  # what an interruption does not undo
     _line: bool = False  # whether the last line on stderr is a progress line
 
     def progress(self, label: str) -> Callable[[int, int], None]:
@@ -84,6 +85,14 @@ _OPTIONS = {
     "missing='drop'": "--missing drop",
     "one_per_person='random' needs person=": "--one-per-person random needs --person",
     "one_per_person='random'": "--one-per-person random",
+    "records_per_person needs person=": "--records-per-person needs --person",
+    "records_per_person=": "--records-per-person",
+    "records_per_person": "--records-per-person",
+    "new_people=True": "--new-people",
+    "leave out new_people": "leave out --new-people",
+    "cap_epsilon": "--cap-epsilon",
+    "cap_delta": "--cap-delta",
+    "not_private=True": "--not-private",
     "measure='counts'": "--measure counts",
     "measure='gradients'": "--measure gradients",
     " (force=True in Python)": "",

@@ -45,7 +45,7 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace, console: Console) -> None:
     """Write the table, then run the very commands that are printed at the end."""
     from privtraj import datasets, tables
-    from privtraj.privacy.accounting import check_budget
+    from privtraj.privacy.events import check_budget
     from privtraj.report.figures import overview, save_figure
 
     check_budget(args.epsilon, args.delta)

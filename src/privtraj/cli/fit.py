@@ -15,6 +15,7 @@ from privtraj.errors import InputError
 
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
+    from privtraj.privacy.ledger_file import LedgerFile
     from privtraj.snapshots import Snapshots
 
 _EXAMPLE = """\
@@ -33,6 +34,7 @@ def add(commands: Any) -> None:
     privacy = fit.add_argument_group("privacy")
     add_budget(privacy)
     _add_privacy(privacy)
+    _add_ledger(fit.add_argument_group("ledger", "for more than one fit on the same people"))
     _add_output(fit.add_argument_group("output"))
     _add_advanced(
         fit.add_argument_group("advanced", "chosen from public and released numbers by default")
@@ -55,6 +57,8 @@ def _add_data(group: Any) -> None:
     add("--person", metavar="COL", help="column that says whose record it is: one each is checked")
     text = "several records of a person: refuse them, or keep one at random"
     choice(group, "--one-per-person", text, "error", "random")
+    text = "instead, keep up to so many records of a person, one per bin, and pay for all of them"
+    add("--records-per-person", type=at_least(1), default=1, metavar="G", help=text)
     text = "records with missing values: refuse them, or leave them out"
     choice(group, "--missing", text, "refuse", "drop")
 
@@ -80,8 +84,26 @@ def _add_privacy(group: Any) -> None:
     choice(group, "--measure", text, "auto", "gradients", "counts")
     text = "people per bin are public knowledge, so nothing is spent on them"
     group.add_argument("--public-counts", action="store_true", help=text)
+    add_seed(group)
+
+
+def add_seed(group: Any) -> None:
+    """Repeatable noise, and the consent that it takes to write the result."""
     text = "repeatable noise, for research: the result is NOT PRIVATE"
     group.add_argument("--seed", type=at_least(0), metavar="S", help=text)
+    text = "write a result that is not private all the same (needed with --seed)"
+    group.add_argument("--not-private", action="store_true", help=text)
+
+
+def _add_ledger(group: Any) -> None:
+    add = group.add_argument
+    text = "file that records the budget before anything is released; fits on it add up"
+    add("--ledger", type=Path, metavar="FILE", help=text)
+    text = "most that all fits in the ledger may spend together (default: as recorded last)"
+    add("--cap-epsilon", type=float, metavar="E", help=text)
+    add("--cap-delta", type=float, metavar="D", help="the same for delta")
+    text = "nobody in these records is among the people of the ledger, so they need not add up"
+    add("--new-people", action="store_true", help=text)
 
 
 def _add_output(group: Any) -> None:
@@ -102,6 +124,7 @@ def _add_advanced(group: Any) -> None:
             at_least(2),
             "cells per feature of the private counts: more is finer, and noisier",
         ),
+        ("--rate", float, "share of the people in each step of gradients, drawn by coins"),
         ("--bandwidth", float, "width of a person around a particle, as a share of the box"),
         ("--pull", float, "how strongly neighbouring times draw each other, 0 to 0.5"),
         ("--diffusivity", float, "how much single paths wander: variance, in boxes, per range"),
@@ -112,6 +135,8 @@ def _add_advanced(group: Any) -> None:
 def run(args: argparse.Namespace, console: Console) -> None:
     model, values = fitted(args, console)
     text = f"{model.certificate}\n\nWritten:\n{_listed(console.written)}"
+    if (ledger := _ledger(args)) is not None:
+        text += f"\n\n{ledger.describe()}"
     if args.paths is None:
         hint = shlex.join(
             ["privtraj", "sample", str(args.out), "-n", str(PEOPLE), "--out", "paths.csv"]
@@ -126,7 +151,7 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
     _note(args, console)
     from privtraj.synthesizer import TrajectorySynthesizer
 
-    chosen = ("particles", "steps", "cells", "bandwidth", "pull", "diffusivity")
+    chosen = ("particles", "steps", "cells", "rate", "bandwidth", "pull", "diffusivity")
     synthesizer = TrajectorySynthesizer(
         args.epsilon,
         args.delta,
@@ -137,15 +162,22 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
         **{name: getattr(args, name) for name in chosen if getattr(args, name) is not None},
     )
     synthesizer.check()
-    model = synthesizer.fit(_snapshots(args), progress=console.progress("fitting"))
+    if args.ledger is not None:
+        console.remains = ", but what was reserved in the ledger counts"
+    model = synthesizer.fit(
+        _snapshots(args),
+        ledger=_ledger(args),
+        new_people=args.new_people,
+        progress=console.progress("fitting"),
+    )
     # The budget is spent now: the model goes to disk before anything else can fail.
-    model.save(args.out, force=args.force)
+    model.save(args.out, force=args.force, not_private=args.not_private)
     console.written.append(args.out)
     return model, _extras(args, model, console)
 
 
 def _check(args: argparse.Namespace) -> None:
-    from privtraj.privacy.accounting import check_budget
+    from privtraj.privacy.events import check_budget
 
     require(args, "time", "feature")
     _check_time_options(args)
@@ -153,7 +185,13 @@ def _check(args: argparse.Namespace) -> None:
     check_budget(args.epsilon, args.delta)
     if args.paths is None and (args.n is not None or args.at is not None):
         raise InputError("-n and --at say how many paths to draw: add --paths FILE, or remove them")
-    _check_distinct([args.data, args.out, args.certificate, args.paths])
+    if args.seed is not None and not args.not_private:
+        raise InputError(
+            "--seed makes the noise predictable, and the model not private: leave it out, or add "
+            "--not-private to write the model all the same, for research"
+        )
+    _check_ledger(args)
+    _check_distinct([args.data, args.out, args.certificate, args.paths, args.ledger])
     check_output(args.out, (".privtraj",), args.force)
     check_output(args.certificate, (".json",), args.force)
     check_output(args.paths, None, args.force)
@@ -185,11 +223,51 @@ def _note(args: argparse.Namespace, console: Console) -> None:
             "NOT PRIVATE: --seed makes the noise predictable; use the result for research only and "
             "never release it"
         )
+    if args.records_per_person > 1 and args.rate is None:
+        console.note(_price_of_records(args))
     if args.person is None:
         console.note(
             "without --person every row is taken to be a different person, and the guarantee holds "
             "only if that is true"
         )
+
+
+def _check_ledger(args: argparse.Namespace) -> None:
+    caps = (args.cap_epsilon, args.cap_delta)
+    if args.ledger is None and (args.new_people or caps != (None, None)):
+        raise InputError(
+            "--cap-epsilon, --cap-delta and --new-people need --ledger FILE: name the file in "
+            "which the fits add up"
+        )
+    if args.ledger is not None and args.seed is not None:
+        raise InputError("a fit with --seed is not private, so no --ledger covers it")
+    _ledger(args)  # its caps are checked before anything is read
+
+
+def _ledger(args: argparse.Namespace) -> LedgerFile | None:
+    if args.ledger is None:
+        return None
+    from privtraj.privacy.ledger_file import LedgerFile
+
+    return LedgerFile(args.ledger, cap_epsilon=args.cap_epsilon, cap_delta=args.cap_delta)
+
+
+def _price_of_records(args: argparse.Namespace) -> str:
+    """Whether all records or one at random is better, as far as can be said without looking."""
+    from privtraj.dynamics.schedule import choose_measure
+    from privtraj.privacy.records import price
+
+    measure = args.measure
+    if measure == "auto":
+        measure = "counts" if args.delta == 0 else choose_measure(len(args.feature))
+    most = min(args.records_per_person, args.bins or len(args.bin_times))
+    budget = {"epsilon": args.epsilon, "delta": args.delta, "adjacency": args.adjacency}
+    ratio = price(most, measure, **budget)
+    return (
+        f"up to {most} records of a person need {ratio:.3g} times the noise of "
+        f"one ({measure}): if people have fewer than {ratio:.3g} records on average, "
+        "--one-per-person random is better"
+    )
 
 
 def _snapshots(args: argparse.Namespace) -> Snapshots:
@@ -204,6 +282,7 @@ def _snapshots(args: argparse.Namespace) -> Snapshots:
         bins=args.bins if args.bin_times is None else args.bin_times,
         person=args.person,
         one_per_person=args.one_per_person,
+        records_per_person=args.records_per_person,
         missing=args.missing,
         seed=args.seed,
     )
@@ -223,6 +302,8 @@ def _extras(args: argparse.Namespace, model: TrajectoryModel, console: Console) 
     if args.paths is not None:
         paths = model.sample(args.n or PEOPLE, even_times(model, args.at), seed=args.seed)
         values["paths"] = write_paths(paths, args.paths, args.force, console)
+    if (ledger := _ledger(args)) is not None:
+        values["ledger"] = ledger.summary()
     return values
 
 

@@ -77,6 +77,7 @@ _NEEDED = {
     "(1 is a common choice, smaller is more private)",
     "delta": "--delta is needed: choose it well below one over the number of people, such as 1e-5",
     "out": "--out is needed: it names the file to write",
+    "what": "--what is needed: it says what was released",
 }
 
 

@@ -1,0 +1,75 @@
+"""`privtraj verify`: whether a model file is whole, and its certificate its own and right."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privtraj.cli.console import Console
+from privtraj.errors import InputError
+
+if TYPE_CHECKING:
+    from privtraj.privacy.certificate import Certificate
+
+_EXAMPLE = """\
+example:
+  privtraj verify growth.privtraj --certificate certificate.json"""
+
+
+def add(commands: Any) -> None:
+    about = "check that a model file is whole and that its certificate belongs to it and adds up"
+    usage = "privtraj verify MODEL [--certificate FILE]"
+    verify = commands.add_parser(
+        "verify", help=about, description=about, usage=usage, epilog=_EXAMPLE
+    )
+    verify.set_defaults(run=run, quiet=False)
+    verify.add_argument("model", metavar="MODEL", type=Path, help="model file that fit has written")
+    text = "certificate that came beside it, as .json"
+    verify.add_argument("--certificate", metavar="FILE", type=Path, help=text)
+    verify.add_argument("--json", action="store_true", help="print the result as one JSON object")
+
+
+def run(args: argparse.Namespace, console: Console) -> None:
+    from privtraj.model import load
+
+    model = load(args.model)
+    certificate = model.certificate
+    if certificate.model_sha256 is None:
+        raise InputError(f"the certificate in '{args.model}' names no model: fit again")
+    if args.certificate is not None and _read(args.certificate) != certificate:
+        raise InputError(
+            f"'{args.certificate}' is not the certificate of '{args.model}': ask for the right pair"
+        )
+    recomputed = certificate.verify()
+    if not certificate.private:
+        raise InputError(
+            f"'{args.model}' is whole but NOT PRIVATE, as its noise came from a seed: do not "
+            "release it"
+        )
+    values = {
+        "command": "verify",
+        "model": str(args.model),
+        "model_sha256": model.sha256,
+        "private": certificate.private,
+        "epsilon": certificate.epsilon,
+        "recomputed_epsilon": recomputed,
+        "delta": certificate.delta,
+        "adjacency": certificate.adjacency,
+    }
+    text = (
+        f"{certificate}\n\nThe file is whole, the certificate is its own, and its epsilon follows "
+        "from what was paid for.\nThat the noise was drawn as stated is the word of whoever ran "
+        "the fit."
+    )
+    console.result(values, text)
+
+
+def _read(path: Path) -> Certificate:
+    from privtraj.privacy.certificate import Certificate
+
+    try:
+        return Certificate.from_dict(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError, AttributeError):
+        raise InputError(f"'{path}' is not a certificate that fit has written") from None

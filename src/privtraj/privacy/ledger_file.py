@@ -1,0 +1,597 @@
+"""A ledger on disk: fits on the same people add up, across runs, processes and crashes.
+
+The file is JSON Lines and only ever grows. Its first line is a header (version, salt, adjacency).
+Each later line is a reservation, or the note that a reserved fit made its model; each carries the
+sha256 of the line before it, so a change in the middle is noticed. The chain catches accidents, not
+fraud: whoever may write the file can also cut off its end, or put back an old copy.
+
+Fits add up by adding epsilons and adding deltas. Which fit comes next, and with how much, is
+decided after the earlier results were seen, and stopping at a cap on the two sums is sound however
+it is decided: it is a privacy filter (Rogers, Roth, Ullman and Vadhan 2016). The exact composition
+of a plan fixed in advance is tighter, but in general no filter: the privacy loss is a random walk
+(for Gaussian noise, a Brownian path), and one who decides on the way may stop it at its worst.
+
+The file is for the house that holds the data. It has no row and no plain hash of rows, but with a
+guess of all rows and the salt one can test the guess, at the price of one scrypt each.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import math
+import os
+import re
+import secrets
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from privtraj.errors import BudgetError, InputError
+from privtraj.privacy.certificate import PROTECTS
+from privtraj.privacy.events import Adjacency, check_adjacency, check_budget, is_number
+from privtraj.privacy.ledger import down, up
+
+RESERVED = "reserved: no model was recorded, counts all the same"
+CHARGED = "charged: released elsewhere"
+FITTED = "fitted"
+
+_START = b'{"privtraj ledger": 1, "salt": "'
+_SCRYPT_N = 2**14
+_TOLERANCE = 1e-9  # of the cap, for amounts that a program computed
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """A recorded claim on the budget; only what has one may be released.
+
+    id: for `LedgerFile.settle`. recognised: whether the same records were reserved for before.
+    left_epsilon, left_delta: what the cap leaves to the same people after this.
+    """
+
+    id: str
+    recognised: bool
+    left_epsilon: float
+    left_delta: float
+
+
+class LedgerFile:
+    """A cap on what all fits recorded in one file may spend together.
+
+    path: created by the first reservation. cap_epsilon, cap_delta: both or neither; given, they
+    hold for this object's calls and are recorded with each reservation; not given, those recorded
+    last hold.
+
+    All records of one file add up, recognised or not, because the same people may be in both. Only
+    the steward can know otherwise: records reserved with `new_people` open a group of their own,
+    and a person in one group pays for that group and for what is charged to every group.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        cap_epsilon: float | None = None,
+        cap_delta: float | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self._caps = _checked_caps(cap_epsilon, cap_delta)
+
+    def reserve(
+        self,
+        digest: bytes,
+        epsilon: float,
+        delta: float,
+        adjacency: Adjacency,
+        what: str,
+        *,
+        new_people: bool = False,
+    ) -> Reservation:
+        """Record that a fit is about to spend (epsilon, delta), or raise and record nothing.
+
+        The line is on the disk when this returns, and the caller releases nothing earlier, so
+        whatever was released is recorded. A fit that crashes later leaves its reservation, which
+        keeps counting: nobody can tell how much it had let out.
+
+        digest: sha256 of the records; the file keeps a salted, slow hash of it.
+        new_people: the steward's word that no person in these records is in any others of this
+            ledger. Nothing checks it, and the guarantee rests on it.
+        """
+        if not (isinstance(digest, bytes) and len(digest) == hashlib.sha256().digest_size):
+            raise InputError("the digest of the records must be the 32 bytes of a sha256")
+        return self._claim(digest, epsilon, delta, adjacency, what, new_people)
+
+    def charge(self, epsilon: float, delta: float, adjacency: Adjacency, what: str) -> Reservation:
+        """Record a release made elsewhere, by another tool; it counts for everybody.
+
+        It is recorded beyond the cap too: what has happened is not undone by a refusal.
+        """
+        return self._claim(None, epsilon, delta, adjacency, what, new_people=False)
+
+    def settle(self, entry_id: str, *, spent_epsilon: float, model: str) -> None:
+        """Note that a reserved fit made its model; this gives no budget back.
+
+        spent_epsilon: epsilon of the certificate. model: sha256 of the model, in hex.
+        """
+        with self._locked(os.O_RDWR | os.O_APPEND) as file:
+            book = self._existing(file)
+            entry = next((entry for entry in book.entries if entry.id == entry_id), None)
+            if entry is None or entry_id in book.fitted:
+                raise InputError(
+                    f"the ledger '{self.path}' has no open reservation of that id: "
+                    "settle each one once, with the id that reserve returned"
+                )
+            note = _Fitted(entry_id, _now(), spent_epsilon, model)
+            if note.spent_epsilon > entry.epsilon * (1 + _TOLERANCE):
+                raise BudgetError(
+                    f"the fit spent epsilon {up(spent_epsilon)}, which is more than the "
+                    f"{entry.epsilon:g} reserved for it: do not release its model"
+                )
+            self._append(file, book, "fitted", note)
+
+    def summary(self) -> dict[str, Any]:
+        """Everything the ledger says, as plain JSON values."""
+        with self._locked(os.O_RDONLY) as file:
+            book = self._existing(file)
+        caps = self._caps or book.caps
+        return {
+            "adjacency": book.adjacency,
+            "cap_epsilon": caps[0],
+            "cap_delta": caps[1],
+            "groups": [_group_row(book, group, caps) for group in book.groups or (None,)],
+            "entries": [_entry_row(entry, book.fitted.get(entry.id)) for entry in book.entries],
+        }
+
+    def describe(self) -> str:
+        """The summary as a table for people."""
+        return _describe(self.path, self.summary())
+
+    def _claim(
+        self,
+        digest: bytes | None,
+        epsilon: float,
+        delta: float,
+        adjacency: Adjacency,
+        what: str,
+        new_people: bool,
+    ) -> Reservation:
+        check_budget(epsilon, delta)
+        check_adjacency(adjacency)
+        with self._locked(os.O_RDWR | os.O_APPEND | (os.O_CREAT if self._caps else 0)) as file:
+            book = self._read(file) or _new_book(adjacency)
+            self._check_adjacency(book, adjacency)
+            fingerprint = None if digest is None else _fingerprint(digest, book.salt)
+            recognised = book.knows(fingerprint)
+            if recognised and new_people:
+                raise InputError(
+                    f"these records are in the ledger '{self.path}' already, so their people are "
+                    "not new: leave out new_people"
+                )
+            cap_epsilon, cap_delta = self._caps_for(book)
+            entry = _Entry(
+                id=secrets.token_hex(8),
+                time=_now(),
+                what=str(what),
+                epsilon=float(epsilon),
+                delta=float(delta),
+                cap_epsilon=cap_epsilon,
+                cap_delta=cap_delta,
+                fingerprint=fingerprint,
+                group=book.group_for(fingerprint, new_people),
+            )
+            if fingerprint is not None:
+                self._check_room(book, entry, may_be_new=not (recognised or new_people))
+            self._append(file, book, "reserved", entry)
+        left = _left(book.spent(entry.group, entry), (cap_epsilon, cap_delta))
+        return Reservation(entry.id, recognised, *left)
+
+    def _check_adjacency(self, book: _Book, adjacency: Adjacency) -> None:
+        if book.adjacency != adjacency:
+            raise InputError(
+                f"the ledger '{self.path}' counts under {book.adjacency}, which does not add up "
+                f"with {adjacency}: use adjacency {book.adjacency}, or a second ledger file"
+            )
+
+    def _caps_for(self, book: _Book) -> _Pair:
+        if self._caps:
+            return self._caps
+        if not book.entries:
+            raise self._absent()
+        return book.caps
+
+    def _check_room(self, book: _Book, entry: _Entry, *, may_be_new: bool) -> None:
+        caps = (entry.cap_epsilon, entry.cap_delta)
+        after = book.spent(entry.group, entry)
+        if all(s <= cap * (1 + _TOLERANCE) for s, cap in zip(after, caps, strict=True)):
+            return
+        epsilon, delta = _left(book.spent(entry.group), caps)
+        advice = "lower --epsilon and --delta, or raise the cap if you may"
+        if may_be_new and book.entries:
+            advice += (
+                "; these records were not seen before: if no person in them is in the other "
+                "records of this ledger, say so with new_people=True"
+            )
+        raise BudgetError(
+            f"the ledger '{self.path}' has epsilon {down(epsilon)} and delta {down(delta)} left "
+            f"of {caps[0]:g} and {caps[1]:g}: this fit asks for epsilon {up(entry.epsilon)} "
+            f"and delta {up(entry.delta)}; {advice}"
+        )
+
+    def _existing(self, file: int) -> _Book:
+        book = self._read(file)
+        if book is None:
+            raise self._absent()
+        return book
+
+    def _read(self, file: int) -> _Book | None:
+        with open(file, "rb", closefd=False) as stream:
+            return _parse(stream.read(), self.path)
+
+    def _append(self, file: int, book: _Book, kind: str, record: _Entry | _Fitted) -> None:
+        """One write, on the disk before this returns; a torn line of an earlier crash goes.
+
+        The directory comes first, and every time: the file is of no use without its name, and who
+        created it may have been killed before the name was on the disk.
+        """
+        _sync_directory(self.path.resolve().parent)
+        line = _line({"kind": kind, **asdict(record), "before": _sha256(book.last)})
+        start = b"" if book.ended else b"\n"
+        data = start + line + b"\n" if book.size else book.last + b"\n" + line + b"\n"
+        os.ftruncate(file, book.size)
+        if os.write(file, data) != len(data):
+            os.ftruncate(file, book.size)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fsync(file)
+
+    @contextmanager
+    def _locked(self, flags: int) -> Iterator[int]:
+        """The open file, locked: shared for readers, exclusive for writers."""
+        try:
+            file = os.open(self.path, flags | getattr(os, "O_BINARY", 0), 0o600)
+            try:
+                _lock(file, exclusive=flags != os.O_RDONLY)
+                try:
+                    yield file
+                finally:
+                    _unlock(file)  # closing is not enough where a child process holds a copy
+            finally:
+                os.close(file)
+        except FileNotFoundError:
+            raise self._absent() from None
+        except OSError as error:
+            raise InputError(
+                f"the ledger '{self.path}' cannot be used "
+                f"({(error.strerror or 'input or output error').lower()}): "
+                "give a file that you may read and write"
+            ) from None
+
+    def _absent(self) -> InputError:
+        if not self.path.parent.is_dir():
+            return InputError(f"there is no directory '{self.path.parent}': create it first")
+        return InputError(
+            f"there is no ledger '{self.path}' yet: check the path, or start one by a reservation "
+            "with both cap_epsilon and cap_delta"
+        )
+
+
+# What the lines say -------------------------------------------------------------------------
+
+_Pair = tuple[float, float]  # epsilon and delta
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A line that costs. fingerprint None: a charge. group None: counts in every group."""
+
+    id: str
+    time: str
+    what: str
+    epsilon: float
+    delta: float
+    cap_epsilon: float
+    cap_delta: float
+    fingerprint: str | None
+    group: int | None
+
+    def __post_init__(self) -> None:
+        check_budget(self.epsilon, self.delta)
+        check_budget(self.cap_epsilon, self.cap_delta)
+        if not isinstance(self.group, int | None):
+            raise InputError("a group must be a whole number")
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """A line that informs: the model that came of an entry."""
+
+    id: str
+    time: str
+    spent_epsilon: float
+    model: str
+
+    def __post_init__(self) -> None:
+        if not (is_number(self.spent_epsilon) and 0 <= self.spent_epsilon < math.inf):
+            raise InputError("spent_epsilon must be a finite number that is not negative")
+        if not (isinstance(self.model, str) and re.fullmatch("[0-9a-f]{64}", self.model)):
+            raise InputError("model must be the sha256 of the model, as 64 hexadecimal digits")
+
+
+@dataclass(frozen=True)
+class _Book:
+    """The whole lines of a ledger. size: their bytes; 0: the header is still to be written.
+
+    ended: whether the last line has its newline.
+    """
+
+    salt: bytes
+    adjacency: Adjacency
+    last: bytes
+    size: int = 0
+    entries: tuple[_Entry, ...] = ()
+    fitted: Mapping[str, _Fitted] = field(default_factory=dict)
+    ended: bool = True
+
+    @property
+    def caps(self) -> _Pair:
+        return self.entries[-1].cap_epsilon, self.entries[-1].cap_delta
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        return tuple(sorted({entry.group for entry in self.entries if entry.group is not None}))
+
+    def knows(self, fingerprint: str | None) -> bool:
+        """Whether the records were reserved for before; a charge names no records."""
+        return fingerprint is not None and any(e.fingerprint == fingerprint for e in self.entries)
+
+    def group_for(self, fingerprint: str | None, new_people: bool) -> int | None:
+        """Where the next entry counts: its old group, a new one, the only one, or every one."""
+        if fingerprint is None:
+            return None
+        if self.knows(fingerprint):
+            return next(e.group for e in self.entries if e.fingerprint == fingerprint)
+        if new_people or not self.groups:
+            return len(self.groups)
+        return self.groups[0] if len(self.groups) == 1 else None
+
+    def spent(self, group: int | None, *more: _Entry) -> _Pair:
+        """Total of a group; of every group (None), the largest epsilon and the largest delta."""
+        groups = (self.groups or (None,)) if group is None else (group,)
+        totals = [_total(e for e in (*self.entries, *more) if e.group in (g, None)) for g in groups]
+        return max(epsilon for epsilon, _ in totals), max(delta for _, delta in totals)
+
+
+def _new_book(adjacency: Adjacency) -> _Book:
+    salt = secrets.token_bytes(16)
+    header = {"privtraj ledger": 1, "salt": salt.hex(), "adjacency": adjacency}
+    return _Book(salt, adjacency, last=_line(header))
+
+
+def _parse(data: bytes, path: Path) -> _Book | None:
+    """The checked lines, or None where a crash left no whole entry of a new ledger.
+
+    What follows the last newline was never confirmed, so nothing was released for it; but if it is
+    a whole line, an editor may have taken its newline, and it counts.
+    """
+    if not _START.startswith(data[: len(_START)]):
+        raise InputError(
+            f"'{path}' is not a ledger of this version of privtraj: give the path of one, or of a "
+            "file that does not exist yet"
+        )
+    *lines, torn = data.split(b"\n")
+    ended = not (lines and _is_whole(torn, lines[-1]))
+    if not ended:
+        lines, torn = [*lines, torn], b""
+    if len(lines) < 2:
+        return None
+    records: list[_Entry | _Fitted] = []
+    try:
+        header = json.loads(lines[0])
+        salt, adjacency = bytes.fromhex(header["salt"]), check_adjacency(header["adjacency"])
+        for before, line in pairwise(lines):
+            records.append(_record(line, before))
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
+        raise InputError(
+            f"the ledger '{path}' was changed by hand (line {len(records) + 2} does not follow "
+            "from those before it): put back an unchanged copy, and charge what was released since"
+        ) from None
+    return _Book(
+        salt,
+        adjacency,
+        last=lines[-1],
+        size=len(data) - len(torn),
+        entries=tuple(record for record in records if isinstance(record, _Entry)),
+        fitted={record.id: record for record in records if isinstance(record, _Fitted)},
+        ended=ended,
+    )
+
+
+def _is_whole(line: bytes, before: bytes) -> bool:
+    try:
+        _record(line, before)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
+        return False
+    return True
+
+
+def _record(line: bytes, before: bytes) -> _Entry | _Fitted:
+    values = json.loads(line)
+    if values.pop("before") != _sha256(before):
+        raise ValueError
+    kinds: dict[str, type[_Entry | _Fitted]] = {"reserved": _Entry, "fitted": _Fitted}
+    return kinds[values.pop("kind")](**values)
+
+
+def _line(values: Mapping[str, Any]) -> bytes:
+    return json.dumps(values, allow_nan=False, default=float).encode("ascii")  # float: of numpy
+
+
+def _sha256(line: bytes) -> str:
+    return hashlib.sha256(line).hexdigest()
+
+
+def _fingerprint(digest: bytes, salt: bytes) -> str:
+    return hashlib.scrypt(digest, salt=salt, n=_SCRYPT_N, r=8, p=1).hex()[:16]
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+# Amounts ------------------------------------------------------------------------------------
+
+
+def _checked_caps(epsilon: float | None, delta: float | None) -> _Pair | None:
+    if epsilon is None and delta is None:
+        return None
+    if epsilon is None or delta is None:
+        raise InputError("the cap of a ledger needs both numbers: give cap_epsilon and cap_delta")
+    try:
+        check_budget(epsilon, delta)
+    except InputError as error:
+        raise InputError(f"in the cap of the ledger, {error}") from None
+    return float(epsilon), float(delta)
+
+
+def _total(entries: Iterable[_Entry]) -> _Pair:
+    entries = tuple(entries)
+    return _sum(e.epsilon for e in entries), _sum(e.delta for e in entries)
+
+
+def _left(spent: _Pair, caps: _Pair) -> _Pair:
+    """Nothing, rather than less than nothing, where the cap was lowered."""
+    epsilon, delta = (max(0.0, _sum((cap, -s))) for cap, s in zip(caps, spent, strict=True))
+    return epsilon, delta
+
+
+def _sum(amounts: Iterable[float]) -> float:
+    """Exact in the decimals that people type: 0.1 and 0.2 make 0.3, and 0.9 of 1 leaves 0.1."""
+    return float(sum(Fraction(repr(amount)) for amount in amounts))
+
+
+# For people ---------------------------------------------------------------------------------
+
+
+def _group_row(book: _Book, group: int | None, caps: _Pair) -> dict[str, Any]:
+    spent = book.spent(group)
+    left = _left(spent, caps)
+    return {
+        "group": group,
+        "epsilon": spent[0],
+        "delta": spent[1],
+        "left_epsilon": left[0],
+        "left_delta": left[1],
+    }
+
+
+def _entry_row(entry: _Entry, note: _Fitted | None) -> dict[str, Any]:
+    state = FITTED if note else CHARGED if entry.fingerprint is None else RESERVED
+    return {
+        "id": entry.id,
+        "time": entry.time,
+        "what": entry.what,
+        "epsilon": entry.epsilon,
+        "delta": entry.delta,
+        "fingerprint": entry.fingerprint,
+        "group": entry.group,
+        "state": state,
+        "spent_epsilon": note.spent_epsilon if note else None,
+        "model": note.model if note else None,
+    }
+
+
+def _describe(path: Path, summary: Mapping[str, Any]) -> str:
+    adjacency: Adjacency = summary["adjacency"]
+    several = len(summary["groups"]) > 1
+    rows = [_cells(entry, several) for entry in summary["entries"]]
+    return "\n".join(
+        [
+            f"Privacy ledger '{path}'",
+            f"  Protected: {PROTECTS[adjacency]} ({adjacency}).",
+            f"  Cap: epsilon {summary['cap_epsilon']:g}, delta {summary['cap_delta']:g}.",
+            *(f"  {_total_text(row, several)}" for row in summary["groups"]),
+            *(f"  {line}" for line in _aligned([list(rows[0]), *(row.values() for row in rows)])),
+        ]
+    )
+
+
+def _total_text(row: Mapping[str, Any], several: bool) -> str:
+    return (
+        f"{'Group ' + str(row['group']) if several else 'Total'}: "
+        f"epsilon {up(row['epsilon'])} and delta {up(row['delta'])} spent, "
+        f"epsilon {down(row['left_epsilon'])} and delta {down(row['left_delta'])} left."
+    )
+
+
+def _cells(entry: Mapping[str, Any], several: bool) -> dict[str, str]:
+    state = entry["state"]
+    if state == FITTED:
+        spent = up(entry["spent_epsilon"])
+        state = f"fitted: exact epsilon {spent}, model {entry['model'][:12]}"
+    group = "every" if entry["group"] is None else str(entry["group"])
+    return {
+        "time": entry["time"],
+        "epsilon": up(entry["epsilon"]),
+        "delta": up(entry["delta"]),
+        "records": entry["fingerprint"] or "-",
+        **({"group": group} if several else {}),
+        "what": " ".join(entry["what"].split()),
+        "state": state,
+    }
+
+
+def _aligned(rows: Sequence[Iterable[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+# The operating system -----------------------------------------------------------------------
+
+if sys.platform == "win32":
+    import msvcrt
+
+    # What is locked here cannot be read by others: lock a byte beyond any end of file.
+    _LOCKED_BYTE = 2**30
+
+    def _lock(file: int, *, exclusive: bool) -> None:
+        os.lseek(file, _LOCKED_BYTE, os.SEEK_SET)
+        while True:
+            try:
+                msvcrt.locking(file, msvcrt.LK_LOCK, 1)
+                break
+            except OSError as error:
+                if error.errno != errno.EDEADLK:  # that one: not free within ten seconds
+                    raise
+        os.lseek(file, 0, os.SEEK_SET)
+
+    def _unlock(file: int) -> None:
+        os.lseek(file, _LOCKED_BYTE, os.SEEK_SET)
+        msvcrt.locking(file, msvcrt.LK_UNLCK, 1)
+
+    def _sync_directory(path: Path) -> None:
+        pass  # Windows has no such call
+
+else:
+    import fcntl
+
+    def _lock(file: int, *, exclusive: bool) -> None:
+        fcntl.flock(file, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
+
+    def _unlock(file: int) -> None:
+        fcntl.flock(file, fcntl.LOCK_UN)
+
+    def _sync_directory(path: Path) -> None:
+        directory = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
