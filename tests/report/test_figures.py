@@ -9,8 +9,9 @@ import pytest
 from privtraj.errors import InputError
 from privtraj.model import TrajectoryModel
 from privtraj.paths import Paths
-from privtraj.privacy.accounting import LaplaceCounts
-from privtraj.privacy.ledger import Ledger, certify
+from privtraj.privacy.certificate import certify
+from privtraj.privacy.events import LaplaceCounts
+from privtraj.privacy.ledger import Ledger
 from privtraj.report.figures import LARGEST_OVERVIEW, overview, save_figure
 
 

@@ -1,8 +1,9 @@
-"""The command line: `privtraj demo`, `fit` and `sample`.
+"""The command line: `privtraj demo`, `fit`, `sample`, `verify`, `ledger` and `audit`.
 
 Results go to stdout, progress and notes to stderr; whatever a user can put right ends in one
 sentence and exit code 2. Nothing beyond the standard library is imported before a command runs,
-so that help answers at once. A command is a module with `add`, its options, and `run`.
+so that help answers at once. A command is a module with `add`, its options, and `run`,
+which may return an exit code.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from privtraj.cli import demo, fit, sample
+from privtraj.cli import audit, demo, fit, ledger, sample, verify
 from privtraj.cli.console import (
     INTERRUPTED,
     Console,
@@ -31,6 +32,9 @@ privtraj makes private synthetic trajectories from one time-stamped record per p
   privtraj demo            see it work on a simulated growth clinic (about half a minute)
   privtraj fit --help      make a private model from your own CSV, Parquet or Arrow file
   privtraj sample --help   draw synthetic trajectories from a model, at any time
+  privtraj verify --help   check that a model file and its certificate belong together
+  privtraj ledger --help   see what repeated fits on the same people have spent
+  privtraj audit --help    attack the method itself: does the guarantee hold?
 
 New here? Run: privtraj demo"""
 
@@ -40,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     console = Console()
     try:
         with notes(console):
-            _run(_parser().parse_args(argv), console)
+            code = _run(_parser().parse_args(argv), console)
             sys.stdout.flush()
     except PrivtrajError as error:
         return console.fail(in_options(str(error)))
@@ -50,17 +54,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         give_up_stdout_if_broken()
         return console.fail(os_sentence(error))
     except KeyboardInterrupt:
-        return console.fail("interrupted: nothing is left half-written", INTERRUPTED)
-    return 0
+        sentence = f"interrupted: nothing is left half-written{console.remains}"
+        return console.fail(sentence, INTERRUPTED)
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:
-    return parser(demo.add, fit.add, sample.add)
+    return parser(demo.add, fit.add, sample.add, verify.add, ledger.add, audit.add)
 
 
-def _run(args: argparse.Namespace, console: Console) -> None:
+def _run(args: argparse.Namespace, console: Console) -> int:
     if args.command is None:
         print(WELCOME)
-        return
+        return 0
     console.quiet, console.json = args.quiet, args.json
-    args.run(args, console)
+    return args.run(args, console) or 0

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.errors import InputError
+from privtraj.report.style import BLUE, GREY, INK, PALE, VERMILION, decorate, short
 from privtraj.tables import atomic_path
 
 if TYPE_CHECKING:
@@ -30,13 +31,6 @@ _CLOUD_PEOPLE = 250
 _COLUMNS = 3
 _PANEL = (4.3, 3.7)  # inches
 _RESOLUTION = 160  # dots per inch
-
-# Tints of blue, and vermilion, of the Okabe-Ito palette, which colour-blind readers tell apart.
-_PALE = "#d3e6f2"
-_BLUE = "#8cbfe0"
-_VERMILION = "#D55E00"
-_GREY = "#5f6b76"
-_INK = "#22272c"
 
 
 def overview(model: TrajectoryModel, paths: Paths) -> Figure:
@@ -81,23 +75,23 @@ def _over_time(
     values = paths.values[:, order, feature]
     marker = "o" if len(times) == 1 else ""  # a line through one point would be invisible
     thin = _spread(len(values), _THIN_PATHS)
-    axes.plot(times, values[thin].T, color=_GREY, lw=0.5, alpha=0.35, marker=marker, zorder=2.5)
+    axes.plot(times, values[thin].T, color=GREY, lw=0.5, alpha=0.35, marker=marker, zorder=2.5)
     low, lower, middle, upper, high = np.quantile(values, (0.1, 0.25, 0.5, 0.75, 0.9), axis=0)
-    axes.fill_between(times, low, high, color=_PALE, lw=0, label="middle 80 % of people")
-    axes.fill_between(times, lower, upper, color=_BLUE, lw=0, label="middle half of people")
-    axes.plot(times, middle, color=_VERMILION, lw=2.2, marker=marker, label="median", zorder=4)
-    axes.plot([], [], color=_GREY, lw=1, label="single synthetic people")
+    axes.fill_between(times, low, high, color=PALE, lw=0, label="middle 80 % of people")
+    axes.fill_between(times, lower, upper, color=BLUE, lw=0, label="middle half of people")
+    axes.plot(times, middle, color=VERMILION, lw=2.2, marker=marker, label="median", zorder=4)
+    axes.plot([], [], color=GREY, lw=1, label="single synthetic people")
     _mark_bins(axes, model)
     axes.margins(x=0.01)
-    _decorate(axes, _literal(paths.time_name), _literal(paths.features[feature]))
+    decorate(axes, _literal(paths.time_name), _literal(paths.features[feature]))
     _time_axis(axes, paths.datetime)
 
 
 def _mark_bins(axes: Axes, model: TrajectoryModel) -> None:
     """Short marks on the lower edge: between them a path is interpolated."""
     edge = axes.get_xaxis_transform()
-    axes.vlines(model.times, 0, 0.022, transform=edge, color=_INK, lw=1, zorder=5)
-    axes.plot([], [], color=_INK, lw=0, marker="|", label="fitted times")
+    axes.vlines(model.times, 0, 0.022, transform=edge, color=INK, lw=1, zorder=5)
+    axes.plot([], [], color=INK, lw=0, marker="|", label="fitted times")
 
 
 def _together(figure: Figure, axes: Axes, paths: Paths, order: NDArray[np.intp]) -> None:
@@ -123,14 +117,14 @@ def _together(figure: Figure, axes: Axes, paths: Paths, order: NDArray[np.intp])
         lw=0,
         rasterized=True,
     )
-    _decorate(axes, _literal(paths.features[0]), _literal(paths.features[1]))
+    decorate(axes, _literal(paths.features[0]), _literal(paths.features[1]))
     bar = figure.colorbar(dots, ax=axes, pad=0.02, aspect=28)
     if bar.solids is not None:
         bar.solids.set_alpha(1)
     bar.outline.set_visible(False)
     bar.set_ticks((moments - start) / span, labels=_time_labels(paths.times[chosen]))
-    bar.ax.tick_params(labelsize=8.5, length=0, colors=_INK)
-    bar.set_label(_literal(paths.time_name), fontsize=10, color=_INK)
+    bar.ax.tick_params(labelsize=8.5, length=0, colors=INK)
+    bar.set_label(_literal(paths.time_name), fontsize=10, color=INK)
 
 
 def _title(figure: Figure, model: TrajectoryModel, paths: Paths, shown: int) -> None:
@@ -140,11 +134,11 @@ def _title(figure: Figure, model: TrajectoryModel, paths: Paths, shown: int) -> 
         people += f", first {shown} of {len(paths.features)} features"
     guarantee = (
         rf"differentially private: $\varepsilon$ = {promise.target_epsilon:g}, "
-        rf"$\delta$ = {_short(promise.delta)}, {promise.adjacency}"
+        rf"$\delta$ = {short(promise.delta)}, {promise.adjacency}"
         if promise.private
         else "NOT PRIVATE: the noise came from a seed, do not release"
     )
-    colour = _INK if promise.private else _VERMILION
+    colour = INK if promise.private else VERMILION
     figure.suptitle(f"{people}\n{guarantee}", fontsize=12, color=colour, linespacing=1.5)
 
 
@@ -154,16 +148,6 @@ def _legend(figure: Figure, axes: Axes) -> None:
     figure.legend(
         handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9
     )
-
-
-def _decorate(axes: Axes, x: str, y: str) -> None:
-    axes.set_xlabel(x, fontsize=10, color=_INK)
-    axes.set_ylabel(y, fontsize=10, color=_INK)
-    axes.tick_params(labelsize=9, colors=_INK, length=3, color="#9aa4ad")
-    axes.grid(color="#d9dee3", lw=0.6, alpha=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color("#9aa4ad")
 
 
 def _time_axis(axes: Axes, datetime: bool) -> None:
@@ -189,10 +173,6 @@ def _time_labels(times: NDArray[Any]) -> list[str]:
 def _spread(size: int, count: int) -> NDArray[np.intp]:
     """At most `count` indices below `size`, evenly spread, first and last among them."""
     return np.unique(np.linspace(0, size - 1, min(size, count)).round().astype(np.intp))
-
-
-def _short(value: float) -> str:
-    return f"{value:g}".replace("e-0", "e-")
 
 
 def _literal(text: str) -> str:

@@ -1,0 +1,43 @@
+"""The figure of an audit: the verdict in the title, what was found inside what is allowed."""
+
+import numpy as np
+import pytest
+
+from privtraj.privacy.accounting import tally
+from privtraj.privacy.audit import compare
+from privtraj.privacy.events import GaussianSum
+from privtraj.report.audit import audit_figure
+from privtraj.report.figures import save_figure
+
+
+def _audit(true, claimed):
+    draws = np.random.default_rng(0).standard_normal((2, 200)) + np.array([[0], [true]])
+    claim = tally([GaussianSum(1 / claimed, "sum")], "add-remove")
+    return compare(*(draws - true / 2), claim, 1e-5, threshold=0.0, view="transcript")
+
+
+@pytest.mark.parametrize(("true", "said"), [(1.0, "no violation found"), (4.0, "VIOLATED")])
+def test_the_figure_says_the_claim_and_the_verdict(true, said, tmp_path):
+    figure = audit_figure(_audit(true, 1.0))
+    title = figure.get_suptitle()
+    assert said in title
+    assert "1e-5" in title
+    assert len(figure.axes) == 2
+    save_figure(figure, tmp_path / "audit.png")
+    assert (tmp_path / "audit.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_bars_are_the_claim_and_the_two_bounds():
+    audit = _audit(2.0, 3.0)
+    bars = audit_figure(audit).axes[1].patches
+    widths = [bar.get_width() for bar in bars]
+    assert widths == pytest.approx([audit.epsilon, audit.epsilon_shape, audit.epsilon_threshold])
+
+
+def test_the_curve_of_the_attack_goes_from_corner_to_corner():
+    lines = audit_figure(_audit(1.0, 1.0)).axes[0].get_lines()
+    curve = next(line for line in lines if line.get_label() == "the attack, all thresholds")
+    x, y = curve.get_data()
+    assert (x[0], y[0], x[-1], y[-1]) == (0, 0, 1, 1)
+    assert (np.diff(x) >= 0).all()
+    assert (np.diff(y) >= 0).all()
