@@ -26,7 +26,7 @@ lint: $(READY)
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 evidence: $(READY)
 	$(BIN)/python experiments/three_modes.py

@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,17 +12,18 @@ import pytest
 from privtraj.errors import InputError
 from privtraj.metrics import squared_wasserstein2
 from privtraj.model import TrajectoryModel, load
-from privtraj.privacy.accounting import GaussianSum
-from privtraj.privacy.ledger import Ledger, certify
+from privtraj.privacy.certificate import certify
+from privtraj.privacy.events import GaussianSum
+from privtraj.privacy.ledger import Ledger
 
 T, M, D = 4, 24, 2
 BOUNDS = np.array([[-10.0, 10.0], [100.0, 300.0]])
 
 
-def certificate():
+def certificate(private_noise=True):
     ledger = Ledger(1.0, 1e-5)
     ledger.spend(GaussianSum(8.0, "sums", 1e-12))
-    return certify(ledger, public_inputs={"bounds": BOUNDS.tolist()}, private_noise=True)
+    return certify(ledger, public_inputs={"bounds": BOUNDS.tolist()}, private_noise=private_noise)
 
 
 def build(times=(0.0, 1.0, 2.0, 5.0), datetime=False, seed=0, **changes):
@@ -48,7 +50,7 @@ def build(times=(0.0, 1.0, 2.0, 5.0), datetime=False, seed=0, **changes):
 
 @pytest.fixture(scope="module")
 def model():
-    return build()
+    return build().sealed()
 
 
 @pytest.fixture
@@ -254,7 +256,22 @@ def swap_particles_for_pickle(members):
     reseal(members, lambda header: header["sha256"].update({"particles.npy": digest}))
 
 
+def swap_particles(members):
+    """Other people's particles, every checksum made right again."""
+    buffer = io.BytesIO()
+    np.save(buffer, np.load(io.BytesIO(members["particles.npy"]))[:, ::-1].copy())
+    members["particles.npy"] = buffer.getvalue()
+    digest = hashlib.sha256(buffer.getvalue()).hexdigest()
+    reseal(members, lambda header: header["sha256"].update({"particles.npy": digest}))
+
+
 FORGERIES = {
+    "particles of another model": swap_particles,
+    "settings of another model": lambda m: reseal(m, lambda h: h["settings"].update(measure="x")),
+    "diffusivity of another model": lambda m: reseal(m, lambda h: h.update(diffusivity=0.5)),
+    "certificate of another model": lambda m: reseal(
+        m, lambda h: h["certificate"].update(model_sha256=build(seed=1).sha256)
+    ),
     "one byte of an array": lambda m: m.update(
         {"particles.npy": m["particles.npy"][:-1] + bytes([m["particles.npy"][-1] ^ 1])}
     ),
@@ -342,3 +359,67 @@ def test_missing_files_and_directories_are_refused(tmp_path):
 def test_a_diagnostic_that_is_not_finite_does_not_keep_a_model_from_disk(tmp_path):
     build(diagnostics={"error": float("nan"), "list": [1.0, float("inf")]}).save(tmp_path / "m")
     assert load(tmp_path / "m").diagnostics == {"error": None, "list": [1.0, None]}
+
+
+# The certificate belongs to the model ---------------------------------------------------------
+
+
+def test_a_sealed_model_carries_its_own_hash(model, saved):
+    assert model.certificate.model_sha256 == model.sha256
+    back = load(saved)
+    assert back.sha256 == model.sha256 == back.certificate.model_sha256
+    assert build().certificate.model_sha256 is None
+    assert build().sha256 == model.sha256  # sealing does not change what is hashed
+    assert model.sealed().sha256 == model.sha256
+
+
+CHANGES = {
+    "a particle": lambda m: {"particles": _nudged(m.particles)},
+    "a weight": lambda m: {"weights": _nudged(m.weights)},
+    "the bandwidth": lambda m: {"bandwidth": _nudged(m.bandwidth)},
+    "a time": lambda m: {"numeric_times": _nudged(m.numeric_times)},
+    "a bound": lambda m: {"bounds": _nudged(m.bounds)},
+    "the diffusivity": lambda m: {"diffusivity": m.diffusivity * (1 + 1e-9)},
+    "a name": lambda m: {"features": ("left", "Right")},
+    "the name of the time": lambda m: {"time_name": "time"},
+    "dates": lambda m: {"datetime": True},
+    "the cloud": lambda m: {"cloud_size": 65},
+    "a setting": lambda m: {"settings": {**m.settings, "measure": "counts"}},
+    "the epsilon": lambda m: {"certificate": replace(m.certificate, epsilon=0.01)},
+    "the noise": lambda m: {"certificate": replace(m.certificate, noise="none at all")},
+    "a diagnostic": lambda m: {"diagnostics": {"people_per_time": [1.0, 2.5]}},
+}
+
+
+def _nudged(array):
+    other = array.copy()
+    other.flat[-1] = np.float32(other.flat[-1]) + np.float32(1e-3)
+    return other
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_the_hash_changes_with_every_part_of_the_model(model, change, tmp_path):
+    other = replace(model, **change(model))
+    assert other.sha256 != model.sha256
+    other.save(tmp_path / "m")  # saved as it is, with the certificate of the model it was
+    with pytest.raises(InputError, match="certificate belongs to another model"):
+        load(tmp_path / "m")
+    other.sealed().save(tmp_path / "m", force=True)
+    assert load(tmp_path / "m").sha256 == other.sha256
+
+
+def test_a_seeded_model_is_written_only_on_the_word_that_it_is_not_private(tmp_path):
+    seeded = build(certificate=certificate(private_noise=False)).sealed()
+    with pytest.raises(InputError, match="not_private=True") as error:
+        seeded.save(tmp_path / "m")
+    assert one_sentence(error)
+    assert not list(tmp_path.iterdir())
+    seeded.save(tmp_path / "m", not_private=True)
+    back = load(tmp_path / "m")
+    assert back.certificate.private is False
+    assert "NOT PRIVATE" in repr(back)
+
+
+def test_a_private_model_needs_no_such_word(model, tmp_path):
+    model.save(tmp_path / "m", not_private=True)
+    assert load(tmp_path / "m").certificate.private is True

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.stats import norm
 
 from privtraj import tables
 from privtraj.errors import InputError
@@ -312,6 +313,221 @@ def test_identifiers_in_csv_stay_text(tmp_path):
         tmp_path / "t.csv", time="t", bounds={"y": (0, 9)}, bins=[0, 9], person="id"
     )
     assert len(snaps._bins) == 12
+
+
+# Several records per person -------------------------------------------------------------------
+
+
+def _kept(times, most, *, one_per_bin=True, seed=0, others=0, bins=6):
+    """Which of one person's records, at these times, are kept: (index, bin) of each."""
+    mine = [("me", time, k + 1) for k, time in enumerate(times)]
+    theirs = [(f"o{k // 3}", k % bins, 0) for k in range(3 * others)]
+    rows = theirs[::2] + mine + theirs[1::2] + [(f"f{k}", 0, 0) for k in range(MIN_RECORDS)]
+    snaps = Snapshots.from_arrays(
+        [time for _, time, _ in rows],
+        [y / 100 for _, _, y in rows],
+        bounds=[(0, 1)],
+        bins=np.arange(float(bins)),
+        person=[name for name, _, _ in rows],
+        records_per_person=most,
+        one_per_bin=one_per_bin,
+        seed=seed,
+    )
+    index = np.rint(snaps._points[:, 0] * 100).astype(int) - 1
+    return sorted((int(i), int(b)) for i, b in zip(index, snaps._bins, strict=True) if i >= 0)
+
+
+visits = st.lists(st.floats(-2, 8), min_size=2, max_size=12)
+
+
+@given(visits, st.integers(2, 8), st.booleans(), st.integers(0, 99))
+@settings(max_examples=60, deadline=None)
+def test_no_more_records_than_stated_and_no_more_than_one_per_bin(times, most, one_per_bin, seed):
+    kept = _kept(times, most, one_per_bin=one_per_bin, seed=seed)
+    bins = nearest_bin(times, np.arange(6.0))
+    possible = len(set(bins)) if one_per_bin else len(times)
+    assert len(kept) == min(most, possible)  # as many as may be
+    assert all(bins[i] == b for i, b in kept)
+    if one_per_bin:
+        assert len({b for _, b in kept}) == len(kept)
+
+
+@given(visits, st.integers(2, 5), st.booleans(), st.integers(0, 99), st.integers(1, 9))
+@settings(max_examples=40, deadline=None)
+def test_which_records_are_kept_does_not_depend_on_others(times, most, apart, seed, others):
+    alone = _kept(times, most, one_per_bin=apart, seed=seed)
+    assert alone == _kept(times, most, one_per_bin=apart, seed=seed, others=others)
+
+
+def _uniform(counts, chance, draws, p=1e-6):
+    """Two-sided normal test of each count; p is the rate of false alarms over all of them."""
+    bound = norm.isf(p / 2 / len(counts)) * np.sqrt(draws * chance * (1 - chance))
+    return (np.abs(np.asarray(counts) - draws * chance) < bound).all()
+
+
+@pytest.mark.parametrize("one_per_bin", [True, False])
+def test_every_record_in_a_bin_of_its_own_has_the_same_chance(one_per_bin):
+    draws = 400
+    kept = [_kept(np.arange(5.0), 2, one_per_bin=one_per_bin, seed=seed) for seed in range(draws)]
+    counts = np.bincount([i for rows in kept for i, _ in rows], minlength=5)
+    assert counts.sum() == 2 * draws
+    assert _uniform(counts, 2 / 5, draws)
+
+
+def test_every_record_of_one_bin_has_the_same_chance():
+    draws = 400
+    kept = [_kept([0, 0.1, 0.2, 3], 2, seed=seed) for seed in range(draws)]
+    assert all((3, 3) in rows for rows in kept)  # alone in its bin, and there is room for both
+    counts = np.bincount([i for rows in kept for i, _ in rows], minlength=4)
+    assert _uniform(counts[:3], 1 / 3, draws)
+
+
+def test_the_choice_of_several_is_repeatable_with_a_seed_and_fresh_without():
+    times = np.arange(6.0)
+    assert _kept(times, 3, seed=5) == _kept(times, 3, seed=5)
+    assert len({tuple(_kept(times, 3, seed=None)) for _ in range(30)}) > 1
+
+
+def test_the_public_number_of_records_is_what_was_asked_for_not_what_was_found():
+    """Whether anybody has several records is private; that nobody has more than T is not."""
+
+    def snaps(names, **options):
+        return Snapshots.from_arrays(
+            np.arange(12.0) % 4,
+            np.zeros(12),
+            bounds=[(0, 1)],
+            bins=4,
+            time_range=(0, 3),
+            person=names,
+            **options,
+        )
+
+    different, few = [f"p{k}" for k in range(12)], [f"p{k // 3}" for k in range(12)]
+    for names in (different, few):
+        assert snaps(names, records_per_person=3).records_per_person == 3
+        assert snaps(names, records_per_person=9).records_per_person == 4
+        together = snaps(names, records_per_person=9, one_per_bin=False)
+        assert (together.records_per_person, together.together) == (9, True)
+    assert (snaps(different).records_per_person, snaps(different).together) == (1, False)
+    assert not snaps(different, one_per_bin=False).together
+    assert len(snaps(few, records_per_person=3)._bins) == 12
+
+
+@pytest.mark.parametrize("most", [0, -1, 1.5, True, "2", None])
+def test_a_number_of_records_that_is_no_count_is_refused(most):
+    _refused(_columns(), {"person": "id", "records_per_person": most}, "whole number of at least 1")
+
+
+def test_several_records_need_a_person_and_one_way_to_choose():
+    _refused(_columns(), {"records_per_person": 2}, "needs person=")
+    both = {"person": "id", "records_per_person": 2, "one_per_person": "random"}
+    _refused(_columns(), both, "choose")
+
+
+def test_tables_take_several_records_as_arrays_do():
+    columns = _columns(id=[f"p{k // 3}" for k in range(N)])
+    options = {"records_per_person": 2, "seed": 3}
+    table = Snapshots.from_table(columns, **SETTINGS, person="id", **options)
+    direct = Snapshots.from_arrays(
+        columns["age"],
+        np.column_stack([columns["height"], columns["weight"]]),
+        bounds=BOUNDS,
+        time_range=(0, 20),
+        bins=5,
+        person=columns["id"],
+        **options,
+    )
+    _same(table, direct)
+    assert table._digest == direct._digest
+    assert table.records_per_person == direct.records_per_person == 2
+
+
+# The digest -----------------------------------------------------------------------------------
+
+
+def _digest(columns, **changes):
+    return Snapshots.from_table(columns, **SETTINGS | changes)._digest
+
+
+def test_the_digest_knows_the_data_whatever_is_done_with_them():
+    columns = _columns()
+    digest = _digest(columns)
+    assert len(digest) == 32
+    order = np.random.default_rng(1).permutation(N)
+    shuffled = {name: np.array(values)[order].tolist() for name, values in columns.items()}
+    backwards = dict(reversed(columns.items()))
+    wider = {name: (low - 1, high + 1) for name, (low, high) in BOUNDS.items()}
+    same = {
+        "order of rows": _digest(shuffled),
+        "order of columns": _digest(backwards),
+        "order of features": _digest(columns, features=["weight", "height"]),
+        "order of bounds": _digest(columns, bounds=dict(reversed(BOUNDS.items()))),
+        "bins": _digest(columns, bins=9),
+        "listed bins": _digest(columns, bins=[0, 3, 20], time_range=None),
+        "time range": _digest(columns, time_range=(-5, 40)),
+        "bounds": _digest(columns, bounds=wider),
+        "person": _digest(columns, person="id"),
+        "records": _digest(columns, person="id", records_per_person=3),
+        "another column": _digest(columns | {"more": [1] * N}),
+        "whole numbers as floats": _digest(columns | {"age": np.array(columns["age"])}),
+    }
+    assert {name for name, other in same.items() if other != digest} == set()
+
+
+def test_the_digest_is_of_all_records_not_of_the_chosen_ones():
+    columns = _columns(id=[f"p{k // 2}" for k in range(N)])
+    chosen = [
+        _digest(columns, person="id", one_per_person="random", seed=seed) for seed in range(4)
+    ]
+    several = _digest(columns, person="id", records_per_person=2, one_per_bin=False)
+    assert set(chosen) == {several} == {_digest(columns)}
+
+
+@given(
+    st.sampled_from(["age", "height", "weight"]),
+    st.integers(0, N - 1),
+    st.sampled_from([1e-9, -1e-9, 0.1, 1e6, -1e6]),
+)
+@settings(max_examples=40, deadline=None)
+def test_the_digest_changes_with_one_value_of_one_record(column, row, step):
+    """Even where clamping hides the change from everything else."""
+    values = np.array(_columns()[column])
+    values[row] += step
+    once = _digest(_columns(**{column: values}))
+    values[row] += step
+    assert len({_digest(_columns()), once, _digest(_columns(**{column: values}))}) == 3
+
+
+def test_the_digest_changes_with_a_record_more_a_record_twice_or_another_name():
+    columns = _columns()
+    fewer = {name: values[:-1] for name, values in columns.items()}
+    twice = {name: [*values, values[0]] for name, values in columns.items()}
+    swapped = columns | {"height": columns["weight"], "weight": columns["height"]}
+    renamed = {name.replace("height", "size"): values for name, values in columns.items()}
+    names = {"bounds": {"size": (40, 220), "weight": (1, 150)}}
+    found = {
+        _digest(columns),
+        _digest(fewer),
+        _digest(twice),
+        _digest(swapped),
+        _digest(renamed, **names),
+        _digest(columns, bounds={"height": (40, 220)}),
+    }
+    assert len(found) == 6
+
+
+def test_zeros_of_either_sign_are_one_value():
+    zeros = [np.full(12, zero) for zero in (0.0, -0.0)]
+    first, second = (
+        Snapshots.from_arrays(zero, zero, bounds=[(0, 1)], bins=[0, 1])._digest for zero in zeros
+    )
+    assert first == second
+
+
+def test_the_digest_is_not_shown():
+    snaps = Snapshots.from_table(_columns(), **SETTINGS)
+    assert snaps._digest.hex() not in repr(snaps)
+    assert "digest" not in repr(snaps)
 
 
 # Missing values -------------------------------------------------------------------------------

@@ -1,14 +1,15 @@
 """Fits from end to end: the budget is kept, settings are honoured, nothing breaks on odd data."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import privtraj
 from privtraj import LowBudgetWarning, Snapshots, TrajectorySynthesizer, datasets, metrics
-from privtraj.errors import InputError
-from privtraj.privacy.accounting import GaussianSum, LaplaceCounts, epsilon_at
+from privtraj.errors import BudgetError, InputError
+from privtraj.privacy.ledger_file import LedgerFile
 
 T = 4
 SMALL = {  # shapes shared by most fits, so that they are compiled once
@@ -33,16 +34,6 @@ def healthy(model):
     assert ((model.particles >= 0) & (model.particles <= 1)).all()
     np.testing.assert_allclose(model.weights.sum(axis=1), 1.0)
     assert (model.weights > 0).all()
-
-
-def events_of(certificate):
-    """The events that the ledger of a certificate tells of."""
-    for entry in certificate.ledger:
-        for _ in range(entry["times"]):
-            if entry["mechanism"] == "Gaussian":
-                yield GaussianSum(entry["noise_multiplier"], entry["what"])
-            else:
-                yield LaplaceCounts(entry["noise_epsilon"], entry["what"])
 
 
 @pytest.fixture(scope="module")
@@ -88,11 +79,9 @@ def test_the_whole_budget_is_spent_and_not_more(fits, measure, adjacency):
 def test_the_ledger_on_the_certificate_explains_both_epsilons(fits, measure, adjacency):
     certificate = fits(measure, adjacency).certificate
     other = next(a for a in ADJACENCIES if a != adjacency)
-    events = list(events_of(certificate))
-    assert epsilon_at(events, 1e-5, adjacency) == pytest.approx(certificate.epsilon, rel=1e-3)
-    assert epsilon_at(events, 1e-5, other) == pytest.approx(
-        certificate.epsilon_other_adjacency, rel=1e-3
-    )
+    assert certificate.recomputed() == pytest.approx(certificate.epsilon, rel=1e-9)
+    swapped = replace(certificate, adjacency=other).recomputed()
+    assert swapped == pytest.approx(certificate.epsilon_other_adjacency, rel=1e-9)
     larger = certificate.epsilon_other_adjacency > certificate.epsilon
     assert larger == (adjacency == "add-remove")
     assert 0 < certificate.slack < 1e-9
@@ -162,6 +151,146 @@ def test_a_small_budget_is_kept_under_both_adjacencies(people, adjacency):
     model = fit(people, 0.03, 1e-5, adjacency=adjacency, seed=0, **SMALL["counts"])
     healthy(model)
     assert 0.98 * 0.03 <= model.certificate.epsilon <= 0.03
+
+
+# Sampled steps --------------------------------------------------------------------------------
+
+SAMPLED = {"rate": 0.3, **SMALL["gradients"]}
+
+
+@pytest.fixture(scope="module")
+def sampled_fit(people):
+    return fit(people, 0.5, seed=1, **SAMPLED)
+
+
+def test_sampled_steps_spend_the_budget_and_not_more(sampled_fit):
+    healthy(sampled_fit)
+    certificate = sampled_fit.certificate
+    assert 0.98 * 0.5 <= certificate.epsilon <= 0.5
+    count, steps = certificate.ledger
+    assert count["mechanism"] == "discrete Laplace"
+    assert (steps["mechanism"], steps["times"], steps["rate"]) == ("sampled Gaussian", 8, 0.3)
+    assert certificate.recomputed() == pytest.approx(certificate.epsilon, rel=1e-9)
+    assert certificate.epsilon_clt < certificate.epsilon
+    assert certificate.public_inputs["sampling rate"] == 0.3
+
+
+def test_full_steps_name_no_rate(fits):
+    certificate = fits("gradients").certificate
+    assert "sampling rate" not in certificate.public_inputs
+    assert certificate.epsilon_clt is None
+
+
+def test_what_is_paid_for_sampled_steps_does_not_follow_from_the_data(
+    moving_blobs, snapshots_of, sampled_fit
+):
+    """Their number and noise are the plan's: losses of other shapes must not be picked later."""
+    few = snapshots_of(list(moving_blobs(T, 15, 2)))
+    options = {**SAMPLED, "particles": None, "steps": None}
+    count, steps = fit(few, 0.5, seed=2, **options).certificate.ledger
+    many = snapshots_of(list(moving_blobs(T, 400, 2)))
+    same_count, same_steps = fit(many, 0.5, seed=3, **options).certificate.ledger
+    assert (count, steps) == (same_count, same_steps)
+    assert sampled_fit.certificate.ledger[0] == count
+
+
+def test_sampled_steps_need_a_delta_that_the_grid_can_tell_from_nothing(people):
+    with pytest.raises(InputError, match="delta above 1e-11"):
+        fit(people, 0.5, 1e-12, seed=0, **SAMPLED)
+
+
+# Several records per person -------------------------------------------------------------------
+
+
+def followed(one_per_bin=True, records=3):
+    """150 people with a record at each of three times, and a second one at the first time."""
+    rng = np.random.default_rng(0)
+    times = np.tile([0.0, 1.0, 2.0, 0.1], 150)
+    points = 0.5 + 0.1 * rng.standard_normal((len(times), 2))
+    return Snapshots.from_arrays(
+        times,
+        np.clip(points, 0, 1),
+        bounds=[(0, 1)] * 2,
+        bins=np.arange(float(T)),
+        person=np.repeat(np.arange(150), 4),
+        records_per_person=records,
+        one_per_bin=one_per_bin,
+        seed=0,
+    )
+
+
+@pytest.mark.parametrize(("one_per_bin", "factor"), [(True, np.sqrt(3)), (False, 3.0)])
+def test_people_of_several_records_pay_for_all_of_them(one_per_bin, factor):
+    """sqrt(g) times the noise of one record if in different bins, g times if together."""
+    model = fit(followed(one_per_bin), seed=1, public_counts=True, **SMALL["gradients"])
+    healthy(model)
+    (entry,) = model.certificate.ledger
+    assert (entry["records"], entry["together"]) == (3, not one_per_bin)
+    two = fit(followed(records=2), seed=1, public_counts=True, **SMALL["gradients"])
+    base = two.certificate.ledger[0]["noise_multiplier"] / np.sqrt(2)
+    assert entry["noise_multiplier"] == pytest.approx(factor * base, rel=1e-3)
+    public = model.certificate.public_inputs
+    assert public["most records of one person"] == 3
+    assert ("records of one person may share a bin" in public) == (not one_per_bin)
+    assert 0.98 <= model.certificate.epsilon <= 1.0
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_counts_of_several_records_pay_for_all_of_them(adjacency):
+    model = fit(followed(), adjacency=adjacency, seed=1, **SMALL["counts"])
+    healthy(model)
+    assert [entry["records"] for entry in model.certificate.ledger] == [3, 3]
+    assert sum(entry["epsilon"] for entry in model.certificate.ledger) >= 1.0
+    assert 0.97 <= model.certificate.epsilon <= 1.0
+
+
+# The certificate and the ledger on disk -------------------------------------------------------
+
+
+@pytest.mark.parametrize("measure", SMALL)
+def test_the_certificate_names_the_model_it_belongs_to(fits, measure, tmp_path):
+    model = fits(measure)
+    assert model.certificate.model_sha256 == model.sha256
+    assert model.sha256 in str(model.certificate)
+    with pytest.raises(InputError, match="not_private"):
+        model.save(tmp_path / "m")
+    model.save(tmp_path / "m", not_private=True)
+    back = privtraj.load(tmp_path / "m")
+    assert back.certificate.model_sha256 == back.sha256 == model.sha256
+
+
+def test_fits_on_a_ledger_add_up_until_the_cap(people, tmp_path):
+    ledger = LedgerFile(tmp_path / "ledger", cap_epsilon=1.0, cap_delta=1e-4)
+    settings = TrajectorySynthesizer(0.6, 1e-5, **SMALL["counts"])
+    model = settings.fit(people, ledger=ledger)
+    (entry,) = ledger.summary()["entries"]
+    assert entry["epsilon"] == 0.6  # all that was reserved, though a little less was spent
+    assert model.sha256 in str(entry.values())
+    with pytest.raises(BudgetError):
+        settings.fit(people, ledger=ledger)
+    assert len(ledger.summary()["entries"]) == 1
+    TrajectorySynthesizer(0.3, 1e-5, **SMALL["counts"]).fit(people, ledger=ledger)
+    assert len(ledger.summary()["entries"]) == 2
+
+
+def test_a_fit_that_fails_has_reserved_its_budget_all_the_same(people, tmp_path, monkeypatch):
+    ledger = LedgerFile(tmp_path / "ledger", cap_epsilon=1.0, cap_delta=1e-4)
+
+    def broken(*_):
+        raise RuntimeError("power cut")
+
+    monkeypatch.setattr(TrajectorySynthesizer, "_fitted", broken)
+    with pytest.raises(RuntimeError):
+        TrajectorySynthesizer(0.6, 1e-5, **SMALL["counts"]).fit(people, ledger=ledger)
+    (entry,) = ledger.summary()["entries"]
+    assert entry["epsilon"] == 0.6
+
+
+def test_a_seeded_fit_is_on_no_ledger(people, tmp_path):
+    ledger = LedgerFile(tmp_path / "ledger", cap_epsilon=1.0, cap_delta=1e-4)
+    with pytest.raises(InputError, match="seeded fit is not private"):
+        TrajectorySynthesizer(0.6, 1e-5, seed=1, **SMALL["counts"]).fit(people, ledger=ledger)
+    assert not (tmp_path / "ledger").exists()
 
 
 # Seeds ----------------------------------------------------------------------------------------
@@ -272,6 +401,9 @@ BAD_SETTINGS = [
     {"diffusivity": -1.0},
     {"count_share": 0},
     {"count_share": 0.95},
+    {"rate": 0},
+    {"rate": 1.5},
+    {"rate": float("nan")},
     {"seed": -1},
 ]
 BAD_KINDS = [
@@ -279,6 +411,8 @@ BAD_KINDS = [
     {"delta": None},
     {"bandwidth": "wide"},
     {"pull": None},
+    {"rate": None},
+    {"rate": True},
     {"seed": "x"},
     {"seed": 1.5},
 ]
@@ -386,6 +520,11 @@ def test_with_a_large_budget_the_marginals_are_close_to_the_truth(three_modes, o
     uniform = np.random.default_rng(0).uniform(-1.5, 1.5, size=truth.shape)
     assert error < 0.06  # 50 real people score .02, one person about 1
     assert error < 0.2 * metrics.average_squared_w2(uniform, truth)
+
+
+def test_every_public_name_can_be_imported():
+    for name in privtraj.__all__:
+        assert getattr(privtraj, name) is not None
 
 
 def test_the_public_names_lead_to_the_same_classes():

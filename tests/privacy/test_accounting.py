@@ -1,4 +1,7 @@
-"""Closed-form composition against mpmath, against Google's PLD accountant, and against itself."""
+"""Composition against mpmath, against Google's PLD accountant, other closed forms, and itself.
+
+Losses on a grid, and what they agree with, are in test_pld.py.
+"""
 
 import math
 
@@ -6,28 +9,47 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import ndtr, ndtri
 
 from privtraj.errors import InputError
-from privtraj.privacy import accounting
+from privtraj.privacy import accounting, pld
 from privtraj.privacy.accounting import (
-    GaussianSum,
-    LaplaceCounts,
     calibrate_gaussian,
     calibrate_laplace,
+    calibrate_noise,
+    calibrate_steps,
+    clt_mu,
     delta_at,
     epsilon_at,
     gaussian_delta,
     gdp_mu,
+    tally,
+    trade_off,
 )
+from privtraj.privacy.events import ChosenTimes, GaussianSum, LaplaceCounts, Opaque
 
 ADJACENCIES = ["add-remove", "replace-one"]
 
 slacks = st.sampled_from([0.0, 0.0, 1e-12, 1e-8])
-gaussians = st.builds(GaussianSum, st.floats(0.7, 60), st.just("sum"), slacks)
-laplaces = st.builds(LaplaceCounts, st.floats(0.01, 3), st.just("counts"), slacks)
-event_lists = st.lists(st.one_of(gaussians, laplaces), max_size=4)
+person = {"records": st.integers(1, 3), "together": st.booleans()}
+gaussians = st.builds(GaussianSum, st.floats(0.7, 60), st.just("sum"), slacks, **person)
+laplaces = st.builds(LaplaceCounts, st.floats(0.01, 3), st.just("counts"), slacks, **person)
+opaques = st.builds(
+    Opaque,
+    st.floats(0.01, 2),
+    st.sampled_from([0.0, 1e-15, 1e-9, 1e-6]),
+    st.just("other"),
+    st.just("add-remove"),
+)
+closed = st.one_of(gaussians, laplaces, opaques)
+event_lists = st.lists(closed, max_size=4)
 adjacencies = st.sampled_from(ADJACENCIES)
 deltas = st.sampled_from([1e-3, 1e-5, 1e-6, 1e-12])
+
+rates = st.floats(0.001, 0.9)
+sums = st.builds(GaussianSum, st.floats(2, 20), st.just("sum"), st.just(0.0), rates, **person)
+chosen = st.builds(ChosenTimes, st.floats(0.05, 1), sums, st.integers(1, 20), st.just("some"))
+sampled = st.tuples(st.one_of(sums, chosen), st.integers(1, 30))
 
 
 @pytest.mark.parametrize("mu", [1e-3, 0.1, 1.0, 5.0, 20.0])
@@ -71,7 +93,7 @@ MIXTURES = {
 
 def pld_of(events, adjacency):
     pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
-    grid, moved = 1e-4, 1 if adjacency == "add-remove" else 2
+    grid, moved = 1e-3, 1 if adjacency == "add-remove" else 2
     total = None
     for event in events:
         if isinstance(event, GaussianSum):
@@ -110,8 +132,6 @@ def test_clt_formula_is_not_used(adjacency):
 
 
 def test_replace_one_doubles_the_sensitivity():
-    for event in (GaussianSum(2.0, ""), LaplaceCounts(0.5, "")):
-        assert [event.sensitivity(a) for a in ADJACENCIES] == [1, 2]
     assert gdp_mu([GaussianSum(2.0, "")], "replace-one") == 1.0
     assert gdp_mu([GaussianSum(2.0, ""), LaplaceCounts(1.0, "")], "add-remove") is None
     assert gdp_mu([], "add-remove") == 0.0
@@ -163,7 +183,10 @@ def test_many_different_epsilons_stay_cheap_and_conservative():
     assert ours == pytest.approx(theirs, abs=0.02)
 
 
-@settings(max_examples=60, deadline=None)
+# Properties -----------------------------------------------------------------------------------
+
+
+@settings(max_examples=60)
 @given(event_lists, deltas, adjacencies)
 def test_epsilon_and_delta_are_inverse(events, delta, adjacency):
     epsilon = epsilon_at(events, delta, adjacency)
@@ -175,9 +198,19 @@ def test_epsilon_and_delta_are_inverse(events, delta, adjacency):
         assert delta_at(events, epsilon * (1 - 1e-9), adjacency) > delta * (1 - 1e-9)
 
 
-@settings(max_examples=60, deadline=None)
-@given(event_lists, st.one_of(gaussians, laplaces), st.floats(0, 20), st.floats(0, 5), adjacencies)
-def test_delta_falls_with_epsilon_and_grows_with_events(events, extra, epsilon, step, adjacency):
+@settings(max_examples=60)
+@given(event_lists, st.floats(0, 8), adjacencies)
+def test_epsilon_of_delta_of_epsilon_is_no_more(events, epsilon, adjacency):
+    delta = delta_at(events, epsilon, adjacency)
+    if 0 < delta < 1:
+        assert epsilon_at(events, delta, adjacency) <= epsilon * (1 + 1e-9) + 1e-12
+
+
+@settings(max_examples=60)
+@given(event_lists, closed, st.floats(0, 20), st.floats(0, 5), deltas, adjacencies)
+def test_delta_falls_with_epsilon_and_grows_with_events(
+    events, extra, epsilon, step, target, adjacency
+):
     delta = delta_at(events, epsilon, adjacency)
     tiny = 1e-12 * delta + 1e-18
     assert 0 <= delta <= 1
@@ -186,9 +219,48 @@ def test_delta_falls_with_epsilon_and_grows_with_events(events, extra, epsilon, 
     assert (
         delta_at(events, epsilon, "replace-one") >= delta_at(events, epsilon, "add-remove") - tiny
     )
+    before = epsilon_at(events, target, adjacency)
+    assert epsilon_at([*events, extra], target, adjacency) >= before * (1 - 1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12)
+@given(sampled, event_lists, st.one_of(closed, sums, chosen), st.floats(0, 4), adjacencies)
+def test_on_the_grid_too_delta_falls_with_epsilon_and_grows_with_events(
+    first, others, extra, epsilon, adjacency
+):
+    """On the coarse grid; 1e-12 for the rounding of its Fourier transforms."""
+    events = [first, *others]
+    total, more = tally(events, adjacency), tally([*events, extra], adjacency)
+    if more.mu > 4 or sum(e * n for e, n in more.shifts) > 12:
+        return  # losses of hundreds: a long grid, and nobody's budget
+    delta = total.delta(epsilon, pld.COARSE)
+    assert 0 <= delta <= 1
+    if total.slack == 0:
+        assert total.delta(epsilon + 0.5, pld.COARSE) <= delta + 1e-12
+    assert more.delta(epsilon, pld.COARSE) >= delta - 1e-12
+    twice = total.add(*first)
+    assert twice.delta(epsilon, pld.COARSE) >= delta - 1e-12
+    without = tally(others, adjacency)
+    assert delta >= without.delta(epsilon) - 1e-12
+
+
+def test_epsilon_on_the_grid_is_the_smallest_that_fits():
+    total = tally([(GaussianSum(9.0, "", 1e-13, 0.2), 40), LaplaceCounts(0.1, "")], "add-remove")
+    epsilon = total.epsilon(1e-6)
+    assert total.delta(epsilon) <= 1e-6 < total.delta(epsilon - 1e-6)
+    assert total.epsilon(total.delta(0.4)) <= 0.4 + 1e-9
+    assert total.epsilon(1e-12) == math.inf
+    assert total.epsilon(0.9) == 0
+
+
+@pytest.mark.xfail(strict=True, reason="nine points between 0 and epsilon are not the same nine")
+def test_delta_falls_with_epsilon_even_where_slack_grows():
+    total = tally([(GaussianSum(2.0, "", 1e-9, 0.1), 20)], "add-remove")
+    found = [total.delta(epsilon, pld.COARSE) for epsilon in np.arange(0.0, 30.0)]
+    assert (np.diff(found) <= 1e-15).all()
+
+
+@settings(max_examples=40)
 @given(event_lists, st.floats(0.05, 12), deltas, adjacencies)
 def test_calibration_never_overshoots_and_leaves_next_to_nothing(others, epsilon, delta, adjacency):
     for calibrate, event in [
@@ -201,6 +273,234 @@ def test_calibration_never_overshoots_and_leaves_next_to_nothing(others, epsilon
             continue
         assert delta_at([*others, event(largest)], epsilon, adjacency) <= delta
         assert delta_at([*others, event(largest * 1.0001)], epsilon, adjacency) > delta
+
+
+# Sampled sums ---------------------------------------------------------------------------------
+
+PLANS = {
+    "one record": ("add-remove", {"rate": 0.1, "steps": 50}, []),
+    "replaced": ("replace-one", {"rate": 0.3, "steps": 20}, []),
+    "three records": ("add-remove", {"rate": 0.1, "steps": 20, "records": 3}, []),
+    "together": ("add-remove", {"rate": 0.1, "steps": 20, "records": 2, "together": True}, []),
+    "beside counts": ("replace-one", {"rate": 0.2, "steps": 10}, [LaplaceCounts(0.1, "")]),
+    "with slack": ("add-remove", {"rate": 0.1, "steps": 50, "slack": 1e-9}, []),
+    "everybody": ("add-remove", {"rate": 1.0, "steps": 50, "records": 2}, []),
+}
+
+
+@pytest.mark.parametrize(("adjacency", "plan", "others"), PLANS.values(), ids=PLANS)
+def test_calibrated_noise_fits_and_a_little_less_does_not(adjacency, plan, others):
+    z = calibrate_noise(1.0, 1e-5, adjacency, others=others, **plan)
+    names = ("rate", "records", "together")
+    event = {name: plan[name] for name in names if name in plan}
+    steps = plan["steps"]
+
+    def delta(z):
+        release = GaussianSum(z, "", plan.get("slack", 0.0) / steps, **event)
+        return delta_at([*others, (release, steps)], 1.0, adjacency)
+
+    assert delta(z) <= 1e-5 < delta(z * (1 - 2e-3))
+
+
+def test_sampling_buys_less_noise_and_records_need_more():
+    def noise(**plan):
+        return calibrate_noise(0.3, 1e-5, "add-remove", steps=5, **plan)
+
+    everybody, some = noise(rate=1.0), noise(rate=0.2)
+    assert 0.2 * everybody < some < everybody  # but not in proportion to the share
+    apart, together = (noise(rate=0.2, records=2, together=shared) for shared in (False, True))
+    assert some < apart < together < 2 * some
+
+
+@pytest.mark.parametrize("delta", [1e-12, pld.ROUNDING])
+def test_where_the_error_of_the_grid_is_more_than_delta_nothing_fits(delta):
+    assert calibrate_noise(1.0, delta, "add-remove", steps=10, rate=0.1) == math.inf
+    assert calibrate_noise(1.0, delta, "add-remove", steps=10) < math.inf
+
+
+@pytest.mark.parametrize(
+    ("release", "adjacency", "others"),
+    [
+        (GaussianSum(4.0, "", rate=0.1), "add-remove", []),
+        (GaussianSum(8.0, "", rate=0.2, records=2), "replace-one", [LaplaceCounts(0.1, "")]),
+        (GaussianSum(30.0, "", records=2), "add-remove", []),
+    ],
+)
+def test_calibrated_steps_fit_and_one_more_does_not(release, adjacency, others):
+    steps = calibrate_steps(1.0, 1e-5, adjacency, release, others)
+    assert steps > 10
+    assert delta_at([*others, (release, steps)], 1.0, adjacency) <= 1e-5
+    assert delta_at([*others, (release, steps + 1)], 1.0, adjacency) > 1e-5
+
+
+def test_a_single_step_that_does_not_fit_is_no_step():
+    assert calibrate_steps(0.1, 1e-6, "add-remove", GaussianSum(1.0, "", rate=0.5)) == 0
+    assert calibrate_steps(0.1, 0.0, "add-remove", GaussianSum(100.0, "")) == 0
+
+
+def test_much_noise_beside_sampled_sums_is_accounted_for():
+    """A full sum of mu = 25 beside them: delta is 1 at zero and falls only at hundreds."""
+    total = tally([(GaussianSum(3.0, "", rate=0.1), 10), GaussianSum(1 / 25, "")], "add-remove")
+    grid = 10 * pld.COARSE
+    assert total.delta(0.0, grid) == pytest.approx(1)
+    exact = float(gaussian_delta(312.5, 25.0))
+    assert exact <= total.delta(312.5, grid) <= exact + 0.05
+    assert total.delta(512.0, grid) < 1e-9
+
+
+@pytest.mark.xfail(
+    raises=IndexError, strict=True, reason="tries 1/z = 2^40, whose losses have no grid"
+)
+def test_a_full_sum_can_be_calibrated_beside_sampled_ones():
+    others = [(GaussianSum(20.0, "", rate=0.1), 20)]
+    largest = calibrate_gaussian(1.0, 1e-5, "add-remove", others)
+    assert 0 < largest < calibrate_gaussian(1.0, 1e-5, "add-remove")
+
+
+def test_the_central_limit_is_the_chi_square_divergence_of_a_step():
+    """mu^2 = K int (P - Q)^2 / Q of P = (1 - q) N(0, z^2) + q N(1, z^2) from Q = N(0, z^2)."""
+    q, z, steps = 0.3, 1.3, 7
+    x = np.linspace(-14, 14, 20_001) * z
+    none, one = (np.exp(-(((x - c) / z) ** 2) / 2) / (z * math.sqrt(2 * math.pi)) for c in (0, 1))
+    with np.errstate(under="ignore"):
+        divergence = np.trapezoid(q**2 * (one - none) ** 2 / none, x)
+    assert clt_mu(z, q, steps) == pytest.approx(math.sqrt(steps * divergence), rel=1e-9)
+
+
+# Opaque events --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [1, 2, 7, 30])
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.3, 1e-6), (0.05, 0.0), (1.0, 1e-3)])
+def test_opaque_events_compose_as_kairouz_oh_and_viswanath_prove(epsilon, delta, k):
+    """k-fold (e, d): ((k - 2 i) e, 1 - (1 - d)^k (1 - d_i)) for all i <= k / 2, and no better."""
+    for i in range(k // 2 + 1):
+        below = sum(
+            math.comb(k, j) * (math.exp((k - j) * epsilon) - math.exp((k - 2 * i + j) * epsilon))
+            for j in range(i)
+        )
+        d_i = below / (1 + math.exp(epsilon)) ** k
+        exact = 1 - (1 - delta) ** k * (1 - d_i)
+        ours = delta_at([(Opaque(epsilon, delta, ""), k)], (k - 2 * i) * epsilon, "add-remove")
+        assert ours == pytest.approx(exact, rel=1e-9, abs=1e-15)
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1e-5, 1e-6, 1e-9, 1e-17, 1e-300])
+def test_one_opaque_event_is_what_it_says_however_small_its_delta(delta):
+    event = Opaque(1.0, delta, "")
+    assert epsilon_at([event], delta, "add-remove") == 1.0
+    assert epsilon_at([event], delta * (1 - 1e-9), "add-remove") == math.inf
+    assert epsilon_at([event], 0.0, "add-remove") == math.inf
+    many = delta_at([(event, 50)], 50.0, "add-remove")
+    assert min(50 * delta, 1) * 0.97 <= many <= 50 * delta
+
+
+def test_the_rest_of_delta_after_an_opaque_event_is_used():
+    """9e-6 of 9.001e-6 is gone; a little more than usual reaches the rest."""
+    events = [Opaque(1.0, 9e-6, ""), GaussianSum(5.0, "")]
+    epsilon = epsilon_at(events, 9.001e-6, "add-remove")
+    assert 2.0 < epsilon < 2.2
+    assert delta_at(events, epsilon, "add-remove") <= 9.001e-6
+    assert epsilon_at(events, 9e-6, "add-remove") == math.inf
+
+
+def test_a_guarantee_for_replacing_is_none_for_adding():
+    assert epsilon_at([Opaque(0.1, 0.0, "", "replace-one")], 0.5, "add-remove") == math.inf
+    assert epsilon_at([Opaque(0.1, 0.0, "")], 0.0, "replace-one") == pytest.approx(0.2)
+
+
+# Attackers ------------------------------------------------------------------------------------
+
+FALSE_ALARMS = np.array([0.0, 1e-6, 1e-3, 0.01, 0.1, 0.3, 0.5, 0.9, 1.0])
+
+
+@pytest.mark.parametrize("mu", [0.1, 1.0, 4.0])
+def test_the_best_attack_on_gaussian_sums_is_known(mu):
+    """Phi(Phi^-1(a) + mu); the bound is never below it, and above by little."""
+    exact = ndtr(ndtri(FALSE_ALARMS) + mu)
+    found = tally([GaussianSum(1 / mu, "")], "add-remove").true_positive_rates(FALSE_ALARMS)
+    assert (found >= exact - 1e-12).all()
+    np.testing.assert_allclose(found, exact, atol=2e-3)
+    misses = trade_off([GaussianSum(1 / mu, "")], FALSE_ALARMS, "add-remove")
+    np.testing.assert_allclose(misses, 1 - found)
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 5.0])
+def test_the_best_attack_on_randomised_response_is_known(epsilon):
+    """min(e^eps a, 1 - e^-eps (1 - a)), exactly."""
+    growth = math.exp(epsilon)
+    exact = np.minimum(growth * FALSE_ALARMS, 1 - (1 - FALSE_ALARMS) / growth)
+    for event in (LaplaceCounts(epsilon, ""), Opaque(epsilon, 0.0, "")):
+        found = tally([event], "add-remove").true_positive_rates(FALSE_ALARMS)
+        np.testing.assert_allclose(found, exact, atol=1e-12)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_no_attack_on_a_sampled_sum_beats_the_bound(adjacency):
+    """All thresholds on the released number, both ways round."""
+    q, z = 0.3, 5.0
+    t = np.linspace(-8, 8, 200)
+
+    def above(centre):
+        return (1 - q) * ndtr(-t) + q * ndtr(centre / z - t)
+
+    present, other = above(1), above(-1) if adjacency == "replace-one" else ndtr(-t)
+    total = tally([GaussianSum(z, "", rate=q)], adjacency)
+    for alarms, hits in [(other, present), (1 - present, 1 - other)]:
+        bound = total.true_positive_rates(alarms)
+        assert (hits <= bound + 1e-9).all()
+        assert np.abs(hits - bound).max() < 5e-3
+
+
+def test_advantage_is_the_total_variation_distance():
+    gaussian = tally([GaussianSum(2.0, "")], "add-remove")
+    assert gaussian.advantage == pytest.approx(2 * ndtr(0.25) - 1)
+    counts = tally([LaplaceCounts(0.8, "")], "add-remove")
+    assert counts.advantage == pytest.approx(math.tanh(0.4))
+    some = tally([GaussianSum(2.0, "", rate=0.3)], "add-remove")
+    assert some.advantage == pytest.approx(0.3 * (2 * ndtr(0.25) - 1), rel=1e-4)
+
+
+# Tallies --------------------------------------------------------------------------------------
+
+
+def test_scaling_a_tally_is_dividing_its_noise():
+    def of(f):
+        step = GaussianSum(6.0 / f, "", 1e-9, 0.1)
+        return tally(
+            [
+                GaussianSum(4.0 / f, ""),
+                (LaplaceCounts(0.2 * f, "", records=2), 3),
+                (step, 20),
+                ChosenTimes(0.5, step, 4, ""),
+            ],
+            "replace-one",
+        )
+
+    one, scaled = of(1.0), of(1.0).scaled(1.5)
+    assert one.scaled(1.0) == one
+    assert scaled.mu_squared == pytest.approx(of(1.5).mu_squared)
+    np.testing.assert_allclose(scaled.shifts, of(1.5).shifts)
+    assert scaled.sampled == of(1.5).sampled
+    assert scaled.slack == one.slack == pytest.approx(24e-9)
+    assert scaled.delta(2.0, pld.COARSE) > one.delta(2.0, pld.COARSE)
+
+
+def test_events_with_equal_losses_are_tallied_together_whatever_their_names():
+    a, b = (GaussianSum(5.0, name, slack, 0.1) for name, slack in (("a", 1e-12), ("b", 0.0)))
+    total = tally([(a, 3), b, (a, 2)], "add-remove")
+    assert total.sampled == ((GaussianSum(5.0, "", rate=0.1), 6),)
+    assert total.slack == pytest.approx(5e-12)
+    assert not total.is_gaussian
+    assert gdp_mu([a], "add-remove") is None
+
+
+@pytest.mark.parametrize("times", [0, -1])
+def test_nothing_can_be_taken_back(times):
+    """A negative number of events would be a refund."""
+    for event in (GaussianSum(2.0, ""), LaplaceCounts(1.0, ""), GaussianSum(2.0, "", rate=0.5)):
+        with pytest.raises(InputError, match="at least once"):
+            tally([(event, times)], "add-remove")
 
 
 @pytest.mark.parametrize(

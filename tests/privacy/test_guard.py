@@ -1,7 +1,13 @@
-"""The guard: sensitivity, exactness without noise, the noise itself, and the ledger at the door."""
+"""The guard: sensitivity, exactness without noise, the noise itself, and the ledger at the door.
+
+Statistical tests state their false-alarm rate; their seeds are fixed.
+"""
 
 import math
 import re
+from collections import Counter
+from fractions import Fraction
+from itertools import combinations
 from pathlib import Path
 
 import jax
@@ -10,15 +16,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import chi2
 
 import privtraj
 from privtraj.dynamics.likelihood import Mixture, person_vectors
 from privtraj.errors import BudgetError, InputError
 from privtraj.privacy import guard as guard_module
 from privtraj.privacy import noise
-from privtraj.privacy.accounting import GaussianSum, LaplaceCounts
+from privtraj.privacy.events import ChosenTimes, GaussianSum, LaplaceCounts
 from privtraj.privacy.guard import Guard, clip_to_lattice, lattice_unit
 from privtraj.privacy.ledger import Ledger
+from privtraj.snapshots import Snapshots
 
 T, M, D = 3, 4, 2
 WIDTH = M * D + M + 1
@@ -199,6 +207,95 @@ def test_a_persons_integers_do_not_depend_on_their_place_among_the_rows(snapshot
             )
 
 
+# People with several records ------------------------------------------------------------------
+
+values = st.sampled_from([-1e9, -2.0, 0.0, 0.5, 1.0, 3.0, 1e9]) | st.floats(-0.5, 1.5)
+record = st.tuples(st.sampled_from([-7.0, 0.0, 0.4, 0.6, 1.0, 2.0, 99.0]), values, values)
+CROWDS = {
+    "spread": [(k % T, 0.1 * k, 1 - 0.1 * k) for k in range(10)],
+    "one bin": [(1, 0.5, 0.5)] * 10,
+    "one person in a bin": [(0, 0.0, 1.0), *[(2, 1.0, 0.0)] * 10],
+    "outside": [(99, 1e9, -1e9)] * 5 + [(-99, -1e9, 1e9)] * 5,
+}
+
+
+def snapshots_with(crowd, mine, records, one_per_bin=True):
+    """Others with one record each, and one person with the records `mine`."""
+    rows = np.array([*CROWDS[crowd], *mine], dtype=float).reshape(-1, 3)
+    names = [f"p{k}" for k in range(len(CROWDS[crowd]))] + ["me"] * len(mine)
+    return Snapshots.from_arrays(
+        rows[:, 0],
+        rows[:, 1:],
+        bounds=[(0, 1)] * D,
+        bins=np.arange(float(T)),
+        person=names,
+        records_per_person=records,
+        one_per_bin=one_per_bin,
+        seed=1,
+    )
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(sorted(CROWDS)),
+    st.lists(record, max_size=8),
+    st.lists(record, max_size=8),
+    st.integers(1, T + 1),
+    st.booleans(),
+    st.sampled_from([2.0, 20.0, 500.0]),
+    st.sampled_from(["huge", "wild", "person"]),
+)
+def test_a_person_of_several_records_moves_answers_by_at_most_the_stated_sensitivity(
+    silent, crowd, mine, other, records, one_per_bin, multiplier, name
+):
+    """Without them, with them, and with other records in their place; any number, in any bins."""
+    statistic, parameters = STATISTICS[name]
+    clip, side = np.array([0.01, 1.0, 30.0]), 3
+    if records == 1:
+        mine, other = mine[:1], other[:1]
+    answers = []
+    for rows in ([], mine, other):
+        guard = make_guard(snapshots_with(crowd, rows, records, one_per_bin), silent())
+        sums = guard.sums(statistic, parameters(1.0), clip, multiplier, "sums")
+        counts = guard.counts(side, 0.01, "counts")
+        (summed, _), (counted, _) = guard.ledger.events
+        answers.append((sums / lattice_unit(clip, multiplier, WIDTH)[:, None], counts))
+    bound = noise.GAUSSIAN_STD / multiplier
+    without, present, instead = answers
+    for adjacency, first, second in [
+        ("add-remove", present, without),
+        ("add-remove", instead, without),
+        ("replace-one", present, instead),
+    ]:
+        moved = np.linalg.norm(first[0] - second[0])
+        assert moved <= summed.sensitivity(adjacency) * bound * (1 + 1e-9)
+        assert np.abs(first[1] - second[1]).sum() <= counted.sensitivity(adjacency)
+    if not summed.together:
+        assert (np.abs(present[1] - without[1]).sum(axis=1) <= 1).all()
+
+
+@pytest.mark.parametrize("one_per_bin", [True, False])
+@pytest.mark.parametrize("records", [1, 2, 3])
+def test_the_sensitivity_to_several_records_is_attained(silent, records, one_per_bin):
+    """sqrt(g) B for records in g bins, g B where they may be together; twice that if replaced."""
+    clip, multiplier = np.ones(T), 2.0
+
+    def answers(*places):
+        mine = [(k if one_per_bin else 1, x, 0.5) for x in places for k in range(records)]
+        guard = make_guard(snapshots_with("one bin", mine, records, one_per_bin), silent())
+        sums = guard.sums(_signed, jnp.ones(T, jnp.float32), clip, multiplier, "sums")
+        counts = guard.counts(4, 0.01, "counts")
+        return sums / lattice_unit(clip, multiplier, 3)[:, None], counts, guard.ledger.events
+
+    (without, *_), (left, few, events), (right, many, _) = answers(), answers(0.0), answers(1.0)
+    bound, (summed, counted) = noise.GAUSSIAN_STD / multiplier, (event for event, _ in events)
+    for adjacency, moved in [("add-remove", left - without), ("replace-one", left - right)]:
+        most = summed.sensitivity(adjacency) * bound
+        assert most * (1 - 1e-6) <= np.linalg.norm(moved) <= most
+    assert np.abs(few - many).sum() == counted.sensitivity("replace-one")
+    assert summed.sensitivity("add-remove") == (math.sqrt(records) if one_per_bin else records)
+
+
 # Clipping and the lattice ---------------------------------------------------------------------
 
 
@@ -351,7 +448,8 @@ def test_every_answer_is_in_the_ledger_before_its_noise_is_drawn(three_bins):
     source.seen.clear()
     guard.sums(huge, jnp.ones(T, jnp.float32), np.ones(T), 3.0, "sums")
     assert set(source.seen) == {2}
-    cells, sums = guard.ledger.events
+    (cells, once), (sums, _) = guard.ledger.events
+    assert once == 1
     assert isinstance(cells, LaplaceCounts)
     assert (cells.epsilon, cells.what) == (0.5, "cells")
     assert cells.slack >= 4**D * noise.laplace_tv_per_draw(0.5)
@@ -378,7 +476,7 @@ def test_a_spent_budget_refuses_the_next_answer_and_keeps_the_first(three_bins):
     with pytest.raises(BudgetError):
         guard.counts(4, 0.9, "cells again")
     assert len(source.seen) == drawn
-    assert [event.what for event in guard.ledger.events] == ["cells"]
+    assert [event.what for event, _ in guard.ledger.events] == ["cells"]
 
 
 def test_without_delta_counts_carry_no_slack_and_sums_are_refused(three_bins):
@@ -389,6 +487,262 @@ def test_without_delta_counts_carry_no_slack_and_sums_are_refused(three_bins):
     with pytest.raises(BudgetError):
         guard.sums(huge, jnp.ones(T, jnp.float32), np.ones(T), 1e3, "sums")
     assert source.seen == []
+
+
+# Sampled sums ---------------------------------------------------------------------------------
+
+ROWS = 40
+
+
+class Coins:
+    """Seeded words where coins are drawn, one for each of the people; no noise elsewhere."""
+
+    private = False
+
+    def __init__(self, people, words=None, seed=0):
+        self._people, self._words, self._bits = people, words, noise.SeededSource(seed)
+
+    def words(self, count):
+        if count != self._people:
+            return np.full(count, 1 << 63, dtype=np.uint64)
+        return self._bits.words(count) if self._words is None else self._words
+
+
+def one_hot(rows, width):
+    """Which of ROWS people a row is; their places are k / ROWS."""
+    return jax.nn.one_hot(jnp.rint(rows[:, 0] * ROWS).astype(int), ROWS) * width
+
+
+@pytest.fixture(scope="module")
+def numbered(snapshots_of):
+    """ROWS people in two bins, each of whom can be told apart."""
+    places = np.arange(ROWS)[:, None] / ROWS
+    return snapshots_of([places[: ROWS // 4], places[ROWS // 4 :]], 1)
+
+
+def batches(snapshots, source, rate, steps):
+    """Who took part in each step: (steps, ROWS) of 0 and 1, from answers without noise."""
+    guard = Guard(snapshots, Ledger(60.0, 1e-3), source)
+    event = guard.sum_event(ROWS, 50.0, "step", rate)
+    guard, ones = guard.reserve(event, steps), np.ones(2)
+    sums = [
+        guard.sums(one_hot, jnp.ones(2, jnp.float32), ones, 50.0, "step", rate).sum(axis=0)
+        for _ in range(steps)
+    ]
+    found = np.array(sums)
+    np.testing.assert_allclose(found, np.rint(found), atol=1e-5)
+    return np.rint(found).astype(int)
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.6])
+def test_every_record_takes_part_by_a_coin_of_its_own(numbered, rate):
+    """Frequencies, sizes of batches, and pairs of steps: each false alarm has rate 1e-6."""
+    steps = 300
+    part = batches(numbered, Coins(ROWS, seed=3), rate, steps)
+    assert set(np.unique(part)) == {0, 1}
+    variance = rate * (1 - rate)
+    # each person takes part in a binomial number of steps
+    people = ((part.sum(axis=0) - steps * rate) ** 2).sum() / (steps * variance)
+    assert chi2.ppf(5e-7, ROWS) < people < chi2.isf(5e-7, ROWS)
+    # each batch has a binomial number of people: a batch of fixed size would have no variance
+    sizes = ((part.sum(axis=1) - ROWS * rate) ** 2).sum() / (ROWS * variance)
+    assert chi2.ppf(5e-7, steps) < sizes < chi2.isf(5e-7, steps)
+    # and who took part in the last step says nothing about this one
+    centred = part - rate
+    pairs = (centred[1:] * centred[:-1]).sum() / (variance * math.sqrt(ROWS * (steps - 1)))
+    neighbours = (centred[:, 1:] * centred[:, :-1]).sum() / (
+        variance * math.sqrt((ROWS - 1) * steps)
+    )
+    assert abs(pairs) < 4.9
+    assert abs(neighbours) < 4.9
+
+
+def words_below(rate):
+    """The exact number of 64-bit words whose share is at most the rate."""
+    return math.floor(Fraction(rate) * 2**64)
+
+
+@settings(max_examples=100)
+@given(st.floats(1e-18, 1, exclude_max=True))
+def test_the_coin_is_never_more_likely_than_the_rate(numbered, rate):
+    most = words_below(rate)
+    row = np.arange(ROWS)
+    for word, expected in [(most, False), (most - 1, True), (2**64 - 1, False)]:
+        if 0 <= word < 2**64:
+            guard = make_guard(numbered, Coins(ROWS, np.full(ROWS, word, dtype=np.uint64)))
+            assert guard._sampled(row, rate).tolist() == [expected] * ROWS
+
+
+def test_the_sum_is_that_of_the_batch_and_divided_by_nothing(numbered):
+    words = np.random.default_rng(0).integers(0, 2**64, ROWS, dtype=np.uint64)
+    expected = (words < words_below(0.3)).astype(int)
+    assert 5 < expected.sum() < 20
+    np.testing.assert_array_equal(batches(numbered, Coins(ROWS, words), 0.3, 1)[0], expected)
+    lucky = np.where(np.arange(ROWS) == 7, 0, 2**64 - 1).astype(np.uint64)
+    alone = batches(numbered, Coins(ROWS, lucky), 0.3, 1)[0]
+    np.testing.assert_array_equal(alone, np.arange(ROWS) == 7)
+
+
+def test_padding_never_takes_part(snapshots_of):
+    """A bin that does not fill its chunk, at a rate at which every coin says yes."""
+    guard = make_guard(snapshots_of([[(0.5,)] * 3, []]), Coins(3, np.zeros(3, dtype=np.uint64)))
+    ones = np.ones(2)
+    sums = guard.sums(count_rows, jnp.ones(2, jnp.float32), ones, 2.0, "rows", 0.999)
+    np.testing.assert_allclose(sums, [[3], [0]], atol=1e-6)
+
+
+def count_rows(rows, scale):
+    return jnp.ones((rows.shape[0], 1)) * scale
+
+
+def test_a_batch_without_people_is_noise_alone_and_paid_for(numbered):
+    nobody = np.full(ROWS, 2**64 - 1, dtype=np.uint64)
+    assert not batches(numbered, Coins(ROWS, nobody), 0.5, 1).any()
+    ledger = Ledger(5.0, 1e-3)
+    guard = Guard(numbered, ledger, noise.SeededSource(0))
+    scale = jnp.ones(2, jnp.float32)
+    sums = guard.sums(one_hot, scale, np.ones(2), 4.0, "step", 1e-9)
+    assert (sums != 0).all()
+    # 80 draws of standard deviation 4: 25 % off is 3.2 standard errors, below 2e-3 over seeds
+    assert sums.std() == pytest.approx(4.0, rel=0.25)
+    ((event, times),) = ledger.events
+    assert (event.rate, event.noise_multiplier, times) == (1e-9, 4.0, 1)
+    assert event.slack >= sums.size * noise.GAUSSIAN_TV_PER_DRAW
+
+
+def test_a_rate_that_is_no_probability_is_refused_before_anything_is_drawn(numbered, silent):
+    source = silent()
+    guard = make_guard(numbered, source)
+    for rate in (0.0, -0.1, 1.5, math.nan):
+        with pytest.raises(InputError, match="rate"):
+            guard.sums(one_hot, jnp.ones(2, jnp.float32), np.ones(2), 4.0, "step", rate)
+    assert source.calls == 0
+    assert guard.ledger.events == ()
+
+
+# Reserved sums and chosen times ---------------------------------------------------------------
+
+
+class Generous(Ledger):
+    """Pays for anything, so that many choices can be watched."""
+
+    def spend(self, event, times=1):
+        self._events.append((event, times))
+
+
+def test_a_reservation_is_paid_for_at_once_and_hands_out_exactly_that(three_bins):
+    guard, source = watched(three_bins, 5.0)
+    event = guard.sum_event(WIDTH, 50.0, "step", 0.5)
+    part = guard.reserve(event, 2)
+    assert guard.ledger.events == ((event, 2),)
+    assert source.seen == []
+    spent = guard.ledger.spent()
+
+    def ask(what="step", multiplier=50.0, rate=0.5):
+        return part.sums(huge, jnp.ones(T, jnp.float32), np.ones(T), multiplier, what, rate)
+
+    for wrong in ({"what": "other"}, {"multiplier": 49.0}, {"rate": 0.4}, {"rate": 1.0}):
+        with pytest.raises(BudgetError, match="only 2 more"):
+            ask(**wrong)
+    with pytest.raises(BudgetError, match="paid for in advance"):
+        part.counts(2, 0.01, "counts")
+    assert source.seen == []
+    ask()
+    ask()
+    drawn = len(source.seen)
+    with pytest.raises(BudgetError, match="only 0 more"):
+        ask()
+    assert len(source.seen) == drawn
+    assert guard.ledger.spent() == spent
+
+
+@pytest.mark.parametrize(("bins", "chosen"), [(5, 2), (4, 3), (3, 1)])
+def test_chosen_times_are_a_uniform_set(snapshots_of, bins, chosen):
+    """Chi-square over all sets, false-alarm rate 1e-6; sorted, and without repetition."""
+    guard = Guard(snapshots_of([[(0.5,)]] * bins), Generous(1.0, 1e-5), noise.SeededSource(2))
+    draws = 600
+    sets = Counter(
+        tuple(guard.choose_times(chosen, 3, 2.0, "some", 1.0, 1)[0].tolist()) for _ in range(draws)
+    )
+    possible = list(combinations(range(bins), chosen))
+    assert set(sets) == set(possible)
+    expected = draws / len(possible)
+    found = sum((sets[s] - expected) ** 2 / expected for s in possible)
+    assert found < chi2.isf(1e-6, len(possible) - 1)
+
+
+def test_the_guard_of_chosen_times_holds_their_rows_alone(snapshots_of, silent):
+    clouds = [np.full((k + 1, 1), k / 10) for k in range(5)]
+    guard = Guard(snapshots_of(clouds, 1), Generous(1.0, 1e-5), noise.SeededSource(1))
+    for _ in range(10):
+        chosen, part = guard.choose_times(2, 1, 2.0, "some", 1.0, 1)
+        assert part.n_times == 2
+        assert part._bins.tolist() == [0] * (chosen[0] + 1) + [1] * (chosen[1] + 1)
+        expected = np.concatenate([clouds[k] for k in chosen])
+        np.testing.assert_array_equal(part._points, expected.astype(np.float32))
+    part._source = silent()
+    sums = part.sums(count_rows, jnp.ones(2, jnp.float32), np.ones(2), 2.0, "some")
+    np.testing.assert_allclose(sums[:, 0], chosen + 1, atol=1e-6)
+    assert len(guard._bins) == 15  # the guard itself still has all
+
+
+def test_chosen_times_are_paid_for_as_one_mixture_before_they_are_drawn(three_bins):
+    guard, source = watched(three_bins, 5.0)
+    chosen, part = guard.choose_times(2, WIDTH, 50.0, "some", 0.5, 3)
+    assert set(source.seen) == {1}
+    ((event, times),) = guard.ledger.events
+    assert isinstance(event, ChosenTimes)
+    assert (event.share, event.times, event.release.rate, times) == (2 / 3, 3, 0.5, 1)
+    assert event.slack == pytest.approx(3 * 2 * WIDTH * noise.GAUSSIAN_TV_PER_DRAW)
+    spent = guard.ledger.spent()
+    for _ in range(3):
+        sums = part.sums(huge, jnp.ones(2, jnp.float32), np.ones(2), 50.0, "some", 0.5)
+        assert sums.shape == (2, WIDTH)
+    with pytest.raises(BudgetError, match="only 0 more"):
+        part.sums(huge, jnp.ones(2, jnp.float32), np.ones(2), 50.0, "some", 0.5)
+    with pytest.raises(BudgetError, match="paid for in advance"):
+        part.counts(2, 0.01, "counts")
+    assert guard.ledger.spent() == spent
+    assert len(chosen) == 2
+
+
+def test_no_more_times_than_there_are_can_be_chosen_and_nothing_is_charged(three_bins):
+    guard, source = watched(three_bins, 0.1)
+    for n in (0, T + 1):
+        with pytest.raises(InputError, match="share"):
+            guard.choose_times(n, WIDTH, 50.0, "some", 0.5, 3)
+    with pytest.raises(BudgetError):
+        guard.choose_times(2, WIDTH, 2.0, "some", 0.5, 3)
+    assert source.seen == []
+    assert guard.ledger.events == ()
+
+
+def test_equal_words_are_drawn_again(silent):
+    """Ties would be broken by position, and favour early bins."""
+
+    class Tied:
+        def __init__(self):
+            self.draws = [[7, 7, 1], [5, 9, 5], [3, 1, 2]]
+
+        def words(self, count):
+            return np.array(self.draws.pop(0), dtype=np.uint64)
+
+    assert guard_module._without_ties(Tied(), 3).tolist() == [1, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "clip"), [(T, 1), (1, T), (1, 1), (T, T + 1), (T + 1, T), (T, ()), (T, (T, 1))]
+)
+def test_sums_of_other_shapes_are_refused_before_they_are_charged(
+    three_bins, silent, parameters, clip
+):
+    """Broadcast, one noise would cover several bins, and their difference would be exact."""
+    source = silent()
+    guard = make_guard(three_bins, source)
+    with pytest.raises(InputError, match="for each"):
+        guard.sums(huge, jnp.ones(parameters, jnp.float32), np.ones(clip), 5.0, "sums")
+    assert source.calls == 0
+    assert guard.ledger.events == ()
 
 
 # Noise ----------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
-"""The ledger refuses without a trace, counts without drift, and certifies in plain words."""
+"""The ledger refuses without a trace, counts without drift, and never pays back."""
 
-import json
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,38 +10,35 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privtraj.errors import BudgetError, InputError
-from privtraj.privacy.accounting import (
-    GaussianSum,
-    LaplaceCounts,
-    calibrate_gaussian,
-    epsilon_at,
-)
-from privtraj.privacy.ledger import Certificate, Ledger, certify
+from privtraj.privacy.accounting import calibrate_gaussian, epsilon_at
+from privtraj.privacy.events import ChosenTimes, GaussianSum, LaplaceCounts, Opaque
+from privtraj.privacy.ledger import Allowance, Ledger, down, up
 
 ADJACENCIES = ["add-remove", "replace-one"]
 
+records = st.integers(1, 3)
 events = st.one_of(
-    st.builds(GaussianSum, st.floats(1, 50), st.just("sum"), st.sampled_from([0.0, 1e-9])),
-    st.builds(LaplaceCounts, st.floats(0.01, 1), st.just("counts")),
+    st.builds(
+        GaussianSum,
+        st.floats(1, 50),
+        st.just("sum"),
+        st.sampled_from([0.0, 1e-9]),
+        st.just(1.0),
+        records,
+    ),
+    st.builds(LaplaceCounts, st.floats(0.01, 1), st.just("counts"), st.just(0.0), records),
+    st.builds(Opaque, st.floats(0.01, 0.5), st.sampled_from([0.0, 1e-8]), st.just("elsewhere")),
 )
-
-
-def mixed_ledger(adjacency="add-remove"):
-    ledger = Ledger(2.0, 1e-3, adjacency)
-    ledger.spend(LaplaceCounts(0.3, "counts per time"))
-    for _ in range(60):
-        ledger.spend(GaussianSum(40.0, "clipped sums, step", slack=1e-12))
-    return ledger
 
 
 def test_refuses_beyond_the_budget_and_leaves_no_trace():
     ledger = Ledger(1.0, 1e-5)
     ledger.spend(GaussianSum(10.0, "first"))
-    before = (ledger.events, ledger.spent(), ledger.entries(), ledger.slack)
+    before = (ledger.events, ledger.spent(), ledger.tally, ledger.slack)
     assert not ledger.covers(GaussianSum(1.0, "greedy"))
     with pytest.raises(BudgetError, match=r"'greedy'.*epsilon 0.\d+ of 1 is spent.*room for"):
         ledger.spend(GaussianSum(1.0, "greedy"))
-    assert (ledger.events, ledger.spent(), ledger.entries(), ledger.slack) == before
+    assert (ledger.events, ledger.spent(), ledger.tally, ledger.slack) == before
     assert ledger.covers(GaussianSum(20.0, "modest"))
 
 
@@ -84,94 +81,139 @@ def test_named_remainder_really_fits():
     assert not ledger.covers(LaplaceCounts(epsilon * 1.002, "too much"))
 
 
-@settings(max_examples=40, deadline=None)
+@pytest.mark.xfail(strict=True, reason="the remainder is named for people of one record")
+def test_named_remainder_really_fits_people_of_several_records():
+    ledger = Ledger(1.0, 1e-5)
+    with pytest.raises(BudgetError) as error:
+        ledger.spend(GaussianSum(8.0, "sums", records=4, together=True))
+    multiplier = float(re.search(r"multiplier (\S+) or more", str(error.value))[1])
+    assert ledger.covers(GaussianSum(multiplier, "the rest", records=4, together=True))
+
+
+@settings(max_examples=40)
 @given(
-    st.lists(events, max_size=12),
+    st.lists(st.tuples(events, st.integers(1, 4)), max_size=10),
     st.floats(0.1, 8),
     st.sampled_from([1e-3, 1e-6]),
     st.sampled_from(ADJACENCIES),
 )
-def test_odometer_never_under_reports(asked, epsilon, delta, adjacency):
-    ledger, paid = Ledger(epsilon, delta, adjacency), []
-    for event in asked:
-        covered = ledger.covers(event)
+def test_odometer_never_under_reports_and_never_runs_back(asked, epsilon, delta, adjacency):
+    ledger, paid, read = Ledger(epsilon, delta, adjacency), [], 0.0
+    for event, times in asked:
+        covered = ledger.covers(event, times)
         try:
-            ledger.spend(event)
-            paid.append(event)
+            ledger.spend(event, times)
+            paid.append((event, times))
         except BudgetError:
             assert not covered
         else:
             assert covered
+        assert ledger.spent() >= read * (1 - 1e-9)
+        read = ledger.spent()
     assert ledger.events == tuple(paid)
-    assert ledger.spent() >= epsilon_at(paid, delta, adjacency)
-    assert ledger.spent() <= epsilon
+    assert read >= epsilon_at(paid, delta, adjacency) * (1 - 1e-12)
+    single = [event for event, times in paid for _ in range(times)]
+    assert read == pytest.approx(epsilon_at(single, delta, adjacency), rel=1e-9, abs=1e-12)
+    assert read <= epsilon
 
 
-def test_entries_merge_runs_of_identical_events():
-    counts, steps = mixed_ledger().entries()
-    assert counts["mechanism"] == "discrete Laplace"
-    assert (counts["times"], counts["noise_epsilon"], counts["epsilon"]) == (1, 0.3, 0.3)
-    assert (steps["what"], steps["mechanism"]) == ("clipped sums, step", "Gaussian")
-    assert (steps["times"], steps["noise_multiplier"]) == (60, 40.0)
-    assert steps["mu"] == pytest.approx(math.sqrt(60) / 40)
-    assert mixed_ledger("replace-one").entries()[0]["epsilon"] == 0.6
+# Reserved and chosen --------------------------------------------------------------------------
+
+STEP = GaussianSum(20.0, "step", 1e-14, 0.2)
 
 
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_certificate_states_what_the_ledger_spent(adjacency):
-    ledger = mixed_ledger(adjacency)
-    inputs = {"bounds": np.array([[0.0, 1.0]]), "bins": np.int64(10)}
-    certificate = certify(ledger, public_inputs=inputs, private_noise=True)
-    other = ADJACENCIES[1 - ADJACENCIES.index(adjacency)]
-    assert certificate.epsilon == epsilon_at(ledger.events, 1e-3, adjacency)
-    assert certificate.epsilon_other_adjacency == epsilon_at(ledger.events, 1e-3, other)
-    assert certificate.epsilon <= certificate.target_epsilon == 2.0
-    assert certificate.mu is None
-    assert certificate.slack == pytest.approx(6e-11)
-    assert certificate.public_inputs == {"bounds": [[0.0, 1.0]], "bins": 10}
-    assert Certificate.from_dict(json.loads(certificate.to_json())) == certificate
-    assert certificate.private
+def test_what_is_reserved_is_spent_whether_it_is_used_or_not():
+    ledger = Ledger(1.0, 1e-5)
+    allowance = ledger.reserve(STEP, 30)
+    spent = ledger.spent()
+    assert ledger.events == ((STEP, 30),)
+    assert spent == epsilon_at([(STEP, 30)], 1e-5, "add-remove")
+    assert allowance.delta == ledger.delta
+    for _ in range(30):
+        allowance.spend(STEP)
+    with pytest.raises(BudgetError, match="only 0 more of 'step'"):
+        allowance.spend(STEP)
+    assert ledger.events == ((STEP, 30),)
+    assert ledger.tally.delta(spent) <= 1e-5
 
 
-def test_certificate_reads_in_plain_words():
-    text = str(certify(mixed_ledger(), public_inputs={"bounds": [0, 1]}, private_noise=True))
-    assert "whether one person is in the data at all (add-remove)" in text
-    assert "what one person's record says (replace-one)" in text
-    assert "60 x clipped sums, step" in text
-    assert "Taken as public: bounds." in text
-    assert "NOT PRIVATE" not in text
+@pytest.mark.parametrize(
+    "other",
+    [
+        LaplaceCounts(1e-3, "step"),
+        Opaque(1e-3, 0.0, "step"),
+        ChosenTimes(0.1, STEP, 1, "step"),
+        *(replace(STEP, **change) for change in ({"what": "x"}, {"slack": 0.0}, {"rate": 0.1})),
+        *(replace(STEP, **change) for change in ({"records": 2}, {"noise_multiplier": 20.5})),
+    ],
+    ids=repr,
+)
+def test_an_allowance_is_for_one_kind_of_release(other):
+    """Even for less: what is paid for is what happens."""
+    allowance = Allowance(STEP, 3, 1e-5)
+    with pytest.raises(BudgetError, match="only 3 more"):
+        allowance.spend(other)
+    allowance.spend(STEP)
+    with pytest.raises(BudgetError, match="only 2 more"):
+        allowance.spend(other)
 
 
-def test_seeded_noise_is_loudly_not_private():
-    certificate = certify(mixed_ledger(), public_inputs={}, private_noise=False)
-    assert not certificate.private
-    assert str(certificate).startswith("NOT PRIVATE")
-    assert "NOT PRIVATE" in certificate.noise
+def test_chosen_times_are_recorded_as_one_event():
+    ledger = Ledger(1.0, 1e-5)
+    allowance = ledger.choose_times(0.5, STEP, 30)
+    assert ledger.events == ((ChosenTimes(0.5, STEP, 30, "step"), 1),)
+    assert ledger.slack == pytest.approx(30e-14)
+    allowance.spend(STEP)
+    assert ledger.mu is None
 
 
-def test_gaussian_only_certificate_carries_mu():
-    ledger = Ledger(2.0, 1e-3, "replace-one")
-    ledger.spend(GaussianSum(8.0, "sum"))
-    assert certify(ledger, public_inputs={}, private_noise=True).mu == 0.25
-    assert "0.25-Gaussian" in str(certify(ledger, public_inputs={}, private_noise=True))
+def test_what_does_not_fit_is_not_reserved():
+    ledger = Ledger(0.1, 1e-6)
+    for ask in (lambda: ledger.reserve(STEP, 500), lambda: ledger.choose_times(1.0, STEP, 500)):
+        with pytest.raises(BudgetError, match="500"):
+            ask()
+    assert ledger.events == ()
+    assert ledger.spent() == 0
 
 
-def test_unreachable_delta_of_the_other_adjacency_survives_json():
-    ledger = Ledger(3.0, 1e-6)
-    ledger.spend(GaussianSum(2.0, "sum", slack=4e-8))
-    certificate = certify(ledger, public_inputs={}, private_noise=True)
-    assert certificate.epsilon_other_adjacency == math.inf
-    assert json.loads(certificate.to_json())["epsilon_other_adjacency"] is None
-    assert Certificate.from_dict(certificate.to_dict()) == certificate
+@pytest.mark.parametrize("times", [0, -1, -1000])
+def test_nothing_can_be_paid_back(times):
+    ledger = Ledger(1.0, 1e-5)
+    ledger.spend(GaussianSum(10.0, "first"))
+    spent = ledger.spent()
+    for ask in (ledger.spend, ledger.reserve):
+        with pytest.raises(InputError, match="at least once"):
+            ask(GaussianSum(10.0, "refund"), times)
+    assert ledger.spent() == spent
+    assert len(ledger.events) == 1
 
 
-def test_printed_epsilon_is_rounded_up():
-    ledger = Ledger(2.0, 0.0)
-    ledger.spend(LaplaceCounts(1.23411, "counts"))
-    assert "epsilon = 1.235," in str(certify(ledger, public_inputs={}, private_noise=True))
+def test_every_kind_of_event_raises_what_is_spent():
+    ledger, before = Ledger(5.0, 1e-4, "replace-one"), 0.0
+    for event, times in [
+        (GaussianSum(30.0, "sum"), 3),
+        (LaplaceCounts(0.02, "counts", records=2), 1),
+        (Opaque(0.05, 1e-6, "elsewhere"), 2),
+        (GaussianSum(30.0, "sampled", rate=0.3), 10),
+        (ChosenTimes(0.2, GaussianSum(30.0, "chosen"), 10, "chosen"), 1),
+    ]:
+        ledger.spend(event, times)
+        spent = ledger.spent()
+        assert spent > before + 1e-4
+        before = spent
+    assert "epsilon" in ledger.remaining()
+    assert "events=17" in repr(ledger)
 
 
-def test_bad_budgets_and_certificates_are_refused():
+def test_rounding_is_always_the_careful_way():
+    assert (up(1.23411), down(1.23419)) == ("1.235", "1.234")
+    assert (up(0.3), down(0.3)) == ("0.3", "0.3")
+    assert (up(1e-9), up(math.inf)) == ("1e-09", "inf")
+    for value in np.random.default_rng(0).lognormal(0, 5, 200):
+        assert float(down(value)) <= value <= float(up(value))
+
+
+def test_bad_budgets_are_refused():
     for epsilon, delta, adjacency in [
         (0.0, 1e-5, "add-remove"),
         (1.0, 1.0, "add-remove"),
@@ -179,5 +221,3 @@ def test_bad_budgets_and_certificates_are_refused():
     ]:
         with pytest.raises(InputError):
             Ledger(epsilon, delta, adjacency)
-    with pytest.raises(InputError, match="lacks"):
-        Certificate.from_dict({"epsilon": 1.0})

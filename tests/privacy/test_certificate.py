@@ -1,0 +1,283 @@
+"""The certificate: every number follows from what it states, in words that promise no more."""
+
+import json
+import math
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from privtraj.errors import InputError
+from privtraj.privacy.accounting import clt_mu, epsilon_at, gaussian_delta, tally
+from privtraj.privacy.certificate import Certificate, attacker, certify, entries
+from privtraj.privacy.events import ChosenTimes, GaussianSum, LaplaceCounts, Opaque
+from privtraj.privacy.ledger import Ledger
+
+ADJACENCIES = ["add-remove", "replace-one"]
+COUNTS = LaplaceCounts(0.3, "counts per time")
+STEP = GaussianSum(40.0, "clipped sums, step", slack=1e-12)
+SAMPLED = GaussianSum(20.0, "sampled step", 1e-15, 0.1)
+
+
+def ledger_of(*pairs, adjacency="add-remove", epsilon=2.0, delta=1e-3):
+    ledger = Ledger(epsilon, delta, adjacency)
+    for event, times in pairs:
+        ledger.spend(event, times)
+    return ledger
+
+
+def certificate_of(*pairs, private_noise=True, public_inputs=None, **budget):
+    ledger = ledger_of(*pairs, **budget)
+    return certify(ledger, public_inputs=public_inputs or {}, private_noise=private_noise)
+
+
+EVENTS = {
+    "nothing": [],
+    "Gaussian": [(STEP, 60)],
+    "several records": [(replace(STEP, records=3), 10), (replace(COUNTS, records=2), 1)],
+    "together": [(replace(STEP, records=2, together=True), 10)],
+    "Laplace": [(COUNTS, 1)],
+    "Laplace together": [(LaplaceCounts(0.1, "counts", records=2, together=True), 2)],
+    "opaque": [(Opaque(0.3, 1e-5, "elsewhere"), 2)],
+    "sampled": [(SAMPLED, 40)],
+    "sampled together": [(replace(SAMPLED, records=2, together=True), 10)],
+    "chosen times": [(ChosenTimes(0.3, SAMPLED, 20, "chosen"), 2)],
+    "all kinds": [
+        (replace(COUNTS, epsilon=0.1), 1),
+        (STEP, 60),
+        (Opaque(0.1, 1e-6, "elsewhere"), 1),
+        (replace(SAMPLED, records=2), 10),
+        (ChosenTimes(0.3, replace(SAMPLED, rate=1.0), 5, "chosen"), 1),
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def certificates():
+    return {name: certificate_of(*pairs) for name, pairs in EVENTS.items()}
+
+
+# Numbers --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_epsilon_follows_from_the_entries_alone(certificates, name):
+    """After a round trip through JSON, by whoever reads it."""
+    certificate = certificates[name]
+    back = Certificate.from_dict(json.loads(certificate.to_json()))
+    assert back == certificate
+    recomputed = back.recomputed()
+    assert recomputed == pytest.approx(certificate.epsilon, rel=1e-9, abs=1e-12)
+    if len(back.ledger) < 2:  # the same again, and slow where there is much on the grid
+        assert back.verify() == recomputed
+    assert certificate.epsilon <= certificate.target_epsilon == 2.0
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_a_certificate_states_what_the_ledger_spent(adjacency):
+    ledger = ledger_of((COUNTS, 1), (STEP, 60), adjacency=adjacency)
+    inputs = {"bounds": np.array([[0.0, 1.0]]), "bins": np.int64(10)}
+    certificate = certify(ledger, public_inputs=inputs, private_noise=True)
+    other = ADJACENCIES[1 - ADJACENCIES.index(adjacency)]
+    assert certificate.epsilon == ledger.spent()
+    assert certificate.epsilon == epsilon_at(ledger.events, 1e-3, adjacency)
+    assert certificate.epsilon_other_adjacency == epsilon_at(ledger.events, 1e-3, other)
+    assert certificate.mu is None
+    assert certificate.slack == pytest.approx(6e-11)
+    assert certificate.public_inputs == {"bounds": [[0.0, 1.0]], "bins": 10}
+    assert certificate.private
+    assert certificate.model_sha256 is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"epsilon": 0.5},
+        {"epsilon": 1.9},
+        {"delta": 1e-4},
+        {"slack": 1e-6},
+        {"mu": 0.1},
+        {"mu": None},
+        {"epsilon_other_adjacency": 0.7},
+        {"epsilon_clt": 0.3},
+        {"adjacency": "replace-one"},
+        {"attacker": {"true_positive_rate": {}, "advantage": 0.0}},
+        {"target_epsilon": 0.1},
+        {"ledger": ()},
+    ],
+    ids=str,
+)
+def test_a_number_that_does_not_follow_from_the_ledger_is_found_out(certificates, change):
+    certificate = certificates["Gaussian"]
+    assert certificate.verify() == pytest.approx(certificate.epsilon, rel=1e-9)
+    with pytest.raises(InputError, match="the certificate was changed: it"):
+        replace(certificate, **change).verify()
+
+
+def test_a_ledger_that_does_not_lead_to_the_numbers_is_found_out(certificates):
+    certificate = certificates["Gaussian"]
+    for change in ({"times": 59}, {"noise_multiplier": 41.0}, {"records": 2}, {"rate": 0.5}):
+        entry = {**certificate.ledger[0], **change}
+        with pytest.raises(InputError, match="does not follow from its ledger"):
+            replace(certificate, ledger=(entry,)).verify()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"times": "many"}, {"times": 0}, {"noise_multiplier": -1.0}, {"records": 0}, {"rate": 2.0}],
+    ids=str,
+)
+def test_entries_that_are_no_events_are_refused(certificates, change):
+    entry = {**certificates["Gaussian"].ledger[0], **change}
+    with pytest.raises(InputError):
+        replace(certificates["Gaussian"], ledger=(entry,)).verify()
+    entry.pop("what")
+    with pytest.raises(InputError, match="cannot be read"):
+        replace(certificates["Gaussian"], ledger=(entry,)).verify()
+
+
+def test_the_attacker_is_the_one_of_the_tally(certificates):
+    gaussian = certificates["Gaussian"]
+    mu = math.sqrt(60) / 40
+    assert gaussian.mu == pytest.approx(mu)
+    assert gaussian.attacker["advantage"] == pytest.approx(float(gaussian_delta(0.0, mu)), rel=1e-6)
+    rates = gaussian.attacker["true_positive_rate"]
+    assert list(rates) == ["0.001", "0.01", "0.1"]
+    for alarm, found in rates.items():
+        assert float(alarm) < found < math.exp(gaussian.epsilon) * float(alarm) + 1e-3
+    nothing = certificates["nothing"].attacker
+    assert nothing == {
+        "true_positive_rate": pytest.approx({"0.001": 0.001, "0.01": 0.01, "0.1": 0.1}),
+        "advantage": 0.0,
+    }
+    ledger = ledger_of((STEP, 60))
+    assert attacker(ledger.tally) == gaussian.attacker
+
+
+def test_the_central_limit_is_given_for_sampled_steps_and_is_too_small(certificates):
+    for name in ("nothing", "Gaussian", "Laplace", "opaque", "chosen times", "sampled together"):
+        assert certificates[name].epsilon_clt is None
+    certificate = certificates["sampled"]
+    limit = tally([GaussianSum(1 / clt_mu(20.0, 0.1, 40), "")], "add-remove").epsilon(1e-3)
+    assert certificate.epsilon_clt == pytest.approx(limit, rel=1e-6)
+    assert certificate.epsilon_clt < certificate.epsilon
+    replaced = certificate_of((SAMPLED, 3), adjacency="replace-one")
+    assert replaced.epsilon_clt is None  # the limit is another one there
+
+
+def test_an_unreachable_delta_of_the_other_adjacency_survives_json():
+    certificate = certificate_of((GaussianSum(2.0, "sum", slack=4e-8), 1), epsilon=3.0, delta=1e-6)
+    assert certificate.epsilon_other_adjacency == math.inf
+    assert json.loads(certificate.to_json())["epsilon_other_adjacency"] is None
+    assert Certificate.from_dict(certificate.to_dict()) == certificate
+
+
+def test_a_guarantee_for_replacing_is_unreachable_for_adding():
+    opaque = Opaque(0.3, 1e-5, "elsewhere", "replace-one")
+    certificate = certificate_of((opaque, 1), adjacency="replace-one", delta=1e-5)
+    assert certificate.epsilon == pytest.approx(0.3)
+    assert certificate.epsilon_other_adjacency == math.inf
+    assert Certificate.from_dict(json.loads(certificate.to_json())) == certificate
+
+
+# Entries --------------------------------------------------------------------------------------
+
+
+def test_entries_merge_runs_of_identical_events():
+    events = [(COUNTS, 1), *[(STEP, 1)] * 58, (STEP, 2), (COUNTS, 1)]
+    counts, steps, again = entries(events, "add-remove")
+    assert counts["mechanism"] == "discrete Laplace"
+    assert (counts["times"], counts["noise_epsilon"], counts["epsilon"]) == (1, 0.3, 0.3)
+    assert (steps["what"], steps["mechanism"]) == ("clipped sums, step", "Gaussian")
+    assert (steps["times"], steps["noise_multiplier"]) == (60, 40.0)
+    assert steps["mu"] == pytest.approx(math.sqrt(60) / 40)
+    assert again == counts
+    assert entries(events, "replace-one")[0]["epsilon"] == 0.6
+
+
+def test_entries_name_records_rates_shares_and_steps(certificates):
+    entry = certificates["sampled together"].ledger[0]
+    assert (entry["records"], entry["together"], entry["rate"]) == (2, True, 0.1)
+    entry = certificates["chosen times"].ledger[0]
+    assert (entry["share"], entry["steps"], entry["times"], entry["rate"]) == (0.3, 20, 2, 0.1)
+    entry = certificates["opaque"].ledger[0]
+    assert (entry["epsilon"], entry["delta"], entry["adjacency"]) == (0.3, 1e-5, "add-remove")
+    counts = certificates["several records"].ledger[1]
+    assert counts["epsilon"] == pytest.approx(0.6)  # two records, each of 0.3
+
+
+# Words ----------------------------------------------------------------------------------------
+
+
+def test_a_certificate_reads_in_plain_words(certificates):
+    text = str(replace(certificates["all kinds"], public_inputs={"bounds": [0, 1]}))
+    assert "whether one person is in the data at all (add-remove)" in text
+    assert "what one person's records say (replace-one)" in text
+    assert "60 x clipped sums, step" in text
+    assert "sampling rate 0.1" in text
+    assert "share of the times 0.3" in text
+    assert "Taken as public: bounds." in text
+    assert "NOT PRIVATE" not in text
+    assert "Model: sha256 none yet." in text
+    assert "Model: sha256 abc." in str(replace(certificates["Laplace"], model_sha256="abc"))
+    assert "nothing was released" in str(certificates["nothing"])
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_both_epsilons_and_the_attacker_are_printed_and_rounded_up(adjacency):
+    certificate = certificate_of((COUNTS, 1), (STEP, 60), adjacency=adjacency)
+    text = str(certificate)
+
+    def printed(after):
+        return float(text.split(after)[1].split(",")[0].split(".\n")[0].rstrip(".)"))
+
+    for shown, exact in [
+        (printed("privacy with epsilon = "), certificate.epsilon),
+        (printed(") with epsilon = "), certificate.epsilon_other_adjacency),
+        (printed("advantage at most "), certificate.attacker["advantage"]),
+    ]:
+        assert exact <= shown <= exact * 1.001
+    assert "0.1%, 1%, 10% false alarms" in text
+    shares = text.split("with probability at most ")[1].split(" (")[0].split(", ")
+    rates = certificate.attacker["true_positive_rate"].values()
+    for share, rate in zip(shares, rates, strict=True):
+        assert rate <= float(share.rstrip("%")) / 100 + 1e-12 <= rate + 0.0011
+
+
+def test_printed_epsilon_is_rounded_up():
+    certificate = certificate_of((LaplaceCounts(1.23411, "counts"), 1), delta=0.0)
+    assert "epsilon = 1.235," in str(certificate)
+
+
+def test_the_central_limit_is_printed_as_no_guarantee(certificates):
+    text = str(certificates["sampled"])
+    line = next(line for line in text.splitlines() if "central limit" in line)
+    assert f"{certificates['sampled'].epsilon_clt:.4g}" in line
+    assert "not a guarantee" in line
+    assert "Guarantee" not in line
+    assert "central limit" not in str(certificates["Gaussian"])
+
+
+def test_gaussian_only_certificates_carry_mu():
+    certificate = certificate_of((GaussianSum(8.0, "sum"), 1), adjacency="replace-one")
+    assert certificate.mu == 0.25
+    assert "0.25-Gaussian" in str(certificate)
+
+
+def test_seeded_noise_is_loudly_not_private():
+    certificate = certificate_of((COUNTS, 1), private_noise=False)
+    assert not certificate.private
+    assert str(certificate).startswith("NOT PRIVATE")
+    assert "NOT PRIVATE" in certificate.noise
+
+
+# Mistakes -------------------------------------------------------------------------------------
+
+
+def test_certificates_without_a_part_or_of_another_adjacency_are_refused(certificates):
+    values = certificates["Laplace"].to_dict()
+    for name in (f.name for f in fields(Certificate)):
+        with pytest.raises(InputError, match=f"lacks {name}"):
+            Certificate.from_dict({k: v for k, v in values.items() if k != name})
+    with pytest.raises(InputError, match="adjacency"):
+        Certificate.from_dict({**values, "adjacency": "swap"})
