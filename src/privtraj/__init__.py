@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel, load
     from privtraj.paths import Paths
     from privtraj.privacy.certificate import Certificate
+    from privtraj.privacy.ledger_file import LedgerFile
     from privtraj.snapshots import Snapshots
     from privtraj.synthesizer import LowBudgetWarning, TrajectorySynthesizer
 
@@ -21,6 +22,7 @@ _HOMES = {
     "BudgetError": "privtraj.errors",
     "Certificate": "privtraj.privacy.certificate",
     "InputError": "privtraj.errors",
+    "LedgerFile": "privtraj.privacy.ledger_file",
     "LowBudgetWarning": "privtraj.synthesizer",
     "Paths": "privtraj.paths",
     "PrivtrajError": "privtraj.errors",
@@ -35,6 +37,7 @@ __all__ = [
     "BudgetError",
     "Certificate",
     "InputError",
+    "LedgerFile",
     "LowBudgetWarning",
     "Paths",
     "PrivtrajError",
