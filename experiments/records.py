@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import argparse
 
-from privtraj.privacy.accounting import calibrate_noise, tally
+from privtraj.privacy.accounting import tally
+from privtraj.privacy.calibration import calibrate_noise
 from privtraj.privacy.events import GaussianSum
 from privtraj.privacy.records import generic_epsilon
 

@@ -1,7 +1,5 @@
 """Shared settings and helpers. Everything random is seeded: a test passes always or never."""
 
-from functools import lru_cache
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
@@ -56,22 +54,6 @@ def snapshots_of():
 def silent():
     """Class of noise sources without noise."""
     return _Silent
-
-
-@pytest.fixture
-def calibrated_once(monkeypatch):
-    """Calibration is most of the time of a small fit, and the same in all fits of an audit."""
-    import privtraj.synthesizer
-
-    for name, remembered in _remembered().items():
-        monkeypatch.setattr(privtraj.synthesizer, name, remembered)
-
-
-@lru_cache
-def _remembered():
-    from privtraj.privacy.accounting import calibrate_gaussian, calibrate_laplace
-
-    return {one.__name__: lru_cache(one) for one in (calibrate_gaussian, calibrate_laplace)}
 
 
 @pytest.fixture(scope="session")

@@ -13,8 +13,6 @@ from privtraj.privacy.events import GaussianSum
 
 RUN = ["audit", "--runs", "40", "--seed", "1"]
 
-pytestmark = pytest.mark.usefixtures("calibrated_once")
-
 
 @pytest.fixture
 def staged(monkeypatch):

@@ -340,6 +340,13 @@ def test_forced_particles_and_steps_are_honoured(fits, measure):
     assert model.settings["measure"] == measure
 
 
+def test_forced_cells_beyond_counting_are_refused_before_anything_is_spent(people, tmp_path):
+    ledger = LedgerFile(tmp_path / "x.ledger", cap_epsilon=9, cap_delta=0.1)
+    with pytest.raises(InputError, match="use fewer cells"):
+        TrajectorySynthesizer(1.0, 1e-5, cells=2**16, measure="counts").fit(people, ledger=ledger)
+    assert not ledger.path.exists()
+
+
 def test_forced_cells_are_honoured(people):
     model = fit(people, seed=0, cells=6, **SMALL["counts"])
     assert model.settings["cells_per_side"] == 6

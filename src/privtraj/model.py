@@ -136,7 +136,8 @@ class TrajectoryModel:
                 "it, or say not_private=True to write it all the same"
             )
         members = self._members()
-        header = {**self._header(members), "certificate": self.certificate.to_dict()}
+        named = self if self.certificate.model_sha256 else self.sealed()
+        header = {**self._header(members), "certificate": named.certificate.to_dict()}
         text = json.dumps(header, indent=1, allow_nan=False).encode()
         members["model.json"] = text
         members["model.sha256"] = hashlib.sha256(text).hexdigest().encode()
@@ -250,7 +251,7 @@ def load(path: str | Path) -> TrajectoryModel:
         digest = model.sha256
     except (KeyError, ValueError, TypeError):
         raise InputError(f"{path} is damaged: a part is missing or unreadable") from None
-    if model.certificate.model_sha256 not in (None, digest):
+    if model.certificate.model_sha256 != digest:
         raise InputError(f"{path} was changed: its certificate belongs to another model")
     return model
 

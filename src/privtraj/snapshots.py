@@ -199,6 +199,17 @@ class Snapshots:
         """(T,) bin times as the user gave them: numbers, or datetime64[us] in UTC."""
         return as_user_times(self.times, self.datetime)
 
+    def public_inputs(self) -> dict[str, Any]:
+        """What a guarantee about these records takes as known to everybody, for a certificate."""
+        public: dict[str, Any] = {
+            "bounds": dict(zip(self.features, self.bounds.tolist(), strict=True)),
+            "bin times": [str(t) for t in self.bin_times],
+            "most records of one person": self.records_per_person,
+        }
+        if self.together:
+            public["records of one person may share a bin"] = True
+        return public
+
     def __repr__(self) -> str:
         first, last = self.bin_times[[0, -1]]
         box = ", ".join(

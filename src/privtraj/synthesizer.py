@@ -24,7 +24,7 @@ from privtraj.dynamics.schedule import SETTLING_SHARE, Plan
 from privtraj.errors import InputError
 from privtraj.model import TrajectoryModel
 from privtraj.privacy import noise, pld
-from privtraj.privacy.accounting import calibrate_gaussian, calibrate_laplace, calibrate_noise
+from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace, calibrate_noise
 from privtraj.privacy.certificate import certify
 from privtraj.privacy.events import Adjacency, LaplaceCounts, check_adjacency, check_budget
 from privtraj.privacy.guard import MAX_CELLS, Guard
@@ -293,13 +293,7 @@ class TrajectorySynthesizer:
         return model.sealed()
 
     def _public_inputs(self, snapshots: Snapshots, people: Floats, plan: Plan) -> dict[str, Any]:
-        public: dict[str, Any] = {
-            "bounds": dict(zip(snapshots.features, snapshots.bounds.tolist(), strict=True)),
-            "bin times": [str(t) for t in snapshots.bin_times],
-            "most records of one person": snapshots.records_per_person,
-        }
-        if snapshots.together:
-            public["records of one person may share a bin"] = True
+        public = snapshots.public_inputs()
         if self.rate < 1 and plan.measure == "gradients":
             public["sampling rate"] = self.rate
         if self.public_counts:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from privtraj.dynamics import schedule
 from privtraj.dynamics.langevin import Stride
-from privtraj.errors import InputError
 
 PEOPLE = (40, 130, 600, 3000, 20_000, 100_000)
 BUDGETS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # mu or epsilon
@@ -31,11 +30,10 @@ def counts(people, d, epsilon, **forced):
 
 
 @settings(max_examples=200)
-@given(sizes, dimensions, budgets, st.sampled_from(["auto", "gradients", "counts"]))
+@given(sizes, dimensions, budgets, st.sampled_from(["gradients", "counts"]))
 def test_every_plan_is_within_the_limits(people, d, budget, measure):
     plan = schedule.plan(people, d, measure=measure, times=10, mu=budget / 4, epsilon=budget)
-    if measure != "auto":
-        assert plan.measure == measure
+    assert plan.measure == measure
     assert isinstance(plan.particles, int)
     assert isinstance(plan.steps, int)
     assert np.isfinite(plan.worth)
@@ -97,20 +95,8 @@ def test_forced_cells_are_honoured(d, cells):
     assert counts(600, d, 1.0, cells=cells).cells_per_side == cells
 
 
-def test_forced_cells_beyond_counting_are_refused():
-    with pytest.raises(InputError, match="fewer cells"):
-        counts(600, 10, 1.0, cells=20)
-
-
-def automatic(people, d):
-    return schedule.plan(people, d, measure="auto", times=10, mu=0.25, epsilon=1.0).measure
-
-
 def test_low_dimensions_count_and_high_dimensions_descend():
-    for people in PEOPLE:
-        assert automatic(people, 1) == "counts"
-        assert automatic(people, 2) == "counts"
-        assert automatic(people, 8) == "gradients"
+    assert [schedule.choose_measure(d) for d in (1, 2, 8)] == ["counts", "counts", "gradients"]
 
 
 @pytest.mark.parametrize("make", [schedule.gradient_schedule, schedule.refining_schedule])

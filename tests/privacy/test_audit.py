@@ -42,8 +42,6 @@ from privtraj.synthesizer import TrajectorySynthesizer
 
 DELTA = 1e-5
 
-pytestmark = pytest.mark.usefixtures("calibrated_once")
-
 
 def gaussian_claim(mu):
     return tally([GaussianSum(1 / mu, "sum")], "add-remove")

@@ -24,8 +24,6 @@ from privtraj.synthesizer import TrajectorySynthesizer
 DELTA = 1e-5
 CONFIDENCE = 0.99
 
-pytestmark = pytest.mark.usefixtures("calibrated_once")
-
 
 class Broken(Guard):
     """A guard with another beside it that nobody has to pay: what a broken one asks in secret."""

@@ -8,13 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privtraj import cli
-from privtraj.privacy.accounting import (
-    Tally,
-    calibrate_gaussian,
-    calibrate_laplace,
-    epsilon_at,
-    tally,
-)
+from privtraj.privacy.accounting import Tally, epsilon_at, tally
+from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace
 from privtraj.privacy.events import GaussianSum, LaplaceCounts, Opaque
 from privtraj.privacy.records import generic_epsilon, price
 

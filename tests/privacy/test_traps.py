@@ -15,13 +15,8 @@ from dp_accounting import rdp
 from privtraj import LowBudgetWarning, TrajectorySynthesizer
 from privtraj.errors import InputError
 from privtraj.privacy import noise, pld
-from privtraj.privacy.accounting import (
-    calibrate_gaussian,
-    clt_mu,
-    epsilon_at,
-    gaussian_delta,
-    tally,
-)
+from privtraj.privacy.accounting import clt_mu, epsilon_at, gaussian_delta, tally
+from privtraj.privacy.calibration import calibrate_gaussian
 from privtraj.privacy.events import ChosenTimes, GaussianSum
 from privtraj.privacy.guard import Guard, lattice_unit
 from privtraj.privacy.ledger import Ledger

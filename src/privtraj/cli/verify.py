@@ -36,8 +36,6 @@ def run(args: argparse.Namespace, console: Console) -> None:
 
     model = load(args.model)
     certificate = model.certificate
-    if certificate.model_sha256 is None:
-        raise InputError(f"the certificate in '{args.model}' names no model: fit again")
     if args.certificate is not None and _read(args.certificate) != certificate:
         raise InputError(
             f"'{args.certificate}' is not the certificate of '{args.model}': ask for the right pair"

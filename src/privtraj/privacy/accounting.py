@@ -33,11 +33,10 @@ reported is the least of delta(e) + (1 + e^e) s over e <= eps.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,9 +53,7 @@ from privtraj.privacy.events import (
     Opaque,
     bare,
     check_adjacency,
-    check_budget,
     check_delta,
-    check_slack,
 )
 
 if TYPE_CHECKING:
@@ -66,13 +63,8 @@ Floats = NDArray[np.float64]
 
 MAX_LOSSES = 4096
 """Distinct Laplace losses kept; beyond it, losses are merged upwards (never under-reporting)."""
-CALIBRATION_MARGIN = 1e-9
-"""Relative amount by which calibrated values stay inside the budget: more than the rounding of
-thousands of added steps, far less than anyone could notice."""
 
-_SMALLEST, _LARGEST = 2.0**-40, 2.0**40
-_LEAST_NOISE = 0.05  # sampled sums of less noise have losses of hundreds, and grids of millions
-_LADDER = 129  # epsilons at which a whole curve is read
+_FEW_RUNGS, _MANY_RUNGS = 97, 513  # epsilons at which a whole curve is read
 
 
 @dataclass(frozen=True)
@@ -135,8 +127,7 @@ class Tally:
         interval: the grid of what has no closed form.
         """
         if self.sampled:
-            ladder = np.linspace(0.0, epsilon, 9) if self.slack > 0 else np.array([epsilon])
-            return float(self._on_grid(ladder, interval).min())
+            return self._at(min(epsilon, _turning_point(self, interval)), interval)
         return self._in_closed_form(self._best_epsilon(epsilon))
 
     def deltas(self, epsilons: Floats) -> Floats:
@@ -154,7 +145,7 @@ class Tally:
             return math.inf
         if self._in_closed_form(0.0) <= delta:
             return 0.0
-        return _bisect(lambda eps: self._in_closed_form(eps) <= delta, good=enough, bad=0.0)
+        return bisect(lambda eps: self._in_closed_form(eps) <= delta, good=enough, bad=0.0)
 
     def true_positive_rates(self, false_positive_rates: Floats) -> Floats:
         """The most of the members that any attack can find at these rates of false alarms.
@@ -164,7 +155,8 @@ class Tally:
         """
         fpr = np.asarray(false_positive_rates, dtype=np.float64)[..., None]
         # beyond the eps where delta is below any rate of interest, nothing is gained
-        ladder = np.linspace(0.0, min(self._enough_to_plot(), 200.0), _LADDER)
+        rungs = _FEW_RUNGS if self.sampled else _MANY_RUNGS
+        ladder = np.linspace(0.0, 1.0, rungs) ** 2 * min(self._enough_to_plot(), 200.0)
         delta, growth = self.deltas(ladder), np.exp(ladder)
         found = np.minimum(delta + growth * fpr, 1 - (1 - delta - fpr) / growth)
         return np.clip(found.min(axis=-1), 0.0, 1.0)
@@ -190,9 +182,9 @@ class Tally:
         """`closed` + (1 + e^epsilon) slack."""
         losses, probabilities = _laplace_losses(self.shifts)
         delta = float(probabilities @ gaussian_delta(epsilon - losses, self.mu))
-        if self.mu_squared > 0:  # a Gaussian's delta is never zero, though floats underflow
-            delta = max(delta, sys.float_info.min)
         delta = self.revealed + (1 - self.revealed) * delta
+        if self.mu_squared > 0:  # a Gaussian's delta is never zero, though floats may not show it
+            delta = max(delta, math.nextafter(self.revealed, 1.0))
         if self.slack > 0:
             delta += (1 + math.exp(epsilon)) * self.slack if epsilon < 700 else 1.0
         return min(delta, 1.0)
@@ -207,14 +199,15 @@ class Tally:
         return np.minimum(delta + pld.ROUNDING + spoilt, 1.0)
 
     def _epsilon_on_grid(self, delta: float) -> float:
-        ladder = np.linspace(0.0, self._enough_to_plot(), _LADDER)
-        fits = np.flatnonzero(self._on_grid(ladder, pld.FINE) <= delta)
-        if not fits.size:
+        enough = min(self._enough_to_plot(), _turning_point(self, pld.FINE))
+        if self._at(enough, pld.FINE) > delta:
             return math.inf
-        if fits[0] == 0:
+        if self._at(0.0, pld.FINE) <= delta:
             return 0.0
-        good, bad = ladder[fits[0]], ladder[fits[0] - 1]
-        return _bisect(lambda eps: self._on_grid(np.array([eps]), pld.FINE)[0] <= delta, good, bad)
+        return bisect(lambda eps: self._at(eps, pld.FINE) <= delta, enough, 0.0, 1e-9)
+
+    def _at(self, epsilon: float, interval: float) -> float:
+        return float(self._on_grid(np.array([epsilon]), interval)[0])
 
     def _enough_to_plot(self) -> float:
         """An epsilon beyond which delta does not fall by anything that counts."""
@@ -247,7 +240,7 @@ class Tally:
             return most
         if self._tail(0.0) <= self.slack:
             return 0.0
-        return _bisect(lambda eps: self._tail(eps) <= self.slack, good=most, bad=0.0)
+        return bisect(lambda eps: self._tail(eps) <= self.slack, good=most, bad=0.0)
 
     def _tail(self, epsilon: float) -> float:
         """Q(loss > epsilon) = (1 - d) sum_L p_L e^{-L} Phi(-(epsilon - L) / mu - mu / 2)."""
@@ -256,6 +249,21 @@ class Tally:
         tail = ndtr(over / self.mu - self.mu / 2) if self.mu_squared > 0 else over > 0
         of_losses = float((probabilities * np.exp(-np.maximum(losses, -700.0))) @ tail)
         return (1 - self.revealed) * of_losses
+
+
+@lru_cache(maxsize=64)
+def _turning_point(total: Tally, interval: float) -> float:
+    """An epsilon up to which delta + (1 + e^epsilon) slack falls; it is convex in e^epsilon.
+
+    The rung below the lowest on a ladder: the lowest of all cannot be before it.
+    """
+    if total.slack == 0:
+        return math.inf
+    ladder = np.linspace(0.0, total._enough_to_plot(), 33)
+    if (1 + math.exp(min(ladder[-1], 700.0))) * total.slack < pld.ROUNDING / 100:
+        return float(ladder[-1])
+    lowest = int(np.argmin(total._on_grid(ladder, interval)))
+    return float(ladder[max(lowest - 1, 0)])
 
 
 @lru_cache(maxsize=16)
@@ -283,11 +291,6 @@ def _louder(event: GaussianSum | ChosenTimes, factor: float) -> GaussianSum | Ch
         release = replace(event.release, noise_multiplier=event.release.noise_multiplier / factor)
         return replace(event, release=release)
     return replace(event, noise_multiplier=event.noise_multiplier / factor)
-
-
-class _Person(TypedDict):
-    records: int
-    together: bool
 
 
 Events = Iterable[Event | tuple[Event, int]]
@@ -333,114 +336,6 @@ def clt_mu(noise_multiplier: float, rate: float, steps: int) -> float:
     Not a guarantee: at every setting tried, the epsilon it gives is below the true one.
     """
     return rate * math.sqrt(steps * math.expm1(noise_multiplier**-2))
-
-
-def calibrate_gaussian(
-    epsilon: float,
-    delta: float,
-    adjacency: Adjacency,
-    others: Events = (),
-    *,
-    slack: float = 0.0,
-    records: int = 1,
-    together: bool = False,
-) -> float:
-    """The largest 1/z for which GaussianSum(z) fits into (epsilon, delta) beside the others.
-
-    K equal steps may share it: each of noise multiplier z sqrt(K). slack is what the new noise will
-    add. 0.0 if nothing fits.
-    """
-    spent = _spent(epsilon, delta, adjacency, others, slack)
-    person: _Person = {"records": records, "together": together}
-    return _largest(lambda x: spent.add(GaussianSum(1 / x, "", **person)).delta(epsilon) <= delta)
-
-
-def calibrate_laplace(
-    epsilon: float,
-    delta: float,
-    adjacency: Adjacency,
-    others: Events = (),
-    *,
-    slack: float = 0.0,
-    records: int = 1,
-    together: bool = False,
-) -> float:
-    """The largest e for which LaplaceCounts(e) fits into (epsilon, delta) beside the others.
-
-    slack is what the new noise will add. 0.0 if nothing fits.
-    """
-    spent = _spent(epsilon, delta, adjacency, others, slack)
-    person: _Person = {"records": records, "together": together}
-    return _largest(lambda x: spent.add(LaplaceCounts(x, "", **person)).delta(epsilon) <= delta)
-
-
-def calibrate_noise(
-    epsilon: float,
-    delta: float,
-    adjacency: Adjacency,
-    *,
-    steps: int,
-    rate: float = 1.0,
-    records: int = 1,
-    together: bool = False,
-    others: Events = (),
-    slack: float = 0.0,
-) -> float:
-    """The smallest z for which `steps` sampled sums fit into (epsilon, delta) beside the others.
-
-    slack is what all their noise will add. Searched on the coarse grid, certified on the fine one.
-    inf if nothing fits.
-    """
-    person: _Person = {"records": records, "together": together}
-    full = calibrate_gaussian(epsilon, delta, adjacency, others, slack=slack, **person)
-    start = full / math.sqrt(steps)
-    if start == 0 or rate == 1:
-        return 1 / start if start else math.inf
-    spent = _spent(epsilon, delta, adjacency, others, slack)
-
-    def fits(inverse: float, interval: float) -> bool:
-        event = GaussianSum(1 / inverse, "", rate=rate, **person)
-        return spent.add(event, steps).delta(epsilon, interval) <= delta
-
-    if not fits(_SMALLEST, pld.FINE):  # the error of the grid alone may be more than delta
-        return math.inf
-    # Sampling never costs more than taking everybody, but for the error of the grid.
-    good = min(start * (1 - 1e-3), 1 / _LEAST_NOISE)
-    while good < 1 / _LEAST_NOISE and fits(2 * good, pld.COARSE):
-        good *= 2
-    bad = min(2 * good, 1 / _LEAST_NOISE)
-    good = _bisect(lambda x: fits(x, pld.COARSE), good, bad, 5e-4)
-    while not fits(good, pld.FINE):
-        good *= 1 - 1e-3
-    return 1 / _bisect(lambda x: fits(x, pld.FINE), good, good * (1 + 1e-3), 2e-4)
-
-
-def calibrate_steps(
-    epsilon: float,
-    delta: float,
-    adjacency: Adjacency,
-    release: GaussianSum,
-    others: Events = (),
-) -> int:
-    """The largest number of such releases that fits into (epsilon, delta); 0 if not even one.
-
-    Searched on the coarse grid, certified on the fine one.
-    """
-    spent = _spent(epsilon, delta, adjacency, others, 0.0)
-
-    def fits(steps: int, interval: float) -> bool:
-        return steps == 0 or spent.add(release, steps).delta(epsilon, interval) <= delta
-
-    most = 1
-    while fits(most, pld.COARSE) and most < _LARGEST:
-        most *= 2
-    rough = _largest_whole(lambda k: fits(k, pld.COARSE), most // 2, most)
-    while not fits(rough, pld.FINE):
-        rough -= max(1, rough // 1000)
-    ahead = max(1, rough // 1000)
-    while fits(rough + ahead, pld.FINE) and rough + ahead < _LARGEST:
-        ahead *= 2
-    return _largest_whole(lambda k: fits(k, pld.FINE), rough, rough + ahead)
 
 
 def gaussian_delta(epsilon: float | Floats, mu: float) -> Floats:
@@ -497,19 +392,7 @@ def _merge_upwards(losses: Floats, probabilities: Floats) -> tuple[Floats, Float
     return np.maximum.reduceat(losses, starts), np.add.reduceat(probabilities, starts)
 
 
-def _largest(fits: Callable[[float], bool]) -> float:
-    """The largest x that fits, less the margin, where all smaller ones fit too; 0.0 if none."""
-    good = _LARGEST
-    while not fits(good):
-        good /= 2
-        if good < _SMALLEST:
-            return 0.0
-    if good < _LARGEST:
-        good = _bisect(fits, good=good, bad=2 * good)
-    return good * (1 - CALIBRATION_MARGIN)
-
-
-def _bisect(
+def bisect(
     holds: Callable[[float], bool], good: float, bad: float, precision: float = 1e-13
 ) -> float:
     """The last point found to hold, next to the boundary between good and bad."""
@@ -517,20 +400,3 @@ def _bisect(
         middle = (good + bad) / 2
         good, bad = (middle, bad) if holds(middle) else (good, middle)
     return good
-
-
-def _largest_whole(holds: Callable[[int], bool], good: int, bad: int) -> int:
-    """The largest whole number that holds, between a good one and a bad one above it."""
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        good, bad = (middle, bad) if holds(middle) else (good, middle)
-    return good
-
-
-def _spent(
-    epsilon: float, delta: float, adjacency: Adjacency, others: Events, slack: float
-) -> Tally:
-    check_budget(epsilon, delta)
-    check_slack(slack)
-    spent = tally(others, adjacency)
-    return replace(spent, slack=spent.slack + slack)

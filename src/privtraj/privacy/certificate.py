@@ -106,7 +106,9 @@ class Certificate:
     def verify(self) -> float:
         """The epsilon computed again; an `InputError` if anything stated does not follow."""
         try:
-            computed = _computed(self.tally, self._events(), self.delta)
+            events = self._events()
+            computed = _computed(self.tally, events, self.delta)
+            computed["ledger"] = entries(events, self.adjacency)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError, InputError):
             raise InputError("the certificate was changed: its ledger cannot be read") from None
         for name, value in computed.items():
@@ -319,11 +321,13 @@ def _clt_epsilon(total: Tally, delta: float) -> float | None:
 
 def _agree(computed: Any, stated: Any) -> bool:
     if isinstance(computed, dict):
-        return computed.keys() == stated.keys() and all(
+        return computed.keys() == dict(stated).keys() and all(
             _agree(computed[key], stated[key]) for key in computed
         )
-    if computed is None or stated is None:
-        return computed is stated
+    if isinstance(computed, tuple):
+        return len(computed) == len(stated) and all(map(_agree, computed, stated))
+    if computed is None or stated is None or isinstance(computed, str | bool):
+        return bool(computed == stated)
     return math.isclose(computed, stated, rel_tol=_AGREEMENT, abs_tol=1e-12)
 
 

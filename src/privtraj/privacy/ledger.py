@@ -10,7 +10,8 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Protocol
 
 from privtraj.errors import BudgetError
-from privtraj.privacy.accounting import Tally, calibrate_gaussian, calibrate_laplace
+from privtraj.privacy.accounting import Tally
+from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace
 from privtraj.privacy.events import (
     Adjacency,
     ChosenTimes,
@@ -83,7 +84,7 @@ class Ledger:
         after = self._tally.add(event, times)
         if after.delta(self.epsilon) > self.delta:
             raise BudgetError(
-                f"the budget does not cover {_describe(event, times)}: {self.remaining()}"
+                f"the budget does not cover {_describe(event, times)}: {self.remaining(event)}"
             )
         self._tally = after
         self._events.append((event, times))
@@ -106,13 +107,18 @@ class Ledger:
         """The smallest epsilon, at the budget's delta, of everything recorded so far."""
         return self._tally.epsilon(self.delta)
 
-    def remaining(self) -> str:
-        """What is left, in words: the budget used, and the largest single release that fits."""
+    def remaining(self, like: Event | None = None) -> str:
+        """What is left, in words: the budget used, and the largest single release that fits.
+
+        like: a release of people who have as many records.
+        """
         used = f"epsilon {up(self.spent())} of {self.epsilon:g} is spent at delta {self.delta:g}"
         if self._tally.sampled:  # no closed form to calibrate in
             return used
         budget = (self.epsilon, self.delta, self.adjacency, self._events)
-        inverse, laplace = calibrate_gaussian(*budget), calibrate_laplace(*budget)
+        records, together = getattr(like, "records", 1), getattr(like, "together", False)
+        inverse = calibrate_gaussian(*budget, records=records, together=together)
+        laplace = calibrate_laplace(*budget, records=records, together=together)
         options = []
         if inverse > _WORTH_NAMING:
             options.append(f"a Gaussian sum of noise multiplier {up(1 / inverse)} or more")

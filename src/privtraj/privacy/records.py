@@ -14,7 +14,8 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from privtraj.privacy.accounting import Tally, calibrate_laplace, calibrate_noise
+from privtraj.privacy.accounting import Tally
+from privtraj.privacy.calibration import calibrate_laplace, calibrate_noise
 from privtraj.privacy.events import Adjacency
 
 

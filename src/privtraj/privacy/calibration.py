@@ -1,0 +1,199 @@
+"""How much noise, or how many steps, a budget buys: the inverse of `accounting`.
+
+Never beyond the target: what is returned was found to fit. Where a grid of privacy losses is needed
+the search is on the coarse one, and the result certified on the fine one. Results are remembered:
+every fit of an audit asks the same questions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+
+from privtraj.privacy import pld
+from privtraj.privacy.accounting import Events, Tally, bisect, tally
+from privtraj.privacy.events import (
+    Adjacency,
+    GaussianSum,
+    LaplaceCounts,
+    check_budget,
+    check_slack,
+)
+
+CALIBRATION_MARGIN = 1e-9
+"""Relative amount by which calibrated values stay inside the budget: more than the rounding of
+thousands of added steps, far less than anyone could notice."""
+
+_SMALLEST, _LARGEST = 2.0**-40, 2.0**40
+_LEAST_NOISE = 0.05  # sampled sums of less noise have losses of hundreds, and grids of millions
+_ON_GRIDS = (1 / _LEAST_NOISE, 1e-6)  # where to begin, and how far to go, beside sampled sums
+
+
+def calibrate_gaussian(
+    epsilon: float,
+    delta: float,
+    adjacency: Adjacency,
+    others: Events = (),
+    *,
+    slack: float = 0.0,
+    records: int = 1,
+    together: bool = False,
+) -> float:
+    """The largest 1/z for which GaussianSum(z) fits into (epsilon, delta) beside the others.
+
+    K equal steps may share it: each of noise multiplier z sqrt(K). slack is what the new noise will
+    add. 0.0 if nothing fits.
+    """
+    spent = _spent(epsilon, delta, adjacency, others, slack)
+    return _largest_sum(spent, epsilon, delta, records, together)
+
+
+def calibrate_laplace(
+    epsilon: float,
+    delta: float,
+    adjacency: Adjacency,
+    others: Events = (),
+    *,
+    slack: float = 0.0,
+    records: int = 1,
+    together: bool = False,
+) -> float:
+    """The largest e for which LaplaceCounts(e) fits into (epsilon, delta) beside the others.
+
+    slack is what the new noise will add. 0.0 if nothing fits.
+    """
+    spent = _spent(epsilon, delta, adjacency, others, slack)
+    return _largest_counts(spent, epsilon, delta, records, together)
+
+
+def calibrate_noise(
+    epsilon: float,
+    delta: float,
+    adjacency: Adjacency,
+    *,
+    steps: int,
+    rate: float = 1.0,
+    records: int = 1,
+    together: bool = False,
+    others: Events = (),
+    slack: float = 0.0,
+) -> float:
+    """The smallest z for which `steps` sampled sums fit into (epsilon, delta) beside the others.
+
+    slack is what all their noise will add. Searched on the coarse grid, certified on the fine one.
+    inf if nothing fits.
+    """
+    spent = _spent(epsilon, delta, adjacency, others, slack)
+    return _least_noise(spent, epsilon, delta, steps, rate, records, together)
+
+
+@lru_cache(maxsize=256)
+def _largest_sum(spent: Tally, epsilon: float, delta: float, records: int, together: bool) -> float:
+    def fits(inverse: float) -> bool:
+        event = GaussianSum(1 / inverse, "", records=records, together=together)
+        return spent.add(event).delta(epsilon) <= delta
+
+    return _largest(fits, *(_ON_GRIDS if spent.sampled else ()))
+
+
+@lru_cache(maxsize=256)
+def _largest_counts(
+    spent: Tally, epsilon: float, delta: float, records: int, together: bool
+) -> float:
+    def fits(each: float) -> bool:
+        event = LaplaceCounts(each, "", records=records, together=together)
+        return spent.add(event).delta(epsilon) <= delta
+
+    return _largest(fits, *(_ON_GRIDS if spent.sampled else ()))
+
+
+@lru_cache(maxsize=64)
+def _least_noise(
+    spent: Tally,
+    epsilon: float,
+    delta: float,
+    steps: int,
+    rate: float,
+    records: int,
+    together: bool,
+) -> float:
+    start = _largest_sum(spent, epsilon, delta, records, together) / math.sqrt(steps)
+    if start == 0 or rate == 1:
+        return 1 / start if start else math.inf
+
+    def fits(inverse: float, interval: float) -> bool:
+        event = GaussianSum(1 / inverse, "", rate=rate, records=records, together=together)
+        return spent.add(event, steps).delta(epsilon, interval) <= delta
+
+    if not fits(_SMALLEST, pld.FINE):  # the error of the grid alone may be more than delta
+        return math.inf
+    # Sampling never costs more than taking everybody, but for the error of the grid.
+    good = min(start * (1 - 1e-3), 1 / _LEAST_NOISE)
+    while good < 1 / _LEAST_NOISE and fits(2 * good, pld.COARSE):
+        good *= 2
+    bad = min(2 * good, 1 / _LEAST_NOISE)
+    good = bisect(lambda x: fits(x, pld.COARSE), good, bad, 5e-4)
+    while not fits(good, pld.FINE):
+        good *= 1 - 1e-3
+    return 1 / bisect(lambda x: fits(x, pld.FINE), good, good * (1 + 1e-3), 2e-4)
+
+
+def calibrate_steps(
+    epsilon: float,
+    delta: float,
+    adjacency: Adjacency,
+    release: GaussianSum,
+    others: Events = (),
+) -> int:
+    """The largest number of such releases that fits into (epsilon, delta); 0 if not even one.
+
+    Searched on the coarse grid, certified on the fine one.
+    """
+    spent = _spent(epsilon, delta, adjacency, others, 0.0)
+
+    def fits(steps: int, interval: float) -> bool:
+        return steps == 0 or spent.add(release, steps).delta(epsilon, interval) <= delta
+
+    most = 1
+    while fits(most, pld.COARSE) and most < _LARGEST:
+        most *= 2
+    rough = _largest_whole(lambda k: fits(k, pld.COARSE), most // 2, most)
+    while not fits(rough, pld.FINE):
+        rough -= max(1, rough // 1000)
+    ahead = max(1, rough // 1000)
+    while fits(rough + ahead, pld.FINE) and rough + ahead < _LARGEST:
+        ahead *= 2
+    return _largest_whole(lambda k: fits(k, pld.FINE), rough, rough + ahead)
+
+
+def _largest(
+    fits: Callable[[float], bool], most: float = _LARGEST, precision: float = 1e-13
+) -> float:
+    """The largest x that fits, less the margin, where all smaller ones fit too; 0.0 if none."""
+    good = most
+    while not fits(good):
+        good /= 2
+        if good < _SMALLEST:
+            return 0.0
+    if good < most:
+        good = bisect(fits, good=good, bad=2 * good, precision=precision)
+    return good * (1 - CALIBRATION_MARGIN)
+
+
+def _largest_whole(holds: Callable[[int], bool], good: int, bad: int) -> int:
+    """The largest whole number that holds, between a good one and a bad one above it."""
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if holds(middle) else (good, middle)
+    return good
+
+
+def _spent(
+    epsilon: float, delta: float, adjacency: Adjacency, others: Events, slack: float
+) -> Tally:
+    check_budget(epsilon, delta)
+    check_slack(slack)
+    spent = tally(others, adjacency)
+    return replace(spent, slack=spent.slack + slack)
