@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import ot
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from privtraj.transport import sinkhorn
@@ -95,6 +95,7 @@ def test_a_warm_start_and_more_iterations_reduce_the_error():
 
 
 @settings(max_examples=60)
+@example(seed=0, reg=1e-7, spread=100.0, clusters=False)
 @given(
     st.integers(0, 999),
     st.floats(-8, 4).map(lambda e: 10.0**e),

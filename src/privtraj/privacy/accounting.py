@@ -127,7 +127,7 @@ class Tally:
         interval: the grid of what has no closed form.
         """
         if self.sampled:
-            return self._at(min(epsilon, _turning_point(self, interval)), interval)
+            return self._at(min(epsilon, _turning_point(self)), interval)
         return self._in_closed_form(self._best_epsilon(epsilon))
 
     def deltas(self, epsilons: Floats) -> Floats:
@@ -199,7 +199,7 @@ class Tally:
         return np.minimum(delta + pld.ROUNDING + spoilt, 1.0)
 
     def _epsilon_on_grid(self, delta: float) -> float:
-        enough = min(self._enough_to_plot(), _turning_point(self, pld.FINE))
+        enough = min(self._enough_to_plot(), _turning_point(self))
         if self._at(enough, pld.FINE) > delta:
             return math.inf
         if self._at(0.0, pld.FINE) <= delta:
@@ -213,7 +213,7 @@ class Tally:
         """An epsilon beyond which delta does not fall by anything that counts."""
         if not self.sampled:
             return self._enough(1e-12)
-        losses, enough = _distribution(replace(self, slack=0.0), pld.FINE), 0.25
+        losses, enough = _distribution(replace(self, slack=0.0), pld.COARSE), 0.25
         floor = losses.get_delta_for_epsilon(1e6) + pld.ROUNDING
         while losses.get_delta_for_epsilon(enough) > floor:
             enough *= 2
@@ -252,18 +252,27 @@ class Tally:
 
 
 @lru_cache(maxsize=64)
-def _turning_point(total: Tally, interval: float) -> float:
-    """An epsilon up to which delta + (1 + e^epsilon) slack falls; it is convex in e^epsilon.
+def _turning_point(total: Tally) -> float:
+    """An epsilon up to which delta + (1 + e^epsilon) slack falls, next to its lowest place.
 
-    The rung below the lowest on a ladder: the lowest of all cannot be before it.
+    It is convex in e^epsilon, so golden sections close in on that place; the end before it counts.
     """
-    if total.slack == 0:
+    low, high = 0.0, total._enough_to_plot()
+    if (1 + math.exp(min(high, 700.0))) * total.slack < pld.ROUNDING / 100:
         return math.inf
-    ladder = np.linspace(0.0, total._enough_to_plot(), 33)
-    if (1 + math.exp(min(ladder[-1], 700.0))) * total.slack < pld.ROUNDING / 100:
-        return float(ladder[-1])
-    lowest = int(np.argmin(total._on_grid(ladder, interval)))
-    return float(ladder[max(lowest - 1, 0)])
+    golden = (math.sqrt(5) - 1) / 2
+    left, right = high - golden * (high - low), low + golden * (high - low)
+    at_left, at_right = total._at(left, pld.COARSE), total._at(right, pld.COARSE)
+    for _ in range(32):
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - golden * (high - low)
+            at_left = total._at(left, pld.COARSE)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + golden * (high - low)
+            at_right = total._at(right, pld.COARSE)
+    return low
 
 
 @lru_cache(maxsize=16)

@@ -68,7 +68,8 @@ def _solve(
     cost = scaled_cost(x, y, reg)
     f = jnp.log(a) - jax.nn.logsumexp(g[None, :] - cost, axis=1)
     g = jnp.log(b) - jax.nn.logsumexp(f[:, None] - cost, axis=0)
-    kernel = jnp.exp(jnp.maximum(f[:, None] + g[None, :] - cost, _FLOOR))
+    # columns sum to b, so no entry is above 1; where costs are huge, rounding would say otherwise
+    kernel = jnp.exp(jnp.clip(f[:, None] + g[None, :] - cost, _FLOOR, 0.0))
 
     def sweep(_: int, u: jax.Array) -> jax.Array:
         return a / (kernel @ (b / (kernel.T @ u)))
