@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from privtraj import datasets, metrics
+    from privtraj import datasets, metrics, paper
     from privtraj.errors import BudgetError, InputError, PrivtrajError
     from privtraj.model import TrajectoryModel, load
     from privtraj.paths import Paths
@@ -31,7 +31,7 @@ _HOMES = {
     "TrajectorySynthesizer": "privtraj.synthesizer",
     "load": "privtraj.model",
 }
-_MODULES = ("datasets", "metrics")
+_MODULES = ("datasets", "metrics", "paper")
 
 __all__ = [
     "BudgetError",
@@ -47,6 +47,7 @@ __all__ = [
     "datasets",
     "load",
     "metrics",
+    "paper",
 ]
 
 

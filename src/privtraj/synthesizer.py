@@ -389,6 +389,7 @@ def _fixed(gaps: Floats, bandwidth: float | None) -> Fixed:
         jnp.asarray(np.float32(gaps / gaps.mean())),
         jnp.asarray(np.float32(target)),
         jnp.asarray(np.float32(SMALLEST_BANDWIDTH)),
+        jnp.zeros(len(gaps), jnp.float32),
     )
 
 

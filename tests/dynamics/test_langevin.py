@@ -41,6 +41,8 @@ def stride(**changes):
     values = {
         "step_size": 0.5,
         "pull": 0.0,
+        "debias": 1.0,
+        "balance": 1.0,
         "temperature": 0.0,
         "noise_limit": np.inf,
         "mass_rate": 0.3,
@@ -54,7 +56,10 @@ def stride(**changes):
 
 def fixed(gaps=(1.0, 1.0), target=0.0):
     return Fixed(
-        jnp.asarray(gaps, jnp.float32), jnp.full(T, target, jnp.float32), jnp.float32(0.004)
+        jnp.asarray(gaps, jnp.float32),
+        jnp.full(T, target, jnp.float32),
+        jnp.float32(0.004),
+        jnp.zeros(T - 1, jnp.float32),
     )
 
 

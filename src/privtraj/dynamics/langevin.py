@@ -8,7 +8,8 @@ One step moves the particles of all times at once:
 
 bar_ij is the barycentric projection under the entropic plan between times i and j, bar_ii that
 between a time and itself: their difference vanishes where neighbours agree, so the pull moves
-marginals but never shrinks them. The same moments then update, free of further cost, the biases
+marginals but never shrinks them. (With `debias` 0 it is bar_ij(x) - x, the gradient of the plain
+transport cost, as in the paper.) The same moments then update, free of further cost, the biases
 that balance the masses, the running masses, and the bandwidth (the maximum-likelihood one, reached
 from above by annealing). A particle that stands for hardly anybody moves next to a heavy one.
 
@@ -48,6 +49,8 @@ class Stride(NamedTuple):
 
     step_size: jax.Array  # () alpha
     pull: jax.Array  # () weight of the neighbours
+    debias: jax.Array  # () 1 to measure the pull against a time's transport to itself, else 0
+    balance: jax.Array  # () 1 to balance the masses of the particles, else 0
     temperature: jax.Array  # () standard deviation of a unit step's noise, in bandwidths
     noise_limit: jax.Array  # () largest noise of one step, in bandwidths over all coordinates
     mass_rate: jax.Array  # () gain of the running masses
@@ -63,6 +66,7 @@ class Fixed(NamedTuple):
     gaps: jax.Array  # (E,) time gaps, mean 1
     target: jax.Array  # (T,) a bandwidth set by hand, or 0 where it is learned
     floor: jax.Array  # () smallest bandwidth
+    reg: jax.Array  # (E,) regularisation of the transport, or 0 where the bandwidth sets it
 
 
 class Trace(NamedTuple):
@@ -125,7 +129,7 @@ def step(
 
     relative = noise / sigma * jnp.sqrt(dimensions)
     alpha = jnp.minimum(stride.step_size, stride.noise_limit / jnp.maximum(relative, 1e-9))
-    pulled, coupling = _pull(mixture, state.coupling, fixed.gaps)
+    pulled, coupling = _pull(mixture, state.coupling, stride.debias, fixed)
     wanted = stride.temperature * sigma
     missing = alpha * jnp.sqrt(jnp.maximum(wanted**2 - noise**2, 0.0))
     particles = (
@@ -134,7 +138,7 @@ def step(
         + stride.pull * pulled
         + missing[:, None, None] * kicks[0]
     )
-    bias = mixture.bias - alpha[:, None] * (moments.mass - 1)
+    bias = mixture.bias - stride.balance * alpha[:, None] * (moments.mass - 1)
     bias = bias - bias.mean(axis=1, keepdims=True)
     moved = Mixture(particles, jnp.clip(bias, -BIAS_LIMIT, BIAS_LIMIT), sigma)
     mass = state.mass + stride.mass_rate * (moments.mass - state.mass)
@@ -144,16 +148,18 @@ def step(
     return State(moved, mass, coupling), trace
 
 
-def _pull(mixture: Mixture, coupling: Coupling, gaps: jax.Array) -> tuple[jax.Array, Coupling]:
+def _pull(
+    mixture: Mixture, coupling: Coupling, debias: jax.Array, fixed: Fixed
+) -> tuple[jax.Array, Coupling]:
     """sum_j (bar_ij - bar_ii) / gap_ij at every particle, (T, m, d).
 
-    The regularisation of edge i is sigma^2 gap_i: diffusion that spreads as far over a mean gap as
-    one person's noise.
+    Unless it is fixed, the regularisation of edge i is sigma^2 gap_i: diffusion that spreads as far
+    over a mean gap as one person's noise.
     """
-    x = mixture.particles
+    x, gaps = mixture.particles, fixed.gaps
     variance = mixture.bandwidth**2
     left, right = x[:-1], x[1:]
-    reg = (variance[:-1] + variance[1:]) / 2 * gaps
+    reg = jnp.where(fixed.reg > 0, fixed.reg, (variance[:-1] + variance[1:]) / 2 * gaps)
     a = jnp.concatenate([left, left, right])
     b = jnp.concatenate([right, left, right])
     reg3 = jnp.concatenate([reg, reg, reg])
@@ -163,8 +169,10 @@ def _pull(mixture: Mixture, coupling: Coupling, gaps: jax.Array) -> tuple[jax.Ar
     back = Coupling(coupling.g[:edges], coupling.f[:edges], coupling.error[:edges])
     behind = sinkhorn.barycentres(right, left, reg, back)
     weight = (1 / gaps)[:, None, None]
-    pull = jnp.zeros_like(x).at[:-1].add(weight * (ahead - own_left))
-    return pull.at[1:].add(weight * (behind - own_right)), coupling
+    from_left = jnp.where(debias > 0, own_left, left)
+    from_right = jnp.where(debias > 0, own_right, right)
+    pull = jnp.zeros_like(x).at[:-1].add(weight * (ahead - from_left))
+    return pull.at[1:].add(weight * (behind - from_right)), coupling
 
 
 def _relocate(

@@ -46,6 +46,8 @@ class Schedule:
 
     step_size: Floats
     pull: Floats
+    debias: Floats
+    balance: Floats
     temperature: Floats
     noise_limit: Floats
     mass_rate: Floats
@@ -157,6 +159,8 @@ def gradient_schedule(steps: int, pull: float) -> Schedule:
     return Schedule(
         step_size=step_size,
         pull=np.where(s < found, 0.0, pull * step_size),
+        debias=np.ones(steps),
+        balance=np.ones(steps),
         temperature=np.where(s < 0.75 * steps, 0.25, 0.0),
         noise_limit=np.full(steps, 0.3),
         mass_rate=np.where(
@@ -176,6 +180,8 @@ def refining_schedule(steps: int, pull: float) -> Schedule:
     return Schedule(
         step_size=step_size,
         pull=pull * step_size,
+        debias=np.ones(steps),
+        balance=np.ones(steps),
         temperature=np.zeros(steps),
         noise_limit=np.full(steps, np.inf),
         mass_rate=np.full(steps, 0.3),

@@ -46,6 +46,11 @@ def on_histogram(
     return _state(np.clip(np.stack(clouds), 0, 1), width)
 
 
+def at(particles: Floats, bandwidth: float) -> State:
+    """Given particles (T, m, d) in the unit cube, at one bandwidth for all times."""
+    return _state(particles, np.full(len(particles), bandwidth))
+
+
 def _state(particles: Floats, bandwidth: Floats) -> State:
     times, m, _ = particles.shape
     mixture = Mixture(
