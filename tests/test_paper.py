@@ -6,6 +6,7 @@ from scipy.special import logsumexp
 
 from privtraj import Snapshots
 from privtraj.dynamics import start
+from privtraj.dynamics.objective import objective
 from privtraj.errors import InputError
 from privtraj.paper import PaperSynthesizer, Phase, WarmStart
 from privtraj.privacy import noise
@@ -68,7 +69,7 @@ def test_a_step_is_the_formula(people, silent, clip, sigma):
     x = np.random.default_rng(1).uniform(size=(T, m, 2))
     guard = Guard(people, Ledger(50.0, 1e-4), silent())
     rng = np.random.default_rng(0)
-    state = recipe._run(phase, guard, np.full(T, float(N)), start.at(x, sigma), people, rng, None)
+    state = recipe._run(phase, guard, np.full(T, float(N)), start.at(x, sigma), people, rng)
     expected = by_hand(x, clouds(people), phase, m, clip, 0.7, sigma)
     np.testing.assert_allclose(state.mixture.particles, expected, atol=2e-4)
 
@@ -167,6 +168,19 @@ def test_a_released_model_can_be_the_start(people):
     np.testing.assert_allclose(
         second.particles.mean(axis=(1, 2)), first.particles.mean(axis=(1, 2)), atol=0.2
     )
+
+
+def test_the_objective_can_be_traced_on_public_data(people):
+    """A start far from everybody: the first steps go to the people, so the data fit falls."""
+    recipe = PaperSynthesizer(
+        [Phase(8, 0.05, 3.0)], start=[[0.95, 0.05]], C=4.0, sigma=0.3, count_epsilon=None, **QUICK
+    )
+    seen = []
+    recipe.fit(people, watch=seen.append)
+    gaps = np.full(T - 1, 1 / (T - 1))
+    fits = [objective(x, clouds(people), gaps, lam=1.0, sigma=0.3, tau=3.0).fit for x in seen]
+    assert len(seen) == 8
+    assert fits[-1] < fits[0]
 
 
 def test_a_seed_repeats_the_run_and_another_does_not(people):

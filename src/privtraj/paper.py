@@ -167,8 +167,18 @@ class PaperSynthesizer:
         share = self.delta / len(parts)
         return sum(epsilon_at([part], share, self.adjacency) for part in parts)
 
-    def fit(self, snapshots: Snapshots, *, progress: Progress | None = None) -> TrajectoryModel:
-        """Run the phases on these snapshots and return the model, certified at what it cost."""
+    def fit(
+        self,
+        snapshots: Snapshots,
+        *,
+        progress: Progress | None = None,
+        watch: Callable[[Floats], None] | None = None,
+    ) -> TrajectoryModel:
+        """Run the phases on these snapshots and return the model, certified at what it cost.
+
+        watch: called with the particles (T, m, d) in the unit cube before every step. They are
+            released numbers; what is compared with the data, such as the objective, is not.
+        """
         self.check()
         planned = self.events(snapshots.records_per_person, snapshots.together)
         cost = epsilon_at(planned, self.delta, self.adjacency)
@@ -182,7 +192,7 @@ class PaperSynthesizer:
         rng = np.random.default_rng(self.seed)
         state = start.at(self._begin(guard, people, snapshots, rng), self.sigma)
         for phase in self.phases:
-            state = self._run(phase, guard, people, state, snapshots, rng, progress)
+            state = self._run(phase, guard, people, state, snapshots, rng, progress, watch)
         return self._model(snapshots, ledger, source, people, state)
 
     def _begin(
@@ -211,14 +221,15 @@ class PaperSynthesizer:
         state: State,
         snapshots: Snapshots,
         rng: np.random.Generator,
-        progress: Progress | None,
+        progress: Progress | None = None,
+        watch: Callable[[Floats], None] | None = None,
     ) -> State:
         gaps = np.diff(snapshots.times) / (snapshots.times[-1] - snapshots.times[0])
         weight = self.m * np.append(gaps, gaps[-1]) / (self.lam * self.sigma**2)
         if phase.rho < 1:
             event = guard.sum_event(self.m * guard.n_features, phase.tau, STEP, phase.rho)
             guard = guard.reserve(event, phase.iterations)
-        gradients = BatchGradients(guard, people, weight, self.C, phase)
+        gradients = BatchGradients(guard, people, weight, self.C, phase, watch)
         fixed = Fixed(
             jnp.asarray(np.float32(gaps / gaps.mean())),
             jnp.asarray(np.full(len(gaps) + 1, self.sigma, np.float32)),
@@ -278,17 +289,26 @@ class BatchGradients:
     """The paper's gradients, from sampled, clipped and noisy sums: a measurement of the loop."""
 
     def __init__(
-        self, guard: Guard, people: Floats, weight: Floats, clip: float, phase: Phase
+        self,
+        guard: Guard,
+        people: Floats,
+        weight: Floats,
+        clip: float,
+        phase: Phase,
+        watch: Callable[[Floats], None] | None = None,
     ) -> None:
         self._guard = guard
         self._batch = phase.rho * people
         self._weight = jnp.asarray(np.float32(weight))
         self._clip = np.full(guard.n_times, float(clip))
         self._phase = phase
+        self._watch = watch
 
     def __call__(self, mixture: Mixture) -> tuple[Moments, jax.Array]:
         """Drift (T, m, d), and the standard deviation (T,) of the noise in it."""
         phase = self._phase
+        if self._watch is not None:
+            self._watch(np.asarray(mixture.particles, dtype=np.float64))
         sums = self._guard.sums(
             batch_vectors, _Weighted(mixture, self._weight), self._clip, phase.tau, STEP, phase.rho
         )

@@ -24,12 +24,23 @@ def test_the_choice_experiment_compares_both_measures():
     assert "broad cloud" in output
 
 
-def test_the_strokes_experiment_scores_every_digit_it_is_given(tmp_path):
+@pytest.fixture
+def strokes(tmp_path):
+    """A file of simulated strokes of the digits 1 and 7."""
     rng = np.random.default_rng(0)
     paths = np.cumsum(rng.uniform(0, 0.1, size=(400, 10, 2)), axis=1).astype(np.float32)
     np.savez(tmp_path / "strokes.npz", d1_T10=paths, d7_T10=1 - paths)
+    return str(tmp_path / "strokes.npz")
+
+
+def test_the_published_recipe_is_measured_beside_ours(strokes):
+    output = run("experiments/published.py", strokes, "--seeds", "1", "--digits", "7")
+    assert output.splitlines()[2].startswith("| 7 | 0.024 |")
+
+
+def test_the_strokes_experiment_scores_every_digit_it_is_given(strokes, tmp_path):
     output = run(
-        *("experiments/strokes.py", str(tmp_path / "strokes.npz"), "--seeds", "1"),
+        *("experiments/strokes.py", strokes, "--seeds", "1"),
         *("--digits", "1", "7", "--rows", "auto (1, 1e-5)", "--json", str(tmp_path / "out.json")),
     )
     assert "50 real people" in output

@@ -257,9 +257,11 @@ def _turning_point(total: Tally) -> float:
 
     It is convex in e^epsilon, so golden sections close in on that place; the end before it counts.
     """
+    if total.slack == 0:
+        return math.inf
     low, high = 0.0, total._enough_to_plot()
     if (1 + math.exp(min(high, 700.0))) * total.slack < pld.ROUNDING / 100:
-        return math.inf
+        return high  # beyond it delta does not fall by anything that counts, but slack grows
     golden = (math.sqrt(5) - 1) / 2
     left, right = high - golden * (high - low), low + golden * (high - low)
     at_left, at_right = total._at(left, pld.COARSE), total._at(right, pld.COARSE)
