@@ -10,7 +10,7 @@ paths of the digit, mean (standard deviation) over seeds; under the paper's neig
                  are not stated: 1 and .1), particles as they are; the exact epsilon at 1e-3
     ours         `TrajectorySynthesizer(2, 1e-3, adjacency="replace-one")`
 The number of people per time is public for the recipe, as in the paper, and paid for by ours. About
-three minutes on two cores.
+ten minutes on two cores.
 """
 
 from __future__ import annotations
