@@ -42,7 +42,7 @@ from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.resample import along_main_axis
 from privtraj.snapshots import Snapshots, to_unit
-from privtraj.synthesizer import steadied_counts
+from privtraj.synthesizer import HEAD_COUNT, head_count
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int, int], None]
@@ -148,7 +148,7 @@ class PaperSynthesizer:
         """What a fit will release, and how often, of people with up to so many records."""
         released: list[tuple[GaussianSum | LaplaceCounts, int]] = []
         if self.count_epsilon is not None:
-            released.append((LaplaceCounts(self.count_epsilon, "people per time"), 1))
+            released.append((LaplaceCounts(self.count_epsilon, HEAD_COUNT), 1))
         if isinstance(self.start, WarmStart):
             released.append((self.start.event(), self.start.steps))
         released += [(phase.event(), phase.iterations) for phase in self.phases]
@@ -186,9 +186,8 @@ class PaperSynthesizer:
             raise InputError(f"these phases cannot be accounted at delta {self.delta:g}: raise it")
         ledger = Ledger(cost * _ROOM, self.delta, self.adjacency)
         source = noise.source_for(self.seed)
-        counted = self.count_epsilon is not None
-        guard = Guard(snapshots, ledger, source, public_counts=not counted)
-        people = _people(guard, self.count_epsilon)
+        guard = Guard(snapshots, ledger, source, public_counts=self.count_epsilon is None)
+        people = head_count(guard, self.count_epsilon or 0.0)
         rng = np.random.default_rng(self.seed)
         state = start.at(self._begin(guard, people, snapshots, rng), self.sigma)
         for phase in self.phases:
@@ -224,7 +223,7 @@ class PaperSynthesizer:
         progress: Progress | None = None,
         watch: Callable[[Floats], None] | None = None,
     ) -> State:
-        gaps = np.diff(snapshots.times) / (snapshots.times[-1] - snapshots.times[0])
+        gaps = snapshots.gaps
         weight = self.m * np.append(gaps, gaps[-1]) / (self.lam * self.sigma**2)
         if phase.rho < 1:
             event = guard.sum_event(self.m * guard.n_features, phase.tau, STEP, phase.rho)
@@ -329,15 +328,6 @@ def batch_vectors(points: jax.Array, parameters: _Weighted) -> jax.Array:
     w, _ = responsibilities(points, parameters.mixture)
     away = parameters.mixture.particles[None] - points[:, None, :]
     return (parameters.weight * w[:, :, None] * away).reshape(len(points), -1)
-
-
-def _people(guard: Guard, epsilon: float | None) -> Floats:
-    """People per time (T,), at least one: declared public, or noisy and paid for."""
-    if epsilon is None:
-        declared = guard.declared_counts()
-        return np.maximum(0 if declared is None else declared, 1.0)
-    counts = guard.counts(1, epsilon, "people per time")[:, 0]
-    return steadied_counts(counts.astype(np.float64), 2 / epsilon**2)
 
 
 def _schedule(phase: Phase, gap: float) -> Schedule:

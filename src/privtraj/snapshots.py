@@ -195,6 +195,12 @@ class Snapshots:
         return len(self.features)
 
     @property
+    def gaps(self) -> FloatArray:
+        """(T - 1,) from bin time to bin time, as shares of the range."""
+        shares: FloatArray = np.diff(self.times) / (self.times[-1] - self.times[0])
+        return shares
+
+    @property
     def bin_times(self) -> NDArray[Any]:
         """(T,) bin times as the user gave them: numbers, or datetime64[us] in UTC."""
         return as_user_times(self.times, self.datetime)

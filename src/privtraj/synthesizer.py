@@ -39,6 +39,7 @@ Progress = Callable[[int, int], None]
 LOW_WORTH = 5
 SMALLEST_BANDWIDTH = 0.004
 SMALLEST_EPSILON = 5e-3
+HEAD_COUNT = "people per time"
 SLACK_RESERVE = 1e-12  # for the integer noise of the main release: 10^9 draws
 SMALLEST_DELTA = 1e-20  # below it, only a pure guarantee: the error of the noise has to fit
 
@@ -159,20 +160,15 @@ class TrajectorySynthesizer:
         plan = self._plan(people, guard)
         _warn_if_little(plan)
         spend = self._by_counts if plan.measure == "counts" else self._by_gradients
-        fixed = _fixed(np.diff(snapshots.times), self.bandwidth)
+        fixed = _fixed(snapshots.gaps, self.bandwidth)
         task = _Task(np.random.default_rng(self.seed), progress)
         state, trace, found = spend(guard, people, plan, fixed, task)
         return self._model(snapshots, ledger, source, plan, people, state, trace, found)
 
     def _people(self, guard: Guard) -> Floats:
-        """People per bin (T,): as declared public, or noisy, paid for, and steadied."""
-        declared = guard.declared_counts()
-        if declared is not None:
-            return np.maximum(declared, 1.0)
         shifts = LaplaceCounts(1.0, "", records=guard.person.records).sensitivity(self.adjacency)
         epsilon = float(np.clip(self.count_share * self.epsilon / shifts, *noise.EPSILON_RANGE))
-        counts = guard.counts(1, epsilon, "people per time")[:, 0]
-        return steadied_counts(counts.astype(np.float64), 2 / epsilon**2)
+        return head_count(guard, epsilon)
 
     def _plan(self, people: Floats, guard: Guard) -> Plan:
         """What to do with the budget that is left.
@@ -189,7 +185,7 @@ class TrajectorySynthesizer:
             schedule.plan,
             float(np.median(people)),
             guard.n_features,
-            measure=self._measure(guard.n_features),
+            measure=self.measure_for(guard.n_features),
             times=guard.n_times,
             epsilon=epsilon,
             particles=self.particles,
@@ -256,10 +252,9 @@ class TrajectorySynthesizer:
         mixture = jax.tree.map(lambda leaf: np.asarray(leaf, dtype=np.float64), state.mixture)
         mass = shrunk_masses(np.asarray(state.mass, np.float64), _mass_noise(trace, mixture))
         order = along_main_axis(mixture.particles)
-        gaps = np.diff(snapshots.times) / (snapshots.times[-1] - snapshots.times[0])
         tau = self.diffusivity
         if tau is None:
-            tau = float(np.mean(mixture.bandwidth**2) / np.mean(gaps))
+            tau = float(np.mean(mixture.bandwidth**2) / np.mean(snapshots.gaps))
         model = TrajectoryModel(
             particles=np.take_along_axis(mixture.particles, order[..., None], axis=1),
             weights=np.take_along_axis(mass / mass.sum(axis=1, keepdims=True), order, axis=1),
@@ -302,7 +297,7 @@ class TrajectorySynthesizer:
 
     def _check_for(self, snapshots: Snapshots) -> None:
         """Refuse, before anything is spent, what these snapshots cannot be counted with."""
-        if self.cells is None or self._measure(snapshots.n_features) == "gradients":
+        if self.cells is None or self.measure_for(snapshots.n_features) == "gradients":
             return
         cells = snapshots.n_times * self.cells**snapshots.n_features
         if cells > MAX_CELLS:
@@ -311,7 +306,8 @@ class TrajectorySynthesizer:
                 f"{snapshots.n_times} times: use fewer cells, or measure='gradients'"
             )
 
-    def _measure(self, features: int) -> schedule.MeasureName:
+    def measure_for(self, features: int) -> schedule.MeasureName:
+        """What the budget will buy with so many features."""
         if self.measure == "auto":
             return "counts" if self.delta == 0 else schedule.choose_measure(features)
         return self.measure
@@ -345,6 +341,15 @@ class TrajectorySynthesizer:
 class _Task(NamedTuple):
     rng: np.random.Generator  # public randomness, for everything after the guard's noise
     progress: Progress | None
+
+
+def head_count(guard: Guard, epsilon: float) -> Floats:
+    """People per bin (T,): as declared public, or noisy, paid for, and steadied."""
+    declared = guard.declared_counts()
+    if declared is not None:
+        return np.maximum(declared, 1.0)
+    counts = guard.counts(1, epsilon, HEAD_COUNT)[:, 0]
+    return steadied_counts(counts.astype(np.float64), 2 / epsilon**2)
 
 
 def steadied_counts(counts: Floats, noise_variance: float) -> Floats:

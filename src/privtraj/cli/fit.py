@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
     from privtraj.privacy.ledger_file import LedgerFile
     from privtraj.snapshots import Snapshots
+    from privtraj.synthesizer import TrajectorySynthesizer
 
 _EXAMPLE = """\
 example:
@@ -148,7 +149,6 @@ def run(args: argparse.Namespace, console: Console) -> None:
 def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel, dict[str, Any]]:
     """The model, saved with all that was asked for, and what to say about it."""
     _check(args)
-    _note(args, console)
     from privtraj.synthesizer import TrajectorySynthesizer
 
     chosen = ("particles", "steps", "cells", "rate", "bandwidth", "pull", "diffusivity")
@@ -161,6 +161,7 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
         public_counts=args.public_counts,
         **{name: getattr(args, name) for name in chosen if getattr(args, name) is not None},
     )
+    _note(args, synthesizer, console)
     synthesizer.check()
     if args.ledger is not None:
         console.remains = ", but what was reserved in the ledger counts"
@@ -217,14 +218,14 @@ def _check_distinct(paths: Sequence[Path | None]) -> None:
             raise InputError(f"'{path.name}' is named twice: give every file a name of its own")
 
 
-def _note(args: argparse.Namespace, console: Console) -> None:
+def _note(args: argparse.Namespace, synthesizer: TrajectorySynthesizer, console: Console) -> None:
     if args.seed is not None:
         console.note(
             "NOT PRIVATE: --seed makes the noise predictable; use the result for research only and "
             "never release it"
         )
     if args.records_per_person > 1 and args.rate is None:
-        console.note(_price_of_records(args))
+        console.note(_price_of_records(args, synthesizer))
     if args.person is None:
         console.note(
             "without --person every row is taken to be a different person, and the guarantee holds "
@@ -252,14 +253,11 @@ def _ledger(args: argparse.Namespace) -> LedgerFile | None:
     return LedgerFile(args.ledger, cap_epsilon=args.cap_epsilon, cap_delta=args.cap_delta)
 
 
-def _price_of_records(args: argparse.Namespace) -> str:
+def _price_of_records(args: argparse.Namespace, synthesizer: TrajectorySynthesizer) -> str:
     """Whether all records or one at random is better, as far as can be said without looking."""
-    from privtraj.dynamics.schedule import choose_measure
     from privtraj.privacy.records import price
 
-    measure = args.measure
-    if measure == "auto":
-        measure = "counts" if args.delta == 0 else choose_measure(len(args.feature))
+    measure = synthesizer.measure_for(len(args.feature))
     most = min(args.records_per_person, args.bins or len(args.bin_times))
     budget = {"epsilon": args.epsilon, "delta": args.delta, "adjacency": args.adjacency}
     ratio = price(most, measure, **budget)

@@ -121,6 +121,11 @@ class Tally:
         """Whether all of it is exactly mu-GDP."""
         return not (self.shifts or self.revealed or self.sampled)
 
+    @property
+    def gdp_mu(self) -> float | None:
+        """mu if all of it is exactly mu-GDP, else None."""
+        return self.mu if self.is_gaussian else None
+
     def delta(self, epsilon: float, interval: float = pld.FINE) -> float:
         """The smallest delta proven at this epsilon >= 0, slack included; never increasing.
 
@@ -337,8 +342,7 @@ def trade_off(events: Events, false_positive_rates: Floats, adjacency: Adjacency
 
 def gdp_mu(events: Events, adjacency: Adjacency) -> float | None:
     """mu if the events are full Gaussian sums only (then they are exactly mu-GDP), else None."""
-    total = tally(events, adjacency)
-    return total.mu if total.is_gaussian else None
+    return tally(events, adjacency).gdp_mu
 
 
 def clt_mu(noise_multiplier: float, rate: float, steps: int) -> float:

@@ -34,7 +34,6 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privtraj.dynamics.schedule import choose_measure
 from privtraj.errors import InputError
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import Tally
@@ -307,8 +306,7 @@ def _lean(synthesizer: TrajectorySynthesizer, features: int) -> TrajectorySynthe
 
     Particles and steps around released counts are post-processing: the transcript stays what it is.
     """
-    by_counts = synthesizer.delta == 0 or choose_measure(features) == "counts"
-    if synthesizer.measure != "counts" and not (synthesizer.measure == "auto" and by_counts):
+    if synthesizer.measure_for(features) == "gradients":
         return synthesizer
     lean = copy.copy(synthesizer)
     for name, value in _LEAN.items():

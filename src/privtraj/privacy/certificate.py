@@ -215,7 +215,7 @@ def _computed(total: Tally, events: Iterable[tuple[Event, int]], delta: float) -
     other = replace(tally(events, _other(total.adjacency)), slack=total.slack)
     return {
         "epsilon": total.epsilon(delta),
-        "mu": total.mu if total.is_gaussian else None,
+        "mu": total.gdp_mu,
         "epsilon_other_adjacency": other.epsilon(delta),
         "epsilon_clt": _clt_epsilon(total, delta),
         "attacker": attacker(total),

@@ -96,9 +96,14 @@ class WatchedGuard(Guard):
         return answer
 
     def sum_event(
-        self, width: int, noise_multiplier: float, what: str, rate: float = 1.0
+        self,
+        width: int,
+        noise_multiplier: float,
+        what: str,
+        rate: float = 1.0,
+        n_times: int | None = None,
     ) -> GaussianSum:
-        return self._inner.sum_event(width, noise_multiplier, what, rate)
+        return self._inner.sum_event(width, noise_multiplier, what, rate, n_times)
 
     def reserve(self, event: GaussianSum, times: int) -> Guard:
         return WatchedGuard(self._inner.reserve(event, times), self._neighbours, self.evidence)

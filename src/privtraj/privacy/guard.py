@@ -158,10 +158,15 @@ class Guard:
         return (exact + drawn) * unit[:, None]
 
     def sum_event(
-        self, width: int, noise_multiplier: float, what: str, rate: float = 1.0
+        self,
+        width: int,
+        noise_multiplier: float,
+        what: str,
+        rate: float = 1.0,
+        n_times: int | None = None,
     ) -> GaussianSum:
-        """What a call of `sums` with D = width will pay for."""
-        slack = self.n_times * width * noise.GAUSSIAN_TV_PER_DRAW
+        """What a call of `sums` with D = width will pay for, over all bins or n_times of them."""
+        slack = (n_times or self.n_times) * width * noise.GAUSSIAN_TV_PER_DRAW
         return GaussianSum(noise_multiplier, what, slack, rate, *self.person)
 
     def reserve(self, event: GaussianSum, times: int) -> Guard:
@@ -175,8 +180,7 @@ class Guard:
 
         It may release `times` sums of D = width, which are paid for now as one mixture.
         """
-        slack = n * width * noise.GAUSSIAN_TV_PER_DRAW
-        event = GaussianSum(noise_multiplier, what, slack, rate, *self.person)
+        event = self.sum_event(width, noise_multiplier, what, rate, n)
         allowance = self.ledger.choose_times(n / self.n_times, event, times)
         chosen = np.sort(_without_ties(self._source, self.n_times)[:n])
         return chosen, self._restricted(allowance, chosen)

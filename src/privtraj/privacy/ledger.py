@@ -68,7 +68,7 @@ class Ledger:
     @property
     def mu(self) -> float | None:
         """The GDP parameter if only full Gaussian sums were released, else None."""
-        return self._tally.mu if self._tally.is_gaussian else None
+        return self._tally.gdp_mu
 
     @property
     def slack(self) -> float:

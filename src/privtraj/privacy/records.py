@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from privtraj.privacy.accounting import Tally
+from privtraj.privacy.accounting import Tally, bisect
 from privtraj.privacy.calibration import calibrate_laplace, calibrate_noise
 from privtraj.privacy.events import Adjacency
 
@@ -62,8 +62,4 @@ def generic_epsilon(one_record: Tally, records: int, delta: float) -> float:
         good *= 2
         if good > 500:
             return math.inf
-    bad = good / 2
-    while good - bad > 1e-4 * good:
-        middle = (good + bad) / 2
-        good, bad = (middle, bad) if group_delta(middle) <= delta else (good, middle)
-    return records * good
+    return records * bisect(lambda eps: group_delta(eps) <= delta, good, good / 2, 1e-4)
