@@ -8,7 +8,7 @@ from privtraj import Snapshots
 from privtraj.dynamics import start
 from privtraj.dynamics.objective import objective
 from privtraj.errors import InputError
-from privtraj.paper import PaperSynthesizer, Phase, WarmStart
+from privtraj.paper import PaperSynthesizer, Phase, TakingPart, TimeSample, WarmStart
 from privtraj.privacy import noise
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
@@ -69,9 +69,35 @@ def test_a_step_is_the_formula(people, silent, clip, sigma):
     x = np.random.default_rng(1).uniform(size=(T, m, 2))
     guard = Guard(people, Ledger(50.0, 1e-4), silent())
     rng = np.random.default_rng(0)
-    state = recipe._run(phase, guard, np.full(T, float(N)), start.at(x, sigma), people, rng)
+    everybody = TakingPart(np.arange(T), guard, np.full(T, float(N)))
+    state = recipe._run(phase, everybody, start.at(x, sigma), people, rng)
     expected = by_hand(x, clouds(people), phase, m, clip, 0.7, sigma)
     np.testing.assert_allclose(state.mixture.particles, expected, atol=2e-4)
+
+
+def test_a_larger_box_is_the_same_recipe_in_its_own_units(people, silent):
+    """Lengths doubled: C and sigma double, tau and transport quadruple, so 1 / lambda does too."""
+    x = np.random.default_rng(1).uniform(size=(T, 6, 2))
+    moved = []
+    for side, tau, sigma, clip in ((1.0, 1.0, 0.2, 0.5), (2.0, 4.0, 0.4, 1.0)):
+        recipe = PaperSynthesizer(
+            [Phase(1, 0.02, tau)],
+            m=6,
+            C=clip,
+            sigma=sigma,
+            side=side,
+            lam=0.7 / side**2,
+            delta=1e-4,
+        )
+        everybody = TakingPart(
+            np.arange(T), Guard(people, Ledger(50.0, 1e-4), silent()), np.full(T, float(N))
+        )
+        state = start.at(x, sigma / side)
+        rng = np.random.default_rng(0)
+        moved.append(recipe._run(recipe.phases[0], everybody, state, people, rng))
+    one, other = (np.asarray(state.mixture.particles) for state in moved)
+    np.testing.assert_allclose(one, other, atol=1e-5)
+    assert np.abs(one - x).max() > 1e-3
 
 
 # The cost -------------------------------------------------------------------------------------
@@ -112,6 +138,12 @@ def test_sampled_phases_are_paid_for_before_they_run(people):
     assert "people per time (declared public)" in model.certificate.public_inputs
 
 
+def test_a_recipe_that_costs_nothing_at_its_delta_is_fitted(people):
+    recipe = PaperSynthesizer([Phase(2, 0.005, 500.0)], m=6, delta=0.1, count_epsilon=None, seed=0)
+    assert recipe.epsilon == 0
+    assert recipe.fit(people).certificate.epsilon == 0
+
+
 def test_full_trajectories_cost_more(moving_blobs):
     points = moving_blobs(T, N, 2).reshape(-1, 2)
     everybody = Snapshots.from_arrays(
@@ -126,6 +158,96 @@ def test_full_trajectories_cost_more(moving_blobs):
     model = recipe.fit(everybody)
     assert model.certificate.ledger[0]["records"] == T
     assert recipe.epsilon < model.certificate.epsilon
+
+
+# A budget, shared -----------------------------------------------------------------------------
+
+
+def test_a_budget_sets_the_noise_and_shares_divide_it():
+    recipe = PaperSynthesizer(
+        [Phase(10, 0.005, 2.0), Phase(40, 0.001, 1.0)],
+        start=WarmStart("medians", 3.0, steps=4),
+        delta=1e-4,
+        adjacency="replace-one",
+    )
+    same = recipe.within(1.5)
+    assert 1.49 < same.epsilon <= 1.5
+    assert same.phases[0].tau / same.phases[1].tau == pytest.approx(2.0)
+    shared = recipe.within(1.5, shares=(2, 1, 1))
+    assert 1.49 < shared.epsilon <= 1.5
+    parts = [4 / shared.start.noise**2, *(p.iterations / p.tau**2 for p in shared.phases)]
+    assert parts / np.sum(parts) == pytest.approx([0.5, 0.25, 0.25])
+    assert recipe.phases[0].tau == 2.0
+    with pytest.raises(InputError, match="3 positive shares"):
+        recipe.within(1.5, shares=(1, 1))
+    with pytest.raises(InputError, match="does not cover the counts"):
+        recipe.within(0.01)
+
+
+# Sampled times --------------------------------------------------------------------------------
+
+WIDE = 6
+
+
+@pytest.fixture(scope="module")
+def long(moving_blobs):
+    points = moving_blobs(WIDE, N, 2).reshape(-1, 2)
+    return Snapshots.from_arrays(
+        np.repeat(np.arange(WIDE), N), points, bounds=[(0, 1)] * 2, bins=np.arange(float(WIDE))
+    )
+
+
+def test_a_sample_of_the_times_is_paid_for_as_a_mixture(long):
+    recipe = PaperSynthesizer(FULL, times=TimeSample(3, of=WIDE), count_epsilon=None, **QUICK)
+    model = recipe.fit(long)
+    (entry,) = model.certificate.ledger
+    assert (entry["share"], entry["times"]) == (0.5, 1)
+    assert len(model.times) == 3
+    assert set(model.times) <= set(range(WIDE))
+    drawn = model.certificate.public_inputs["times drawn at random"]
+    assert [float(t) for t in drawn] == model.times.tolist()
+    assert model.certificate.epsilon == pytest.approx(recipe.epsilon, rel=1e-3)
+    everybody = PaperSynthesizer(FULL, count_epsilon=None, **QUICK)
+    assert recipe.epsilon < everybody.epsilon
+    assert model.certificate.verify() == pytest.approx(recipe.epsilon, rel=1e-3)
+
+
+def test_released_ends_stand_in_for_the_people_there(long):
+    ends = WarmStart("means", 0.4, spread=0.01)
+    recipe = PaperSynthesizer(
+        [Phase(60, 0.02, 30.0)],
+        C=2.0,
+        sigma=0.3,
+        times=TimeSample(2, of=WIDE - 2, ends=ends),
+        count_epsilon=None,
+        **QUICK,
+    )
+    model = recipe.fit(long)
+    assert (model.times[0], model.times[-1], len(model.times)) == (0, WIDE - 1, 4)
+    assert [e["what"] for e in model.certificate.ledger] == [
+        "sums of private means",
+        "clipped batch sums of a step",
+    ]
+    assert model.certificate.ledger[1]["share"] == 0.5
+    means = [long._points[long._bins == i].mean(axis=0) for i in (0, WIDE - 1)]
+    # the transport pulls the ends towards their neighbours, so they are not exactly there
+    np.testing.assert_allclose(model.particles[[0, -1]].mean(axis=1), means, atol=0.15)
+    assert model.sample(4, times=np.linspace(0, WIDE - 1, 9)).values.shape == (4, 9, 2)
+
+
+@pytest.mark.parametrize(
+    ("times", "phases", "said"),
+    [
+        (TimeSample(3, of=5), FULL, "drawn of 6, not of 5"),
+        (TimeSample(2, of=6, ends=WarmStart("means", 5.0)), FULL, "drawn of 4, not of 6"),
+        (TimeSample(7, of=6), FULL, "7 of 6 times cannot"),
+        (TimeSample(1, of=6), FULL, "make no path"),
+        (TimeSample(3, of=6), [*FULL, *FULL], "one phase"),
+    ],
+)
+def test_samples_that_do_not_suit_are_refused(long, times, phases, said):
+    with pytest.raises(InputError, match=said):
+        PaperSynthesizer(phases, times=times, **QUICK).fit(long)
 
 
 # The start ------------------------------------------------------------------------------------
@@ -202,6 +324,7 @@ def test_a_seed_repeats_the_run_and_another_does_not(people):
         ({"start": WarmStart("modes", 5.0)}, "means, medians or clusters"),
         ({"sigma": 0.0}, "sigma must be positive"),
         ({"delta": 0.0}, "raise it"),
+        ({"phases": [Phase(40, 0.01, 0.5)]}, "cost an epsilon of .*: raise tau"),
     ],
 )
 def test_mistakes_are_refused_in_one_sentence(people, options, said):

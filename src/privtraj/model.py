@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from privtraj.errors import InputError
 from privtraj.paths import Interpolation, Paths, between, fold
 from privtraj.privacy.certificate import Certificate
-from privtraj.resample import equal_weight
-from privtraj.snapshots import as_user_times, from_unit, moment
+from privtraj.resample import along_main_axis, equal_weight
+from privtraj.snapshots import Snapshots, as_user_times, from_unit, moment
 from privtraj.tables import atomic_path
 from privtraj.transport.plans import CouplingName, Plans, couple
 
@@ -212,6 +212,31 @@ class TrajectoryModel:
                 f"times must lie between {self.times[0]} and {self.times[-1]}, the model's range"
             )
         return at
+
+
+def assemble(
+    snapshots: Snapshots,
+    particles: Floats,
+    weights: Floats,
+    *,
+    times: NDArray[np.int64] | None = None,
+    **rest: Any,
+) -> TrajectoryModel:
+    """The sealed model of particles (T, m, d) at these snapshots' times, or at some of them.
+
+    Particles are put in order along their main axis, by which paths are stratified.
+    """
+    order = along_main_axis(particles)
+    return TrajectoryModel(
+        particles=np.take_along_axis(particles, order[..., None], axis=1),
+        weights=np.take_along_axis(weights, order, axis=1),
+        numeric_times=snapshots.times if times is None else snapshots.times[times],
+        bounds=snapshots.bounds,
+        features=snapshots.features,
+        time_name=snapshots.time_name,
+        datetime=snapshots.datetime,
+        **rest,
+    ).sealed()
 
 
 def load(path: str | Path) -> TrajectoryModel:

@@ -22,7 +22,7 @@ from privtraj.dynamics.likelihood import Mixture, kappa_mass
 from privtraj.dynamics.measurements import STEP, HistogramMoments, PrivateGradients
 from privtraj.dynamics.schedule import SETTLING_SHARE, Plan
 from privtraj.errors import InputError
-from privtraj.model import TrajectoryModel
+from privtraj.model import TrajectoryModel, assemble
 from privtraj.privacy import noise, pld
 from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace, calibrate_noise
 from privtraj.privacy.certificate import certify
@@ -30,7 +30,7 @@ from privtraj.privacy.events import Adjacency, LaplaceCounts, check_adjacency, c
 from privtraj.privacy.guard import MAX_CELLS, Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.ledger_file import LedgerFile
-from privtraj.resample import along_main_axis, shrunk_masses
+from privtraj.resample import shrunk_masses
 from privtraj.snapshots import Snapshots
 
 Floats = NDArray[np.float64]
@@ -251,20 +251,15 @@ class TrajectorySynthesizer:
     ) -> TrajectoryModel:
         mixture = jax.tree.map(lambda leaf: np.asarray(leaf, dtype=np.float64), state.mixture)
         mass = shrunk_masses(np.asarray(state.mass, np.float64), _mass_noise(trace, mixture))
-        order = along_main_axis(mixture.particles)
         tau = self.diffusivity
         if tau is None:
             tau = float(np.mean(mixture.bandwidth**2) / np.mean(snapshots.gaps))
-        model = TrajectoryModel(
-            particles=np.take_along_axis(mixture.particles, order[..., None], axis=1),
-            weights=np.take_along_axis(mass / mass.sum(axis=1, keepdims=True), order, axis=1),
+        return assemble(
+            snapshots,
+            mixture.particles,
+            mass / mass.sum(axis=1, keepdims=True),
             bandwidth=mixture.bandwidth,
             diffusivity=tau,
-            numeric_times=snapshots.times,
-            bounds=snapshots.bounds,
-            features=snapshots.features,
-            time_name=snapshots.time_name,
-            datetime=snapshots.datetime,
             certificate=certify(
                 ledger,
                 public_inputs=self._public_inputs(snapshots, people, plan),
@@ -285,7 +280,6 @@ class TrajectorySynthesizer:
                 **found,
             },
         )
-        return model.sealed()
 
     def _public_inputs(self, snapshots: Snapshots, people: Floats, plan: Plan) -> dict[str, Any]:
         public = snapshots.public_inputs()

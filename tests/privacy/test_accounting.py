@@ -4,6 +4,7 @@ Losses on a grid, and what they agree with, are in test_pld.py.
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from privtraj.privacy.calibration import (
     calibrate_gaussian,
     calibrate_laplace,
     calibrate_noise,
+    calibrate_scale,
     calibrate_steps,
 )
 from privtraj.privacy.events import ChosenTimes, GaussianSum, LaplaceCounts, Opaque
@@ -287,6 +289,28 @@ PLANS = {
     "with slack": ("add-remove", {"rate": 0.1, "steps": 50, "slack": 1e-9}, []),
     "everybody": ("add-remove", {"rate": 1.0, "steps": 50, "records": 2}, []),
 }
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("rate", [0.05, 1.0])
+def test_noise_is_divided_by_as_much_as_the_budget_allows(adjacency, rate):
+    events = [(GaussianSum(9.0, "a", rate=rate), 20), (GaussianSum(6.0, "b"), 1)]
+    counts = [(LaplaceCounts(0.1, "c"), 1)]
+
+    def cost(factor):
+        quieter = [(replace(e, noise_multiplier=e.noise_multiplier / factor), k) for e, k in events]
+        return epsilon_at([*quieter, *counts], 1e-4, adjacency)
+
+    factor = calibrate_scale(1.5, 1e-4, adjacency, events, counts)
+    assert cost(factor) <= 1.5 < cost(factor * 1.002)
+    assert calibrate_scale(0.05, 1e-9, adjacency, events, counts) == 0.0
+
+
+def test_noise_of_chosen_times_is_divided_too():
+    event = ChosenTimes(0.5, GaussianSum(1.0, "a", rate=0.1), 10, "chosen")
+    factor = calibrate_scale(1.0, 1e-4, "add-remove", [event])
+    quieter = replace(event, release=replace(event.release, noise_multiplier=1 / factor))
+    assert 0.99 < epsilon_at([quieter], 1e-4, "add-remove") <= 1.0
 
 
 @pytest.mark.parametrize(("adjacency", "plan", "others"), PLANS.values(), ids=PLANS)

@@ -5,7 +5,7 @@
     T_i   = min over plans of E|x - y|^2 / 2 + tau dt_i KL(plan | product)              transport
     H_i   = integral of log density, negative entropy                                   entropy
 
-Transport is divided by dt, as the first variation of Proposition B.2 has it. The entropy of m
+Transport is divided by dt, as the first variation of Proposition C.2 has it. The entropy of m
 particles is estimated from the distance to the nearest other one (Kozachenko and Leonenko): it is
 noisy for few particles, and the same particle twice has none.
 """

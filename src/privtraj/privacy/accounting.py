@@ -313,9 +313,9 @@ Events = Iterable[Event | tuple[Event, int]]
 """What happened: single events, or pairs of an event and how often."""
 
 
-def tally(events: Events, adjacency: Adjacency) -> Tally:
-    """The tally of a sequence of events."""
-    total = Tally(check_adjacency(adjacency))
+def tally(events: Events, adjacency: Adjacency, before: Tally | None = None) -> Tally:
+    """The tally of a sequence of events, after what was before."""
+    total = before or Tally(check_adjacency(adjacency))
     for item in events:
         event, times = item if isinstance(item, tuple) else (item, 1)
         total = total.add(event, times)

@@ -16,6 +16,7 @@ from privtraj.privacy import pld
 from privtraj.privacy.accounting import Events, Tally, bisect, tally
 from privtraj.privacy.events import (
     Adjacency,
+    ChosenTimes,
     GaussianSum,
     LaplaceCounts,
     check_budget,
@@ -28,6 +29,7 @@ thousands of added steps, far less than anyone could notice."""
 
 _SMALLEST, _LARGEST = 2.0**-40, 2.0**40
 _LEAST_NOISE = 0.05  # sampled sums of less noise have losses of hundreds, and grids of millions
+_QUIET = 4.0  # noise at which the grids of sampled sums are still short
 _ON_GRIDS = (1 / _LEAST_NOISE, 1e-6)  # where to begin, and how far to go, beside sampled sums
 
 
@@ -130,14 +132,37 @@ def _least_noise(
     if not fits(_SMALLEST, pld.FINE):  # the error of the grid alone may be more than delta
         return math.inf
     # Sampling never costs more than taking everybody, but for the error of the grid.
-    good = min(start * (1 - 1e-3), 1 / _LEAST_NOISE)
-    while good < 1 / _LEAST_NOISE and fits(2 * good, pld.COARSE):
-        good *= 2
-    bad = min(2 * good, 1 / _LEAST_NOISE)
-    good = bisect(lambda x: fits(x, pld.COARSE), good, bad, 5e-4)
-    while not fits(good, pld.FINE):
-        good *= 1 - 1e-3
-    return 1 / bisect(lambda x: fits(x, pld.FINE), good, good * (1 + 1e-3), 2e-4)
+    start = min(start * (1 - 1e-3), 1 / _LEAST_NOISE)
+    return 1 / _largest_on_grids(fits, start, 1 / _LEAST_NOISE)
+
+
+def calibrate_scale(
+    epsilon: float,
+    delta: float,
+    adjacency: Adjacency,
+    events: Events,
+    others: Events = (),
+) -> float:
+    """The largest factor by which the noise of all the events may be divided, beside the others.
+
+    Searched on the coarse grid, certified on the fine one. 0.0 if nothing fits.
+    """
+    check_budget(epsilon, delta)
+    base, others = tally(events, adjacency), tuple(others)
+
+    def fits(factor: float, interval: float) -> bool:
+        total = tally(others, adjacency, base.scaled(factor))
+        return total.delta(epsilon, interval) <= delta
+
+    sums = [e.release if isinstance(e, ChosenTimes) else e for e, _ in base.sampled]
+    noises = [event.noise_multiplier for event in sums]
+    least = min(noises, default=_LARGEST)
+    most, start = least / _LEAST_NOISE, min(1.0, least / _QUIET)
+    while not fits(start, pld.FINE):
+        start /= 2
+        if start < _SMALLEST:
+            return 0.0
+    return _largest_on_grids(fits, start, most) * (1 - CALIBRATION_MARGIN)
 
 
 def calibrate_steps(
@@ -166,6 +191,16 @@ def calibrate_steps(
     while fits(rough + ahead, pld.FINE) and rough + ahead < _LARGEST:
         ahead *= 2
     return _largest_whole(lambda k: fits(k, pld.FINE), rough, rough + ahead)
+
+
+def _largest_on_grids(fits: Callable[[float, float], bool], good: float, most: float) -> float:
+    """The largest x up to `most` that fits, from a good one; fits(x, grid)."""
+    while good < most and fits(min(2 * good, most), pld.COARSE):
+        good = min(2 * good, most)
+    good = bisect(lambda x: fits(x, pld.COARSE), good, min(2 * good, most), 5e-4)
+    while not fits(good, pld.FINE):
+        good *= 1 - 1e-3
+    return bisect(lambda x: fits(x, pld.FINE), good, good * (1 + 1e-3), 2e-4)
 
 
 def _largest(

@@ -35,6 +35,7 @@ Why the stated cost holds
 
     chosen times: a uniform set of bins, drawn once, published, and paid for together with all
     releases that will be made of it; the guard that is handed out holds no rows of other bins.
+    Times that are named without looking at anybody are free: other rows merely take no part.
 
     The number of people in the data, in a bin or in a batch never enters an answer except through
     these mechanisms. `public_counts=True` is the caller's statement that the number of records per
@@ -168,6 +169,13 @@ class Guard:
         """What a call of `sums` with D = width will pay for, over all bins or n_times of them."""
         slack = (n_times or self.n_times) * width * noise.GAUSSIAN_TV_PER_DRAW
         return GaussianSum(noise_multiplier, what, slack, rate, *self.person)
+
+    def at_times(self, bins: NDArray[np.int64]) -> Guard:
+        """The same door to the rows of these bins alone; which ones is public, so it is free."""
+        wanted = np.unique(bins)
+        if len(wanted) == 0 or not (wanted[0] >= 0 and wanted[-1] < self.n_times):
+            raise InputError(f"times are numbered from 0 to {self.n_times - 1}")
+        return self._restricted(self._payer, wanted)
 
     def reserve(self, event: GaussianSum, times: int) -> Guard:
         """The same rows, for exactly `times` of these sums, which are paid for now."""
