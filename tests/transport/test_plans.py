@@ -197,3 +197,17 @@ def test_the_same_generator_gives_the_same_walk(walked):
     plans, _, walk = walked
     np.testing.assert_array_equal(walk, plans.walk(20_000, np.random.default_rng(0)))
     assert (walk != plans.walk(20_000, np.random.default_rng(1))).any()
+
+
+def test_sharp_entropic_plans_settle_between_clusters_of_slightly_different_weights():
+    """Sweeps from nothing at this regularisation wander; from blurred plans they settle."""
+    rng = np.random.default_rng(0)
+    centres = np.array([[0.2, 0.5], [0.35, 0.5], [0.8, 0.5]])
+    clouds = [np.repeat(centres, 20, axis=0), np.repeat(centres, [18, 22, 20], axis=0)]
+    particles = np.stack([cloud + 0.02 * rng.standard_normal((60, 2)) for cloud in clouds])
+    plans = couple(particles, np.ones((2, 60)), np.array([2e-4]), "entropic")
+    (rows,) = plans.steps.astype(np.float64)
+    crossing = rows[:20, 18:].sum() / 60, rows[40:, :40].sum() / 60
+    # two of twenty must go from the first to the second cluster, nobody from the third
+    assert crossing[0] == pytest.approx(2 / 60, abs=0.004)
+    assert crossing[1] < 1e-3

@@ -23,6 +23,7 @@ Floats = NDArray[np.float64]
 
 _SWEEPS = 100
 _ROUNDS = 20
+_BLURS = (256.0, 64.0, 16.0, 4.0)
 _TOLERANCE = 1e-3
 _STALLED = 0.9  # a round of sweeps that gains less than this is the last
 _GOLDEN = (5**0.5 - 1) / 2
@@ -94,13 +95,34 @@ def _entropic(particles: Floats, weights: Floats, regularisation: Floats) -> Flo
     w = jnp.asarray(weights, jnp.float32)
     reg = jnp.asarray(regularisation, jnp.float32)
     state = sinkhorn.cold(x.shape[0] - 1, x.shape[1])
+
+    def swept(factor: float, start: sinkhorn.Coupling) -> sinkhorn.Coupling:
+        scale, pair = reg * factor, (w[:-1], w[1:])
+        return sinkhorn.solve(x[:-1], x[1:], scale, start, pair, iterations=_SWEEPS)
+
+    for factor in _BLURS:  # from blurred plans, which settle at once, to the wanted ones
+        state = swept(factor, state)
+        state = state._replace(g=4 * state.g)  # potentials are in units of the regularisation
+    best = state = swept(1.0, state)
     for _ in range(_ROUNDS):
-        before = float(state.error.max())
-        state = sinkhorn.solve(x[:-1], x[1:], reg, state, (w[:-1], w[1:]), iterations=_SWEEPS)
-        error = float(state.error.max())
-        if error < _TOLERANCE or error > _STALLED * before:
+        before = float(best.error.max())
+        if before < _TOLERANCE:
             break
-    return np.asarray(_row_plans(x[:-1], x[1:], reg, state.g), dtype=np.float64)
+        state = swept(1.0, state)
+        best = _better(best, state)
+        if float(best.error.max()) > _STALLED * before:
+            break
+    return np.asarray(_row_plans(x[:-1], x[1:], reg, best.g), dtype=np.float64)
+
+
+def _better(one: sinkhorn.Coupling, other: sinkhorn.Coupling) -> sinkhorn.Coupling:
+    """Of every problem, the potentials with the smaller error."""
+    first = one.error <= other.error
+    return sinkhorn.Coupling(
+        jnp.where(first[:, None], one.f, other.f),
+        jnp.where(first[:, None], one.g, other.g),
+        jnp.minimum(one.error, other.error),
+    )
 
 
 @jax.jit
