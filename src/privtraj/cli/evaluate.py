@@ -1,0 +1,97 @@
+"""`privtraj evaluate`: compare a model with raw data, for those who may see them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from privtraj.cli.console import Console
+from privtraj.cli.options import add_manners, at_least, check_output
+from privtraj.errors import InputError
+
+LEAST_PEOPLE = 10
+
+_EXAMPLE = """\
+examples:
+  privtraj evaluate growth.privtraj clinic.csv --out scores.json
+  privtraj evaluate growth.privtraj clinic.csv --holdout others.csv --person id
+
+The result compares with raw data: it is not private, and not for release."""
+
+
+def add(commands: Any) -> None:
+    about = "compare a model with raw data, for those who may see them; not for release"
+    usage = "privtraj evaluate MODEL TABLE [options]"
+    evaluate = commands.add_parser(
+        "evaluate", help=about, description=about, usage=usage, epilog=_EXAMPLE
+    )
+    evaluate.set_defaults(run=run)
+    _add_data(evaluate.add_argument_group("data"))
+    output = evaluate.add_argument_group("output")
+    text = "write everything as .json, which is not for release"
+    output.add_argument("--out", type=Path, metavar="FILE", help=text)
+    add_manners(output, "replace an existing file")
+
+
+def _add_data(group: Any) -> None:
+    add = group.add_argument
+    add("model", metavar="MODEL", type=Path, help="model file that fit has written")
+    text = "CSV, Parquet or Arrow file with the model's columns: the data of the fit, usually"
+    add("table", metavar="TABLE", type=Path, help=text)
+    text = "records of other people, to see what real people score (default: halves of TABLE)"
+    add("--holdout", type=Path, metavar="TABLE", help=text)
+    text = "column that says whose record it is; several records of a person allow scores of paths"
+    add("--person", metavar="COL", help=text)
+    text = "number of synthetic people (default: 1000)"
+    add("--n", type=at_least(LEAST_PEOPLE), default=1000, metavar="N", help=text)
+    text = "of all that is drawn at random (default: 0)"
+    add("--seed", type=at_least(0), default=0, metavar="S", help=text)
+
+
+def run(args: argparse.Namespace, console: Console) -> None:
+    _check(args)
+    from privtraj.metrics import evaluate
+    from privtraj.metrics.evaluation import NOTICE
+    from privtraj.model import load
+
+    model = load(args.model)
+    found = evaluate(
+        model,
+        args.table,
+        holdout=args.holdout,
+        person=args.person,
+        n=args.n,
+        seed=args.seed,
+        progress=console.progress("evaluating"),
+    )
+    for note in found.notes:
+        console.note(note)
+    files = {"model": str(args.model), "table": str(args.table)}
+    if args.holdout is not None:
+        files["holdout"] = str(args.holdout)
+    values = {"notice": NOTICE, "command": "evaluate", **files, **found.to_dict()}
+    text = str(found)
+    if args.out is not None:
+        _write(args.out, values, args.force)
+        console.written.append(args.out)
+        values["out"] = str(args.out)
+        text += f"\n\nWritten, and not for release: {args.out}"
+    console.result(values, text)
+
+
+def _check(args: argparse.Namespace) -> None:
+    check_output(args.out, (".json",), args.force)
+    inputs = [path.resolve() for path in (args.model, args.table, args.holdout) if path is not None]
+    if len(set(inputs)) < len(inputs):
+        raise InputError("MODEL, TABLE and --holdout must be different files")
+    if args.out is not None and args.out.resolve() in inputs:
+        raise InputError("--out names a file that is read: give it a name of its own")
+
+
+def _write(path: Path, values: dict[str, Any], force: bool) -> None:
+    from privtraj.tables import atomic_path
+
+    with atomic_path(path, force) as temporary:
+        temporary.write_text(json.dumps(values, indent=1, allow_nan=False) + "\n", "utf-8")

@@ -1,0 +1,85 @@
+"""Clouds of people: equal-weight points (n, d), checked before anything is compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtraj.errors import InputError
+
+Floats = NDArray[np.float64]
+
+ENTRIES = 2**22  # of an intermediate array: 32 MiB of float64
+
+
+def cloud(points: Any) -> Floats:
+    """Points as (n, d) float64; a list of n numbers has one feature."""
+    array = np.asarray(points, dtype=np.float64)
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2 or len(array) == 0:
+        raise InputError("a cloud of people must have shape (n, d) with at least one person")
+    if not np.isfinite(array).all():
+        raise InputError("a cloud of people must be finite")
+    return array
+
+
+def pair(a: Any, b: Any) -> tuple[Floats, Floats]:
+    """Two clouds with the same features."""
+    x, y = cloud(a), cloud(b)
+    if x.shape[1] != y.shape[1]:
+        raise InputError(f"clouds of {x.shape[1]} and {y.shape[1]} features cannot be compared")
+    return x, y
+
+
+def each_time(clouds: Any, truth: Any) -> list[tuple[Any, Any]]:
+    """The clouds of each time, side by side."""
+    if len(clouds) != len(truth):
+        raise InputError(f"{len(clouds)} times cannot be compared with {len(truth)}")
+    return list(zip(clouds, truth, strict=True))
+
+
+def path_cloud(paths: Any) -> Floats:
+    """Paths as (n, T, d) float64; (n, T) has one feature."""
+    array = np.asarray(paths, dtype=np.float64)
+    if array.ndim == 2:
+        array = array[:, :, None]
+    if array.ndim != 3 or 0 in array.shape:
+        raise InputError("paths must have shape (n, T, d) with at least one person")
+    if not np.isfinite(array).all():
+        raise InputError("paths must be finite")
+    return array
+
+
+def path_pair(a: Any, b: Any) -> tuple[Floats, Floats]:
+    """Two sets of paths with the same times and features."""
+    x, y = path_cloud(a), path_cloud(b)
+    if x.shape[1:] != y.shape[1:]:
+        raise InputError(
+            f"paths of {x.shape[1]} times and {x.shape[2]} features cannot be compared with paths "
+            f"of {y.shape[1]} times and {y.shape[2]} features"
+        )
+    return x, y
+
+
+def as_points(paths: Floats) -> Floats:
+    """Paths (n, T, d) as points (n, T d) scaled by 1 / sqrt(T): |x - y| is the root mean square
+    over times of the distance between two people."""
+    points: Floats = paths.reshape(len(paths), -1) / np.sqrt(paths.shape[1])
+    return points
+
+
+def halves(n: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The indices 0..n-1 in two random halves."""
+    if n < 2:
+        raise InputError("one person alone cannot be split in halves: give at least two")
+    order = rng.permutation(n)
+    return order[: n // 2], order[n // 2 :]
+
+
+def distinct(points: Floats) -> tuple[Floats, Floats]:
+    """Points that differ, and their shares: people on a grid make a much smaller problem."""
+    found, counts = np.unique(points, axis=0, return_counts=True)
+    return found, counts / len(points)

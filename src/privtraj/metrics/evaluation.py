@@ -1,0 +1,279 @@
+"""A model against raw data: every score with its floor and ceiling. Never for release."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privtraj.errors import InputError
+from privtraj.metrics.clouds import Floats
+from privtraj.metrics.copies import Memorisation, memorisation, path_memorisation
+from privtraj.metrics.people import Panels, Worth
+from privtraj.metrics.records import Ints, Records, read_records, shared_people
+from privtraj.metrics.table import MOST, Score, cloud_scores, layout, path_scores, uniform_like
+from privtraj.metrics.transport import average_squared_w2
+from privtraj.snapshots import to_unit
+
+if TYPE_CHECKING:
+    from privtraj.model import TrajectoryModel
+
+NOTICE = "compares with raw data: not for release"
+LEAST = 8  # people at a time, in the reference and in what the floor is made of
+LEAST_PATHS = 20
+PEOPLE = 1000
+_DRAWS = 10  # of real people at each number of them
+_FRESH = "other real people, from the hold-out"
+_HALF = "a random half of the people, against the other half"
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What `evaluate` found; `str()` shows it as a table, `to_dict()` is the whole of it."""
+
+    scores: tuple[Score, ...]
+    worth: Worth
+    worth_floor: float
+    worth_ceiling: float
+    memorisation: Memorisation
+    path_scores: tuple[Score, ...]
+    path_memorisation: Memorisation | None
+    settings: dict[str, Any]
+    notes: tuple[str, ...] = field(default=())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values, None for what is not a number."""
+        found = {
+            "notice": NOTICE,
+            **self.settings,
+            "scores": [score.to_dict() for score in self.scores],
+            "worth": {
+                **self.worth.to_dict(),
+                "floor": self.worth_floor,
+                "ceiling": self.worth_ceiling,
+            },
+            "memorisation": self.memorisation.to_dict(),
+            "path_scores": [score.to_dict() for score in self.path_scores],
+            "path_memorisation": self.path_memorisation and self.path_memorisation.to_dict(),
+            "notes": list(self.notes),
+        }
+        return {key: _plain(value) for key, value in found.items()}
+
+    def __str__(self) -> str:
+        w = self.worth
+        rows = [(s.label, s.value, s.floor, s.ceiling, s.better) for s in self.scores]
+        rows.append(
+            ("worth (people per time)", w.people, self.worth_floor, self.worth_ceiling, "higher")
+        )
+        parts = [NOTICE, self._heading(), layout(rows)]
+        if self.path_scores:
+            lines = [(s.label, s.value, s.floor, s.ceiling, s.better) for s in self.path_scores]
+            parts.append(
+                f"Whole paths at {len(self.settings['path_times'])} times\n{layout(lines)}"
+            )
+        parts.append("\n".join([*self._legend(), *self._sentences()]))
+        return "\n\n".join(parts)
+
+    def _heading(self) -> str:
+        s = self.settings
+        return (
+            f"{s['synthetic_people']} synthetic people against {s['records']} records of "
+            f"{s['people']} people; means over {len(s['times'])} times, in shares of the box"
+        )
+
+    def _legend(self) -> list[str]:
+        return [
+            f"Floor: {self.settings['floor']}. Ceiling: people spread uniformly over the box"
+            + ("; for path W2, true marginals coupled at random." if self.path_scores else ".")
+        ]
+
+    def _sentences(self) -> list[str]:
+        w, m = self.worth, self.memorisation
+        more = " or more" if w.high >= w.most else ""
+        lines = [
+            f"Worth {w.people:.3g} real people per time ({w.low:.3g} to {w.high:.3g}{more} cannot "
+            "be ruled out).",
+            _copies("records", m),
+        ]
+        if self.path_memorisation is not None:
+            lines.append(_copies("paths", self.path_memorisation))
+        return lines
+
+
+def evaluate(
+    model: TrajectoryModel,
+    table: Any,
+    *,
+    holdout: Any = None,
+    person: str | None = None,
+    n: int = PEOPLE,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Evaluation:
+    """Compare n synthetic people with the records of a table; the result is not for release.
+
+    table, holdout: files or tables with the model's columns; the hold-out holds other people, who
+    were not in the fit. Without it, half of the table's people stand in for it, and the other half
+    is what everything is compared with.  person: column that says whose record it is; people with
+    records at several times then allow scores of whole paths.  Everything is in shares of the
+    model's box. The same seed gives the same result.
+    """
+    done = progress or (lambda step, steps: None)
+    records = _read(table, model, person)
+    reference, fresh = _sides(records, holdout, model, person, np.random.default_rng(seed))
+    kept = _kept(reference, fresh)
+    drawn = to_unit(model.sample(n, seed=seed).values, model.bounds)
+    synthetic = [drawn[:, i] for i in kept]
+    real, others = ([side.clouds()[i] for i in kept] for side in (reference, fresh))
+    done(1, 4)
+    scores = cloud_scores(synthetic, real, fresh=others, seed=seed)
+    done(2, 4)
+    worth = _worth(synthetic, real, others, seed)
+    done(3, 4)
+    paths = _path_results(drawn, reference, fresh, person, seed)
+    done(4, 4)
+    settings = {
+        "records": len(records.bins),
+        "people": records.n_people,
+        "synthetic_people": n,
+        "seed": seed,
+        "floor": _HALF if holdout is None else _FRESH,
+        "times": [str(model.times[i]) for i in kept],
+        "path_times": [str(model.times[i]) for i in paths.times],
+        "private": model.certificate.private,
+    }
+    return Evaluation(
+        tuple(scores),
+        *worth,
+        memorisation(synthetic, real, others),
+        paths.scores,
+        paths.copies,
+        settings,
+        (*_notes(records, kept, len(model.numeric_times)), *paths.notes),
+    )
+
+
+@dataclass(frozen=True)
+class _PathResults:
+    scores: tuple[Score, ...] = ()
+    copies: Memorisation | None = None
+    times: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def _read(source: Any, model: TrajectoryModel, person: str | None) -> Records:
+    records = read_records(source, model, person)
+    if len(records.bins) < 2:
+        raise InputError(
+            "the table has fewer than two complete records: there is nothing to compare"
+        )
+    return records
+
+
+def _sides(
+    records: Records,
+    holdout: Any,
+    model: TrajectoryModel,
+    person: str | None,
+    rng: np.random.Generator,
+) -> tuple[Records, Records]:
+    """The reference, and the real people that make the floor."""
+    if holdout is None:
+        if records.n_people < 2:
+            raise InputError("all records belong to one person: there is nothing to compare")
+        fresh, reference = records.halves(rng)
+        return reference, fresh
+    fresh = _read(holdout, model, person)
+    if both := shared_people(records, fresh):
+        raise InputError(
+            f"{both} people are in the table and in the hold-out: a hold-out must hold other people"
+        )
+    return records, fresh
+
+
+def _kept(reference: Records, fresh: Records) -> Ints:
+    """The times with enough people on both sides."""
+    kept = np.flatnonzero(np.minimum(reference.counts(), fresh.counts()) >= LEAST)
+    if len(kept) == 0:
+        raise InputError(
+            f"no time has {LEAST} people to compare with and {LEAST} for the floor: give more "
+            "records"
+        )
+    return kept
+
+
+def _worth(
+    synthetic: list[Floats], real: list[Floats], fresh: list[Floats], seed: int
+) -> tuple[Worth, float, float]:
+    """Worth of the synthetic people with its interval, of fresh real people, of uniform ones."""
+    rng = np.random.default_rng(seed)
+    clouds, truth, others = (
+        [rng.permutation(x)[:MOST] for x in side] for side in (synthetic, real, fresh)
+    )
+    spread = [uniform_like(x, None, rng) for x in clouds]
+    panels = Panels(truth, _DRAWS, seed)
+    ours, floor, ceiling = (average_squared_w2(c, truth) for c in (clouds, others, spread))
+    return panels.interval(ours, 0.95), panels.worth(floor), panels.worth(ceiling)
+
+
+def _path_results(
+    drawn: Floats, reference: Records, fresh: Records, person: str | None, seed: int
+) -> _PathResults:
+    if person is None:
+        return _PathResults()
+    times = _common_times(reference, fresh)
+    if len(times) < 2:
+        return _PathResults(
+            notes=(
+                f"no scores of paths: fewer than {LEAST_PATHS} people on a side have several times",
+            )
+        )
+    synthetic, real, others = drawn[:, times], reference.paths(times), fresh.paths(times)
+    scores = path_scores(synthetic, real, fresh=others, seed=seed)
+    copies = path_memorisation(synthetic, real, others)
+    return _PathResults(tuple(scores), copies, tuple(times.tolist()))
+
+
+def _common_times(reference: Records, fresh: Records) -> Ints:
+    """The times of paths: all, less those whose loss makes the most people complete, until there
+    are enough people on both sides."""
+    sides = [reference.seen(), fresh.seen()]
+    times = list(range(reference.times))
+
+    def complete(chosen: list[int]) -> int:
+        return min(int(seen[:, chosen].all(axis=1).sum()) for seen in sides)
+
+    while len(times) > 1 and complete(times) < LEAST_PATHS:
+        best = max(times, key=lambda i: complete([j for j in times if j != i]))
+        times.remove(best)
+    return np.array(times, dtype=np.int64)
+
+
+def _notes(records: Records, kept: Ints, times: int) -> tuple[str, ...]:
+    notes = []
+    if records.incomplete:
+        notes.append(f"{records.incomplete} records with missing values are left out")
+    if len(kept) < times:
+        notes.append(f"{times - len(kept)} of {times} times have too few people and are left out")
+    return tuple(notes)
+
+
+def _copies(what: str, found: Memorisation) -> str:
+    median = f"median distance {found.ratio:.3g} times that of other real people; "
+    if math.isnan(found.ratio):
+        median = "most real people have a twin, so the median distance says nothing; "
+    return (
+        f"Nearest real {what}: {median}{found.share_close:.1%} are as close as the closest "
+        f"{found.share_expected:.1%} of other real people."
+    )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,121 @@
+"""Raw records for an evaluation, which is never a release: binned like a model's, and no more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtraj import tables
+from privtraj.errors import InputError
+from privtraj.metrics.clouds import Floats, halves
+from privtraj.snapshots import nearest_bin, to_unit
+
+if TYPE_CHECKING:
+    from privtraj.model import TrajectoryModel
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Records:
+    """Records of people in a model's bins and box.
+
+    bins: (n,) 0 to T - 1.  points: (n, d) in the unit cube.  people: (n,) whose record it is,
+    numbered from 0.  names: the identifier of each, empty where every record is a person.
+    incomplete: records that were left out because something is missing in them.
+    """
+
+    bins: Ints
+    points: Floats
+    people: Ints
+    names: tuple[Any, ...]
+    times: int
+    incomplete: int
+
+    @property
+    def n_people(self) -> int:
+        return len(np.unique(self.people))
+
+    def clouds(self) -> list[Floats]:
+        """T clouds (n_i, d), some of them perhaps empty."""
+        return [self.points[self.bins == i] for i in range(self.times)]
+
+    def counts(self) -> Ints:
+        """(T,) records per time."""
+        return np.bincount(self.bins, minlength=self.times)
+
+    def halves(self, rng: np.random.Generator) -> tuple[Records, Records]:
+        """Two random halves of the people, each with all of their records."""
+        codes = np.unique(self.people)
+        some, _ = halves(len(codes), rng)
+        mine = np.isin(self.people, codes[some])
+        return self._keep(mine), self._keep(~mine)
+
+    def paths(self, times: Ints) -> Floats:
+        """(k, len(times), d) of the people who have a record at each of these times.
+
+        Of several records at a time the first in the table counts.
+        """
+        rows = self._rows()[:, times]
+        return self.points[rows[(rows >= 0).all(axis=1)]]
+
+    def seen(self) -> NDArray[np.bool_]:
+        """(people, T) who has a record when."""
+        return self._rows() >= 0
+
+    def _rows(self) -> Ints:
+        """(people, T) the first record of each person at each time, -1 where there is none."""
+        codes, who = np.unique(self.people, return_inverse=True)
+        rows = np.full((len(codes), self.times), -1, dtype=np.int64)
+        backwards = np.arange(len(self.bins))[::-1]  # what is written last stays: the first record
+        rows[who[backwards], self.bins[backwards]] = backwards
+        return rows
+
+    def _keep(self, mine: NDArray[np.bool_]) -> Records:
+        return Records(
+            self.bins[mine], self.points[mine], self.people[mine], self.names, self.times, 0
+        )
+
+
+def read_records(source: Any, model: TrajectoryModel, person: str | None = None) -> Records:
+    """The records of a table, file or dictionary of arrays (see `tables.read_columns`).
+
+    As in a fit, values outside the box are clamped, and each record goes to the nearest of the
+    model's times. Incomplete records are left out.
+    """
+    names, time = model.features, model.time_name
+    if person is not None and person in (time, *names):
+        raise InputError(f"column '{person}' is the person and also time or feature: use another")
+    who = [] if person is None else [person]
+    table = tables.read_columns(source, [time, *names, *who], text=who)
+    moments, datetime = tables.moments(table.column(time), time)
+    if datetime != model.datetime and len(moments):
+        kind = "dates" if model.datetime else "numbers"
+        raise InputError(f"the time column '{time}' must hold {kind}, as the model's times are")
+    points = np.column_stack([tables.numbers(table.column(name), name) for name in names])
+    cells = np.column_stack([moments, points])
+    infinite = np.isinf(cells).any(axis=1).sum()
+    if infinite:
+        raise InputError(f"{infinite} of {len(cells)} records have infinite values: correct them")
+    codes, ids = np.arange(len(cells)), ()
+    if person is not None:
+        found, dictionary = tables.identities(table.column(person))
+        codes, ids = found, tuple(dictionary.to_pylist())
+    whole = ~np.isnan(cells).any(axis=1) & (codes >= 0)
+    return Records(
+        nearest_bin(moments[whole], model.numeric_times).astype(np.int64),
+        to_unit(points[whole], model.bounds),
+        codes[whole],
+        ids,
+        len(model.numeric_times),
+        int((~whole).sum()),
+    )
+
+
+def shared_people(a: Records, b: Records) -> int:
+    """How many people have records in both."""
+    mine, theirs = ({r.names[i] for i in np.unique(r.people)} if r.names else set() for r in (a, b))
+    return len(mine & theirs)

@@ -1,0 +1,118 @@
+"""The table: every score between its floor and its ceiling, all from equally many people."""
+
+import numpy as np
+import pytest
+
+from privtraj import metrics
+from privtraj.errors import InputError
+from privtraj.metrics.table import Candidates, Score, layout
+
+BOUNDS = np.array([[0.0, 10.0], [-1.0, 1.0]])
+
+
+def crowd(n, seed, noise=0.0, times=3):
+    rng = np.random.default_rng(seed)
+    side = np.where(np.arange(n) % 2, 0.35, 0.65)[:, None, None]
+    steps = np.linspace(-0.15, 0.15, times)[None, :, None]
+    points = side + steps + (0.04 + noise) * rng.standard_normal((n, times, 2))
+    low, high = BOUNDS.T
+    return low + (high - low) * np.clip(points, 0, 1)
+
+
+def clouds(paths):
+    return list(paths.swapaxes(0, 1))
+
+
+@pytest.fixture(scope="module")
+def rows():
+    real, fresh = crowd(160, 0), crowd(120, 1)
+    synthetic = crowd(200, 2, noise=0.05)
+    points = metrics.cloud_scores(
+        clouds(synthetic), clouds(real), fresh=clouds(fresh), bounds=BOUNDS
+    )
+    paths = metrics.path_scores(synthetic, real, fresh=fresh, bounds=BOUNDS)
+    return {row.name: row for row in (*points, *paths)}
+
+
+def test_every_score_is_there(rows):
+    assert set(rows) == {
+        *("w1", "w2", "squared_w2", "sliced_w2", "energy", "query_error", "density_jsd"),
+        *("hotspot_ndcg", "kendall_tau", "auc"),
+        *("path_w2", "length_jsd", "diameter_jsd", "trip_jsd", "pattern_f1", "path_auc"),
+    }
+
+
+def test_the_synthetic_people_lie_between_fresh_people_and_no_knowledge(rows):
+    for row in rows.values():
+        if row.name == "path_w2":  # its ceiling is about the coupling alone
+            assert row.floor < row.value
+        elif row.better == "higher":
+            assert row.floor > row.ceiling
+            assert row.value >= row.ceiling
+        else:
+            assert row.floor < row.value < row.ceiling
+
+
+def test_scores_carry_their_times_and_agree_with_each_other(rows):
+    assert len(rows["w2"].per_time) == 3
+    assert rows["path_w2"].per_time == ()
+    assert rows["w2"].value == pytest.approx(np.mean(rows["w2"].per_time))
+    squares = np.square(rows["w2"].per_time)
+    np.testing.assert_allclose(rows["squared_w2"].per_time, squares)
+    assert rows["w2"].to_dict()["per_time"] == list(rows["w2"].per_time)
+
+
+def test_without_fresh_people_halves_stand_in():
+    real = clouds(crowd(100, 0))
+    found = {row.name: row for row in metrics.cloud_scores(real, real, bounds=BOUNDS)}
+    assert found["w2"].floor > 0  # a half is not the other half
+    again = {row.name: row for row in metrics.cloud_scores(real, real, bounds=BOUNDS)}
+    assert found == again
+    paths = metrics.path_scores(crowd(50, 1), crowd(60, 0), bounds=BOUNDS)
+    assert paths[0].floor > 0
+
+
+def test_candidates_are_equally_many(monkeypatch):
+    sizes = set()
+    scored = Candidates.scored
+
+    def watch(self, *rest):
+        sizes.update(tuple(len(x) for x in side) for side in vars(self).values())
+        return scored(self, *rest)
+
+    monkeypatch.setattr(Candidates, "scored", watch)
+    many, few = clouds(crowd(90, 0, times=2)), [crowd(30, 1)[:, 0], crowd(45, 1)[:, 0]]
+    metrics.cloud_scores(many, many, fresh=few, bounds=BOUNDS)
+    assert sizes == {(30, 45)}
+
+
+def test_few_people_and_many_features_get_the_scores_that_make_sense():
+    few = [np.random.default_rng(0).random((3, 2))]
+    assert "auc" not in {row.name for row in metrics.cloud_scores(few, few, fresh=few)}
+    wide = [np.random.default_rng(0).random((12, 13))]
+    names = {row.name for row in metrics.cloud_scores(wide, wide, fresh=wide)}
+    assert "query_error" in names
+    assert "density_jsd" not in names
+    broad = np.random.default_rng(0).random((12, 2, 13))
+    names = {row.name for row in metrics.path_scores(broad, broad, fresh=broad)}
+    assert "length_jsd" in names
+    assert "trip_jsd" not in names
+
+
+def test_the_gap_and_the_layout():
+    row = Score("w2", "W2", 3.0, 1.0, 5.0, "lower")
+    assert row.gap == 0.5
+    assert np.isnan(Score("w2", "W2", 3.0, 1.0, 1.0, "lower").gap)
+    head, line = layout([("W2", 0.12345, float("nan"), 5.0, "lower")]).splitlines()
+    assert head.split() == ["score", "model", "floor", "ceiling", "better"]
+    assert line.split() == ["W2", "0.123", "-", "5", "lower"]
+
+
+def test_times_that_do_not_match_are_refused():
+    x = clouds(crowd(20, 0))
+    with pytest.raises(InputError):
+        metrics.cloud_scores(x, x[:2])
+    with pytest.raises(InputError):
+        metrics.cloud_scores(x, x, fresh=x[:2])
+    with pytest.raises(InputError):
+        metrics.path_scores(crowd(9, 0), crowd(9, 0)[:, :2])
