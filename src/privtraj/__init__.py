@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from privtraj import datasets, metrics, paper
+    from privtraj import baselines, datasets, metrics, paper
     from privtraj.errors import BudgetError, InputError, PrivtrajError
     from privtraj.model import TrajectoryModel, load
     from privtraj.paths import Paths
@@ -31,7 +31,7 @@ _HOMES = {
     "TrajectorySynthesizer": "privtraj.synthesizer",
     "load": "privtraj.model",
 }
-_MODULES = ("datasets", "metrics", "paper")
+_MODULES = ("baselines", "datasets", "metrics", "paper")
 
 __all__ = [
     "BudgetError",
@@ -44,6 +44,7 @@ __all__ = [
     "Snapshots",
     "TrajectoryModel",
     "TrajectorySynthesizer",
+    "baselines",
     "datasets",
     "load",
     "metrics",

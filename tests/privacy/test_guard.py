@@ -686,6 +686,24 @@ def test_the_guard_of_chosen_times_holds_their_rows_alone(snapshots_of, silent):
     assert len(guard._bins) == 15  # the guard itself still has all
 
 
+def test_named_times_are_free_and_what_is_asked_of_them_is_not(snapshots_of, silent):
+    clouds = [np.full((k + 1, 1), k / 10) for k in range(5)]
+    guard = Guard(snapshots_of(clouds, 1), Ledger(20.0, 1e-5), silent())
+    part = guard.at_times(np.array([4, 0]))
+    assert guard.ledger.events == ()
+    sums = part.sums(count_rows, jnp.ones(2, jnp.float32), np.ones(2), 2.0, "some")
+    np.testing.assert_allclose(sums[:, 0], [1, 5], atol=1e-6)
+    assert part.counts(1, 0.5, "heads").tolist() == [[1], [5]]
+    assert [event.what for event, _ in guard.ledger.events] == ["some", "heads"]
+    guard._source = noise.SeededSource(0)  # the silent one has no permutations
+    drawn, _ = guard.at_times(np.arange(1, 4)).choose_times(2, 1, 5.0, "drawn", 1.0, 1)
+    assert guard.ledger.events[-1][0].share == 2 / 3  # of the three that were named
+    assert drawn.max() < 3
+    for wrong in ([], [-1], [5]):
+        with pytest.raises(InputError, match="numbered from 0 to 4"):
+            guard.at_times(np.array(wrong))
+
+
 def test_chosen_times_are_paid_for_as_one_mixture_before_they_are_drawn(three_bins):
     guard, source = watched(three_bins, 5.0)
     chosen, part = guard.choose_times(2, WIDTH, 50.0, "some", 0.5, 3)
@@ -866,8 +884,13 @@ def test_the_answer_does_not_depend_on_the_order_of_people(crowd, snapshots_of, 
 
 
 def test_no_other_module_touches_the_raw_rows():
+    """But for the baselines that are no private release, and are marked so (tests/baselines)."""
     root = Path(privtraj.__file__).parent
-    allowed = {root / "snapshots.py", root / "privacy" / "guard.py"}
+    allowed = {
+        root / "snapshots.py",
+        root / "privacy" / "guard.py",
+        root / "baselines" / "unguarded.py",
+    }
     raw = re.compile(r"\.\s*_(points|bins)\b|[\"']_(points|bins)[\"']")
     assert raw.search((root / "privacy" / "guard.py").read_text())
     offenders = [
@@ -876,3 +899,13 @@ def test_no_other_module_touches_the_raw_rows():
         if file not in allowed and raw.search(file.read_text())
     ]
     assert offenders == []
+
+
+def test_only_two_baselines_ask_for_unguarded_rows():
+    root = Path(privtraj.__file__).parent
+    askers = [
+        str(file.relative_to(root))
+        for file in sorted(root.rglob("*.py"))
+        if "import unguarded" in file.read_text()
+    ]
+    assert askers == ["baselines/inference.py", "baselines/marginals.py"]

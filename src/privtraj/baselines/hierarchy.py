@@ -1,0 +1,127 @@
+"""The private measure mechanism: noisy counts of a hierarchy of cells, made consistent.
+
+He, Vershynin and Zhu, "Algorithmically effective differentially private synthetic data" (2023),
+on the dyadic hierarchy of the cube: level j has 2^j cells a side, and 2^d children in each cell.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from privtraj.baselines.base import Floats, Release
+from privtraj.baselines.histogram import CELLS, Counted, in_cells, occupied
+from privtraj.dynamics.schedule import MAX_CELLS
+from privtraj.dynamics.warm import on_simplex
+from privtraj.errors import InputError
+from privtraj.privacy import noise
+from privtraj.privacy.certificate import Certificate
+from privtraj.privacy.events import LaplaceCounts
+from privtraj.privacy.guard import Guard
+from privtraj.privacy.ledger import Ledger
+from privtraj.snapshots import Snapshots
+
+TINY = 1e-9  # people of a parent below which its children are as good as nobody
+
+
+class PrivateMeasure(Counted):
+    """Counts at every level of a dyadic hierarchy with discrete Laplace noise, made consistent.
+
+    Mechanism: level 0 is the head count, at count_share of epsilon (or public). Levels 1..r get
+    noise P(x) ~ exp(-e_j |x|) with e_j as in `level_budgets`, negative counts become 0, and from
+    the root down the counts of children are made to sum to their parent's (`consistent`). Points
+    are uniform inside the leaves, 2^r a side, N e of them or about so (`depth`).
+    Sensitivity: a record is in one cell of each level, so a person with one record added or removed
+    moves one count per level by 1: sum e_j = epsilon; a person replaced moves two: sum e_j =
+    epsilon / 2. Pure: delta is not used. cells: leaves per side, a power of two.
+    """
+
+    def _release(self, snapshots: Snapshots, guard: Guard, rng: np.random.Generator) -> Release:
+        people, left, d = self._people(guard), self._left(guard), guard.n_features
+        levels = depth(float(np.median(people)), d, left)
+        if self.cells is not None:
+            levels = int(self.cells).bit_length() - 1
+        budgets = level_budgets(left, levels, d)
+        if budgets[0] < noise.EPSILON_RANGE[0]:
+            raise InputError(f"epsilon is too small for {levels} levels: use fewer cells")
+        mass = people[:, None]
+        for level, epsilon in enumerate(budgets, start=1):
+            counts = guard.counts(2**level, float(epsilon), f"{CELLS}, level {level}")
+            mass = consistent(mass, counts.astype(np.float64), d)
+        return in_cells(occupied(mass, 2**levels, d), 2**levels, self.points, rng)
+
+    def _certificate(
+        self, ledger: Ledger, public_inputs: dict[str, Any], source: noise.Source
+    ) -> Certificate:
+        """One entry for all levels, of their sum.
+
+        How many levels there are, and the e_j with them, may follow from the head count. Then their
+        sum holds, and one count of it dominates them all; exact composition of what happened to be
+        chosen would promise a little too much.
+        """
+        events = [event for event, _ in ledger.events if isinstance(event, LaplaceCounts)]
+        heads = [event for event in events if not event.what.startswith(CELLS)]
+        levels = [event for event in events if event.what.startswith(CELLS)]
+        total = math.fsum(event.epsilon for event in levels)
+        all_levels = replace(levels[0], epsilon=total, what=f"{CELLS} at {len(levels)} levels")
+        stated = Ledger(ledger.epsilon, ledger.delta, ledger.adjacency)
+        for event in (*heads, all_levels):
+            stated.spend(event)
+        return super()._certificate(stated, public_inputs, source)
+
+    def check(self) -> None:
+        super().check()
+        if self.cells is not None and self.cells & (self.cells - 1):
+            raise InputError("cells must be a power of two: every level halves the cells")
+
+
+def depth(people: float, dimensions: int, epsilon: float) -> int:
+    """r with 2^(d r) nearest to N e on the scale of logarithms: one or more, as far as allowed."""
+    wanted = round(math.log2(max(people * epsilon, 2)) / dimensions)
+    return int(np.clip(wanted, 1, max(1, int(math.log2(MAX_CELLS) / dimensions))))
+
+
+def level_budgets(epsilon: float, levels: int, dimensions: int) -> Floats:
+    """e_j (r,) for levels 1..r, proportional to 2^{(d - 1) j / 2}, with sum epsilon.
+
+    Noise of scale 1/e_j at each of the 2^{d j} cells of level j carries mass over the diameter
+    2^{-(j - 1)} of its parent, so the error is proportional to sum_j 2^{(d - 1) j} / e_j; these
+    e_j make it least for a given sum.
+    """
+    share = 2.0 ** ((dimensions - 1) / 2 * np.arange(levels))
+    split: Floats = epsilon * share / share.sum()
+    return split
+
+
+def consistent(parents: Floats, counts: Floats, dimensions: int) -> Floats:
+    """Counts (T, G^d) made nonnegative, with children that sum to their parents (T, (G / 2)^d).
+
+    All children of a cell grow or all shrink, as the theorem asks, which leaves open how. Here they
+    shrink by one number, those below it to 0, which takes noise away where nobody is, and grow in
+    proportion to their counts; children of whom none is counted get equal parts.
+    """
+    children = _by_parent(np.maximum(counts, 0), dimensions)
+    parent, total = parents[..., None], children.sum(axis=-1, keepdims=True)
+    grown = np.where(total > 0, children / np.maximum(total, 1), 1 / children.shape[-1])
+    rows = (children / np.maximum(parent, TINY)).reshape(-1, children.shape[-1])
+    shrunk = on_simplex(rows).reshape(children.shape)
+    return _by_place(parent * np.where(total > parent, shrunk, grown), dimensions)
+
+
+def _by_parent(level: Floats, dimensions: int) -> Floats:
+    """(T, G^d) -> (T, (G / 2)^d, 2^d): cells next to their siblings."""
+    half = round(level.shape[1] ** (1 / dimensions)) // 2
+    split = level.reshape(-1, *(half, 2) * dimensions)
+    axes = (0, *range(1, 2 * dimensions, 2), *range(2, 2 * dimensions + 1, 2))
+    return split.transpose(axes).reshape(-1, half**dimensions, 2**dimensions)
+
+
+def _by_place(children: Floats, dimensions: int) -> Floats:
+    """The inverse of `_by_parent`."""
+    half = round(children.shape[1] ** (1 / dimensions))
+    split = children.reshape(-1, *(half,) * dimensions, *(2,) * dimensions)
+    pairs = [axis for k in range(dimensions) for axis in (1 + k, 1 + dimensions + k)]
+    return split.transpose(0, *pairs).reshape(len(children), -1)

@@ -1,0 +1,153 @@
+"""The engine's dynamics without noise, on records or on a private sample that stands in for them.
+
+The same start in the middle of the box, the same annealing and the same pull between times as in a
+fit by private gradients; the moments are exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from privtraj.baselines.base import Baseline, Floats, Release, check_whole
+from privtraj.baselines.hierarchy import PrivateMeasure
+from privtraj.baselines.histogram import Counted, ThresholdedHistogram
+from privtraj.baselines.unguarded import unguarded
+from privtraj.dynamics import schedule, start
+from privtraj.dynamics.histogram import Measure
+from privtraj.dynamics.langevin import Fixed, run
+from privtraj.dynamics.measurements import HistogramMoments
+from privtraj.errors import InputError
+from privtraj.privacy.certificate import Certificate
+from privtraj.privacy.events import Opaque
+from privtraj.privacy.guard import Guard
+from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.noise import Source
+from privtraj.snapshots import Snapshots
+from privtraj.synthesizer import SMALLEST_BANDWIDTH
+
+PULL = 0.1
+NOTHING_PROMISED = (1e6, math.nextafter(1.0, 0.0))
+NO_NOISE = "none: NOT PRIVATE, the records were used as they are"
+
+_MEASURES: dict[str, type[Counted]] = {
+    "histogram": ThresholdedHistogram,
+    "hierarchy": PrivateMeasure,
+}
+
+
+@dataclass(kw_only=True)
+class NonPrivate(Baseline):
+    """Mean-field Langevin dynamics on the records as they are. NOT PRIVATE.
+
+    What the engine would do if privacy cost nothing. The records do not go through the guard, and
+    the certificate promises nothing: epsilon 10^6 at a delta of 1 - 2^-53, `private` False; such a
+    model is saved only with not_private=True. epsilon and delta are accepted, because all baselines
+    are called alike, and ignored.
+    """
+
+    particles: int = 256
+    steps: int = 60
+
+    def _release(self, snapshots: Snapshots, guard: Guard, rng: np.random.Generator) -> Release:
+        everything = Opaque(*NOTHING_PROMISED, "all records, as they are", self.adjacency)
+        guard.ledger.spend(everything)
+        return inferred(unguarded(snapshots), snapshots.gaps, self.particles, self.steps, rng)
+
+    def _ledger(self) -> Ledger:
+        return Ledger(*NOTHING_PROMISED, self.adjacency)
+
+    def _certificate(
+        self, ledger: Ledger, public_inputs: dict[str, Any], source: Source
+    ) -> Certificate:
+        stated = super()._certificate(ledger, public_inputs, source)
+        return replace(stated, private=False, noise=NO_NOISE)
+
+    def check(self) -> None:
+        super().check()
+        check_inference(self.particles, self.steps)
+
+
+@dataclass(kw_only=True)
+class MeasureThenInference(Counted):
+    """A private measure, then ordinary inference that takes its sample for data.
+
+    Mechanism, sensitivity and cost are those of `measure`: "histogram" (`ThresholdedHistogram`) or
+    "hierarchy" (`PrivateMeasure`), with these cells. Its `points` points per time are then the
+    people of the same dynamics as in `NonPrivate`: post-processing, which costs nothing.
+    """
+
+    measure: Literal["histogram", "hierarchy"] = "histogram"
+    particles: int = 256
+    steps: int = 60
+
+    def _release(self, snapshots: Snapshots, guard: Guard, rng: np.random.Generator) -> Release:
+        sample = self._measured()._release(snapshots, guard, rng).particles
+        return inferred(list(sample), snapshots.gaps, self.particles, self.steps, rng)
+
+    def _measured(self) -> Counted:
+        kind = _MEASURES[self.measure]
+        return kind(**{part.name: getattr(self, part.name) for part in fields(kind)})
+
+    def _certificate(
+        self, ledger: Ledger, public_inputs: dict[str, Any], source: Source
+    ) -> Certificate:
+        return self._measured()._certificate(ledger, public_inputs, source)
+
+    def check(self) -> None:
+        super().check()
+        check_inference(self.particles, self.steps)
+        if self.measure not in _MEASURES:
+            raise InputError(f"measure must be 'histogram' or 'hierarchy', not '{self.measure}'")
+        self._measured().check()
+
+
+def inferred(
+    clouds: Sequence[Floats], gaps: Floats, particles: int, steps: int, rng: np.random.Generator
+) -> Release:
+    """Mean-field Langevin dynamics on T clouds (n_i, d) of the unit cube, gaps (T - 1,) apart."""
+    times, dimensions = len(clouds), clouds[0].shape[1]
+    fixed = Fixed(
+        jnp.asarray(np.float32(gaps / gaps.mean())),
+        jnp.zeros(times),
+        jnp.float32(SMALLEST_BANDWIDTH),
+        jnp.zeros(len(gaps)),
+    )
+    state, _ = run(
+        start.middle(times, particles, dimensions, rng),
+        HistogramMoments(_as_measure(clouds)),
+        schedule.gradient_schedule(steps, PULL),
+        fixed,
+        rng,
+    )
+    mixture = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), state.mixture)
+    mass = np.asarray(state.mass, np.float64)
+    return Release(
+        mixture.particles,
+        mixture.bandwidth,
+        mixture.bandwidth,
+        mass / mass.sum(axis=1, keepdims=True),
+    )
+
+
+def check_inference(particles: int, steps: int) -> None:
+    """Refuse settings that the dynamics cannot use."""
+    check_whole("particles", particles, 2, schedule.MOST_PARTICLES)
+    check_whole("steps", steps, 2, 10_000)
+
+
+def _as_measure(clouds: Sequence[Floats]) -> Measure:
+    """Equal weights on the points of each time; a time without any has one in the middle."""
+    times, most = len(clouds), max(1, *(len(cloud) for cloud in clouds))
+    centres = np.full((times, most, clouds[0].shape[1]), 0.5)
+    weights = np.zeros((times, most))
+    for i, cloud in enumerate(clouds):
+        centres[i, : len(cloud)] = cloud
+        weights[i, : max(len(cloud), 1)] = 1 / max(len(cloud), 1)
+    return Measure(centres, weights, np.zeros(times), np.ones(times))

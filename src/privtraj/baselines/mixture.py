@@ -1,0 +1,55 @@
+"""Private k-means at every time, and a round normal cloud around each centre."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from privtraj.baselines.base import Baseline, Release, check_whole
+from privtraj.dynamics import warm
+from privtraj.errors import InputError
+from privtraj.privacy.calibration import calibrate_gaussian
+from privtraj.privacy.guard import Guard
+from privtraj.snapshots import Snapshots
+from privtraj.synthesizer import SLACK_RESERVE
+
+
+@dataclass(kw_only=True)
+class ClusterMixture(Baseline):
+    """k clusters per time by noisy Lloyd steps; people are drawn from the mixture of normals.
+
+    Mechanism: the head count at count_share of epsilon (or public), then `steps` Gaussian sums of
+    one noise multiplier z (`warm.private_clusters`). Sensitivity: a record's vector has norm at
+    most c over all clusters and is in one time, so the stacked sums of a step move by at most c if
+    a person with one record is added or removed, by 2 c if one is replaced; K steps are exactly
+    (sqrt(K) / z)-GDP, or twice that. Needs a delta.
+    """
+
+    pure: ClassVar[bool] = False
+
+    k: int = 6
+    steps: int = 12
+
+    def _release(self, snapshots: Snapshots, guard: Guard, rng: np.random.Generator) -> Release:
+        people = self._people(guard)
+        mu = calibrate_gaussian(
+            self.epsilon,
+            self.delta,
+            self.adjacency,
+            guard.ledger.events,
+            slack=min(SLACK_RESERVE, self.delta / 100),
+            **guard.person._asdict(),
+        )
+        z = math.sqrt(self.steps) / mu
+        found = warm.private_clusters(guard, people, self.k, z, self.steps)
+        return Release(warm.mixture_particles(found, self.points, found.spread, rng), found.spread)
+
+    def check(self) -> None:
+        super().check()
+        check_whole("k", self.k, 1, 256)
+        check_whole("steps", self.steps, 1, 1000)
+        if self.delta == 0:
+            raise InputError("private clusters need a delta above 0: set one, or count cells")

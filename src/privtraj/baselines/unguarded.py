@@ -1,0 +1,18 @@
+"""The one place besides the guard where records are read, for baselines that are no release.
+
+`NonPrivate` promises nothing, and its certificate says NOT PRIVATE. `MarginalSynthesizer` brings a
+mechanism of its own, whose guarantee its certificate states as another's word.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtraj.snapshots import Snapshots
+
+
+def unguarded(snapshots: Snapshots) -> list[NDArray[np.float64]]:
+    """T clouds (n_i, d) of raw records. Whoever asks has left the guard, and has to say so."""
+    points, bins = snapshots._points.astype(np.float64), snapshots._bins
+    return [points[bins == i] for i in range(snapshots.n_times)]
