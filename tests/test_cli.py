@@ -89,7 +89,20 @@ def test_the_bare_command_says_what_to_do_next(capsys):
 @pytest.mark.parametrize(
     ("command", "parts"),
     [
-        ([], ["privtraj demo", "demo", "fit", "sample", "verify", "ledger", "audit"]),
+        (
+            [],
+            [
+                "privtraj demo",
+                "demo",
+                "fit",
+                "sample",
+                "verify",
+                "ledger",
+                "audit",
+                "evaluate",
+                "reproduce",
+            ],
+        ),
         (["demo"], ["example:", "data:", "privacy:", "output:"]),
         (["fit"], ["example:", "data:", "privacy:", "ledger:", "output:", "advanced:"]),
         (["sample"], ["example", "data:", "output:", "advanced:"]),
@@ -97,6 +110,8 @@ def test_the_bare_command_says_what_to_do_next(capsys):
         (["ledger"], ["example", "show", "charge"]),
         (["ledger", "show"], ["FILE"]),
         (["ledger", "charge"], ["FILE", "--what TEXT", "--epsilon", "--adjacency"]),
+        (["evaluate"], ["example", "output"]),
+        (["reproduce"], ["example:", "table-w2", "rates", "all", "--strokes FILE"]),
         (["audit"], ["example", "exit codes:", "privacy:", "attack:", "output:"]),
     ],
 )

@@ -33,11 +33,6 @@ def strokes(tmp_path):
     return str(tmp_path / "strokes.npz")
 
 
-def test_the_published_recipe_is_measured_beside_ours(strokes):
-    output = run("experiments/published.py", strokes, "--seeds", "1", "--digits", "7")
-    assert output.splitlines()[2].startswith("| 7 | 0.024 |")
-
-
 def test_the_strokes_experiment_scores_every_digit_it_is_given(strokes, tmp_path):
     output = run(
         *("experiments/strokes.py", strokes, "--seeds", "1"),
@@ -54,14 +49,6 @@ def test_scripts_explain_themselves(script):
 
 def test_the_benchmark_prints_a_ratio():
     assert "ratio" in run("benchmarks/speed.py", "--quick")
-
-
-def test_the_accounting_experiment_finds_where_the_papers_figures_come_from(tmp_path):
-    output = run("experiments/accounting.py", "--quick", "--out", str(tmp_path / "out.json"))
-    digit, chosen = output.splitlines()[2:4]
-    assert "from Renyi; holds" in digit
-    assert "holds under add-remove only" in chosen
-    assert (tmp_path / "out.json").exists()
 
 
 def test_the_records_experiment_compares_the_exact_with_the_generic_bound():

@@ -1,4 +1,5 @@
-"""The command line: `privtraj demo`, `fit`, `sample`, `verify`, `ledger` and `audit`.
+"""The command line: `privtraj demo`, `fit`, `sample`, `evaluate`, `verify`, `ledger`, `audit`,
+`reproduce`.
 
 Results go to stdout, progress and notes to stderr; whatever a user can put right ends in one
 sentence and exit code 2. Nothing beyond the standard library is imported before a command runs,
@@ -12,7 +13,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from privtraj.cli import audit, demo, fit, ledger, sample, verify
+from privtraj.cli import audit, demo, evaluate, fit, ledger, reproduce, sample, verify
 from privtraj.cli.console import (
     INTERRUPTED,
     Console,
@@ -32,9 +33,11 @@ privtraj makes private synthetic trajectories from one time-stamped record per p
   privtraj demo            see it work on a simulated growth clinic (about half a minute)
   privtraj fit --help      make a private model from your own CSV, Parquet or Arrow file
   privtraj sample --help   draw synthetic trajectories from a model, at any time
+  privtraj evaluate -h     compare a model with the raw data (the result is not for release)
   privtraj verify --help   check that a model file and its certificate belong together
   privtraj ledger --help   see what repeated fits on the same people have spent
   privtraj audit --help    attack the method itself: does the guarantee hold?
+  privtraj reproduce -h    the tables and figures of the paper behind it
 
 New here? Run: privtraj demo"""
 
@@ -60,7 +63,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    return parser(demo.add, fit.add, sample.add, verify.add, ledger.add, audit.add)
+    commands = (demo, fit, sample, evaluate, verify, ledger, audit, reproduce)
+    return parser(*(command.add for command in commands))
 
 
 def _run(args: argparse.Namespace, console: Console) -> int:

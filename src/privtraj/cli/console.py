@@ -95,6 +95,8 @@ _OPTIONS = {
     "not_private=True": "--not-private",
     "measure='counts'": "--measure counts",
     "measure='gradients'": "--measure gradients",
+    "give strokes= an": "give --strokes an",
+    ", as for datasets.strokes": "",
     " (force=True in Python)": "",
 }
 

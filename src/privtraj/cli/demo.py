@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from privtraj.cli import fit, sample
 from privtraj.cli.console import Console
-from privtraj.cli.options import add_manners, at_least, parser
-from privtraj.errors import InputError
+from privtraj.cli.options import add_manners, at_least, make_directory, parser
 
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
@@ -49,7 +48,7 @@ def run(args: argparse.Namespace, console: Console) -> None:
     from privtraj.report.figures import overview, save_figure
 
     check_budget(args.epsilon, args.delta)
-    _make_directory(args.out, args.force)
+    make_directory(args.out, args.force)
     files = {name: args.out / name for name in _FILES}
     tables.write_table(datasets.growth_clinic(args.people), files["clinic.csv"], args.force)
     console.written.append(files["clinic.csv"])
@@ -61,17 +60,6 @@ def run(args: argparse.Namespace, console: Console) -> None:
     model, paths, drawn = sample.sampled(draw, console)
     save_figure(overview(model, paths), files["overview.png"], args.force)
     _result(args, {**fitted, **drawn, "overview": str(files["overview.png"])}, model, console)
-
-
-def _make_directory(path: Path, force: bool) -> None:
-    if path.exists() and not path.is_dir():
-        raise InputError(f"'{path}' is a file: give --out the name of a directory")
-    if path.is_dir() and any(path.iterdir()) and not force:
-        raise InputError(
-            f"the directory '{path}' is not empty: choose another with --out, or write into it "
-            "with --force"
-        )
-    path.mkdir(parents=True, exist_ok=True)
 
 
 def _fit_words(args: argparse.Namespace, model: Path) -> list[str]:

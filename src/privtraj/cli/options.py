@@ -98,3 +98,15 @@ def check_output(path: Path | None, suffixes: tuple[str, ...] | None, force: boo
     if not path.name.lower().endswith(known):
         raise InputError(f"the name '{path.name}' must end in {' or '.join(known)}")
     tables.check_writable(path, force)
+
+
+def make_directory(path: Path, force: bool) -> None:
+    """Make it if missing; one that holds something is refused unless forced."""
+    if path.exists() and not path.is_dir():
+        raise InputError(f"'{path}' is a file: give --out the name of a directory")
+    if path.is_dir() and any(path.iterdir()) and not force:
+        raise InputError(
+            f"the directory '{path}' is not empty: choose another with --out, or write into it "
+            "with --force"
+        )
+    path.mkdir(parents=True, exist_ok=True)
