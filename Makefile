@@ -31,9 +31,10 @@ test: lint
 evidence: $(READY)
 	$(BIN)/python experiments/three_modes.py
 	$(if $(STROKES),$(BIN)/python experiments/strokes.py $(STROKES))
+	$(if $(STROKES),$(BIN)/privtraj reproduce all --out paper --strokes $(STROKES) --force)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/speed.py
 
 clean:
-	rm -rf .venv demo build dist .pytest_cache .ruff_cache .mypy_cache
+	rm -rf .venv demo paper build dist .pytest_cache .ruff_cache .mypy_cache

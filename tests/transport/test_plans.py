@@ -58,15 +58,17 @@ def test_repaired_marginals_are_exact_at_any_regularisation(seed, reg, weighted)
     np.testing.assert_allclose(marginals(plans), weights, atol=5e-6)
 
 
-def test_far_clusters_exchange_only_the_mass_they_must():
+@pytest.mark.parametrize(("reg", "left_over"), [(1e-3, (0.0, 0.01)), (1e-6, (0.05, 1.0))])
+def test_far_clusters_exchange_only_the_mass_they_must(reg, left_over):
     particles, weights = far_clusters()
-    plans = couple(particles, weights, np.full(T - 1, 1e-3), "entropic")
+    plans = couple(particles, weights, np.full(T - 1, reg), "entropic")
     left = slice(0, M // 2)
     across = (weights[0, left] @ plans.steps[0][left, M // 2 :]).sum()
     gained = (weights[0, M // 2 :] @ plans.steps[0][M // 2 :, left]).sum()
     assert gained - across == pytest.approx(0.1, abs=1e-4)
     assert across < 0.01
-    assert plans.error > 0.05  # what Sinkhorn left is reported
+    least, most = left_over  # by Sinkhorn, at such a regularisation; repaired, and reported
+    assert least <= plans.error < most
 
 
 @pytest.mark.parametrize("seed", range(3))
