@@ -43,7 +43,7 @@ def three_modes(
     u = _unit_times(times)
     # Shifting the modes by one at each time spreads the remainder of n_per_time / 3.
     modes = (np.arange(n_per_time)[None, :] + np.arange(len(u))[:, None]) % 3
-    centres = _modes(u)[np.arange(len(u))[:, None], modes]
+    centres = three_modes_centres(u)[np.arange(len(u))[:, None], modes]
     points = _noisy(centres, seed, dimensions, rotation_seed)
     return np.repeat(u, n_per_time), points.reshape(-1, dimensions)
 
@@ -57,7 +57,7 @@ def three_modes_paths(
     rotation_seed: int = 0,
 ) -> FloatArray:
     """Paths (n, T, D) of the people of `three_modes`: each stays on its mode, with fresh noise."""
-    centres = _modes(_unit_times(times))[:, np.arange(n) % 3].swapaxes(0, 1)
+    centres = three_modes_centres(_unit_times(times))[:, np.arange(n) % 3].swapaxes(0, 1)
     return _noisy(centres, seed, dimensions, rotation_seed)
 
 
@@ -68,7 +68,7 @@ def _unit_times(times: int | ArrayLike) -> FloatArray:
     return u
 
 
-def _modes(u: FloatArray) -> FloatArray:
+def three_modes_centres(u: FloatArray) -> FloatArray:
     """Centres (T, 3, 2) of the three modes."""
     x, y, zero = -np.cos(np.pi * u), np.sin(np.pi * u), np.zeros_like(u)
     return np.stack([[x, y], [2 * u - 1, zero], [x, -y]]).transpose(2, 0, 1)

@@ -356,7 +356,7 @@ class PaperSynthesizer:
             jnp.float32(0.0),
             jnp.asarray(np.float32(phase.tau / self.side**2 * gaps)),
         )
-        steps = _schedule(phase, float(gaps.mean()))
+        steps = plain_schedule(phase, float(gaps.mean()))
         return run(state, gradients, steps, fixed, rng, progress)[0]
 
     def _model(
@@ -418,7 +418,7 @@ class TakingPart(NamedTuple):
     ends: Floats | None = None
 
 
-def _schedule(phase: Phase, gap: float) -> Schedule:
+def plain_schedule(phase: Phase, gap: float) -> Schedule:
     """Steps of size eta, the pull of neighbours eta / dt, and nothing that the paper lacks."""
     same, none = np.ones(phase.iterations), np.zeros(phase.iterations)
     return Schedule(

@@ -27,7 +27,7 @@ from privtraj.dynamics import start as starts
 from privtraj.dynamics.batches import Weighted, mean_vectors
 from privtraj.dynamics.langevin import Fixed, run
 from privtraj.dynamics.likelihood import Mixture, Moments
-from privtraj.paper import Phase, _schedule
+from privtraj.paper import Phase, plain_schedule
 from privtraj.transport import sinkhorn
 
 Floats = NDArray[np.float64]
@@ -107,7 +107,9 @@ def descend(
     )
     # the loop's noise is its step size times temperature times bandwidth
     temperature = math.sqrt(2 * problem.tau / eta) / problem.sigma
-    schedule = replace(_schedule(Phase(steps, eta), gap), temperature=np.full(steps, temperature))
+    schedule = replace(
+        plain_schedule(Phase(steps, eta), gap), temperature=np.full(steps, temperature)
+    )
     measure = FullBatch(problem, start.shape[1], watch)
     state, trace = run(starts.at(start, problem.sigma), measure, schedule, fixed, rng)
     error = float(np.median(trace.marginal_error))

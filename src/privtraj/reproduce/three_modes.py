@@ -20,9 +20,9 @@ from privtraj.datasets import (
     THREE_MODES_BOUNDS,
     THREE_MODES_VARIANCE,
     three_modes,
+    three_modes_centres,
     three_modes_paths,
 )
-from privtraj.datasets import _modes as mode_centres
 from privtraj.model import TrajectoryModel
 from privtraj.paper import PaperSynthesizer, Phase, WarmStart
 from privtraj.privacy.accounting import epsilon_at
@@ -55,7 +55,7 @@ SHOWN_PATHS, SHOWN_PEOPLE, FINE = 30, 150, 20
 
 GAP = 1 / (TIMES - 1)
 MOMENTS = np.linspace(0, 1, TIMES)
-_CENTRES = mode_centres(MOMENTS)
+_CENTRES = three_modes_centres(MOMENTS)
 _DEVIATION = float(np.sqrt(THREE_MODES_VARIANCE))
 APART_AT = times_apart(_CENTRES, _DEVIATION)
 
