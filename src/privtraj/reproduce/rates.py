@@ -45,6 +45,7 @@ class Settings:
     times: tuple[int, ...] = (4, 8, 16, 32)
     people: tuple[int, ...] = (2, 8, 32, 128)
     m: int = 32
+    fine: int = 128  # particles where the marginals are exact
     steps: int = 500
     kept: tuple[int, ...] = (4, 8, 16)  # of the largest number of times, with kept_people
     kept_people: int = 32
@@ -56,18 +57,19 @@ class Settings:
     length: float = 1.5  # of the settled dynamics, in their time
 
 
-QUICK = Settings(
+QUICK = Settings(  # few sizes: most of the time goes into compiling each
     descents=(Descent(3, 2.0, 0.08, 0.2, 0.02, 30, 8), Descent(3, 1.0, 0.04, 0.15, 0.01, 30, 8)),
     curved_steps=30,
     times=(3, 4),
     people=(2, 4),
     m=8,
+    fine=8,
     steps=40,
     kept=(3,),
     kept_people=4,
     factors=(4.0,),
     paths=(50, 100),
-    clouds=(4, 8),
+    clouds=(8,),
     ratios=(1, 2, 4),
     eta=0.005,
     length=0.2,
@@ -117,7 +119,7 @@ def tasks(settings: Settings, seeds: int) -> list[Task]:
             cell = {"times": times, "seed": seed, **size}
             wanted += [(theorems.statistics, {**cell, "people": n}) for n in settings.people]
             wanted.append((theorems.statistics, {**cell, "people": crowd, "noise": False}))
-        wanted.append((theorems.interpolation, {"times": times, "m": 4 * settings.m}))
+        wanted.append((theorems.interpolation, {"times": times, "m": settings.fine}))
     middle = {"times": settings.times[len(settings.times) // 2], "people": settings.kept_people}
     for factor in settings.factors:
         shared: dict[str, Any] = {**middle, **size, "factor": factor}
