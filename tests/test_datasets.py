@@ -75,6 +75,56 @@ def test_three_modes_mistakes(arguments):
         datasets.three_modes(10, **arguments)
 
 
+# Known processes ------------------------------------------------------------------------------
+
+
+def test_an_ornstein_uhlenbeck_path_follows_its_mean():
+    """Mean m' = 6 (c - m) solved numerically; variance tends to .4^2 / 12."""
+    times = np.linspace(0, 1, 9)
+    paths = datasets.process_paths("ornstein-uhlenbeck", 20_000, times, seed=1)
+    mean, dt = np.array([-0.8, 0.0]), 1 / 4096
+    expected = [mean]
+    for k in range(4096):
+        t = k * dt
+        mean = mean + dt * 6 * (np.array([1.6 * t - 0.8, 0.6 * np.sin(2 * np.pi * t)]) - mean)
+        if (k + 1) % 512 == 0:
+            expected.append(mean)
+    np.testing.assert_allclose(paths.mean(axis=0), expected, atol=0.01)
+    np.testing.assert_allclose(paths[:, -1].var(axis=0), 0.16 / 12, rtol=0.05)
+
+
+def test_a_double_well_splits_people_evenly_and_they_stay():
+    paths = datasets.process_paths("double-well", 4000, [0.0, 0.7, 1.0], seed=2)
+    side = paths[:, 1:, 0] > 0
+    assert side[:, 1].mean() == pytest.approx(0.5, abs=0.04)  # five standard errors
+    assert (side[:, 0] == side[:, 1]).mean() > 0.98
+    assert np.abs(paths[:, 2, 0]).mean() == pytest.approx(1.0, abs=0.1)
+
+
+def test_a_bifurcation_has_one_branch_early_and_two_late():
+    paths = datasets.process_paths("bifurcation", 4000, [0.0, 0.3, 1.0], seed=3, dimensions=3)
+    assert paths.shape == (4000, 3, 3)
+    early, late = paths[:, 1, 1], paths[:, 2, 1]
+    assert (np.abs(early) < 0.5).mean() > 0.95
+    assert (np.abs(late) > 0.5).mean() > 0.95
+    low, high = datasets.PROCESS_BOUNDS
+    assert ((paths >= low) & (paths <= high)).all()
+
+
+@pytest.mark.parametrize("name", datasets.PROCESSES)
+def test_a_process_is_repeatable_and_starts_at_its_first_time(name):
+    one, again = (datasets.process_paths(name, 50, 4, seed=5) for _ in range(2))
+    np.testing.assert_array_equal(one, again)
+    assert one[:, 0].std() == pytest.approx(datasets.process_paths(name, 50, 2, seed=5)[:, 0].std())
+
+
+def test_unknown_processes_are_refused():
+    with pytest.raises(InputError, match="no process 'walk'"):
+        datasets.process_paths("walk", 5)
+    with pytest.raises(InputError, match="at least two"):
+        datasets.process_paths("bifurcation", 5, dimensions=1)
+
+
 # Growth clinic --------------------------------------------------------------------------------
 
 
