@@ -20,7 +20,7 @@ example:
 def add(commands: Any) -> None:
     about = "the paper's tables and figures again, with its settings and with ours"
     names = "\n".join(f"  {name:<15} {entry.about}" for name, entry in NAMES.items())
-    text = f"{about}\n\nnames:\n{names}\n  {'all':<15} everything, about 15 minutes on two cores"
+    text = f"{about}\n\nnames:\n{names}\n  {'all':<15} everything, about 13 minutes on two cores"
     command = commands.add_parser("reproduce", help=about, description=text, epilog=_EXAMPLE)
     command.set_defaults(run=run)
     command.add_argument("name", metavar="NAME", choices=[*NAMES, "all"], help="what to reproduce")
