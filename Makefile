@@ -3,13 +3,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help demo test lint evidence bench clean
+.PHONY: help demo test lint evidence bench bench-utility clean
 
 help:
 	@echo "make demo      fit the simulated growth clinic and write everything to demo/"
 	@echo "make test      lint, types and all tests"
 	@echo "make evidence  the quality tables (STROKES=path/to/mnist_strokes_dejong.npz for the strokes)"
 	@echo "make bench     speed, as ratios against a peer in the same run"
+	@echo "make bench-utility  every method over budgets, people, features and times (QUICK=1 for a part)"
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "privtraj needs Python 3.11 or newer; run make PYTHON=python3.11")'
@@ -35,6 +36,9 @@ evidence: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/speed.py
+
+bench-utility: $(READY)
+	$(BIN)/python benchmarks/utility.py --out results/utility $(if $(QUICK),--quick)
 
 clean:
 	rm -rf .venv demo paper build dist .pytest_cache .ruff_cache .mypy_cache

@@ -33,6 +33,8 @@ MAX_PARTICLES = 512
 STEPS_RANGE = (8, 60)
 SAMPLED_STEPS = 30  # where people are sampled, whatever their number: it must be known in advance
 MAX_CELLS = 2**18
+LEAST_CELLS = 12  # per side, for one or two features
+TINY = 60.0  # N epsilon below which not even they can be told from noise
 RELEASED_PARTICLES = 256
 MOST_PARTICLES = 4096  # by hand: plans are m x m at every time
 REFINING_STEPS = 12
@@ -104,9 +106,15 @@ def _rung(count: float) -> int:
 
 
 def cells_per_side(people: float, dimensions: int, epsilon: float) -> int:
-    """G, a multiple of 4 so that counts can be pooled twice, within the number of cells allowed."""
+    """G, a multiple of 4 so that counts can be pooled twice, within the number of cells allowed.
+
+    2 (N epsilon / 10)^(1 / (1 + d/2)), but not below LEAST_CELLS for one or two features unless
+    the budget is tiny: concentrated people need fine cells however few they are, and people who are
+    spread out are read from pooled ones.
+    """
     spread_out = max(people * epsilon / 10, 1.0) ** (1 / (1 + dimensions / 2))
-    wanted = max(4, 4 * round(spread_out / 2))
+    fine = LEAST_CELLS if dimensions <= 2 and people * epsilon >= TINY else 4
+    wanted = max(fine, 4 * round(spread_out / 2))
     allowed = MAX_CELLS ** (1 / dimensions)
     if wanted > allowed:
         wanted = max(2, int(allowed) // 4 * 4) if allowed >= 4 else 2

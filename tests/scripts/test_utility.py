@@ -1,0 +1,48 @@
+"""The utility benchmark: its data, one point of its grid, and how it sums up."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def utility():
+    spec = importlib.util.spec_from_file_location("utility", ROOT / "benchmarks" / "utility.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_data_set_has_its_shape_and_fresh_people(utility):
+    for name in utility.DATA:
+        cell = utility.Cell(name, times=3)
+        one, other = (utility.clouds(cell, 40, seed) for seed in (0, 1))
+        assert one.shape == (3, 40, 2)
+        assert ((one >= 0) & (one <= 1)).all()
+        assert not np.array_equal(one, other)
+    assert utility.clouds(utility.Cell("double-well", features=4), 10, 0).shape == (5, 10, 4)
+
+
+def test_the_grid_has_every_point_once(utility):
+    points = utility.cells(utility.DATA, utility.SWEEPS)
+    assert len(points) == len(set(points))
+    assert not any(cell.data == "growth" and cell.features > 2 for cell in points)
+
+
+def test_a_point_is_scored_by_every_method(utility, monkeypatch):
+    monkeypatch.setattr(utility, "GRIDS", {2: (4, 8)})
+    monkeypatch.setattr(utility, "FRESH", 200)
+    monkeypatch.setattr(utility, "RELEASED", 100)
+    rows = utility.scores(utility.Cell("three modes", people=60, times=2), 0, full=False)
+    assert {row["method"] for row in rows} >= {"ours", "counts", "gradients", "mixture", "uniform"}
+    assert all(row["squared_w2"] > 0 for row in rows)
+    table = utility.summary(rows)
+    grids = [row["squared_w2"] for row in rows if row["method"].startswith("histogram ")]
+    best = table[table.method == "histogram, best grid"].squared_w2.item()
+    assert best == min(grids)
+    assert "ours / histogram at its best grid" in utility.verdict(table)
+    utility.figure(table, {"epsilon": (1.0,)})
