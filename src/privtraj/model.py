@@ -128,12 +128,13 @@ class TrajectoryModel:
     def save(self, path: str | Path, *, force: bool = False, not_private: bool = False) -> None:
         """Write a zip of plain arrays and JSON, whole or not at all.
 
-        not_private: needed for a model that was fitted with a seed, as a file may get anywhere.
+        not_private: needed for a model that is not, such as one fitted with a seed, as a file may
+            get anywhere.
         """
         if not (self.certificate.private or not_private):
             raise InputError(
-                "this model was fitted with a seed and is not private: fit without seed to release "
-                "it, or say not_private=True to write it all the same"
+                f"this model is not private, as {self.certificate.caveat}: fit without seed to "
+                "release one, or say not_private=True to write it all the same"
             )
         members = self._members()
         named = self if self.certificate.model_sha256 else self.sealed()
@@ -174,7 +175,7 @@ class TrajectoryModel:
         t, m, d = self.particles.shape
         promise = f"epsilon {self.certificate.epsilon:.3g}, delta {self.certificate.delta:g}"
         if not self.certificate.private:
-            promise = "NOT PRIVATE: seeded noise"
+            promise = f"NOT PRIVATE: {self.certificate.caveat}"
         return f"TrajectoryModel({t} times, {m} particles, {d} features; {promise})"
 
     def _plans(self, coupling: CouplingName) -> Plans:

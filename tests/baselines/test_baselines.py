@@ -277,7 +277,8 @@ def test_what_is_not_private_cannot_be_taken_for_it(people, tmp_path):
     assert certificate.epsilon > 1e5
     assert certificate.delta > 0.999
     assert certificate.attacker["advantage"] == 1
-    assert "NOT PRIVATE" in str(certificate)
+    assert "NOT PRIVATE: the records were used as they are" in str(certificate)
+    assert "seed" not in repr(model)
     certificate.verify()
     path = tmp_path / "model.privtraj"
     with pytest.raises(InputError, match="not_private=True"):

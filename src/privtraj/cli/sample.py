@@ -79,7 +79,7 @@ def sampled(
 
     model = load(args.model)
     if not model.certificate.private:
-        console.note("NOT PRIVATE: the model was fitted with a seed; do not release the paths")
+        console.note(f"NOT PRIVATE: {model.certificate.caveat}; do not release the paths")
     paths = model.sample(
         args.n or PEOPLE,
         even_times(model, args.at) if args.times is None else args.times,

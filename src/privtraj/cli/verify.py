@@ -43,8 +43,7 @@ def run(args: argparse.Namespace, console: Console) -> None:
     recomputed = certificate.verify()
     if not certificate.private:
         raise InputError(
-            f"'{args.model}' is whole but NOT PRIVATE, as its noise came from a seed: do not "
-            "release it"
+            f"'{args.model}' is whole but NOT PRIVATE, as {certificate.caveat}: do not release it"
         )
     values = {
         "command": "verify",

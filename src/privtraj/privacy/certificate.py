@@ -168,8 +168,14 @@ class Certificate:
             f"  Model: sha256 {self.model_sha256 or 'none yet'}.",
         ]
         if not self.private:
-            lines.insert(0, "NOT PRIVATE: the noise came from a seed. Do not release the result.")
+            lines.insert(0, f"NOT PRIVATE: {self.caveat}. Do not release the result.")
         return "\n".join(lines)
+
+    @property
+    def caveat(self) -> str:
+        """Why a result that is not private is not."""
+        seeded = self.noise == SEEDED_NOISE
+        return "the noise came from a seed" if seeded else "the records were used as they are"
 
     def _more_about_epsilon(self) -> list[str]:
         lines = []

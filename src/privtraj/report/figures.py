@@ -136,7 +136,7 @@ def _title(figure: Figure, model: TrajectoryModel, paths: Paths, shown: int) -> 
         rf"differentially private: $\varepsilon$ = {promise.target_epsilon:g}, "
         rf"$\delta$ = {short(promise.delta)}, {promise.adjacency}"
         if promise.private
-        else "NOT PRIVATE: the noise came from a seed, do not release"
+        else f"NOT PRIVATE: {promise.caveat}, do not release"
     )
     colour = INK if promise.private else VERMILION
     figure.suptitle(f"{people}\n{guarantee}", fontsize=12, color=colour, linespacing=1.5)
