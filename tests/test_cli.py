@@ -358,7 +358,7 @@ FIT_MISTAKES = {
         "--records-per-person several: choose",
     ),
     "one particle": ({"particles": ["1"]}, "at least 2"),
-    "pull too strong": ({"pull": ["2"]}, "pull must be"),
+    "pull too strong": ({"pull": ["11"]}, "pull must be"),
     "no such column": ({"time": ["when"]}, "no column 'when'"),
     "a feature twice": (
         {"feature": ["height", "0", "9", "--feature", "height", "0", "9"]},

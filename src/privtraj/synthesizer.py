@@ -16,10 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.dynamics import histogram, schedule, start
-from privtraj.dynamics.langevin import Fixed, State, Trace, run
+from privtraj.dynamics import histogram, pooling, schedule, start, survey
+from privtraj.dynamics.langevin import Fixed, Trace, run
 from privtraj.dynamics.likelihood import Mixture, kappa_mass
-from privtraj.dynamics.measurements import STEP, HistogramMoments, PrivateGradients
+from privtraj.dynamics.measurements import STEP, PrivateGradients
 from privtraj.dynamics.schedule import SETTLING_SHARE, Plan
 from privtraj.errors import InputError
 from privtraj.model import TrajectoryModel, assemble
@@ -40,6 +40,9 @@ LOW_WORTH = 5
 SMALLEST_BANDWIDTH = 0.004
 SMALLEST_EPSILON = 5e-3
 HEAD_COUNT = "people per time"
+SURVEY = "how concentrated people are"
+SURVEY_SHARE = 0.06  # of epsilon
+GRADIENT_PULL = 0.1
 SLACK_RESERVE = 1e-12  # for the integer noise of the main release: 10^9 draws
 SMALLEST_DELTA = 1e-20  # below it, only a pure guarantee: the error of the noise has to fit
 
@@ -51,7 +54,7 @@ _RANGES = (
     ("steps", 2, 10_000),
     ("cells", 2, 2**24),
     ("bandwidth", SMALLEST_BANDWIDTH, 0.5),
-    ("pull", 0.0, 0.5),
+    ("pull", 0.0, 10.0),
     ("diffusivity", 1e-9, 100.0),
 )
 
@@ -73,8 +76,9 @@ class TrajectorySynthesizer:
     rate: probability with which each record takes part in a step of private gradients (Poisson
         sampling). 1, everybody in every step, costs least for what it gives.
     particles, steps, cells, bandwidth, pull, diffusivity: set by hand what is otherwise chosen from
-        public and released numbers. bandwidth is in shares of the box; diffusivity is variance, in
-        squared shares of the box, per time range.
+        public and released numbers. steps are those of private gradients. bandwidth is in shares
+        of the box; pull says how strongly neighbouring times share what they know, 0 for not at
+        all; diffusivity is variance, in squared shares of the box, per time range.
     """
 
     def __init__(
@@ -92,7 +96,7 @@ class TrajectorySynthesizer:
         steps: int | None = None,
         cells: int | None = None,
         bandwidth: float | None = None,
-        pull: float = 0.1,
+        pull: float | None = None,
         diffusivity: float | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -160,15 +164,23 @@ class TrajectorySynthesizer:
         plan = self._plan(people, guard)
         _warn_if_little(plan)
         spend = self._by_counts if plan.measure == "counts" else self._by_gradients
-        fixed = _fixed(snapshots.gaps, self.bandwidth)
-        task = _Task(np.random.default_rng(self.seed), progress)
-        state, trace, found = spend(guard, people, plan, fixed, task)
-        return self._model(snapshots, ledger, source, plan, people, state, trace, found)
+        task = _Task(np.random.default_rng(self.seed), snapshots.gaps, progress)
+        found = spend(guard, people, plan, task)
+        return self._model(snapshots, ledger, source, plan, people, found)
 
     def _people(self, guard: Guard) -> Floats:
+        return head_count(guard, self._share(self.count_share, guard))
+
+    def _area(self, people: float, guard: Guard) -> float:
+        """Share of the box that people occupy, from a survey that is released and paid for."""
+        side, epsilon = survey.SIDES.get(guard.n_features, 2), self._share(SURVEY_SHARE, guard)
+        counts = guard.counts(side, epsilon, SURVEY)
+        return survey.occupied_area(counts, epsilon, people, guard.n_features)
+
+    def _share(self, share: float, guard: Guard) -> float:
+        """Epsilon of a count that one person may move by more than one."""
         shifts = LaplaceCounts(1.0, "", records=guard.person.records).sensitivity(self.adjacency)
-        epsilon = float(np.clip(self.count_share * self.epsilon / shifts, *noise.EPSILON_RANGE))
-        return head_count(guard, epsilon)
+        return float(np.clip(share * self.epsilon / shifts, *noise.EPSILON_RANGE))
 
     def _plan(self, people: Floats, guard: Guard) -> Plan:
         """What to do with the budget that is left.
@@ -176,6 +188,10 @@ class TrajectorySynthesizer:
         What the main release may spend is fixed here from the budget alone, with a reserve for the
         slack of its noise; only how it is spent follows from the released number of people.
         """
+        measure, middle = self.measure_for(guard.n_features), float(np.median(people))
+        area = 1.0
+        if measure == "counts" and self.cells is None:
+            area = self._area(middle, guard)
         budget = (self.epsilon, self.delta, self.adjacency, guard.ledger.events)
         reserve = min(SLACK_RESERVE, self.delta / 100)
         limits: dict[str, Any] = {"slack": reserve, **guard.person._asdict()}
@@ -183,11 +199,12 @@ class TrajectorySynthesizer:
         epsilon = min(calibrate_laplace(*budget, **limits), noise.EPSILON_RANGE[1])
         plan = partial(
             schedule.plan,
-            float(np.median(people)),
+            middle,
             guard.n_features,
-            measure=self.measure_for(guard.n_features),
+            measure=measure,
             times=guard.n_times,
             epsilon=epsilon,
+            area=area,
             particles=self.particles,
             cells=self.cells,
         )
@@ -205,38 +222,51 @@ class TrajectorySynthesizer:
         # as much noise, against the sum over everybody, as full steps of this mu would have
         return plan(mu=self.rate * math.sqrt(steps) / z, steps=steps)
 
-    def _by_counts(
-        self, guard: Guard, people: Floats, plan: Plan, fixed: Fixed, task: _Task
-    ) -> tuple[State, Trace, dict[str, Any]]:
-        """One private histogram per time, then free dynamics around it."""
+    def _by_counts(self, guard: Guard, people: Floats, plan: Plan, task: _Task) -> _Found:
+        """One private histogram per time; the times then share what they know."""
         counts = guard.counts(plan.cells_per_side, plan.epsilon, "people per cell")
+        total = people
+        if not self.public_counts:
+            total = _combined(people, counts, self._share(self.count_share, guard), plan.epsilon)
         measure = histogram.estimate(
-            counts, plan.cells_per_side, plan.epsilon, people, guard.n_features
+            counts, plan.cells_per_side, plan.epsilon, total, guard.n_features
         )
-        state = start.on_histogram(measure, plan.particles, task.rng, self.bandwidth)
-        steps = schedule.refining_schedule(plan.steps, self.pull)
-        state, trace = run(state, HistogramMoments(measure), steps, fixed, task.rng, task.progress)
-        found = {"believed_share": measure.believed.tolist(), "cell_side": measure.sides.tolist()}
-        return state, trace, found
+        measure = pooling.pooled_over_time(measure, task.gaps, self.pull)
+        return _Found(
+            *histogram.placed(measure, plan.particles, task.rng, self.bandwidth),
+            resolution=measure.sides / math.sqrt(12),
+            diagnostics={
+                "believed_share": measure.believed.tolist(),
+                "cell_side": measure.sides.tolist(),
+            },
+        )
 
-    def _by_gradients(
-        self, guard: Guard, people: Floats, plan: Plan, fixed: Fixed, task: _Task
-    ) -> tuple[State, Trace, dict[str, Any]]:
+    def _by_gradients(self, guard: Guard, people: Floats, plan: Plan, task: _Task) -> _Found:
         """Private gradients at every step of the dynamics, all of the same noise multiplier."""
         state = start.middle(guard.n_times, plan.particles, guard.n_features, task.rng)
-        steps = schedule.gradient_schedule(plan.steps, self.pull)
+        pull = GRADIENT_PULL if self.pull is None else self.pull
+        steps = schedule.gradient_schedule(plan.steps, pull)
         z = self.rate * math.sqrt(plan.steps) / plan.mu
         if self.rate < 1:
             width = plan.particles * (guard.n_features + 1) + 1
             event = guard.sum_event(width, z, STEP, self.rate)
             guard = guard.reserve(event, plan.steps)
         gradients = PrivateGradients(guard, people, z, task.rng, self.rate)
+        fixed = _fixed(task.gaps, self.bandwidth)
         state, trace = run(state, gradients, steps, fixed, task.rng, task.progress)
-        found = {
-            "noise_over_bandwidth": float(trace.noise[-1].max()),
-            "effective_temperature": _effective_temperature(trace, steps),
-        }
-        return state, trace, found
+        mixture = jax.tree.map(lambda leaf: np.asarray(leaf, dtype=np.float64), state.mixture)
+        mass = shrunk_masses(np.asarray(state.mass, np.float64), _mass_noise(trace, mixture))
+        return _Found(
+            mixture.particles,
+            mass / mass.sum(axis=1, keepdims=True),
+            mixture.bandwidth,
+            resolution=mixture.bandwidth,
+            diagnostics={
+                "marginal_error": float(trace.marginal_error[-1]),
+                "noise_over_bandwidth": float(trace.noise[-1].max()),
+                "effective_temperature": _effective_temperature(trace, steps),
+            },
+        )
 
     def _model(
         self,
@@ -245,20 +275,16 @@ class TrajectorySynthesizer:
         source: noise.Source,
         plan: Plan,
         people: Floats,
-        state: State,
-        trace: Trace,
-        found: dict[str, Any],
+        found: _Found,
     ) -> TrajectoryModel:
-        mixture = jax.tree.map(lambda leaf: np.asarray(leaf, dtype=np.float64), state.mixture)
-        mass = shrunk_masses(np.asarray(state.mass, np.float64), _mass_noise(trace, mixture))
         tau = self.diffusivity
         if tau is None:
-            tau = float(np.mean(mixture.bandwidth**2) / np.mean(snapshots.gaps))
+            tau = float(np.mean(found.resolution**2) / np.mean(snapshots.gaps))
         return assemble(
             snapshots,
-            mixture.particles,
-            mass / mass.sum(axis=1, keepdims=True),
-            bandwidth=mixture.bandwidth,
+            found.particles,
+            found.weights,
+            bandwidth=found.bandwidth,
             diffusivity=tau,
             certificate=certify(
                 ledger,
@@ -276,8 +302,7 @@ class TrajectorySynthesizer:
             diagnostics={
                 "people_per_time": people.tolist(),
                 "expected_worth": plan.worth,
-                "marginal_error": float(trace.marginal_error[-1]),
-                **found,
+                **found.diagnostics,
             },
         )
 
@@ -320,7 +345,7 @@ class TrajectorySynthesizer:
             )
         for name, low, high in _RANGES:
             value = getattr(self, name)
-            if value is None and name not in ("count_share", "rate", "pull"):
+            if value is None and name not in ("count_share", "rate"):
                 continue
             if not (_is_number(value) and low <= value <= high):
                 raise InputError(f"{name} must be between {low:g} and {high:g}")
@@ -334,7 +359,18 @@ class TrajectorySynthesizer:
 
 class _Task(NamedTuple):
     rng: np.random.Generator  # public randomness, for everything after the guard's noise
+    gaps: Floats  # (T - 1,) between the times
     progress: Progress | None
+
+
+class _Found(NamedTuple):
+    """What a measurement bought: weighted particles (T, m, d), and how finely it sees (T,)."""
+
+    particles: Floats
+    weights: Floats
+    bandwidth: Floats
+    resolution: Floats
+    diagnostics: dict[str, Any]
 
 
 def head_count(guard: Guard, epsilon: float) -> Floats:
@@ -352,6 +388,17 @@ def steadied_counts(counts: Floats, noise_variance: float) -> Floats:
     variance = max(counts.var(ddof=1), 1e-12)
     steady = mean + (counts - mean) * max(0.0, 1 - noise_variance / variance)
     return np.maximum(steady, max(1.0, 0.05 * mean))
+
+
+def _combined(
+    people: Floats, counts: NDArray[np.int64], head_epsilon: float, epsilon: float
+) -> Floats:
+    """People per time (T,), steadier: the head count and the sum of all cells, by their noise."""
+    cells = counts.shape[1]
+    in_cells = cells * noise.laplace_variance(epsilon)
+    in_head = noise.laplace_variance(head_epsilon)
+    summed = steadied_counts(counts.sum(axis=1).astype(np.float64), in_cells)
+    return (people * in_cells + summed * in_head) / (in_cells + in_head)
 
 
 def _effective_temperature(trace: Trace, steps: schedule.Schedule) -> float:

@@ -12,7 +12,7 @@ from privtraj.dynamics.histogram import estimate
 from privtraj.dynamics.langevin import Fixed, State, Stride, run, step
 from privtraj.dynamics.likelihood import Mixture, Moments
 from privtraj.dynamics.measurements import HistogramMoments
-from privtraj.dynamics.schedule import gradient_schedule, refining_schedule
+from privtraj.dynamics.schedule import gradient_schedule
 from privtraj.metrics import average_squared_w2
 from privtraj.transport import sinkhorn
 
@@ -262,38 +262,40 @@ def known():
     return measure, clouds
 
 
-def test_refining_a_histogram_does_not_carry_the_particles_away_from_the_truth(known):
-    measure, clouds = known
-    rng = np.random.default_rng(3)
-    begun = start.on_histogram(measure, M, rng)
-    ended, trace = run(begun, HistogramMoments(measure), refining_schedule(12, 0.05), fixed(), rng)
-    before = average_squared_w2(np.asarray(begun.mixture.particles), clouds)
-    after = average_squared_w2(np.asarray(ended.mixture.particles), clouds)
-    assert after <= 1.1 * before
-    assert trace.bandwidth.shape == (12, T)
-    assert np.isfinite(trace.marginal_error).all()
-
-
 def test_annealing_from_the_middle_finds_both_modes_when_moments_are_exact(known):
     measure, clouds = known
     rng = np.random.default_rng(4)
     begun = start.middle(T, M, D, rng)
-    ended, _ = run(begun, HistogramMoments(measure), gradient_schedule(40, 0.05), fixed(), rng)
+    ended, trace = run(begun, HistogramMoments(measure), gradient_schedule(40, 0.05), fixed(), rng)
     x = np.asarray(ended.mixture.particles)
     before = average_squared_w2(np.asarray(begun.mixture.particles), clouds)
     after = average_squared_w2(x, clouds)
     assert after < 0.2 * before
     right = (x[..., 0] > 0.5).mean(axis=1)
     np.testing.assert_allclose(right, 0.5, atol=0.2)
+    assert trace.bandwidth.shape == (40, T)
+    assert np.isfinite(trace.marginal_error).all()
+
+
+def test_particles_begin_where_they_are_put_with_equal_masses():
+    clouds = np.stack([cloud(i) for i in range(T)])
+    for begun, where, width in (
+        (start.at(clouds, 0.07), clouds, 0.07),
+        (start.middle(T, M, D, np.random.default_rng(0)), 0.5, 0.5),
+    ):
+        np.testing.assert_allclose(begun.mixture.particles - where, 0, atol=start.CLUSTER)
+        np.testing.assert_allclose(begun.mixture.bandwidth, np.full(T, width), rtol=1e-6)
+        np.testing.assert_array_equal(begun.mass, np.ones((T, M)))
+    np.testing.assert_allclose(start.at(clouds, 0.07).mixture.particles, clouds, rtol=1e-6)
 
 
 def test_nothing_is_compiled_again_between_steps(known):
     measure, _ = known
     rng = np.random.default_rng(5)
     moments = HistogramMoments(measure)
-    begun = start.on_histogram(measure, 9, rng)  # a size that no other test uses
+    begun = start.middle(T, 9, D, rng)  # a size that no other test uses
     before = step._cache_size()
-    run(begun, moments, refining_schedule(5, 0.05), fixed(), rng)
+    run(begun, moments, gradient_schedule(5, 0.05), fixed(), rng)
     assert step._cache_size() - before == 1
     run(begun, moments, gradient_schedule(7, 0.1), fixed((0.5, 1.5), 0.1), rng)
     assert step._cache_size() - before == 1
@@ -304,9 +306,9 @@ def test_progress_counts_every_step(known):
     rng = np.random.default_rng(6)
     told = []
     run(
-        start.on_histogram(measure, M, rng),
+        start.at(np.stack([cloud(i) for i in range(T)]), 0.1),
         HistogramMoments(measure),
-        refining_schedule(4, 0.05),
+        gradient_schedule(4, 0.05),
         fixed(),
         rng,
         lambda *done: told.append(done),

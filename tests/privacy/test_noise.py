@@ -74,6 +74,12 @@ def test_laplace_has_its_exact_probabilities(epsilon):
     assert p_value(draws, lambda x: laplace_pmf(x, epsilon * 1.02), reach) < FALSE_ALARM
 
 
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 2.0, 30.0])
+def test_laplace_has_the_variance_it_states(epsilon):
+    x = np.arange(-8000, 8001)
+    assert noise.laplace_variance(epsilon) == pytest.approx((x**2 * laplace_pmf(x, epsilon)).sum())
+
+
 def test_small_gaussian_has_its_exact_probabilities():
     draws = noise.discrete_gaussian(4).draw(SeededSource(2), 400_000)
     assert p_value(draws, lambda x: gaussian_pmf(x, 4.0), 12) > FALSE_ALARM

@@ -18,12 +18,6 @@ def run(*command: str) -> str:
     return done.stdout
 
 
-def test_the_choice_experiment_compares_both_measures():
-    output = run("experiments/choice.py", "--quick")
-    assert "three modes" in output
-    assert "broad cloud" in output
-
-
 @pytest.fixture
 def strokes(tmp_path):
     """A file of simulated strokes of the digits 1 and 7."""

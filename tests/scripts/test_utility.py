@@ -37,7 +37,7 @@ def test_a_point_is_scored_by_every_method(utility, monkeypatch):
     monkeypatch.setattr(utility, "GRIDS", {2: (4, 8)})
     monkeypatch.setattr(utility, "FRESH", 200)
     monkeypatch.setattr(utility, "RELEASED", 100)
-    rows = utility.scores(utility.Cell("three modes", people=60, times=2), 0, full=False)
+    rows = utility.scores(utility.Cell("three modes", people=100, times=2), 0, full=False)
     assert {row["method"] for row in rows} >= {"ours", "counts", "gradients", "mixture", "uniform"}
     assert all(row["squared_w2"] > 0 for row in rows)
     table = utility.summary(rows)

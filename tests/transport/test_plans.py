@@ -128,7 +128,7 @@ def walked():
 
 
 def test_walks_visit_particles_in_proportion_to_their_weights(walked):
-    _, weights, walk = walked
+    plans, weights, walk = walked
     count = len(walk)
     assert walk.shape == (count, T)
     for i in range(T):
@@ -137,7 +137,7 @@ def test_walks_visit_particles_in_proportion_to_their_weights(walked):
         multinomial = np.sqrt(count * weights[i] * (1 - weights[i]))
         # stratified: far closer than independent draws; an independent sampler has mean ratio 0.8
         assert (deviation / multinomial).mean() < 0.4
-        if i == 0:
+        if i == plans.begin:
             assert deviation.max() <= 1 + 1e-9
 
 
@@ -169,11 +169,12 @@ def test_walks_forget_where_they_came_from():
             assert ((seen - expected) ** 2 / expected).sum() < 38
 
 
-def test_triples_of_many_short_walks_have_the_law_of_the_chain():
+@pytest.mark.parametrize("begin", [0, 1, 2])
+def test_triples_of_many_short_walks_have_the_law_of_the_chain(begin):
     rng = np.random.default_rng(2)
     steps = rng.dirichlet(np.ones(3), size=(2, 3))
     weights = np.full(3, 1 / 3)
-    plans = Plans(weights, steps.astype(np.float32), 0.0)
+    plans = Plans(weights, steps.astype(np.float32), 0.0, begin)
     triples = np.zeros((3, 3, 3))
     for seed in range(300):
         walk = plans.walk(97, np.random.default_rng(seed))
@@ -181,6 +182,21 @@ def test_triples_of_many_short_walks_have_the_law_of_the_chain():
     exact = triples.sum() * weights[:, None, None] * steps[0][:, :, None] * steps[1][None]
     # stratification only lowers it: 26 degrees of freedom exceed 81 with probability 2e-7
     assert ((triples - exact) ** 2 / exact).sum() < 81
+
+
+def test_groups_keep_their_exact_shares_where_they_cannot_be_told_apart():
+    """Two halves that part after the first time: begun there, walks would share them by chance."""
+    rng = np.random.default_rng(0)
+    side = np.where(np.arange(64) < 32, -0.3, 0.3)
+    spread = np.array([0.0, 0.5, 1.0])[:, None] * side
+    particles = 0.5 + spread[..., None] + 0.01 * rng.standard_normal((3, 64, 1))
+    plans = couple(particles, np.ones((3, 64)), np.full(2, 1e-4), "exact")
+    assert plans.begin == 2
+    for seed in range(20):
+        walk = plans.walk(101, np.random.default_rng(seed))
+        for i in (1, 2):
+            high = (particles[i][walk[:, i], 0] > 0.5).sum()
+            assert abs(high - 50.5) < 1
 
 
 def test_every_chain_alone_is_a_draw_of_the_markov_chain():

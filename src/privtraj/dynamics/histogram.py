@@ -1,12 +1,13 @@
 """From noisy counts to a measure that can stand in for the people. All of it is post-processing.
 
-A cell is believed when its noisy count is one that noise alone would hardly produce anywhere,
-    count > STRONG log(cells) / epsilon,
-or when it touches a believed cell and its count is one that noise would hardly produce among the
-3^d neighbours of a cell,
-    count > WEAK log(3^d) / epsilon,
-because a false cell next to a true one costs little in transport distance and a missing one more.
-The same noisy counts pooled into blocks of 2 and 4 cells a side give two coarser readings; each
+A cell is believed when its noisy count is one that noise alone would hardly produce anywhere, that
+is with chance below cells^-STRONG / 2; or when it touches a believed cell and its count is one that
+noise would hardly produce among the 3^d neighbours of a cell (3^(-d WEAK) / 2), because a false
+cell next to a true one costs little in transport distance and a missing one more. What is left is
+asked again in blocks of 2 and 4 cells a side: people too thinly spread for a cell stand out in a
+block, and a believed block shares its people among its cells as their own counts suggest.
+
+The same noisy counts pooled into cells of 2 and 4 times the side give two coarser readings; each
 time takes the reading with the least estimated squared error
     (share of people not in believed cells)^2 * spread^2 + d h^2 / 24,      h = side of a cell,
 so that fine cells serve concentrated people and coarse ones serve people who are spread out.
@@ -16,16 +17,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privtraj.resample import systematic
+
 Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 STRONG = 1.6
 WEAK = 0.85
+NEAR = 1.5  # as WEAK, for blocks: a false one is larger than a false cell
 GROWTH_ROUNDS = 2
 MAX_POOLINGS = 2
+_DOUBTFUL = 0.2  # a cell of a believed block gets its own count and this much of its noise
 
 
 @dataclass(frozen=True)
@@ -42,41 +50,127 @@ class Measure:
     believed: Floats
 
 
+class Reading(NamedTuple):
+    """One time's people in cells of one size: centres (J, d), counts (J,) above 0."""
+
+    centres: Floats
+    counts: Floats
+    side: float
+
+
 def estimate(
     counts: NDArray[np.int64], cells_per_side: int, epsilon: float, people: Floats, dimensions: int
 ) -> Measure:
     """The measure behind noisy counts (T, cells_per_side ** d); people (T,): released totals."""
     shape = (cells_per_side,) * dimensions
-    readings = [
+    chosen = [
         _best_reading(row.reshape(shape).astype(np.float64), epsilon, total)
         for row, total in zip(counts, people, strict=True)
     ]
-    most = max(len(weights) for _, weights, _, _ in readings)
-    centres = np.full((len(readings), most, dimensions), 0.5)
-    padded = np.zeros((len(readings), most))
-    for i, (places, weights, _, _) in enumerate(readings):
-        centres[i, : len(places)] = places
-        padded[i, : len(weights)] = weights / weights.sum()
-    sides = np.array([side for _, _, side, _ in readings])
-    believed = np.array([share for _, _, _, share in readings])
-    return Measure(centres, padded, sides, believed)
+    most = max(len(reading.counts) for reading, _ in chosen)
+    centres = np.full((len(chosen), most, dimensions), 0.5)
+    weights = np.zeros((len(chosen), most))
+    for i, (reading, _) in enumerate(chosen):
+        centres[i, : len(reading.counts)] = reading.centres
+        weights[i, : len(reading.counts)] = reading.counts / reading.counts.sum()
+    sides = np.array([reading.side for reading, _ in chosen])
+    return Measure(centres, weights, sides, np.array([share for _, share in chosen]))
 
 
-def believed_counts(counts: Floats, noise_std: float, epsilon: float) -> Floats:
-    """The counts of believed cells, zero elsewhere; counts has one axis per dimension.
+def _best_reading(counts: Floats, epsilon: float, people: float) -> tuple[Reading, float]:
+    """The reading with the least estimated error, and the share of the people in it."""
+    levels = [counts]
+    while len(levels) <= MAX_POOLINGS and len(levels[-1]) % 2 == 0 and len(levels[-1]) >= 4:
+        levels.append(pooled(levels[-1]))
+    readings = [
+        reading(level, 2 ** (counts.ndim * i), epsilon, len(levels) - 1 - i)
+        for i, level in enumerate(levels)
+    ]
+    spread = max(_variance(one) for one in readings)
+    shares = [min(one.counts.sum() / people, 1.0) for one in readings]
+    errors = [
+        (1 - share) ** 2 * max(spread, one.side**2) + counts.ndim * one.side**2 / 24
+        if share > 0
+        else math.inf
+        for one, share in zip(readings, shares, strict=True)
+    ]
+    best = int(np.argmin(errors))
+    if shares[best] == 0:  # nothing stands out from the noise: all that is left is the box
+        return Reading(np.full((1, counts.ndim), 0.5), np.ones(1), 1.0), 0.0
+    return readings[best], float(shares[best])
 
-    Pooled counts have noise of standard deviation noise_std; a sum of Laplace variables has tails
-    between exponential and Gaussian, so its epsilon is taken as sqrt(2) / noise_std.
+
+def reading(counts: Floats, cells: int, epsilon: float, poolings: int) -> Reading:
+    """Believed cells, then believed blocks of what is left; counts has one axis per dimension.
+
+    cells: how many counted cells each entry adds up.  poolings: how many sizes of blocks to ask.
+    """
+    kept = believed(counts, np.full(counts.shape, cells), epsilon, WEAK)
+    found = np.where(kept, counts, 0.0)
+    noise = _DOUBTFUL * math.sqrt(2 * cells) / epsilon
+    for level in range(1, poolings + 1):
+        left = np.where(kept, 0.0, counts)
+        free = blocks(np.where(kept, 0, cells), level)
+        hot = spread_out(believed(blocks(left, level), free, epsilon, NEAR, kept, level), level)
+        hot &= ~kept
+        own = np.where(hot, np.maximum(counts, 0.0) + noise, 0.0)
+        share = own / np.maximum(spread_out(blocks(own, level), level), 1e-300)
+        found += share * spread_out(blocks(left, level), level)
+        kept |= hot
+    return Reading((np.argwhere(found > 0) + 0.5) / len(counts), found[found > 0], 1 / len(counts))
+
+
+def believed(
+    counts: Floats,
+    cells: NDArray[np.int64],
+    epsilon: float,
+    weak: float,
+    known: Mask | None = None,
+    level: int = 0,
+) -> Mask:
+    """Which counts noise would hardly produce, each the sum of so many noisy cells (0: none).
+
+    known: cells believed before, in blocks of 2^level a side, whose neighbours count as theirs.
     """
     from scipy.ndimage import maximum_filter
 
-    dimensions = counts.ndim
-    scale = min(epsilon, math.sqrt(2) / noise_std)
-    keep = counts > STRONG * math.log(counts.size) / scale
-    weak = counts > WEAK * math.log(3**dimensions) / scale
+    strong_chance = -STRONG * math.log(counts.size) - math.log(2)
+    weak_chance = -weak * counts.ndim * math.log(3) - math.log(2)
+    keep: Mask = (cells > 0) & (counts > _quantiles(cells, epsilon, strong_chance))
+    likely = (cells > 0) & (counts > _quantiles(cells, epsilon, weak_chance))
+    if known is not None:
+        near = blocks(known.astype(np.float64), level) > 0
+        keep |= likely & maximum_filter(near | keep, size=3, mode="constant")
+        return keep
     for _ in range(GROWTH_ROUNDS):
-        keep |= weak & maximum_filter(keep, size=3, mode="constant")
-    return np.where(keep, counts, 0.0)
+        keep |= likely & maximum_filter(keep, size=3, mode="constant")
+    return keep
+
+
+@lru_cache(maxsize=4096)
+def noise_quantile(cells: int, epsilon: float, log_chance: float) -> float:
+    """x that a sum of `cells` Laplace variables exceeds with chance e^log_chance at most.
+
+    Their scale is 1 / epsilon. Exact for one; for more Chernoff's bound,
+        P(S > x) <= exp(-s x) / (1 - s^2 / epsilon^2)^cells,
+    which is least at s = (sqrt(cells^2 + (epsilon x)^2) - cells) / x.
+    """
+    if cells == 1:
+        return max(0.0, -(log_chance + math.log(2)) / epsilon)
+    low, high = 0.0, (cells - 2 * log_chance) * 2 / epsilon  # in units where the bound is below
+    for _ in range(50):
+        x = (low + high) / 2
+        s = (math.sqrt(cells**2 + (epsilon * x) ** 2) - cells) / x
+        bound = -s * x - cells * math.log1p(-((s / epsilon) ** 2))
+        low, high = (x, high) if bound > log_chance else (low, x)
+    return high
+
+
+def _quantiles(cells: NDArray[np.int64], epsilon: float, log_chance: float) -> Floats:
+    different, place = np.unique(cells, return_inverse=True)
+    values = [noise_quantile(int(n), epsilon, log_chance) if n else 0.0 for n in different]
+    quantiles: Floats = np.array(values)[place.reshape(cells.shape)]
+    return quantiles
 
 
 def pooled(counts: Floats) -> Floats:
@@ -88,37 +182,63 @@ def pooled(counts: Floats) -> Floats:
     return counts
 
 
-def _best_reading(
-    counts: Floats, epsilon: float, people: float
-) -> tuple[Floats, Floats, float, float]:
-    """(centres, weights, side, believed share) of the reading with the least estimated error."""
-    noise_std = math.sqrt(2 * math.exp(-epsilon)) / -math.expm1(-epsilon)
-    readings = []
-    for _ in range(MAX_POOLINGS + 1):
-        kept = believed_counts(counts, noise_std, epsilon)
-        side = 1 / counts.shape[0]
-        places = np.argwhere(kept > 0)
-        readings.append((side * (places + 0.5), kept[kept > 0], side))
-        if counts.shape[0] % 2 or counts.shape[0] < 4:
-            break
-        counts, noise_std = pooled(counts), noise_std * 2 ** (counts.ndim / 2)
-    spread = max(_variance(places, weights) for places, weights, _ in readings)
-    errors, shares = [], []
-    for _, weights, side in readings:
-        share = float(np.clip(weights.sum() / people, 0.0, 1.0))
-        errors.append((1 - share) ** 2 * max(spread, side**2) + counts.ndim * side**2 / 24)
+def blocks(counts: NDArray[Any], level: int) -> NDArray[Any]:
+    """Sums over blocks of 2^level cells a side."""
+    for _ in range(level):
+        counts = pooled(counts)
+    return counts
+
+
+def spread_out(values: NDArray[Any], level: int) -> NDArray[Any]:
+    """Every value repeated over the cells of its block of 2^level a side."""
+    for axis in range(values.ndim):
+        values = np.repeat(values, 2**level, axis=axis)
+    return values
+
+
+def placed(
+    measure: Measure, m: int, rng: np.random.Generator, bandwidth: float | None = None
+) -> tuple[Floats, Floats, Floats]:
+    """Particles (T, m, d), weights (T, m) and bandwidths (T,) whose noisy sum fills the cells.
+
+    A uniform place in a cell of side h has variance h^2 / 12 in every direction. The bandwidth is
+    r h / sqrt(12), r^d = cells per particle, so that particles' clouds just touch, and the
+    particles themselves spread over the part sqrt(1 - r^2) of the cell that this leaves. A
+    bandwidth set by hand is added to particles that fill their cells.
+    """
+    clouds, shares, widths = [], [], []
+    for places, weights, side in zip(measure.centres, measure.weights, measure.sides, strict=True):
+        index, share = _shared_out(weights, m, rng)
+        effective = 1 / np.sum(weights**2)
+        overlap = min(1.0, effective / m) ** (1 / places.shape[1])
+        fill = math.sqrt(1 - overlap**2) if bandwidth is None else 1.0
+        inside = rng.uniform(-0.5, 0.5, size=(m, places.shape[1]))
+        clouds.append(np.clip(places[index] + fill * side * inside, 0, 1))
         shares.append(share)
-    best = int(np.argmin([e if s > 0 else math.inf for e, s in zip(errors, shares, strict=True)]))
-    centres, weights, side = readings[best]
-    if len(weights) == 0:  # nothing stands out from the noise: all that is left is the box
-        return np.full((1, counts.ndim), 0.5), np.ones(1), 1.0, 0.0
-    return centres, weights, side, shares[best]
+        widths.append(overlap * side / math.sqrt(12) if bandwidth is None else bandwidth)
+    return np.stack(clouds), np.stack(shares), np.array(widths)
 
 
-def _variance(places: Floats, weights: Floats) -> float:
+def _shared_out(
+    weights: Floats, m: int, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], Floats]:
+    """Cells (m,) of m particles and their weights (m,), which add up to the cells' where they can.
+
+    Every cell with people has one particle and more in proportion, all of a cell of equal weight;
+    if there are more cells than particles, a systematic sample of them has equal weights.
+    """
+    held = np.flatnonzero(weights)
+    if len(held) > m:
+        return systematic(weights, m, rng), np.full(m, 1 / m)
+    more = systematic(weights, m - len(held), rng) if m > len(held) else held[:0]
+    index = np.sort(np.concatenate([held, more]))
+    return index, weights[index] / np.bincount(index)[index]
+
+
+def _variance(reading: Reading) -> float:
     """Trace of the covariance of a weighted cloud."""
-    if len(weights) == 0:
+    if len(reading.counts) == 0:
         return 0.0
-    share = weights / weights.sum()
-    centre = share @ places
-    return float(share @ ((places - centre) ** 2).sum(axis=1))
+    share = reading.counts / reading.counts.sum()
+    centre = share @ reading.centres
+    return float(share @ ((reading.centres - centre) ** 2).sum(axis=1))

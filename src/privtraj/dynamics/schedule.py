@@ -11,9 +11,10 @@ coordinates and in units of sigma the noise is
 and the fit collapses when nu is much above 1/2: responsibilities then follow noise. So
     K = 1.2 sqrt(2 N mu / d)      and      m = NOISE N mu / (CLIP(d) sqrt(d K)).
 
-Counts.  A histogram of G cells a side over N people at epsilon: cells must be few enough to stand
-out and small enough to matter, which balances near G = (N epsilon / 10)^(1 / (1 + d/2)) when people
-are spread out. Twice that is counted, because pooled counts come for free (see `histogram`).
+Counts.  Cells must be few enough to stand out and small enough to matter: a cell where people are
+should hold CROWD / epsilon of them or more, and at least FEWEST whatever the budget. If people
+occupy a share `area` of the box (see `survey`), that is
+    G = (min(N epsilon / CROWD, N / FEWEST) / area)^(1/d)      cells per side.
 """
 
 from __future__ import annotations
@@ -33,11 +34,13 @@ MAX_PARTICLES = 512
 STEPS_RANGE = (8, 60)
 SAMPLED_STEPS = 30  # where people are sampled, whatever their number: it must be known in advance
 MAX_CELLS = 2**18
-LEAST_CELLS = 12  # per side, for one or two features
-TINY = 60.0  # N epsilon below which not even they can be told from noise
+CROWD = {1: 40.0, 2: 40.0}  # by the number of features; 12 for more
+FEWEST = {1: 10.0, 2: 10.0}  # and 6 for more
+LEAST_CELLS = {1: 12, 2: 12, 3: 12}  # per side; 4 for more
+MOST_PER_SIDE = {1: 256, 2: 64, 3: 24}  # and 12 for more
+TINY = 60.0  # N epsilon below which not even the least cells can be told from noise
 RELEASED_PARTICLES = 256
 MOST_PARTICLES = 4096  # by hand: plans are m x m at every time
-REFINING_STEPS = 12
 MOST_WORK = 3e10  # numbers summed over people in one fit, some three minutes on two cores
 SETTLING_SHARE = 0.4  # of the steps of private gradients
 
@@ -105,30 +108,27 @@ def _rung(count: float) -> int:
     return int(power * (1 + 0.25 * math.floor(4 * (count / power - 1))))
 
 
-def cells_per_side(people: float, dimensions: int, epsilon: float) -> int:
-    """G, a multiple of 4 so that counts can be pooled twice, within the number of cells allowed.
-
-    2 (N epsilon / 10)^(1 / (1 + d/2)), but not below LEAST_CELLS for one or two features unless
-    the budget is tiny: concentrated people need fine cells however few they are, and people who are
-    spread out are read from pooled ones.
-    """
-    spread_out = max(people * epsilon / 10, 1.0) ** (1 / (1 + dimensions / 2))
-    fine = LEAST_CELLS if dimensions <= 2 and people * epsilon >= TINY else 4
-    wanted = max(fine, 4 * round(spread_out / 2))
+def cells_per_side(people: float, dimensions: int, epsilon: float, area: float = 1.0) -> int:
+    """G, a multiple of 4 so that counts can be pooled twice, within the number of cells allowed."""
+    needed = max(CROWD.get(dimensions, 12.0) / epsilon, FEWEST.get(dimensions, 6.0))
+    crowd = people / needed / area
+    fine = LEAST_CELLS.get(dimensions, 4) if people * epsilon >= TINY else 4
+    wanted = 4 * round(max(crowd, 1.0) ** (1 / dimensions) / 4)
+    wanted = int(np.clip(wanted, fine, MOST_PER_SIDE.get(dimensions, 12)))
     allowed = MAX_CELLS ** (1 / dimensions)
     if wanted > allowed:
         wanted = max(2, int(allowed) // 4 * 4) if allowed >= 4 else 2
-    return int(wanted)
+    return wanted
 
 
 def choose_measure(dimensions: int) -> MeasureName:
-    """Counts up to two features, gradients from three on.
+    """Counts up to three features, gradients from four on.
 
-    Cells multiply with every feature while particles follow the people. It is a rule of thumb: on
-    the stand-ins of experiments/choice.py gradients won some cells at two features (broad clouds)
-    and counts some at three (concentrated people, much budget).
+    Cells multiply with every feature while particles follow the people. The number of people could
+    say more, but it is private, and which mechanism is used must not follow from a private number:
+    each of the two keeps to the budget, a choice between them would not.
     """
-    return "counts" if dimensions <= 2 else "gradients"
+    return "counts" if dimensions <= 3 else "gradients"
 
 
 def plan(
@@ -139,16 +139,19 @@ def plan(
     times: int,
     mu: float,
     epsilon: float,
+    area: float = 1.0,
     particles: int | None = None,
     steps: int | None = None,
     cells: int | None = None,
 ) -> Plan:
-    """The plan for `people` at each of `times`; mu and epsilon are what the release may spend."""
+    """The plan for `people` at each of `times`; mu and epsilon are what the release may spend.
+
+    area: share of the box that people occupy, released.  steps: of private gradients.
+    """
     if measure == "counts":
-        side = cells or cells_per_side(people, dimensions, epsilon)
+        side = cells or cells_per_side(people, dimensions, epsilon, area)
         worth = people * epsilon / (2 * math.log(side**dimensions))
-        m, k = particles or RELEASED_PARTICLES, steps or REFINING_STEPS
-        return Plan("counts", m, k, side, mu, epsilon, worth)
+        return Plan("counts", particles or RELEASED_PARTICLES, 0, side, mu, epsilon, worth)
     k = steps or gradient_steps(people, dimensions, mu)
     affordable = MOST_WORK / (people * times * k * (dimensions + 1))
     m = particles or int(min(gradient_particles(people, dimensions, mu, k), max(affordable, 16)))
@@ -178,23 +181,4 @@ def gradient_schedule(steps: int, pull: float) -> Schedule:
         learn=np.where(settling, step_size, 1.0),
         shrink=np.where(s < found, 0.1, np.where(settling, 0.9, rate)),
         grow=np.where(settling, 1.1, 1.0),
-    )
-
-
-def refining_schedule(steps: int, pull: float) -> Schedule:
-    """Small, quiet steps around a released histogram, at the bandwidth of its cells."""
-    s = np.arange(steps)
-    step_size = 0.5 * 0.3 ** (s / max(steps - 1, 1))
-    return Schedule(
-        step_size=step_size,
-        pull=pull * step_size,
-        debias=np.ones(steps),
-        balance=np.ones(steps),
-        temperature=np.zeros(steps),
-        noise_limit=np.full(steps, np.inf),
-        mass_rate=np.full(steps, 0.3),
-        relocate=np.zeros(steps),
-        learn=np.zeros(steps),
-        shrink=np.ones(steps),
-        grow=np.ones(steps),
     )

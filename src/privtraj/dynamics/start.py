@@ -1,4 +1,4 @@
-"""Where the particles begin: in the middle of the box, or on a released histogram."""
+"""Where the particles begin: in the middle of the box, or where they are put."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.dynamics.histogram import Measure
 from privtraj.dynamics.langevin import State
 from privtraj.dynamics.likelihood import Mixture
-from privtraj.resample import systematic
 from privtraj.transport import sinkhorn
 
 Floats = NDArray[np.float64]
 
 CLUSTER = 0.1
-CELL_BANDWIDTH = 12**-0.5
 
 
 def middle(times: int, m: int, dimensions: int, rng: np.random.Generator) -> State:
@@ -26,24 +23,6 @@ def middle(times: int, m: int, dimensions: int, rng: np.random.Generator) -> Sta
     """
     offsets = CLUSTER * (rng.uniform(size=(times, m, dimensions)) - 0.5)
     return _state(0.5 + offsets, np.full(times, 0.5))
-
-
-def on_histogram(
-    measure: Measure, m: int, rng: np.random.Generator, bandwidth: float | None = None
-) -> State:
-    """A systematic sample of the cells, uniform inside each, at the bandwidth of a cell.
-
-    The bandwidth h / sqrt(12) is the standard deviation of a uniform place in a cell of side h: the
-    released people, particles plus noise of that bandwidth, fill the cells as smoothly.
-    """
-    clouds = []
-    for places, weights, side in zip(measure.centres, measure.weights, measure.sides, strict=True):
-        index = systematic(weights, m, rng)
-        inside = rng.uniform(-0.5, 0.5, size=(m, places.shape[1]))
-        clouds.append(places[index] + side * inside)
-    cells = CELL_BANDWIDTH * measure.sides
-    width = cells if bandwidth is None else np.full_like(cells, bandwidth)
-    return _state(np.clip(np.stack(clouds), 0, 1), width)
 
 
 def at(particles: Floats, bandwidth: float) -> State:

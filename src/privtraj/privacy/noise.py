@@ -180,6 +180,11 @@ def gaussian_integers(source: Source, shape: Shape) -> NDArray[np.int64]:
     return (fine + STRIDE * (middle + STRIDE * coarse)).reshape(shape)
 
 
+def laplace_variance(epsilon: float) -> float:
+    """Variance of one draw: 2 e^-epsilon / (1 - e^-epsilon)^2."""
+    return 2 * math.exp(-epsilon) / math.expm1(-epsilon) ** 2
+
+
 def laplace_tv_per_draw(epsilon: float) -> float:
     """Total variation between one draw of `laplace_integers` and the discrete Laplace law."""
     return discrete_laplace(epsilon).tv_error

@@ -35,25 +35,30 @@ class Plans:
     """Couplings of weighted clouds at T times.
 
     weights: (m,) of the first cloud.  steps: (T-1, m, m) row-stochastic.  error: the largest L1
-    distance from the right marginals that had to be repaired.
+    distance from the right marginals that had to be repaired.  begin: the time where walks begin.
     """
 
     weights: Floats
     steps: NDArray[np.float32]
     error: float
+    begin: int = 0
 
     def walk(self, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Particle indices (count, T) of `count` chains, spread as evenly as chance allows.
 
         Every chain alone is an exact draw of the Markov chain. Together they are stratified: over
-        the particles at the first time, and over the rows of the plan at each step, in an order
-        shuffled afresh so that the past does not matter.
+        the particles at the time where they begin, and over the rows of the plan at each step, in
+        an order shuffled afresh so that the past does not matter. From there they go on to the last
+        time and back to the first, which has the same law as going forward only.
         """
-        here = rng.permutation(systematic(self.weights, count, rng))
-        walk = [here]
-        for plan in self.steps:
-            here = _stratified(plan, here, rng)
-            walk.append(here)
+        weights = [self.weights]
+        for plan in self.steps[: self.begin]:
+            weights.append(weights[-1] @ plan)
+        walk = [rng.permutation(systematic(weights[-1], count, rng))]
+        for plan in self.steps[self.begin :]:
+            walk.append(_stratified(plan, walk[-1], rng))
+        for plan, before in zip(self.steps[: self.begin][::-1], weights[:-1][::-1], strict=True):
+            walk.insert(0, _stratified(_reversed(plan, before), walk[0], rng))
         return np.stack(walk, axis=1)
 
 
@@ -63,17 +68,27 @@ def couple(
     """Plans between neighbouring clouds.
 
     particles: (T, m, d).  weights: (T, m).  regularisation: (T-1,), ignored by exact plans.
+    Walks begin where the cloud is widest: groups that are apart there get their exact shares, and
+    keep them at times at which they cannot be told apart.
     """
     weights = weights / weights.sum(axis=1, keepdims=True)
+    widest = _widest(particles, weights)
     if coupling == "exact":
         steps = [_exact(*pair) for pair in _neighbours(particles, weights)]
-        return Plans(weights[0], np.stack(steps).astype(np.float32), 0.0)
+        return Plans(weights[0], np.stack(steps).astype(np.float32), 0.0, widest)
     rows = _entropic(particles, weights, regularisation)
     amiss = [
         _repair(plan, *pair)
         for plan, pair in zip(rows, _neighbours(particles, weights), strict=True)
     ]
-    return Plans(weights[0], rows.astype(np.float32), max(amiss))
+    return Plans(weights[0], rows.astype(np.float32), max(amiss), widest)
+
+
+def _widest(particles: Floats, weights: Floats) -> int:
+    """The time of the largest total variance."""
+    mean = np.einsum("tm,tmd->td", weights, particles)
+    squares = np.einsum("tm,tmd->t", weights, (particles - mean[:, None]) ** 2)
+    return int(np.argmax(squares))
 
 
 def _neighbours(particles: Floats, weights: Floats) -> list[tuple[Floats, Floats, Floats, Floats]]:
@@ -158,6 +173,15 @@ def _repair(plan: Floats, x: Floats, y: Floats, a: Floats, b: Floats) -> float:
         joint += np.outer(rows, columns / columns.sum())
     plan[:] = joint / joint.sum(axis=1, keepdims=True)
     return amiss
+
+
+def _reversed(plan: NDArray[np.float32], weights: Floats) -> NDArray[np.float32]:
+    """Row-stochastic plan (m, m) from the later cloud to the earlier one, of these weights (m,)."""
+    joint = (weights[:, None] * plan).T
+    share = joint.sum(axis=1, keepdims=True)
+    even = np.full_like(joint, 1 / len(joint))  # of a particle that nobody visits
+    rows = np.divide(joint, share, out=even, where=share > 0)
+    return rows.astype(np.float32)
 
 
 def _stratified(

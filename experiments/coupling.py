@@ -1,0 +1,360 @@
+"""Does time coupling help, and are released paths right?
+
+    python experiments/coupling.py [--quick] [--seeds 5] [--strokes FILE] [--digit 3] [--json FILE]
+
+Budget (1, 1e-5), add-remove, two features, one snapshot per person, everything in shares of the
+box; mean (standard deviation) over seeds. The seeds are none that the engine was tuned on.
+1. Pooling over time: average squared W2 of 600 released people to the population, as set by
+   default against pull=0, the same engine without coupling. The population is 16,000 fresh people,
+   represented by 600 weighted points: it is not the chance of another sample that is measured.
+2. Paths: path-space W2 of 600 released paths to true ones, against the floor (as many other true
+   paths) and the ceiling (the same, coupled at random). Beside them real people at each time with
+   optimal transport between the times, which is the most that unpaired snapshots and these plans
+   can say, and the three modes as they are with one offset per person.
+3. A time that is left out: W2 of its prediction to its people, against the real people before and
+   after it, and their midpoint in the sense of optimal transport.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from common import RELEASED, in_parallel, spread, write_json
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))  # for its data
+
+BUDGET = (1.0, 1e-5)
+FIRST_SEED = 2000
+POPULATION_SEED, POINTS, ROUNDS, PORTIONS = 90_000, 600, 2, 8
+POOLED = ("three modes", "growth", "ornstein-uhlenbeck", "double-well", "bifurcation")
+FOLLOWED = ("three modes", "ornstein-uhlenbeck", "double-well", "bifurcation")
+LEFT_OUT = ("three modes", "ornstein-uhlenbeck", "bifurcation")
+STROKES = "strokes"
+COUPLINGS = ("entropic", "exact")  # the default first
+INTERPOLATIONS = ("bridge", "linear", "spline")
+REAL, SMOOTH = "real people, exact", "perfect modes, smooth noise"
+BETTER_BY, OVER_FLOOR, OVER_MIDPOINT = 0.2, 1.5, 1.3  # what we aim at
+
+
+class Sizes(NamedTuple):
+    """How much of everything."""
+
+    seeds: int
+    pooled: tuple[str, ...] = POOLED
+    pooled_people: int = 100
+    pooled_times: int = 30
+    scored: int = 10  # of these times
+    population: int = 16_000
+    followed: tuple[str, ...] = FOLLOWED
+    people: int = 1000
+    modes_people: int = 3000  # of three modes, where paths are followed
+    times: int = 10
+    truth: int = 1200  # true paths
+    held_out: tuple[str, ...] = LEFT_OUT
+    left_out: tuple[int, ...] = (2, 5, 7)
+
+
+QUICK = {
+    "pooled": ("three modes", "bifurcation"),
+    "pooled_times": 8,
+    "scored": 3,
+    "population": 2000,
+    "followed": ("three modes", "bifurcation"),
+    "people": 300,
+    "modes_people": 600,
+    "times": 5,
+    "truth": 600,
+    "held_out": ("three modes",),
+    "left_out": (2,),
+}
+
+
+# Data and fits --------------------------------------------------------------------------------
+
+
+def snapshots(data: str, people: int, times: int, seed: int) -> np.ndarray:
+    """(T, n, 2) in the unit square, fresh people at every time."""
+    from utility import Cell, clouds
+
+    return clouds(Cell(data, times=times), people, seed)
+
+
+def true_paths(data: str, n: int, times: int, seed: int) -> np.ndarray:
+    """(n, T, 2) in shares of the box."""
+    from privtraj import datasets
+
+    if data == "three modes":
+        paths = datasets.three_modes_paths(n, times, seed)
+    else:
+        paths = datasets.process_paths(data, n, times, seed)
+    return (paths + 1.5) / 3
+
+
+def smooth_modes(n: int, times: int, seed: int) -> np.ndarray:
+    """(n, T, 2): the true modes, each person with one offset for all times."""
+    from privtraj import datasets
+
+    centres = datasets.three_modes_centres(np.linspace(0, 1, times))[:, np.arange(n) % 3]
+    noise = np.random.default_rng(seed).standard_normal((n, 1, 2))
+    return (centres.swapaxes(0, 1) + np.sqrt(datasets.THREE_MODES_VARIANCE) * noise + 1.5) / 3
+
+
+def exactly_coupled(clouds: np.ndarray, seed: int) -> np.ndarray:
+    """Paths (n, T, d) through clouds (T, n, d), by optimal transport from time to time."""
+    from privtraj.transport.plans import couple
+
+    times, n, _ = clouds.shape
+    plans = couple(clouds, np.full((times, n), 1 / n), np.ones(times - 1), "exact")
+    return clouds[np.arange(times), plans.walk(n, np.random.default_rng(seed))]
+
+
+def fitted(clouds: np.ndarray, times: np.ndarray, seed: int, pull: float | None = None) -> Any:
+    """The model of clouds (T, n, d) at times (T,)."""
+    import privtraj as pt
+
+    warnings.simplefilter("ignore", pt.LowBudgetWarning)
+    _, n, d = clouds.shape
+    data = pt.Snapshots.from_arrays(
+        np.repeat(times, n), clouds.reshape(-1, d), bounds=[(0, 1)] * d, bins=times
+    )
+    return pt.TrajectorySynthesizer(*BUDGET, seed=seed, pull=pull).fit(data)
+
+
+# 1. Pooling over time -------------------------------------------------------------------------
+
+
+def scored_times(sizes: Sizes) -> np.ndarray:
+    """Indices of the times at which pooling is scored."""
+    return np.linspace(0, sizes.pooled_times - 1, sizes.scored).round().astype(int)
+
+
+def population(data: str, sizes: Sizes) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Points (k, 2) and weights (k,) at every scored time, by Lloyd's algorithm."""
+    from scipy.cluster.vq import kmeans2, vq
+
+    part = sizes.population // PORTIONS  # as many fit in memory
+    seeds = range(POPULATION_SEED, POPULATION_SEED + PORTIONS)
+    people = np.concatenate(
+        [snapshots(data, part, sizes.pooled_times, seed)[scored_times(sizes)] for seed in seeds],
+        axis=1,
+    )
+    found = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a point nearest to nobody stays where it is
+        for cloud in people:
+            points, _ = kmeans2(cloud, cloud[:POINTS], iter=ROUNDS, minit="matrix")
+            weights = np.bincount(vq(cloud, points)[0], minlength=POINTS) / len(cloud)
+            found.append((points[weights > 0], weights[weights > 0]))
+    return found
+
+
+def pooling(
+    data: str, truth: list[tuple[np.ndarray, np.ndarray]], seed: int, sizes: Sizes
+) -> list[dict[str, Any]]:
+    """Average squared W2 with and without coupling."""
+    from privtraj.metrics.transport import weighted_cost
+
+    clouds = snapshots(data, sizes.pooled_people, sizes.pooled_times, seed)
+    times = np.linspace(0, 1, sizes.pooled_times)
+    even = np.full(RELEASED, 1 / RELEASED)
+    rows = []
+    for name, pull in (("without", 0.0), ("with", None)):
+        model = fitted(clouds, times, seed, pull)
+        people = model.sample(RELEASED, times[scored_times(sizes)], seed=seed, coupling="exact")
+        costs = [
+            weighted_cost(cloud, even, *there, "sqeuclidean")
+            for cloud, there in zip(people.values.swapaxes(0, 1), truth, strict=True)
+        ]
+        rows.append({"data": data, "row": name, "seed": seed, "squared_w2": float(np.mean(costs))})
+    return rows
+
+
+def pooling_table(rows: list[dict[str, Any]]) -> str:
+    """Every data set, and whether coupling is as much better on average as it should be."""
+    lines = [f"{'':20}{'pull=0':>17}{'default':>17}{'ratio':>14}"]
+    ratios = []
+    for data in _names(rows, "data"):
+        without, coupled = (_column(rows, "squared_w2", data, row) for row in ("without", "with"))
+        ratios.append(coupled / without)
+        shown = (spread(without, 5), spread(coupled, 5), spread(ratios[-1], 2))
+        lines.append(f"{data:20}{shown[0]:>17}{shown[1]:>17}{shown[2]:>14}")
+    mean = float(np.mean(ratios))
+    worst = _names(rows, "data")[int(np.argmax([ratio.mean() for ratio in ratios]))]
+    lines.append(
+        f"On average coupling is {1 - mean:.0%} better (target {BETTER_BY:.0%}: "
+        f"{_met(1 - mean >= BETTER_BY)}); least on {worst}."
+    )
+    return "\n".join(lines)
+
+
+# 2. Paths -------------------------------------------------------------------------------------
+
+
+def paths(data: str, seed: int, sizes: Sizes) -> list[dict[str, Any]]:
+    """Path-space W2 of released paths and of what they can be compared with."""
+    from privtraj.metrics.path_space import path_score
+
+    people = sizes.modes_people if data == "three modes" else sizes.people
+    clouds = snapshots(data, people, sizes.times, seed)
+    model = fitted(clouds, np.linspace(0, 1, sizes.times), seed)
+    found = {name: model.sample(RELEASED, seed=seed, coupling=name).values for name in COUPLINGS}
+    found[REAL] = exactly_coupled(snapshots(data, RELEASED, sizes.times, seed + 20_000), seed)
+    if data == "three modes":
+        found[SMOOTH] = smooth_modes(RELEASED, sizes.times, seed)
+    truth = true_paths(data, sizes.truth, sizes.times, seed + 30_000)
+    fresh = true_paths(data, RELEASED, sizes.times, seed + 40_000)
+    rows = []
+    for name, released in found.items():
+        score = path_score(released, truth, fresh=fresh, seed=seed).to_dict()
+        over = score["value"] / score["floor"]
+        rows.append({"data": data, "row": name, "seed": seed, "over_floor": over, **score})
+    return rows
+
+
+def paths_table(rows: list[dict[str, Any]]) -> str:
+    """Every data set, and whether its paths come near true ones; if not, what does."""
+    columns = ("value", "floor", "ceiling", "marginal")
+    head = "".join(f"{name:>14}" for name in columns)
+    lines = [f"{'':48}{head}{'value / floor':>15}"]
+    verdicts = []
+    for data in _names(rows, "data"):
+        over = {}
+        for row in _names(rows, "row", data):
+            cells = "".join(f"{spread(_column(rows, c, data, row)):>14}" for c in columns)
+            over[row] = _column(rows, "over_floor", data, row)
+            lines.append(f"{data:20}{row:28}{cells}{spread(over[row], 2):>15}")
+        ours = over[COUPLINGS[0]].mean()
+        verdict = f"{data}: {ours:.2f} times the floor ({_met(ours <= OVER_FLOOR)})"
+        if ours > OVER_FLOOR:
+            others = [f"{row} {over[row].mean():.2f}" for row in (REAL, SMOOTH) if row in over]
+            verdict += ", where " + " and ".join(others)
+        verdicts.append(verdict)
+    return "\n".join([*lines, f"Target {OVER_FLOOR} times. " + "; ".join(verdicts) + "."])
+
+
+# 3. A time that is left out -------------------------------------------------------------------
+
+
+def held_out(
+    data: str, seed: int, sizes: Sizes, strokes: str | None, digit: int
+) -> list[dict[str, Any]]:
+    """W2 at every time that is left out in turn, by every interpolation."""
+    from privtraj.metrics.held_out import held_out_w2
+
+    if data == STROKES:
+        clouds = stroke_clouds(str(strokes), digit, seed)
+    else:
+        clouds = snapshots(data, sizes.people, sizes.times, seed)
+    times = np.linspace(0, 1, len(clouds))
+    rows = []
+    for i in sizes.left_out:
+        model = fitted(np.delete(clouds, i, axis=0), np.delete(times, i), seed)
+        for how in INTERPOLATIONS:
+            people = model.sample(len(clouds[i]), times[i], seed=seed, interpolation=how)
+            score = held_out_w2(people.values[:, 0], clouds, times, i).to_dict()
+            over = score["value"] / score["midpoint"]
+            rows.append({"data": data, "row": how, "seed": seed, "over_midpoint": over, **score})
+    return rows
+
+
+def stroke_clouds(path: str, digit: int, seed: int) -> np.ndarray:
+    """(T, n, 2): every pen path seen once."""
+    from privtraj import datasets
+
+    paths = datasets.strokes(path, digit)
+    _, points = datasets.one_snapshot_each(paths, seed)
+    return points.reshape(paths.shape[1], -1, 2)
+
+
+def held_out_table(rows: list[dict[str, Any]]) -> str:
+    """Every data set, and whether a missing time is predicted as the midpoint would."""
+    references = ("previous", "next", "midpoint")
+    head = "".join(f"{name:>14}" for name in (*INTERPOLATIONS, *references))
+    lines = [f"{'':20}{head}" + "".join(f"{f'{how} / mid':>14}" for how in INTERPOLATIONS)]
+    over = {how: [] for how in INTERPOLATIONS}
+    for data in _names(rows, "data"):
+        values = [_column(rows, "value", data, how) for how in INTERPOLATIONS]
+        values += [_column(rows, name, data, INTERPOLATIONS[0]) for name in references]
+        ratios = [_column(rows, "over_midpoint", data, how) for how in INTERPOLATIONS]
+        for how, ratio in zip(INTERPOLATIONS, ratios, strict=True):
+            over[how].append(ratio.mean())
+        cells = [spread(value) for value in values] + [spread(ratio, 2) for ratio in ratios]
+        lines.append(f"{data:20}" + "".join(f"{cell:>14}" for cell in cells))
+    verdicts = [
+        f"{how} {np.mean(each):.2f} times the midpoint on average, {max(each):.2f} at worst "
+        f"({_met(max(each) <= OVER_MIDPOINT)})"
+        for how, each in over.items()
+    ]
+    return "\n".join([*lines, f"Target {OVER_MIDPOINT} times. " + "; ".join(verdicts) + "."])
+
+
+# Tables ---------------------------------------------------------------------------------------
+
+
+def _names(rows: list[dict[str, Any]], key: str, data: str | None = None) -> list[str]:
+    """The different values of a key, of one data set or all, in order."""
+    return list(dict.fromkeys(row[key] for row in rows if data in (None, row["data"])))
+
+
+def _column(rows: list[dict[str, Any]], key: str, data: str, row: str) -> np.ndarray:
+    """(seeds,) of one line of a table, averaged over whatever else there is."""
+    mine = [each for each in rows if (each["data"], each["row"]) == (data, row)]
+    seeds = dict.fromkeys(each["seed"] for each in mine)
+    return np.array([np.mean([e[key] for e in mine if e["seed"] == seed]) for seed in seeds])
+
+
+def _met(reached: bool) -> str:
+    return "met" if reached else "missed"
+
+
+def _all(function: Any, tasks: list[tuple[Any, ...]]) -> list[dict[str, Any]]:
+    return [row for found in in_parallel(function, tasks) for row in found]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="smallest run, one seed")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--strokes", help="file or folder of pen strokes, for the third table")
+    parser.add_argument("--digit", type=int, default=3, help="of the strokes")
+    parser.add_argument("--json", help="file for every number")
+    args = parser.parse_args()
+
+    began = time.perf_counter()
+    sizes = Sizes(seeds=1, **QUICK) if args.quick else Sizes(args.seeds)
+    seeds = range(FIRST_SEED, FIRST_SEED + sizes.seeds)
+
+    truths = in_parallel(population, [(data, sizes) for data in sizes.pooled])
+    known = zip(sizes.pooled, truths, strict=True)
+    pooled = _all(pooling, [(*pair, seed, sizes) for pair in known for seed in seeds])
+    print(
+        f"1. Pooling over time: squared W2 to the population, {sizes.pooled_people} people at each "
+        f"of {sizes.pooled_times} times\n{pooling_table(pooled)}\n",
+        flush=True,
+    )
+    followed = _all(paths, [(data, seed, sizes) for data in sizes.followed for seed in seeds])
+    print(
+        f"2. Paths: path-space W2 over {sizes.times} times, {sizes.people} people at each "
+        f"({sizes.modes_people} of three modes)\n{paths_table(followed)}\n",
+        flush=True,
+    )
+    names = (*sizes.held_out, *([STROKES] if args.strokes else []))
+    tasks = [(data, seed, sizes, args.strokes, args.digit) for data in names for seed in seeds]
+    missing = _all(held_out, tasks)
+    print(
+        f"3. A time that is left out of {sizes.times}: W2 to its people, {sizes.people} at each "
+        f"time\n{held_out_table(missing)}\n"
+    )
+    print(f"{sizes.seeds} seeds, {time.perf_counter() - began:.0f} s")
+    write_json(args.json, {"pooling": pooled, "paths": followed, "held out": missing})
+
+
+if __name__ == "__main__":
+    main()
