@@ -216,15 +216,7 @@ def test_a_small_budget_is_kept_under_both_adjacencies(people, adjacency):
     assert 0.98 * 0.03 <= model.certificate.epsilon <= 0.03
 
 
-@pytest.mark.parametrize(
-    "adjacency",
-    [
-        "add-remove",
-        pytest.param(
-            "replace-one", marks=pytest.mark.xfail(reason="the survey leaves too little for cells")
-        ),
-    ],
-)
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_the_smallest_budget_that_is_taken_can_be_spent(people, adjacency):
     least = synthesizer.SMALLEST_EPSILON
     model = fit(people, least, 1e-5, adjacency=adjacency, seed=0, **SMALL["counts"])

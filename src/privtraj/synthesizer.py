@@ -76,9 +76,10 @@ class TrajectorySynthesizer:
     rate: probability with which each record takes part in a step of private gradients (Poisson
         sampling). 1, everybody in every step, costs least for what it gives.
     particles, steps, cells, bandwidth, pull, diffusivity: set by hand what is otherwise chosen from
-        public and released numbers. steps are those of private gradients. bandwidth is in shares
-        of the box; pull says how strongly neighbouring times share what they know, 0 for not at
-        all; diffusivity is variance, in squared shares of the box, per time range.
+        public and released numbers. steps are those of private gradients; bandwidth is in shares
+        of the box. pull says how strongly neighbouring times share what they know, 0 for not at
+        all: in units of the default for counts, and 0.1 by default for gradients. diffusivity is
+        variance, in squared shares of the box, per time range.
     """
 
     def __init__(
@@ -174,6 +175,8 @@ class TrajectorySynthesizer:
     def _area(self, people: float, guard: Guard) -> float:
         """Share of the box that people occupy, from a survey that is released and paid for."""
         side, epsilon = survey.SIDES.get(guard.n_features, 2), self._share(SURVEY_SHARE, guard)
+        if epsilon == noise.EPSILON_RANGE[0]:  # too small a budget to look first
+            return 1.0
         counts = guard.counts(side, epsilon, SURVEY)
         return survey.occupied_area(counts, epsilon, people, guard.n_features)
 
@@ -231,7 +234,11 @@ class TrajectorySynthesizer:
         measure = histogram.estimate(
             counts, plan.cells_per_side, plan.epsilon, total, guard.n_features
         )
-        measure = pooling.pooled_over_time(measure, task.gaps, self.pull)
+        held = np.count_nonzero(measure.weights, axis=1).mean()
+        noise_variance = held * noise.laplace_variance(plan.epsilon)
+        known = float(np.mean(total)) ** 2 / (float(np.mean(total)) + noise_variance)
+        strength = 1.0 if self.pull is None else self.pull
+        measure = pooling.pooled_over_time(measure, task.gaps, known, strength)
         return _Found(
             *histogram.placed(measure, plan.particles, task.rng, self.bandwidth),
             resolution=measure.sides / math.sqrt(12),

@@ -127,7 +127,7 @@ def _add_advanced(group: Any) -> None:
         ),
         ("--rate", float, "share of the people in each step of gradients, drawn by coins"),
         ("--bandwidth", float, "width of a person around a particle, as a share of the box"),
-        ("--pull", float, "how strongly neighbouring times draw each other, 0 to 0.5"),
+        ("--pull", float, "how strongly neighbouring times share what they know, 0 for not at all"),
         ("--diffusivity", float, "how much single paths wander: variance, in boxes, per range"),
     ):
         group.add_argument(flag, type=kind, metavar="X", help=text)

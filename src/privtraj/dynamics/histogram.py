@@ -10,7 +10,8 @@ block, and a believed block shares its people among its cells as their own count
 The same noisy counts pooled into cells of 2 and 4 times the side give two coarser readings; each
 time takes the reading with the least estimated squared error
     (share of people not in believed cells)^2 * spread^2 + d h^2 / 24,      h = side of a cell,
-so that fine cells serve concentrated people and coarse ones serve people who are spread out.
+so that fine cells serve concentrated people and coarse ones serve people who are spread out. If
+not even half of the people are in it, the others are spread as the coarsest counts say.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ Mask = NDArray[np.bool_]
 STRONG = 1.6
 WEAK = 0.85
 NEAR = 1.5  # as WEAK, for blocks: a false one is larger than a false cell
+HALF = 0.5  # share of the people in believed cells below which the others are not left out
 GROWTH_ROUNDS = 2
 MAX_POOLINGS = 2
 _DOUBTFUL = 0.2  # a cell of a believed block gets its own count and this much of its noise
@@ -97,7 +99,21 @@ def _best_reading(counts: Floats, epsilon: float, people: float) -> tuple[Readin
     best = int(np.argmin(errors))
     if shares[best] == 0:  # nothing stands out from the noise: all that is left is the box
         return Reading(np.full((1, counts.ndim), 0.5), np.ones(1), 1.0), 0.0
-    return readings[best], float(shares[best])
+    found = readings[best]
+    if shares[best] < HALF:
+        found = _completed(found, people, levels[-1])
+    return found, float(shares[best])
+
+
+def _completed(found: Reading, people: float, coarse: Floats) -> Reading:
+    """The reading with the people it misses, spread as the coarsest counts say."""
+    per_side = round(1 / found.side)
+    level = round(math.log2(per_side / len(coarse)))
+    share = np.maximum(coarse, 0.0) + 1e-9
+    missing = (people - found.counts.sum()) * spread_out(share / share.sum(), level)
+    counts = missing / 2 ** (level * coarse.ndim)
+    np.add.at(counts, tuple((found.centres * per_side).astype(np.int64).T), found.counts)
+    return Reading((np.argwhere(counts > 0) + 0.5) / per_side, counts[counts > 0], found.side)
 
 
 def reading(counts: Floats, cells: int, epsilon: float, poolings: int) -> Reading:

@@ -2,15 +2,20 @@
 
 Noise and chance move the share of people in a place up and down from time to time; people do not
 jump to and fro. So the masses a_t of T noisy measures are replaced by the solution of
-    min over a   sum_t KL(a_t | noisy_t)  +  sum_t (price / dt_t) OT_{eta dt_t}(a_t, a_{t+1}),
+    min over a   sum_t KL(a_t | noisy_t)  +  price sum_t (mean dt / dt_t) OT_t(a_t, a_{t+1}),
 the paper's objective with the noisy measure for the data and the transport between times on cells
 instead of particles: a share that leaves one group of cells at one time only to come back at the
-next costs transport twice and is smoothed away, one that stays away is believed. It is convex and
-solved by alternating scalings along the chain, as Sinkhorn's algorithm, with the marginals raised
-to a power below one because they are only asked to be near. All of it is post-processing.
+next costs transport twice and is smoothed away, one that stays away is believed. OT_t is entropic,
+eta dt_t of regularisation. The problem is convex and solved by alternating scalings along the
+chain, as Sinkhorn's algorithm, with the marginals raised to a power below one because they are only
+asked to be near. All of it is post-processing.
 
+The price.  For two groups a distance D apart this is total-variation smoothing of a share whose
+noise has variance p (1 - p) / n, n the effective number of people behind a measure; that wants a
+weight of sqrt(T / n) against the variance p (1 - p) D^2 of the whole cloud:
+    price = sqrt(T / n) / variance.
 Transport also charges people who really move, and would tilt the masses towards those who move
-less: the price is STRENGTH, but so low that the motion seen between times costs TILT at most.
+less, so the median motion between times may cost TILT at most.
 
 Masses are pooled in blocks of a box cut `BLOCKS` ways a side, and every cell of a block takes part
 in the block's factor: details smaller than a block stay as counted, and the work stays bounded.
@@ -29,13 +34,13 @@ from privtraj.dynamics.histogram import Measure
 
 Floats = NDArray[np.float64]
 
-STRENGTH = 0.5  # with times in shares of the range and distances in shares of the box
-TILT = 0.05  # price times mean squared motion over a gap: masses are tilted by no more
-SWEEPS = 200
-BLOCKS = {1: 32, 2: 16, 3: 8, 4: 6}  # per side, by the number of features; 4 for more
+TILT = 0.03
+BLOCKS = {1: 20, 2: 10, 3: 6}  # per side, by the number of features; 4 for more
+BLURS = (64.0, 16.0, 4.0, 1.0)  # from blurred transport, which settles at once, to the wanted one
+SWEEPS = (30, 30, 30, 150)
 _BLUR = 0.5  # eta of a mean gap, in squared blocks
-_SHORTEST = 0.1  # gaps, in mean gaps, below which transport is as between these
-_TINY = 1e-280
+_SHORTEST = 0.5  # gaps, in mean gaps, below which transport is as between these
+_TINY, _FAR = 1e-300, 1e-200
 
 
 class _Blocks(NamedTuple):
@@ -46,10 +51,13 @@ class _Blocks(NamedTuple):
     of_cell: NDArray[np.int64]  # (J,) for the J cells with people
 
 
-def pooled_over_time(measure: Measure, gaps: Floats, strength: float | None = None) -> Measure:
+def pooled_over_time(
+    measure: Measure, gaps: Floats, effective_people: float, strength: float = 1.0
+) -> Measure:
     """The same cells with pooled masses; gaps (T - 1,) between the times, any unit.
 
-    strength: 0 for none, None for the price above.
+    effective_people: whose shares would by chance be as uncertain as these.  strength: of the
+    price above, 0 for none.
     """
     if strength == 0:
         return measure
@@ -58,27 +66,37 @@ def pooled_over_time(measure: Measure, gaps: Floats, strength: float | None = No
         _in_blocks(centres[weights > 0], weights[weights > 0], per_side)
         for centres, weights in zip(measure.centres, measure.weights, strict=True)
     ]
-    blur = _BLUR / per_side**2
-    etas = blur * np.maximum(gaps / gaps.mean(), _SHORTEST)
-    edges = zip(pairwise(times), etas, strict=True)
-    kernels = [_kernel(a.centres, b.centres, eta) for (a, b), eta in edges]
-    price = (STRENGTH if strength is None else strength) * gaps.sum() / gaps.mean()
-    if strength is None:
-        price = min(price, TILT / max(_motion(times), 1e-12))
-    power = 1 / (1 + price * blur)
-    masses = _scaled([one.masses for one in times], kernels, power)
+    variance = float(np.mean([_variance(one) for one in times]))
+    price = np.sqrt(len(times) / effective_people) / max(variance, 1e-12)
+    price = strength * min(price, TILT / max(_motion(times), 1e-12))
+    masses = _solved(times, gaps / gaps.mean(), price, _BLUR / per_side**2)
     weights = measure.weights.copy()
     for row, one, mass in zip(weights, times, masses, strict=True):
         row[row > 0] *= (mass / one.masses)[one.of_cell]
     return replace(measure, weights=weights / weights.sum(axis=1, keepdims=True))
 
 
+def _variance(blocks: _Blocks) -> float:
+    """Trace of the covariance."""
+    centre = blocks.masses @ blocks.centres
+    return float(blocks.masses @ ((blocks.centres - centre) ** 2).sum(axis=1))
+
+
 def _motion(times: list[_Blocks]) -> float:
-    """Mean over the gaps of the squared distance that people move at least, W2^2."""
+    """Mean over the gaps of the median squared distance that people move, under optimal transport.
+
+    The median, because the few whom noise alone makes move between groups move farthest.
+    """
     import ot
 
-    costs = [ot.emd2(a.masses, b.masses, ot.dist(a.centres, b.centres)) for a, b in pairwise(times)]
-    return float(np.mean(costs))
+    medians = []
+    for a, b in pairwise(times):
+        cost = ot.dist(a.centres, b.centres)
+        carried = ot.emd(a.masses, b.masses, cost).ravel()
+        order = np.argsort(cost, axis=None)
+        middle = np.searchsorted(np.cumsum(carried[order]), carried.sum() / 2)
+        medians.append(cost.ravel()[order[min(middle, len(order) - 1)]])
+    return float(np.mean(medians))
 
 
 def _in_blocks(centres: Floats, weights: Floats, per_side: int) -> _Blocks:
@@ -90,39 +108,53 @@ def _in_blocks(centres: Floats, weights: Floats, per_side: int) -> _Blocks:
     return _Blocks(np.stack(middle, axis=1), masses, of_cell)
 
 
-def _kernel(a: Floats, b: Floats, eta: float) -> Floats:
-    """exp(-|a_i - b_j|^2 / eta) (n, m), every row and column rescaled so that its largest is 1.
+def _solved(times: list[_Blocks], gaps: Floats, price: float, blur: float) -> list[Floats]:
+    """Pooled masses of every time; gaps (T - 1,), mean 1; blur: eta of a mean gap."""
+    noisy = [one.masses for one in times]
+    scaling = [np.ones_like(mass) for mass in noisy]
+    for factor, sweeps in zip(BLURS, SWEEPS, strict=True):
+        etas = factor * blur * np.maximum(gaps, _SHORTEST)
+        edges = zip(pairwise(times), etas, strict=True)
+        kernels = [_kernel(a.centres, b.centres, eta) for (a, b), eta in edges]
+        power = 1 / (1 + price * factor * blur)
+        masses, scaling = _scaled(noisy, kernels, power, scaling, sweeps)
+        # a scaling is exp(potential / eta), and the next eta is a quarter
+        scaling = [np.maximum(u, 1e-75) ** 4 for u in scaling]
+    return masses
 
-    A rescaled row is a rescaled marginal potential, which the solution does not depend on.
-    """
+
+def _kernel(a: Floats, b: Floats, eta: float) -> Floats:
+    """exp(-|a_i - b_j|^2 / eta) (n, m) up to a factor, and never 0: far is far."""
     cost = ((a[:, None] - b[None]) ** 2).sum(axis=2)
-    cost -= cost.min(axis=1, keepdims=True)
-    cost -= cost.min(axis=0, keepdims=True)
-    kernel: Floats = np.exp(-cost / eta)
+    kernel: Floats = np.maximum(np.exp(-(cost - cost.min()) / eta), _FAR)
     return kernel
 
 
-def _scaled(noisy: list[Floats], kernels: list[Floats], power: float) -> list[Floats]:
-    """Marginals of the chain  prod_t u_t prod_t K_t  whose u_t = (noisy_t / rest_t)^power.
+def _scaled(
+    noisy: list[Floats], kernels: list[Floats], power: float, scaling: list[Floats], sweeps: int
+) -> tuple[list[Floats], list[Floats]]:
+    """Marginals of the chain  prod_t u_t prod_t K_t  whose u_t = (noisy_t / rest_t)^power, and u.
 
-    One sweep passes messages back from the last time and then updates every time in order.
+    One sweep passes messages back from the last time and then updates every time in order. Scales
+    of messages and scalings are free, since marginals are normalised; they are kept near 1.
     """
     last = len(noisy) - 1
-    scaling = list(noisy)
+    scaling, marginals = list(scaling), list(noisy)
     back = [np.ones_like(mass) for mass in noisy]
-    marginals = list(noisy)
-    for _ in range(SWEEPS):
+    for _ in range(sweeps):
         for t in range(last, 0, -1):
-            message = kernels[t - 1] @ (scaling[t] * back[t])
-            back[t - 1] = message / message.max()
+            back[t - 1] = _from_one(kernels[t - 1] @ (scaling[t] * back[t]))
         ahead = np.ones_like(noisy[0])
         for t in range(last + 1):
-            rest = np.maximum(ahead * back[t], _TINY)
-            scaling[t] = (noisy[t] / rest) ** power
-            scaling[t] /= scaling[t].max()
-            marginal = scaling[t] * rest
-            marginals[t] = marginal / marginal.sum()
+            rest = _from_one(ahead * back[t])
+            scaling[t] = _from_one((noisy[t] / rest) ** power)
+            marginals[t] = scaling[t] * rest / (scaling[t] @ rest)
             if t < last:
-                message = (scaling[t] * ahead) @ kernels[t]
-                ahead = message / message.max()
-    return marginals
+                ahead = _from_one((scaling[t] * ahead) @ kernels[t])
+    return marginals, scaling
+
+
+def _from_one(values: Floats) -> Floats:
+    """Values above 0, the largest 1."""
+    scaled: Floats = np.maximum(values / values.max(), _TINY)
+    return scaled

@@ -34,7 +34,7 @@ MAX_PARTICLES = 512
 STEPS_RANGE = (8, 60)
 SAMPLED_STEPS = 30  # where people are sampled, whatever their number: it must be known in advance
 MAX_CELLS = 2**18
-CROWD = {1: 40.0, 2: 40.0}  # by the number of features; 12 for more
+CROWD = {1: 60.0, 2: 60.0}  # by the number of features; 12 for more
 FEWEST = {1: 10.0, 2: 10.0}  # and 6 for more
 LEAST_CELLS = {1: 12, 2: 12, 3: 12}  # per side; 4 for more
 MOST_PER_SIDE = {1: 256, 2: 64, 3: 24}  # and 12 for more
@@ -115,7 +115,7 @@ def cells_per_side(people: float, dimensions: int, epsilon: float, area: float =
     fine = LEAST_CELLS.get(dimensions, 4) if people * epsilon >= TINY else 4
     wanted = 4 * round(max(crowd, 1.0) ** (1 / dimensions) / 4)
     wanted = int(np.clip(wanted, fine, MOST_PER_SIDE.get(dimensions, 12)))
-    allowed = MAX_CELLS ** (1 / dimensions)
+    allowed = MAX_CELLS ** (1 / dimensions) * (1 + 1e-9)
     if wanted > allowed:
         wanted = max(2, int(allowed) // 4 * 4) if allowed >= 4 else 2
     return wanted
