@@ -36,7 +36,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))  # f
 
 BUDGET = (1.0, 1e-5)
 FIRST_SEED = 2000
-POPULATION_SEED, POINTS, ROUNDS, PORTIONS = 90_000, 600, 2, 8
+POPULATION_SEED, PORTIONS = 90_000, 8
 POOLED = ("three modes", "growth", "ornstein-uhlenbeck", "double-well", "bifurcation")
 FOLLOWED = ("three modes", "ornstein-uhlenbeck", "double-well", "bifurcation")
 LEFT_OUT = ("three modes", "ornstein-uhlenbeck", "bifurcation")
@@ -144,45 +144,32 @@ def scored_times(sizes: Sizes) -> np.ndarray:
 
 
 def population(data: str, sizes: Sizes) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Points (k, 2) and weights (k,) at every scored time, by Lloyd's algorithm."""
-    from scipy.cluster.vq import kmeans2, vq
+    """Points (k, 2) and weights (k,) that stand for everybody at every scored time."""
+    from utility import Cell, clouds, represented
 
+    cell, scored = Cell(data, times=sizes.pooled_times), scored_times(sizes)
     part = sizes.population // PORTIONS  # as many fit in memory
     seeds = range(POPULATION_SEED, POPULATION_SEED + PORTIONS)
-    people = np.concatenate(
-        [snapshots(data, part, sizes.pooled_times, seed)[scored_times(sizes)] for seed in seeds],
-        axis=1,
-    )
-    found = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a point nearest to nobody stays where it is
-        for cloud in people:
-            points, _ = kmeans2(cloud, cloud[:POINTS], iter=ROUNDS, minit="matrix")
-            weights = np.bincount(vq(cloud, points)[0], minlength=POINTS) / len(cloud)
-            found.append((points[weights > 0], weights[weights > 0]))
-    return found
+    parts = [clouds(cell, part, seed, followed=True)[scored] for seed in seeds]
+    return [represented(people) for people in np.concatenate(parts, axis=1)]
 
 
 def pooling(
     data: str, truth: list[tuple[np.ndarray, np.ndarray]], seed: int, sizes: Sizes
 ) -> list[dict[str, Any]]:
     """Average squared W2 with and without coupling."""
-    from privtraj.metrics.transport import weighted_cost
+    from utility import squared_w2
 
     clouds = snapshots(data, sizes.pooled_people, sizes.pooled_times, seed)
     times = np.linspace(0, 1, sizes.pooled_times)
-    even = np.full(sizes.released, 1 / sizes.released)
+    at = times[scored_times(sizes)]
     rows = []
     for name, pull in (("without", 0.0), ("with", None)):
         model = fitted(clouds, times, seed, pull)
-        people = model.sample(
-            sizes.released, times[scored_times(sizes)], seed=seed, coupling="exact"
-        )
-        costs = [
-            weighted_cost(cloud, even, *there, "sqeuclidean")
-            for cloud, there in zip(people.values.swapaxes(0, 1), truth, strict=True)
-        ]
-        rows.append({"data": data, "row": name, "seed": seed, "squared_w2": float(np.mean(costs))})
+        people = model.sample(sizes.released, at, seed=seed, coupling="exact").values
+        pairs = zip(people.swapaxes(0, 1), truth, strict=True)
+        error = float(np.mean([squared_w2(cloud, *there) for cloud, there in pairs]))
+        rows.append({"data": data, "row": name, "seed": seed, "squared_w2": error})
     return rows
 
 

@@ -139,7 +139,7 @@ def test_a_share_that_leaves_for_one_time_only_is_brought_back():
 @pytest.mark.parametrize("times", [4, 8, 14])
 def test_a_lasting_change_of_shares_is_kept(times):
     late = np.arange(times) >= times // 2
-    after = pooled_shares(np.where(late, 0.7, 0.2), apart=0.3)
+    after = pooled_shares(np.where(late, 0.7, 0.2), apart=0.3, people=1000)
     assert after[~late].max() < 0.25
     assert after[late].min() > 0.65
 
@@ -161,7 +161,9 @@ def test_people_who_move_are_not_outweighed_by_people_who_stay(far):
 
 
 def test_near_times_share_more_than_distant_ones():
-    first, middle, last = pooled_shares(np.array([0.3, 0.5, 0.7]), 0.4, gaps=[0.2, 1.8])
+    first, middle, last = pooled_shares(
+        np.array([0.3, 0.5, 0.7]), 0.4, gaps=[0.2, 1.8], people=2000
+    )
     assert 0 < middle - first < 0.8 * (last - middle)
 
 
@@ -176,10 +178,10 @@ def test_time_has_no_direction_and_a_step_stays_a_step(apart):
 
 def test_the_more_people_the_less_is_pooled():
     shares = np.array([0.3, 0.3, 0.3, 0.45, 0.3, 0.3, 0.3])
-    bumps = [pooled_shares(shares, 0.5, people=n)[3] for n in (50, 500, 5000, 50_000)]
+    bumps = [pooled_shares(shares, 0.5, people=n)[3] for n in (500, 5000, 50_000)]
     assert bumps == sorted(bumps)
-    assert bumps[0] < 0.35
-    assert bumps[-1] > 0.42
+    assert bumps[0] < 0.34
+    assert bumps[-1] > 0.41
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])

@@ -37,6 +37,7 @@ MAX_CELLS = 2**18
 CROWD = {1: 60.0, 2: 60.0}  # by the number of features; 12 for more
 FEWEST = {1: 10.0, 2: 10.0}  # and 6 for more
 LEAST_CELLS = {1: 12, 2: 12, 3: 12}  # per side; 4 for more
+AMPLE, AMPLE_CELLS = 400.0, 16  # N epsilon from which one or two features get more than the least
 MOST_PER_SIDE = {1: 256, 2: 64, 3: 24}  # and 12 for more
 TINY = 60.0  # N epsilon below which not even the least cells can be told from noise
 RELEASED_PARTICLES = 256
@@ -113,6 +114,8 @@ def cells_per_side(people: float, dimensions: int, epsilon: float, area: float =
     needed = max(CROWD.get(dimensions, 12.0) / epsilon, FEWEST.get(dimensions, 6.0))
     crowd = people / needed / area
     fine = LEAST_CELLS.get(dimensions, 4) if people * epsilon >= TINY else 4
+    if dimensions <= 2 and people * epsilon >= AMPLE:
+        fine = AMPLE_CELLS
     wanted = 4 * round(max(crowd, 1.0) ** (1 / dimensions) / 4)
     wanted = int(np.clip(wanted, fine, MOST_PER_SIDE.get(dimensions, 12)))
     allowed = MAX_CELLS ** (1 / dimensions) * (1 + 1e-9)
