@@ -9,7 +9,7 @@ is not the chance of another sample that is measured. Four sweeps leave the cent
 people at each of 5 times, 2 features) one at a time: epsilon, people, features, times.
 `histogram, best grid` is the sceptic's thresholded histogram at whichever grid scored best on
 average over the seeds, which nobody could choose without looking: an advantage to the sceptic.
-Writes OUT.csv and OUT.png.
+Writes OUT.csv, OUT.md and OUT.png.
 --quick takes two points of a sweep and two data sets, --full all methods on all of it. --real adds
 files: pen strokes (.npz of `datasets.strokes`) or single cells (.npz with X, t_index); half of the
 people are fitted, the other half is the truth.
@@ -281,7 +281,7 @@ def figure(table: Any, sweeps: dict[str, tuple[Any, ...]]) -> Any:
         figsize=(3.3 * len(sweeps), 2.7 * len(data)), layout="constrained", facecolor="white"
     )
     axes = plot.subplots(len(data), len(sweeps), squeeze=False)
-    names = list(dict.fromkeys(table.method))
+    names = [name for name in SHOWN if name != "counts" and (table.method == name).any()]
     for i, name in enumerate(data):
         for j, axis in enumerate(sweeps):
             centre = Cell(name)._asdict()
@@ -304,6 +304,28 @@ def figure(table: Any, sweeps: dict[str, tuple[Any, ...]]) -> Any:
     handles, labels = axes[0, 0].get_legend_handles_labels()
     plot.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False, fontsize=9)
     return plot
+
+
+SHOWN = ("ours", "counts", "gradients", "histogram, best grid", "mixture", "uniform")
+
+
+def markdown(table: Any) -> str:
+    """Every point of the grid as a row: squared W2, mean (standard deviation), of SHOWN methods."""
+    lines = [
+        "| data | epsilon | people | features | times | " + " | ".join(SHOWN) + " | ratio |",
+        "|" + "---|" * (len(POINT) + len(SHOWN) + 1),
+    ]
+    for point, rows in table.groupby(list(POINT), sort=False):
+        found = {row.method: row for row in rows.itertuples()}
+        scores = [_score(found[name]) if name in found else "-" for name in SHOWN]
+        ratio = found["ours"].squared_w2 / found["histogram, best grid"].squared_w2
+        cells = [str(part) if isinstance(part, str) else f"{part:g}" for part in point]
+        lines.append("| " + " | ".join([*cells, *scores, f"{ratio:.2f}"]) + " |")
+    return "\n".join(lines)
+
+
+def _score(row: Any) -> str:
+    return f"{row.squared_w2:.4f} ({row.deviation:.4f})".replace("0.", ".")
 
 
 def verdict(table: Any) -> str:
@@ -361,6 +383,7 @@ def main() -> None:
     args.out.parent.mkdir(parents=True, exist_ok=True)
     table.to_csv(args.out.with_suffix(".csv"), index=False)
     figure(table, sweeps).savefig(args.out.with_suffix(".png"), dpi=150)
+    args.out.with_suffix(".md").write_text(f"{verdict(table)}\n\n{markdown(table)}\n")
     print(table.to_string(index=False, float_format=lambda value: f"{value:.4f}"))
     print(verdict(table))
     print(f"every number: {args.out.with_suffix('.csv')}, plots: {args.out.with_suffix('.png')}")

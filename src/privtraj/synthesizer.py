@@ -234,9 +234,7 @@ class TrajectorySynthesizer:
         measure = histogram.estimate(
             counts, plan.cells_per_side, plan.epsilon, total, guard.n_features
         )
-        held = np.count_nonzero(measure.weights, axis=1).mean()
-        noise_variance = held * noise.laplace_variance(plan.epsilon)
-        known = float(np.mean(total)) ** 2 / (float(np.mean(total)) + noise_variance)
+        known = _effective_people(float(total.mean()), measure, plan.epsilon)
         strength = 1.0 if self.pull is None else self.pull
         measure = pooling.pooled_over_time(measure, task.gaps, known, strength)
         return _Found(
@@ -406,6 +404,12 @@ def _combined(
     in_head = noise.laplace_variance(head_epsilon)
     summed = steadied_counts(counts.sum(axis=1).astype(np.float64), in_cells)
     return (people * in_cells + summed * in_head) / (in_cells + in_head)
+
+
+def _effective_people(people: float, measure: histogram.Measure, epsilon: float) -> float:
+    """People whose shares chance alone would make as uncertain: N / (1 + cells variance / N)."""
+    held = float(np.count_nonzero(measure.weights, axis=1).mean())
+    return people / (1 + held * noise.laplace_variance(epsilon) / people)
 
 
 def _effective_temperature(trace: Trace, steps: schedule.Schedule) -> float:

@@ -45,4 +45,5 @@ def test_a_point_is_scored_by_every_method(utility, monkeypatch):
     best = table[table.method == "histogram, best grid"].squared_w2.item()
     assert best == min(grids)
     assert "ours / histogram at its best grid" in utility.verdict(table)
+    assert utility.markdown(table).count("\n") == 2
     utility.figure(table, {"epsilon": (1.0,)})
