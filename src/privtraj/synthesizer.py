@@ -41,7 +41,7 @@ SMALLEST_BANDWIDTH = 0.004
 SMALLEST_EPSILON = 5e-3
 HEAD_COUNT = "people per time"
 SURVEY = "how concentrated people are"
-SURVEY_SHARE = 0.04  # of epsilon
+SURVEY_SHARE = 0.06  # of epsilon
 GRADIENT_PULL = 0.1
 SLACK_RESERVE = 1e-12  # for the integer noise of the main release: 10^9 draws
 SMALLEST_DELTA = 1e-20  # below it, only a pure guarantee: the error of the noise has to fit
@@ -172,7 +172,7 @@ class TrajectorySynthesizer:
     def _people(self, guard: Guard) -> Floats:
         return head_count(guard, self._share(self.count_share, guard))
 
-    def _area(self, people: float, guard: Guard) -> float:
+    def _area(self, people: Floats, guard: Guard) -> float:
         """Share of the box that people occupy, from a survey that is released and paid for."""
         side, epsilon = survey.SIDES.get(guard.n_features, 2), self._share(SURVEY_SHARE, guard)
         if epsilon == noise.EPSILON_RANGE[0]:  # too small a budget to look first
@@ -194,7 +194,7 @@ class TrajectorySynthesizer:
         measure, middle = self.measure_for(guard.n_features), float(np.median(people))
         area = 1.0
         if measure == "counts" and self.cells is None:
-            area = self._area(middle, guard)
+            area = self._area(people, guard)
         budget = (self.epsilon, self.delta, self.adjacency, guard.ledger.events)
         reserve = min(SLACK_RESERVE, self.delta / 100)
         limits: dict[str, Any] = {"slack": reserve, **guard.person._asdict()}

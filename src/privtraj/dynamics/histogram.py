@@ -11,7 +11,8 @@ The same noisy counts pooled into cells of 2 and 4 times the side give two coars
 time takes the reading with the least estimated squared error
     (share of people not in believed cells)^2 * spread^2 + d h^2 / 24,      h = side of a cell,
 so that fine cells serve concentrated people and coarse ones serve people who are spread out. If
-not even half of the people are in it, the others are spread as the coarsest counts say.
+not even half of the people are in it, the others are spread around as the coarsest counts say; a
+time at which nothing stands out is read as the nearest one at which something does.
 """
 
 from __future__ import annotations
@@ -69,6 +70,7 @@ def estimate(
         _best_reading(row.reshape(shape).astype(np.float64), epsilon, total)
         for row, total in zip(counts, people, strict=True)
     ]
+    chosen = [_nearest_believed(chosen, i) for i in range(len(chosen))]
     most = max(len(reading.counts) for reading, _ in chosen)
     centres = np.full((len(chosen), most, dimensions), 0.5)
     weights = np.zeros((len(chosen), most))
@@ -77,6 +79,14 @@ def estimate(
         weights[i, : len(reading.counts)] = reading.counts / reading.counts.sum()
     sides = np.array([reading.side for reading, _ in chosen])
     return Measure(centres, weights, sides, np.array([share for _, share in chosen]))
+
+
+def _nearest_believed(chosen: list[tuple[Reading, float]], i: int) -> tuple[Reading, float]:
+    """Time i's reading; if nothing is believed there, that of the nearest time with somebody."""
+    if chosen[i][1] > 0:
+        return chosen[i]
+    others = [j for j, (_, share) in enumerate(chosen) if share > 0]
+    return (chosen[min(others, key=lambda j: abs(j - i))][0], 0.0) if others else chosen[i]
 
 
 def _best_reading(counts: Floats, epsilon: float, people: float) -> tuple[Reading, float]:
@@ -106,13 +116,17 @@ def _best_reading(counts: Floats, epsilon: float, people: float) -> tuple[Readin
 
 
 def _completed(found: Reading, people: float, coarse: Floats) -> Reading:
-    """The reading with the people it misses, spread as the coarsest counts say."""
+    """The reading with the people it misses, in the blocks around it as the coarsest counts say."""
+    from scipy.ndimage import maximum_filter
+
     per_side = round(1 / found.side)
     level = round(math.log2(per_side / len(coarse)))
-    share = np.maximum(coarse, 0.0) + 1e-9
-    missing = (people - found.counts.sum()) * spread_out(share / share.sum(), level)
-    counts = missing / 2 ** (level * coarse.ndim)
+    counts = np.zeros((per_side,) * coarse.ndim)
     np.add.at(counts, tuple((found.centres * per_side).astype(np.int64).T), found.counts)
+    near = maximum_filter(blocks(counts, level) > 0, size=3, mode="constant")
+    share = np.where(near, np.maximum(coarse, 0.0) + 1e-9, 0.0)
+    spread = spread_out(share / share.sum(), level) / 2 ** (level * coarse.ndim)
+    counts += (people - found.counts.sum()) * spread
     return Reading((np.argwhere(counts > 0) + 0.5) / per_side, counts[counts > 0], found.side)
 
 

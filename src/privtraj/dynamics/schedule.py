@@ -14,7 +14,9 @@ and the fit collapses when nu is much above 1/2: responsibilities then follow no
 Counts.  Cells must be few enough to stand out and small enough to matter: a cell where people are
 should hold CROWD / epsilon of them or more, and at least FEWEST whatever the budget. If people
 occupy a share `area` of the box (see `survey`), that is
-    G = (min(N epsilon / CROWD, N / FEWEST) / area)^(1/d)      cells per side.
+    G = (min(N epsilon / CROWD, N / FEWEST) / area)^(1/d)      cells per side,
+but no more than FINEST (N epsilon / 10)^(1 / (1 + d/2)), which is fine enough for people spread
+over a part of the box only: concentration at some times must not starve the others.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ CROWD = {1: 60.0, 2: 60.0}  # by the number of features; 12 for more
 FEWEST = {1: 10.0, 2: 10.0}  # and 6 for more
 LEAST_CELLS = {1: 12, 2: 12, 3: 12}  # per side; 4 for more
 AMPLE, AMPLE_CELLS = 400.0, 16  # N epsilon from which one or two features get more than the least
+FINEST = 4.0
 MOST_PER_SIDE = {1: 256, 2: 64, 3: 24}  # and 12 for more
 TINY = 60.0  # N epsilon below which not even the least cells can be told from noise
 RELEASED_PARTICLES = 256
@@ -117,7 +120,9 @@ def cells_per_side(people: float, dimensions: int, epsilon: float, area: float =
     if dimensions <= 2 and people * epsilon >= AMPLE:
         fine = AMPLE_CELLS
     wanted = 4 * round(max(crowd, 1.0) ** (1 / dimensions) / 4)
-    wanted = int(np.clip(wanted, fine, MOST_PER_SIDE.get(dimensions, 12)))
+    finest = 4 * round(FINEST / 4 * max(people * epsilon / 10, 1.0) ** (1 / (1 + dimensions / 2)))
+    most = max(fine, min(finest, MOST_PER_SIDE.get(dimensions, 12)))
+    wanted = int(np.clip(wanted, fine, most))
     allowed = MAX_CELLS ** (1 / dimensions) * (1 + 1e-9)
     if wanted > allowed:
         wanted = max(2, int(allowed) // 4 * 4) if allowed >= 4 else 2
