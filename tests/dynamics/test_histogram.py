@@ -361,3 +361,26 @@ def test_a_measure_of_the_whole_box_fills_it():
     np.testing.assert_allclose(shares, 1 / 500)
     variance = particles.var(axis=(0, 1)) + widths[0] ** 2
     np.testing.assert_allclose(variance, 1 / 12, rtol=0.1)
+
+
+def test_a_time_at_which_nothing_stands_out_is_read_as_its_nearest_neighbour():
+    points = np.clip([0.3, 0.7] + 0.03 * np.random.default_rng(1).standard_normal((400, 2)), 0, 1)
+    silent, seen = np.zeros(256, dtype=np.int64), counts_of(points, 16)
+    measure = estimate(np.stack([silent, seen, silent, silent]), 16, 4.0, np.full(4, 400.0), 2)
+    assert measure.believed.tolist()[0] == measure.believed.tolist()[2] == 0
+    assert measure.believed[1] > 0.9
+    for i in (0, 2, 3):
+        np.testing.assert_array_equal(measure.weights[i], measure.weights[1])
+        np.testing.assert_array_equal(measure.centres[i], measure.centres[1])
+
+
+def test_people_who_are_mostly_missed_are_looked_for_around_those_who_are_found():
+    """Many in one cell stand out; the more around them do not, but they are not forgotten."""
+    counts = np.zeros((16, 16), dtype=np.int64)
+    counts[:9, :9] = 1
+    counts[4, 4] = 25
+    measure = estimate(counts.reshape(1, -1), 16, 0.5, np.array([105.0]), 2)
+    assert 0 < measure.believed[0] < 0.5
+    spread = measure.weights[0] @ ((measure.centres[0] - mean_of(measure, 0)) ** 2).sum(axis=1)
+    assert 0.02 < spread < 0.12
+    np.testing.assert_allclose(mean_of(measure, 0), 4.5 / 16, atol=0.05)

@@ -180,3 +180,9 @@ def test_a_stride_takes_exactly_the_fields_of_a_schedule():
 def test_many_people_at_many_times_do_not_make_a_fit_take_hours():
     chosen = schedule.plan(1e5, 6, measure="gradients", times=100, mu=2.0, epsilon=8.0)
     assert 16 <= chosen.particles < gradients(1e5, 6, 2.0).particles
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_however_concentrated_people_are_few_of_them_do_not_get_the_finest_cells(d):
+    few, many = (schedule.cells_per_side(n, d, 1.0, 1e-6) for n in (300, 1e6))
+    assert few < many

@@ -7,10 +7,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from privtraj.dynamics import survey
-from privtraj.dynamics.survey import occupied_area
 from privtraj.privacy.noise import SeededSource, laplace_integers, laplace_variance
 
 M = 64
+
+
+def occupied_area(counts, epsilon, people, d):
+    """The same number of people at every time."""
+    return survey.occupied_area(counts, epsilon, np.full(len(counts), people), d)
 
 
 def noisy(exact, times, epsilon, seed):
@@ -118,6 +122,13 @@ def test_it_errs_on_the_side_of_people_spread_out(held):
     exact = in_cells(640, held)
     areas = repeated(exact, 3, 0.2)
     assert np.mean(areas >= min(by_pairs(exact), 1.0)) > 0.75
+
+
+def test_times_of_different_size_count_by_their_pairs():
+    exact = np.stack([in_cells(6400, 8), in_cells(640, 8), in_cells(64, 8)])
+    counts = exact + laplace_integers(SeededSource(2), exact.shape, 8.0)
+    found = survey.occupied_area(counts, 8.0, np.array([6400.0, 640.0, 64.0]), 1)
+    assert found == pytest.approx(1 / 8, rel=0.03)
 
 
 def test_more_times_make_it_sharper():

@@ -12,7 +12,7 @@ time takes the reading with the least estimated squared error
     (share of people not in believed cells)^2 * spread^2 + d h^2 / 24,      h = side of a cell,
 so that fine cells serve concentrated people and coarse ones serve people who are spread out. If
 not even half of the people are in it, the others are spread around as the coarsest counts say; a
-time at which nothing stands out is read as the nearest one at which something does.
+time at which nothing stands out is read as the nearest one at which most people do.
 """
 
 from __future__ import annotations
@@ -82,10 +82,10 @@ def estimate(
 
 
 def _nearest_believed(chosen: list[tuple[Reading, float]], i: int) -> tuple[Reading, float]:
-    """Time i's reading; if nothing is believed there, that of the nearest time with somebody."""
+    """Time i's reading; if nothing is believed there, that of the nearest time where most are."""
     if chosen[i][1] > 0:
         return chosen[i]
-    others = [j for j, (_, share) in enumerate(chosen) if share > 0]
+    others = [j for j, (_, share) in enumerate(chosen) if share > HALF]
     return (chosen[min(others, key=lambda j: abs(j - i))][0], 0.0) if others else chosen[i]
 
 
