@@ -134,8 +134,8 @@ def test_where_the_general_theorem_says_nothing():
     [
         (2, ["4"], "up to 4 records of a person need 4 times the noise of one (counts)"),
         (2, ["4", "--measure", "gradients"], "need 2 times the noise of one (gradients)"),
-        (3, ["3"], "need 1.73 times the noise of one (gradients)"),
-        (3, ["3"], "fewer than 1.73 records on average, --one-per-person random is better"),
+        (4, ["3"], "need 1.73 times the noise of one (gradients)"),
+        (4, ["3"], "fewer than 1.73 records on average, --one-per-person random is better"),
         (3, ["1"], None),
     ],
 )
