@@ -300,6 +300,11 @@ def figure(table: Any, sweeps: dict[str, tuple[Any, ...]]) -> Any:
                     **style,
                 )
             axes[i, j].set(xscale="log", yscale="log")
+            axes[i, j].set_xticks(
+                sweeps[axis], [f"{value:g}" for value in sweeps[axis]], fontsize=8
+            )
+            axes[i, j].minorticks_off()
+            axes[i, j].set_visible(len(mine[axis].unique()) > 1)
             decorate(axes[i, j], axis, f"{name}: squared W2" if j == 0 else "")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     plot.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False, fontsize=9)
