@@ -215,6 +215,11 @@ class TrajectoryModel:
         return at
 
 
+def diffusivity_or(given: float | None, resolution: Floats, gaps: Floats) -> float:
+    """As given by hand; else people move as far over a mean gap as particles resolve, (T,)."""
+    return float(np.mean(resolution**2) / np.mean(gaps)) if given is None else given
+
+
 def assemble(
     snapshots: Snapshots,
     particles: Floats,

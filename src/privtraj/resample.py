@@ -1,4 +1,4 @@
-"""Equal-weight clouds from weighted ones, with as little chance as possible."""
+"""Weighted clouds: how wide they are, and equal-weight ones with as little chance as possible."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+
+
+def total_variance(points: Floats, weights: Floats) -> float:
+    """Trace of the covariance of points (n, d) with weights (n,) that sum to 1."""
+    centre = weights @ points
+    return float(weights @ ((points - centre) ** 2).sum(axis=1))
 
 
 def systematic(

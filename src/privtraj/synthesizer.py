@@ -22,7 +22,7 @@ from privtraj.dynamics.likelihood import Mixture, kappa_mass
 from privtraj.dynamics.measurements import STEP, PrivateGradients
 from privtraj.dynamics.schedule import SETTLING_SHARE, Plan
 from privtraj.errors import InputError
-from privtraj.model import TrajectoryModel, assemble
+from privtraj.model import TrajectoryModel, assemble, diffusivity_or
 from privtraj.privacy import noise, pld
 from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace, calibrate_noise
 from privtraj.privacy.certificate import certify
@@ -170,20 +170,15 @@ class TrajectorySynthesizer:
         return self._model(snapshots, ledger, source, plan, people, found)
 
     def _people(self, guard: Guard) -> Floats:
-        return head_count(guard, self._share(self.count_share, guard))
+        return head_count(guard, count_epsilon(guard, self.count_share))
 
     def _area(self, people: Floats, guard: Guard) -> float:
         """Share of the box that people occupy, from a survey that is released and paid for."""
-        side, epsilon = survey.SIDES.get(guard.n_features, 2), self._share(SURVEY_SHARE, guard)
+        side, epsilon = survey.SIDES.get(guard.n_features, 2), count_epsilon(guard, SURVEY_SHARE)
         if epsilon == noise.EPSILON_RANGE[0]:  # too small a budget to look first
             return 1.0
         counts = guard.counts(side, epsilon, SURVEY)
         return survey.occupied_area(counts, epsilon, people, guard.n_features)
-
-    def _share(self, share: float, guard: Guard) -> float:
-        """Epsilon of a count that one person may move by more than one."""
-        shifts = LaplaceCounts(1.0, "", records=guard.person.records).sensitivity(self.adjacency)
-        return float(np.clip(share * self.epsilon / shifts, *noise.EPSILON_RANGE))
 
     def _plan(self, people: Floats, guard: Guard) -> Plan:
         """What to do with the budget that is left.
@@ -230,7 +225,8 @@ class TrajectorySynthesizer:
         counts = guard.counts(plan.cells_per_side, plan.epsilon, "people per cell")
         total = people
         if not self.public_counts:
-            total = _combined(people, counts, self._share(self.count_share, guard), plan.epsilon)
+            head_epsilon = count_epsilon(guard, self.count_share)
+            total = _combined(people, counts, head_epsilon, plan.epsilon)
         measure = histogram.estimate(
             counts, plan.cells_per_side, plan.epsilon, total, guard.n_features
         )
@@ -282,15 +278,12 @@ class TrajectorySynthesizer:
         people: Floats,
         found: _Found,
     ) -> TrajectoryModel:
-        tau = self.diffusivity
-        if tau is None:
-            tau = float(np.mean(found.resolution**2) / np.mean(snapshots.gaps))
         return assemble(
             snapshots,
             found.particles,
             found.weights,
             bandwidth=found.bandwidth,
-            diffusivity=tau,
+            diffusivity=diffusivity_or(self.diffusivity, found.resolution, snapshots.gaps),
             certificate=certify(
                 ledger,
                 public_inputs=self._public_inputs(snapshots, people, plan),
@@ -376,6 +369,16 @@ class _Found(NamedTuple):
     bandwidth: Floats
     resolution: Floats
     diagnostics: dict[str, Any]
+
+
+def count_epsilon(guard: Guard, share: float) -> float:
+    """Epsilon of the noise of counts that may cost this share of the ledger's epsilon.
+
+    A person moves counts by 1 for each record if added or removed, and by 2 if replaced.
+    """
+    event = LaplaceCounts(1.0, "", records=guard.person.records)
+    moves = event.sensitivity(guard.ledger.adjacency)
+    return float(np.clip(share * guard.ledger.epsilon / moves, *noise.EPSILON_RANGE))
 
 
 def head_count(guard: Guard, epsilon: float) -> Floats:

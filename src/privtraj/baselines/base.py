@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.errors import InputError
-from privtraj.model import TrajectoryModel, assemble
+from privtraj.model import TrajectoryModel, assemble, diffusivity_or
 from privtraj.privacy import noise
 from privtraj.privacy.certificate import Certificate, certify
 from privtraj.privacy.events import (
     Adjacency,
-    LaplaceCounts,
     check_adjacency,
     check_budget,
     is_number,
@@ -24,7 +23,7 @@ from privtraj.privacy.events import (
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.snapshots import Snapshots
-from privtraj.synthesizer import SMALLEST_EPSILON, head_count
+from privtraj.synthesizer import SMALLEST_EPSILON, count_epsilon, head_count
 
 Floats = NDArray[np.float64]
 
@@ -79,15 +78,12 @@ class Baseline(ABC):
         guard = self._guard(snapshots, ledger, source)
         made = self._release(snapshots, guard, np.random.default_rng(self.seed))
         times, m, _ = made.particles.shape
-        tau = self.diffusivity
-        if tau is None:
-            tau = float(np.mean(made.spread**2) / np.mean(snapshots.gaps))
         return assemble(
             snapshots,
             made.particles,
             np.full((times, m), 1 / m) if made.weights is None else made.weights,
             bandwidth=np.zeros(times) if made.bandwidth is None else made.bandwidth,
-            diffusivity=tau,
+            diffusivity=diffusivity_or(self.diffusivity, made.spread, snapshots.gaps),
             certificate=self._certificate(ledger, self._public_inputs(snapshots, guard), source),
             cloud_size=m,
             settings={"baseline": type(self).__name__},
@@ -116,13 +112,8 @@ class Baseline(ABC):
         return Guard(snapshots, ledger, source, public_counts=self.public_counts)
 
     def _people(self, guard: Guard) -> Floats:
-        """People per bin (T,): declared public, or released for count_share of epsilon.
-
-        A person moves one bin's count by 1 for each record if added or removed, by 2 if replaced.
-        """
-        moves = LaplaceCounts(1.0, "", records=guard.person.records).sensitivity(self.adjacency)
-        epsilon = float(np.clip(self.count_share * self.epsilon / moves, *noise.EPSILON_RANGE))
-        return head_count(guard, epsilon)
+        """People per bin (T,): declared public, or released for count_share of epsilon."""
+        return head_count(guard, count_epsilon(guard, self.count_share))
 
     def _public_inputs(self, snapshots: Snapshots, guard: Guard) -> dict[str, Any]:
         public = snapshots.public_inputs()

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.resample import systematic
+from privtraj.resample import systematic, total_variance
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -98,7 +98,7 @@ def _best_reading(counts: Floats, epsilon: float, people: float) -> tuple[Readin
         reading(level, 2 ** (counts.ndim * i), epsilon, len(levels) - 1 - i)
         for i, level in enumerate(levels)
     ]
-    spread = max(_variance(one) for one in readings)
+    spread = max(_spread(one) for one in readings)
     shares = [min(one.counts.sum() / people, 1.0) for one in readings]
     errors = [
         (1 - share) ** 2 * max(spread, one.side**2) + counts.ndim * one.side**2 / 24
@@ -141,8 +141,8 @@ def reading(counts: Floats, cells: int, epsilon: float, poolings: int) -> Readin
     for level in range(1, poolings + 1):
         left = np.where(kept, 0.0, counts)
         free = blocks(np.where(kept, 0, cells), level)
-        hot = spread_out(believed(blocks(left, level), free, epsilon, NEAR, kept, level), level)
-        hot &= ~kept
+        known = blocks(kept.astype(np.int64), level) > 0
+        hot = spread_out(believed(blocks(left, level), free, epsilon, NEAR, known), level) & ~kept
         own = np.where(hot, np.maximum(counts, 0.0) + noise, 0.0)
         share = own / np.maximum(spread_out(blocks(own, level), level), 1e-300)
         found += share * spread_out(blocks(left, level), level)
@@ -156,11 +156,11 @@ def believed(
     epsilon: float,
     weak: float,
     known: Mask | None = None,
-    level: int = 0,
 ) -> Mask:
     """Which counts noise would hardly produce, each the sum of so many noisy cells (0: none).
 
-    known: cells believed before, in blocks of 2^level a side, whose neighbours count as theirs.
+    weak: what is asked of neighbours of believed ones, over GROWTH_ROUNDS rounds; or, where it is
+    known which of these places hold believed cells already, over one round around those as well.
     """
     from scipy.ndimage import maximum_filter
 
@@ -168,12 +168,10 @@ def believed(
     weak_chance = -weak * counts.ndim * math.log(3) - math.log(2)
     keep: Mask = (cells > 0) & (counts > _quantiles(cells, epsilon, strong_chance))
     likely = (cells > 0) & (counts > _quantiles(cells, epsilon, weak_chance))
-    if known is not None:
-        near = blocks(known.astype(np.float64), level) > 0
-        keep |= likely & maximum_filter(near | keep, size=3, mode="constant")
-        return keep
-    for _ in range(GROWTH_ROUNDS):
-        keep |= likely & maximum_filter(keep, size=3, mode="constant")
+    rounds = GROWTH_ROUNDS if known is None else 1
+    for _ in range(rounds):
+        around = keep if known is None else keep | known
+        keep |= likely & maximum_filter(around, size=3, mode="constant")
     return keep
 
 
@@ -265,10 +263,8 @@ def _shared_out(
     return index, weights[index] / np.bincount(index)[index]
 
 
-def _variance(reading: Reading) -> float:
-    """Trace of the covariance of a weighted cloud."""
+def _spread(reading: Reading) -> float:
+    """Total variance of the people in a reading, 0 if there are none."""
     if len(reading.counts) == 0:
         return 0.0
-    share = reading.counts / reading.counts.sum()
-    centre = share @ reading.centres
-    return float(share @ ((reading.centres - centre) ** 2).sum(axis=1))
+    return total_variance(reading.centres, reading.counts / reading.counts.sum())

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.dynamics.histogram import Measure
+from privtraj.resample import total_variance
 
 Floats = NDArray[np.float64]
 
@@ -66,7 +67,7 @@ def pooled_over_time(
         _in_blocks(centres[weights > 0], weights[weights > 0], per_side)
         for centres, weights in zip(measure.centres, measure.weights, strict=True)
     ]
-    variance = float(np.mean([_variance(one) for one in times]))
+    variance = float(np.mean([total_variance(one.centres, one.masses) for one in times]))
     price = np.sqrt(len(times) / effective_people) / max(variance, 1e-12)
     price = strength * min(price, TILT / max(_motion(times), 1e-12))
     masses = _solved(times, gaps / gaps.mean(), price, _BLUR / per_side**2)
@@ -74,12 +75,6 @@ def pooled_over_time(
     for row, one, mass in zip(weights, times, masses, strict=True):
         row[row > 0] *= (mass / one.masses)[one.of_cell]
     return replace(measure, weights=weights / weights.sum(axis=1, keepdims=True))
-
-
-def _variance(blocks: _Blocks) -> float:
-    """Trace of the covariance."""
-    centre = blocks.masses @ blocks.centres
-    return float(blocks.masses @ ((blocks.centres - centre) ** 2).sum(axis=1))
 
 
 def _motion(times: list[_Blocks]) -> float:

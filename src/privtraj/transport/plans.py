@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.resample import systematic
+from privtraj.resample import systematic, total_variance
 from privtraj.transport import sinkhorn
 
 CouplingName = Literal["entropic", "exact"]
@@ -86,9 +86,7 @@ def couple(
 
 def _widest(particles: Floats, weights: Floats) -> int:
     """The time of the largest total variance."""
-    mean = np.einsum("tm,tmd->td", weights, particles)
-    squares = np.einsum("tm,tmd->t", weights, (particles - mean[:, None]) ** 2)
-    return int(np.argmax(squares))
+    return int(np.argmax(list(map(total_variance, particles, weights))))
 
 
 def _neighbours(particles: Floats, weights: Floats) -> list[tuple[Floats, Floats, Floats, Floats]]:
