@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from privtraj.rows import MemoryRows
 from privtraj.snapshots import Snapshots
 
 settings.register_profile(
@@ -26,8 +27,10 @@ def _snapshots(bins_of_points, dimensions=None):
         features=tuple(f"x{k + 1}" for k in range(d)),
         time_name="time",
         datetime=False,
-        _points=np.concatenate(rows),
-        _bins=np.repeat(np.arange(len(rows), dtype=np.int32), [len(r) for r in rows]),
+        _rows=MemoryRows(
+            np.concatenate(rows),
+            np.repeat(np.arange(len(rows), dtype=np.int32), [len(r) for r in rows]),
+        ),
     )
 
 

@@ -242,7 +242,7 @@ def test_nothing_of_the_data_is_in_the_ledger(fit, clinic, ledger, capsys):
     snapshots = pt.Snapshots.from_table(
         clinic, time="age", bounds={"height": (0, 1), "weight": (0, 1)}, bins=[0, 1], person="id"
     )
-    digest = snapshots._digest
+    digest = snapshots._rows.digest
     plain = [hashlib.sha256(data).hexdigest() for data in (clinic.read_bytes(), digest)]
     for known in (*plain, digest.hex()):
         assert known[:12] not in text

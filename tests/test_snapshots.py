@@ -43,8 +43,8 @@ def _with(column, row, value):
 
 def _same(a, b):
     np.testing.assert_array_equal(a.times, b.times)
-    np.testing.assert_array_equal(a._points, b._points)
-    np.testing.assert_array_equal(a._bins, b._bins)
+    np.testing.assert_array_equal(a._rows.points, b._rows.points)
+    np.testing.assert_array_equal(a._rows.bins, b._rows.bins)
     assert a.features == b.features
 
 
@@ -59,14 +59,14 @@ def test_the_record_of_every_person():
     np.testing.assert_array_equal(snaps.times, [0, 5, 10, 15, 20])
     np.testing.assert_array_equal(snaps.bin_times, snaps.times)
     np.testing.assert_array_equal(snaps.bounds, [[40, 220], [1, 150]])
-    assert snaps._points.dtype == np.float32
-    assert snaps._bins.dtype == np.int32
-    assert (np.diff(snaps._bins) >= 0).all()
+    assert snaps._rows.points.dtype == np.float32
+    assert snaps._rows.bins.dtype == np.int32
+    assert (np.diff(snaps._rows.bins) >= 0).all()
     bins = np.rint(columns["age"] / 5).astype(int)
     order = np.argsort(bins, kind="stable")
-    np.testing.assert_array_equal(snaps._bins, bins[order])
+    np.testing.assert_array_equal(snaps._rows.bins, bins[order])
     points = np.column_stack([columns["height"], columns["weight"]])[order]
-    np.testing.assert_allclose(from_unit(snaps._points, snaps.bounds), points, rtol=1e-5)
+    np.testing.assert_allclose(from_unit(snaps._rows.points, snaps.bounds), points, rtol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "arrow", "pandas", "polars", "table"])
@@ -109,7 +109,7 @@ def test_snapshots_cannot_be_changed():
     snaps = Snapshots.from_table(_columns(), **SETTINGS)
     with pytest.raises(AttributeError):
         snaps.times = np.zeros(2)
-    for array in (snaps.times, snaps.bounds, snaps._points, snaps._bins):
+    for array in (snaps.times, snaps.bounds, snaps._rows.points, snaps._rows.bins):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
 
@@ -119,7 +119,7 @@ def test_features_choose_and_order_columns():
         _columns(), **SETTINGS | {"features": ["weight"], "bounds": [(1, 150)]}
     )
     assert snaps.features == ("weight",)
-    assert snaps._points.shape == (N, 1)
+    assert snaps._rows.points.shape == (N, 1)
     flat = Snapshots.from_arrays(
         _columns()["age"], _columns()["weight"], bounds=[(1, 150)], bins=[0, 9]
     )
@@ -129,7 +129,7 @@ def test_features_choose_and_order_columns():
 def test_unequal_and_empty_bins():
     times = np.full(12, 0.4)
     snaps = Snapshots.from_arrays(times, np.zeros(12), bounds=[(0, 1)], bins=[0, 1, 10, 11.5])
-    np.testing.assert_array_equal(snaps._bins, 0)
+    np.testing.assert_array_equal(snaps._rows.bins, 0)
     np.testing.assert_array_equal(snaps.times, [0, 1, 10, 11.5])
 
 
@@ -144,7 +144,7 @@ def test_datetimes_round_trip_to_the_microsecond():
     assert snaps.datetime
     np.testing.assert_array_equal(snaps.bin_times, bins)
     assert snaps.bin_times.dtype == bins.dtype
-    np.testing.assert_array_equal(np.bincount(snaps._bins), [6, 6])
+    np.testing.assert_array_equal(np.bincount(snaps._rows.bins), [6, 6])
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_dates_in_every_form(value):
 def test_times_as_python_dates():
     days = [dt.date(2024, 1, 1 + k) for k in range(12)]
     snaps = Snapshots.from_arrays(days, np.zeros(12), bounds=[(0, 1)], bins=[days[0], days[-1]])
-    np.testing.assert_array_equal(np.bincount(snaps._bins), [6, 6])
+    np.testing.assert_array_equal(np.bincount(snaps._rows.bins), [6, 6])
 
 
 # Properties of the map from a record to (bin, point) --------------------------------------------
@@ -238,7 +238,9 @@ def test_one_record_changes_nothing_for_the_others(row, value, age):
 
     def pairs(times, points):
         snaps = Snapshots.from_arrays(times, points, **options)
-        return sorted(zip(snaps._bins.tolist(), map(tuple, snaps._points.tolist()), strict=True))
+        return sorted(
+            zip(snaps._rows.bins.tolist(), map(tuple, snaps._rows.points.tolist()), strict=True)
+        )
 
     before = pairs(np.delete(columns["age"], row), np.delete(points, row, axis=0))
     times = columns["age"].copy()
@@ -269,7 +271,7 @@ def _chosen(seed, extra=0):
         one_per_person="random",
         seed=seed,
     )
-    return np.rint(snaps._points[:, 0] * 100).astype(int)
+    return np.rint(snaps._rows.points[:, 0] * 100).astype(int)
 
 
 def test_random_keeps_exactly_one_of_each_person():
@@ -302,8 +304,8 @@ def test_dropping_comes_before_the_choice():
         one_per_person="random",
         missing="drop",
     )
-    assert 0.0 in snaps._points
-    assert len(snaps._points) == 12
+    assert 0.0 in snaps._rows.points
+    assert len(snaps._rows.points) == 12
 
 
 def test_identifiers_in_csv_stay_text(tmp_path):
@@ -312,7 +314,7 @@ def test_identifiers_in_csv_stay_text(tmp_path):
     snaps = Snapshots.from_table(
         tmp_path / "t.csv", time="t", bounds={"y": (0, 9)}, bins=[0, 9], person="id"
     )
-    assert len(snaps._bins) == 12
+    assert len(snaps._rows.bins) == 12
 
 
 # Several records per person -------------------------------------------------------------------
@@ -333,8 +335,8 @@ def _kept(times, most, *, one_per_bin=True, seed=0, others=0, bins=6):
         one_per_bin=one_per_bin,
         seed=seed,
     )
-    index = np.rint(snaps._points[:, 0] * 100).astype(int) - 1
-    return sorted((int(i), int(b)) for i, b in zip(index, snaps._bins, strict=True) if i >= 0)
+    index = np.rint(snaps._rows.points[:, 0] * 100).astype(int) - 1
+    return sorted((int(i), int(b)) for i, b in zip(index, snaps._rows.bins, strict=True) if i >= 0)
 
 
 visits = st.lists(st.floats(-2, 8), min_size=2, max_size=12)
@@ -410,7 +412,7 @@ def test_the_public_number_of_records_is_what_was_asked_for_not_what_was_found()
         assert (together.records_per_person, together.together) == (9, True)
     assert (snaps(different).records_per_person, snaps(different).together) == (1, False)
     assert not snaps(different, one_per_bin=False).together
-    assert len(snaps(few, records_per_person=3)._bins) == 12
+    assert len(snaps(few, records_per_person=3)._rows.bins) == 12
 
 
 @pytest.mark.parametrize("most", [0, -1, 1.5, True, "2", None])
@@ -438,7 +440,7 @@ def test_tables_take_several_records_as_arrays_do():
         **options,
     )
     _same(table, direct)
-    assert table._digest == direct._digest
+    assert table._rows.digest == direct._rows.digest
     assert table.records_per_person == direct.records_per_person == 2
 
 
@@ -446,7 +448,7 @@ def test_tables_take_several_records_as_arrays_do():
 
 
 def _digest(columns, **changes):
-    return Snapshots.from_table(columns, **SETTINGS | changes)._digest
+    return Snapshots.from_table(columns, **SETTINGS | changes)._rows.digest
 
 
 def test_the_digest_knows_the_data_whatever_is_done_with_them():
@@ -519,14 +521,15 @@ def test_the_digest_changes_with_a_record_more_a_record_twice_or_another_name():
 def test_zeros_of_either_sign_are_one_value():
     zeros = [np.full(12, zero) for zero in (0.0, -0.0)]
     first, second = (
-        Snapshots.from_arrays(zero, zero, bounds=[(0, 1)], bins=[0, 1])._digest for zero in zeros
+        Snapshots.from_arrays(zero, zero, bounds=[(0, 1)], bins=[0, 1])._rows.digest
+        for zero in zeros
     )
     assert first == second
 
 
 def test_the_digest_is_not_shown():
     snaps = Snapshots.from_table(_columns(), **SETTINGS)
-    assert snaps._digest.hex() not in repr(snaps)
+    assert snaps._rows.digest.hex() not in repr(snaps)
     assert "digest" not in repr(snaps)
 
 
@@ -537,7 +540,7 @@ def test_drop_leaves_out_incomplete_records():
     columns = _with("height", 3, np.nan)
     columns["age"] = [*columns["age"][:-1], None]
     snaps = Snapshots.from_table(columns, **SETTINGS, missing="drop")
-    assert len(snaps._bins) == N - 2
+    assert len(snaps._rows.bins) == N - 2
 
 
 def test_count_of_incomplete_records_and_their_columns():

@@ -391,10 +391,10 @@ def test_without_a_seed_noise_is_private_and_new_each_time(people, measure):
 def test_a_fit_leaves_the_settings_and_the_snapshots_as_they_were(people):
     settings = TrajectorySynthesizer(seed=1, **SMALL["counts"])
     before = dict(vars(settings))
-    rows = people._points.copy()
+    rows = people._rows.points.copy()
     settings.fit(people)
     assert vars(settings) == before
-    np.testing.assert_array_equal(people._points, rows)
+    np.testing.assert_array_equal(people._rows.points, rows)
 
 
 # Settings -------------------------------------------------------------------------------------

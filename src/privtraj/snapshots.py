@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import datetime as dt
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b, sha256
+from hashlib import blake2b
 from numbers import Integral, Real
 from typing import Any
 
@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import tables
 from .errors import InputError
+from .rows import BLOCK, MemoryRows, Rows, bin_edges, digest_of
 
 FloatArray = NDArray[np.float64]
 
@@ -41,10 +42,8 @@ class Snapshots:
     records_per_person: the most records any person has here, all of them in different bins unless
     they may be `together`.
 
-    All of these are public. Two private fields are for the guard alone:
-    `_points` (n, d) float32 in [0, 1] and `_bins` (n,) int32 in 0..T-1, sorted by bin.
-    `_digest` lets a ledger on disk recognise the data, whatever the order of rows, the bins or the
-    bounds; it is as sensitive as they are.
+    All of these are public. `_rows`, the records themselves, are for the guard alone; its digest
+    lets a ledger on disk recognise the data, whatever the order of rows, the bins or the bounds.
     """
 
     times: FloatArray
@@ -52,11 +51,9 @@ class Snapshots:
     features: tuple[str, ...]
     time_name: str
     datetime: bool
-    _points: NDArray[np.float32] = field(repr=False)
-    _bins: NDArray[np.int32] = field(repr=False)
+    _rows: Rows = field(repr=False)
     records_per_person: int = 1
     together: bool = False
-    _digest: bytes = field(default=b"", repr=False)
 
     @classmethod
     def from_table(
@@ -160,7 +157,8 @@ class Snapshots:
         _check_same_kind(records.datetime, axis.datetime, time_name)
         _check_infinite(records, names, time_name)
         records = _complete(records, names, time_name, options.missing)
-        digest = _digest(records, names)
+        columns = np.column_stack([records.times, records.points])
+        digest = digest_of(names, _in_blocks(columns))
         records = _few_each(records, axis, options)
         if len(records.times) < MIN_RECORDS:
             raise InputError(
@@ -177,11 +175,9 @@ class Snapshots:
             names,
             time_name,
             axis.datetime,
-            _frozen(points[order]),
-            _frozen(bins[order]),
+            MemoryRows(_frozen(points[order]), _frozen(bins[order]), digest),
             options.most(len(axis.times)),
             options.together,
-            digest,
         )
 
     @property
@@ -244,11 +240,7 @@ def from_unit(values: ArrayLike, bounds: ArrayLike) -> FloatArray:
 
 def nearest_bin(values: ArrayLike, times: ArrayLike) -> NDArray[np.int32]:
     """i = argmin_i |t_i - v| for values (n,) and increasing times (T,); the earlier on a tie."""
-    times = np.asarray(times, dtype=np.float64)
-    inside = np.clip(np.asarray(values, dtype=np.float64), times[0], times[-1])
-    after = np.clip(np.searchsorted(times, inside), 1, len(times) - 1)
-    closer = times[after] - inside < inside - times[after - 1]
-    return np.where(closer, after, after - 1).astype(np.int32)
+    return np.searchsorted(bin_edges(times), np.asarray(values, np.float64)).astype(np.int32)
 
 
 def as_user_times(times: ArrayLike, datetime: bool) -> NDArray[Any]:
@@ -573,12 +565,9 @@ def _affected(
     return [columns[k] for k in np.flatnonzero(cells.any(axis=0))], np.any(cells, axis=1)
 
 
-def _digest(records: _Records, names: tuple[str, ...]) -> bytes:
-    """sha256 of the records, the same for any order of rows and of columns."""
-    columns = [records.times, *(records.points[:, k] for k in np.argsort(names))]
-    rows = np.column_stack(columns) + 0.0  # a zero has one sign only
-    rows = rows[np.lexsort(rows.T)]
-    return sha256(repr(sorted(names)).encode() + rows.tobytes()).digest()
+def _in_blocks(rows: FloatArray) -> Iterator[FloatArray]:
+    for start in range(0, len(rows), BLOCK):
+        yield rows[start : start + BLOCK]
 
 
 def _few_each(records: _Records, axis: _Axis, options: _Options) -> _Records:

@@ -389,7 +389,7 @@ def test_the_released_view_is_the_density_that_people_are_sampled_from():
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_the_two_worlds_differ_in_one_person_who_is_alone_in_the_bin(adjacency):
     worlds = _worlds(TrajectorySynthesizer(adjacency=adjacency), 3, 4)
-    rows = [np.column_stack([data._bins, data._points]) for data in worlds.data]
+    rows = [np.column_stack([data._rows.bins, data._rows.points]) for data in worlds.data]
     for data_rows, person in zip(rows, worlds.neighbours, strict=True):
         others = data_rows[(data_rows[:, 0] > 0) & (data_rows[:, 0] < 3)]
         assert len(others) == OTHERS

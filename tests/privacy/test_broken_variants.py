@@ -225,7 +225,7 @@ class ClipsAtTheLargestNorm(Broken):
     """c is the largest norm that anybody's vector has."""
 
     def sums(self, statistic, parameters, clip, noise_multiplier, what, rate=1.0):
-        rows = zip(self._points, self._bins, strict=True)
+        rows = zip(self._rows.points, self._rows.bins, strict=True)
         largest = max(
             float(jnp.linalg.norm(statistic(jnp.asarray(row)[None], parameters[i])))
             for row, i in rows

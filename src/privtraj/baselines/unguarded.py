@@ -14,5 +14,5 @@ from privtraj.snapshots import Snapshots
 
 def unguarded(snapshots: Snapshots) -> list[NDArray[np.float64]]:
     """T clouds (n_i, d) of raw records. Whoever asks has left the guard, and has to say so."""
-    points, bins = snapshots._points.astype(np.float64), snapshots._bins
+    points, bins = snapshots._rows.points.astype(np.float64), snapshots._rows.bins
     return [points[bins == i] for i in range(snapshots.n_times)]

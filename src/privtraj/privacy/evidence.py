@@ -28,6 +28,7 @@ from scipy.special import logsumexp
 from privtraj.model import TrajectoryModel
 from privtraj.privacy.events import GaussianSum
 from privtraj.privacy.guard import Guard, Statistic
+from privtraj.rows import cell_of
 
 Floats = NDArray[np.float64]
 
@@ -123,9 +124,7 @@ def count_evidence(
     answer: NDArray[np.int64], cells_per_side: int, epsilon: float, person: Canary
 ) -> float:
     """epsilon (|x| - |x - 1|) at the cell of the person; answer: (T, cells_per_side ** d)."""
-    cell = 0
-    for coordinate in person.point:
-        cell = cell * cells_per_side + min(int(coordinate * cells_per_side), cells_per_side - 1)
+    cell = int(cell_of(person.point[None], cells_per_side)[0])
     x = float(answer[person.bin, cell])
     return epsilon * (abs(x) - abs(x - 1))
 

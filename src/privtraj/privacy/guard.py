@@ -59,6 +59,7 @@ from privtraj.errors import BudgetError, InputError
 from privtraj.privacy import noise
 from privtraj.privacy.events import GaussianSum, LaplaceCounts
 from privtraj.privacy.ledger import Ledger, Payer
+from privtraj.rows import MemoryRows, Rows
 from privtraj.snapshots import Snapshots
 
 CHUNK = 256  # rows per chunk: memory grows with CHUNK * D, never with people * D
@@ -94,8 +95,7 @@ class Guard:
         self._payer: Payer = ledger
         self._source = source
         self._public_counts = public_counts
-        self._points = snapshots._points
-        self._bins = snapshots._bins
+        self._rows: Rows = snapshots._rows
         self._chunks: _Chunks | None = None
 
     def counts(self, cells_per_side: int, epsilon: float, what: str) -> NDArray[np.int64]:
@@ -111,18 +111,14 @@ class Guard:
         drawn = self.n_times * cells
         slack = drawn * noise.laplace_tv_per_draw(epsilon) if self._payer.delta > 0 else 0.0
         self._payer.spend(LaplaceCounts(epsilon, what, slack, *self.person))
-        side = np.minimum((self._points * cells_per_side).astype(np.int64), cells_per_side - 1)
-        place = self._bins.astype(np.int64)
-        for axis in range(self.n_features):
-            place = place * cells_per_side + side[:, axis]
-        exact = np.bincount(place, minlength=self.n_times * cells).reshape(self.n_times, cells)
+        exact = self._rows.cell_counts(self.n_times, cells_per_side)
         return exact + noise.laplace_integers(self._source, exact.shape, epsilon)
 
     def declared_counts(self) -> NDArray[np.int64] | None:
         """Records per bin (T,), exact, if the caller declared them public; else None."""
         if not self._public_counts:
             return None
-        return np.bincount(self._bins, minlength=self.n_times)
+        return self._rows.cell_counts(self.n_times, 1)[:, 0]
 
     def sums(
         self,
@@ -196,24 +192,24 @@ class Guard:
     def _restricted(self, payer: Payer, bins: NDArray[np.int64]) -> Guard:
         """A guard that holds the rows of these bins only and is paid by somebody else."""
         part = copy(self)
-        kept = np.isin(self._bins, bins)
         part._payer, part._chunks, part.n_times = payer, None, len(bins)
-        part._points = self._points[kept]
-        part._bins = np.searchsorted(bins, self._bins[kept]).astype(np.int32)
+        part._rows = MemoryRows(self._rows.points, self._rows.bins).at(bins)
         return part
 
     def _sampled(self, row: NDArray[np.int64], rate: float) -> NDArray[np.bool_]:
         """Which places of the chunks take part: those with a row whose coin says so."""
         if rate == 1:
             return row >= 0
-        coins = self._source.words(len(self._bins)) < np.uint64(math.floor(rate * 2.0**64))
+        coins = self._source.words(len(self._rows.bins)) < np.uint64(math.floor(rate * 2.0**64))
         return np.append(coins, False)[row]  # row -1, padding, is the last
 
     def _chunked(self) -> _Chunks:
         if self._chunks is None:
-            rows = [_padded(np.flatnonzero(self._bins == i)) for i in range(self.n_times)]
+            rows = [_padded(np.flatnonzero(self._rows.bins == i)) for i in range(self.n_times)]
             row = np.concatenate(rows)
-            points = np.append(self._points, np.zeros((1, self.n_features), np.float32), axis=0)
+            points = np.append(
+                self._rows.points, np.zeros((1, self.n_features), np.float32), axis=0
+            )
             bins = np.repeat(np.arange(self.n_times), [len(part) for part in rows])
             self._chunks = _Chunks(jnp.asarray(points[row]), row, jnp.asarray(bins))
         return self._chunks
