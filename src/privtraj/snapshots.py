@@ -42,8 +42,8 @@ class Snapshots:
     records_per_person: the most records any person has here, all of them in different bins unless
     they may be `together`.
 
-    All of these are public. `_rows`, the records themselves, are for the guard alone; its digest
-    lets a ledger on disk recognise the data, whatever the order of rows, the bins or the bounds.
+    All of these are public. `_rows`, the records themselves, are for the guard alone; `_digest` lets
+    a ledger on disk recognise them, whatever the order of rows, the bins or the bounds.
     """
 
     times: FloatArray
@@ -179,6 +179,11 @@ class Snapshots:
             options.most(len(axis.times)),
             options.together,
         )
+
+    @property
+    def _digest(self) -> bytes:
+        """What a ledger recognises the data by; as sensitive as they are."""
+        return self._rows.digest
 
     @property
     def n_times(self) -> int:

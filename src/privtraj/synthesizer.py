@@ -138,7 +138,7 @@ class TrajectorySynthesizer:
         if self.seed is not None:
             raise InputError("a seeded fit is not private, so no ledger covers it: leave out seed")
         entry = ledger.reserve(
-            snapshots._rows.digest,
+            snapshots._digest,
             self.epsilon,
             self.delta,
             self.adjacency,
