@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from privtraj import hosts
 from privtraj.dynamics import histogram, pooling, schedule, start, survey
 from privtraj.dynamics.langevin import Fixed, Trace, run
 from privtraj.dynamics.likelihood import Mixture, kappa_mass
@@ -135,6 +136,8 @@ class TrajectorySynthesizer:
         self._check_for(snapshots)
         if ledger is None:
             return self._fitted(snapshots, progress)
+        if hosts.several():
+            raise InputError("a ledger is kept by one process: fit in one, or without a ledger")
         if self.seed is not None:
             raise InputError("a seeded fit is not private, so no ledger covers it: leave out seed")
         entry = ledger.reserve(
@@ -165,7 +168,8 @@ class TrajectorySynthesizer:
         plan = self._plan(people, guard)
         _warn_if_little(plan)
         spend = self._by_counts if plan.measure == "counts" else self._by_gradients
-        task = _Task(np.random.default_rng(self.seed), snapshots.gaps, progress)
+        rng = np.random.default_rng(hosts.shared_seed(self.seed))
+        task = _Task(rng, snapshots.gaps, progress)
         found = spend(guard, people, plan, task)
         return self._model(snapshots, ledger, source, plan, people, found)
 

@@ -13,8 +13,9 @@ from privtraj.dynamics.likelihood import (
     Mixture,
     moments,
     person_vectors,
-    responsibilities,
+    squared_distances,
     typical_norm,
+    weights,
 )
 
 N, M, D = 12, 5, 3
@@ -22,7 +23,12 @@ decades = st.floats(-4, 1).map(lambda e: 10.0**e)
 seeds = st.integers(0, 999)
 
 vectors_of = jax.jit(person_vectors)
-responsibilities_of = jax.jit(responsibilities)
+
+
+@jax.jit
+def responsibilities_of(points, mixture):
+    distance = squared_distances(points, mixture.particles)
+    return weights(distance, mixture), distance
 
 
 def problem(seed, bandwidth, reach=1.0, bias=0.0):

@@ -186,6 +186,10 @@ class Blindfold(Guard):
         answer = super().sums(statistic, parameters, clip, noise_multiplier, what, rate)
         return 0.01 * np.ones_like(answer)
 
+    def pulls(self, weigher, pull, clip, noise_multiplier, what, rate=1.0):
+        answer = super().pulls(weigher, pull, clip, noise_multiplier, what, rate)
+        return 0.01 * np.ones_like(answer)
+
 
 @pytest.mark.parametrize(
     "settings",

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.dynamics.likelihood import Mixture, Moments, responsibilities
+from privtraj.dynamics.likelihood import Mixture, Moments, squared_distances, weights
 from privtraj.privacy.guard import Guard
 
 Floats = NDArray[np.float64]
@@ -92,8 +92,9 @@ class Weighted(NamedTuple):
 
 def batch_vectors(points: jax.Array, parameters: Weighted) -> jax.Array:
     """v(y) of each point, flattened: (n, m d). A function of each point alone."""
-    w, _ = responsibilities(points, parameters.mixture)
-    away = parameters.mixture.particles[None] - points[:, None, :]
+    mixture = parameters.mixture
+    w = weights(squared_distances(points, mixture.particles), mixture)
+    away = mixture.particles[None] - points[:, None, :]
     return (parameters.weight * w[:, :, None] * away).reshape(len(points), -1)
 
 

@@ -4,7 +4,7 @@ A person at y is explained by the particles x_1..x_m of their time with responsi
     w_k(y) = softmax_k( -|x_k - y|^2 / (2 sigma^2) + b_k ).
 The per-person vector stacks everything that one release needs:
     u_k = w_k (x_k - y)                                  (m, d)  gradient of the paper's data fit
-    q_k = kappa_mass(d) sigma w_k                        (m,)    how many people it stands for
+    q_k = mass w_k,  mass = kappa_mass(d) sigma          (m,)    how many people it stands for
     s   = KAPPA_SPREAD sigma (sum_k w_k |x_k - y|^2 / (d sigma^2) - 1)      ()  residual variance
 The mean of u over the people of a time, over sigma^2, is the gradient of DF^sigma with respect to
 the particles; the mean of s is zero exactly when sigma is the maximum-likelihood bandwidth.
@@ -18,6 +18,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
+
+from privtraj.privacy.sums import GRID
 
 KAPPA_SPREAD = 0.3
 
@@ -35,6 +37,12 @@ class Mixture(NamedTuple):
     bandwidth: jax.Array  # (...) sigma in the paper
 
 
+def mass_weight(mixture: Mixture) -> jax.Array:
+    """kappa_mass(d) sigma (...), as a multiple of 2^-16: on the grid of the exact sums."""
+    wanted = kappa_mass(mixture.particles.shape[-1]) * mixture.bandwidth
+    return jnp.rint(wanted * GRID) / GRID
+
+
 class Moments(NamedTuple):
     """Means over the people of each time."""
 
@@ -48,23 +56,25 @@ def squared_distances(a: jax.Array, b: jax.Array) -> jax.Array:
     return jnp.sum((a[:, None, :] - b[None, :, :]) ** 2, axis=-1)
 
 
-def responsibilities(points: jax.Array, mixture: Mixture) -> tuple[jax.Array, jax.Array]:
-    """w (n, m) and |x_k - y|^2 (n, m) for points (n, d)."""
-    distance = squared_distances(points, mixture.particles)
+def weights(distance: jax.Array, mixture: Mixture) -> jax.Array:
+    """w (n, m) from |x_k - y|^2 (n, m)."""
     # softmax subtracts the largest exponent first: far points get their nearest particle, not NaN
-    exponent = -distance / (2 * mixture.bandwidth**2) + mixture.bias
-    return jax.nn.softmax(exponent, axis=-1), distance
+    return jax.nn.softmax(-distance / (2 * mixture.bandwidth**2) + mixture.bias, axis=-1)
+
+
+def weights_and_residual(distance: jax.Array, mixture: Mixture) -> tuple[jax.Array, jax.Array]:
+    """w (n, m) and s (n,) from |x_k - y|^2 (n, m): all of a person's vector but directions."""
+    w, dimensions = weights(distance, mixture), mixture.particles.shape[-1]
+    residual = jnp.sum(w * distance, axis=-1) / (dimensions * mixture.bandwidth**2)
+    return w, KAPPA_SPREAD * mixture.bandwidth * (residual - 1)
 
 
 def person_vectors(points: jax.Array, mixture: Mixture) -> jax.Array:
     """(u, q, s) of each point, flattened: (n, m d + m + 1). A function of each point alone."""
-    w, distance = responsibilities(points, mixture)
-    n, dimensions = points.shape
+    w, s = weights_and_residual(squared_distances(points, mixture.particles), mixture)
     u = w[:, :, None] * (mixture.particles[None] - points[:, None, :])
-    q = kappa_mass(dimensions) * mixture.bandwidth * w
-    residual = jnp.sum(w * distance, axis=-1) / (dimensions * mixture.bandwidth**2)
-    s = KAPPA_SPREAD * mixture.bandwidth * (residual - 1)
-    return jnp.concatenate([u.reshape(n, -1), q, s[:, None]], axis=-1)
+    q = mass_weight(mixture) * w
+    return jnp.concatenate([u.reshape(len(points), -1), q, s[:, None]], axis=-1)
 
 
 @jax.jit
@@ -76,17 +86,21 @@ def moments(sums: jax.Array, people: jax.Array, mixture: Mixture) -> Moments:
     scale = mixture.bandwidth
     return Moments(
         drift=m * u.reshape(times, m, d),
-        mass=m * q / (kappa_mass(d) * scale[:, None]),
+        mass=m * q / mass_weight(mixture)[:, None],
         spread=1 + s / (KAPPA_SPREAD * scale),
     )
 
 
 @jax.jit
 def norms(points: jax.Array, mixture: Mixture) -> jax.Array:
-    """|person vector| (T, n) for points (T, n, d)."""
-    return jax.vmap(lambda y, one: jnp.linalg.norm(person_vectors(y, one), axis=-1))(
-        points, mixture
-    )
+    """|person vector| (T, n) for points (T, n, d): sum_k w_k^2 (|x_k - y|^2 + mass^2) + s^2."""
+
+    def one(points: jax.Array, mixture: Mixture) -> jax.Array:
+        distance = squared_distances(points, mixture.particles)
+        w, s = weights_and_residual(distance, mixture)
+        return jnp.sqrt(jnp.sum(w**2 * (distance + mass_weight(mixture) ** 2), axis=-1) + s**2)
+
+    return jax.vmap(one)(points, mixture)
 
 
 def typical_norm(

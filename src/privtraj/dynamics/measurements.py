@@ -8,8 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.dynamics.histogram import Measure
-from privtraj.dynamics.likelihood import Mixture, Moments, moments, person_vectors, typical_norm
+from privtraj.dynamics.likelihood import (
+    Mixture,
+    Moments,
+    mass_weight,
+    moments,
+    person_vectors,
+    typical_norm,
+    weights_and_residual,
+)
 from privtraj.privacy.guard import Guard
+from privtraj.privacy.sums import Pull
 
 STEP = "clipped sums of a step"
 CLIP_QUANTILE = 0.97
@@ -41,8 +50,9 @@ class PrivateGradients:
 
     def __call__(self, mixture: Mixture) -> tuple[Moments, jax.Array]:
         clip = typical_norm(mixture, self._rng, CLIP_QUANTILE)
-        sums = self._guard.sums(
-            person_vectors, mixture, clip, self._noise_multiplier, STEP, self._rate
+        pull = Pull(mixture.particles, mass_weight(mixture), mixture)
+        sums = self._guard.pulls(
+            weights_and_residual, pull, clip, self._noise_multiplier, STEP, self._rate
         )
         m = mixture.particles.shape[1]
         noise = jnp.asarray((m * clip * self._noise_multiplier / self._people).astype(np.float32))

@@ -29,7 +29,8 @@ from numpy.typing import ArrayLike, NDArray
 from privtraj.dynamics.likelihood import squared_distances
 from privtraj.errors import InputError
 from privtraj.paths import fold
-from privtraj.privacy.guard import Guard, Statistic
+from privtraj.privacy.guard import Guard
+from privtraj.privacy.sums import Statistic
 from privtraj.resample import systematic
 
 Floats = NDArray[np.float64]

@@ -27,7 +27,8 @@ from scipy.special import logsumexp
 
 from privtraj.model import TrajectoryModel
 from privtraj.privacy.events import GaussianSum
-from privtraj.privacy.guard import Guard, Statistic
+from privtraj.privacy.guard import Guard
+from privtraj.privacy.sums import Pull, Statistic, Weigher, pull_vector
 from privtraj.rows import cell_of
 
 Floats = NDArray[np.float64]
@@ -90,6 +91,26 @@ class WatchedGuard(Guard):
         def of(person: Canary) -> float:
             vector = _person_vector(statistic, parameters, person.bin, person.point)
             clipped = clip_norm(np.asarray(vector, dtype=np.float64), clip[person.bin])
+            noise = clip[person.bin] * noise_multiplier
+            return sum_evidence(answer[person.bin], clipped, noise, rate)
+
+        self._log(of)
+        return answer
+
+    def pulls(
+        self,
+        weigher: Weigher,
+        pull: Pull,
+        clip: Floats,
+        noise_multiplier: float,
+        what: str,
+        rate: float = 1.0,
+    ) -> Floats:
+        answer = self._inner.pulls(weigher, pull, clip, noise_multiplier, what, rate)
+
+        def of(person: Canary) -> float:
+            here = jax.tree.map(lambda leaf: leaf[person.bin], pull)
+            clipped = clip_norm(pull_vector(weigher, here, person.point), clip[person.bin])
             noise = clip[person.bin] * noise_multiplier
             return sum_evidence(answer[person.bin], clipped, noise, rate)
 

@@ -1,9 +1,10 @@
 """The private boundary: the only code that reads people's records after they were validated.
 
-`Guard` answers two questions, and each answer is recorded in the ledger before it is computed:
+`Guard` answers three questions, and each answer is recorded in the ledger before it is computed:
 
     counts   how many people are in each cell       + discrete Laplace noise on every cell
     sums     sum over people of clip_c( v(person) ) + discrete Gaussian noise on every coordinate
+    pulls    the same for the vectors of the dynamics, which have a form that is faster to sum
 
 Nothing else leaves. Whatever is computed from the answers is post-processing.
 
@@ -28,10 +29,16 @@ Why the stated cost holds
     noise multiplier z (`events.GaussianSum`), up to the total-variation slack of integer noise
     that is charged to the ledger per number drawn.
 
-    sampled sums: every row takes part if its own fresh 64-bit word, from the source of the noise,
-    is below floor(rate 2^64): an exact coin of probability at most rate. The sum is released as it
-    is, never divided by the number of rows that took part; a batch without rows is noise alone, and
-    is paid for like any other.
+    pulls: v(row) becomes an integer vector by rules of its own (`sums`), and is left out unless its
+    norm, measured on these integers, is at most L 2^k. The exact sum of the bin is divided by 2^k
+    and rounded once, which moves each of the D coordinates by less than 1 when the sum changes. So
+    the released integers of a bin move by at most B = L + sqrt(D) when a row is added or removed,
+    and the rest is as for sums. L is chosen so that B = S / z.
+
+    sampled: every row takes part in a sum or a pull if its own fresh 64-bit word, from the source
+    of the noise, is below floor(rate 2^64): an exact coin of probability at most rate. The sum is
+    released as it is, never divided by the number of rows that took part; a batch without rows is
+    noise alone, and is paid for like any other.
 
     chosen times: a uniform set of bins, drawn once, published, and paid for together with all
     releases that will be made of it; the guard that is handed out holds no rows of other bins.
@@ -40,14 +47,15 @@ Why the stated cost holds
     The number of people in the data, in a bin or in a batch never enters an answer except through
     these mechanisms. `public_counts=True` is the caller's statement that the number of records per
     bin is public knowledge; it is marked on the certificate.
+
+    Several processes (`hosts`) hold rows of different people. They add up exact integers; the first
+    process alone adds noise, and the others are told its answer. Every process keeps the ledger.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from copy import copy
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -55,19 +63,25 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from privtraj import hosts
 from privtraj.errors import BudgetError, InputError
 from privtraj.privacy import noise
 from privtraj.privacy.events import GaussianSum, LaplaceCounts
 from privtraj.privacy.ledger import Ledger, Payer
+from privtraj.privacy.sums import (
+    Chunks,
+    Pull,
+    Statistic,
+    Weigher,
+    chunked,
+    lattice_sums,
+    pull_lattice,
+    pull_sums,
+)
 from privtraj.rows import MemoryRows, Rows
 from privtraj.snapshots import Snapshots
 
-CHUNK = 256  # rows per chunk: memory grows with CHUNK * D, never with people * D
 MAX_CELLS = 2**26  # noisy counts per release, over all bins
-
-Statistic = Callable[[jax.Array, Any], jax.Array]
-"""v: points (CHUNK, d) of one bin, parameters of that bin -> (CHUNK, D). A function of each row
-alone: row k of the result may depend on row k of the points and on the parameters, nothing else."""
 
 
 class Person(NamedTuple):
@@ -96,7 +110,7 @@ class Guard:
         self._source = source
         self._public_counts = public_counts
         self._rows: Rows = snapshots._rows
-        self._chunks: _Chunks | None = None
+        self._chunks: Chunks | None = None
 
     def counts(self, cells_per_side: int, epsilon: float, what: str) -> NDArray[np.int64]:
         """Noisy numbers of records (T, cells_per_side ** d); one cell per side counts the bins."""
@@ -111,14 +125,16 @@ class Guard:
         drawn = self.n_times * cells
         slack = drawn * noise.laplace_tv_per_draw(epsilon) if self._payer.delta > 0 else 0.0
         self._payer.spend(LaplaceCounts(epsilon, what, slack, *self.person))
-        exact = self._rows.cell_counts(self.n_times, cells_per_side)
-        return exact + noise.laplace_integers(self._source, exact.shape, epsilon)
+        exact = hosts.total(self._rows.cell_counts(self.n_times, cells_per_side))
+        if hosts.is_first():
+            exact = exact + noise.laplace_integers(self._source, exact.shape, epsilon)
+        return hosts.of_first(exact)
 
     def declared_counts(self) -> NDArray[np.int64] | None:
         """Records per bin (T,), exact, if the caller declared them public; else None."""
         if not self._public_counts:
             return None
-        return self._rows.cell_counts(self.n_times, 1)[:, 0]
+        return hosts.total(self._rows.cell_counts(self.n_times, 1)[:, 0])
 
     def sums(
         self,
@@ -136,23 +152,52 @@ class Guard:
         clip: (T,) bound c on the norm of a record's vector, from released numbers only.
         rate: public probability with which each record takes part.
         """
-        # other shapes would be broadcast: one exact sum under two noises, or two under one noise
-        shapes = [np.shape(clip), *(np.shape(leaf)[:1] for leaf in jax.tree.leaves(parameters))]
-        if any(shape != (self.n_times,) for shape in shapes):
-            raise InputError(f"sums over {self.n_times} bins need a clip and parameters for each")
+        self._check_shapes(clip, parameters)
         width = _width(statistic, parameters, self.n_features)
         unit = lattice_unit(np.asarray(clip, dtype=np.float64), noise_multiplier, width)
         self._payer.spend(self.sum_event(width, noise_multiplier, what, rate))
         chunks = self._chunked()
-        taking_part = self._sampled(chunks.row, rate)
-        with jax.enable_x64(True):
-            exact = np.asarray(
-                _lattice_sums(
-                    statistic, chunks.points, taking_part, chunks.bin, parameters, clip, unit
-                )
-            )
-        drawn = noise.gaussian_integers(self._source, (self.n_times, width))
-        return (exact + drawn) * unit[:, None]
+        exact = lattice_sums(
+            statistic, chunks, self._sampled(chunks, rate), parameters, clip, unit, width
+        )
+        return self._noisy(exact, unit)
+
+    def pulls(
+        self,
+        weigher: Weigher,
+        pull: Pull,
+        clip: NDArray[np.float64],
+        noise_multiplier: float,
+        what: str,
+        rate: float = 1.0,
+    ) -> NDArray[np.float64]:
+        """Noisy sums (T, m d + m + 1) of jointly clipped vectors ( w_k (x_k - y), mass w_k, s ).
+
+        weigher: weights and s from squared distances; a stable function, compiled once.
+        pull: centres x (T, m, d), the weight of the masses (T,), parameters of the weigher.
+        clip, rate: as for `sums`.
+        """
+        self._check_shapes(clip, pull)
+        centres, clip = np.asarray(pull.centres), np.asarray(clip, dtype=np.float64)
+        width = centres.shape[1] * (centres.shape[2] + 1) + 1
+        lattice_unit(clip, noise_multiplier, width)  # refuses what says nothing
+        lattice = pull_lattice(clip, noise.GAUSSIAN_STD / noise_multiplier, centres)
+        self._payer.spend(self.sum_event(width, noise_multiplier, what, rate))
+        chunks = self._chunked()
+        exact = pull_sums(weigher, chunks, self._sampled(chunks, rate), pull, clip, lattice)
+        return self._noisy(exact, lattice.unit)
+
+    def _noisy(self, exact: NDArray[np.int64], unit: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What may leave: integers (T, D) with noise, in the caller's units."""
+        if hosts.is_first():
+            exact = exact + noise.gaussian_integers(self._source, exact.shape)
+        return hosts.of_first((exact * unit[:, None]).astype(np.float64))
+
+    def _check_shapes(self, clip: NDArray[np.float64], parameters: Any) -> None:
+        # other shapes would be broadcast: one exact sum under two noises, or two under one noise
+        shapes = [np.shape(clip), *(np.shape(leaf)[:1] for leaf in jax.tree.leaves(parameters))]
+        if any(shape != (self.n_times,) for shape in shapes):
+            raise InputError(f"sums over {self.n_times} bins need a clip and parameters for each")
 
     def sum_event(
         self,
@@ -196,37 +241,21 @@ class Guard:
         part._rows = MemoryRows(self._rows.points, self._rows.bins).at(bins)
         return part
 
-    def _sampled(self, row: NDArray[np.int64], rate: float) -> NDArray[np.bool_]:
+    def _sampled(self, chunks: Chunks, rate: float) -> jax.Array:
         """Which places of the chunks take part: those with a row whose coin says so."""
-        if rate == 1:
-            return row >= 0
-        coins = self._source.words(len(self._rows.bins)) < np.uint64(math.floor(rate * 2.0**64))
-        return np.append(coins, False)[row]  # row -1, padding, is the last
+        there = chunks.row >= 0
+        if rate < 1:
+            if hosts.several():
+                raise InputError("people can be sampled by one process only: use rate=1")
+            words = self._source.words(len(self._rows.bins))
+            coins = words < np.uint64(math.floor(rate * 2.0**64))
+            there = np.append(coins, False)[chunks.row]  # row -1, padding, is the last
+        return chunks.spread(there)
 
-    def _chunked(self) -> _Chunks:
+    def _chunked(self) -> Chunks:
         if self._chunks is None:
-            rows = [_padded(np.flatnonzero(self._rows.bins == i)) for i in range(self.n_times)]
-            row = np.concatenate(rows)
-            points = np.append(
-                self._rows.points, np.zeros((1, self.n_features), np.float32), axis=0
-            )
-            bins = np.repeat(np.arange(self.n_times), [len(part) for part in rows])
-            self._chunks = _Chunks(jnp.asarray(points[row]), row, jnp.asarray(bins))
+            self._chunks = chunked(self._rows.points, self._rows.bins, self.n_times)
         return self._chunks
-
-
-class _Chunks(NamedTuple):
-    """Rows in chunks of one bin each, so that memory never grows with people * D."""
-
-    points: jax.Array  # (n, CHUNK, d)
-    row: NDArray[np.int64]  # (n, CHUNK), -1 for padding
-    bin: jax.Array  # (n,)
-
-
-def _padded(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(n, CHUNK): an empty bin still gets a chunk, so shapes tell nothing apart from its size."""
-    chunks = max(1, -(-len(rows) // CHUNK))
-    return np.pad(rows, (0, chunks * CHUNK - len(rows)), constant_values=-1).reshape(-1, CHUNK)
 
 
 def _without_ties(source: noise.Source, n: int) -> NDArray[np.int64]:
@@ -249,43 +278,6 @@ def lattice_unit(
         )
     unit: NDArray[np.float64] = clip / norm
     return unit
-
-
-def clip_to_lattice(vectors: jax.Array, clip: jax.Array, unit: jax.Array) -> jax.Array:
-    """Integer vectors (n, D) of min(1, c / |v|) v / unit, each row of norm at most B.
-
-    A row that is not finite counts as zero: it could not be clipped.
-    """
-    wide = vectors.astype(jnp.float64)
-    norm = jnp.linalg.norm(wide, axis=-1, keepdims=True)
-    finite = jnp.isfinite(norm)
-    scale = jnp.minimum(1.0, clip / jnp.where(finite & (norm > 0), norm, 1.0)) / unit
-    return jnp.rint(jnp.where(finite, wide * scale, 0.0)).astype(jnp.int64)
-
-
-@partial(jax.jit, static_argnums=0)
-def _lattice_sums(
-    statistic: Statistic,
-    points: jax.Array,
-    taking_part: jax.Array,
-    bins: jax.Array,
-    parameters: Any,
-    clip: jax.Array,
-    unit: jax.Array,
-) -> jax.Array:
-    """Exact integer sums (T, D) over the rows that take part, one chunk at a time."""
-
-    def add_chunk(total: jax.Array, chunk: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
-        rows, mine, i = chunk
-        vectors = statistic(rows, jax.tree.map(lambda leaf: leaf[i], parameters))
-        lattice = clip_to_lattice(vectors, clip[i], unit[i])
-        return total.at[i].add(jnp.where(mine[:, None], lattice, 0).sum(axis=0)), None
-
-    width = jax.eval_shape(
-        statistic, points[0], jax.tree.map(lambda leaf: leaf[0], parameters)
-    ).shape[-1]
-    zero = jnp.zeros((clip.shape[0], width), jnp.int64)
-    return jax.lax.scan(add_chunk, zero, (points, taking_part, bins))[0]
 
 
 def _width(statistic: Statistic, parameters: Any, n_features: int) -> int:

@@ -1,0 +1,411 @@
+"""Exact sums over people: integers, in chunks, over all devices, the same in any order.
+
+The guard adds noise to integers, so what it sums over people must be integers too, and their sum
+exact: a sum of floats depends on the order, and one person more would change the rounding of
+everybody else's. Two sums are computed here.
+
+`lattice_sums`   any vector per person, rounded to a lattice coordinate by coordinate.
+`pull_sums`      the vector of a step of the dynamics, for centres x_k and weights w_k(y) that
+                 follow from the squared distances |x_k - y|^2 alone:
+
+        V(y) = ( w_k (x_k - y),  mass w_k,  s )         m d + m + 1 numbers.
+
+    Centres and people are put on a grid of 2^16 to the side of the box, so X_k - Y is an integer,
+    and the weights become integers, a_k = floor(alpha w_k A), after clipping by alpha. What follows
+    is integer arithmetic, and for all pairs of people and centres it is a matrix product:
+        sum_n a_nk (X_k - Y_n) = X_k sum_n a_nk - sum_n a_nk Y_n.
+    In float64 it is exact: all partial sums are integers below 2^53 (`_check_exact`).
+    No float decides what a person contributes: the integer vector is measured after it was made,
+        |V|^2 = sum_k a_k^2 (|X_k - Y|^2 + mass^2) + s^2 <= limit^2,
+    a sum of non-negative float32 numbers whose relative error is at most (m + d + 8) 2^-24, and who
+    does not pass contributes nothing.
+
+A person's integers must not depend on who else is there. Chunks therefore have one size, a loop of
+unknown length runs the same compiled code over all of them, and every row is computed alike.
+
+People are split over the devices, each sums its own, and one reduction per step adds the integers
+up: the result is the same, bit for bit, on one device and on many.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as Split
+from numpy.typing import NDArray
+
+from privtraj import hosts
+from privtraj.errors import InputError
+
+GRID = 2**16  # steps to the side of the box
+WEIGHT_BITS = 20  # A is between 2^19 and 2^20
+REACH = 2.0  # centres are kept within [-REACH, REACH]
+MOST_IN_A_BIN = 2**25  # records: their integer sums fit into 64 bits
+_BY_DIFFERENCES = 6  # features up to which distances are summed directly
+
+Statistic = Callable[[jax.Array, Any], jax.Array]
+"""v: points (n, d) of one bin, parameters of that bin -> (n, D). A function of each row alone:
+row k of the result may depend on row k of the points and on the parameters, nothing else."""
+
+Weigher = Callable[[jax.Array, Any], tuple[jax.Array, jax.Array]]
+"""Squared distances (n, m) to the centres of one bin, its parameters -> weights (n, m), s (n,).
+A function of each row alone."""
+
+
+class Pull(NamedTuple):
+    """The parameters of `pull_sums`; leaves have T as first axis."""
+
+    centres: Any  # (T, m, d)
+    mass: Any  # (T,) weight of the masses, a multiple of 1 / GRID
+    parameters: Any  # of the weigher
+
+
+class Chunks(NamedTuple):
+    """Rows in chunks of C, of one bin each, so that memory does not grow with people times m.
+
+    n chunks fit on every device, of which the first `used` hold rows.
+    """
+
+    points: jax.Array  # (devices n, C, d)
+    row: NDArray[np.int64]  # (local devices n, C): rows of this process, -1 for padding
+    bin: jax.Array  # (devices n,)
+    used: int
+
+    def spread(self, values: NDArray[Any]) -> jax.Array:
+        """Values (local devices n, C) of the places, over the devices as the points are."""
+        return _spread(values)
+
+
+class Lattice(NamedTuple):
+    """Per bin: unit of the released integers, and how integers of people become those."""
+
+    unit: NDArray[np.float64]  # (T,) of the released integers
+    shift: NDArray[np.int64]  # (T,) they are sums over people divided by 2^shift, rounded
+    weight: NDArray[np.float64]  # (T,) A
+    limit: float  # largest norm of a person's vector, in released units
+
+
+def chunked(points: NDArray[np.float32], bins: NDArray[np.int32], n_times: int) -> Chunks:
+    """Chunks of the rows of this process; as many on every device of every process."""
+    sizes = np.bincount(bins, minlength=n_times)
+    if hosts.total(sizes).max() > MOST_IN_A_BIN:
+        raise InputError(
+            f"a time bin holds more than {MOST_IN_A_BIN} records, too many for gradients: use more "
+            "bins, or measure='counts'"
+        )
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    rows = [_padded(np.arange(*starts[i : i + 2]), _layout().chunk) for i in range(n_times)]
+    number = np.repeat(np.arange(n_times, dtype=np.int32), [len(part) for part in rows])
+    devices = jax.local_device_count()
+    count = int(hosts.gathered(np.array([-(-len(number) // devices)])).max())
+    row = _dealt(np.concatenate(rows), devices, count, -1)
+    padding = np.zeros((1, points.shape[1]), np.float32)
+    return Chunks(
+        _spread(np.append(points, padding, axis=0)[row]),
+        row,
+        _spread(_dealt(number, devices, count, 0)),
+        count,
+    )
+
+
+def pull_lattice(clip: NDArray[np.float64], largest: float, centres: NDArray[Any]) -> Lattice:
+    """The lattice on which a vector clipped to norm c (T,) has integers of norm `largest` at most.
+
+    largest pays for the rounding of D sums, which moves them by less than 1 each: a person's
+    vector may have norm largest - sqrt(D), in released units. Integers are rounded towards zero, so
+    they keep below the clip but for the rounding of floats, for which a little room is left.
+    """
+    _, m, d = centres.shape
+    limit = largest - math.sqrt(m * d + m + 1)
+    unit = clip / (limit * (1 - 4 * _rounding(m, d)))
+    # A = 2^shift / (unit GRID) is the power of two times the unit that has WEIGHT_BITS bits
+    shift = np.floor(WEIGHT_BITS + np.log2(unit * GRID)).astype(np.int64)
+    return Lattice(unit, shift, 2.0**shift / (unit * GRID), limit)
+
+
+def pull_sums(
+    weigher: Weigher,
+    chunks: Chunks,
+    taking_part: jax.Array,
+    pull: Pull,
+    clip: NDArray[np.float64],
+    lattice: Lattice,
+) -> NDArray[np.int64]:
+    """Integer sums (T, m d + m + 1) in released units, over the rows that take part."""
+    grid = np.rint(np.clip(np.asarray(pull.centres, np.float64), -REACH, REACH) * GRID)
+    mass = np.rint(np.asarray(pull.mass, np.float64) * GRID)
+    limit = lattice.limit * 2.0**lattice.shift
+    times, m, d = grid.shape
+    _check_exact(chunks.points.shape[1])
+    parameters = _Scaled(
+        np.float32(grid),
+        np.float32(mass),
+        np.float32(clip),
+        np.float32(lattice.weight),
+        lattice.weight * GRID,
+        np.float32(limit),
+        jax.tree.map(np.asarray, pull.parameters),
+    )
+    contribution = partial(_pull, weigher)
+    total = _summed(contribution, m * (d + 1) + 1, chunks, taking_part, parameters, m)
+    places, masses, spread = np.split(total, [m * d, m * (d + 1)], axis=1)
+    whole = grid.astype(np.int64)
+    places = whole * masses[:, :, None] - places.reshape(times, m, d)
+    masses = masses * mass.astype(np.int64)[:, None]
+    fine = np.concatenate([places.reshape(times, m * d), masses, spread], axis=1)
+    return _shifted(fine, lattice.shift[:, None])
+
+
+def lattice_sums(
+    statistic: Statistic,
+    chunks: Chunks,
+    taking_part: jax.Array,
+    parameters: Any,
+    clip: NDArray[np.float64],
+    unit: NDArray[np.float64],
+    width: int,
+) -> NDArray[np.int64]:
+    """Integer sums (T, D) of clipped vectors in lattice units, over the rows that take part."""
+    each = (jax.tree.map(np.asarray, parameters), np.float64(clip), np.float64(unit))
+    contribution = partial(_rounded, statistic)
+    return _summed(contribution, width, chunks, taking_part, each, width)
+
+
+def pull_vector(weigher: Weigher, pull: Pull, point: NDArray[np.float32]) -> NDArray[np.float64]:
+    """V (m d + m + 1,) of one point (d,), unclipped, at the parameters of its bin."""
+    away = np.asarray(pull.centres, np.float64) - point
+    weight, rest = weigher(jnp.float32((away**2).sum(axis=-1))[None], pull.parameters)
+    w = np.asarray(weight[0], np.float64)
+    mass: NDArray[np.float64] = float(pull.mass) * w
+    return np.concatenate([(w[:, None] * away).ravel(), mass, np.asarray(rest, np.float64)])
+
+
+# One person -----------------------------------------------------------------------------------
+
+
+class _Scaled(NamedTuple):
+    """The parameters of one bin in integers, and the clip in shares of the box."""
+
+    centres: Any  # (m, d) whole numbers
+    mass: Any  # () whole number
+    clip: Any  # ()
+    weight: Any  # () A
+    fine: Any  # () A GRID
+    limit: Any  # () largest norm of an integer vector
+    parameters: Any
+
+
+def _pull(weigher: Weigher, points: jax.Array, mine: jax.Array, bin_: _Scaled) -> jax.Array:
+    """Sums (m d + m + 1,) over the points (C, d) of one chunk: of a Y, of a, and of s."""
+    places = jnp.rint(points * GRID)
+    apart = _squared_distances(places, bin_.centres)
+    w, s = weigher(apart / GRID**2, bin_.parameters)
+    heavy = apart + bin_.mass**2
+    norm = jnp.sqrt(jnp.sum(w**2 * heavy, axis=-1) / GRID**2 + s**2)
+    alpha = jnp.minimum(1.0, bin_.clip / norm)
+    a = jnp.trunc(w * (alpha * bin_.weight)[:, None])
+    b = jnp.trunc((alpha * s).astype(jnp.float64) * bin_.fine)
+    # what is measured must be what is summed, not the same formula computed once more
+    a, b = jax.lax.optimization_barrier((a, b))
+    rounding = _rounding(w.shape[-1], points.shape[-1])
+    size = jnp.sum(a**2 * heavy, axis=-1) + b.astype(jnp.float32) ** 2
+    kept = mine & (size <= bin_.limit**2 * (1 - 2 * rounding))
+    a = jnp.where(kept[:, None], a, 0.0).astype(jnp.float64)
+    b = jnp.where(kept, b, 0.0)
+    ones = jnp.ones((len(points), 1))
+    sums = a.T @ jnp.concatenate([places.astype(jnp.float64), ones], axis=1)
+    return jnp.concatenate([sums[:, :-1].ravel(), sums[:, -1], b.sum()[None]]).astype(jnp.int64)
+
+
+def _rounding(m: int, d: int) -> float:
+    """Largest relative error of a measured |V|^2: so many roundings of float32, none cancels."""
+    return (m + d + 8) * 2.0**-24
+
+
+def _squared_distances(places: jax.Array, centres: jax.Array) -> jax.Array:
+    """|X_k - Y|^2 (C, m) in float32, of whole numbers: differences or float64 products are exact"""
+    if places.shape[-1] <= _BY_DIFFERENCES:
+        return sum(
+            ((places[:, None, j] - centres[None, :, j]) ** 2 for j in range(places.shape[-1])),
+            jnp.float32(0),
+        )
+    y, x = places.astype(jnp.float64), centres.astype(jnp.float64)
+    squares = (y**2).sum(axis=1)[:, None] + (x**2).sum(axis=1)[None, :]
+    return (squares - 2 * (y @ x.T)).astype(jnp.float32)
+
+
+def _rounded(
+    statistic: Statistic, points: jax.Array, mine: jax.Array, bin_: tuple[Any, ...]
+) -> jax.Array:
+    parameters, clip, unit = bin_
+    lattice = clip_to_lattice(statistic(points, parameters), clip, unit)
+    return jnp.where(mine[:, None], lattice, 0).sum(axis=0)
+
+
+def clip_to_lattice(vectors: jax.Array, clip: jax.Array, unit: jax.Array) -> jax.Array:
+    """Integer vectors (n, D) of min(1, c / |v|) v / unit, each row of norm at most B.
+
+    A row that is not finite counts as zero: it could not be clipped.
+    """
+    wide = vectors.astype(jnp.float64)
+    norm = jnp.linalg.norm(wide, axis=-1, keepdims=True)
+    finite = jnp.isfinite(norm)
+    scale = jnp.minimum(1.0, clip / jnp.where(finite & (norm > 0), norm, 1.0)) / unit
+    return jnp.rint(jnp.where(finite, wide * scale, 0.0)).astype(jnp.int64)
+
+
+# Everybody ------------------------------------------------------------------------------------
+
+
+def _summed(
+    contribution: partial[jax.Array],
+    width: int,
+    chunks: Chunks,
+    taking_part: jax.Array,
+    parameters: Any,
+    columns: int,
+) -> NDArray[np.int64]:
+    """Exact sums (T, width) over all chunks of all devices; `columns` numbers per row at work."""
+    layout = _layout()
+    group = layout.at_once // (layout.chunk * columns)
+    group = min(2 ** math.floor(math.log2(max(group, 1))), layout.most)
+    with jax.enable_x64(True):
+        total = _all_devices(
+            contribution.func,
+            contribution.args[0],
+            width,
+            group,
+            _mesh(),
+            chunks.points,
+            taking_part,
+            chunks.bin,
+            np.int32(-(-chunks.used // group)),
+            parameters,
+        )
+        return np.asarray(total)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
+def _all_devices(
+    contribution: Callable[..., jax.Array],
+    function: Any,
+    width: int,
+    group: int,
+    mesh: Mesh,
+    points: jax.Array,
+    taking_part: jax.Array,
+    bins: jax.Array,
+    groups: jax.Array,
+    parameters: Any,
+) -> jax.Array:
+    """The integers of all people: sums on every device, then one reduction."""
+
+    def one_device(*parts: Any) -> jax.Array:
+        total = _one_device(partial(contribution, function), width, group, *parts)
+        return jax.lax.psum(total, "people")  # the only communication of a step
+
+    split, whole = Split("people"), Split()
+    return jax.shard_map(
+        one_device,
+        mesh=mesh,
+        in_specs=(split, split, split, whole, whole),
+        out_specs=whole,
+        check_vma=False,
+    )(points, taking_part, bins, groups, parameters)
+
+
+def _one_device(
+    contribution: Callable[..., jax.Array],
+    width: int,
+    group: int,
+    points: jax.Array,
+    mine: jax.Array,
+    bins: jax.Array,
+    groups: jax.Array,
+    parameters: Any,
+) -> jax.Array:
+    """Sums (T, width) over chunks, `group` of them at a time."""
+    points, mine, bins = (
+        array.reshape(-1, group, *array.shape[1:]) for array in (points, mine, bins)
+    )
+
+    def add_group(j: jax.Array, total: jax.Array) -> jax.Array:
+        here = jax.tree.map(lambda leaf: leaf[bins[j]], parameters)
+        return total.at[bins[j]].add(jax.vmap(contribution)(points[j], mine[j], here))
+
+    n_times = jax.tree.leaves(parameters)[0].shape[0]
+    # the number of groups is no constant: one group more must not mean other code
+    return jax.lax.fori_loop(0, groups, add_group, jnp.zeros((n_times, width), jnp.int64))
+
+
+def _shifted(fine: NDArray[np.int64], shift: NDArray[np.int64]) -> NDArray[np.int64]:
+    """fine / 2^shift, rounded to the nearest; exact, and of any size, where it is negative."""
+    if (shift < 0).any():
+        fine = fine.astype(object)
+    up, down = np.maximum(-shift, 0), np.maximum(shift, 0)
+    half = np.where(down > 0, np.int64(1) << np.maximum(down - 1, 0), 0)
+    return ((fine << up) + half) >> down
+
+
+def _check_exact(rows: int) -> None:
+    """Sums over a chunk of a Y, with a <= 2^WEIGHT_BITS and Y <= GRID, stay below 2^53."""
+    assert rows * GRID * 2**WEIGHT_BITS < 2**53
+
+
+def _padded(rows: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """(n, size): an empty bin still gets a chunk, so shapes tell nothing apart from its size."""
+    chunks = max(1, -(-len(rows) // size))
+    return np.pad(rows, (0, chunks * size - len(rows)), constant_values=-1).reshape(-1, size)
+
+
+# Devices --------------------------------------------------------------------------------------
+
+
+class _Layout(NamedTuple):
+    """How a kind of device likes its work."""
+
+    chunk: int  # C, rows of a chunk
+    most: int  # chunks at a time
+    at_once: int  # numbers at a time: those of a CPU should stay in its cache
+
+
+def _layout() -> _Layout:
+    return _Layout(128, 64, 2**17) if jax.default_backend() == "cpu" else _Layout(1024, 512, 2**26)
+
+
+def _dealt(chunks: NDArray[Any], devices: int, count: int, padding: int) -> NDArray[Any]:
+    """Chunks (k, ...) in `devices` parts of `count`, each padded to a length that many data share.
+
+    So other people hardly ever mean another compilation.
+    """
+    chunks = _padded_to(chunks, devices * count, 0, padding)
+    parts = chunks.reshape(devices, count, *chunks.shape[1:])
+    most = _layout().most
+    blocks = -(-count // most)
+    step = 2 ** max(blocks.bit_length() - 3, 0)  # blocks have three leading binary digits
+    length = -(-blocks // step) * step * most
+    return _padded_to(parts, length, 1, padding).reshape(-1, *chunks.shape[1:])
+
+
+def _padded_to(array: NDArray[Any], length: int, axis: int, padding: int) -> NDArray[Any]:
+    widths = [(0, 0)] * array.ndim
+    widths[axis] = (0, length - array.shape[axis])
+    return np.pad(array, widths, constant_values=padding)
+
+
+@lru_cache(maxsize=1)
+def _mesh() -> Mesh:
+    return Mesh(np.array(jax.devices()), ("people",))
+
+
+def _spread(local: NDArray[Any]) -> jax.Array:
+    """The rows of this process over its devices, as its part of one array over all devices."""
+    split = NamedSharding(_mesh(), Split("people"))
+    return jax.make_array_from_process_local_data(split, local)
