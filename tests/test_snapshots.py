@@ -14,8 +14,9 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import norm
 
 from privtraj import tables
+from privtraj.checks import MIN_RECORDS
 from privtraj.errors import InputError
-from privtraj.snapshots import MIN_RECORDS, Snapshots, from_unit, moment, nearest_bin, to_unit
+from privtraj.snapshots import Snapshots, from_unit, moment, nearest_bin, to_unit
 
 SECRET = 123.4567
 N = 30

@@ -51,6 +51,14 @@ def is_first() -> bool:
     return not several() or jax.process_index() == 0
 
 
+def device() -> str:
+    """What gradients are computed on, in words: "1 cpu", "8 NVIDIA H200 in 2 processes"."""
+    import jax
+
+    found = f"{jax.device_count()} {jax.devices()[0].device_kind}"
+    return f"{found} in {jax.process_count()} processes" if several() else found
+
+
 def gathered(local: Array) -> Array:
     """Arrays of one shape from all processes, (P, ...)."""
     if not several():

@@ -7,7 +7,7 @@ them in the database or the files and asks there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Protocol
@@ -85,13 +85,24 @@ def bin_edges(times: ArrayLike) -> NDArray[np.float64]:
     """
     times = np.asarray(times, dtype=np.float64)
     before, after = times[:-1], times[1:]
-    low, high = _rank(before), _rank(after)  # the edge is at low or above it, and below high
+    return largest(lambda value: after - value >= value - before, before, after)
+
+
+def largest(
+    holds: Callable[[NDArray[np.float64]], NDArray[np.bool_]],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """The largest floats from low up to high for which a test holds that fails ever after.
+
+    It holds at low and fails at high.
+    """
+    below, above = _rank(low), _rank(high)
     for _ in range(64):
-        middle = (low & high) + ((low ^ high) >> 1)  # their mean, rounded down, without overflow
-        value = _ranked(middle)
-        late = after - value < value - before
-        low, high = np.where(late, low, middle), np.where(late, middle, high)
-    return _ranked(low)
+        middle = (below & above) + ((below ^ above) >> 1)  # the mean, rounded down, no overflow
+        held = holds(_ranked(middle))
+        below, above = np.where(held, middle, below), np.where(held, above, middle)
+    return _ranked(below)
 
 
 def _rank(values: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -122,7 +133,7 @@ def digest_of(names: Sequence[str], batches: Iterable[NDArray[np.float64]]) -> b
             hashed = np.full(len(batch), key)
             for column in words:
                 hashed = _mixed(hashed ^ column) + key
-            totals[lane] += hashed.sum(dtype=np.uint64)
+            totals[lane : lane + 1] += hashed.sum(dtype=np.uint64)  # an array wraps around silently
     text = repr((sorted(names), count, totals.tolist()))
     return sha256(text.encode()).digest()
 

@@ -21,13 +21,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import tables
+from . import engine, hosts, sources, tables
+from .checks import (
+    Affected,
+    check_enough,
+    check_identified,
+    check_infinite,
+    check_missing,
+    check_same_kind,
+    listed,
+    refuse_several,
+)
 from .errors import InputError
 from .rows import BLOCK, MemoryRows, Rows, bin_edges, digest_of
 
 FloatArray = NDArray[np.float64]
-
-MIN_RECORDS = 10
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -42,8 +50,8 @@ class Snapshots:
     records_per_person: the most records any person has here, all of them in different bins unless
     they may be `together`.
 
-    All of these are public. `_rows`, the records themselves, are for the guard alone; `_digest` lets
-    a ledger on disk recognise them, whatever the order of rows, the bins or the bounds.
+    All of these are public. `_rows`, the records themselves, are for the guard alone; `_digest`
+    lets a ledger on disk recognise them, whatever the order of rows, the bins or the bounds.
     """
 
     times: FloatArray
@@ -61,6 +69,7 @@ class Snapshots:
         source: Any,
         *,
         time: str,
+        query: str | None = None,
         features: Sequence[str] | None = None,
         bounds: Any = None,
         time_range: Any = None,
@@ -72,8 +81,15 @@ class Snapshots:
         missing: str = "refuse",
         seed: int | None = None,
     ) -> Snapshots:
-        """Snapshots from a file or a table; see `privtraj.tables.read_columns` for what is read.
+        """Snapshots from a file, a table or a database.
 
+        source: what `privtraj.tables.read_columns` reads into memory, or records that stay where
+            they are (`pip install 'privtraj[sql]'`): an Ibis table; a connection string such as
+            "postgresql://host/database" with `query`; a folder of CSV or Parquet files or a pattern
+            such as "visits/*.parquet"; a CSV or Parquet file of more than 512 MB. They are checked
+            and counted by the engine that holds them, and must not change before the fit is done.
+            They are read into memory after all if some of a person's records must be chosen.
+        query: a SELECT, or the name of a table, for a connection string.
         time: column of numbers, dates or timestamps.
         features: columns of numbers; by default the keys of `bounds`, in their order.
         person: column that says whose record it is. Without it every row is taken to be a
@@ -88,7 +104,17 @@ class Snapshots:
             one_per_person, records_per_person, one_per_bin, missing, seed, person is not None
         )
         people = [] if person is None else [person]
-        table = tables.read_columns(source, [time, *names, *people], text=people)
+        columns = [time, *names, *people]
+        held = sources.held(source, query, columns, people)
+        if held is None:
+            table = tables.read_columns(source, columns, text=people)
+        else:
+            rows = None
+            if not hosts.several():  # several processes compare their people, and so need them
+                rows = engine.rows_of(held, time, names, person, box, axis, options)
+            if rows is not None:
+                return cls._of(rows, names, box, axis, time, options)
+            table = held.read()
         values, datetime = tables.moments(table.column(time), time)
         records = _Records(
             values,
@@ -154,28 +180,37 @@ class Snapshots:
         options: _Options,
     ) -> Snapshots:
         _check_lengths(records)
-        _check_same_kind(records.datetime, axis.datetime, time_name)
-        _check_infinite(records, names, time_name)
+        check_same_kind(records.datetime, axis.datetime, time_name)
+        check_infinite(_affected(records, names, time_name, np.isinf)[0])
         records = _complete(records, names, time_name, options.missing)
         columns = np.column_stack([records.times, records.points])
         digest = digest_of(names, _in_blocks(columns))
         records = _few_each(records, axis, options)
-        if len(records.times) < MIN_RECORDS:
-            raise InputError(
-                f"{len(records.times)} usable records are too few: at least {MIN_RECORDS} are "
-                "needed"
-            )
+        check_enough(len(records.times))
         # A float64 in [0, 1] rounds to a float32 in [0, 1]: both ends are float32 numbers.
         points = to_unit(records.points, box).astype(np.float32)
         bins = nearest_bin(records.times, axis.times)
         order = np.argsort(bins, kind="stable")
+        rows = MemoryRows(_frozen(points[order]), _frozen(bins[order]), digest)
+        return cls._of(rows, names, box, axis, time_name, options)
+
+    @classmethod
+    def _of(
+        cls,
+        rows: Rows,
+        names: tuple[str, ...],
+        box: FloatArray,
+        axis: _Axis,
+        time_name: str,
+        options: _Options,
+    ) -> Snapshots:
         return cls(
             _frozen(axis.times),
             _frozen(box),
             names,
             time_name,
             axis.datetime,
-            MemoryRows(_frozen(points[order]), _frozen(bins[order]), digest),
+            rows,
             options.most(len(axis.times)),
             options.together,
         )
@@ -325,6 +360,11 @@ class _Options:
             )
 
     @property
+    def one_each(self) -> bool:
+        """Whether a second record of a person is refused."""
+        return self.records_per_person == 1 and self.one_per_person == "error"
+
+    @property
     def together(self) -> bool:
         """Whether records of one person may share a bin."""
         return self.records_per_person > 1 and not self.one_per_bin
@@ -369,7 +409,7 @@ def _names(bounds: Any, features: Sequence[str] | None, n_features: int | None) 
         raise InputError("there are no features: name at least one column of numbers")
     if len(set(names)) < len(names):
         repeated = sorted({name for name in names if names.count(name) > 1})
-        raise InputError(f"features name {_listed(repeated)} more than once: name each once")
+        raise InputError(f"features name {listed(repeated)} more than once: name each once")
     return names
 
 
@@ -381,11 +421,11 @@ def _pairs(bounds: Any, names: tuple[str, ...]) -> list[Any]:
             raise InputError("bounds must be one pair (low, high) per feature") from None
     unknown = [name for name in names if name not in bounds]
     if unknown:
-        raise InputError(f"bounds are missing for {_listed(unknown)}: add their public limits")
+        raise InputError(f"bounds are missing for {listed(unknown)}: add their public limits")
     unused = [name for name in bounds if name not in names]
     if unused:
         raise InputError(
-            f"bounds are given for {_listed(unused)}, not among the features: remove them, "
+            f"bounds are given for {listed(unused)}, not among the features: remove them, "
             "or add them to features"
         )
     return [bounds[name] for name in names]
@@ -529,45 +569,20 @@ def _check_lengths(records: _Records) -> None:
         )
 
 
-def _check_same_kind(column: bool, axis: bool, time_name: str) -> None:
-    if column and not axis:
-        raise InputError(
-            f"the time column '{time_name}' holds dates but time_range and bins are numbers: "
-            "write them as dates such as '2024-01-31'"
-        )
-    if axis and not column:
-        raise InputError(
-            f"the time column '{time_name}' holds numbers but time_range and bins are dates: "
-            "write them as numbers"
-        )
-
-
-def _check_infinite(records: _Records, names: tuple[str, ...], time_name: str) -> None:
-    where, rows = _affected(records, names, time_name, np.isinf)
-    if where:
-        raise InputError(
-            f"{rows.sum()} of {len(rows)} records have infinite values in {_listed(where)}: "
-            "correct or remove them"
-        )
-
-
 def _complete(records: _Records, names: tuple[str, ...], time_name: str, missing: str) -> _Records:
-    where, rows = _affected(records, names, time_name, np.isnan)
-    if where and missing == "refuse":
-        raise InputError(
-            f"{rows.sum()} of {len(rows)} records have missing values in {_listed(where)}: fill "
-            "them in, or leave these records out with missing='drop'"
-        )
-    return records.keep(~rows) if where else records
+    found, rows = _affected(records, names, time_name, np.isnan)
+    check_missing(found, missing)
+    return records.keep(~rows) if found.records else records
 
 
 def _affected(
     records: _Records, names: tuple[str, ...], time_name: str, test: Callable[..., Any]
-) -> tuple[list[str], NDArray[np.bool_]]:
+) -> tuple[Affected, NDArray[np.bool_]]:
     """Columns in which some record passes the test, and the records (n,) that do in any."""
     cells = np.column_stack([test(records.times), test(records.points)])
-    columns = (time_name, *names)
-    return [columns[k] for k in np.flatnonzero(cells.any(axis=0))], np.any(cells, axis=1)
+    columns, rows = (time_name, *names), np.any(cells, axis=1)
+    where = [columns[k] for k in np.flatnonzero(cells.any(axis=0))]
+    return Affected(where, int(rows.sum()), len(rows)), rows
 
 
 def _in_blocks(rows: FloatArray) -> Iterator[FloatArray]:
@@ -580,28 +595,22 @@ def _few_each(records: _Records, axis: _Axis, options: _Options) -> _Records:
     if records.people is None:
         return records
     codes, ids = records.people
-    if (codes < 0).any():
-        raise InputError(
-            f"{(codes < 0).sum()} of {len(codes)} records have no person id: fill it in, or remove "
-            "these records"
-        )
+    check_identified(int((codes < 0).sum()), len(codes))
     counts = np.bincount(codes, minlength=1)
+    if hosts.several():
+        present = np.flatnonzero(counts)
+        hosts.refuse_shared_people(np.array([str(ids[int(k)]) for k in present], dtype=object))
     repeated = np.count_nonzero(counts > 1)
     if repeated == 0:
         return records
-    most = options.records_per_person
-    if most == 1 and options.one_per_person == "error":
-        raise InputError(
-            f"{repeated} of {np.count_nonzero(counts)} people have more than one record: keep "
-            "one record per person, or let one_per_person='random' choose it, or keep several of "
-            "each with records_per_person="
-        )
+    if options.one_each:
+        refuse_several(int(repeated), int(np.count_nonzero(counts)))
     lots = _lots(codes, counts, ids, options.seed)
     bins = nearest_bin(records.times, axis.times)
     order = np.lexsort((lots, codes))
     if not options.together:
         order = _first_in_bin(order, codes, bins)
-    return records.keep(_first(order, codes, most))
+    return records.keep(_first(order, codes, options.records_per_person))
 
 
 def _lots(
@@ -641,7 +650,3 @@ def _first(order: NDArray[np.int64], codes: NDArray[np.int64], most: int) -> NDA
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:
     array.setflags(write=False)
     return array
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names)

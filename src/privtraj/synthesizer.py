@@ -162,6 +162,18 @@ class TrajectorySynthesizer:
 
     def _fitted(self, snapshots: Snapshots, progress: Progress | None) -> TrajectoryModel:
         ledger = Ledger(self.epsilon, self.delta, self.adjacency)
+        try:
+            return self._released(snapshots, ledger, progress)
+        except KeyboardInterrupt as stop:
+            stop.add_note(
+                f"answers worth epsilon {ledger.spent():.3g} of {self.epsilon:g} were discarded, "
+                "and nobody has seen them"
+            )
+            raise
+
+    def _released(
+        self, snapshots: Snapshots, ledger: Ledger, progress: Progress | None
+    ) -> TrajectoryModel:
         source = noise.source_for(self.seed)
         guard = self._guard(snapshots, ledger, source)
         people = self._people(guard)

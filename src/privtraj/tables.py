@@ -13,7 +13,7 @@ import io
 import os
 import secrets
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
+from .checks import listed
 from .errors import InputError
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def _read_file(path: Path, columns: list[str], text: Sequence[str]) -> pa.Table:
     kind = _readable_format(path)
     with _explained(path):
         names = _file_names(path, kind)
-    _check_columns(names, columns)
+    check_columns(names, columns)
     with _explained(path):
         if kind == "csv":
             return _read_csv(path, columns, text)
@@ -103,7 +104,7 @@ def _format(path: Path) -> str:
 
 def _file_names(path: Path, kind: str) -> list[str]:
     if kind == "csv":
-        return _csv_header(path)[0]
+        return csv_header(path)[0]
     if kind == "parquet":
         import pyarrow.parquet as pq
 
@@ -114,7 +115,7 @@ def _file_names(path: Path, kind: str) -> list[str]:
         return list(reader.schema.names)
 
 
-def _csv_header(path: Path) -> tuple[list[str], str]:
+def csv_header(path: Path) -> tuple[list[str], str]:
     """Column names and the delimiter, which is whichever of , ; tab the first line has most of."""
     with _open_text(path) as file:
         line = file.readline()
@@ -133,21 +134,37 @@ def _open_text(path: Path) -> TextIO:
     return open(path, encoding="utf-8-sig", newline="")
 
 
-def _read_csv(path: Path, columns: list[str], text: Sequence[str]) -> pa.Table:
+def _read_csv(path: Path, columns: Sequence[str], text: Sequence[str]) -> pa.Table:
+    from pyarrow import csv as arrow_csv
+
+    return arrow_csv.read_csv(str(path), **_csv_options(path, columns, text))
+
+
+def csv_schema(path: Path, columns: Sequence[str], text: Sequence[str]) -> pa.Schema:
+    """The types of these columns, as far as the first rows of the file tell."""
+    from pyarrow import csv as arrow_csv
+
+    with (
+        _explained(path),
+        arrow_csv.open_csv(str(path), **_csv_options(path, columns, text)) as reader,
+    ):
+        return reader.schema
+
+
+def _csv_options(path: Path, columns: Sequence[str], text: Sequence[str]) -> dict[str, Any]:
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
-    return arrow_csv.read_csv(
-        str(path),
-        parse_options=arrow_csv.ParseOptions(
-            delimiter=_csv_header(path)[1], newlines_in_values=True
+    return {
+        "parse_options": arrow_csv.ParseOptions(
+            delimiter=csv_header(path)[1], newlines_in_values=True
         ),
-        convert_options=arrow_csv.ConvertOptions(
+        "convert_options": arrow_csv.ConvertOptions(
             include_columns=columns,
             column_types={name: pa.string() for name in text},
             strings_can_be_null=True,
         ),
-    )
+    }
 
 
 @contextmanager
@@ -162,16 +179,20 @@ def _explained(path: Path) -> Iterator[None]:
     except PermissionError:
         raise InputError(f"the file '{path}' may not be read: change its permissions") from None
     except Exception:
-        raise InputError(
-            f"the file '{path}' cannot be read as {_format(path)}: check that it is complete "
-            "and that every row has as many cells as the header"
-        ) from None
+        raise InputError(unreadable(f"the file '{path}'", _format(path))) from None
+
+
+def unreadable(what: str, kind: str) -> str:
+    return (
+        f"{what} cannot be read as {kind}: check that it is complete and that every row has as "
+        "many cells as the header"
+    )
 
 
 def _read_object(source: Any, columns: list[str]) -> pa.Table:
     import pyarrow as pa
 
-    _check_columns(_object_names(source), columns)
+    check_columns(_object_names(source), columns)
     if isinstance(source, pa.Table | pa.RecordBatch):
         return pa.table(source.select(columns))
     if not isinstance(source, Mapping) and not hasattr(source, "columns"):
@@ -180,7 +201,7 @@ def _read_object(source: Any, columns: list[str]) -> pa.Table:
     if len({len(part) for part in parts.values()}) > 1:
         raise InputError(
             "the columns "
-            + _listed(columns)
+            + listed(columns)
             + " differ in length: give every column one value per record"
         )
     return pa.table(parts)
@@ -237,21 +258,18 @@ def _mixed(name: str) -> InputError:
     )
 
 
-def _check_columns(names: Sequence[str], columns: Sequence[str]) -> None:
+def check_columns(names: Sequence[str], columns: Sequence[str]) -> None:
+    """Refuse a table with two columns of one name, or without one that is wanted."""
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         raise InputError(
-            f"the table has more than one column named {_listed(repeated)}: rename them"
+            f"the table has more than one column named {listed(repeated)}: rename them"
         )
     absent = [name for name in columns if name not in names]
     if absent:
         raise InputError(
-            f"the table has no column {_listed(absent)}: it has {_listed(names) or 'no columns'}"
+            f"the table has no column {listed(absent)}: it has {listed(names) or 'no columns'}"
         )
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names)
 
 
 # Columns ------------------------------------------------------------------------------------
@@ -260,8 +278,7 @@ def _listed(names: Sequence[str]) -> str:
 def numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
     """A column as (n,) float64 with NaN for null; whole numbers, decimals, true and false count."""
     column = _plain(column)
-    if not _is_numeric(column.type):
-        raise InputError(f"column '{name}' is not numeric {_holds(column)}")
+    check_numeric(column.type, name, column)
     return _floats(column)
 
 
@@ -274,17 +291,32 @@ def moments(column: pa.ChunkedArray, name: str) -> tuple[NDArray[np.float64], bo
     import pyarrow as pa
 
     column = _plain(column)
+    if not is_moment(column.type, name, column):
+        return _floats(column), False
     if pa.types.is_date(column.type):
         return _floats(column.cast(pa.date32()).cast(pa.int32())) * _SECONDS_PER_DAY, True
-    if pa.types.is_timestamp(column.type):
-        micros = column.cast(pa.timestamp("us", tz=column.type.tz), safe=False)
-        return _floats(micros.cast(pa.int64())) / 1e6, True
-    if not _is_numeric(column.type):
+    micros = column.cast(pa.timestamp("us", tz=column.type.tz), safe=False)
+    return _floats(micros.cast(pa.int64())) / 1e6, True
+
+
+def check_numeric(kind: pa.DataType, name: str, cells: Iterable[pa.Scalar]) -> None:
+    """Refuse a column that is not numeric; its cells are looked at if they are text."""
+    if not is_numeric(kind):
+        raise InputError(f"column '{name}' is not numeric {_holds(kind, cells)}")
+
+
+def is_moment(kind: pa.DataType, name: str, cells: Iterable[pa.Scalar]) -> bool:
+    """Whether a time column holds dates; refuses one that holds no numbers either."""
+    import pyarrow as pa
+
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        return True
+    if not is_numeric(kind):
         raise InputError(
-            f"the time column '{name}' is neither numeric nor a date {_holds(column)} "
+            f"the time column '{name}' is neither numeric nor a date {_holds(kind, cells)} "
             "or dates such as 2024-01-31"
         )
-    return _floats(column), False
+    return False
 
 
 def identities(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], pa.Array]:
@@ -302,7 +334,7 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column
 
 
-def _is_numeric(kind: pa.DataType) -> bool:
+def is_numeric(kind: pa.DataType) -> bool:
     from pyarrow import types
 
     tests = (
@@ -320,18 +352,19 @@ def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
 
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
+    if pa.types.is_decimal(column.type):
+        column = column.cast(pa.string())  # rounds to the nearest, which the direct cast does not
     return np.array(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
 
 
-def _holds(column: pa.ChunkedArray) -> str:
+def _holds(kind: pa.DataType, cells: Iterable[pa.Scalar]) -> str:
     import pyarrow as pa
 
-    kind = column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        wrong = sum(not _reads_as_number(cell) for cell in column.to_pylist())
+        read = Counter(_reads_as_number(cell.as_py()) for cell in cells)
         return (
-            f"(it holds text, and {wrong} of its {len(column)} rows do not read as numbers): "
-            "turn it into numbers with a decimal point"
+            f"(it holds text, and {read[False]} of its {read.total()} rows do not read as "
+            "numbers): turn it into numbers with a decimal point"
         )
     if pa.types.is_temporal(kind):
         return "(it holds dates or times): turn it into numbers"

@@ -56,9 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         give_up_stdout_if_broken()
         return console.fail(os_sentence(error))
-    except KeyboardInterrupt:
-        sentence = f"interrupted: nothing is left half-written{console.remains}"
-        return console.fail(sentence, INTERRUPTED)
+    except KeyboardInterrupt as stop:
+        said = "; ".join(["nothing is left half-written", *getattr(stop, "__notes__", [])])
+        return console.fail(f"interrupted: {said}{console.remains}", INTERRUPTED)
     return code
 
 

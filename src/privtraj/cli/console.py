@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,16 +29,21 @@ class Console:
 
     def progress(self, label: str) -> Callable[[int, int], None]:
         """A bar on stderr that the returned function moves; nothing unless a person looks on."""
+        begun = 0.0
 
         def show(done: int, total: int) -> None:
+            nonlocal begun
             if self.quiet or not sys.stderr.isatty():
                 return
+            if done == 1:  # what came before was compiling, which says nothing about the rest
+                begun = time.monotonic()
             filled = 30 * done // max(total, 1)
             bar = "#" * filled + "." * (30 - filled)
             state = f"{done}/{total}" if done else "preparing"
+            left = remaining(time.monotonic() - begun, done, total)
             self._line = done < total
             end = "" if self._line else "\n"
-            print(f"\r{label} [{bar}] {state:<11}", end=end, file=sys.stderr, flush=True)
+            print(f"\r{label} [{bar}] {state}{left:<22}", end=end, file=sys.stderr, flush=True)
 
         show(0, 1)
         return show
@@ -61,6 +67,19 @@ class Console:
         start = "\n" if self._line else ""  # leave the progress line as it is
         self._line = False
         print(f"{start}privtraj: {' '.join(text.split())}", file=sys.stderr)
+
+
+def remaining(elapsed: float, done: int, total: int) -> str:
+    """How long the rest will take if it goes on as since the first of `total`; silent at first."""
+    if not 2 < done < total:
+        return ""
+    seconds = elapsed / (done - 1) * (total - done)
+    if seconds < 90:
+        return f", about {max(seconds, 1):.0f} s left"
+    minutes = seconds / 60
+    return (
+        f", about {minutes:.0f} min left" if minutes < 90 else f", about {minutes / 60:.0f} h left"
+    )
 
 
 @contextmanager
@@ -90,6 +109,7 @@ _OPTIONS = {
     "records_per_person": "--records-per-person",
     "new_people=True": "--new-people",
     "leave out new_people": "leave out --new-people",
+    "query=": "--query",
     "cap_epsilon": "--cap-epsilon",
     "cap_delta": "--cap-delta",
     "not_private=True": "--not-private",

@@ -38,7 +38,7 @@ def add(commands: Any) -> None:
 def _add_data(group: Any) -> None:
     add = group.add_argument
     add("model", metavar="MODEL", type=Path, help="model file that fit has written")
-    text = "CSV, Parquet or Arrow file with the model's columns: the data of the fit, usually"
+    text = "file, folder or pattern of files with the model's columns: the data of the fit, usually"
     add("table", metavar="TABLE", type=Path, help=text)
     text = "records of other people, to see what real people score (default: halves of TABLE)"
     add("--holdout", type=Path, metavar="TABLE", help=text)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privtraj.cli.compiled import keep_compiled
 from privtraj.cli.console import Console
 from privtraj.cli.options import add_manners, at_least, check_output, choice, require
 from privtraj.cli.sample import PEOPLE, add_sampling_size, even_times, write_paths
@@ -35,6 +36,7 @@ def add(commands: Any) -> None:
     privacy = fit.add_argument_group("privacy")
     add_budget(privacy)
     _add_privacy(privacy)
+    _add_processes(fit.add_argument_group("several processes", "each with records of other people"))
     _add_ledger(fit.add_argument_group("ledger", "for more than one fit on the same people"))
     _add_output(fit.add_argument_group("output"))
     _add_advanced(
@@ -44,7 +46,9 @@ def add(commands: Any) -> None:
 
 def _add_data(group: Any) -> None:
     add = group.add_argument
-    add("data", metavar="DATA", type=Path, help="CSV, Parquet or Arrow file")
+    text = "CSV, Parquet or Arrow file; folder or pattern of files; connection string of a database"
+    add("data", metavar="DATA", type=_source, help=text)
+    add("--query", metavar="SQL", help="what to read from a database: a SELECT, or a table's name")
     add("--time", metavar="COL", help="column of numbers or dates (required)")
     text = "column of numbers and its public bounds, values outside are clamped; repeat (required)"
     add("--feature", nargs=3, action="append", metavar=("NAME", "LOW", "HIGH"), help=text)
@@ -62,6 +66,10 @@ def _add_data(group: Any) -> None:
     add("--records-per-person", type=at_least(1), default=1, metavar="G", help=text)
     text = "records with missing values: refuse them, or leave them out"
     choice(group, "--missing", text, "refuse", "drop")
+
+
+def _source(text: str) -> str | Path:
+    return text if "://" in text else Path(text)
 
 
 def add_budget(group: Any, epsilon: float | None = None, delta: float | None = None) -> None:
@@ -94,6 +102,16 @@ def add_seed(group: Any) -> None:
     group.add_argument("--seed", type=at_least(0), metavar="S", help=text)
     text = "write a result that is not private all the same (needed with --seed)"
     group.add_argument("--not-private", action="store_true", help=text)
+
+
+def _add_processes(group: Any) -> None:
+    add = group.add_argument
+    text = "join the processes that Slurm, Open MPI or Kubernetes started"
+    add("--distributed", action="store_true", help=text)
+    text = "instead, address of the first process, the same in all of them"
+    add("--coordinator", metavar="HOST:PORT", help=text)
+    add("--processes", type=at_least(1), metavar="P", help="with it, how many there are")
+    add("--process", type=at_least(0), metavar="I", help="and the number of this one, from 0")
 
 
 def _add_ledger(group: Any) -> None:
@@ -134,7 +152,14 @@ def _add_advanced(group: Any) -> None:
 
 
 def run(args: argparse.Namespace, console: Console) -> None:
+    from privtraj import hosts
+
+    together = (args.coordinator, args.processes, args.process)
+    if args.distributed or together != (None, None, None):
+        hosts.start(*together)
     model, values = fitted(args, console)
+    if not hosts.is_first():
+        return
     text = f"{model.certificate}\n\nWritten:\n{_listed(console.written)}"
     if (ledger := _ledger(args)) is not None:
         text += f"\n\n{ledger.describe()}"
@@ -149,6 +174,8 @@ def run(args: argparse.Namespace, console: Console) -> None:
 def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel, dict[str, Any]]:
     """The model, saved with all that was asked for, and what to say about it."""
     _check(args)
+    keep_compiled()
+    from privtraj import hosts
     from privtraj.synthesizer import TrajectorySynthesizer
 
     chosen = ("particles", "steps", "cells", "rate", "bandwidth", "pull", "diffusivity")
@@ -171,6 +198,8 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
         new_people=args.new_people,
         progress=console.progress("fitting"),
     )
+    if not hosts.is_first():  # every process has the model now; the first one writes it
+        return model, {}
     # The budget is spent now: the model goes to disk before anything else can fail.
     model.save(args.out, force=args.force, not_private=args.not_private)
     console.written.append(args.out)
@@ -192,7 +221,8 @@ def _check(args: argparse.Namespace) -> None:
             "--not-private to write the model all the same, for research"
         )
     _check_ledger(args)
-    _check_distinct([args.data, args.out, args.certificate, args.paths, args.ledger])
+    data = args.data if isinstance(args.data, Path) else None
+    _check_distinct([data, args.out, args.certificate, args.paths, args.ledger])
     check_output(args.out, (".privtraj",), args.force)
     check_output(args.certificate, (".json",), args.force)
     check_output(args.paths, None, args.force)
@@ -226,6 +256,10 @@ def _note(args: argparse.Namespace, synthesizer: TrajectorySynthesizer, console:
         )
     if args.records_per_person > 1 and args.rate is None:
         console.note(_price_of_records(args, synthesizer))
+    if not args.quiet and synthesizer.measure_for(len(args.feature)) == "gradients":
+        from privtraj import hosts
+
+        console.note(f"gradients are computed on {hosts.device()}")
     if args.person is None:
         console.note(
             "without --person every row is taken to be a different person, and the guarantee holds "
@@ -273,6 +307,7 @@ def _snapshots(args: argparse.Namespace) -> Snapshots:
 
     return Snapshots.from_table(
         args.data,
+        query=args.query,
         time=args.time,
         features=[name for name, _, _ in args.feature],
         bounds=[(low, high) for _, low, high in args.feature],

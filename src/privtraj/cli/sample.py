@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privtraj.cli.compiled import keep_compiled
 from privtraj.cli.console import Console
 from privtraj.cli.options import add_manners, at_least, check_output, choice, require
 from privtraj.errors import InputError
@@ -75,6 +76,7 @@ def sampled(
         raise InputError("--at and --times exclude each other: say how many times, or which")
     require(args, "out")
     check_output(args.out, None, args.force)
+    keep_compiled()
     from privtraj.model import load
 
     model = load(args.model)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj import tables
+from privtraj import sources, tables
 from privtraj.errors import InputError
 from privtraj.metrics.clouds import Floats, halves
 from privtraj.snapshots import nearest_bin, to_unit
@@ -81,7 +81,7 @@ class Records:
 
 
 def read_records(source: Any, model: TrajectoryModel, person: str | None = None) -> Records:
-    """The records of a table, file or dictionary of arrays (see `tables.read_columns`).
+    """The records of a table, file or dictionary of arrays (see `sources.read_columns`).
 
     As in a fit, values outside the box are clamped, and each record goes to the nearest of the
     model's times. Incomplete records are left out.
@@ -90,7 +90,7 @@ def read_records(source: Any, model: TrajectoryModel, person: str | None = None)
     if person is not None and person in (time, *names):
         raise InputError(f"column '{person}' is the person and also time or feature: use another")
     who = [] if person is None else [person]
-    table = tables.read_columns(source, [time, *names, *who], text=who)
+    table = sources.read_columns(source, [time, *names, *who], text=who)
     moments, datetime = tables.moments(table.column(time), time)
     if datetime != model.datetime and len(moments):
         kind = "dates" if model.datetime else "numbers"
