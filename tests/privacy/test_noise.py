@@ -240,3 +240,18 @@ def test_parameters_without_a_table_are_refused(epsilon):
         noise.discrete_gaussian(0)
     with pytest.raises(InputError):
         SeededSource(-1)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [noise.discrete_gaussian(noise.BASE_STD), noise.discrete_gaussian(1)]
+    + [noise.discrete_laplace(epsilon) for epsilon in (0.01, 1.0, 20.0)],
+    ids=lambda table: str(len(table.high)),
+)
+def test_a_word_is_located_where_a_plain_search_finds_it(table):
+    words = np.random.default_rng(0).integers(0, 2**64, 20_000, dtype=np.uint64)
+    one, shift = np.uint64(1), np.uint64(20)
+    ends = np.array([0, 2**64 - 1], dtype=np.uint64)
+    tails = [words >> shift, ~(words >> shift)]
+    words = np.concatenate([words, table.high, table.high + one, table.high - one, ends, *tails])
+    np.testing.assert_array_equal(table._located(words), np.searchsorted(table.high, words))

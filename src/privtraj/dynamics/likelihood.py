@@ -53,7 +53,10 @@ class Moments(NamedTuple):
 
 def squared_distances(a: jax.Array, b: jax.Array) -> jax.Array:
     """|a_i - b_j|^2, (n, m), from differences: exact zeros, no cancellation."""
-    return jnp.sum((a[:, None, :] - b[None, :, :]) ** 2, axis=-1)
+    total = jnp.zeros((len(a), len(b)), a.dtype)
+    for k in range(a.shape[-1]):  # coordinate by coordinate, which never holds (n, m, d)
+        total += (a[:, None, k] - b[None, :, k]) ** 2
+    return total
 
 
 def weights(distance: jax.Array, mixture: Mixture) -> jax.Array:
@@ -104,7 +107,7 @@ def norms(points: jax.Array, mixture: Mixture) -> jax.Array:
 
 
 def typical_norm(
-    mixture: Mixture, rng: np.random.Generator, quantile: float, draws: int = 256
+    mixture: Mixture, rng: np.random.Generator, quantile: float, draws: int = 128
 ) -> NDArray[np.float64]:
     """(T,) quantile of |person vector| over people whom the mixture itself would produce.
 

@@ -40,7 +40,7 @@ import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import Protocol
 
@@ -134,13 +134,28 @@ class Table:
 
     def _draw_chunk(self, source: Source, count: int) -> NDArray[np.int64]:
         upper = source.words(count)
-        below = np.searchsorted(self.high, upper)
+        below = self._located(upper)
         tied = np.flatnonzero(self.high.take(below, mode="clip") == upper)
         # U's low word is independent of its high word, so it is drawn only where it decides.
         for at, lower in zip(tied, source.words(tied.size), strict=True):
             end = int(np.searchsorted(self.high, upper[at], side="right"))
             below[at] += np.count_nonzero(self.low[below[at] : end] <= lower)
         return below + self.first
+
+    def _located(self, words: NDArray[np.uint64]) -> NDArray[np.intp]:
+        """np.searchsorted(high, words), sooner: most leading 16 bits leave one answer or two."""
+        lead = (words >> np.uint64(48)).astype(np.intp)
+        below, most = self._guide[lead], self._guide[lead + 1]
+        below += (most > below) & (self.high.take(below, mode="clip") < words)
+        open_ = np.flatnonzero(most - below > 0)
+        below[open_] = np.searchsorted(self.high, words[open_])
+        return below
+
+    @cached_property
+    def _guide(self) -> NDArray[np.intp]:
+        """(2^16 + 1,) how many thresholds are below each number that ends in 48 zeros."""
+        starts = np.arange(2**16, dtype=np.uint64) << np.uint64(48)
+        return np.append(np.searchsorted(self.high, starts), len(self.high))
 
 
 @lru_cache(maxsize=32)

@@ -232,10 +232,10 @@ def _rounding(m: int, d: int) -> float:
 def _squared_distances(places: jax.Array, centres: jax.Array) -> jax.Array:
     """|X_k - Y|^2 (C, m) in float32, of whole numbers: differences or float64 products are exact"""
     if places.shape[-1] <= _BY_DIFFERENCES:
-        return sum(
-            ((places[:, None, j] - centres[None, :, j]) ** 2 for j in range(places.shape[-1])),
-            jnp.float32(0),
-        )
+        total = jnp.zeros((len(places), len(centres)), jnp.float32)
+        for k in range(places.shape[-1]):
+            total += (places[:, None, k] - centres[None, :, k]) ** 2
+        return total
     y, x = places.astype(jnp.float64), centres.astype(jnp.float64)
     squares = (y**2).sum(axis=1)[:, None] + (x**2).sum(axis=1)[None, :]
     return (squares - 2 * (y @ x.T)).astype(jnp.float32)
