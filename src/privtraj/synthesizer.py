@@ -262,7 +262,7 @@ class TrajectorySynthesizer:
         """Private gradients at every step of the dynamics, all of the same noise multiplier."""
         state = start.middle(guard.n_times, plan.particles, guard.n_features, task.rng)
         pull = GRADIENT_PULL if self.pull is None else self.pull
-        steps = schedule.gradient_schedule(plan.steps, pull)
+        steps = schedule.gradient_schedule(plan.steps, pull, guard.n_features)
         z = self.rate * math.sqrt(plan.steps) / plan.mu
         if self.rate < 1:
             width = plan.particles * (guard.n_features + 1) + 1

@@ -122,7 +122,7 @@ def inferred(
     state, _ = run(
         start.middle(times, particles, dimensions, rng),
         HistogramMoments(_as_measure(clouds)),
-        schedule.gradient_schedule(steps, PULL),
+        schedule.gradient_schedule(steps, PULL, dimensions),
         fixed,
         rng,
     )

@@ -45,7 +45,7 @@ MOST_PER_SIDE = {1: 256, 2: 64, 3: 24}  # and 12 for more
 TINY = 60.0  # N epsilon below which not even the least cells can be told from noise
 RELEASED_PARTICLES = 256
 MOST_PARTICLES = 4096  # by hand: plans are m x m at every time
-MOST_WORK = 3e10  # numbers summed over people in one fit, some three minutes on two cores
+MOST_WORK = 1e11  # numbers summed over people in one fit, some five minutes on two cores
 SETTLING_SHARE = 0.4  # of the steps of private gradients
 
 
@@ -167,8 +167,13 @@ def plan(
     return Plan("gradients", m, k, 0, mu, epsilon, bought)
 
 
-def gradient_schedule(steps: int, pull: float) -> Schedule:
-    """Find the people's place and scale, anneal the bandwidth, then settle with smaller steps."""
+def gradient_schedule(steps: int, pull: float, dimensions: int = 2) -> Schedule:
+    """Find the people's place and scale, anneal the bandwidth, then settle with smaller steps.
+
+    Langevin noise moves a particle by as many bandwidths in all d coordinates together as in two:
+    responsibilities follow the distance, and a particle that is kicked further each time the more
+    coordinates there are loses its people, and then its way.
+    """
     s = np.arange(steps)
     found, annealed = 2, max(3, round((1 - SETTLING_SHARE) * steps))
     settling = s >= annealed
@@ -180,7 +185,7 @@ def gradient_schedule(steps: int, pull: float) -> Schedule:
         pull=np.where(s < found, 0.0, pull * step_size),
         debias=np.ones(steps),
         balance=np.ones(steps),
-        temperature=np.where(s < 0.75 * steps, 0.25, 0.0),
+        temperature=np.where(s < 0.75 * steps, 0.25 * math.sqrt(2 / max(dimensions, 2)), 0.0),
         noise_limit=np.full(steps, 0.3),
         mass_rate=np.where(
             s < found, 0.0, np.where(settling, 1 / (np.maximum(s - annealed, 0) + 3), 0.35)
