@@ -9,7 +9,7 @@ help:
 	@echo "make demo      fit the simulated growth clinic and write everything to demo/"
 	@echo "make test      lint, types and all tests"
 	@echo "make evidence  the quality tables (STROKES=path/to/mnist_strokes_dejong.npz for the strokes)"
-	@echo "make bench     speed, as ratios against a peer in the same run"
+	@echo "make bench     speed, as ratios against peers in the same run"
 	@echo "make bench-utility  every method over budgets, people, features and times (QUICK=1 for a part)"
 
 $(READY): pyproject.toml
@@ -35,7 +35,8 @@ evidence: $(READY)
 	$(if $(STROKES),$(BIN)/privtraj reproduce all --out paper --strokes $(STROKES) --force)
 
 bench: $(READY)
-	$(BIN)/python benchmarks/speed.py
+	mkdir -p results
+	$(BIN)/python benchmarks/speed.py --json results/speed.json
 
 bench-utility: $(READY)
 	$(BIN)/python benchmarks/utility.py --out results/utility $(if $(QUICK),--quick)

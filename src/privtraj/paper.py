@@ -29,6 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privtraj import hosts
 from privtraj.dynamics import start, warm
 from privtraj.dynamics.batches import STEP, Batch, BatchGradients
 from privtraj.dynamics.langevin import Fixed, State, run
@@ -269,6 +270,8 @@ class PaperSynthesizer:
             released numbers; what is compared with the data, such as the objective, is not.
         """
         self.check()
+        if hosts.several():
+            raise InputError("the paper's recipe runs in one process only")
         if self.times is not None:
             self.times.check(snapshots.n_times)
         planned = self.events(snapshots.records_per_person, snapshots.together)

@@ -134,6 +134,8 @@ class TrajectorySynthesizer:
             raise InputError("fit takes Snapshots, from Snapshots.from_table or from_arrays")
         self.check()
         self._check_for(snapshots)
+        if self.rate < 1 and hosts.several():
+            raise InputError("people can be sampled by one process only: use rate=1")
         if ledger is None:
             return self._fitted(snapshots, progress)
         if hosts.several():

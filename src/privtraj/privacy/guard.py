@@ -229,6 +229,8 @@ class Guard:
 
         It may release `times` sums of D = width, which are paid for now as one mixture.
         """
+        if hosts.several():
+            raise InputError("times can be drawn by one process only")
         event = self.sum_event(width, noise_multiplier, what, rate, n)
         allowance = self.ledger.choose_times(n / self.n_times, event, times)
         chosen = np.sort(_without_ties(self._source, self.n_times)[:n])

@@ -47,7 +47,9 @@ from privtraj.errors import InputError
 GRID = 2**16  # steps to the side of the box
 WEIGHT_BITS = 20  # A is between 2^19 and 2^20
 REACH = 2.0  # centres are kept within [-REACH, REACH]
-MOST_IN_A_BIN = 2**25  # records: their integer sums fit into 64 bits
+MOST_IN_A_BIN = 2**25  # records, for clips up to 2: their integer sums fit into 64 bits
+MOST_CLIP = 64.0  # sums over a chunk are exact in float64
+_MOST = 2.0**WEIGHT_BITS  # largest integer weight: a vector without length could have any
 _BY_DIFFERENCES = 6  # features up to which distances are summed directly
 
 Statistic = Callable[[jax.Array, Any], jax.Array]
@@ -77,6 +79,7 @@ class Chunks(NamedTuple):
     row: NDArray[np.int64]  # (local devices n, C): rows of this process, -1 for padding
     bin: jax.Array  # (devices n,)
     used: int
+    crowd: int  # records in the fullest bin, of all processes
 
     def spread(self, values: NDArray[Any]) -> jax.Array:
         """Values (local devices n, C) of the places, over the devices as the points are."""
@@ -95,11 +98,6 @@ class Lattice(NamedTuple):
 def chunked(points: NDArray[np.float32], bins: NDArray[np.int32], n_times: int) -> Chunks:
     """Chunks of the rows of this process; as many on every device of every process."""
     sizes = np.bincount(bins, minlength=n_times)
-    if hosts.total(sizes).max() > MOST_IN_A_BIN:
-        raise InputError(
-            f"a time bin holds more than {MOST_IN_A_BIN} records, too many for gradients: use more "
-            "bins, or measure='counts'"
-        )
     starts = np.concatenate([[0], np.cumsum(sizes)])
     rows = [_padded(np.arange(*starts[i : i + 2]), _layout().chunk) for i in range(n_times)]
     number = np.repeat(np.arange(n_times, dtype=np.int32), [len(part) for part in rows])
@@ -112,6 +110,7 @@ def chunked(points: NDArray[np.float32], bins: NDArray[np.int32], n_times: int) 
         row,
         _spread(_dealt(number, devices, count, 0)),
         count,
+        int(hosts.total(sizes).max()),
     )
 
 
@@ -143,7 +142,7 @@ def pull_sums(
     mass = np.rint(np.asarray(pull.mass, np.float64) * GRID)
     limit = lattice.limit * 2.0**lattice.shift
     times, m, d = grid.shape
-    _check_exact(chunks.points.shape[1])
+    _check_exact(chunks.crowd, max(np.max(clip), np.max(pull.mass)))
     parameters = _Scaled(
         np.float32(grid),
         np.float32(mass),
@@ -210,7 +209,7 @@ def _pull(weigher: Weigher, points: jax.Array, mine: jax.Array, bin_: _Scaled) -
     heavy = apart + bin_.mass**2
     norm = jnp.sqrt(jnp.sum(w**2 * heavy, axis=-1) / GRID**2 + s**2)
     alpha = jnp.minimum(1.0, bin_.clip / norm)
-    a = jnp.trunc(w * (alpha * bin_.weight)[:, None])
+    a = jnp.trunc(jnp.clip(w * (alpha * bin_.weight)[:, None], -_MOST, _MOST))
     b = jnp.trunc((alpha * s).astype(jnp.float64) * bin_.fine)
     # what is measured must be what is summed, not the same formula computed once more
     a, b = jax.lax.optimization_barrier((a, b))
@@ -337,7 +336,8 @@ def _one_device(
     )
 
     def add_group(j: jax.Array, total: jax.Array) -> jax.Array:
-        here = jax.tree.map(lambda leaf: leaf[bins[j]], parameters)
+        # Without the barrier, jaxlib 0.10 multiplies wrongly by a matrix that all chunks share.
+        here = jax.lax.optimization_barrier(jax.tree.map(lambda leaf: leaf[bins[j]], parameters))
         return total.at[bins[j]].add(jax.vmap(contribution)(points[j], mine[j], here))
 
     n_times = jax.tree.leaves(parameters)[0].shape[0]
@@ -354,9 +354,18 @@ def _shifted(fine: NDArray[np.int64], shift: NDArray[np.int64]) -> NDArray[np.in
     return ((fine << up) + half) >> down
 
 
-def _check_exact(rows: int) -> None:
-    """Sums over a chunk of a Y, with a <= 2^WEIGHT_BITS and Y <= GRID, stay below 2^53."""
-    assert rows * GRID * 2**WEIGHT_BITS < 2**53
+def _check_exact(crowd: int, clip: float) -> None:
+    """Sums over a bin stay below 2^63 and sums over a chunk below 2^53.
+
+    Everything is at most `clip` in units of 1 / (A GRID), 2^-36 or more, per person.
+    """
+    if crowd * max(clip, 2.0) > 2 * MOST_IN_A_BIN:
+        raise InputError(
+            f"a time bin holds more than {int(2 * MOST_IN_A_BIN / max(clip, 2.0))} records, too "
+            "many for gradients: use more bins, or measure='counts'"
+        )
+    if clip > MOST_CLIP:
+        raise InputError("there are too many features for gradients: leave some out")
 
 
 def _padded(rows: NDArray[np.int64], size: int) -> NDArray[np.int64]:
