@@ -1,11 +1,18 @@
 """Shared settings and helpers. Everything random is seeded: a test passes always or never."""
 
+import os
+import tempfile
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
 from privtraj.rows import MemoryRows
 from privtraj.snapshots import Snapshots
+
+# commands keep compiled code in the user's cache: not that of whoever runs the tests
+_CACHE = tempfile.TemporaryDirectory(prefix="privtraj-tests-")
+os.environ["XDG_CACHE_HOME"] = _CACHE.name
 
 settings.register_profile(
     "privtraj",

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +13,9 @@ import pytest
 
 import privtraj as pt
 from privtraj import cli, datasets, tables
-from privtraj.cli import fit
+from privtraj.cli import console, fit
 from privtraj.cli.console import Console
+from privtraj.dynamics import histogram
 from privtraj.model import TrajectoryModel
 
 SECRET = "123.4567"
@@ -274,6 +276,47 @@ def test_several_records_of_a_person_are_kept_and_paid_for(tmp_path, capsys):
     assert certificate["public_inputs"]["most records of one person"] == 3
     assert certificate["epsilon"] <= 2
     assert cli.main(["verify", str(out)]) == 0
+
+
+def test_an_interrupted_fit_says_what_was_spent(clinic, tmp_path, capsys, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(histogram, "estimate", stop)  # all counts have been answered by then
+    assert cli.main(_fit_words(clinic, tmp_path / "m.privtraj")) == 130
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert "answers worth epsilon 2 of 2 were discarded, and nobody has seen them" in said
+    assert _files(tmp_path) == set()
+
+
+def test_gradients_say_where_they_are_computed(clinic, tmp_path, capsys):
+    assert cli.main([*_fit_words(clinic, tmp_path / "m.privtraj"), "--measure", "gradients"]) == 0
+    assert "privtraj: note: gradients are computed on 1 cpu" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("elapsed", "done", "total", "said"),
+    [
+        (5.0, 1, 60, ""),
+        (1.0, 2, 60, ""),
+        (9.0, 10, 60, ", about 50 s left"),
+        (90.0, 10, 60, ", about 8 min left"),
+        (9000.0, 10, 60, ", about 14 h left"),
+        (60.0, 59, 60, ", about 1 s left"),
+        (60.0, 60, 60, ""),
+    ],
+)
+def test_what_is_left_follows_from_what_was_done(elapsed, done, total, said):
+    assert console.remaining(elapsed, done, total) == said
+
+
+def test_compiled_code_is_kept_where_caches_belong(clinic, tmp_path):
+    words = [*_fit_words(clinic, tmp_path / "m.privtraj"), "--measure", "gradients"]
+    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    subprocess.run([sys.executable, "-m", "privtraj.cli", *words], check=True, env=environment)
+    (folder,) = (tmp_path / "cache" / "privtraj" / "compiled").iterdir()
+    assert any(folder.iterdir())
+    assert folder.stat().st_mode & 0o077 == 0
 
 
 def test_every_setting_reaches_the_fit(clinic, tmp_path, monkeypatch):

@@ -274,7 +274,8 @@ def _summed(
     """Exact sums (T, width) over all chunks of all devices; `columns` numbers per row at work."""
     layout = _layout()
     group = layout.at_once // (layout.chunk * columns)
-    group = min(2 ** math.floor(math.log2(max(group, 1))), layout.most)
+    # two at least: of one alone XLA makes code that is four times slower
+    group = min(2 ** math.floor(math.log2(max(group, 2))), layout.most)
     with jax.enable_x64(True):
         total = _all_devices(
             contribution.func,
