@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from privtraj import paths
 from privtraj.errors import InputError
 from privtraj.metrics import squared_wasserstein2
 from privtraj.model import TrajectoryModel, load
@@ -89,6 +90,17 @@ def test_one_seed_gives_one_sample_and_another_seed_another(model):
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
     assert (model.sample(20).values != model.sample(20).values).any()
+
+
+def test_people_of_different_blocks_are_as_different_as_any(model, monkeypatch):
+    at = np.linspace(0, 5, 7)
+    whole = model.sample(400, at, seed=3).values
+    monkeypatch.setattr(paths, "_BLOCK", 10 * at.size * D)
+    blocks = model.sample(400, at, seed=3).values
+    assert len(np.unique(blocks[:, 3, 0])) == 400
+    # the same chains with other noise: means differ by chance only, 5.3 standard errors at most
+    error = np.sqrt((whole.var(axis=0) + blocks.var(axis=0)) / 400)
+    assert (np.abs(whole.mean(axis=0) - blocks.mean(axis=0)) < 5.3 * error).all()
 
 
 def test_marginals_are_the_weighted_particles_in_data_units(model):

@@ -1,5 +1,6 @@
 """Paths between knots: the law of the bridge, the other interpolations, the box, the table."""
 
+import os
 from itertools import pairwise
 
 import numpy as np
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from privtraj.paths import Paths, between, fold
+from privtraj.paths import Paths, between, fill_in_blocks, fold
 
 KNOT_TIMES = np.array([0.0, 0.25, 1.0])
 TAU = 0.3
@@ -129,6 +130,37 @@ def test_folding_is_reflection_at_the_walls(x, k):
     assert fold(np.array(x)) == pytest.approx(x, abs=1e-12)
     assert fold(np.array(x + 2 * k)) == pytest.approx(x, abs=1e-12)
     assert fold(np.array(2 * k - x)) == pytest.approx(x, abs=1e-12)
+
+
+# Blocks of people -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("people", "numbers"), [(1, 5), (10, 1), (1000, 300), (7, 10**9)])
+def test_everybody_is_in_one_block_and_a_block_fits_the_cache(people, numbers):
+    seen, sizes = np.zeros(people, int), []
+
+    def fill(block, rng):
+        seen[block] += 1
+        sizes.append(block.stop - block.start)
+
+    fill_in_blocks(fill, people, numbers, np.random.default_rng(0))
+    assert (seen == 1).all()
+    assert max(sizes) * numbers <= max(2**19, numbers)
+
+
+def test_blocks_have_generators_of_their_own_whatever_the_cores(monkeypatch):
+    def drawn(cores):
+        values = np.zeros(40)
+
+        def fill(block, rng):
+            values[block] = rng.standard_normal(block.stop - block.start)
+
+        monkeypatch.setattr(os, "cpu_count", lambda: cores)
+        fill_in_blocks(fill, len(values), 2**17, np.random.default_rng(5))
+        return values
+
+    np.testing.assert_array_equal(drawn(1), drawn(4))
+    assert len(set(drawn(2))) == 40
 
 
 # The table ------------------------------------------------------------------------------------

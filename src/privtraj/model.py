@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.errors import InputError
-from privtraj.paths import Interpolation, Paths, between, fold
+from privtraj.paths import Interpolation, Paths, between, fill_in_blocks, fold
 from privtraj.privacy.certificate import Certificate
 from privtraj.resample import along_main_axis, equal_weight
 from privtraj.snapshots import Snapshots, as_user_times, from_unit, moment
@@ -104,13 +104,21 @@ class TrajectoryModel:
         knots = self.particles.astype(np.float32)[rows, chain]
         clock = _unit_time(self.numeric_times, self.numeric_times)
         where = _unit_time(at, self.numeric_times)
-        values = between(knots, clock, where, self.diffusivity, interpolation, rng)
-        if observation_noise:
-            width = np.interp(where, clock, self.bandwidth).astype(np.float32)
-            offset = rng.standard_normal((n, 1, values.shape[2]), dtype=np.float32)
-            values = values + width[None, :, None] * offset
-        low, high = self.bounds.T
-        data = np.clip(from_unit(fold(values), self.bounds), low, high)
+        width = np.interp(where, clock, self.bandwidth).astype(np.float32)
+        bounds = np.tile(self.bounds, (len(at), 1))  # of all numbers of a path
+        low, high = bounds.T
+        values = np.empty((n, len(bounds)))
+
+        def fill(people: slice, rng: np.random.Generator) -> None:
+            part = between(knots[people], clock, where, self.diffusivity, interpolation, rng)
+            if observation_noise:
+                offset = rng.standard_normal(part[:, 0].shape, dtype=np.float32)
+                part.swapaxes(0, 1)[:] += width[:, None, None] * offset
+            unit = np.ascontiguousarray(fold(part)).reshape(len(part), -1)
+            np.clip(from_unit(unit, bounds), low, high, out=values[people])
+
+        fill_in_blocks(fill, n, len(bounds), rng)
+        data = values.reshape(n, len(at), -1)
         return Paths(data, at, self.features, self.time_name, self.datetime)
 
     @property

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+import os
+from collections.abc import Callable, Container
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,6 +15,8 @@ from privtraj.snapshots import as_user_times
 
 Floats = NDArray[np.floating[Any]]
 Interpolation = Literal["bridge", "linear", "spline"]
+
+_BLOCK = 2**19  # numbers of people who are worked on at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,16 +81,20 @@ def between(
         from scipy.interpolate import PchipInterpolator
 
         return np.asarray(PchipInterpolator(knot_times, knots, axis=1)(times))
+    n, _, d = knots.shape
     left = np.clip(np.searchsorted(knot_times, times, side="right") - 1, 0, len(knot_times) - 2)
-    a, b = knot_times[left], knot_times[left + 1]
-    share = ((times - a) / (b - a))[None, :, None].astype(knots.dtype)
-    values = knots[:, left] * (1 - share) + knots[:, left + 1] * share
+    share = (times - knot_times[left]) / (knot_times[left + 1] - knot_times[left])
+    places = np.ascontiguousarray(knots.swapaxes(0, 1))  # all people of one time in one piece
+    values = np.empty((len(times), n, d), knots.dtype)
+    for q, i in enumerate(left):
+        np.multiply(places[i], places.dtype.type(1 - share[q]), out=values[q])
+        values[q] += places[i + 1] * places.dtype.type(share[q])
     if interpolation == "bridge" and diffusivity > 0:
         order = np.argsort(times, kind="stable")
         for i in np.unique(left):
-            inside = order[(left[order] == i)]
+            inside = order[left[order] == i]
             _add_bridge(values, inside, times, knot_times[i], knot_times[i + 1], diffusivity, rng)
-    return values
+    return values.swapaxes(0, 1)
 
 
 def _add_bridge(
@@ -98,26 +106,43 @@ def _add_bridge(
     diffusivity: float,
     rng: np.random.Generator,
 ) -> None:
-    """Walk the bridge from a to b through the sorted times.
+    """Walk the bridge from a to b through the sorted times and add it to values (q, n, d).
 
     Given B_s = v and s < t < b, B_t is normal with mean v (b - t) / (b - s) and variance
     diffusivity (t - s)(b - t) / (b - s).
     """
-    n, _, d = values.shape
-    bridge = np.zeros((n, d), values.dtype)
+    number = values.dtype.type
+    bridge = np.zeros(values.shape[1:], values.dtype)
     before = a
     for q in inside:
         t = times[q]
         if t >= b:
             continue
         std = np.sqrt(diffusivity * (t - before) * (b - t) / (b - before))
-        bridge = bridge * values.dtype.type((b - t) / (b - before))
+        bridge *= number((b - t) / (b - before))
         if std > 0:
-            bridge += values.dtype.type(std) * rng.standard_normal((n, d), dtype=values.dtype)
-        values[:, q] += bridge
+            bridge += number(std) * rng.standard_normal(bridge.shape, dtype=values.dtype)
+        values[q] += bridge
         before = t
+
+
+def fill_in_blocks(
+    fill: Callable[[slice, np.random.Generator], None],
+    people: int,
+    numbers: int,
+    rng: np.random.Generator,
+) -> None:
+    """Have every block of people filled on some core, with a generator of its own.
+
+    numbers: of one person. A block fits a core's cache; what it gets does not depend on the cores.
+    """
+    size = max(1, _BLOCK // numbers)
+    blocks = [slice(first, min(first + size, people)) for first in range(0, people, size)]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(fill, blocks, rng.spawn(len(blocks))))
 
 
 def fold(values: Floats) -> Floats:
     """Reflect into [0, 1]: what leaves the box through a wall comes back from it."""
-    return 1 - np.abs(1 - np.mod(values, 2.0))
+    away: Floats = np.abs(values - 2 * np.rint(values / 2))  # from the nearest even number
+    return away

@@ -1,11 +1,17 @@
 """Couplings with exact marginals, and walks along them."""
 
+import tracemalloc
+from dataclasses import replace
+
+import jax
 import numpy as np
 import ot
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privtraj.transport import plans as module
+from privtraj.transport import sinkhorn
 from privtraj.transport.plans import Plans, couple
 
 T, M, D = 3, 20, 2
@@ -30,12 +36,20 @@ def far_clusters():
     return particles, weights / (M // 2)
 
 
+def pushed(weights, steps):
+    """(T, M) weights of every time, of the first pushed along the plans."""
+    found = [weights]
+    for step in steps:
+        found.append(found[-1] @ step)
+    return np.stack(found)
+
+
 def marginals(plans):
-    """(T, M) weights of every time, pushed along the plans."""
-    pushed = [plans.weights]
-    for step in plans.steps:
-        pushed.append(pushed[-1] @ step)
-    return np.stack(pushed)
+    return pushed(plans.weights[0], plans.steps)
+
+
+def chain(weights, steps, begin=0):
+    return Plans(pushed(weights, steps), steps.astype(np.float32), 0.0, begin)
 
 
 @pytest.mark.parametrize("coupling", ["entropic", "exact"])
@@ -58,17 +72,39 @@ def test_repaired_marginals_are_exact_at_any_regularisation(seed, reg, weighted)
     np.testing.assert_allclose(marginals(plans), weights, atol=5e-6)
 
 
-@pytest.mark.parametrize(("reg", "left_over"), [(1e-3, (0.0, 0.01)), (1e-6, (0.05, 1.0))])
-def test_far_clusters_exchange_only_the_mass_they_must(reg, left_over):
+@pytest.fixture
+def hasty(monkeypatch):
+    """Sinkhorn that gives up after a sweep."""
+    jax.clear_caches()
+    monkeypatch.setattr(sinkhorn, "_SWEEPS", 1)
+    monkeypatch.setattr(sinkhorn, "_ROUNDS", 1)
+    yield
+    jax.clear_caches()
+
+
+def crossing(reg):
+    """Mass that leaves the left cluster, that enters it, and the error of the plans."""
     particles, weights = far_clusters()
     plans = couple(particles, weights, np.full(T - 1, reg), "entropic")
+    np.testing.assert_allclose(marginals(plans), weights, atol=2e-6)
     left = slice(0, M // 2)
-    across = (weights[0, left] @ plans.steps[0][left, M // 2 :]).sum()
-    gained = (weights[0, M // 2 :] @ plans.steps[0][M // 2 :, left]).sum()
-    assert gained - across == pytest.approx(0.1, abs=1e-4)
-    assert across < 0.01
-    least, most = left_over  # by Sinkhorn, at such a regularisation; repaired, and reported
-    assert least <= plans.error < most
+    leaves = (weights[0, left] @ plans.steps[0][left, M // 2 :]).sum()
+    enters = (weights[0, M // 2 :] @ plans.steps[0][M // 2 :, left]).sum()
+    return leaves, enters, plans.error
+
+
+@pytest.mark.parametrize("reg", [1e-3, 1e-6])
+def test_far_clusters_exchange_only_the_mass_they_must(reg):
+    leaves, enters, _ = crossing(reg)
+    assert enters - leaves == pytest.approx(0.1, abs=1e-4)
+    assert leaves < 0.01
+
+
+def test_what_sinkhorn_leaves_is_matched_and_reported(hasty):
+    leaves, enters, error = crossing(1e-6)
+    assert enters - leaves == pytest.approx(0.1, abs=1e-4)
+    assert leaves < 0.01
+    assert error > 0.1
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -112,6 +148,58 @@ def test_weights_of_any_scale_mean_the_same():
         couple(particles, w, np.full(T - 1, 0.05), "entropic") for w in (weights, 1e4 * weights)
     )
     np.testing.assert_allclose(plain.steps, scaled.steps, atol=1e-5)
+
+
+# Large plans ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("coupling", ["entropic", "exact"])
+def test_plans_made_when_needed_are_those_that_are_kept(coupling, monkeypatch):
+    particles, weights = clouds(8)
+    args = (particles, weights, np.full(T - 1, 0.02), coupling)
+    kept = couple(*args)
+    monkeypatch.setattr(module, "_KEPT", 0)
+    monkeypatch.setattr(module, "_BLOCK", 3 * M)  # rows are searched in blocks of three
+    made = couple(*args)
+    assert isinstance(kept.edges, np.ndarray)
+    assert isinstance(made.edges, list)
+    np.testing.assert_array_equal(made.steps, kept.steps)
+    begun = replace(made, begin=1)
+    walks = [p.walk(500, np.random.default_rng(0)) for p in (begun, replace(kept, begin=1))]
+    np.testing.assert_array_equal(*walks)
+
+
+@pytest.mark.parametrize("reg", [3e-4, 1e-6])
+@pytest.mark.parametrize("coupling", ["entropic", "exact"])
+def test_the_plans_of_all_times_are_never_in_memory_at_once(coupling, reg, monkeypatch):
+    times, m = 30, 150
+    rng = np.random.default_rng(0)
+    particles = rng.uniform(size=(times, m, D))
+    args = (particles, rng.dirichlet(np.ones(m), times), np.full(times - 1, reg), coupling)
+    monkeypatch.setattr(module, "_KEPT", 0)
+    couple(*args)  # imports and compiles
+    tracemalloc.start()
+    plans = couple(*args)
+    coupled = tracemalloc.get_traced_memory()[0]
+    plans.walk(100, rng)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert coupled < 20 * times * m * 8
+    assert peak < 12 * m**2 * 8 < times * m**2 * 4
+
+
+@given(st.integers(0, 999), st.integers(1, 9), st.integers(1, 9))
+def test_masses_matched_in_order_have_the_right_marginals_and_never_cross(seed, m, n):
+    rng = np.random.default_rng(seed)
+    rows, columns = (rng.exponential(size=k) * (rng.random(k) < 0.7) for k in (m, n))
+    rows[-1], columns[0] = 1.0, 1.0
+    columns *= rows.sum() / columns.sum()
+    found = module._in_order(rows, columns)
+    np.testing.assert_allclose(found.sum(axis=1), rows, atol=1e-12)
+    np.testing.assert_allclose(found.sum(axis=0), columns, atol=1e-12)
+    some = found.data > 1e-12
+    assert (np.diff(found.row[some]) >= 0).all()
+    assert (np.diff(found.col[some]) >= 0).all()
 
 
 # Walks ----------------------------------------------------------------------------------------
@@ -158,7 +246,7 @@ def test_walks_forget_where_they_came_from():
     """Within one large walk the place before and the place after are independent given a place."""
     rng = np.random.default_rng(2)
     steps = rng.dirichlet(np.ones(3), size=(4, 3))
-    walk = Plans(np.full(3, 1 / 3), steps.astype(np.float32), 0.0).walk(20_000, rng)
+    walk = chain(np.full(3, 1 / 3), steps).walk(20_000, rng)
     for i in range(1, 4):
         for j in range(3):
             through = walk[walk[:, i] == j]
@@ -174,7 +262,7 @@ def test_triples_of_many_short_walks_have_the_law_of_the_chain(begin):
     rng = np.random.default_rng(2)
     steps = rng.dirichlet(np.ones(3), size=(2, 3))
     weights = np.full(3, 1 / 3)
-    plans = Plans(weights, steps.astype(np.float32), 0.0, begin)
+    plans = chain(weights, steps, begin)
     triples = np.zeros((3, 3, 3))
     for seed in range(300):
         walk = plans.walk(97, np.random.default_rng(seed))
@@ -202,11 +290,11 @@ def test_groups_keep_their_exact_shares_where_they_cannot_be_told_apart():
 def test_every_chain_alone_is_a_draw_of_the_markov_chain():
     rng = np.random.default_rng(3)
     steps = rng.dirichlet(np.ones(3), size=(1, 3))
-    plans = Plans(np.array([0.5, 0.3, 0.2]), steps.astype(np.float32), 0.0)
+    plans = chain(np.array([0.5, 0.3, 0.2]), steps)
     first = np.stack([plans.walk(5, np.random.default_rng(s))[0] for s in range(4000)])
     pairs = np.zeros((3, 3))
     np.add.at(pairs, tuple(first.T), 1)
-    expected = 4000 * plans.weights[:, None] * steps[0]
+    expected = 4000 * plans.weights[0][:, None] * steps[0]
     # 8 degrees of freedom: above 47 with probability 1.5e-7
     assert ((pairs - expected) ** 2 / expected).sum() < 47
 

@@ -136,3 +136,122 @@ def test_barycentres_are_the_plan_times_the_partners(reg):
     expected = plan @ y / plan.sum(axis=2, keepdims=True)
     args = (jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.float32), jnp.full(B, reg, jnp.float32))
     np.testing.assert_allclose(sinkhorn.barycentres(*args, coupling), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("reg", [0.02, 0.5])
+def test_projections_are_the_barycentres_of_both_directions(reg):
+    x, y, _, _ = problem(7)
+    args = (jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.float32), jnp.full(B, reg, jnp.float32))
+    coupling, ahead, back = sinkhorn.project(*args, sinkhorn.cold(B, M), iterations=8)
+    np.testing.assert_allclose(ahead, sinkhorn.barycentres(*args, coupling), atol=1e-5)
+    turned = (args[1], args[0], args[2], coupling._replace(f=coupling.g, g=coupling.f))
+    np.testing.assert_allclose(back, sinkhorn.barycentres(*turned), atol=1e-5)
+    np.testing.assert_allclose(
+        coupling.g, solve(x, y, args[2], *problem(7)[2:], None, 8).g, atol=1e-5
+    )
+
+
+def test_problems_solved_together_and_one_by_one_are_the_same(monkeypatch):
+    x, y, a, b = problem(8, weighted=True)
+    together = solve(x, y, np.full(B, 0.05), a, b)
+    monkeypatch.setattr(sinkhorn, "_CACHED", 0)
+    sinkhorn.jax.clear_caches()
+    for one, other in zip(together, solve(x, y, np.full(B, 0.05), a, b), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+    sinkhorn.jax.clear_caches()
+
+
+def test_many_coordinates_cost_what_they_should():
+    rng = np.random.default_rng(9)
+    x, y = rng.uniform(size=(2, M, 50)).astype(np.float32)
+    got = sinkhorn.scaled_cost(x, y, np.float32(0.3))
+    np.testing.assert_allclose(got, ot.dist(x, y) / 0.6, rtol=1e-5)
+
+
+# To the end -----------------------------------------------------------------------------------
+
+
+def settle(x, y, reg, a, b, tolerance=1e-3):
+    x, y, reg, a, b = (np.asarray(v, np.float32) for v in (x, y, reg, a, b))
+    return sinkhorn.settle(x, y, reg, (a, b), tolerance)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("reg", [1e-4, 0.003, 0.1])
+def test_settled_plans_have_the_error_they_state(reg, weighted):
+    x, y, a, b = problem(1, weighted=weighted)
+    found = settle(x, y, np.full(B, reg), a, b)
+    plan = plans_of(x, y, np.full(B, reg), found)
+    # in float32 the exponents, some 1 / reg, are known to 1e-7 of that
+    rounding = 1e-6 / reg + 1e-5
+    assert (found.error < 1e-3).all()
+    np.testing.assert_allclose(np.abs(plan.sum(axis=2) - a).sum(axis=1), found.error, atol=rounding)
+    np.testing.assert_allclose(np.abs(plan.sum(axis=1) - b).sum(axis=1), 0.0, atol=rounding)
+
+
+@pytest.mark.parametrize("reg", [0.003, 0.1])
+def test_settled_plans_agree_with_pot(reg):
+    x, y, a, b = problem(2, weighted=True)
+    found = settle(x, y, np.full(B, reg), a, b, 1e-5)
+    for k, plan in enumerate(plans_of(x, y, np.full(B, reg), found)):
+        cost = ot.dist(x[k], y[k]) / 2
+        log = {"method": "sinkhorn_log", "numItermax": 100_000, "stopThr": 1e-10}
+        assert np.abs(plan - ot.sinkhorn(a[k], b[k], cost, reg, **log)).sum() < 1e-3
+
+
+def test_every_problem_settles_at_its_own_regularisation():
+    x, y, a, b = problem(3)
+    reg = np.array([0.001, 0.02, 5.0])
+    together = settle(x, y, reg, a, b)
+    for k in range(B):
+        alone = settle(x[k : k + 1], y[k : k + 1], reg[k : k + 1], a[k : k + 1], b[k : k + 1])
+        np.testing.assert_array_equal(together.g[k], alone.g[0])
+
+
+def test_far_clusters_settle_though_mass_must_pass_between_them():
+    """Kernels hold next to nothing of the way between clusters: plain sweeps need thousands."""
+    rng = np.random.default_rng(1)
+    x, y = 0.02 * rng.standard_normal((2, 30, 40, 2)) + 0.05
+    for cloud in (x, y):
+        cloud[:, 20:] += 0.9
+    moved = 10 ** rng.uniform(-3, -1, (30, 1))
+    reg = 10 ** rng.uniform(-4, -2, 30)
+    a = np.full((30, 40), 1 / 40)
+    b = a + np.where(np.arange(40) < 20, moved, -moved) / 20
+    found = settle(x, y, reg, a, b, 2e-4)
+    settled = found.error < 2e-4
+    assert settled.mean() > 0.8
+    across = plans_of(x, y, reg, found)[:, 20:, :20].sum(axis=(1, 2))
+    np.testing.assert_allclose(across[settled], moved[settled, 0], atol=3e-4)
+    arrays = (jnp.asarray(v, jnp.float32) for v in (x, y, reg))
+    weights = (jnp.asarray(a, jnp.float32), jnp.asarray(b, jnp.float32))
+    plain = sinkhorn.solve(*arrays, sinkhorn.cold(30, 40), weights, iterations=500)
+    assert (np.asarray(plain.error) < 2e-4).mean() < 0.5
+
+
+@settings(max_examples=30)
+@example(seed=0, reg=1e-7, spread=100.0, clusters=True)
+@given(
+    st.integers(0, 999),
+    st.floats(-8, 4).map(lambda e: 10.0**e),
+    st.sampled_from([0.0, 1e-3, 1.0, 100.0]),
+    st.booleans(),
+)
+def test_settling_never_produces_a_number_that_is_none(seed, reg, spread, clusters):
+    x, y, a, b = problem(seed, spread, weighted=True)
+    if clusters:
+        x[:, : M // 3] += 10 * spread
+        y[:, : M // 2] += 10 * spread
+    for part in settle(x, y, np.full(B, reg), a, b):
+        assert np.isfinite(part).all()
+
+
+def test_points_without_weight_settle_to_nothing():
+    x, y, a, b = problem(5)
+    a[:, 0], b[:, 1] = 0.0, 0.0
+    a, b = (w / w.sum(axis=1, keepdims=True) for w in (a, b))
+    found = settle(x, y, np.full(B, 0.01), a, b)
+    plan = plans_of(x, y, np.full(B, 0.01), found)
+    assert (found.error < 1e-3).all()
+    assert plan[:, 0].sum() == plan[:, :, 1].sum() == 0
+    np.testing.assert_allclose(plan.sum(axis=2), a, atol=1e-3)

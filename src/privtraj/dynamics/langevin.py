@@ -163,11 +163,9 @@ def _pull(
     a = jnp.concatenate([left, left, right])
     b = jnp.concatenate([right, left, right])
     reg3 = jnp.concatenate([reg, reg, reg])
-    coupling = sinkhorn.solve(a, b, reg3, coupling, iterations=SINKHORN_SWEEPS)
-    edges = left.shape[0]
-    ahead, own_left, own_right = jnp.split(sinkhorn.barycentres(a, b, reg3, coupling), 3)
-    back = Coupling(coupling.g[:edges], coupling.f[:edges], coupling.error[:edges])
-    behind = sinkhorn.barycentres(right, left, reg, back)
+    coupling, forth, back = sinkhorn.project(a, b, reg3, coupling, iterations=SINKHORN_SWEEPS)
+    ahead, own_left, own_right = jnp.split(forth, 3)
+    behind = back[: len(gaps)]
     weight = (1 / gaps)[:, None, None]
     from_left = jnp.where(debias > 0, own_left, left)
     from_right = jnp.where(debias > 0, own_right, right)

@@ -7,41 +7,46 @@ Schroedinger bridge, exact plans those of optimal transport.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
 
 from privtraj.resample import systematic, total_variance
 from privtraj.transport import sinkhorn
+from privtraj.transport.sinkhorn import Singles
 
 CouplingName = Literal["entropic", "exact"]
 Floats = NDArray[np.float64]
 
-_SWEEPS = 100
-_ROUNDS = 20
-_BLURS = (256.0, 64.0, 16.0, 4.0)
-_TOLERANCE = 1e-3
-_STALLED = 0.9  # a round of sweeps that gains less than this is the last
-_GOLDEN = (5**0.5 - 1) / 2
 _REPAIR = 1e-4  # share of mass from which what Sinkhorn left is matched exactly
+_TOLERANCE = 2 * _REPAIR  # of its L1 error, which counts too much here and too little there
+_GOLDEN = (5**0.5 - 1) / 2
+_KEPT = 2**27  # entries of all plans up to which they are kept rather than made for every walk
+_BLOCK = 2**20  # entries of the rows of a plan searched at once
 
 
 @dataclass(frozen=True)
 class Plans:
     """Couplings of weighted clouds at T times.
 
-    weights: (m,) of the first cloud.  steps: (T-1, m, m) row-stochastic.  error: the largest L1
-    distance from the right marginals that had to be repaired.  begin: the time where walks begin.
+    weights: (T, m).  edges: T-1 plans, row-stochastic (m, m), or what makes them.
+    error: the largest L1 distance from the right marginals that had to be repaired.
+    begin: the time where walks begin.
     """
 
     weights: Floats
-    steps: NDArray[np.float32]
+    edges: Singles | list[Edge]
     error: float
     begin: int = 0
+
+    @property
+    def steps(self) -> Singles:
+        """(T-1, m, m) row-stochastic, all at once."""
+        return np.stack([self._step(i) for i in range(len(self.edges))])
 
     def walk(self, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Particle indices (count, T) of `count` chains, spread as evenly as chance allows.
@@ -51,15 +56,37 @@ class Plans:
         an order shuffled afresh so that the past does not matter. From there they go on to the last
         time and back to the first, which has the same law as going forward only.
         """
-        weights = [self.weights]
-        for plan in self.steps[: self.begin]:
-            weights.append(weights[-1] @ plan)
-        walk = [rng.permutation(systematic(weights[-1], count, rng))]
-        for plan in self.steps[self.begin :]:
-            walk.append(_stratified(plan, walk[-1], rng))
-        for plan, before in zip(self.steps[: self.begin][::-1], weights[:-1][::-1], strict=True):
-            walk.insert(0, _stratified(_reversed(plan, before), walk[0], rng))
+        walk = [rng.permutation(systematic(self.weights[self.begin], count, rng))]
+        for i in range(self.begin, len(self.edges)):
+            walk.append(_stratified(self._step(i), walk[-1], rng))
+        for i in reversed(range(self.begin)):
+            back = _reversed(self._step(i), self.weights[i])
+            walk.insert(0, _stratified(back, walk[0], rng))
         return np.stack(walk, axis=1)
+
+    def _step(self, i: int) -> Singles:
+        edge = self.edges[i]
+        return edge.plan() if isinstance(edge, Edge) else edge
+
+
+@dataclass(frozen=True)
+class Edge:
+    """The plan between two clouds x and y in few numbers, made when a walk crosses it.
+
+    extra_ij + scale_j softmax_j(g_j - |x_i - y_j|^2 / (2 reg)), the latter if it is entropic.
+    extra: sparse (m, m).  soft: x, y (m, d), reg (), g (m,).  scale: (m,).
+    """
+
+    extra: coo_array
+    soft: tuple[Singles, ...] = ()
+    scale: Floats | float = 1.0
+
+    def plan(self) -> Singles:
+        """Row-stochastic (m, m)."""
+        joint = self.extra.astype(np.float32).toarray()
+        if self.soft:
+            joint += _softmax(*self.soft) * np.float32(self.scale)
+        return _row_stochastic(joint)
 
 
 def couple(
@@ -72,118 +99,93 @@ def couple(
     keep them at times at which they cannot be told apart.
     """
     weights = weights / weights.sum(axis=1, keepdims=True)
-    widest = _widest(particles, weights)
+    pairs = list(zip(particles[:-1], particles[1:], weights[:-1], weights[1:], strict=True))
+    amiss = [0.0]
     if coupling == "exact":
-        steps = [_exact(*pair) for pair in _neighbours(particles, weights)]
-        return Plans(weights[0], np.stack(steps).astype(np.float32), 0.0, widest)
-    rows = _entropic(particles, weights, regularisation)
-    amiss = [
-        _repair(plan, *pair)
-        for plan, pair in zip(rows, _neighbours(particles, weights), strict=True)
-    ]
-    return Plans(weights[0], rows.astype(np.float32), max(amiss), widest)
+        edges = [Edge(_exact(*pair)) for pair in pairs]
+    else:
+        x, w, reg = (array.astype(np.float32) for array in (particles, weights, regularisation))
+        g = sinkhorn.settle(x[:-1], x[1:], reg, (w[:-1], w[1:]), _TOLERANCE).g
+        found = [_repaired(*each) for each in zip(pairs, reg, np.asarray(g), strict=True)]
+        edges, amiss = [edge for edge, _ in found], [error for _, error in found]
+    widest = int(np.argmax(list(map(total_variance, particles, weights))))
+    plans = Plans(weights, edges, max(amiss), widest)
+    few = len(edges) * weights.shape[1] ** 2 <= _KEPT
+    return replace(plans, edges=plans.steps) if few else plans
 
 
-def _widest(particles: Floats, weights: Floats) -> int:
-    """The time of the largest total variance."""
-    return int(np.argmax(list(map(total_variance, particles, weights))))
-
-
-def _neighbours(particles: Floats, weights: Floats) -> list[tuple[Floats, Floats, Floats, Floats]]:
-    """(x, y, a, b) of every edge."""
-    return list(zip(particles[:-1], particles[1:], weights[:-1], weights[1:], strict=True))
-
-
-def _exact(x: Floats, y: Floats, a: Floats, b: Floats) -> Floats:
+def _exact(x: Floats, y: Floats, a: Floats, b: Floats) -> coo_array:
+    """The plan (m, n) of least cost: at most m + n - 1 of its entries are not zero."""
     import ot
 
-    plan = ot.emd(a, b, ot.dist(x, y), numItermax=5_000_000)
-    rows: Floats = plan / plan.sum(axis=1, keepdims=True)
-    return rows
-
-
-def _entropic(particles: Floats, weights: Floats, regularisation: Floats) -> Floats:
-    """Row-stochastic plans (T-1, m, m), as close to the right columns as Sinkhorn gets."""
-    x = jnp.asarray(particles, jnp.float32)
-    w = jnp.asarray(weights, jnp.float32)
-    reg = jnp.asarray(regularisation, jnp.float32)
-    state = sinkhorn.cold(x.shape[0] - 1, x.shape[1])
-
-    def swept(factor: float, start: sinkhorn.Coupling) -> sinkhorn.Coupling:
-        scale, pair = reg * factor, (w[:-1], w[1:])
-        return sinkhorn.solve(x[:-1], x[1:], scale, start, pair, iterations=_SWEEPS)
-
-    for factor in _BLURS:  # from blurred plans, which settle at once, to the wanted ones
-        state = swept(factor, state)
-        state = state._replace(g=4 * state.g)  # potentials are in units of the regularisation
-    best = state = swept(1.0, state)
-    for _ in range(_ROUNDS):
-        before = float(best.error.max())
-        if before < _TOLERANCE:
-            break
-        state = swept(1.0, state)
-        best = _better(best, state)
-        if float(best.error.max()) > _STALLED * before:
-            break
-    return np.asarray(_row_plans(x[:-1], x[1:], reg, best.g), dtype=np.float64)
-
-
-def _better(one: sinkhorn.Coupling, other: sinkhorn.Coupling) -> sinkhorn.Coupling:
-    """Of every problem, the potentials with the smaller error."""
-    first = one.error <= other.error
-    return sinkhorn.Coupling(
-        jnp.where(first[:, None], one.f, other.f),
-        jnp.where(first[:, None], one.g, other.g),
-        jnp.minimum(one.error, other.error),
-    )
+    return coo_array(ot.emd(a, b, ot.dist(x, y), numItermax=5_000_000))
 
 
 @jax.jit
-def _row_plans(x: jax.Array, y: jax.Array, reg: jax.Array, g: jax.Array) -> jax.Array:
-    def one(problem: tuple[jax.Array, ...]) -> jax.Array:
-        x, y, reg, g = problem
-        return jax.nn.softmax(g[None, :] - sinkhorn.scaled_cost(x, y, reg), axis=1)
-
-    return jax.lax.map(one, (x, y, reg, g))
+def _softmax(x: jax.Array, y: jax.Array, reg: jax.Array, g: jax.Array) -> jax.Array:
+    return jax.nn.softmax(g[None, :] - sinkhorn.scaled_cost(x, y, reg), axis=1)
 
 
-def _repair(plan: Floats, x: Floats, y: Floats, a: Floats, b: Floats) -> float:
-    """Give a row-stochastic plan (m, m), in place, the columns it should have: a @ plan = b.
+def _repaired(
+    pair: tuple[Floats, Floats, Floats, Floats], reg: float, g: Singles
+) -> tuple[Edge, float]:
+    """The plan of potential g (m,) with the columns it should have, and the L1 distance amiss.
 
     Sinkhorn cannot carry mass between far clusters whose weights differ a little. Columns that get
-    too much are scaled down, and what is then missing in rows and columns is matched exactly.
-    Returns the L1 distance that was amiss.
+    too much are scaled down, and what is then missing in rows and columns is matched.
     """
-    import ot
-
-    joint = a[:, None] * plan
-    columns = joint.sum(axis=0)
-    amiss = float(np.abs(columns - b).sum())
-    joint *= np.minimum(1.0, b / np.maximum(columns, 1e-30))
-    rows = np.maximum(a - joint.sum(axis=1), 0.0)
-    columns = np.maximum(b - joint.sum(axis=0), 0.0)
-    total = rows.sum()
-    if total > _REPAIR and columns.sum() > 0:
-        some, others = np.flatnonzero(rows > 0), np.flatnonzero(columns > 0)
-        supply, demand = rows[some] / total, columns[others] / columns[others].sum()
-        joint[np.ix_(some, others)] += total * ot.emd(supply, demand, ot.dist(x[some], y[others]))
-    elif total > 0 and columns.sum() > 0:
-        joint += np.outer(rows, columns / columns.sum())
-    plan[:] = joint / joint.sum(axis=1, keepdims=True)
-    return amiss
+    x, y, a, b = pair
+    soft = (x.astype(np.float32), y.astype(np.float32), np.asarray(reg, np.float32), g)
+    plan = np.asarray(_softmax(*soft))
+    columns = a.astype(np.float32) @ plan
+    scale = np.minimum(1.0, b / np.maximum(columns, 1e-30))
+    rows = np.maximum(a - a * (plan @ scale.astype(np.float32)), 0.0)
+    left = np.maximum(b - columns * scale, 0.0)
+    matched = _matched(rows, left, x, y)
+    shares = matched.data / a[matched.row]
+    extra = coo_array((shares, (matched.row, matched.col)), shape=plan.shape)
+    return Edge(extra, soft, scale), float(np.abs(columns - b).sum())
 
 
-def _reversed(plan: NDArray[np.float32], weights: Floats) -> NDArray[np.float32]:
+def _matched(rows: Floats, columns: Floats, x: Floats, y: Floats) -> coo_array:
+    """Masses (m, m) that send what `rows` (m,) have at x to where `columns` (m,) miss it at y.
+
+    By optimal transport, or in the order of the particles where it is too little to matter.
+    """
+    total, missed = rows.sum(), columns.sum()
+    shape = len(rows), len(columns)
+    if total == 0 or missed == 0:
+        return coo_array(shape)
+    columns = columns * (total / missed)
+    if total <= _REPAIR:
+        return _in_order(rows, columns)
+    i, j = np.flatnonzero(rows), np.flatnonzero(columns)
+    found = _exact(x[i], y[j], rows[i] / total, columns[j] / total)
+    return coo_array((total * found.data, (i[found.row], j[found.col])), shape=shape)
+
+
+def _in_order(rows: Floats, columns: Floats) -> coo_array:
+    """The coupling (m, m) of equal masses that matches quantile with quantile."""
+    ends = np.cumsum(rows), np.cumsum(columns)
+    cuts = np.sort(np.concatenate(ends))
+    mass = np.diff(cuts, prepend=0.0)
+    i, j = (np.minimum(np.searchsorted(end, cuts - mass / 2), len(end) - 1) for end in ends)
+    return coo_array((mass, (i, j)), shape=(len(rows), len(columns)))
+
+
+def _reversed(plan: Singles, weights: Floats) -> Singles:
     """Row-stochastic plan (m, m) from the later cloud to the earlier one, of these weights (m,)."""
-    joint = (weights[:, None] * plan).T
+    return _row_stochastic(np.multiply(plan.T, weights.astype(np.float32), order="C"))
+
+
+def _row_stochastic(joint: Singles) -> Singles:
+    """Rows (m, m) divided by their sums; even ones for a particle that nobody visits."""
     share = joint.sum(axis=1, keepdims=True)
-    even = np.full_like(joint, 1 / len(joint))  # of a particle that nobody visits
-    rows = np.divide(joint, share, out=even, where=share > 0)
-    return rows.astype(np.float32)
+    return np.divide(joint, share, out=np.full_like(joint, 1 / len(joint)), where=share > 0)
 
 
 def _stratified(
-    plan: NDArray[np.float32], here: NDArray[np.int64], rng: np.random.Generator
+    plan: Singles, here: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.int64]:
     """One step of every chain, from quantiles frac(u + rank * golden ratio) of its row.
 
@@ -192,14 +194,19 @@ def _stratified(
     """
     m = plan.shape[0]
     shuffled = rng.permutation(len(here))
-    order = shuffled[np.argsort(here[shuffled], kind="stable")]
+    numbers = here[shuffled].astype(np.min_scalar_type(m))  # small ones are sorted by radix
+    order = shuffled[np.argsort(numbers, kind="stable")]
     at = here[order]
     quantile = np.mod(rng.uniform() + np.arange(len(at)) * _GOLDEN, 1.0)
-    edges = np.cumsum(plan, axis=1, dtype=np.float64)
-    edges /= edges[:, -1:]
-    # laid end to end, all rows are searched at once; float64 leaves 2^-40 of resolution to a row
-    laid = (edges + np.arange(m)[:, None]).ravel()
-    found = np.searchsorted(laid, at + quantile, side="right") - at * m
     there = np.empty_like(here)
-    there[order] = np.clip(found, 0, m - 1)
+    height = max(1, _BLOCK // m)
+    for first in range(0, m, height):
+        mine = slice(*np.searchsorted(at, (first, first + height)))
+        edges = np.cumsum(plan[first : first + height], axis=1, dtype=np.float64)
+        edges /= edges[:, -1:]
+        # laid end to end, all rows are searched at once; float64 leaves 2^-40 of resolution to one
+        laid = (edges + np.arange(len(edges))[:, None]).ravel()
+        row = at[mine] - first
+        found = np.searchsorted(laid, row + quantile[mine], side="right") - row * m
+        there[order[mine]] = np.clip(found, 0, m - 1)
     return there

@@ -2,20 +2,40 @@
 
     min_P  sum_ij P_ij |x_i - y_j|^2 / 2 + reg H(P | a b'),   rows of P sum to a, columns to b.
 The solution is P_ij = exp(f_i + g_j - C_ij) with C = |x - y|^2 / (2 reg); f and g are the
-Schroedinger potentials over reg. One update of (f, g) in the log domain absorbs any range of C,
-after which K = exp(f + g - C) is safe in float32 and cheap matrix-vector iterations do the rest.
+Schroedinger potentials over reg. Any g, its c-transform f = min_j (C - g) and back,
+h = min_i (C - f), give K = exp(f + h - C), whose largest entry is 1 in every row and every column:
+safe in float32 at any range of C, for one exponential per entry. From there a sweep
+    u <- a / (K v),   v <- b / (K' u)
+is two products of a matrix with a vector, and P = u K v.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
-_FLOOR = -80.0  # exp(-80) is still a normal float32: smaller ones would be slow denormals
+Singles = NDArray[np.float32]
+
+_FLOOR = -70.0  # times small u and v still no denormal numbers, which are slow
+_RANGE = 30.0  # of log u and log v, within which what lies under the floor stays nothing
+_CACHED = 2**19  # entries of kernels that fit a cache,
+_KERNELS = 2**28  # and that fit the memory
+
+_SWEEPS = 100  # of one round
+_ROUNDS = 20
+_STALLED = 0.9  # a full round of sweeps that leaves more of the error than this is the last
+_SOFT, _COOLING = 20.0, 4.0  # largest C with which sweeps begin, and how fast they go on from there
+_LEAP = 10.0  # largest weight of an extrapolation
+
+_dot = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)  # a GPU's TF32 would stall
 
 
 class Coupling(NamedTuple):
@@ -23,7 +43,7 @@ class Coupling(NamedTuple):
 
     f: jax.Array  # (B, m)
     g: jax.Array  # (B, m)
-    error: jax.Array  # (B,) L1 distance between row sums and a
+    error: jax.Array  # (B,) L1 distance between row sums and a; columns are right
 
 
 def cold(batch: int, m: int) -> Coupling:
@@ -36,7 +56,10 @@ def cold(batch: int, m: int) -> Coupling:
 
 def scaled_cost(x: jax.Array, y: jax.Array, reg: jax.Array) -> jax.Array:
     """C (m, m) for x, y (m, d)."""
-    return jnp.sum((x[:, None, :] - y[None, :, :]) ** 2, axis=-1) / (2 * reg)
+    x, y = (jax.lax.rsqrt(2 * reg) * z for z in (x, y))
+    # a loop over the few coordinates: compilers make far slower code of a short sum over an axis
+    squares = ((x[:, None, k] - y[None, :, k]) ** 2 for k in range(x.shape[1]))
+    return sum(squares, start=jnp.float32(0))
 
 
 @partial(jax.jit, static_argnames="iterations")
@@ -49,13 +72,29 @@ def solve(
     *,
     iterations: int,
 ) -> Coupling:
-    """Sinkhorn on a batch: x, y (B, m, d), reg (B,), weights a and b (B, m), uniform if None."""
+    """Plain sweeps on a batch: x, y (B, m, d), reg (B,), weights a and b (B, m), or uniform."""
+    return project(x, y, reg, start, weights, iterations=iterations)[0]
+
+
+@partial(jax.jit, static_argnames="iterations")
+def project(
+    x: jax.Array,
+    y: jax.Array,
+    reg: jax.Array,
+    start: Coupling,
+    weights: tuple[jax.Array, jax.Array] | None = None,
+    *,
+    iterations: int,
+) -> tuple[Coupling, jax.Array, jax.Array]:
+    """`solve`, and the mean partners (B, m, d) of every x and of every y under the plan."""
     uniform = jnp.full(x.shape[:2], 1 / x.shape[1], jnp.float32)
     a, b = weights or (uniform, uniform)
-    return jax.lax.map(lambda p: _solve(*p, iterations=iterations), (x, y, reg, start.g, a, b))
+    found: tuple[Coupling, jax.Array, jax.Array]
+    found = _each(partial(_project, iterations=iterations), (x, y, reg, start.g, a, b))
+    return found
 
 
-def _solve(
+def _project(
     x: jax.Array,
     y: jax.Array,
     reg: jax.Array,
@@ -64,28 +103,158 @@ def _solve(
     b: jax.Array,
     *,
     iterations: int,
-) -> Coupling:
-    cost = scaled_cost(x, y, reg)
-    f = jnp.log(a) - jax.nn.logsumexp(g[None, :] - cost, axis=1)
-    g = jnp.log(b) - jax.nn.logsumexp(f[:, None] - cost, axis=0)
-    # columns sum to b, so no entry is above 1; where costs are huge, rounding would say otherwise
-    kernel = jnp.exp(jnp.clip(f[:, None] + g[None, :] - cost, _FLOOR, 0.0))
+) -> tuple[Coupling, jax.Array, jax.Array]:
+    kernel, f, g, v = _absorbed(scaled_cost(x, y, reg), g)
 
     def sweep(_: int, u: jax.Array) -> jax.Array:
-        return a / (kernel @ (b / (kernel.T @ u)))
+        return a / _dot(kernel, b / _dot(u, kernel))
 
-    u = jax.lax.fori_loop(0, iterations, sweep, jnp.ones_like(a))
-    v = b / (kernel.T @ u)
-    error = jnp.abs(u * (kernel @ v) - a).sum()
-    return Coupling(f + jnp.log(u), g + jnp.log(v), error)
+    u = jax.lax.fori_loop(0, iterations, sweep, a / _dot(kernel, v))
+    columns = _dot(u, kernel)
+    v = b / columns
+    rows = _dot(kernel, v)
+    coupling = Coupling(f + jnp.log(u), g + jnp.log(v), jnp.abs(u * rows - a).sum())
+    ahead = _dot(kernel, v[:, None] * y) / rows[:, None]
+    # one by one: a product with a transposed matrix would copy it
+    back = jax.lax.map(lambda coordinate: _dot(u * coordinate, kernel) / columns, x.T).T
+    return coupling, ahead, back
+
+
+def _absorbed(cost: jax.Array, g: jax.Array) -> tuple[jax.Array, ...]:
+    """The kernel (m, m) near a potential g (m,), its f and h (m,), and v = exp(g - h)."""
+    f = -jnp.max(g[None, :] - cost, axis=1)
+    h = jnp.maximum(g, -jnp.max(f[:, None] - cost, axis=0))  # never below g but by rounding
+    exponent = (h[None, :] - cost) + f[:, None]
+    return jnp.exp(jnp.clip(exponent, _FLOOR, 0.0)), f, h, jnp.exp(jnp.maximum(g - h, -_RANGE))
+
+
+def settle(
+    x: Singles,
+    y: Singles,
+    reg: Singles,
+    weights: tuple[Singles, Singles],
+    tolerance: float,
+) -> Coupling:
+    """Potentials with an error below the tolerance, or as small as it gets, from nothing.
+
+    x, y (B, m, d), reg (B,), weights a and b (B, m). The regularisation falls from one at which
+    sweeps settle at once; every round builds a kernel near the potentials of the one before.
+    A GPU takes many problems at a time; on a CPU every core takes one after the other.
+    """
+    problems = (x, y, reg, *weights)
+    if jax.default_backend() != "cpu":
+        return _settled(problems, tolerance)
+    count, m = x.shape[:2]
+    cores = min(os.cpu_count() or 1, max(1, _KERNELS // m**2))
+
+    def alone(i: int) -> Coupling:
+        one = tuple(array[i : i + 1] for array in problems)
+        return jax.block_until_ready(_settled(one, tolerance))
+
+    with ThreadPoolExecutor(cores) as pool:
+        found = list(pool.map(alone, range(count)))
+    return jax.tree.map(lambda *parts: np.concatenate(parts), *found)
+
+
+@jax.jit
+def _settled(problems: tuple[jax.Array, ...], tolerance: float) -> Coupling:
+    found: Coupling = _each(partial(_settle, tolerance=tolerance), problems)
+    return found
+
+
+def _settle(
+    x: jax.Array, y: jax.Array, reg: jax.Array, a: jax.Array, b: jax.Array, tolerance: float
+) -> Coupling:
+    cost = scaled_cost(x, y, reg)
+    soft = jnp.maximum(jnp.ceil(jnp.log(cost.max() / _SOFT) / np.log(_COOLING)), 0.0)
+
+    def sweeps(
+        state: tuple[jax.Array, Coupling, jax.Array],
+    ) -> tuple[jax.Array, Coupling, jax.Array]:
+        round, last, _ = state
+        blur = _COOLING ** jnp.maximum(soft - round, 0.0)
+        kernel, f, g, v = _absorbed(cost / blur, last.g / blur)
+        count, log_u, log_v, error = _accelerated(kernel, v, a, b, tolerance)
+        stalled = (count == _SWEEPS) & (error > _STALLED * last.error)
+        error = jnp.where(blur > 1, jnp.inf, error)
+        return round + 1, Coupling(blur * (f + log_u), blur * (g + log_v), error), stalled
+
+    def unsettled(state: tuple[jax.Array, Coupling, jax.Array]) -> jax.Array:
+        round, last, stalled = state
+        return (last.error >= tolerance) & (round < soft + _ROUNDS) & ~stalled
+
+    nothing = Coupling(jnp.zeros_like(a), jnp.zeros_like(b), jnp.float32(jnp.inf))
+    return jax.lax.while_loop(unsettled, sweeps, (jnp.float32(0), nothing, jnp.bool(False)))[1]
+
+
+def _accelerated(
+    kernel: jax.Array, v: jax.Array, a: jax.Array, b: jax.Array, tolerance: float
+) -> tuple[jax.Array, ...]:
+    """Sweeps from v (m,): how many, log u and log v (m,) of the smallest error, and that error.
+
+    A sweep turns s = log u into s + r(s). Anderson's method moves by r - w (S + R) instead, where S
+    and R are the last changes of s and r, with the w that makes r - w R least in the norm of the
+    weights; after a bad move it goes back to the best s. Sweeps end below the tolerance, or where
+    log u, and so log v, leaves the range in which the kernel is good.
+    """
+    some = a > 0
+
+    def sweep(state: _Sweeps) -> _Sweeps:
+        s = state.s
+        u = jnp.where(some, jnp.exp(s), 0.0)
+        rows = u * _dot(kernel, b / _dot(u, kernel))
+        error = jnp.abs(rows - a).sum()
+        r = jnp.where(some, jnp.log(a / rows), 0.0)
+        change = r - state.last_r
+        w = (a * change * r).sum() / jnp.maximum((a * change**2).sum(), 1e-30)
+        w = jnp.where(state.done > 0, jnp.clip(w, -_LEAP, 1.0), 0.0)
+        move = jnp.clip(r - w * (s - state.last_s + change), -_RANGE / 3, _RANGE / 3)
+        return _Sweeps(
+            state.done + 1,
+            jnp.where(error > 2 * state.error, state.best, s + move),
+            s,
+            r,
+            jnp.where(error < state.error, s, state.best),
+            jnp.minimum(error, state.error),
+        )
+
+    def going(state: _Sweeps) -> jax.Array:
+        near = jnp.abs(state.last_s).max() < _RANGE
+        return (state.error >= tolerance) & (state.done < _SWEEPS) & near
+
+    s = jnp.where(some, jnp.log(a / _dot(kernel, v)), 0.0)
+    s, zero = s - s.mean(), jnp.zeros_like(s)
+    begin = _Sweeps(jnp.int32(0), s, zero, zero, s, jnp.float32(jnp.inf))
+    end = jax.lax.while_loop(going, sweep, begin)
+    s = jnp.where(some, end.best, -jnp.inf)
+    return end.done, s, jnp.log(b / _dot(jnp.exp(s), kernel)), end.error
+
+
+class _Sweeps(NamedTuple):
+    done: jax.Array  # () number of sweeps
+    s: jax.Array  # (m,) log u
+    last_s: jax.Array  # (m,) of the last sweep, and
+    last_r: jax.Array  # (m,) how far it went
+    best: jax.Array  # (m,) s of the smallest error
+    error: jax.Array  # () the smallest
 
 
 @jax.jit
 def barycentres(x: jax.Array, y: jax.Array, reg: jax.Array, coupling: Coupling) -> jax.Array:
-    """Mean partner of every x under the plan: (B, m, d), rows renormalised."""
+    """Mean partner of any x (B, n, d) under the plan whose columns are at y: (B, n, d)."""
 
-    def one(problem: tuple[jax.Array, ...]) -> jax.Array:
-        x, y, reg, g = problem
-        return jax.nn.softmax(g[None, :] - scaled_cost(x, y, reg), axis=1) @ y
+    def one(x: jax.Array, y: jax.Array, reg: jax.Array, g: jax.Array) -> jax.Array:
+        return _dot(jax.nn.softmax(g[None, :] - scaled_cost(x, y, reg), axis=1), y)
 
-    return jax.lax.map(one, (x, y, reg, coupling.g))
+    found: jax.Array = _each(one, (x, y, reg, coupling.g))
+    return found
+
+
+def _each(work: Callable[..., Any], problems: tuple[jax.Array, ...]) -> Any:
+    """The work on every problem of a batch, as many at a time as suits the machine."""
+    count, m = problems[1].shape[:2]
+    cpu = jax.default_backend() == "cpu"
+    at_once = max(1, (_CACHED if cpu else _KERNELS) // m**2)
+    if 1 < count <= at_once:
+        return jax.vmap(work)(*problems)
+    return jax.lax.map(lambda each: work(*each), problems, batch_size=None if cpu else at_once)
