@@ -1,5 +1,6 @@
 """The scripts behind the published figures still run, on the smallest input that exercises them."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -41,8 +42,17 @@ def test_scripts_explain_themselves(script):
     assert "--seeds" in run(script, "--help")
 
 
-def test_the_benchmark_prints_a_ratio():
-    assert "ratio" in run("benchmarks/speed.py", "--quick")
+def test_the_benchmark_prints_ratios_and_writes_them(tmp_path):
+    assert "ratio" in run("benchmarks/speed.py", "--quick", "--json", str(tmp_path / "speed.json"))
+    rows = json.loads((tmp_path / "speed.json").read_text())
+    assert any(row["what"].startswith("private step") and row["ratio"] > 0 for row in rows)
+
+
+def test_the_benchmark_of_scale_can_be_drawn(tmp_path):
+    found, picture = tmp_path / "cpu.json", tmp_path / "scaling.png"
+    run("benchmarks/scale.py", "--quick", "--json", str(found))
+    run("benchmarks/scale_plot.py", str(picture), str(found))
+    assert picture.stat().st_size > 10_000
 
 
 def test_the_records_experiment_compares_the_exact_with_the_generic_bound():

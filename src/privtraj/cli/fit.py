@@ -190,10 +190,13 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
     )
     _note(args, synthesizer, console)
     synthesizer.check()
+    snapshots = _snapshots(args)
+    if synthesizer.measure_for(len(args.feature)) == "gradients" and not args.quiet:
+        console.note(f"gradients are computed on {hosts.device()}")
     if args.ledger is not None:
         console.remains = ", but what was reserved in the ledger counts"
     model = synthesizer.fit(
-        _snapshots(args),
+        snapshots,
         ledger=_ledger(args),
         new_people=args.new_people,
         progress=console.progress("fitting"),
@@ -256,10 +259,6 @@ def _note(args: argparse.Namespace, synthesizer: TrajectorySynthesizer, console:
         )
     if args.records_per_person > 1 and args.rate is None:
         console.note(_price_of_records(args, synthesizer))
-    if not args.quiet and synthesizer.measure_for(len(args.feature)) == "gradients":
-        from privtraj import hosts
-
-        console.note(f"gradients are computed on {hosts.device()}")
     if args.person is None:
         console.note(
             "without --person every row is taken to be a different person, and the guarantee holds "

@@ -120,12 +120,18 @@ def _project(
     return coupling, ahead, back
 
 
-def _absorbed(cost: jax.Array, g: jax.Array) -> tuple[jax.Array, ...]:
-    """The kernel (m, m) near a potential g (m,), its f and h (m,), and v = exp(g - h)."""
+def _absorbed(
+    cost: jax.Array, g: jax.Array, blur: jax.Array | float = 1.0
+) -> tuple[jax.Array, ...]:
+    """The kernel (m, m) near a potential g (m,), its f and h (m,), and v = exp(g - h).
+
+    blur: the regularisation of kernel and v, in units of that of the cost and the potentials.
+    """
     f = -jnp.max(g[None, :] - cost, axis=1)
     h = jnp.maximum(g, -jnp.max(f[:, None] - cost, axis=0))  # never below g but by rounding
-    exponent = (h[None, :] - cost) + f[:, None]
-    return jnp.exp(jnp.clip(exponent, _FLOOR, 0.0)), f, h, jnp.exp(jnp.maximum(g - h, -_RANGE))
+    exponent = ((h[None, :] - cost) + f[:, None]) / blur
+    kernel = jnp.exp(jnp.clip(exponent, _FLOOR, 0.0))
+    return kernel, f, h, jnp.exp(jnp.maximum((g - h) / blur, -_RANGE))
 
 
 def settle(
@@ -139,19 +145,18 @@ def settle(
 
     x, y (B, m, d), reg (B,), weights a and b (B, m). The regularisation falls from one at which
     sweeps settle at once; every round builds a kernel near the potentials of the one before.
-    A GPU takes many problems at a time; on a CPU every core takes one after the other.
+    On a CPU every core takes one small problem after the other; all cores share a large one.
     """
     problems = (x, y, reg, *weights)
-    if jax.default_backend() != "cpu":
-        return _settled(problems, tolerance)
     count, m = x.shape[:2]
-    cores = min(os.cpu_count() or 1, max(1, _KERNELS // m**2))
+    if jax.default_backend() != "cpu" or m**2 > _CACHED:
+        return _settled(problems, tolerance)
 
     def alone(i: int) -> Coupling:
         one = tuple(array[i : i + 1] for array in problems)
         return jax.block_until_ready(_settled(one, tolerance))
 
-    with ThreadPoolExecutor(cores) as pool:
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
         found = list(pool.map(alone, range(count)))
     return jax.tree.map(lambda *parts: np.concatenate(parts), *found)
 
@@ -173,11 +178,11 @@ def _settle(
     ) -> tuple[jax.Array, Coupling, jax.Array]:
         round, last, _ = state
         blur = _COOLING ** jnp.maximum(soft - round, 0.0)
-        kernel, f, g, v = _absorbed(cost / blur, last.g / blur)
+        kernel, f, g, v = _absorbed(cost, last.g, blur)
         count, log_u, log_v, error = _accelerated(kernel, v, a, b, tolerance)
         stalled = (count == _SWEEPS) & (error > _STALLED * last.error)
         error = jnp.where(blur > 1, jnp.inf, error)
-        return round + 1, Coupling(blur * (f + log_u), blur * (g + log_v), error), stalled
+        return round + 1, Coupling(f + blur * log_u, g + blur * log_v, error), stalled
 
     def unsettled(state: tuple[jax.Array, Coupling, jax.Array]) -> jax.Array:
         round, last, stalled = state
