@@ -45,11 +45,12 @@ FULL = {
     "times": [Size(times=t) for t in (5, 10, 20, 40, 80)],
     "features": [Size(features=d) for d in (1, 2, 4, 8, 16, 32, 50)],
 }
+SMALL = Size(people=10**3, particles=8)
 QUICK = {
-    "people": [Size(people=n, particles=8) for n in (10**3, 10**4)],
-    "particles": [Size(people=10**3, particles=m) for m in (4, 8)],
-    "times": [Size(people=10**3, particles=8, times=t) for t in (3, 5)],
-    "features": [Size(people=10**3, particles=8, features=d) for d in (2, 8)],
+    "people": [SMALL, SMALL._replace(people=10**4)],
+    "particles": [SMALL],
+    "times": [SMALL._replace(times=4)],
+    "features": [SMALL._replace(features=8)],
 }
 ACCELERATED = [
     *(Size(people=10**7, particles=m) for m in (100, 400, 1600)),

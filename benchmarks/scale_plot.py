@@ -35,6 +35,8 @@ def draw(runs: list[dict[str, Any]], out: Path) -> None:
                 name = f"{run['device']}: {'whole step' if what == 'step' else 'sums over people'}"
                 panel.plot(sizes, times, style, color=colour, label=name, markersize=4)
         panel.set(xscale="log", yscale="log")
+        panel.set_xticks(sizes, [f"{size:g}" for size in sizes])
+        panel.minorticks_off()
         decorate(panel, label, "milliseconds")
     panels[0].legend(frameon=False, fontsize=8)
     figure.savefig(out, dpi=150)
