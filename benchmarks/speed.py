@@ -18,9 +18,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import ot
@@ -28,6 +28,7 @@ import ot
 import privtraj as pt
 import transport
 from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace, calibrate_noise
+from transport import seconds
 
 T, N, D = 10, 626, 2
 BUDGET = (2.0, 1e-3)
@@ -59,16 +60,6 @@ class Row(NamedTuple):
         verdict = {None: "", True: "yes", False: "NO"}[self.reached]
         ours = f"{self.ours:.3g} {self.unit}"
         return f"{self.what:58}{ours:>12}{peer:>12}{ratio:>8}{aim:>8}  {verdict}"
-
-
-def seconds(work: Callable[[], Any], repeats: int) -> float:
-    """The best of several runs."""
-    best = np.inf
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        best = min(best, time.perf_counter() - start)
-    return best
 
 
 def clouds(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

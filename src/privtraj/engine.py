@@ -37,11 +37,11 @@ from .checks import (
     refuse_several,
 )
 from .errors import InputError
-from .rows import bin_edges, digest_of, largest
+from .rows import bin_edges, digest_of, frozen, largest
 from .sources import Held
 
 if TYPE_CHECKING:
-    from .snapshots import _Axis, _Options
+    from .snapshots import _Axis, _Options, _Public
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,7 +80,7 @@ class EngineRows:
     @cached_property
     def bins(self) -> NDArray[np.int32]:
         numbers = np.arange(self.n_times, dtype=np.int32)
-        return _frozen(np.repeat(numbers, self.cell_counts(self.n_times, 1)[:, 0]))
+        return frozen(np.repeat(numbers, self.cell_counts(self.n_times, 1)[:, 0]))
 
     @cached_property
     def points(self) -> NDArray[np.float32]:
@@ -98,42 +98,35 @@ class EngineRows:
             points[place] = np.column_stack(columns)[order]
         if (free < ends).any():
             raise _changed()
-        return _frozen(points)
+        return frozen(points)
 
     @cached_property
     def digest(self) -> bytes:
         return digest_of(self.names, (np.column_stack(b) for b in _batches(self.records)))
 
 
-def rows_of(
-    held: Held,
-    time: str,
-    names: tuple[str, ...],
-    person: str | None,
-    box: NDArray[np.float64],
-    axis: _Axis,
-    options: _Options,
-) -> EngineRows | None:
+def rows_of(held: Held, public: _Public, person: str | None) -> EngineRows | None:
     """Rows in the engine, after the same checks as in memory, two passes over the records.
 
     None where somebody has several records of which some are to be chosen: that takes a lot for
     each record, and therefore the records.
     """
+    time, names, axis = public.time_name, public.names, public.axis
     datetime = _check_kinds(held, time, names)
     check_same_kind(datetime, axis.datetime, time)
     records = held.but(_numbers(held.table, time, names, person, datetime))
     infinite, missing = _faults(records, (time, *names))
     check_infinite(infinite)
-    check_missing(missing, options.missing)
+    check_missing(missing, public.options.missing)
     if missing.records:
         records = held.but(records.table.filter(~_any(_missing, records.table)))
     count = missing.total - missing.records
-    if person is not None and _have_several(records, count, options):
+    if person is not None and _have_several(records, count, public.options):
         return None
     check_enough(count)
     table = records.table
     values = table.select(*_values(table))
-    unit = table.select(bin=_bin(table["t"], axis), **_coordinates(table, box))
+    unit = table.select(bin=_bin(table["t"], axis), **_coordinates(table, public.box))
     return EngineRows(held.but(values), held.but(unit), names, len(axis.times), count)
 
 
@@ -327,8 +320,3 @@ def _changed() -> InputError:
     return InputError(
         "the records have changed since they were checked: fit a copy that stays as it is"
     )
-
-
-def _frozen(array: NDArray[Any]) -> NDArray[Any]:
-    array.setflags(write=False)
-    return array

@@ -33,7 +33,7 @@ from .checks import (
     refuse_several,
 )
 from .errors import InputError
-from .rows import BLOCK, MemoryRows, Rows, bin_edges, digest_of
+from .rows import BLOCK, MemoryRows, Rows, bin_edges, digest_of, frozen
 
 FloatArray = NDArray[np.float64]
 
@@ -103,6 +103,7 @@ class Snapshots:
         options = _Options(
             one_per_person, records_per_person, one_per_bin, missing, seed, person is not None
         )
+        public = _Public(names, box, axis, time, options)
         people = [] if person is None else [person]
         columns = [time, *names, *people]
         held = sources.held(source, query, columns, people)
@@ -111,9 +112,9 @@ class Snapshots:
         else:
             rows = None
             if not hosts.several():  # several processes compare their people, and so need them
-                rows = engine.rows_of(held, time, names, person, box, axis, options)
+                rows = engine.rows_of(held, public, person)
             if rows is not None:
-                return cls._of(rows, names, box, axis, time, options)
+                return cls._of(rows, public)
             table = held.read()
         values, datetime = tables.moments(table.column(time), time)
         records = _Records(
@@ -122,7 +123,7 @@ class Snapshots:
             np.column_stack([tables.numbers(table.column(name), name) for name in names]),
             None if person is None else tables.identities(table.column(person)),
         )
-        return cls._build(records, names, box, axis, time, options)
+        return cls._build(records, public)
 
     @classmethod
     def from_arrays(
@@ -167,52 +168,37 @@ class Snapshots:
         values, datetime = _times(times)
         who = None if person is None else tables.identities(tables.to_column(person, "person"))
         records = _Records(values, datetime, points, who)
-        return cls._build(records, names, box, axis, "time", options)
+        return cls._build(records, _Public(names, box, axis, "time", options))
 
     @classmethod
-    def _build(
-        cls,
-        records: _Records,
-        names: tuple[str, ...],
-        box: FloatArray,
-        axis: _Axis,
-        time_name: str,
-        options: _Options,
-    ) -> Snapshots:
+    def _build(cls, records: _Records, public: _Public) -> Snapshots:
+        names, axis, time_name = public.names, public.axis, public.time_name
         _check_lengths(records)
         check_same_kind(records.datetime, axis.datetime, time_name)
         check_infinite(_affected(records, names, time_name, np.isinf)[0])
-        records = _complete(records, names, time_name, options.missing)
+        records = _complete(records, names, time_name, public.options.missing)
         columns = np.column_stack([records.times, records.points])
         digest = digest_of(names, _in_blocks(columns))
-        records = _few_each(records, axis, options)
+        records = _few_each(records, axis, public.options)
         check_enough(len(records.times))
         # A float64 in [0, 1] rounds to a float32 in [0, 1]: both ends are float32 numbers.
-        points = to_unit(records.points, box).astype(np.float32)
+        points = to_unit(records.points, public.box).astype(np.float32)
         bins = nearest_bin(records.times, axis.times)
         order = np.argsort(bins, kind="stable")
-        rows = MemoryRows(_frozen(points[order]), _frozen(bins[order]), digest)
-        return cls._of(rows, names, box, axis, time_name, options)
+        rows = MemoryRows(frozen(points[order]), frozen(bins[order]), digest)
+        return cls._of(rows, public)
 
     @classmethod
-    def _of(
-        cls,
-        rows: Rows,
-        names: tuple[str, ...],
-        box: FloatArray,
-        axis: _Axis,
-        time_name: str,
-        options: _Options,
-    ) -> Snapshots:
+    def _of(cls, rows: Rows, public: _Public) -> Snapshots:
         return cls(
-            _frozen(axis.times),
-            _frozen(box),
-            names,
-            time_name,
-            axis.datetime,
+            frozen(public.axis.times),
+            frozen(public.box),
+            public.names,
+            public.time_name,
+            public.axis.datetime,
             rows,
-            options.most(len(axis.times)),
-            options.together,
+            public.options.most(len(public.axis.times)),
+            public.options.together,
         )
 
     @property
@@ -372,6 +358,17 @@ class _Options:
     def most(self, bins: int) -> int:
         """Records of one person that can be kept."""
         return self.records_per_person if self.together else min(self.records_per_person, bins)
+
+
+@dataclass(frozen=True)
+class _Public:
+    """All that is public about records: d names, (d, 2) bounds, times, and how they are kept."""
+
+    names: tuple[str, ...]
+    box: FloatArray
+    axis: _Axis
+    time_name: str
+    options: _Options
 
 
 def _is_whole(value: object) -> bool:
@@ -645,8 +642,3 @@ def _first(order: NDArray[np.int64], codes: NDArray[np.int64], most: int) -> NDA
     who = codes[order]
     rank = np.arange(len(who)) - np.searchsorted(who, who)
     return np.sort(order[rank < most])
-
-
-def _frozen(array: NDArray[Any]) -> NDArray[Any]:
-    array.setflags(write=False)
-    return array

@@ -417,32 +417,13 @@ def test_counts_of_people_are_exact_only_when_declared_public(snapshots_of, sile
 # The ledger at the door -----------------------------------------------------------------------
 
 
-class Watching:
-    """Seeded noise that remembers how many events the ledger held at each draw."""
-
-    private = False
-
-    def __init__(self, ledger):
-        self.ledger, self.seen, self._bits = ledger, [], noise.SeededSource(3)
-
-    def words(self, count):
-        self.seen.append(len(self.ledger.events))
-        return self._bits.words(count)
-
-
-def watched(snapshots, epsilon, delta=1e-5):
-    ledger = Ledger(epsilon, delta)
-    source = Watching(ledger)
-    return Guard(snapshots, ledger, source), source
-
-
 @pytest.fixture(scope="module")
 def three_bins(snapshots_of):
     rng = np.random.default_rng(5)
     return snapshots_of([rng.uniform(size=(n, D)) for n in (7, 0, 1)], D)
 
 
-def test_every_answer_is_in_the_ledger_before_its_noise_is_drawn(three_bins):
+def test_every_answer_is_in_the_ledger_before_its_noise_is_drawn(watched, three_bins):
     guard, source = watched(three_bins, 20.0)
     guard.counts(4, 0.5, "cells")
     assert source.seen
@@ -461,7 +442,7 @@ def test_every_answer_is_in_the_ledger_before_its_noise_is_drawn(three_bins):
     assert guard.ledger.slack == pytest.approx(cells.slack + sums.slack)
 
 
-def test_what_the_budget_does_not_cover_is_neither_drawn_nor_recorded(three_bins):
+def test_what_the_budget_does_not_cover_is_neither_drawn_nor_recorded(watched, three_bins):
     guard, source = watched(three_bins, 1.0)
     with pytest.raises(BudgetError):
         guard.counts(4, 1.5, "cells")
@@ -471,7 +452,7 @@ def test_what_the_budget_does_not_cover_is_neither_drawn_nor_recorded(three_bins
     assert guard.ledger.events == ()
 
 
-def test_a_spent_budget_refuses_the_next_answer_and_keeps_the_first(three_bins):
+def test_a_spent_budget_refuses_the_next_answer_and_keeps_the_first(watched, three_bins):
     guard, source = watched(three_bins, 1.0)
     guard.counts(4, 0.9, "cells")
     drawn = len(source.seen)
@@ -481,7 +462,7 @@ def test_a_spent_budget_refuses_the_next_answer_and_keeps_the_first(three_bins):
     assert [event.what for event, _ in guard.ledger.events] == ["cells"]
 
 
-def test_without_delta_counts_carry_no_slack_and_sums_are_refused(three_bins):
+def test_without_delta_counts_carry_no_slack_and_sums_are_refused(watched, three_bins):
     guard, source = watched(three_bins, 1.0, delta=0.0)
     guard.counts(2, 0.5, "cells")
     assert guard.ledger.slack == 0
@@ -633,7 +614,7 @@ class Generous(Ledger):
         self._events.append((event, times))
 
 
-def test_a_reservation_is_paid_for_at_once_and_hands_out_exactly_that(three_bins):
+def test_a_reservation_is_paid_for_at_once_and_hands_out_exactly_that(watched, three_bins):
     guard, source = watched(three_bins, 5.0)
     event = guard.sum_event(WIDTH, 50.0, "step", 0.5)
     part = guard.reserve(event, 2)
@@ -707,7 +688,7 @@ def test_named_times_are_free_and_what_is_asked_of_them_is_not(snapshots_of, sil
             guard.at_times(np.array(wrong))
 
 
-def test_chosen_times_are_paid_for_as_one_mixture_before_they_are_drawn(three_bins):
+def test_chosen_times_are_paid_for_as_one_mixture_before_they_are_drawn(watched, three_bins):
     guard, source = watched(three_bins, 5.0)
     chosen, part = guard.choose_times(2, WIDTH, 50.0, "some", 0.5, 3)
     assert set(source.seen) == {1}
@@ -727,7 +708,7 @@ def test_chosen_times_are_paid_for_as_one_mixture_before_they_are_drawn(three_bi
     assert len(chosen) == 2
 
 
-def test_no_more_times_than_there_are_can_be_chosen_and_nothing_is_charged(three_bins):
+def test_no_more_times_than_there_are_can_be_chosen_and_nothing_is_charged(watched, three_bins):
     guard, source = watched(three_bins, 0.1)
     for n in (0, T + 1):
         with pytest.raises(InputError, match="share"):

@@ -584,32 +584,13 @@ def test_the_unit_of_the_noise_is_clip_times_multiplier_but_for_rounding(clip, m
 # The ledger at the door -----------------------------------------------------------------------
 
 
-class Watching:
-    """Seeded noise that remembers how many events the ledger held at each draw."""
-
-    private = False
-
-    def __init__(self, ledger):
-        self.ledger, self.seen, self._bits = ledger, [], noise.SeededSource(3)
-
-    def words(self, count):
-        self.seen.append(len(self.ledger.events))
-        return self._bits.words(count)
-
-
 @pytest.fixture(scope="module")
 def three_bins(snapshots_of):
     return snapshots_of([crowd(n, 2, n) for n in (7, 0, 1)], 2)
 
 
-def watched(snapshots, epsilon):
-    ledger = Ledger(epsilon, 1e-5)
-    source = Watching(ledger)
-    return Guard(snapshots, ledger, source), source
-
-
 @pytest.mark.parametrize("rate", [1.0, 0.5])
-def test_every_pull_is_in_the_ledger_before_anything_is_drawn(three_bins, rate):
+def test_every_pull_is_in_the_ledger_before_anything_is_drawn(watched, three_bins, rate):
     guard, source = watched(three_bins, 20.0)
     pull = likelihood_pull(4, 2, 0.1)
     for number in (1, 2):
@@ -623,7 +604,7 @@ def test_every_pull_is_in_the_ledger_before_anything_is_drawn(three_bins, rate):
     assert [event.what for event, _ in guard.ledger.events] == ["step 1", "step 2"]
 
 
-def test_what_the_budget_does_not_cover_is_neither_drawn_nor_recorded(three_bins):
+def test_what_the_budget_does_not_cover_is_neither_drawn_nor_recorded(watched, three_bins):
     guard, source = watched(three_bins, 1.0)
     pull = likelihood_pull(4, 2, 0.1)
     for multiplier, reason in [(0.5, "budget"), (S, "says nothing"), (S / 4, "says nothing")]:
@@ -633,7 +614,7 @@ def test_what_the_budget_does_not_cover_is_neither_drawn_nor_recorded(three_bins
     assert guard.ledger.events == ()
 
 
-def test_a_rate_that_is_no_probability_is_refused_before_anything_is_drawn(three_bins):
+def test_a_rate_that_is_no_probability_is_refused_before_anything_is_drawn(watched, three_bins):
     guard, source = watched(three_bins, 20.0)
     for rate in (0.0, -0.1, 1.5, math.nan):
         with pytest.raises(InputError, match="rate"):

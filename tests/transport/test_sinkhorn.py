@@ -116,10 +116,15 @@ def test_no_cost_produces_a_number_that_is_none(seed, reg, spread, clusters):
     assert (bar <= y.max(axis=1, keepdims=True) + 1e-3 * spread).all()
 
 
-def test_points_without_weight_send_and_receive_nothing():
+def some_without_weight():
     x, y, a, b = problem(5)
     a[:, 0], b[:, 1] = 0.0, 0.0
     a, b = (w / w.sum(axis=1, keepdims=True) for w in (a, b))
+    return x, y, a, b
+
+
+def test_points_without_weight_send_and_receive_nothing():
+    x, y, a, b = some_without_weight()
     coupling = solve(x, y, np.full(B, 0.1), a, b)
     plan = plans_of(x, y, np.full(B, 0.1), coupling)
     assert not np.isnan(plan).any()
@@ -247,9 +252,7 @@ def test_settling_never_produces_a_number_that_is_none(seed, reg, spread, cluste
 
 
 def test_points_without_weight_settle_to_nothing():
-    x, y, a, b = problem(5)
-    a[:, 0], b[:, 1] = 0.0, 0.0
-    a, b = (w / w.sum(axis=1, keepdims=True) for w in (a, b))
+    x, y, a, b = some_without_weight()
     found = settle(x, y, np.full(B, 0.01), a, b)
     plan = plans_of(x, y, np.full(B, 0.01), found)
     assert (found.error < 1e-3).all()

@@ -44,7 +44,7 @@ FINEST = 4.0
 MOST_PER_SIDE = {1: 256, 2: 64, 3: 24}  # and 12 for more
 TINY = 60.0  # N epsilon below which not even the least cells can be told from noise
 RELEASED_PARTICLES = 256
-MOST_PARTICLES = 4096  # by hand: plans are m x m at every time
+MOST_PARTICLES = 4096  # by hand: the plan of one edge, m x m, is made at a time
 MOST_WORK = 1e11  # numbers summed over people in one fit, some five minutes on two cores
 SETTLING_SHARE = 0.4  # of the steps of private gradients
 

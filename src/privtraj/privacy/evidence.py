@@ -87,14 +87,13 @@ class WatchedGuard(Guard):
         rate: float = 1.0,
     ) -> Floats:
         answer = self._inner.sums(statistic, parameters, clip, noise_multiplier, what, rate)
-
-        def of(person: Canary) -> float:
-            vector = _person_vector(statistic, parameters, person.bin, person.point)
-            clipped = clip_norm(np.asarray(vector, dtype=np.float64), clip[person.bin])
-            noise = clip[person.bin] * noise_multiplier
-            return sum_evidence(answer[person.bin], clipped, noise, rate)
-
-        self._log(of)
+        self._log_sums(
+            answer,
+            lambda person: _person_vector(statistic, parameters, person.bin, person.point),
+            clip,
+            noise_multiplier,
+            rate,
+        )
         return answer
 
     def pulls(
@@ -108,14 +107,27 @@ class WatchedGuard(Guard):
     ) -> Floats:
         answer = self._inner.pulls(weigher, pull, clip, noise_multiplier, what, rate)
 
-        def of(person: Canary) -> float:
+        def vector(person: Canary) -> Floats:
             here = jax.tree.map(lambda leaf: leaf[person.bin], pull)
-            clipped = clip_norm(pull_vector(weigher, here, person.point), clip[person.bin])
-            noise = clip[person.bin] * noise_multiplier
-            return sum_evidence(answer[person.bin], clipped, noise, rate)
+            return pull_vector(weigher, here, person.point)
+
+        self._log_sums(answer, vector, clip, noise_multiplier, rate)
+        return answer
+
+    def _log_sums(
+        self,
+        answer: Floats,
+        vector: Callable[[Canary], Any],
+        clip: Floats,
+        noise_multiplier: float,
+        rate: float,
+    ) -> None:
+        def of(person: Canary) -> float:
+            bound = clip[person.bin]
+            clipped = clip_norm(np.asarray(vector(person), dtype=np.float64), bound)
+            return sum_evidence(answer[person.bin], clipped, bound * noise_multiplier, rate)
 
         self._log(of)
-        return answer
 
     def sum_event(
         self,
