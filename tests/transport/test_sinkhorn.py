@@ -213,6 +213,31 @@ def test_every_problem_settles_at_its_own_regularisation():
         np.testing.assert_array_equal(together.g[k], alone.g[0])
 
 
+def test_many_particles_begin_with_fewer_and_end_with_the_same_plan(monkeypatch):
+    rng = np.random.default_rng(4)
+    x, y = rng.uniform(size=(2, B, 100, D))
+    a, b = rng.dirichlet(np.full(100, 2.0), size=(2, B))
+    reg = np.full(B, 0.003)
+    plain = settle(x, y, reg, a, b, 1e-5)
+    sinkhorn.jax.clear_caches()
+    monkeypatch.setattr(sinkhorn, "_MANY", 100)
+    begun = settle(x, y, reg, a, b, 1e-5)
+    sinkhorn.jax.clear_caches()
+    assert (begun.error < 1e-5).all()
+    assert (begun.g != plain.g).any()
+    one, other = (plans_of(x, y, reg, found) for found in (plain, begun))
+    assert np.abs(one - other).sum(axis=(1, 2)).max() < 2e-3
+
+
+def test_fewer_particles_have_all_weight_and_the_same_mean():
+    rng = np.random.default_rng(5)
+    x, a = rng.uniform(size=(100, D)).astype(np.float32), rng.dirichlet(np.ones(100))
+    some, weights = sinkhorn._fewer(jnp.asarray(x), jnp.asarray(a, jnp.float32))
+    assert some.shape == (13, D)
+    assert weights.sum() == pytest.approx(1, abs=1e-6)
+    np.testing.assert_allclose(weights @ some, a @ x, atol=1e-6)
+
+
 def test_far_clusters_settle_though_mass_must_pass_between_them():
     """Kernels hold next to nothing of the way between clusters: plain sweeps need thousands."""
     rng = np.random.default_rng(1)

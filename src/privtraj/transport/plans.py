@@ -83,9 +83,11 @@ class Edge:
 
     def plan(self) -> Singles:
         """Row-stochastic (m, m)."""
-        joint = self.extra.astype(np.float32).toarray()
         if self.soft:
-            joint += _softmax(*self.soft) * np.float32(self.scale)
+            joint = np.multiply(_softmax(*self.soft), np.float32(self.scale))
+        else:
+            joint = np.zeros(self.extra.shape, np.float32)
+        np.add.at(joint, (self.extra.row, self.extra.col), self.extra.data)
         return _row_stochastic(joint)
 
 
@@ -179,9 +181,11 @@ def _reversed(plan: Singles, weights: Floats) -> Singles:
 
 
 def _row_stochastic(joint: Singles) -> Singles:
-    """Rows (m, m) divided by their sums; even ones for a particle that nobody visits."""
-    share = joint.sum(axis=1, keepdims=True)
-    return np.divide(joint, share, out=np.full_like(joint, 1 / len(joint)), where=share > 0)
+    """Rows (m, m) over their sums, in place; even ones for a particle that nobody visits."""
+    sums = joint.sum(axis=1)
+    joint[sums == 0] = 1.0
+    joint /= np.where(sums == 0, len(joint), sums)[:, None].astype(np.float32)
+    return joint
 
 
 def _stratified(

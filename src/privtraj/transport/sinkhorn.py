@@ -32,7 +32,8 @@ _KERNELS = 2**28  # and that fit the memory
 _SWEEPS = 100  # of one round
 _ROUNDS = 20
 _STALLED = 0.9  # a full round of sweeps that leaves more of the error than this is the last
-_SOFT, _COOLING = 20.0, 4.0  # largest C with which sweeps begin, and how fast they go on from there
+_SOFT, _COOLING = 40.0, 4.0  # largest C with which sweeps begin, and how fast they go on from there
+_MANY = 1024  # particles from which it pays to begin with fewer
 _LEAP = 10.0  # largest weight of an extrapolation
 
 _dot = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)  # a GPU's TF32 would stall
@@ -170,8 +171,40 @@ def _settled(problems: tuple[jax.Array, ...], tolerance: float) -> Coupling:
 def _settle(
     x: jax.Array, y: jax.Array, reg: jax.Array, a: jax.Array, b: jax.Array, tolerance: float
 ) -> Coupling:
+    """One problem; of many particles, from the potentials of fewer that stand for them."""
+    if len(a) < _MANY:
+        return _cooled(x, y, reg, a, b, jnp.zeros_like(b), np.inf, tolerance)
+    (some_x, some_a), (some_y, some_b) = _fewer(x, a), _fewer(y, b)
+    wide, nothing = _COOLING * reg, jnp.zeros_like(some_b)
+    found = _cooled(some_x, some_y, wide, some_a, some_b, nothing, np.inf, tolerance)
+    g = jax.nn.logsumexp(found.f[:, None] - scaled_cost(some_x, y, wide), axis=0)
+    return _cooled(x, y, reg, a, b, -_COOLING * g, 0.0, tolerance)
+
+
+def _fewer(x: jax.Array, a: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Every eighth particle, moved to the mean of those nearest to it, with their weights."""
+    some = x[::8]
+    nearest = jnp.argmin(scaled_cost(x, some, jnp.float32(0.5)), axis=1)
+    weights = jnp.zeros(len(some)).at[nearest].add(a)
+    sums = jnp.zeros_like(some).at[nearest].add(a[:, None] * x)
+    means = sums / jnp.maximum(weights, 1e-30)[:, None]
+    return jnp.where(weights[:, None] > 0, means, some), weights
+
+
+def _cooled(
+    x: jax.Array,
+    y: jax.Array,
+    reg: jax.Array,
+    a: jax.Array,
+    b: jax.Array,
+    g: jax.Array,
+    most: float,
+    tolerance: float,
+) -> Coupling:
+    """From g (m,), with at most so many rounds at larger regularisations before."""
     cost = scaled_cost(x, y, reg)
-    soft = jnp.maximum(jnp.ceil(jnp.log(cost.max() / _SOFT) / np.log(_COOLING)), 0.0)
+    soft = jnp.ceil(jnp.log(cost.max() / _SOFT) / np.log(_COOLING))
+    soft = jnp.clip(soft, 0.0, most)
 
     def sweeps(
         state: tuple[jax.Array, Coupling, jax.Array],
@@ -188,8 +221,8 @@ def _settle(
         round, last, stalled = state
         return (last.error >= tolerance) & (round < soft + _ROUNDS) & ~stalled
 
-    nothing = Coupling(jnp.zeros_like(a), jnp.zeros_like(b), jnp.float32(jnp.inf))
-    return jax.lax.while_loop(unsettled, sweeps, (jnp.float32(0), nothing, jnp.bool(False)))[1]
+    begin = Coupling(jnp.zeros_like(a), g, jnp.float32(jnp.inf))
+    return jax.lax.while_loop(unsettled, sweeps, (jnp.float32(0), begin, jnp.bool(False)))[1]
 
 
 def _accelerated(
