@@ -14,7 +14,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from privtraj import checks, datasets, engine, errors, rows, snapshots, sources, tables
+from privtraj import (
+    checks,
+    config,
+    datasets,
+    engine,
+    errors,
+    rows,
+    single_cells,
+    snapshots,
+    sources,
+    tables,
+)
 from privtraj.errors import InputError
 
 SECRET = "123.4567"
@@ -109,6 +120,67 @@ def test_moments_are_utc_seconds(values):
     np.testing.assert_array_equal(seconds, [NOON.timestamp(), np.nan])
 
 
+FRAMES = {
+    "pandas categories": pd.DataFrame({"x": pd.Categorical([2.5, None, 1])}),
+    "pandas Float64": pd.DataFrame({"x": pd.array([2.5, None, 1], "Float64")}),
+    "pandas on pyarrow": pd.DataFrame({"x": pd.array([2.5, None, 1], "double[pyarrow]")}),
+    "pandas objects": pd.DataFrame({"x": np.array([2.5, None, 1], object)}),
+    "a series of categories": {"x": pd.Series(pd.Categorical([2.5, None, 1]))},
+    "polars decimals": pl.DataFrame({"x": pl.Series(["2.5", None, "1"]).cast(pl.Decimal(9, 1))}),
+    "polars single": pl.DataFrame({"x": pl.Series([2.5, None, 1], dtype=pl.Float32)}),
+    "a polars series": {"x": pl.Series([2.5, None, 1])},
+}
+
+
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+def test_numbers_of_frames(frame):
+    column = tables.read_columns(frame, ["x"]).column("x")
+    np.testing.assert_array_equal(tables.numbers(column, "x"), [2.5, np.nan, 1])
+
+
+_HELSINKI = pd.Series([NOON, None]).dt.tz_convert("Europe/Helsinki")
+DATED = {
+    "pandas": pd.DataFrame({"x": _HELSINKI}),
+    "pandas without a zone": pd.DataFrame(
+        {"x": _HELSINKI.dt.tz_convert("UTC").dt.tz_localize(None)}
+    ),
+    "pandas categories": pd.DataFrame({"x": pd.Categorical(_HELSINKI)}),
+    "pandas on pyarrow": pd.DataFrame(
+        {"x": _HELSINKI.astype("timestamp[ns, Asia/Tokyo][pyarrow]")}
+    ),
+    "pandas objects": pd.DataFrame({"x": np.array([NOON, None], object)}),
+    "polars": pl.DataFrame({"x": pl.Series([NOON, None]).dt.convert_time_zone("Europe/Helsinki")}),
+    "polars without a zone": pl.DataFrame({"x": [NOON.replace(tzinfo=None), None]}),
+    "a series": {"x": _HELSINKI},
+}
+
+
+@pytest.mark.parametrize("frame", DATED.values(), ids=DATED)
+def test_dates_of_frames_are_utc_seconds(frame):
+    seconds, dated = tables.moments(tables.read_columns(frame, ["x"]).column("x"), "x")
+    assert dated
+    np.testing.assert_array_equal(seconds, [NOON.timestamp(), np.nan])
+
+
+WORDS = ["b", None, "a", "b"]
+NAMED = {
+    "pandas categories": pd.DataFrame({"x": pd.Categorical(WORDS)}),
+    "pandas strings": pd.DataFrame({"x": pd.array(WORDS, "string")}),
+    "polars categories": pl.DataFrame({"x": pl.Series(WORDS, dtype=pl.Categorical)}),
+    "polars enumeration": pl.DataFrame({"x": pl.Series(WORDS, dtype=pl.Enum(["a", "b"]))}),
+    "polars strings": pl.DataFrame({"x": WORDS}),
+}
+
+
+@pytest.mark.parametrize("frame", NAMED.values(), ids=NAMED)
+def test_words_of_frames(frame):
+    column = tables.read_columns(frame, ["x"]).column("x")
+    codes, ids = tables.identities(column)
+    assert [None if code < 0 else ids[code].as_py() for code in codes] == WORDS
+    with pytest.raises(InputError, match="holds text, and 3 of its 4 rows do not read as numbers"):
+        tables.numbers(column, "x")
+
+
 def test_moments_of_dates_and_numbers():
     days = pa.chunked_array([pa.array([dt.date(1970, 1, 2), None, dt.date(1969, 12, 31)])])
     seconds, datetime = tables.moments(days, "t")
@@ -158,6 +230,10 @@ MISTAKES = {
     "missing in csv": (lambda p: _text(p / "t.csv", f"y\n{SECRET}\n"), "no column 'x': it has 'y'"),
     "missing in pandas": (lambda p: pd.DataFrame({"y": [SECRET]}), "no column 'x'"),
     "missing in parquet": (lambda p: _parquet(p, {"y": [SECRET]}), "no column 'x'"),
+    "no header in csv": (
+        lambda p: _text(p / "t.csv", f"{SECRET},b\n{SECRET},c\n"),
+        "1 of the 2 names in the first line",
+    ),
     "repeated column": (
         lambda p: _text(p / "t.csv", f"x,x\n1,{SECRET}\n"),
         "more than one column named 'x'",
@@ -261,7 +337,8 @@ def test_where_writing_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "module", [checks, datasets, engine, errors, rows, snapshots, sources, tables]
+    "module",
+    [checks, config, datasets, engine, errors, rows, single_cells, snapshots, sources, tables],
 )
 def test_importing_needs_numpy_only(module):
     tree = ast.parse(Path(module.__file__).read_text())
@@ -274,5 +351,5 @@ def test_importing_needs_numpy_only(module):
         )
         if name
     }
-    light = {"checks", "engine", "errors", "rows", "sources", "tables"}
+    light = {"checks", "engine", "errors", "privtraj", "rows", "sources", "tables"}
     assert roots - set(sys.stdlib_module_names) <= {"numpy"} | light

@@ -6,16 +6,20 @@ import os
 from collections.abc import Callable, Container
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privtraj import tables
+from privtraj.errors import InputError
 from privtraj.snapshots import as_user_times
 
 Floats = NDArray[np.floating[Any]]
 Interpolation = Literal["bridge", "linear", "spline"]
 
+SUFFIXES = (*tables.FORMATS, ".geojson", ".geoparquet", ".h5ad")
 _BLOCK = 2**19  # numbers of people who are worked on at once
 
 
@@ -41,23 +45,132 @@ class Paths:
         n, q, _ = self.values.shape
         return f"Paths({n} people at {q} times; {', '.join(self.features)})"
 
+    def _repr_html_(self) -> str:
+        from privtraj.report.cards import paths_card
+
+        return paths_card(self)
+
     def to_arrow(self) -> Any:
         """The long table (pyarrow): path, time, one column per feature; n q rows."""
         import pyarrow as pa
 
         n, q, _ = self.values.shape
         columns: dict[str, NDArray[Any]] = {"path": np.repeat(np.arange(n, dtype=np.int64), q)}
-        columns[_free_name(self.time_name, columns)] = np.tile(self.times, n)
+        columns[free_name(self.time_name, columns)] = np.tile(self.times, n)
         for k, name in enumerate(self.features):
-            columns[_free_name(name, columns)] = self.values[:, :, k].ravel()
+            columns[free_name(name, columns)] = self.values[:, :, k].ravel()
         return pa.table(columns)
 
     def to_frame(self) -> Any:
         """The long table as a pandas DataFrame."""
         return self.to_arrow().to_pandas()
 
+    def to_polars(self) -> Any:
+        """The long table as a polars DataFrame."""
+        try:
+            import polars
+        except ImportError:
+            raise InputError("polars is needed for to_polars: run pip install polars") from None
+        return polars.from_arrow(self.to_arrow())
 
-def _free_name(name: str, taken: Container[str]) -> str:
+    def to_anndata(self, basis: str | None = None) -> Any:
+        """An AnnData with one row per path and time: n q rows.
+
+        obs: path and time, rows named "path-k" for the k-th time.  obsm: features named like
+        "X_pca-0", "X_pca-1", ... become obsm["X_pca"], all others obsm["X_features"]; `basis` puts
+        all of them into obsm[basis].  uns["privtraj_features"]: the features of each obsm.
+        """
+        from privtraj import single_cells
+
+        return single_cells.to_anndata(self, basis)
+
+    def to_geojson(self, x: str | None = None, y: str | None = None) -> dict[str, Any]:
+        """A GeoJSON FeatureCollection (RFC 7946): one LineString per path, along time.
+
+        x, y: features that are longitude and latitude in degrees; by default guessed by name.
+        Properties: "path", "times" (one per position: ISO 8601 in UTC, or numbers, as Leaflet's
+        TimeDimension and folium's TimestampedGeoJson read them), and other features, one value per
+        position. Kepler.gl animates the table, with path as the id.
+        """
+        from privtraj import geo
+
+        return geo.to_geojson(self, x, y)
+
+    def to_geopandas(
+        self, x: str | None = None, y: str | None = None, crs: str = "EPSG:4326"
+    ) -> Any:
+        """The long table as a GeoDataFrame with a point in each row.
+
+        x, y: features that are longitude and latitude, or x and y of another `crs`; by default
+            guessed by name (lon, longitude, lng, x; lat, latitude, y).
+        crs: degrees by default, which is checked.
+        """
+        from privtraj import geo
+
+        return geo.to_geopandas(self, x, y, crs)
+
+    def to_movingpandas(
+        self,
+        x: str | None = None,
+        y: str | None = None,
+        crs: str = "EPSG:4326",
+        *,
+        origin: Any = None,
+        unit: str = "seconds",
+    ) -> Any:
+        """A MovingPandas TrajectoryCollection, one trajectory per path.
+
+        origin, unit: where times are numbers, the public date from which they count, and in what:
+            seconds, minutes, hours, days or weeks.
+        """
+        from privtraj import geo
+
+        return geo.to_movingpandas(self, x, y, crs, origin, unit)
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write the paths, whole or not at all, in the format that the name ends in.
+
+        The long table: .csv, .csv.gz, .parquet, .arrow, .feather; with a point in each row:
+        .geoparquet; as lines: .geojson; as AnnData: .h5ad.
+        """
+        path = Path(path)
+        write = _writer(path)
+        if write is None:
+            tables.write_table(self.to_arrow(), path, force)
+            return
+        with tables.atomic_path(path, force) as temporary:
+            write(self, temporary)
+
+
+def check_format(path: Path, features: tuple[str, ...], bounds: Any) -> None:
+    """Refuse now what `save` would refuse later: a map without places, a package that is not there.
+
+    bounds: (d, 2) public limits of the features.
+    """
+    from privtraj import geo, single_cells
+
+    kind = path.suffix.lower()
+    if kind == ".h5ad":
+        single_cells.needed()
+    if kind in (".geojson", ".geoparquet"):
+        geo.check_degrees(features, geo.axes(features), np.transpose(bounds))
+    if kind == ".geoparquet":
+        geo.needed("geopandas")
+
+
+def _writer(path: Path) -> Callable[[Paths, Path], None] | None:
+    """What writes paths to a file of this name; None for a table."""
+    from privtraj import geo, single_cells
+
+    writers = {
+        ".geojson": geo.write_geojson,
+        ".geoparquet": geo.write_geoparquet,
+        ".h5ad": single_cells.write_h5ad,
+    }
+    return writers.get(path.suffix.lower())
+
+
+def free_name(name: str, taken: Container[str]) -> str:
     """The name, with as many underscores behind it as it takes to be the only one."""
     while name in taken:
         name += "_"

@@ -88,15 +88,33 @@ def held(
     """The source as an Ibis table of these columns; None if it is one to read into memory."""
     if isinstance(source, str) and "://" in source:
         return _selected(_connected(source, query), columns)
+    _refuse_query(query)
+    if _is_expression(source):
+        return _selected(Held(source, _failure(_name(source))), columns)
+    files = _files(source) if isinstance(source, str | os.PathLike) else None
+    return None if files is None else _in_duckdb(files, str(source), columns, text)
+
+
+def columns_of(source: str | Path, query: str | None) -> list[tuple[str, str]]:
+    """Name and kind of the columns of a file, folder, pattern or database: `tables.column_kinds`.
+
+    Of several files, those of the first.
+    """
+    if isinstance(source, str):
+        found = _connected(source, query)
+        with _saying(found.complaint):
+            return tables.kinds_of(found.table.schema().to_pyarrow())
+    _refuse_query(query)
+    files = _files(source)
+    return tables.column_kinds(source if files is None else files[0])
+
+
+def _refuse_query(query: str | None) -> None:
     if query is not None:
         raise InputError(
             "query= goes with a connection string such as postgresql://host/database: leave it "
             "out, or give one"
         )
-    if _is_expression(source):
-        return _selected(Held(source, _failure(_name(source))), columns)
-    files = _files(source) if isinstance(source, str | os.PathLike) else None
-    return None if files is None else _in_duckdb(files, str(source), columns, text)
 
 
 def _selected(found: Held, columns: Sequence[str]) -> Held:
@@ -151,8 +169,8 @@ def _connected(url: str, query: str | None) -> Held:
     scheme = re.split(r"\W", url)[0]
     connection = _connection(url, scheme)
     with _saying(
-        f"{scheme} does not accept the query: check its SQL and the names in it, and that you may "
-        "read what it selects"
+        f"{scheme} does not accept the query (query=): check its SQL and the names in it, and that "
+        "you may read what it selects"
     ):
         return Held(_queried(connection, query.strip().rstrip(";")), _failure(scheme))
 
@@ -170,7 +188,7 @@ def _connection(url: str, scheme: str) -> Any:
         raise _absent(f"the driver of {scheme}", package) from None
     except Exception:
         raise InputError(
-            f"there is no connection to {scheme}://...: check the address, the user and the "
+            f"there is no connection to '{scheme}://...': check the address, the user and the "
             "password, and that the server runs"
         ) from None
 
@@ -246,7 +264,7 @@ def _in_duckdb(files: list[Path], source: str, columns: Sequence[str], text: Seq
     import ibis
 
     for path in files:  # each by itself, because the engine would fill in columns that one lacks
-        tables.check_columns(tables.column_names(path), columns)
+        tables.check_file(path, columns)
     kind = _kind(files[0])
     what = f"the file '{source}'" if len(files) == 1 else f"'{source}'"
     complaint = tables.unreadable(what, kind) + ", and every column one kind of values"

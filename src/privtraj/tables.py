@@ -1,4 +1,4 @@
-"""Tables in and out: CSV, Parquet, Arrow, pandas, polars, plain dictionaries of arrays.
+"""Tables in and out: CSV, Parquet, Arrow, pandas, polars, AnnData, dictionaries of arrays.
 
 Everything read becomes a `pyarrow.Table` that holds the wanted columns only; everything written
 appears under its final name complete or not at all. Messages name columns, files and counts of
@@ -11,6 +11,7 @@ import csv
 import gzip
 import io
 import os
+import re
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
+from . import single_cells
 from .checks import listed
 from .errors import InputError
 
@@ -35,8 +37,10 @@ FORMATS = {
     ".arrow": "arrow",
     ".feather": "arrow",
 }
+READABLE = FORMATS | {".h5ad": "h5ad"}
 
 _SECONDS_PER_DAY = 86_400
+_VALUE = re.compile(r"[-+]?[\d.,]*\d[\d.,]*(e[-+]?\d+)?|\d+[-/.]\d+[-/.]\d+.*", re.IGNORECASE)
 
 
 # Reading ------------------------------------------------------------------------------------
@@ -45,15 +49,17 @@ _SECONDS_PER_DAY = 86_400
 def read_columns(source: Any, columns: Sequence[str], *, text: Sequence[str] = ()) -> pa.Table:
     """The named columns of a table, in the order asked for.
 
-    source: path to a CSV, Parquet or Arrow file (told apart by the suffix), pyarrow Table or
-        RecordBatch, pandas or polars DataFrame, any object with `__arrow_c_stream__`, or a
-        dictionary of arrays.
-    columns: names to read; nothing else is read.
+    source: path to a CSV, Parquet, Arrow or .h5ad file (told apart by the suffix), pyarrow Table or
+        RecordBatch, pandas or polars DataFrame, AnnData, any object with `__arrow_c_stream__`, or
+        a dictionary of arrays.
+    columns: names to read; nothing else is read. Those of AnnData are explained in `single_cells`.
     text: names among them that a CSV file must not turn into numbers (an identifier "007").
     """
     wanted = list(dict.fromkeys(columns))
     if isinstance(source, str | os.PathLike):
         return _read_file(Path(source), wanted, text)
+    if single_cells.is_anndata(source):
+        return single_cells.table(source, wanted, text)
     return _read_object(source, wanted)
 
 
@@ -64,14 +70,75 @@ def column_names(source: Any) -> tuple[str, ...]:
         kind = _readable_format(path)
         with _explained(path):
             return tuple(_file_names(path, kind))
+    if single_cells.is_anndata(source):
+        return tuple(single_cells.names(source))
     return tuple(_object_names(source))
+
+
+def column_kinds(path: Path) -> list[tuple[str, str]]:
+    """Name and kind, "number", "date" or "text", of the columns of a file.
+
+    Nothing but the schema is read, except where it does not tell: the first rows of CSV, up to a
+    megabyte, and the text of .h5ad, which may be dates. The kind is then all that is learned from
+    them, and it is coarse on purpose: it does not tell whole numbers from decimals, flags or a
+    column without values. One odd cell can still turn "number" into "text", so a kind is for
+    whoever may see the data, and is not part of a model.
+    """
+    kind = _readable_format(path)
+    with _explained(path):
+        if kind != "csv":
+            return kinds_of(_schema(path, kind))
+        names = [name for name in csv_header(path)[0] if name]
+    check_columns(names, [])
+    _check_header(path, names)
+    return kinds_of(csv_schema(path, names, ()))
+
+
+def _schema(path: Path, kind: str) -> pa.Schema:
+    if kind == "h5ad":
+        with single_cells.opened(path) as data:
+            return single_cells.kinds(data)
+    if kind == "parquet":
+        import pyarrow.parquet as pq
+
+        return pq.read_schema(path)
+    import pyarrow as pa
+
+    with pa.ipc.open_file(str(path)) as reader:
+        return reader.schema
+
+
+def _check_header(path: Path, names: Sequence[str]) -> None:
+    """A first line of values is the record of a person, not to be shown."""
+    odd = sum(bool(_VALUE.fullmatch(name.strip())) for name in names)
+    if odd:
+        raise InputError(
+            f"{odd} of the {len(names)} names in the first line of '{path}' read as numbers or "
+            "dates, so it may be a record: put a line with the names of the columns first"
+        )
+
+
+def kinds_of(schema: pa.Schema) -> list[tuple[str, str]]:
+    """Name and kind, "number", "date" or "text", of columns of these types."""
+    return [(field.name, _kind(field.type)) for field in schema]
+
+
+def _kind(kind: pa.DataType) -> str:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        return "date"
+    return "number" if is_numeric(kind) else "text"
 
 
 def _read_file(path: Path, columns: list[str], text: Sequence[str]) -> pa.Table:
     kind = _readable_format(path)
-    with _explained(path):
-        names = _file_names(path, kind)
-    check_columns(names, columns)
+    if kind == "h5ad":
+        with _explained(path), single_cells.opened(path) as data:
+            return single_cells.table(data, columns, text)
+    check_file(path, columns)
     with _explained(path):
         if kind == "csv":
             return _read_csv(path, columns, text)
@@ -86,33 +153,34 @@ def _read_file(path: Path, columns: list[str], text: Sequence[str]) -> pa.Table:
             return reader.read_all().select(columns)
 
 
+def check_file(path: Path, columns: Sequence[str]) -> None:
+    """`check_columns` of a file."""
+    kind = _readable_format(path)
+    with _explained(path):
+        names = _file_names(path, kind)
+    if kind == "csv" and not set(columns) <= set(names):
+        _check_header(path, names)  # or the sentence would list it
+    check_columns(names, columns)
+
+
 def _readable_format(path: Path) -> str:
-    kind = _format(path)
+    kind = _format(path, READABLE)
     if not path.is_file():
         raise InputError(f"there is no file '{path}': check the path")
     return kind
 
 
-def _format(path: Path) -> str:
-    for suffix, kind in FORMATS.items():
+def _format(path: Path, known: Mapping[str, str] = FORMATS) -> str:
+    for suffix, kind in known.items():
         if path.name.lower().endswith(suffix):
             return kind
     raise InputError(
-        f"the file type of '{path.name}' is not known: use one of the suffixes {', '.join(FORMATS)}"
+        f"the file type of '{path.name}' is not known: use one of the suffixes {', '.join(known)}"
     )
 
 
 def _file_names(path: Path, kind: str) -> list[str]:
-    if kind == "csv":
-        return csv_header(path)[0]
-    if kind == "parquet":
-        import pyarrow.parquet as pq
-
-        return list(pq.read_schema(path).names)
-    import pyarrow as pa
-
-    with pa.ipc.open_file(str(path)) as reader:
-        return list(reader.schema.names)
+    return csv_header(path)[0] if kind == "csv" else list(_schema(path, kind).names)
 
 
 def csv_header(path: Path) -> tuple[list[str], str]:
@@ -179,7 +247,7 @@ def _explained(path: Path) -> Iterator[None]:
     except PermissionError:
         raise InputError(f"the file '{path}' may not be read: change its permissions") from None
     except Exception:
-        raise InputError(unreadable(f"the file '{path}'", _format(path))) from None
+        raise InputError(unreadable(f"the file '{path}'", _format(path, READABLE))) from None
 
 
 def unreadable(what: str, kind: str) -> str:
@@ -220,7 +288,8 @@ def _object_names(source: Any) -> list[str]:
         return list(pa.RecordBatchReader.from_stream(source).schema.names)
     raise InputError(
         f"an object of type {type(source).__name__} cannot be read as a table: give the path of a "
-        "CSV, Parquet or Arrow file, an Arrow, pandas or polars table, or a dictionary of arrays"
+        "CSV, Parquet, Arrow or .h5ad file, an Arrow, pandas or polars table, AnnData, or a "
+        "dictionary of arrays"
     )
 
 
@@ -277,7 +346,7 @@ def check_columns(names: Sequence[str], columns: Sequence[str]) -> None:
 
 def numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
     """A column as (n,) float64 with NaN for null; whole numbers, decimals, true and false count."""
-    column = _plain(column)
+    column = plain(column)
     check_numeric(column.type, name, column)
     return _floats(column)
 
@@ -290,7 +359,7 @@ def moments(column: pa.ChunkedArray, name: str) -> tuple[NDArray[np.float64], bo
     """
     import pyarrow as pa
 
-    column = _plain(column)
+    column = plain(column)
     if not is_moment(column.type, name, column):
         return _floats(column), False
     if pa.types.is_date(column.type):
@@ -321,17 +390,22 @@ def is_moment(kind: pa.DataType, name: str, cells: Iterable[pa.Scalar]) -> bool:
 
 def identities(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], pa.Array]:
     """A column of identifiers as codes (n,), -1 for missing, and the identifier of each code."""
-    encoded = _plain(column).combine_chunks().dictionary_encode()
+    encoded = plain(column).combine_chunks().dictionary_encode()
     codes = np.asarray(encoded.indices.fill_null(-1), dtype=np.int64)
     return codes, encoded.dictionary
 
 
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The values themselves of a column of categories."""
     import pyarrow as pa
 
-    if pa.types.is_dictionary(column.type):
-        return column.cast(column.type.value_type)
-    return column
+    if not pa.types.is_dictionary(column.type):
+        return column
+    kind = column.type.value_type
+    if pa.types.is_string_view(kind):  # from polars; pyarrow cannot take these by their numbers
+        kind = pa.large_string()
+    parts = [part.dictionary.cast(kind).take(part.indices) for part in column.chunks]
+    return pa.chunked_array(parts, kind)
 
 
 def is_numeric(kind: pa.DataType) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privtraj import config
 from privtraj.cli.compiled import keep_compiled
 from privtraj.cli.console import Console
 from privtraj.cli.options import add_manners, at_least, check_output, choice, require
@@ -24,14 +25,21 @@ _EXAMPLE = """\
 example:
   privtraj fit clinic.csv --time age --person id \\
       --feature height 40 210 --feature weight 1 140 --time-range 0 20 --bins 12 \\
-      --epsilon 1 --delta 1e-5 --out growth.privtraj --certificate certificate.json"""
+      --epsilon 1 --delta 1e-5 --out growth.privtraj --certificate certificate.json
+
+or write all of that to a file, fill it in, and use it:
+  privtraj init clinic.csv -o fit.toml
+  privtraj fit --config fit.toml"""
 
 
 def add(commands: Any) -> None:
     about = "spend a privacy budget on a table, once, and write a model that may be released"
     usage = "privtraj fit DATA [options]"
-    fit = commands.add_parser("fit", help=about, description=about, usage=usage, epilog=_EXAMPLE)
+    fit = commands.add_parser(
+        "fit", help=about, description=about, usage=usage, epilog=_EXAMPLE, configured=True
+    )
     fit.set_defaults(run=run)
+    _add_config(fit.add_argument_group("configuration", "all of the options below, in a file"))
     _add_data(fit.add_argument_group("data", "the columns to use, and what is public about them"))
     privacy = fit.add_argument_group("privacy")
     add_budget(privacy)
@@ -44,10 +52,17 @@ def add(commands: Any) -> None:
     )
 
 
+def _add_config(group: Any) -> None:
+    text = "TOML or YAML file with any of these options; those on the command line win"
+    group.add_argument("--config", type=Path, metavar="FILE", help=text)
+    text = "write the file that repeats this fit: every public choice"
+    group.add_argument("--write-config", type=Path, metavar="FILE", help=text)
+
+
 def _add_data(group: Any) -> None:
     add = group.add_argument
-    text = "CSV, Parquet or Arrow file; folder or pattern of files; connection string of a database"
-    add("data", metavar="DATA", type=_source, help=text)
+    text = "CSV, Parquet, Arrow or .h5ad file; folder or pattern of files; connection string"
+    add("data", nargs="?", metavar="DATA", type=config.source, help=text)
     add("--query", metavar="SQL", help="what to read from a database: a SELECT, or a table's name")
     add("--time", metavar="COL", help="column of numbers or dates (required)")
     text = "column of numbers and its public bounds, values outside are clamped; repeat (required)"
@@ -66,10 +81,6 @@ def _add_data(group: Any) -> None:
     add("--records-per-person", type=at_least(1), default=1, metavar="G", help=text)
     text = "records with missing values: refuse them, or leave them out"
     choice(group, "--missing", text, "refuse", "drop")
-
-
-def _source(text: str) -> str | Path:
-    return text if "://" in text else Path(text)
 
 
 def add_budget(group: Any, epsilon: float | None = None, delta: float | None = None) -> None:
@@ -129,7 +140,7 @@ def _add_output(group: Any) -> None:
     add = group.add_argument
     add("--out", type=Path, metavar="MODEL", help="model file, named .privtraj (required)")
     add("--certificate", type=Path, metavar="FILE", help="also write the certificate, as .json")
-    add("--paths", type=Path, metavar="FILE", help="also draw paths: .csv, .parquet or .arrow")
+    add("--paths", type=Path, metavar="FILE", help="also draw paths: .csv, .parquet, .geojson, ...")
     add_sampling_size(group, " in --paths")
     add_manners(group, "replace existing files")
 
@@ -212,7 +223,7 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
 def _check(args: argparse.Namespace) -> None:
     from privtraj.privacy.events import check_budget
 
-    require(args, "time", "feature")
+    require(args, "data", "time", "feature")
     _check_time_options(args)
     require(args, "epsilon", "delta", "out")
     check_budget(args.epsilon, args.delta)
@@ -225,10 +236,23 @@ def _check(args: argparse.Namespace) -> None:
         )
     _check_ledger(args)
     data = args.data if isinstance(args.data, Path) else None
-    _check_distinct([data, args.out, args.certificate, args.paths, args.ledger])
+    files = ("out", "certificate", "paths", "ledger", "config", "write_config")
+    _check_distinct([data, *(getattr(args, name) for name in files)])
     check_output(args.out, (".privtraj",), args.force)
     check_output(args.certificate, (".json",), args.force)
     check_output(args.paths, None, args.force)
+    _check_paths(args)
+    check_output(args.write_config, config.SUFFIXES, args.force)
+
+
+def _check_paths(args: argparse.Namespace) -> None:
+    """Whether the paths can be written that way, before anything is spent on them."""
+    from privtraj.paths import check_format
+
+    if args.paths is not None:
+        names, *bounds = zip(*args.feature, strict=True)
+        if all(isinstance(bound, float) for pair in bounds for bound in pair):  # else see Snapshots
+            check_format(args.paths, names, list(zip(*bounds, strict=True)))
 
 
 def _check_time_options(args: argparse.Namespace) -> None:
@@ -334,6 +358,15 @@ def _extras(args: argparse.Namespace, model: TrajectoryModel, console: Console) 
     if args.paths is not None:
         paths = model.sample(args.n or PEOPLE, even_times(model, args.at), seed=args.seed)
         values["paths"] = write_paths(paths, args.paths, args.force, console)
+    if args.write_config is not None:
+        _write_text(args.write_config, config.text(vars(args), args.write_config), args.force)
+        console.written.append(args.write_config)
+        values["config"] = str(args.write_config)
+        if not config.is_public_source(args.data):
+            console.note(
+                f"the connection string may hold a password and is not in '{args.write_config}': "
+                "give it on the command line"
+            )
     if (ledger := _ledger(args)) is not None:
         values["ledger"] = ledger.summary()
     return values

@@ -4,25 +4,62 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-from privtraj import __version__
+from privtraj import __version__, config
+from privtraj.config import LARGEST_NUMBER
 from privtraj.errors import InputError
-
-LARGEST_NUMBER = 10**9
 
 
 class _Parser(argparse.ArgumentParser):
-    def __init__(self, **options: Any) -> None:
+    """A parser that explains mistakes; if `configured`, --config may name a file with options."""
+
+    def __init__(self, configured: bool = False, **options: Any) -> None:
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(allow_abbrev=False, **options)
+        self._configured = configured
         # Without this, argparse takes a bound such as -1e-3 for an option.
         self._negative_number_matcher = re.compile(r"^-\.?\d")
 
     def error(self, message: str) -> NoReturn:
         raise InputError(f"{message} (see '{self.prog} --help')")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if not self._configured:
+            return super().parse_known_args(args, namespace)
+        with _defaults_aside(self._actions) as defaults:
+            found, rest = super().parse_known_args(args, namespace)
+        given = {name: value for name, value in vars(found).items() if value is not None}
+        return argparse.Namespace(**_settled(given, defaults)), rest
+
+
+@contextmanager
+def _defaults_aside(actions: list[argparse.Action]) -> Iterator[dict[str, Any]]:
+    """The defaults of options, out of the way: what is given can be told from what is not."""
+    options = [action for action in actions if action.option_strings and action.dest != "help"]
+    defaults = {action: action.default for action in options}
+    try:
+        for action in options:
+            action.default = argparse.SUPPRESS
+        yield {action.dest: None for action in actions if action.dest != "help"} | {
+            action.dest: default for action, default in defaults.items()
+        }
+    finally:
+        for action, default in defaults.items():
+            action.default = default
+
+
+def _settled(given: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    """What is given on the command line, else in the configuration, else by default."""
+    if "config" not in given:
+        return config.plain(defaults | given)
+    decided = set(given)
+    if decided & {"bins", "bin_times"}:  # one stands for the other
+        decided |= {"bins", "bin_times"}
+    return config.plain(defaults | config.load(given["config"], but=decided) | given)
 
 
 def parser(*adds: Callable[[Any], None]) -> argparse.ArgumentParser:
@@ -70,6 +107,8 @@ def at_least(smallest: int) -> Callable[[str], int]:
 
 
 _NEEDED = {
+    "data": "the following arguments are required: DATA, which names the records, here or as data "
+    "in a --config FILE",
     "time": "--time COL is needed: it names the column that says when each record was taken",
     "feature": "--feature NAME LOW HIGH is needed for every column to use: the bounds must be "
     "public knowledge, because bounds taken from the data would reveal its most extreme people",
@@ -89,12 +128,12 @@ def require(args: argparse.Namespace, *names: str) -> None:
 
 
 def check_output(path: Path | None, suffixes: tuple[str, ...] | None, force: bool) -> None:
-    """Refuse a file that could not be written; `suffixes` None means that of any table."""
-    from privtraj import tables
-
+    """Refuse a file that could not be written; `suffixes` None means any that paths can have."""
     if path is None:
         return
-    known = tuple(tables.FORMATS) if suffixes is None else suffixes
+    from privtraj import paths, tables
+
+    known = paths.SUFFIXES if suffixes is None else suffixes
     if not path.name.lower().endswith(known):
         raise InputError(f"the name '{path.name}' must end in {' or '.join(known)}")
     tables.check_writable(path, force)

@@ -19,7 +19,8 @@ PEOPLE = 1000  # drawn unless told otherwise
 _EXAMPLE = """\
 examples:
   privtraj sample growth.privtraj -n 1000 --at 81 --out paths.csv
-  privtraj sample visits.privtraj -n 50 --times 2024-01-31 2024-02-15 --out paths.parquet"""
+  privtraj sample visits.privtraj -n 50 --times 2024-01-31 2024-02-15 --out paths.parquet
+  privtraj sample trips.privtraj --at 100 --out paths.geojson"""
 
 
 def add(commands: Any) -> None:
@@ -35,7 +36,7 @@ def add(commands: Any) -> None:
     text = "instead of --at: the times themselves, numbers or dates inside the range"
     data.add_argument("--times", nargs="+", metavar="T", help=text)
     output = sample.add_argument_group("output")
-    text = "table to write: .csv, .parquet or .arrow (required)"
+    text = "file to write: .csv, .parquet, .arrow, .geojson, .geoparquet or .h5ad (required)"
     output.add_argument("--out", type=Path, metavar="FILE", help=text)
     add_manners(output, "replace an existing file")
     _add_path_options(sample.add_argument_group("advanced"))
@@ -78,8 +79,10 @@ def sampled(
     check_output(args.out, None, args.force)
     keep_compiled()
     from privtraj.model import load
+    from privtraj.paths import check_format
 
     model = load(args.model)
+    check_format(args.out, model.features, model.bounds)
     if not model.certificate.private:
         console.note(f"NOT PRIVATE: {model.certificate.caveat}; do not release the paths")
     paths = model.sample(
@@ -111,10 +114,8 @@ def even_times(model: TrajectoryModel, count: int | None) -> Any:
 
 
 def write_paths(paths: Any, path: Path, force: bool, console: Console) -> dict[str, Any]:
-    """Write the table of paths; returns what to say about it."""
-    from privtraj.tables import write_table
-
-    write_table(paths.to_arrow(), path, force)
+    """Write the paths, as the name says; returns what to say about them."""
+    paths.save(path, force=force)
     console.written.append(path)
     people, times, _ = paths.values.shape
     return {"file": str(path), "n": people, "times": times, "features": list(paths.features)}

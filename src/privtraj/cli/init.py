@@ -1,0 +1,168 @@
+"""`privtraj init`: write a configuration for `privtraj fit` to fill in.
+
+Only names and kinds of columns are looked at, and only they are written: no value, no count, no
+range, no category. `tables.column_kinds` says what the kind of a column can tell.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from privtraj import config
+from privtraj.cli.console import Console
+from privtraj.cli.options import add_manners, check_output
+
+_EXAMPLE = """\
+examples:
+  privtraj init clinic.csv -o fit.toml
+  privtraj init postgresql://host/clinic --query visits -o fit.yaml
+
+then fill in the file and run:
+  privtraj fit --config fit.toml"""
+
+
+def add(commands: Any) -> None:
+    about = "write a commented configuration for fit to fill in, without showing any of the data"
+    usage = "privtraj init DATA [-o FILE] [options]"
+    init = commands.add_parser("init", help=about, description=about, usage=usage, epilog=_EXAMPLE)
+    init.set_defaults(run=run)
+    data = init.add_argument_group("data", "only names and kinds of columns are looked at")
+    text = "CSV, Parquet, Arrow or .h5ad file; folder or pattern of files; connection string"
+    data.add_argument("data", metavar="DATA", type=config.source, help=text)
+    text = "what to read from a database: a SELECT, or a table's name"
+    data.add_argument("--query", metavar="SQL", help=text)
+    output = init.add_argument_group("output")
+    text = "file to write, .toml or .yaml (default: privtraj.toml)"
+    output.add_argument(
+        "-o", "--out", type=Path, default=Path("privtraj.toml"), metavar="FILE", help=text
+    )
+    add_manners(output, "replace an existing file")
+
+
+def run(args: argparse.Namespace, console: Console) -> None:
+    check_output(args.out, config.SUFFIXES, args.force)
+    from privtraj.sources import columns_of
+    from privtraj.tables import atomic_path
+
+    columns = columns_of(args.data, args.query)
+    known = {"data": args.data, "query": args.query}
+    if not config.is_public_source(args.data):
+        known["data"] = None
+        console.note(
+            f"the connection string may hold a password and is not in '{args.out}': give it to fit "
+            "on the command line"
+        )
+    with atomic_path(args.out, args.force) as temporary:
+        temporary.write_text(template(columns, known, args.out), encoding="utf-8")
+    roles = guess_roles(columns)
+    values = {
+        "command": "init",
+        "config": str(args.out),
+        "columns": dict(columns),
+        "time": roles.time,
+        "person": roles.person,
+        "features": list(roles.features),
+    }
+    command = shlex.join(["privtraj", "fit", "--config", str(args.out)])
+    text = (
+        f"{len(columns)} columns, by name and kind, in {args.out}: fill in what is in <angle "
+        f"brackets>, check what is guessed\n\nNext: {command}"
+    )
+    console.result(values, text)
+
+
+def template(columns: Sequence[tuple[str, str]], known: Mapping[str, Any], path: str | Path) -> str:
+    """A configuration to fill in, made from names and kinds of columns alone.
+
+    columns: (name, kind), the kind one of "number", "date", "text".
+    known: choices that are made already, such as the data file.
+    """
+    roles = guess_roles(columns)
+    head = [
+        f"Every public choice of a fit. Fill in what is in <angle brackets>, check what is guessed "
+        f"from names, then run: privtraj fit --config {Path(path).name}",
+        "A choice is public if you would have made the same one had any one person stayed away. "
+        "Bounds, times and budget are published with the model, so none may be read off the data. "
+        "Options on the command line win over this file; files are found from its folder.",
+        "The columns, by name and kind; no value of the data is in this file:",
+    ]
+    names = [name if name.isprintable() else config.quoted(name) for name, _ in columns]
+    width = max(map(len, names), default=0)
+    listing = [
+        f"#   {shown:<{width}}  {kind:<6}  {roles.of(name)}".rstrip()
+        for shown, (name, kind) in zip(names, columns, strict=True)
+    ]
+    guessed = {
+        "time": roles.time or "<column>",
+        "person": roles.person,
+        "feature": [[name, "<low>", "<high>"] for name in roles.features or ("<column>",)],
+        "time_range": ["<start>", "<end>"],
+        "bins": "<number of bins>",
+        "epsilon": "<epsilon>",
+        "delta": "<delta>",
+        "out": "model.privtraj",
+        "certificate": "certificate.json",
+    }
+    lines = [line for paragraph in head for line in config.comment(paragraph)]
+    return config.page([*lines, *listing], {**guessed, **known}, path)
+
+
+# Guessing by name -----------------------------------------------------------------------------
+
+
+_TIME_NAMES = {
+    "time", "date", "datetime", "timestamp", "day", "days", "hour", "hours", "week", "month",
+    "months", "year", "years", "age", "when", "pseudotime", "timepoint",
+}  # fmt: skip
+_PERSON_NAMES = {
+    "id", "person", "patient", "subject", "participant", "individual", "user", "userid", "donor",
+    "child", "pid", "uid", "uuid", "mrn", "member", "customer", "device", "animal", "mouse",
+}  # fmt: skip
+_RECORD_NAMES = {  # an id of these is another one in every record, whoever it is about
+    "visit", "record", "sample", "row", "event", "encounter", "admission", "order", "trip",
+    "measurement", "observation", "cell", "index", "session",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Guesses: the columns that say when and who, and those of numbers that are left."""
+
+    time: str | None
+    person: str | None
+    features: tuple[str, ...]
+
+    def of(self, name: str) -> str:
+        if name == self.time:
+            return "time?"
+        if name == self.person:
+            return "person?"
+        return "feature?" if name in self.features else ""
+
+
+def guess_roles(columns: Sequence[tuple[str, str]]) -> Roles:
+    """By name and kind: a date, or a number named like a time, says when; "id" says who."""
+    times = [name for name, kind in columns if kind == "date"]
+    times += [name for name, kind in columns if kind == "number" and _is_time(name)]
+    time = times[0] if times else None
+    ids = [n for n, kind in columns if kind != "date" and n != time and _words(n) & _PERSON_NAMES]
+    people = [name for name in ids if not _words(name) & _RECORD_NAMES]
+    used = {*times, *ids}
+    features = tuple(name for name, kind in columns if kind == "number" and name not in used)
+    return Roles(time, people[0] if people else None, features)
+
+
+def _is_time(name: str) -> bool:
+    return bool(_words(name) & _TIME_NAMES) or name.lower() == "t"
+
+
+def _words(name: str) -> set[str]:
+    """ "patientId" and "patient_id" are patient and id."""
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
+    return set(re.split(r"[^a-z]+", spaced.lower()))

@@ -1,0 +1,380 @@
+"""The configuration file: it says what the options say, both ways, and explains its mistakes."""
+
+import argparse
+import builtins
+import datetime as dt
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from privtraj import cli, config
+from privtraj.cli import fit, init
+from privtraj.cli.options import parser
+from privtraj.errors import InputError
+
+GOOD = {
+    "data": "clinic.csv",
+    "time": "age",
+    "person": "id",
+    "feature": [["height", 40.0, 210.0], ["weight", 1.0, 140.0]],
+    "time_range": [0.0, 20.0],
+    "bins": 12,
+    "epsilon": 1.0,
+    "delta": 1e-5,
+    "out": "growth.privtraj",
+}
+WORDS = [
+    *["fit", "clinic.csv", "--time", "age", "--person", "id", "--time-range", "0", "20"],
+    *["--feature", "height", "40", "210", "--feature", "weight", "1", "140", "--bins", "12"],
+    *["--epsilon", "1", "--delta", "1e-5", "--out", "growth.privtraj"],
+]
+
+
+@pytest.fixture(params=config.SUFFIXES)
+def suffix(request):
+    if request.param != ".toml":
+        pytest.importorskip("yaml", reason="YAML needs pip install 'privtraj[yaml]'")
+    return request.param
+
+
+def parse(*words):
+    return vars(parser(fit.add).parse_args([str(word) for word in words]))
+
+
+def save(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+# The keys are the options -----------------------------------------------------------------------
+
+
+def _options():
+    commands = argparse.ArgumentParser().add_subparsers()
+    commands._parser_class = lambda configured, **options: argparse.ArgumentParser(**options)
+    fit.add(commands)
+    actions = commands.choices["fit"]._actions
+    return {a.dest: a for a in actions if a.dest not in ("help", "config", "write_config")}
+
+
+def test_every_option_of_fit_is_a_key_with_the_same_default():
+    assert set(config.KEYS) == set(_options())
+    defaults = {name: option.default for name, option in _options().items()}
+    assert {name: key.default for name, key in config.KEYS.items()} == defaults
+
+
+def test_keys_take_what_the_options_take():
+    for name, option in _options().items():
+        key = config.KEYS[name]
+        for choice in option.choices or ():
+            assert key.kind.read(choice) == choice
+            assert f'"{choice}"' in key.kind.must
+        if isinstance(option, argparse._StoreTrueAction):
+            assert key.kind is config.BOOLEAN
+        example = key.default if key.example is None else key.example
+        assert key.kind.read(example) is not None, "what a template shows is right"
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, key in config.KEYS.items() if "whole" in key.kind.must]
+)
+def test_whole_numbers_have_the_limits_of_their_options(name):
+    kind, option = config.KEYS[name].kind, _options()[name].type
+    for value in (-1, 0, 1, 2, 10**9, 10**9 + 1):
+        try:
+            expected = option(str(value))
+        except argparse.ArgumentTypeError:
+            with pytest.raises(config._Refused):
+                kind.read(value)
+        else:
+            assert kind.read(value) == expected
+
+
+# There and back -------------------------------------------------------------------------------
+
+
+NAMES = st.text(min_size=1, max_size=12)
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+DATES = st.one_of(
+    st.datetimes().map(dt.datetime.isoformat),
+    st.datetimes(timezones=st.just(dt.UTC)).map(dt.datetime.isoformat),
+    st.dates().map(dt.date.isoformat),
+)
+MOMENTS = st.one_of(FLOATS, DATES)
+FILES = st.from_regex(r"[a-z .é]{0,5}[a-z]\.[a-z]{2,4}", fullmatch=True).map(Path)
+VALUES = {
+    config.TEXT: NAMES,
+    config.FILE: FILES,
+    config.SOURCE: st.one_of(FILES, st.just("duckdb://visits.duckdb")),
+    config.NUMBER: FLOATS,
+    config.BOOLEAN: st.booleans(),
+    config.RANGE: st.lists(MOMENTS, min_size=2, max_size=2),
+    config.TIMES: st.lists(MOMENTS, min_size=1, max_size=4),
+    config.FEATURES: st.lists(st.tuples(NAMES, FLOATS, FLOATS).map(list), min_size=1, max_size=3),
+}
+
+
+def _values(key):
+    if key.kind in VALUES:
+        return VALUES[key.kind]
+    if "whole" in key.kind.must:
+        return st.integers(2, 10**9)
+    return st.sampled_from(key.kind.must.replace('"', "").split(" or "))
+
+
+CHOICES = st.fixed_dictionaries(
+    {},
+    optional={
+        name: _values(key)
+        for name, key in config.KEYS.items()
+        if name not in ("bin_times", "force", "json", "quiet")
+    },
+)
+
+
+@pytest.mark.parametrize("kind", ["toml", "yaml"])
+@settings(max_examples=80)
+@given(options=CHOICES)
+@example(options={"time": 'a "b" \\ \n\x7f\x85\ufeff\U0001f600 é', "epsilon": 1e-05})
+@example(options={"query": "SELECT 'http://a@b?c' FROM x", "person": "://@"})
+@example(options={"feature": [["no", 0.0, 1e300], ["x.y z", -5e-324, 1e16]]})
+@example(options={"time": "2024-01-31", "person": "12", "query": "true", "time_range": [-0.0, 1.0]})
+def test_what_is_written_reads_the_same(kind, options):
+    if kind == "yaml":
+        pytest.importorskip("yaml", reason="YAML needs pip install 'privtraj[yaml]'")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"fit.{kind}"
+        save(path, config.text(_placed(options, folder), path))
+        defaults = {n: k.default for n, k in config.KEYS.items() if k.default is not None}
+        for spoken in ("force", "json", "quiet"):
+            defaults.pop(spoken)
+        assert config.load(path) == defaults | _placed(options, folder)
+
+
+def _placed(options, folder):
+    """Files beside the configuration."""
+    return {
+        name: Path(folder) / value if isinstance(value, Path) else value
+        for name, value in options.items()
+    }
+
+
+def test_a_fit_written_down_parses_to_the_same_fit(suffix, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = [*WORDS, "--adjacency", "replace-one", "--rate", "0.1", "--paths", "paths.csv"]
+    args = parse(*words, "--write-config", f"fit{suffix}")
+    save(Path(f"fit{suffix}"), config.text(args, f"fit{suffix}"))
+    again = parse("fit", "--config", f"fit{suffix}")
+    del args["write_config"], again["write_config"], args["config"], again["config"]
+    assert again == args
+
+
+def test_files_are_found_from_the_folder_of_the_configuration(suffix, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "settings"
+    folder.mkdir()
+    path = save(
+        folder / f"fit{suffix}", config.text({"data": Path("clinic.csv")}, f"settings/fit{suffix}")
+    )
+    assert config.load(path)["data"].resolve() == tmp_path / "clinic.csv"
+    absolute = tmp_path / "clinic.csv"
+    save(path, config.text({"data": absolute}, path))
+    assert config.load(path)["data"] == absolute
+
+
+def test_a_connection_string_that_may_hold_a_password_is_not_written(tmp_path):
+    for secret in ("postgresql://me:hunter2@host/db", "postgresql://host/db?password=hunter2"):
+        text = config.text({**GOOD, "data": secret}, tmp_path / "fit.toml")
+        assert "hunter2" not in text
+        assert "data" not in config.load(save(tmp_path / "fit.toml", text))
+    harmless = config.text({"data": "duckdb://visits.duckdb"}, tmp_path / "fit.toml")
+    loaded = config.load(save(tmp_path / "fit.toml", harmless))
+    assert loaded["data"] == "duckdb://visits.duckdb"
+
+
+# The command line wins --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def good(tmp_path):
+    return save(tmp_path / "fit.toml", config.text(GOOD | {"adjacency": "replace-one"}, "fit.toml"))
+
+
+def test_the_file_alone_is_enough(good):
+    args = parse("fit", "--config", good)
+    expected = parse(*WORDS)
+    assert args["data"] == good.parent / "clinic.csv"
+    for name in ("time", "person", "feature", "time_range", "bins", "epsilon", "delta"):
+        assert args[name] == expected[name], name
+    assert args["run"] is fit.run
+
+
+def test_what_is_given_wins_even_if_it_is_the_default(good):
+    args = parse(
+        "fit", "other.csv", "--config", good, "--adjacency", "add-remove", "--epsilon", "3"
+    )
+    assert (args["data"], args["adjacency"], args["epsilon"]) == (
+        Path("other.csv"),
+        "add-remove",
+        3,
+    )
+    assert parse("fit", "--config", good)["adjacency"] == "replace-one"
+
+
+def test_a_parser_can_be_used_twice(good):
+    once = parser(fit.add)
+    first = once.parse_args(["fit", "--config", str(good)])
+    assert once.parse_args(WORDS).adjacency == "add-remove"
+    assert once.parse_args(["fit", "--config", str(good)]) == first
+
+
+def test_features_given_replace_all_of_the_file(good):
+    args = parse("fit", "--config", good, "--feature", "bmi", "10", "50")
+    assert args["feature"] == [["bmi", 10.0, 50.0]]
+
+
+def test_bin_times_given_replace_bins(good):
+    args = parse("fit", "--config", good, "--bin-times", "0", "2024-01-31")
+    assert args["bins"] is None
+    assert args["bin_times"] == [0.0, "2024-01-31"]
+
+
+def test_a_choice_still_open_may_be_given(tmp_path):
+    open_file = save(tmp_path / "fit.toml", init.template([("age", "number")], {}, "fit.toml"))
+    words = ["--feature", "x", "0", "1", "--time-range", "0", "1", "--bins", "3"]
+    args = parse("fit", "a.csv", "--config", open_file, *words, "--epsilon", "1", "--delta", "1e-5")
+    assert args["time"] == "age"
+
+
+# YAML as people write it --------------------------------------------------------------------------
+
+
+def test_yaml_in_its_own_style(tmp_path):
+    pytest.importorskip("yaml", reason="YAML needs pip install 'privtraj[yaml]'")
+    text = """
+data: clinic.csv
+delta: 1e-5
+feature:
+  - [height, 40, 210]
+  - - weight
+    - 1
+    - 140.5
+time_range: [2024-01-31, 2024-03-01T12:00:00Z]
+public_counts: yes
+"""
+    assert config.load(save(tmp_path / "fit.yml", text)) == {
+        "data": tmp_path / "clinic.csv",
+        "delta": 1e-5,
+        "feature": [["height", 40.0, 210.0], ["weight", 1.0, 140.5]],
+        "time_range": ["2024-01-31", "2024-03-01T12:00:00+00:00"],
+        "public_counts": True,
+    }
+
+
+def test_toml_dates(tmp_path):
+    text = "bin_times = [2024-01-31, 2024-02-01T12:00:00Z, '2024-03-01']"
+    times = config.load(save(tmp_path / "fit.toml", text))["bin_times"]
+    assert times == ["2024-01-31", "2024-02-01T12:00:00+00:00", "2024-03-01"]
+
+
+# Mistakes -----------------------------------------------------------------------------------------
+
+
+MISTAKES = {
+    "unknown key": ("epsilom = 1", "did you mean epsilon"),
+    "unknown plural": ("features = [['a', 0, 1]]", "did you mean feature"),
+    "with hyphens": ("time-range = [0, 1]", "did you mean time_range"),
+    "far from any": ("zzzz = 1", "privtraj fit --help"),
+    "a section": ("[fit]\nepsilon = 1", "has 'fit', which is not a choice of fit"),
+    "number as text": ("epsilon = 'one'", "epsilon in .* must be a number"),
+    "number as flag": ("epsilon = true", "epsilon in .* must be a number"),
+    "infinite": ("epsilon = inf", "epsilon in .* must be a number"),
+    "text as number": ("time = 3", "time in .* must be text, in quotes"),
+    "empty text": ("time = ''", "time in .* must be text, in quotes"),
+    "flag as text": ("public_counts = 'yes'", "public_counts in .* must be true or false"),
+    "decimal": ("bins = 2.5", "bins in .* must be a whole number of at least 2"),
+    "too few": ("bins = 1", "bins in .* must be a whole number of at least 2"),
+    "too many": ("seed = 1000000001", "seed in .* must be a whole number of at least 0"),
+    "choice": ("adjacency = 'add-one'", 'must be "add-remove" or "replace-one"'),
+    "range of one": ("time_range = [0]", "time_range in .* must be two times"),
+    "range of three": ("time_range = [0, 1, 2]", "time_range in .* must be two times"),
+    "range of words": ("time_range = ['soon', 'later']", "time_range in .* must be two times"),
+    "range of a clock": ("time_range = [07:30:00, 08:00:00]", "time_range in .* must be two times"),
+    "no times": ("bin_times = []", "bin_times in .* must be a list"),
+    "feature flat": ("feature = ['height', 40, 210]", "feature in .* must be a list of columns"),
+    "feature short": ("feature = [['height', 40]]", "feature in .* must be a list of columns"),
+    "feature text": ("feature = [['height', 'a', 'b']]", "feature in .* must be a list of columns"),
+    "feature table": ("[feature]\nheight = [40, 210]", "feature in .* must be a list of columns"),
+    "both bins": ("bins = 3\nbin_times = [0, 1]", "exclude each other"),
+    "open number": ("epsilon = '<epsilon>'", "epsilon in '.*fit.toml' is still to be filled in"),
+    "open bounds": (
+        "feature = [['a', 0, 1], ['b', '<low>', 2]]",
+        "feature in '.*fit.toml' is still to be filled in for 'b': it must be",
+    ),
+    "open range": ("time_range = [0, '<end>']", "time_range in .* is still to be filled in"),
+    "twice": ("epsilon = 1\nepsilon = 2\n\n", "not valid TOML near line 2"),
+    "not TOML": ("epsilon: 1", "not valid TOML near line 1"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), MISTAKES.values(), ids=MISTAKES)
+def test_mistakes_name_the_key_and_the_file(text, message, tmp_path):
+    with pytest.raises(InputError, match=message) as error:
+        config.load(save(tmp_path / "fit.toml", text))
+    assert "fit.toml" in str(error.value)
+    assert error.value.__suppress_context__ or error.value.__context__ is None
+
+
+YAML_MISTAKES = {
+    "twice": ("epsilon: 1\nepsilon: 2", "'epsilon' is given more than once"),
+    "not YAML": ("epsilon: [1", "not valid YAML near line"),
+    "nothing": ("# epsilon: 1\n", "has no choices"),
+    "a list": ("- epsilon", "has no choices"),
+    "an object": ("epsilon: !!python/object/apply:os.getpid []", "not valid YAML"),
+    "a flag": ("time: no", "time in .* must be text, in quotes"),
+    "number key": ("3: 4", "has '3', which is not a choice"),
+    "bad date": ("time_range: [2024-13-31, 2024-01-01]", "not valid YAML"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), YAML_MISTAKES.values(), ids=YAML_MISTAKES)
+def test_mistakes_in_yaml(text, message, tmp_path):
+    pytest.importorskip("yaml", reason="YAML needs pip install 'privtraj[yaml]'")
+    with pytest.raises(InputError, match=message) as error:
+        config.load(save(tmp_path / "fit.yaml", text))
+    assert "fit.yaml" in str(error.value)
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(InputError, match=r"there is no file .*privtraj init"):
+        config.load(tmp_path / "none.toml")
+    with pytest.raises(InputError, match="neither TOML nor YAML"):
+        config.load(save(tmp_path / "fit.json", "{}"))
+    (tmp_path / "latin.toml").write_bytes(b"time = '\xe9'")
+    with pytest.raises(InputError, match="UTF-8"):
+        config.load(tmp_path / "latin.toml")
+
+
+def test_yaml_without_its_package(tmp_path, monkeypatch):
+    usual = builtins.__import__
+
+    def without(name, *rest):
+        if name == "yaml":
+            raise ImportError
+        return usual(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(InputError, match=r"pip install 'privtraj\[yaml\]'"):
+        config.load(save(tmp_path / "fit.yaml", "epsilon: 1"))
+
+
+def test_a_mistake_ends_with_one_sentence_and_code_2(tmp_path, capsys):
+    path = save(tmp_path / "fit.toml", "epsilom = 1")
+    assert cli.main(["fit", "--config", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("privtraj: error: ")
+    assert said.count("\n") == 1
+    assert "did you mean epsilon?" in said
