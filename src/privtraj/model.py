@@ -154,6 +154,12 @@ class TrajectoryModel:
             for name, data in members.items():
                 file.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
 
+    def report(self, path: str | Path, *, force: bool = False) -> None:
+        """Write one .html page to look at, whole or not at all; it may go where the model may."""
+        from privtraj.report.page import write_report
+
+        write_report(self, path, force=force)
+
     def _header(self, members: dict[str, bytes]) -> dict[str, Any]:
         return {
             "format": FORMAT,
@@ -185,6 +191,11 @@ class TrajectoryModel:
         if not self.certificate.private:
             promise = f"NOT PRIVATE: {self.certificate.caveat}"
         return f"TrajectoryModel({t} times, {m} particles, {d} features; {promise})"
+
+    def _repr_html_(self) -> str:
+        from privtraj.report.cards import model_card
+
+        return model_card(self)
 
     def _plans(self, coupling: CouplingName) -> Plans:
         if coupling == "entropic":
@@ -260,11 +271,13 @@ def load(path: str | Path) -> TrajectoryModel:
         header = json.loads(members["model.json"])
         version = header["format"]
     except (KeyError, ValueError, TypeError):
-        raise InputError(f"{path} is not a privtraj model file") from None
+        raise InputError(
+            f"'{path}' is not a privtraj model: give a file that fit has written"
+        ) from None
     if version != FORMAT:
         raise InputError(
-            f"{path} has model format {version}, this version of privtraj reads format {FORMAT}: "
-            "install the privtraj that wrote it"
+            f"'{path}' has model format {version}, and this privtraj reads format {FORMAT}: "
+            "install the version that wrote it"
         )
     _check_digests(path, members, header)
     try:
@@ -289,23 +302,32 @@ def load(path: str | Path) -> TrajectoryModel:
         )
         digest = model.sha256
     except (KeyError, ValueError, TypeError):
-        raise InputError(f"{path} is damaged: a part is missing or unreadable") from None
+        raise InputError(
+            f"'{path}' is damaged, as a part is missing or unreadable: copy it again"
+        ) from None
     if model.certificate.model_sha256 != digest:
-        raise InputError(f"{path} was changed: its certificate belongs to another model")
+        raise InputError(
+            f"'{path}' was changed, as its certificate belongs to another model: do not trust it"
+        )
     return model
 
 
 def _read_members(path: Path) -> dict[str, bytes]:
     if not path.exists():
-        raise InputError(f"there is no file {path}")
+        raise InputError(f"there is no file '{path}': check the path")
     try:
         with zipfile.ZipFile(path) as file:
             return {name: file.read(name) for name in file.namelist()}
     except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError):
-        raise InputError(f"{path} is not a privtraj model file, or it is cut short") from None
+        raise InputError(
+            f"'{path}' is not a privtraj model, or is cut short: give a file that fit has written, "
+            "or copy it again"
+        ) from None
     except Exception as error:  # zlib.error and friends: damaged contents
         if type(error).__module__ == "zlib":
-            raise InputError(f"{path} is damaged: its contents do not unpack") from None
+            raise InputError(
+                f"'{path}' is damaged, as its contents do not unpack: copy it again"
+            ) from None
         raise
 
 
@@ -315,10 +337,16 @@ def _check_digests(path: str | Path, members: dict[str, bytes], header: dict[str
     digests = {**(parts if isinstance(parts, dict) else {}), "model.json": written}
     for name, digest in digests.items():
         if name not in members or hashlib.sha256(members[name]).hexdigest() != digest:
-            raise InputError(f"{path} was changed or damaged: {name} does not match its checksum")
+            raise InputError(
+                f"'{path}' was changed or damaged, as {name} does not match its checksum: do not "
+                "trust it, and copy it again"
+            )
     extra = set(members) - set(digests) - {"model.sha256"}
     if extra:
-        raise InputError(f"{path} was changed: it holds {len(extra)} unknown parts")
+        raise InputError(
+            f"'{path}' was changed, as it holds what no model has ({len(extra)} parts): do not "
+            "trust it"
+        )
 
 
 def _without_nan(value: Any) -> Any:

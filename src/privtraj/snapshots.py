@@ -246,6 +246,11 @@ class Snapshots:
         )
         return f"Snapshots({self.time_name}: {self.n_times} bins from {first} to {last}; {box})"
 
+    def _repr_html_(self) -> str:
+        from privtraj.report.cards import snapshots_card
+
+        return snapshots_card(self)
+
 
 def to_unit(values: ArrayLike, bounds: ArrayLike, clamp: bool = True) -> FloatArray:
     """u = (y - low) / (high - low), for values (..., d) and bounds (d, 2); clamped to [0, 1]."""

@@ -61,6 +61,21 @@ def certificates():
 
 
 @pytest.mark.parametrize("name", EVENTS)
+def test_what_each_entry_added_makes_the_whole(certificates, name):
+    certificate = certificates[name]
+    added = certificate.spending()
+    assert len(added) == len(certificate.ledger)
+    assert all(part > 0 for part in added)
+    assert sum(added) == pytest.approx(certificate.epsilon, rel=1e-9)
+
+
+def test_pure_counts_add_up_as_they_were_asked():
+    first, second = LaplaceCounts(0.3, "few"), LaplaceCounts(0.5, "many")
+    pure = certificate_of((first, 1), (second, 2), delta=0.0)
+    assert pure.spending() == pytest.approx([0.3, 1.0])
+
+
+@pytest.mark.parametrize("name", EVENTS)
 def test_epsilon_follows_from_the_entries_alone(certificates, name):
     """After a round trip through JSON, by whoever reads it."""
     certificate = certificates[name]

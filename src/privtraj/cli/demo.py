@@ -24,7 +24,9 @@ _FILES = {
     "certificate.json": "the privacy guarantee, for the record",
     "paths.csv": "1000 synthetic children at 81 ages: may be released",
     "overview.png": "a picture of them: may be released",
+    "report.html": "the model as a page to look at: may be released",
 }
+_SHOWN = {"overview": "overview.png", "report": "report.html"}
 
 
 def add(commands: Any) -> None:
@@ -46,6 +48,7 @@ def run(args: argparse.Namespace, console: Console) -> None:
     from privtraj import datasets, tables
     from privtraj.privacy.events import check_budget
     from privtraj.report.figures import overview, save_figure
+    from privtraj.report.page import write_report
 
     check_budget(args.epsilon, args.delta)
     make_directory(args.out, args.force)
@@ -59,7 +62,10 @@ def run(args: argparse.Namespace, console: Console) -> None:
     draw = parser(sample.add).parse_args([*drawing, *(["--force"] * args.force)])
     model, paths, drawn = sample.sampled(draw, console)
     save_figure(overview(model, paths), files["overview.png"], args.force)
-    _result(args, {**fitted, **drawn, "overview": str(files["overview.png"])}, model, console)
+    console.written.append(files["overview.png"])
+    write_report(model, files["report.html"], force=args.force)
+    shown = {name: str(files[file]) for name, file in _SHOWN.items()}
+    _result(args, {**fitted, **drawn, **shown}, model, console)
 
 
 def _fit_words(args: argparse.Namespace, model: Path) -> list[str]:
@@ -92,7 +98,9 @@ def _result(
     files = "\n".join(f"  {args.out / name!s:<{width}}  {about}" for name, about in _FILES.items())
     text = (
         f"{model.certificate}\n\nWritten:\n{files}\n\n"
-        "The same by hand (the noise differs each time):\n" + "\n".join(f"  {c}" for c in commands)
+        "The same by hand (the noise differs each time):\n"
+        + "\n".join(f"  {c}" for c in commands)
+        + f"\n\nTo look at it, open {args.out / 'report.html'} in a browser"
     )
     about = {"command": "demo", "directory": str(args.out), "data": str(args.out / "clinic.csv")}
     console.result({**about, **values, "commands": commands}, text)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privtraj.cli.console import Console
 from privtraj.cli.options import add_manners, at_least, check_output
 from privtraj.errors import InputError
+
+if TYPE_CHECKING:
+    from privtraj.metrics.evaluation import Evaluation
+    from privtraj.model import TrajectoryModel
 
 LEAST_PEOPLE = 10
 
@@ -17,6 +21,7 @@ _EXAMPLE = """\
 examples:
   privtraj evaluate growth.privtraj clinic.csv --out scores.json
   privtraj evaluate growth.privtraj clinic.csv --holdout others.csv --person id
+  privtraj evaluate growth.privtraj clinic.csv --report compare.html
 
 The result compares with raw data: it is not private, and not for release."""
 
@@ -32,6 +37,8 @@ def add(commands: Any) -> None:
     output = evaluate.add_argument_group("output")
     text = "write everything as .json, which is not for release"
     output.add_argument("--out", type=Path, metavar="FILE", help=text)
+    text = "write a .html page of real beside synthetic people; holds raw data, not for release"
+    output.add_argument("--report", type=Path, metavar="FILE", help=text)
     add_manners(output, "replace an existing file")
 
 
@@ -72,22 +79,37 @@ def run(args: argparse.Namespace, console: Console) -> None:
     if args.holdout is not None:
         files["holdout"] = str(args.holdout)
     values = {"notice": NOTICE, "command": "evaluate", **files, **found.to_dict()}
-    text = str(found)
     if args.out is not None:
         _write(args.out, values, args.force)
         console.written.append(args.out)
         values["out"] = str(args.out)
-        text += f"\n\nWritten, and not for release: {args.out}"
+    if args.report is not None:
+        _write_page(args, model, found)
+        console.written.append(args.report)
+        values["report"] = str(args.report)
+    text = str(found)
+    if console.written:
+        text += f"\n\nWritten, and not for release: {', '.join(map(str, console.written))}"
     console.result(values, text)
 
 
 def _check(args: argparse.Namespace) -> None:
     check_output(args.out, (".json",), args.force)
+    check_output(args.report, (".html",), args.force)
     inputs = [path.resolve() for path in (args.model, args.table, args.holdout) if path is not None]
     if len(set(inputs)) < len(inputs):
         raise InputError("MODEL, TABLE and --holdout must be different files")
-    if args.out is not None and args.out.resolve() in inputs:
-        raise InputError("--out names a file that is read: give it a name of its own")
+    for name, path in (("--out", args.out), ("--report", args.report)):
+        if path is not None and path.resolve() in inputs:
+            raise InputError(f"{name} names a file that is read: give it a name of its own")
+
+
+def _write_page(args: argparse.Namespace, model: TrajectoryModel, found: Evaluation) -> None:
+    from privtraj.metrics.records import read_records
+    from privtraj.report.comparison import write_comparison
+
+    records = read_records(args.table, model, args.person)
+    write_comparison(model, found, records, args.report, force=args.force)
 
 
 def _write(path: Path, values: dict[str, Any], force: bool) -> None:

@@ -86,6 +86,13 @@ class Certificate:
     def _events(self) -> list[tuple[Event, int]]:
         return [(_event(entry), int(entry["times"])) for entry in self.ledger]
 
+    def spending(self) -> tuple[float, ...]:
+        """epsilon that each entry of the ledger added to those before it; together they are all."""
+        events = self._events()
+        parts = [tally(events[:k], self.adjacency) for k in range(len(events) + 1)]
+        reached = [replace(part, slack=self.slack).epsilon(self.delta) for part in parts]
+        return tuple(np.diff(reached).tolist())
+
     def recomputed(self) -> float:
         """epsilon, computed again."""
         return self.tally.epsilon(self.delta)
@@ -170,6 +177,11 @@ class Certificate:
         if not self.private:
             lines.insert(0, f"NOT PRIVATE: {self.caveat}. Do not release the result.")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from privtraj.report.cards import certificate_card
+
+        return certificate_card(self)
 
     @property
     def caveat(self) -> str:

@@ -1,1 +1,5 @@
-"""Reports: what a model says, drawn. Everything here is made from released quantities alone."""
+"""Reports: what a model says, drawn.
+
+All of it is made from released quantities alone, but for `comparison`, which shows raw records,
+says so on top, and is not for release.
+"""

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.errors import InputError
-from privtraj.report.style import BLUE, GREY, INK, PALE, VERMILION, decorate, short
+from privtraj.plot import bands, literal, spread
+from privtraj.report.style import GREY, INK, VERMILION, decorate, short
 from privtraj.tables import atomic_path
 
 if TYPE_CHECKING:
@@ -74,17 +75,11 @@ def _over_time(
     times = paths.times[order]
     values = paths.values[:, order, feature]
     marker = "o" if len(times) == 1 else ""  # a line through one point would be invisible
-    thin = _spread(len(values), _THIN_PATHS)
+    thin = spread(len(values), _THIN_PATHS)
     axes.plot(times, values[thin].T, color=GREY, lw=0.5, alpha=0.35, marker=marker, zorder=2.5)
-    low, lower, middle, upper, high = np.quantile(values, (0.1, 0.25, 0.5, 0.75, 0.9), axis=0)
-    axes.fill_between(times, low, high, color=PALE, lw=0, label="middle 80 % of people")
-    axes.fill_between(times, lower, upper, color=BLUE, lw=0, label="middle half of people")
-    axes.plot(times, middle, color=VERMILION, lw=2.2, marker=marker, label="median", zorder=4)
+    bands(axes, paths, feature)
     axes.plot([], [], color=GREY, lw=1, label="single synthetic people")
     _mark_bins(axes, model)
-    axes.margins(x=0.01)
-    decorate(axes, _literal(paths.time_name), _literal(paths.features[feature]))
-    _time_axis(axes, paths.datetime)
 
 
 def _mark_bins(axes: Axes, model: TrajectoryModel) -> None:
@@ -98,8 +93,8 @@ def _together(figure: Figure, axes: Axes, paths: Paths, order: NDArray[np.intp])
     """People in the plane of the first two features at a few times, coloured by time."""
     from matplotlib import colormaps
 
-    chosen = order[_spread(len(order), _CLOUD_TIMES)]
-    people = _spread(len(paths), _CLOUD_PEOPLE)
+    chosen = order[spread(len(order), _CLOUD_TIMES)]
+    people = spread(len(paths), _CLOUD_PEOPLE)
     moments = paths.numeric_times[chosen]
     start, span = moments[0], float(np.ptp(moments)) or 1.0
     x, y = paths.values[people][:, chosen, :2].reshape(-1, 2).T
@@ -117,14 +112,14 @@ def _together(figure: Figure, axes: Axes, paths: Paths, order: NDArray[np.intp])
         lw=0,
         rasterized=True,
     )
-    decorate(axes, _literal(paths.features[0]), _literal(paths.features[1]))
+    decorate(axes, literal(paths.features[0]), literal(paths.features[1]))
     bar = figure.colorbar(dots, ax=axes, pad=0.02, aspect=28)
     if bar.solids is not None:
         bar.solids.set_alpha(1)
     bar.outline.set_visible(False)
     bar.set_ticks((moments - start) / span, labels=_time_labels(paths.times[chosen]))
     bar.ax.tick_params(labelsize=8.5, length=0, colors=INK)
-    bar.set_label(_literal(paths.time_name), fontsize=10, color=INK)
+    bar.set_label(literal(paths.time_name), fontsize=10, color=INK)
 
 
 def _title(figure: Figure, model: TrajectoryModel, paths: Paths, shown: int) -> None:
@@ -150,31 +145,9 @@ def _legend(figure: Figure, axes: Axes) -> None:
     )
 
 
-def _time_axis(axes: Axes, datetime: bool) -> None:
-    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-    from matplotlib.ticker import MaxNLocator
-
-    if not datetime:
-        axes.xaxis.set_major_locator(MaxNLocator(5))
-        return
-    locator = AutoDateLocator(maxticks=6)
-    axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
-
-
 def _time_labels(times: NDArray[Any]) -> list[str]:
     """Dates as far as they differ, numbers to three digits."""
     if times.dtype.kind != "M":
         return [f"{value:.3g}" for value in times]
     days = len(times) < 2 or np.diff(times).min() >= np.timedelta64(1, "D")
     return [str(np.datetime_as_string(t, unit="D" if days else "m")) for t in times]
-
-
-def _spread(size: int, count: int) -> NDArray[np.intp]:
-    """At most `count` indices below `size`, evenly spread, first and last among them."""
-    return np.unique(np.linspace(0, size - 1, min(size, count)).round().astype(np.intp))
-
-
-def _literal(text: str) -> str:
-    """A column's name as it is: matplotlib would read formulas between dollar signs."""
-    return text.replace("$", r"\$")

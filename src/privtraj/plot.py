@@ -1,0 +1,301 @@
+"""Plots of what was released: paths, marginals, the budget, and what it trades for what.
+
+    import privtraj as pt
+    pt.plot.marginals(model)
+    pt.plot.paths(model, "lon", "lat", n=200)
+
+Every function takes `ax`, draws on new axes without it, and returns the axes it drew on, so that
+titles and limits can be changed as usual. New axes are those of pyplot, which a notebook shows.
+Nothing here sees data: a model is sampled, with a fixed seed, which costs no privacy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtraj.errors import InputError
+from privtraj.model import TrajectoryModel
+from privtraj.paths import Paths
+from privtraj.privacy.certificate import Certificate
+from privtraj.report.page_data import maps
+from privtraj.report.style import BLUE, GREY, INK, PALE, VERMILION, decorate, short
+from privtraj.report.ticks import time_ticks
+from privtraj.snapshots import as_user_times
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from privtraj.planning import Forecast
+
+_PEOPLE = 1000  # sampled from a model
+_TIMES = 101
+_QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
+_ALARMS = np.concatenate([np.geomspace(1e-4, 0.02, 40), np.linspace(0.02, 1, 80)[1:]])
+
+
+def paths(
+    source: Paths | TrajectoryModel,
+    x: str | None = None,
+    y: str | None = None,
+    *,
+    n: int = 100,
+    ax: Axes | None = None,
+) -> Axes:
+    """Single synthetic people, each a line that is coloured by time.
+
+    x, y: names of features, or of the time. By default the first two features, and the only one
+    over time. Places on a map, such as lon and lat or x and y, keep their proportions.
+    """
+    shown = _sampled(source)
+    across, up = _two_names(shown, x, y)
+    ax = _axes(ax)
+    order = np.argsort(shown.numeric_times, kind="stable")
+    people = spread(len(shown), n)
+    horizontal, vertical = (_along(shown, name, people, order) for name in (across, up))
+    if across == shown.time_name:
+        ax.plot(shown.times[order], vertical.T, color=BLUE, lw=0.8, alpha=0.5)
+        time_axis(ax, shown.datetime)
+    else:
+        _coloured(ax, horizontal, vertical, shown, order)
+        _keep_proportions(ax, shown, across, up)
+    decorate(ax, literal(across), literal(up))
+    return ax
+
+
+def marginals(
+    source: Paths | TrajectoryModel,
+    features: str | Sequence[str] | None = None,
+    *,
+    ax: Axes | Sequence[Axes] | None = None,
+) -> Axes | NDArray[Any]:
+    """Median, middle half and middle 80 % of the people over time, one panel per feature.
+
+    Returns the axes, or an array of them if several features are drawn.
+    """
+    shown = _sampled(source)
+    names = shown.features if features is None else features
+    names = (names,) if isinstance(names, str) else tuple(names)
+    for name in names:
+        _known(shown, name, shown.features)
+    panels = _panels(len(names), ax)
+    for panel, name in zip(panels, names, strict=True):
+        bands(panel, shown, shown.features.index(name))
+    panels[0].legend(fontsize=8.5, frameon=False)
+    return panels[0] if len(names) == 1 else np.array(panels, dtype=object)
+
+
+def budget(source: TrajectoryModel | Certificate, *, ax: Axes | None = None) -> Axes:
+    """Where epsilon went: what each release added, in the order in which it was paid for."""
+    certificate = _certificate(source)
+    parts = [
+        (f"{entry['what']}\n{entry['times']} x {entry['mechanism']}", epsilon)
+        for entry, epsilon in zip(certificate.ledger, certificate.spending(), strict=True)
+    ]
+    unspent = certificate.target_epsilon - certificate.epsilon
+    if unspent > 1e-3 * certificate.target_epsilon:
+        parts.append(("not spent", unspent))
+    ax = _axes(ax)
+    begin = 0.0
+    for row, (name, epsilon) in enumerate(parts):
+        colour = PALE if name == "not spent" else BLUE
+        ax.barh(row, epsilon, left=begin, color=colour, height=0.55)
+        ax.annotate(f" {epsilon:.3g}", (begin + epsilon, row), va="center", fontsize=9, color=INK)
+        begin += epsilon
+    ax.axvline(certificate.target_epsilon, color=VERMILION, lw=1.2, ls="--")
+    ax.set_yticks(
+        range(len(parts) + 1), labels=[*(literal(name) for name, _ in parts), "not spent"]
+    )
+    ax.invert_yaxis()
+    ax.set_xlim(0, 1.12 * certificate.target_epsilon)
+    decorate(ax, rf"$\varepsilon$ at $\delta$ = {short(certificate.delta)}", "")
+    ax.grid(visible=False, axis="y")
+    _warn(ax, certificate)
+    return ax
+
+
+def tradeoff(source: Forecast | TrajectoryModel | Certificate, *, ax: Axes | None = None) -> Axes:
+    """What is traded for what.
+
+    Of a forecast: quality, in people per time whose raw records would be as good, against epsilon.
+    Of a model or certificate: the members that the best attack can find against its false alarms.
+    """
+    if isinstance(source, TrajectoryModel | Certificate):
+        return _attack(_certificate(source), _axes(ax))
+    if not hasattr(source, "epsilons"):
+        raise InputError("tradeoff takes a forecast of privtraj.plan, a model or a certificate")
+    return _forecast(source, _axes(ax))
+
+
+def bands(ax: Axes, shown: Paths, feature: int) -> None:
+    """Median, middle half and middle 80 % of the people over time."""
+    order = np.argsort(shown.numeric_times, kind="stable")
+    times = shown.times[order]
+    values = shown.values[:, order, feature]
+    marker = "o" if len(times) == 1 else ""  # a line through one point would be invisible
+    low, lower, middle, upper, high = np.quantile(values, _QUANTILES, axis=0)
+    ax.fill_between(times, low, high, color=PALE, lw=0, label="middle 80 % of people")
+    ax.fill_between(times, lower, upper, color=BLUE, lw=0, label="middle half of people")
+    ax.plot(times, middle, color=VERMILION, lw=2.2, marker=marker, label="median", zorder=4)
+    ax.margins(x=0.01)
+    decorate(ax, literal(shown.time_name), literal(shown.features[feature]))
+    time_axis(ax, shown.datetime)
+
+
+def time_axis(axes: Axes, datetime: bool) -> None:
+    """Few and readable marks on the time axis."""
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+    from matplotlib.ticker import MaxNLocator
+
+    if not datetime:
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+        return
+    locator = AutoDateLocator(maxticks=6)
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+
+
+def spread(size: int, count: int) -> NDArray[np.intp]:
+    """At most `count` indices below `size`, evenly spread, first and last among them."""
+    return np.unique(np.linspace(0, size - 1, min(size, count)).round().astype(np.intp))
+
+
+def literal(text: str) -> str:
+    """A column's name as it is: matplotlib would read formulas between dollar signs."""
+    return text.replace("$", r"\$")
+
+
+def _sampled(source: Any) -> Paths:
+    if isinstance(source, Paths):
+        return source
+    if not isinstance(source, TrajectoryModel):
+        raise InputError("a plot of people takes the paths of a sample, or a model")
+    knots = source.numeric_times
+    times = np.union1d(np.linspace(knots[0], knots[-1], _TIMES), knots)
+    return source.sample(_PEOPLE, as_user_times(times, source.datetime), seed=0)
+
+
+def _certificate(source: Any) -> Certificate:
+    found = getattr(source, "certificate", source)
+    if not isinstance(found, Certificate):
+        raise InputError("a plot of a guarantee takes a model or its certificate")
+    return found
+
+
+def _two_names(shown: Paths, x: str | None, y: str | None) -> tuple[str, str]:
+    """What is drawn across and up."""
+    several = len(shown.features) > 1
+    across = x or (shown.features[0] if several and y != shown.features[0] else shown.time_name)
+    left = [name for name in shown.features if name != across]
+    up = y or (left[0] if left else shown.features[0])
+    known = (*shown.features, shown.time_name)
+    for name in (across, up):
+        _known(shown, name, known)
+    return across, up
+
+
+def _known(shown: Paths, name: str, names: Sequence[str]) -> None:
+    if name not in names:
+        raise InputError(f"there is no '{name}' to draw: choose among {', '.join(names)}")
+
+
+def _along(
+    shown: Paths, name: str, people: NDArray[np.intp], order: NDArray[np.intp]
+) -> NDArray[np.floating[Any]]:
+    """(n, q) what these people have at the times in order."""
+    if name in shown.features:
+        return shown.values[people][:, order, shown.features.index(name)]
+    return np.broadcast_to(shown.numeric_times[order], (len(people), len(order)))
+
+
+def _coloured(
+    ax: Axes,
+    horizontal: NDArray[np.floating[Any]],
+    vertical: NDArray[np.floating[Any]],
+    shown: Paths,
+    order: NDArray[np.intp],
+) -> None:
+    """Lines (n, q) in pieces, each in the colour of its time, and a bar that explains it."""
+    from matplotlib.collections import LineCollection
+
+    points = np.stack([horizontal, vertical], axis=2)
+    pieces = np.stack([points[:, :-1], points[:, 1:]], axis=2).reshape(-1, 2, 2)
+    times = shown.numeric_times[order]
+    colour = np.tile((times[:-1] + times[1:]) / 2, len(points))
+    lines = LineCollection(list(pieces), cmap="viridis", lw=0.9, alpha=0.6)
+    lines.set_array(colour)
+    lines.set_clim(times[0], times[-1])
+    ax.add_collection(lines)
+    ax.autoscale_view()
+    bar = ax.figure.colorbar(lines, ax=ax, pad=0.02, aspect=28)
+    if bar.solids is not None:
+        bar.solids.set_alpha(1)
+    bar.outline.set_visible(False)
+    marks, labels = zip(*time_ticks(times[0], times[-1], shown.datetime), strict=True)
+    bar.set_ticks(list(marks), labels=list(labels))
+    bar.set_label(literal(shown.time_name), fontsize=10, color=INK)
+
+
+def _keep_proportions(ax: Axes, shown: Paths, across: str, up: str) -> None:
+    bounds = np.stack([shown.values.min(axis=(0, 1)), shown.values.max(axis=(0, 1))], axis=1)
+    for i, j, unit in maps(shown.features, bounds):
+        if (shown.features[i], shown.features[j]) == (across, up):
+            ax.set_aspect(1 / unit)
+
+
+def _attack(certificate: Certificate, ax: Axes) -> Axes:
+    alarms = np.append(0.0, _ALARMS)
+    found = 1 - certificate.trade_off(alarms)
+    ax.fill_between(alarms, alarms, found, color=PALE, lw=0)
+    ax.plot(alarms, found, color=BLUE, lw=2, label="best possible attack")
+    ax.plot([0, 1], [0, 1], color=GREY, lw=0.8, ls=":", label="guessing")
+    ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    decorate(ax, "false alarms", "members found, at most")
+    ax.legend(loc="lower right", fontsize=8.5, frameon=False)
+    _warn(ax, certificate)
+    return ax
+
+
+def _warn(ax: Axes, certificate: Certificate) -> None:
+    if not certificate.private:
+        ax.set_title(f"NOT PRIVATE: {certificate.caveat}", color=VERMILION, fontsize=10)
+
+
+def _forecast(forecast: Forecast, ax: Axes) -> Axes:
+    ax.fill_between(
+        forecast.epsilons, forecast.low, forecast.high, color=PALE, lw=0, label="spread"
+    )
+    ax.plot(forecast.epsilons, forecast.worth, color=BLUE, lw=2, marker="o", ms=4, label="expected")
+    ax.axvline(forecast.epsilon, color=VERMILION, lw=1.2, ls="--", label="asked for")
+    ax.set(xscale="log", yscale="log")
+    decorate(ax, r"$\varepsilon$", "worth so many people per time")
+    ax.legend(loc="lower right", fontsize=8.5, frameon=False)
+    return ax
+
+
+def _axes(ax: Axes | None) -> Axes:
+    if ax is not None:
+        return ax
+    from matplotlib import pyplot
+
+    return pyplot.subplots(layout="constrained")[1]
+
+
+def _panels(count: int, ax: Axes | Sequence[Axes] | None) -> list[Axes]:
+    if ax is None:
+        from matplotlib import pyplot
+
+        size = (4.3 * min(count, 3), 3.4 * -(-count // 3))
+        figure, grid = pyplot.subplots(
+            -(-count // 3), min(count, 3), figsize=size, layout="constrained", squeeze=False
+        )
+        for unused in grid.ravel()[count:]:
+            figure.delaxes(unused)
+        return list(grid.ravel()[:count])
+    given: list[Axes] = list(np.ravel(np.asarray(ax, dtype=object)))
+    if len(given) != count:
+        raise InputError(f"{count} features need as many axes: ax has {len(given)}")
+    return given
