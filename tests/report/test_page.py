@@ -97,7 +97,7 @@ def test_the_first_figures_are_those_of_the_model(model, made_model):
     assert float(numbers["Epsilon, less is safer"]) == pytest.approx(
         model.certificate.epsilon, 1e-3
     )
-    assert numbers["Worth, in people per time"] == "≈ 80"
+    assert numbers["Worth, in people per time, cautiously"] == "≈ 80"
     assert numbers["Checks that are good"] == "6 of 6"
     assert ("none", "Guarantee") in report(made_model(private=False)).figures
 
@@ -337,7 +337,7 @@ def test_grades_follow_the_limits():
 @pytest.mark.parametrize(
     ("name", "key", "values"),
     [
-        ("Expected worth", "expected_worth", (80, 20, 2)),
+        ("Expected worth", "expected_worth", (80, 10, 2)),
         ("People in cells that stand out", "believed_share", ([0.9] * 5, [0.6] * 5, [0.1] * 5)),
         ("People per time", "people_per_time", ([900.0] * 5, [200.0] * 5, [20.0] * 5)),
     ],

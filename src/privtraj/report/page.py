@@ -164,7 +164,9 @@ def _figures(model: TrajectoryModel, found: list[Verdict]) -> list[tuple[str, st
         (f"{sum(g == 'good' for g in checked)} of {len(checked)}", "Checks that are good"),
     ]
     if worth is not None:
-        figures.insert(2, (f"≈ {round_number(max(worth, 0))}", "Worth, in people per time"))
+        figures.insert(
+            2, (f"≈ {round_number(max(worth, 0))}", "Worth, in people per time, cautiously")
+        )
     return figures
 
 

@@ -75,7 +75,7 @@ def _worth(model: TrajectoryModel) -> Verdict | None:
     worth = model.diagnostics.get("expected_worth")
     if worth is None:
         return None
-    grade = graded(worth, 50, 5)
+    grade = graded(worth, 20, 5)
     told = {
         "good": "Shapes and shares can be read off; rare groups may be missing.",
         "look closer": "Trust centres and broad shapes; do not read small groups into it.",
@@ -85,8 +85,9 @@ def _worth(model: TrajectoryModel) -> Verdict | None:
         "Expected worth",
         grade,
         f"about {round_number(max(worth, 0))} people per time",
-        "A forecast from the budget and the number of people alone: about as much as so many "
-        f"people's raw records at each time would tell. {told}",
+        "A cautious rule of thumb from the budget and the number of people alone: as much as so "
+        "many people's raw records at each time would tell. Simulated fits often reach several "
+        f"times that. {told}",
     )
 
 
