@@ -6,10 +6,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from privtraj import baselines, datasets, metrics, paper
+    from privtraj import baselines, datasets, metrics, paper, plot
     from privtraj.errors import BudgetError, InputError, PrivtrajError
     from privtraj.model import TrajectoryModel, load
     from privtraj.paths import Paths
+    from privtraj.planning import Forecast, plan
     from privtraj.privacy.certificate import Certificate
     from privtraj.privacy.ledger_file import LedgerFile
     from privtraj.snapshots import Snapshots
@@ -21,6 +22,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "BudgetError": "privtraj.errors",
     "Certificate": "privtraj.privacy.certificate",
+    "Forecast": "privtraj.planning",
     "InputError": "privtraj.errors",
     "LedgerFile": "privtraj.privacy.ledger_file",
     "LowBudgetWarning": "privtraj.synthesizer",
@@ -30,12 +32,14 @@ _HOMES = {
     "TrajectoryModel": "privtraj.model",
     "TrajectorySynthesizer": "privtraj.synthesizer",
     "load": "privtraj.model",
+    "plan": "privtraj.planning",
 }
-_MODULES = ("baselines", "datasets", "metrics", "paper")
+_MODULES = ("baselines", "datasets", "metrics", "paper", "plot")
 
 __all__ = [
     "BudgetError",
     "Certificate",
+    "Forecast",
     "InputError",
     "LedgerFile",
     "LowBudgetWarning",
@@ -49,6 +53,8 @@ __all__ = [
     "load",
     "metrics",
     "paper",
+    "plan",
+    "plot",
 ]
 
 

@@ -227,6 +227,14 @@ def growth_clinic(n: int, seed: int = 0) -> pa.Table:
     )
 
 
+def growth_at(ages: ArrayLike, seed: int = 0) -> FloatArray:
+    """Height and weight (n, 2) of n boys of these ages (n,), as in `growth_clinic`."""
+    ages = np.asarray(ages, dtype=np.float64)
+    scores = _scores(len(ages), np.random.default_rng(seed))
+    tables = (_HEIGHT["M"], _WEIGHT["M"])
+    return np.stack([_lms(t, ages, z) for t, z in zip(tables, scores, strict=True)], axis=1)
+
+
 def _visit_ages(n: int, rng: np.random.Generator) -> FloatArray:
     due = rng.choice(_CHECKUPS, n)
     checkup = np.abs(due + (0.01 + 0.04 * due) * rng.standard_normal(n))

@@ -265,12 +265,15 @@ def _warn(ax: Axes, certificate: Certificate) -> None:
 
 
 def _forecast(forecast: Forecast, ax: Axes) -> Axes:
-    ax.fill_between(
-        forecast.epsilons, forecast.low, forecast.high, color=PALE, lw=0, label="spread"
-    )
-    ax.plot(forecast.epsilons, forecast.worth, color=BLUE, lw=2, marker="o", ms=4, label="expected")
+    epsilons = forecast.epsilons
+    # less than one person is drawn as half of one: the axis has no zero
+    low, middle, high = (np.maximum(v, 0.5) for v in (forecast.low, forecast.worth, forecast.high))
+    ax.fill_between(epsilons, low, high, color=PALE, lw=0, label="simulated fits")
+    ax.plot(epsilons, middle, color=BLUE, lw=2, marker="o", ms=4, label="expected")
     ax.axvline(forecast.epsilon, color=VERMILION, lw=1.2, ls="--", label="asked for")
     ax.set(xscale="log", yscale="log")
+    ax.set_xticks(epsilons, labels=[f"{epsilon:.3g}" for epsilon in epsilons])
+    ax.minorticks_off()
     decorate(ax, r"$\varepsilon$", "worth so many people per time")
     ax.legend(loc="lower right", fontsize=8.5, frameon=False)
     return ax

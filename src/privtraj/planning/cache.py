@@ -1,0 +1,48 @@
+"""Forecasts kept from one run to the next: one small JSON file for each question.
+
+They hold nothing but the question, which is public, and what was simulated.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from privtraj import __version__
+from privtraj.errors import InputError
+from privtraj.planning.question import Question
+from privtraj.tables import atomic_path
+
+FORMAT = 1
+
+
+def file_of(question: Question) -> Path:
+    """Where the answer is kept, by every part of the question and by what made the answer."""
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    whole = {"format": FORMAT, "version": __version__, "question": asdict(question)}
+    key = hashlib.sha256(json.dumps(whole, sort_keys=True, default=float).encode()).hexdigest()
+    return home / "privtraj" / "plans" / f"{key[:32]}.json"
+
+
+def read(question: Question) -> dict[str, Any] | None:
+    """What was kept; None if there is nothing that can be read."""
+    try:
+        values = json.loads(file_of(question).read_text("utf-8"))
+    except (OSError, ValueError, RuntimeError):  # RuntimeError: no home
+        return None
+    return values if isinstance(values, dict) else None
+
+
+def keep(question: Question, values: dict[str, Any]) -> None:
+    """Keep it for the next time, if there is a place for it."""
+    try:
+        path = file_of(question)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with atomic_path(path, force=True) as temporary:
+            temporary.write_text(json.dumps(values, allow_nan=False, default=float) + "\n", "utf-8")
+    except (OSError, RuntimeError, InputError):
+        return

@@ -1,0 +1,289 @@
+"""The forecast: what quality to expect, as numbers and in words."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtraj.planning.question import MOST, STAND_INS, Question
+
+Floats = NDArray[np.float64]
+
+GOOD = 20  # people per time below which a forecast warns
+POOR = 5
+_NOTHING = 0.5  # what "worse than one person" counts in a mean
+_BETTER = 1.2  # how many times more worth make another number of bins worth saying
+
+
+class Level(NamedTuple):
+    """Worth in people per time: the geometric mean, the least and the most of simulated fits."""
+
+    worth: float
+    low: float
+    high: float
+
+
+def level_of(worths: Any) -> Level:
+    """Of fits (n,); what is worse than one person counts as half a person in the mean."""
+    found = np.asarray(worths, dtype=np.float64)
+    low, high = float(found.min()), float(found.max())
+    mean = float(np.exp(np.log(np.maximum(found, _NOTHING)).mean()))
+    return Level(min(mean, high), low, high)
+
+
+@dataclass(frozen=True)
+class Remedies:
+    """What alone would reach GOOD people per time, each None if nothing that was tried does."""
+
+    epsilon: float | None
+    people: int | None
+    times: int | None
+    features: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """What quality to expect of a fit, simulated on stand-ins; nothing in it is about anybody.
+
+    epsilons: (k,) that were tried, `epsilon` among them.  curve: what to expect at each.
+    bins: numbers of bins tried, with what paths read at any time are then worth.
+    settings: what the fits at `epsilon` chose, (least, most) over stand-ins.
+    remedies: None where the forecast is good enough.
+    simulated: people in each simulated fit.  fits: simulated at each epsilon.
+    """
+
+    question: Question
+    epsilons: Floats
+    curve: tuple[Level, ...]
+    bins: dict[int, Level]
+    settings: dict[str, Any]
+    remedies: Remedies | None
+    simulated: int
+    fits: int
+
+    @property
+    def epsilon(self) -> float:
+        """The one that was asked for."""
+        return self.question.epsilon
+
+    @property
+    def worth(self) -> Floats:
+        """(k,) people per time, over the curve."""
+        return np.array([level.worth for level in self.curve])
+
+    @property
+    def low(self) -> Floats:
+        """(k,) the least of the simulated fits."""
+        return np.array([level.low for level in self.curve])
+
+    @property
+    def high(self) -> Floats:
+        """(k,) the most of the simulated fits."""
+        return np.array([level.high for level in self.curve])
+
+    @property
+    def expected(self) -> Level:
+        """At the epsilon that was asked for."""
+        return self.curve[self.epsilons.tolist().index(self.epsilon)]
+
+    @property
+    def best_bins(self) -> int:
+        """The number of bins that serves best of those tried; the asked one if about as good."""
+        best = max(self.bins, key=lambda n: self.bins[n].worth)
+        asked = self.bins[self.question.times].worth
+        return best if self.bins[best].worth > _BETTER * asked else self.question.times
+
+    @property
+    def warning(self) -> str | None:
+        """What to know before fitting, and what would help; None if nothing."""
+        if self.remedies is None:
+            return None
+        little = "hardly anything" if self.expected.worth < POOR else "little"
+        start = (
+            f"{_grouped(self.question.people)} people are few for this wish: expect {little}, as "
+            f"{_people(self.expected.worth)} per time is below {GOOD}."
+        )
+        helps, useless = _helps(self.question, self.remedies)
+        if not helps:
+            return f"{start} No single change that was tried reaches {GOOD}: combine several."
+        return (
+            f"{start} Any one of these alone would reach {GOOD}, by simulation: "
+            f"{'; '.join(helps)}." + f" Alone, {' or '.join(useless)} would not." * bool(useless)
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON; `from_dict` undoes it."""
+        return {
+            "question": {**asdict(self.question), "settings": dict(self.question.settings)},
+            "expected": self.expected._asdict(),
+            "curve": [
+                {"epsilon": epsilon, **level._asdict()}
+                for epsilon, level in zip(self.epsilons.tolist(), self.curve, strict=True)
+            ],
+            "bins": {str(n): level._asdict() for n, level in self.bins.items()},
+            "best_bins": self.best_bins,
+            "settings": self.settings,
+            "remedies": None if self.remedies is None else asdict(self.remedies),
+            "warning": self.warning,
+            "largest_worth": MOST,
+            "stand_ins": list(STAND_INS),
+            "fits_per_epsilon": self.fits,
+            "simulated_people": self.simulated,
+            "privacy_spent": 0,
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Forecast:
+        """The forecast that `to_dict` wrote."""
+        question = {**values["question"]}
+        question["settings"] = tuple(sorted(question["settings"].items()))
+        curve = [dict(point) for point in values["curve"]]
+        remedies = values["remedies"]
+        return cls(
+            Question(**question),
+            epsilons=np.array([point.pop("epsilon") for point in curve], float),
+            curve=tuple(Level(**point) for point in curve),
+            bins={int(n): Level(**level) for n, level in values["bins"].items()},
+            settings=values["settings"],
+            remedies=None if remedies is None else Remedies(**remedies),
+            simulated=int(values["simulated_people"]),
+            fits=int(values["fits_per_epsilon"]),
+        )
+
+    def __str__(self) -> str:
+        parts = [_asked(self.question), _answer(self), _curve(self), _choices(self)]
+        if self.warning is not None:
+            parts.append(_wrapped(f"WARNING: {self.warning}"))
+        return "\n\n".join([*parts, _small_print(self)])
+
+
+# Words ----------------------------------------------------------------------------------------
+
+
+def _asked(question: Question) -> str:
+    g = question.records_per_person
+    each = "one record each" if g == 1 else f"{g} records each"
+    counts = "public" if question.public_counts else "private"
+    hand = ", ".join(f"{name} {value:g}" for name, value in question.settings)
+    return (
+        f"Forecast for {_grouped(question.people)} people, {each}, at {question.times} times "
+        f"({_grouped(int(question.per_time))} per time), {_features(question.features)},\n"
+        f"epsilon {question.epsilon:g}, delta {_short(question.delta)}, {question.adjacency}, "
+        f"numbers of people per time {counts}" + (f", by hand: {hand}" if hand else "")
+    )
+
+
+def _answer(forecast: Forecast) -> str:
+    worth, low, high = forecast.expected
+    meaning = (
+        "That is worse than the raw, unprotected record of a single person at each time."
+        if worth < 1
+        else "That means: as good as the raw, unprotected records of "
+        f"{_people(worth)} at each time."
+    )
+    return (
+        f"Expect a result worth {_people(worth)} per time "
+        f"({_number(low)} to {_number(high)} in {forecast.fits} simulated fits).\n{meaning}"
+    )
+
+
+def _curve(forecast: Forecast) -> str:
+    lines = ["    epsilon   worth    from      to   people per time"]
+    for epsilon, level in zip(forecast.epsilons, forecast.curve, strict=True):
+        mark = ">" if epsilon == forecast.epsilon else " "
+        shown = "".join(f"{_number(value):>8}" for value in level)
+        lines.append(f"  {mark} {epsilon:>7.3g}{shown}")
+    return "\n".join(lines)
+
+
+def _choices(forecast: Forecast) -> str:
+    settings = forecast.settings
+    how = [f"private {settings['measure']}"]
+    for key, about in (
+        ("cells_per_side", "cells per feature"),
+        ("particles", "particles per time"),
+        ("steps", "steps"),
+    ):
+        least, most = settings[key]
+        if most:
+            how.append(f"{least} {about}" if least == most else f"{least} to {most} {about}")
+    tried = ", ".join(f"{n}: {_number(level.worth)}" for n, level in forecast.bins.items())
+    asked, best = forecast.question.times, forecast.best_bins
+    verdict = (
+        f"None of these serves clearly better than {asked}."
+        if best == asked
+        else f"{best} bins would serve better than {asked}, if people move as in the stand-ins."
+    )
+    return (
+        f"The fit would use {', '.join(how)}.\n"
+        "Number of bins, if people come at any time, and worth of paths read at any time:\n"
+        f"    {tried}\n{verdict}"
+    )
+
+
+def _helps(question: Question, remedies: Remedies) -> tuple[list[str], list[str]]:
+    """What helps, and what does not."""
+    found = {
+        "a larger epsilon": remedies.epsilon and f"epsilon {remedies.epsilon:.3g}",
+        "more people": remedies.people and f"{_grouped(remedies.people)} people",
+        "fewer times": remedies.times and f"{remedies.times} times instead of {question.times}",
+        "fewer features": remedies.features
+        and f"{_features(remedies.features)} instead of {question.features}",
+    }
+    if question.features == 1:
+        del found["fewer features"]
+    return [yes for yes in found.values() if yes], [no for no, yes in found.items() if not yes]
+
+
+def _small_print(forecast: Forecast) -> str:
+    question = forecast.question
+    size = ""
+    if forecast.simulated < question.people:
+        size = (
+            f"with {_grouped(forecast.simulated)} people instead of {_grouped(question.people)}, "
+            "and as much noise per person, "
+        )
+    return _wrapped(
+        f"Simulated {size}on public stand-in data ({', '.join(STAND_INS)}): no data were read and "
+        "nothing was spent. Your people may be harder or easier to describe than these. On "
+        "other data most forecasts of 100 people or more were right within a factor of two; "
+        "smaller ones were often further off, most of them too low. "
+        f"{MOST} people are the most that can be told."
+    )
+
+
+def _people(worth: float) -> str:
+    if worth < 1:
+        return "less than one person"
+    if worth < 1.5:
+        return "about one person"
+    if worth >= 0.98 * MOST:
+        return f"{MOST} people or more"
+    return f"about {_number(worth)} people"
+
+
+def _number(worth: float) -> str:
+    if worth >= 0.98 * MOST:
+        return f"{MOST}+"
+    return f"{worth:.2g}" if worth < 10 else f"{float(f'{worth:.2g}'):.0f}"
+
+
+def _features(number: int) -> str:
+    return "1 feature" if number == 1 else f"{number} features"
+
+
+def _grouped(number: int) -> str:
+    return f"{number:,}"
+
+
+def _short(value: float) -> str:
+    return f"{value:g}".replace("e-0", "e-")
+
+
+def _wrapped(paragraph: str) -> str:
+    import textwrap
+
+    return textwrap.fill(paragraph, 96)

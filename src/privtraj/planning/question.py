@@ -1,0 +1,84 @@
+"""The question: everything that a forecast follows from, all of it public."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # heavy, and not needed where the answer is known already
+    from privtraj.privacy.events import Adjacency
+    from privtraj.synthesizer import TrajectorySynthesizer
+
+STAND_INS = ("three modes", "bifurcation", "ornstein-uhlenbeck", "growth")
+MOST = 500  # the largest number of real people that synthetic ones are compared with
+ENOUGH = {"counts": 2000, "gradients": 1000}  # records per time beyond which fewer are simulated
+LARGEST_EPSILON = 60.0
+LARGEST_TIMES = 1000
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked. people: in all bins together.
+
+    settings: of the synthesizer, set by hand, as (name, value).
+    """
+
+    people: int
+    times: int
+    features: int
+    epsilon: float
+    delta: float
+    adjacency: Adjacency = "add-remove"
+    measure: str = "auto"
+    public_counts: bool = False
+    records_per_person: int = 1
+    settings: tuple[tuple[str, Any], ...] = ()
+
+    def synthesizer(self, seed: int | None = None) -> TrajectorySynthesizer:
+        """The one that would be used."""
+        from privtraj.synthesizer import TrajectorySynthesizer
+
+        return TrajectorySynthesizer(
+            self.epsilon,
+            self.delta,
+            adjacency=self.adjacency,
+            measure=self.measure,  # type: ignore[arg-type]
+            seed=seed,
+            public_counts=self.public_counts,
+            **dict(self.settings),
+        )
+
+    @property
+    def chosen_measure(self) -> str:
+        """counts or gradients."""
+        return self.synthesizer().measure_for(self.features)
+
+    @property
+    def per_time(self) -> float:
+        """Records in each bin."""
+        return self.people * self.records_per_person / self.times
+
+    @property
+    def shrinkage(self) -> float:
+        """How many times fewer people are simulated."""
+        return max(self.per_time / ENOUGH[self.chosen_measure], 1.0)
+
+    def simulated(self) -> Question:
+        """The question that is simulated instead, with the same noise for each person.
+
+        Noise per person is that of N epsilon for counts, and that of N mu for gradients.
+        """
+        factor = self.shrinkage
+        if factor == 1:
+            return self
+        from privtraj.privacy.accounting import epsilon_at
+        from privtraj.privacy.calibration import calibrate_gaussian
+        from privtraj.privacy.events import GaussianSum
+
+        epsilon = self.epsilon * factor
+        if self.chosen_measure == "gradients":
+            mu = calibrate_gaussian(self.epsilon, self.delta, self.adjacency)
+            event = GaussianSum(1 / (mu * factor), "")
+            epsilon = epsilon_at([event], self.delta, self.adjacency)
+        people = round(self.people / factor)
+        return replace(self, people=people, epsilon=min(epsilon, LARGEST_EPSILON))

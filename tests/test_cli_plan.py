@@ -1,0 +1,150 @@
+"""`privtraj plan`: what a user types, what comes back, and what is refused in one sentence."""
+
+import json
+
+import pytest
+
+from privtraj import cli
+from privtraj.cli import plan as command
+from privtraj.cli.options import parser
+from privtraj.planning import simulation, standins, trials
+
+ASK = ["plan", "--people", "400", "--times", "2", "--features", "1"]
+
+CONFIG = """\
+time = "age"
+feature = [["height", 40, 210], ["weight", 1, 140], ["pulse", 30, 200]]
+time_range = [0, 20]
+bins = 12
+records_per_person = 2
+epsilon = 0.5
+delta = 1e-6
+adjacency = "replace-one"
+measure = "counts"
+public_counts = true
+cells = 8
+out = "<still to be filled in>"
+"""
+
+
+@pytest.fixture(autouse=True)
+def least(monkeypatch, tmp_path):
+    """The least forecast there is, by a coarse yardstick, and an empty cache."""
+    monkeypatch.setattr(trials, "STAND_INS", ("three modes",))
+    monkeypatch.setattr(trials, "_SEEDS", {"counts": (1,)})
+    monkeypatch.setattr(trials, "_STEPS", {"counts": (-1, 0, 1)})
+    monkeypatch.setattr(trials, "_BINS", {"counts": (1,)})
+    monkeypatch.setattr(trials, "_MORE_PEOPLE", (2,))
+    for name, number in {"RELEASED": 50, "_POPULATION": 500, "_POINTS": 50}.items():
+        monkeypatch.setattr(standins, name, number)
+    monkeypatch.setattr(simulation, "RELEASED", 50)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "fit.toml"
+    path.write_text(CONFIG)
+    return str(path)
+
+
+def asked(*words):
+    return command._asked(parser(command.add).parse_args(["plan", *words]))
+
+
+def test_text_json_plot_and_cache(capsys, tmp_path, monkeypatch):
+    plot = tmp_path / "plan.png"
+    assert cli.main([*ASK, "--plot", str(plot)]) == 0
+    text = capsys.readouterr().out
+    assert "Forecast for 400 people" in text
+    assert "nothing was spent" in text
+    assert f"Written: {plot}" in text
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+    monkeypatch.setattr(simulation, "fit", None)  # all that follows is known already
+    assert cli.main([*ASK, "--json", "--epsilon", "1", "--delta", "1e-5"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["command"] == "plan"
+    assert [point["epsilon"] for point in found["curve"]] == [0.5, 1, 2]
+    assert found["privacy_spent"] == 0
+    assert cli.main([*ASK, "--quiet"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out in text
+    assert shown.err == ""
+    assert cli.main([*ASK, "--plot", str(plot)]) == 2
+    assert "already exists" in capsys.readouterr().err
+
+
+def test_without_a_cache_nothing_is_kept(capsys, tmp_path):
+    assert cli.main([*ASK, "--no-cache"]) == 0
+    assert not (tmp_path / "cache" / "privtraj" / "plans").exists()
+
+
+def test_a_configuration_gives_what_the_command_line_does_not(config):
+    assert asked("--people", "6000", "--config", config) == {
+        "people": 6000,
+        "times": 12,
+        "features": 3,
+        "epsilon": 0.5,
+        "delta": 1e-6,
+        "adjacency": "replace-one",
+        "measure": "counts",
+        "public_counts": True,
+        "records_per_person": 2,
+        "cells": 8,
+    }
+    words = ["--times", "5", "--features", "1", "--epsilon", "2", "--adjacency", "add-remove"]
+    found = asked("--people", "6000", "--config", config, *words)
+    assert (found["times"], found["features"], found["epsilon"]) == (5, 1, 2.0)
+    assert found["adjacency"] == "add-remove"
+    assert found["delta"] == 1e-6
+
+
+def test_bin_times_are_counted(tmp_path):
+    path = tmp_path / "fit.toml"
+    path.write_text('bin_times = [0, 1, 5]\nfeature = [["x", 0, 1]]\n')
+    found = asked("--people", "90", "--config", str(path))
+    assert found == {"people": 90, "times": 3, "features": 1}
+
+
+def test_an_unfinished_configuration_says_what_is_missing(tmp_path, capsys):
+    path = tmp_path / "fit.toml"
+    path.write_text('bins = "<number of bins>"\nfeature = [["x", 0, 1]]\n')
+    words = ["plan", "--people", "90", "--config", str(path)]
+    assert cli.main(words) == 2
+    assert "bins" in capsys.readouterr().err
+    assert cli.main([*words, "--times", "2", "--no-cache"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("", "--people N is needed"),
+        ("--people 10", "--times N is needed"),
+        ("--people 10 --times 3", "--features N is needed"),
+        ("--people 3 --times 10 --features 2", "use fewer times"),
+        ("--people few --times 10 --features 2", "--people must be a whole number"),
+        ("--people 60 --times 1 --features 2", "--times must be a whole number"),
+        ("--people 60 --times 10 --features 0", "--features must be a whole number"),
+        ("--people 60 --times 10 --features 99", "features must be a whole number from 1 to 64"),
+        ("--people 60 --times 10 --features 2 --epsilon 0", "epsilon must be a positive"),
+        ("--people 60 --times 10 --features 2 --epsilon -1", "epsilon must be a positive"),
+        ("--people 60 --times 10 --features 2 --delta 1", "delta"),
+        ("--people 60 --times 10 --features 2 --measure some", "--measure"),
+        ("--people 60 --times 3 --features 2 --records-per-person 4", "--records-per-person must"),
+        ("--people 60 --times 3 --features 2 --config none.toml", "there is no file"),
+        ("--people 60 --times 3 --features 2 --plot plan.txt", "must end in .png"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_two(words, said, capsys):
+    assert cli.main(["plan", *words.split()]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert said in shown.err
+    assert shown.err.startswith("privtraj: error: ")
+    assert shown.err.count("\n") == 1
+
+
+def test_it_is_offered_to_newcomers(capsys):
+    assert cli.main([]) == 0
+    assert "privtraj plan" in capsys.readouterr().out
