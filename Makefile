@@ -3,11 +3,12 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help demo test lint evidence bench bench-utility clean
+.PHONY: help demo test lint docs evidence bench bench-utility clean
 
 help:
 	@echo "make demo      fit the simulated growth clinic and write everything to demo/"
 	@echo "make test      lint, types and all tests"
+	@echo "make docs      the documentation, as a site in site/"
 	@echo "make evidence  the quality tables (STROKES=path/to/mnist_strokes_dejong.npz for the strokes)"
 	@echo "make bench     speed, as ratios against peers in the same run"
 	@echo "make bench-utility  every method over budgets, people, features and times (QUICK=1 for a part)"
@@ -26,6 +27,9 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 test: lint
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
@@ -42,4 +46,4 @@ bench-utility: $(READY)
 	$(BIN)/python benchmarks/utility.py --out results/utility $(if $(QUICK),--quick)
 
 clean:
-	rm -rf .venv demo paper build dist .pytest_cache .ruff_cache .mypy_cache
+	rm -rf .venv demo paper site build dist .pytest_cache .ruff_cache .mypy_cache

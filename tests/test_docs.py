@@ -1,17 +1,192 @@
-"""What the documentation shows, runs."""
+"""What the documentation shows, runs; what it links to, exists; and the site builds."""
 
+import contextlib
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
+import matplotlib
+import nbformat
 import pytest
+from nbclient import NotebookClient
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+from privtraj import datasets, tables
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
+SHOWN_ONLY = {"bibtex", "console", "text", "toml", "yaml"}  # and everything else is run
+
+_BLOCK = re.compile(r"^( *)```+ *(\S*).*?\n(.*?)^\1```+ *$", re.DOTALL | re.MULTILINE)
+_LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 
 
-@pytest.mark.parametrize("page", ["records.md"])
-def test_the_examples_of_a_page_run_top_to_bottom(page):
-    blocks = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text("utf-8"), re.DOTALL)
-    assert blocks
-    names: dict[str, object] = {}
-    for block in blocks:
-        exec(compile(block, page, "exec"), names)
+def blocks(text):
+    """Pairs (language, code) of the fenced blocks of a page."""
+    return [
+        (language, re.sub(f"^{indent}", "", code, flags=re.MULTILINE))
+        for indent, language, code in _BLOCK.findall(text)
+    ]
+
+
+def to_run(page):
+    return [pair for pair in blocks(page.read_text("utf-8")) if pair[0] not in SHOWN_ONLY]
+
+
+def name_of(path):
+    return str(path.relative_to(ROOT))
+
+
+@pytest.fixture
+def room(tmp_path, monkeypatch):
+    """An empty directory with the clinic's table, as a reader of README would have."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    matplotlib.use("agg")
+    tables.write_table(datasets.growth_clinic(2000), tmp_path / "clinic.csv")
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if to_run(p)], ids=name_of)
+def test_the_blocks_of_a_page_run_top_to_bottom(page, room):
+    names = {"__name__": "__main__"}
+    for language, code in to_run(page):
+        with contextlib.chdir(room):
+            if language == "python":
+                exec(compile(code, name_of(page), "exec"), names)
+            else:
+                _in_shell(code)
+
+
+def _in_shell(code):
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", code],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=600,
+    )
+    assert done.returncode == 0, f"{code}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_block_is_run_or_says_that_it_is_not(page):
+    known = SHOWN_ONLY | {"python", "sh"}
+    assert {language for language, _ in blocks(page.read_text("utf-8"))} <= known
+    fences = re.findall(r"^ *```+", page.read_text("utf-8"), re.MULTILINE)
+    assert len(fences) == 2 * len(blocks(page.read_text("utf-8")))
+
+
+def test_commands_that_are_not_run_are_the_few_that_cannot_be():
+    """A console block of `privtraj` leaves something out, or needs what a test does not have."""
+    elsewhere = re.compile(r"\.\.\.|postgresql:|reproduce|demo|SLURM|XLA_FLAGS|\b[A-Z]{4,}\b")
+    for page in PAGES:
+        for language, code in blocks(page.read_text("utf-8")):
+            if language == "console" and re.search(r"^(\$ )?privtraj ", code, re.MULTILINE):
+                assert elsewhere.search(code), f"{name_of(page)}: {code}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_relative_links_lead_to_files_of_the_repository(page):
+    text = _BLOCK.sub("", page.read_text("utf-8"))
+    for target in _LINK.findall(text):
+        path, _, _ = target.partition("#")
+        if path and not re.match(r"[a-z]+:", path):
+            assert (page.parent / path).exists(), f"{name_of(page)} links to {target}"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=name_of)
+def test_a_notebook_runs_top_to_bottom(path, room):
+    notebook = nbformat.read(path, as_version=4)
+    for cell in notebook.cells:
+        cell.update({"outputs": []} if cell.cell_type == "code" else {})
+    client = NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(room)}})
+    client.execute()
+    assert any(cell.outputs for cell in notebook.cells if cell.cell_type == "code")
+
+
+def test_there_are_two_notebooks_and_they_are_small():
+    assert len(NOTEBOOKS) >= 2
+    assert all(path.stat().st_size < 500_000 for path in NOTEBOOKS)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The built site."""
+    pytest.importorskip("mkdocs")
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr.strip()
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_the_site_asks_nobody_else_for_anything(site):
+    fetched = re.compile(
+        r"<(?:script|img|iframe|source)[^>]+src=[\"']?(?:https?:)?//[^\s\"'>]+"
+        r"|<link[^>]+rel=[\"']?(?:stylesheet|preconnect|preload|icon)[^>]+href=[\"']?(?:https?:)?//"
+    )
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 20
+    for page in pages:
+        assert not fetched.search(page.read_text("utf-8")), page
+
+
+def test_the_site_has_every_command_and_the_changelog(site):
+    from privtraj.cli import _parser
+
+    commands = (site / "reference" / "cli.html").read_text("utf-8")
+    (known,) = [action.choices for action in _parser()._actions if action.choices]
+    assert {"fit", "report", "plan"} <= set(known)
+    for name in (*known, "ledger charge"):
+        assert f"usage: privtraj {name}" in commands
+    assert "0.1.0" in (site / "changelog.html").read_text("utf-8")
+
+
+def test_links_to_source_files_lead_to_pages_of_the_site(site):
+    assert 'href="source/src/privtraj/privacy/guard.py.html"' in (site / "faq.html").read_text()
+    listing = (site / "source" / "src" / "privtraj" / "privacy" / "guard.py.html").read_text()
+    assert "class" in listing
+    assert "Guard" in listing
+
+
+def test_notebooks_are_pages_with_their_pictures(site):
+    for path in NOTEBOOKS:
+        page = (site / "notebooks" / f"{path.stem}.html").read_text("utf-8")
+        assert "data:image/png;base64," in page
+        assert f'href="{path.name}"' in page
+
+
+def test_arguments_in_docstrings_are_listed_in_the_reference(site):
+    page = (site / "reference" / "core.html").read_text("utf-8")
+    for name in ("records_per_person", "one_per_person", "epsilon"):
+        assert re.search(rf"<li>\s*(<p>)?<code>{name}</code>", page)
+
+
+def test_the_site_can_be_searched_from_a_folder(site):
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("no Chromium on PATH: install one to test the site in a browser")
+    quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+    with playwright.sync_playwright() as started:
+        page = started.chromium.launch(executable_path=chromium, args=quiet).new_page()
+        said, asked = [], []
+        page.on("console", lambda message: said.append(message.text))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto((site / "howto" / "clinic.html").as_uri())
+        page.get_by_role("textbox", name="Search").fill("ledger")
+        page.locator(".md-search-result__item").first.wait_for(state="visible")
+    assert not said
+    assert all(url.startswith(("file:", "data:", "about:")) for url in asked)

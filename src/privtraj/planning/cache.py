@@ -14,7 +14,7 @@ from typing import Any
 
 from privtraj import __version__
 from privtraj.errors import InputError
-from privtraj.planning.question import Question
+from privtraj.planning.question import STAND_INS, Question
 from privtraj.tables import atomic_path
 
 FORMAT = 1
@@ -23,7 +23,8 @@ FORMAT = 1
 def file_of(question: Question) -> Path:
     """Where the answer is kept, by every part of the question and by what made the answer."""
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    whole = {"format": FORMAT, "version": __version__, "question": asdict(question)}
+    made_by = {"format": FORMAT, "version": __version__, "stand-ins": STAND_INS}
+    whole = {**made_by, "question": asdict(question)}
     key = hashlib.sha256(json.dumps(whole, sort_keys=True, default=float).encode()).hexdigest()
     return home / "privtraj" / "plans" / f"{key[:32]}.json"
 

@@ -1,0 +1,42 @@
+"""Docstrings for the site: lines such as "name: meaning" become a list."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import griffe
+
+_NAMES = r"[a-z_]\w*(?:, [a-z_]\w*)*"
+_ITEM = re.compile(rf"^(?P<names>{_NAMES}): (?P<rest>.*)$")
+_NEXT = re.compile(rf"\.\s\s(?={_NAMES}: )")
+
+
+class Arguments(griffe.Extension):
+    """Rewrites every docstring as it is collected."""
+
+    def on_object(self, *, obj: griffe.Object, **kwargs: Any) -> None:
+        if obj.docstring:
+            obj.docstring.value = as_markdown(obj.docstring.value)
+
+
+def as_markdown(text: str) -> str:
+    """The docstring with one list item for every argument it explains.
+
+    An item goes on until a blank line or the next item; lines of it lie below its dash.
+    """
+    lines: list[str] = []
+    inside = False
+    for line in _NEXT.sub(".\n", text).splitlines():
+        if found := _ITEM.match(line):
+            if not inside and lines and lines[-1]:
+                lines.append("")  # Markdown begins a list after a blank line
+            names = ", ".join(f"`{name}`" for name in found["names"].split(", "))
+            lines.append(f"- {names}: {found['rest']}")
+            inside = True
+        elif inside and line.strip():
+            lines.append(f"    {line.strip()}")
+        else:
+            inside = False
+            lines.append(line)
+    return "\n".join(lines)
