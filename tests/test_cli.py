@@ -143,7 +143,7 @@ def test_runs_as_a_module():
     command = [sys.executable, "-m", "privtraj.cli", "fit"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr.startswith("privtraj: error: the following arguments are required: DATA")
+    assert done.stderr.startswith("privtraj: error: this command needs DATA")
     assert done.stderr.count("\n") == 1
 
 
@@ -156,6 +156,15 @@ def test_a_full_disk_is_one_sentence():
     assert done.stderr == "privtraj: error: the system refused: No space left on device\n"
 
 
+def test_a_reader_who_has_seen_enough_is_no_error():
+    command = [sys.executable, "-m", "privtraj.cli"]
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
 # Demo -----------------------------------------------------------------------------------------
 
 
@@ -165,9 +174,11 @@ def test_demo_end_to_end(tmp_path, capsys):
     assert cli.main([*words, "--json"]) == 0
     out = json.loads(capsys.readouterr().out)
     names = {"clinic.csv", "growth.privtraj", "paths.csv", "certificate.json", "overview.png"}
+    names.add("report.html")
     assert {path.name for path in folder.iterdir()} == names
     assert len(tables.read_columns(folder / "paths.csv", ["path"])) == 1000 * 81
     assert (folder / "overview.png").read_bytes().startswith(b"\x89PNG")
+    assert Path(out["report"]).read_text("utf-8").startswith("<!doctype html>")
     certificate = json.loads((folder / "certificate.json").read_text())
     assert certificate == out["certificate"] == pt.load(out["model"]).certificate.to_dict()
     assert certificate["private"]
@@ -380,14 +391,14 @@ FIT_MISTAKES = {
     "no epsilon": ({"epsilon": None}, "--epsilon is needed"),
     "no delta": ({"delta": None}, "--delta is needed"),
     "no output": ({"out": None}, "--out is needed"),
-    "bins twice": ({"bin_times": ["1", "2"]}, "not allowed with argument"),
+    "bins twice": ({"bin_times": ["1", "2"]}, "exclude each other"),
     "one bin": ({"bins": ["1"]}, "at least 2"),
     "half a bin": ({"bins": ["2.5"]}, "whole number"),
     "epsilon zero": ({"epsilon": ["0"]}, "epsilon must be"),
-    "epsilon a word": ({"epsilon": ["one"]}, "invalid float value"),
+    "epsilon a word": ({"epsilon": ["one"]}, "--epsilon must be a number"),
     "delta too large": ({"delta": ["1"]}, "delta must be"),
-    "unknown option": ({"epsilonn": ["1"]}, "unrecognized arguments"),
-    "unknown adjacency": ({"adjacency": ["both"]}, "invalid choice"),
+    "unknown option": ({"epsilonn": ["1"]}, "did you mean --epsilon?"),
+    "unknown adjacency": ({"adjacency": ["both"]}, "must be add-remove or replace-one"),
     "negative seed": ({"seed": ["-1"]}, "at least 0"),
     "a seed without consent": ({"seed": ["3"]}, "add --not-private"),
     "more than everybody": ({"rate": ["1.5"]}, "rate must be"),
@@ -399,7 +410,7 @@ FIT_MISTAKES = {
     ),
     "one record and several": (
         {"one_per_person": ["random"], "records_per_person": ["2"]},
-        "--records-per-person several: choose",
+        "--records-per-person several: leave out one",
     ),
     "one particle": ({"particles": ["1"]}, "at least 2"),
     "pull too strong": ({"pull": ["11"]}, "pull must be"),

@@ -98,9 +98,9 @@ def test_help_tells_the_default_numbers_of_runs(capsys):
     [
         (["--epsilon", "-1"], "epsilon must be"),
         (["--delta", "1"], "delta must be"),
-        (["--confidence", "1"], "the confidence must be"),
+        (["--confidence", "1"], "confidence must be"),
         (["--runs", "10"], "at least 20"),
-        (["--view", "everything"], "invalid choice"),
+        (["--view", "everything"], "--view must be transcript or released"),
         (["--out", "audit.csv"], "must end in .json"),
         (["--plot", "audit.csv"], "must end in .png"),
         (["--plot", "missing/audit.png"], "no directory"),

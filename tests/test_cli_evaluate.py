@@ -135,7 +135,7 @@ def test_help_says_that_it_is_not_for_release(capsys):
         (["{clinic}", "{others}"], "not a privtraj model"),
         (["{model}", "secret.csv"], "column 'height' is not numeric"),
         (["{model}", "short.csv"], "no column 'weight'"),
-        (["{model}", "few.csv"], "no time has"),
+        (["{model}", "few.csv"], "no time of the table has"),
         (["{model}", "{clinic}", "--person", "nobody"], "no column 'nobody'"),
         (["{model}", "{clinic}", "--person", "height"], "is the person and also"),
         (["{model}", "{clinic}", "--n", "3"], "at least 10"),

@@ -254,11 +254,11 @@ def test_passwords_are_not_written(tmp_path, capsys, monkeypatch):
 MISTAKES = {
     "no such file": (["none.csv"], "there is no file"),
     "unknown data": (["t.xlsx"], "file type of 't.xlsx' is not known"),
-    "unknown configuration": (["t.csv", "-o", "fit.json"], "must end in .toml or .yaml or .yml"),
+    "unknown configuration": (["t.csv", "-o", "fit.json"], "must end in .toml, .yaml or .yml"),
     "query without database": (["t.csv", "--query", "x"], "--query goes with a connection string"),
     "database without query": (["duckdb://x.duckdb"], "a connection string needs --query"),
     "repeated names": (["twice.csv"], "more than one column named 'x'"),
-    "no data": ([], "the following arguments are required: DATA"),
+    "no data": ([], "this command needs DATA"),
 }
 
 

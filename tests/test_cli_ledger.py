@@ -107,8 +107,8 @@ def test_fits_add_up_to_the_cap_and_no_further(fit, ledger, capsys):
     assert fit("three") == 2
     error = _error(capsys)
     assert "has epsilon 0.2 and delta 8e-05 left of 1 and 0.0001" in error
-    assert "asks for epsilon 0.4 and delta 1e-05; lower --epsilon" in error
-    assert "not seen before" not in error
+    assert "asks for 0.4 and 1e-05: lower epsilon" in error
+    assert "--new-people" not in error
     assert _content(ledger.parent) == before
     assert set(before) == {"clinic.ledger", "one.privtraj", "two.privtraj"}
     assert fit("three", epsilon="0.2") == 0
@@ -212,8 +212,7 @@ def test_data_not_recognised_add_up_all_the_same(fit, started, ledger, tmp_path,
     assert fit("three", data=third) == 2
     error = _error(capsys)
     assert "epsilon 0.2 and" in error
-    assert "were not seen before" in error
-    assert "say so with --new-people" in error
+    assert "say --new-people if nobody in these records is in the others" in error
 
 
 def test_new_people_have_a_budget_of_their_own(fit, started, ledger, tmp_path, capsys):
@@ -258,8 +257,8 @@ def test_nothing_of_the_data_is_in_the_ledger(fit, clinic, ledger, capsys):
         (["--seed", "3"], "--not-private"),
         (["--cap-epsilon", "2"], "give --cap-epsilon and --cap-delta"),
         (["--cap-delta", "1e-4"], "give --cap-epsilon and --cap-delta"),
-        (["--cap-epsilon", "0", "--cap-delta", "0"], "in the cap of the ledger, epsilon must be"),
-        (["--cap-epsilon", "1", "--cap-delta", "1"], "in the cap of the ledger, delta must be"),
+        (["--cap-epsilon", "0", "--cap-delta", "0"], "--cap-epsilon must be"),
+        (["--cap-epsilon", "1", "--cap-delta", "1"], "--cap-delta must be"),
         (["--adjacency", "replace-one"], "counts under add-remove"),
         (["--epsilon", "0.7"], "epsilon 0.6 and"),
         (["--delta", "9.1e-5"], "delta 9e-05 left"),

@@ -151,9 +151,9 @@ def test_a_seeded_model_is_not_passed(fit, capsys):
 
 def test_what_is_no_model_or_no_certificate(good, tmp_path, capsys):
     _refused([str(tmp_path / "none.privtraj")], "there is no file", capsys)
-    _refused([good.certificate], "not a privtraj model file", capsys)
+    _refused([good.certificate], "not a privtraj model", capsys)
     missing = str(tmp_path / "none.json")
-    _refused([good.model, "--certificate", missing], "No such file or directory", capsys)
+    _refused([good.model, "--certificate", missing], "there is no file", capsys)
     _refused([good.model, "--certificate", good.model], "not a certificate", capsys)
     for text in ("", "{", "[]", "7", "null", '{"epsilon": 1}', "\ud800"):
         path = tmp_path / "bad.json"

@@ -667,14 +667,17 @@ def test_an_error_on_the_way_is_explained_without_quoting_data(urls, clinic):
 @pytest.mark.parametrize("urls", ["postgres"], indirect=True)
 def test_a_wrong_password_is_not_repeated(urls, clinic):
     url = urls(clinic).replace(SECRET, SECRET * 2)
-    assert "no connection to postgresql://..." in _message(url, {"query": "clinic.visits"})
+    assert "no connection to 'postgresql://...'" in _message(url, {"query": "clinic.visits"})
 
 
 CONNECTIONS = {
-    "postgres": (f"postgresql://clerk:{SECRET}@localhost:1/x", "no connection to postgresql://..."),
-    "duckdb": (f"duckdb:///nowhere/{SECRET}.db", "no connection to duckdb://..."),
-    "unknown": (f"nonsense://{SECRET}", "no connection to nonsense://..."),
-    "no scheme": (f"clerk:{SECRET}@host://x", "no connection to clerk://..."),
+    "postgres": (
+        f"postgresql://clerk:{SECRET}@localhost:1/x",
+        "no connection to 'postgresql://...'",
+    ),
+    "duckdb": (f"duckdb:///nowhere/{SECRET}.db", "no connection to 'duckdb://...'"),
+    "unknown": (f"nonsense://{SECRET}", "no connection to 'nonsense://...'"),
+    "no scheme": (f"clerk:{SECRET}@host://x", "no connection to 'clerk://...'"),
 }
 
 

@@ -424,7 +424,7 @@ def test_a_number_of_records_that_is_no_count_is_refused(most):
 def test_several_records_need_a_person_and_one_way_to_choose():
     _refused(_columns(), {"records_per_person": 2}, "needs person=")
     both = {"person": "id", "records_per_person": 2, "one_per_person": "random"}
-    _refused(_columns(), both, "choose")
+    _refused(_columns(), both, "leave out one of them")
 
 
 def test_tables_take_several_records_as_arrays_do():
@@ -640,12 +640,12 @@ DATA_MISTAKES = {
     "no identifier": (
         _columns(id=[None, *(f"123.4567-{k}" for k in range(N - 1))]),
         {"person": "id"},
-        "1 of 30 records have no person id",
+        "1 of 30 records do not say whose they are",
     ),
     "too few": (
         {name: values[:9] for name, values in _columns().items()},
         {},
-        f"9 usable records are too few: at least {MIN_RECORDS}",
+        f"9 usable records are too few: the table must have at least {MIN_RECORDS}",
     ),
     "none": ({name: values[:0] for name, values in _columns().items()}, {}, "0 usable records"),
     "all dropped": (_columns(height=[None] * N), {"missing": "drop"}, "0 usable records"),

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from .errors import InputError
 
 MIN_RECORDS = 10
+MOST_LISTED = 12  # names in a message
 
 
 class Affected(NamedTuple):
@@ -56,8 +57,8 @@ def check_missing(found: Affected, missing: str) -> None:
 def check_identified(unidentified: int, total: int) -> None:
     if unidentified:
         raise InputError(
-            f"{unidentified} of {total} records have no person id: fill it in, or remove these "
-            "records"
+            f"{unidentified} of {total} records do not say whose they are (person=): fill it in, "
+            "or remove these records"
         )
 
 
@@ -71,8 +72,16 @@ def refuse_several(several: int, people: int) -> None:
 
 def check_enough(usable: int) -> None:
     if usable < MIN_RECORDS:
-        raise InputError(f"{usable} usable records are too few: at least {MIN_RECORDS} are needed")
+        raise InputError(
+            f"{usable} usable records are too few: the table must have at least {MIN_RECORDS}"
+        )
 
 
 def listed(names: Sequence[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
+
+
+def some(names: Sequence[str]) -> str:
+    """The first of perhaps many names."""
+    more = len(names) - MOST_LISTED
+    return listed(names[:MOST_LISTED]) + (f" and {more} more" if more > 0 else "")

@@ -387,7 +387,7 @@ def load(path: str | os.PathLike[str], but: Container[str] = ()) -> dict[str, An
         _check_known(name, path)
     values = {name: value for name, value in values.items() if name not in but}
     if "bins" in values and "bin_times" in values:
-        raise InputError(f"bins and bin_times exclude each other: keep one of them in '{path}'")
+        raise InputError(f"'bins' and 'bin_times' exclude each other: keep one of them in '{path}'")
     return {name: _located(_checked(name, value, path), path) for name, value in values.items()}
 
 
@@ -419,7 +419,7 @@ def _toml(text: str, path: Path) -> Any:
 
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         where = re.search(r"at line (\d+)", str(error))
         raise _malformed(path, "TOML", where and where[1]) from None
 
@@ -434,7 +434,7 @@ def _yaml(text: str, path: Path) -> Any:
     try:
         tree = yaml.compose(text, yaml.SafeLoader)
         values = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         raise _malformed(path, "YAML", mark and mark.line + 1) from None
     if isinstance(values, dict):  # YAML itself lets the last one win

@@ -41,7 +41,7 @@ from .rows import bin_edges, digest_of, frozen, largest
 from .sources import Held
 
 if TYPE_CHECKING:
-    from .snapshots import _Axis, _Options, _Public
+    from .snapshots import Options, _Axis, _Public
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -167,7 +167,7 @@ def _faults(records: Held, columns: Sequence[str]) -> tuple[Affected, Affected]:
     return infinite, missing
 
 
-def _have_several(records: Held, count: int, options: _Options) -> bool:
+def _have_several(records: Held, count: int, options: Options) -> bool:
     """Whether anybody has several records, unless that is refused; one pass."""
     each = records.table.group_by("who").aggregate(n=records.table.count())
     known = each["who"].notnull()

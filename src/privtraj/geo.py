@@ -50,14 +50,21 @@ def _axis(features: tuple[str, ...], given: str | None, what: str, names: tuple[
     )
 
 
+def check_times(count: int) -> None:
+    """Refuse a line of one point."""
+    if count < 2:
+        raise InputError(
+            "a line on a map needs at least two times: sample the paths at more times="
+        )
+
+
 def to_geojson(paths: Paths, x: str | None = None, y: str | None = None) -> dict[str, Any]:
     """See `Paths.to_geojson`."""
     from .paths import free_name
 
     at = axes(paths.features, x, y)
     check_degrees(paths.features, at, paths.values)
-    if paths.values.shape[1] < 2:
-        raise InputError("a line needs at least two times: sample the paths at more of them")
+    check_times(paths.values.shape[1])
     order = np.argsort(paths.numeric_times, kind="stable")
     times = [_spoken(time) for time in paths.times[order]]
     names: dict[str, int] = {}  # of the other features

@@ -33,8 +33,20 @@ def start(
 
     given = [value is not None for value in (coordinator, processes, process)]
     if any(given) and not all(given):
-        raise InputError("give the coordinator, the number of processes and this one's, or none")
-    jax.distributed.initialize(coordinator, processes, process)
+        raise InputError(
+            "coordinator, processes and process go together: give all three, or none of them"
+        )
+    if processes is not None and process is not None and not 0 <= process < processes:
+        raise InputError(
+            f"process must be from 0 to {processes - 1}, as there are {processes} processes"
+        )
+    try:
+        jax.distributed.initialize(coordinator, processes, process)
+    except (ValueError, RuntimeError):
+        raise InputError(
+            "this process cannot join the others: start all of them under Slurm, Open MPI or "
+            "Kubernetes, or give coordinator=, processes= and process= to each"
+        ) from None
 
 
 def several() -> bool:

@@ -270,7 +270,7 @@ def load(path: str | Path) -> TrajectoryModel:
     try:
         header = json.loads(members["model.json"])
         version = header["format"]
-    except (KeyError, ValueError, TypeError):
+    except (KeyError, ValueError, TypeError, RecursionError):
         raise InputError(
             f"'{path}' is not a privtraj model: give a file that fit has written"
         ) from None

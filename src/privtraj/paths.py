@@ -142,10 +142,10 @@ class Paths:
             write(self, temporary)
 
 
-def check_format(path: Path, features: tuple[str, ...], bounds: Any) -> None:
+def check_format(path: Path, features: tuple[str, ...], bounds: Any, times: int) -> None:
     """Refuse now what `save` would refuse later: a map without places, a package that is not there.
 
-    bounds: (d, 2) public limits of the features.
+    bounds: (d, 2) public limits of the features.  times: how many there are on each path.
     """
     from privtraj import geo, single_cells
 
@@ -154,6 +154,8 @@ def check_format(path: Path, features: tuple[str, ...], bounds: Any) -> None:
         single_cells.needed()
     if kind in (".geojson", ".geoparquet"):
         geo.check_degrees(features, geo.axes(features), np.transpose(bounds))
+    if kind == ".geojson":
+        geo.check_times(times)
     if kind == ".geoparquet":
         geo.needed("geopandas")
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .checks import listed
+from .checks import listed, some
 from .errors import InputError
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _check(data: Any, columns: Sequence[str]) -> None:
         if places == 0:
             raise InputError(
                 f"there is no column '{name}' in obs or obsm and no gene of that name in var: obs "
-                f"and obsm have {listed(known) or 'no columns'}"
+                f"and obsm have {some(known) or 'no columns'}"
             )
 
 
@@ -118,7 +118,10 @@ def _genes(data: Any, genes: list[str]) -> dict[str, pa.ChunkedArray]:
     if not genes:
         return {}
     if not _has_matrix(data):
-        raise InputError(f"there are no values of the genes {listed(genes)}, as X is empty")
+        raise InputError(
+            f"there are no values of the genes {listed(genes)}, as X is empty: fill it in, "
+            "or use columns of obs or obsm"
+        )
     part = data[:, genes]
     values = _dense((part.to_memory() if data.isbacked else part).X)
     return {gene: tables.to_column(values[:, k], gene) for k, gene in enumerate(genes)}

@@ -100,7 +100,7 @@ class Snapshots:
         names, box = _box(bounds, features)
         axis = _axis(bins, time_range)
         _check_roles(time, names, person)
-        options = _Options(
+        options = Options(
             one_per_person, records_per_person, one_per_bin, missing, seed, person is not None
         )
         public = _Public(names, box, axis, time, options)
@@ -162,7 +162,7 @@ class Snapshots:
         points = _points(points)
         names, box = _box(bounds, features, n_features=points.shape[1])
         axis = _axis(bins, time_range)
-        options = _Options(
+        options = Options(
             one_per_person, records_per_person, one_per_bin, missing, seed, person is not None
         )
         values, datetime = _times(times)
@@ -323,7 +323,7 @@ class _Axis:
 
 
 @dataclass(frozen=True)
-class _Options:
+class Options:
     one_per_person: str
     records_per_person: int
     one_per_bin: bool
@@ -347,7 +347,8 @@ class _Options:
             raise InputError("records_per_person needs person=, which says whose record it is")
         if most > 1 and self.one_per_person == "random":
             raise InputError(
-                "one_per_person='random' keeps one record and records_per_person several: choose"
+                "one_per_person='random' keeps one record and records_per_person several: "
+                "leave out one of them"
             )
 
     @property
@@ -373,7 +374,7 @@ class _Public:
     box: FloatArray
     axis: _Axis
     time_name: str
-    options: _Options
+    options: Options
 
 
 def _is_whole(value: object) -> bool:
@@ -592,7 +593,7 @@ def _in_blocks(rows: FloatArray) -> Iterator[FloatArray]:
         yield rows[start : start + BLOCK]
 
 
-def _few_each(records: _Records, axis: _Axis, options: _Options) -> _Records:
+def _few_each(records: _Records, axis: _Axis, options: Options) -> _Records:
     """At most `records_per_person` records of each person, in different bins."""
     if records.people is None:
         return records

@@ -40,6 +40,7 @@ Progress = Callable[[int, int], None]
 LOW_WORTH = 5
 SMALLEST_BANDWIDTH = 0.004
 SMALLEST_EPSILON = 5e-3
+LARGEST_EPSILON = 100.0  # beyond it nobody is protected, and the noise would be none
 HEAD_COUNT = "people per time"
 SURVEY = "how concentrated people are"
 SURVEY_SHARE = 0.06  # of epsilon
@@ -233,7 +234,7 @@ class TrajectorySynthesizer:
         z = calibrate_noise(*budget[:3], steps=steps, rate=self.rate, others=budget[3], **limits)
         if math.isinf(z):
             raise InputError(
-                f"sampled steps need a delta above {pld.ROUNDING:g}: raise it, or rate=1"
+                f"sampled steps need a delta above {pld.ROUNDING:g}: raise delta=, or use rate=1"
             )
         # as much noise, against the sum over everybody, as full steps of this mu would have
         return plan(mu=self.rate * math.sqrt(steps) / z, steps=steps)
@@ -352,7 +353,7 @@ class TrajectorySynthesizer:
         check_budget(self.epsilon, self.delta)
         check_adjacency(self.adjacency)
         if self.delta == 0 and self.measure == "gradients":
-            raise InputError("gradients need a delta above 0: set one, or use measure='counts'")
+            raise InputError("gradients need a delta above 0: set delta=, or use measure='counts'")
         if 0 < self.delta < SMALLEST_DELTA:
             raise InputError(f"delta must be 0 or at least {SMALLEST_DELTA:g}")
         if self.measure not in ("auto", "gradients", "counts"):
@@ -371,6 +372,8 @@ class TrajectorySynthesizer:
             raise InputError(
                 f"epsilon must be at least {SMALLEST_EPSILON:g}: less does not buy a head count"
             )
+        if self.epsilon > LARGEST_EPSILON:
+            raise InputError(f"epsilon must be at most {LARGEST_EPSILON:g}: more protects nobody")
 
 
 class _Task(NamedTuple):

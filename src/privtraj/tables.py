@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import single_cells
-from .checks import listed
+from .checks import listed, some
 from .errors import InputError
 
 if TYPE_CHECKING:
@@ -251,10 +251,8 @@ def _explained(path: Path) -> Iterator[None]:
 
 
 def unreadable(what: str, kind: str) -> str:
-    return (
-        f"{what} cannot be read as {kind}: check that it is complete and that every row has as "
-        "many cells as the header"
-    )
+    rows = " and that every row has as many cells as the header" if kind == "csv" else ""
+    return f"{what} cannot be read as {kind}: check that it is complete{rows}"
 
 
 def _read_object(source: Any, columns: list[str]) -> pa.Table:
@@ -337,7 +335,7 @@ def check_columns(names: Sequence[str], columns: Sequence[str]) -> None:
     absent = [name for name in columns if name not in names]
     if absent:
         raise InputError(
-            f"the table has no column {listed(absent)}: it has {listed(names) or 'no columns'}"
+            f"the table has no column {listed(absent)}: it has {some(names) or 'no columns'}"
         )
 
 

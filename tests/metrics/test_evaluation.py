@@ -199,7 +199,7 @@ def test_people_with_one_record_each_have_no_paths():
     ("rows", "sentence"),
     [
         ({k: v[:1] for k, v in table(walk(3, 0)).items()}, "fewer than two complete records"),
-        (table(walk(LEAST, 0)), "no time has 8 people"),
+        (table(walk(LEAST, 0)), "no time of the table has 8 people"),
         (table(walk(1, 0)), "one person"),
     ],
 )

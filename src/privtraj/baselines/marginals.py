@@ -93,7 +93,7 @@ def _opendp() -> tuple[Any, Any]:
         importlib.import_module("mbi")
         dp, pl = importlib.import_module("opendp.prelude"), importlib.import_module("polars")
     except ImportError:
-        raise InputError("AIM and MST need OpenDP: pip install 'privtraj[aim]'") from None
+        raise InputError("AIM and MST need OpenDP: run pip install 'privtraj[aim]'") from None
     dp.enable_features("contrib")
     return dp, pl
 

@@ -1,5 +1,5 @@
-"""The command line: `privtraj demo`, `fit`, `sample`, `evaluate`, `verify`, `ledger`, `audit`,
-`reproduce`.
+"""The command line: `privtraj demo`, `init`, `plan`, `fit`, `report`, `sample`, `evaluate`,
+`verify`, `ledger`, `audit`, `reproduce`.
 
 Results go to stdout, progress and notes to stderr; whatever a user can put right ends in one
 sentence and exit code 2. Nothing beyond the standard library is imported before a command runs,
@@ -13,9 +13,22 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from privtraj.cli import audit, demo, evaluate, fit, ledger, reproduce, sample, verify
+from privtraj.cli import (
+    audit,
+    demo,
+    evaluate,
+    fit,
+    init,
+    ledger,
+    plan,
+    report,
+    reproduce,
+    sample,
+    verify,
+)
 from privtraj.cli.console import (
     INTERRUPTED,
+    UNREAD,
     Console,
     give_up_stdout_if_broken,
     in_options,
@@ -28,18 +41,26 @@ from privtraj.errors import PrivtrajError
 __all__ = ["main"]
 
 WELCOME = """\
-privtraj makes private synthetic trajectories from one time-stamped record per person.
+privtraj makes private synthetic trajectories from one time-stamped record per
+person.
 
-  privtraj demo            see it work on a simulated growth clinic (about half a minute)
-  privtraj fit --help      make a private model from your own CSV, Parquet or Arrow file
-  privtraj sample --help   draw synthetic trajectories from a model, at any time
-  privtraj evaluate -h     compare a model with the raw data (the result is not for release)
-  privtraj verify --help   check that a model file and its certificate belong together
-  privtraj ledger --help   see what repeated fits on the same people have spent
-  privtraj audit --help    attack the method itself: does the guarantee hold?
-  privtraj reproduce -h    the tables and figures of the paper behind it
+  privtraj demo       see it work on a simulated growth clinic (some seconds)
+  privtraj init       write a configuration for your own data, to fill in
+  privtraj plan       what quality to expect, before anything is read or spent
+  privtraj fit        make a private model from your own data, once
+  privtraj report     write a model as one page to look at in a browser
+  privtraj sample     draw synthetic trajectories from a model, at any time
+  privtraj evaluate   compare a model with the raw data (not for release)
+  privtraj verify     check that a model and its certificate belong together
+  privtraj ledger     see what repeated fits on the same people have spent
+  privtraj audit      attack the method itself: does the guarantee hold?
+  privtraj reproduce  the tables and figures of the paper behind it
 
-New here? Run: privtraj demo"""
+Each explains its options with --help, such as: privtraj fit --help
+
+New here? Run:     privtraj demo
+Your own data?     privtraj init visits.csv -o fit.toml
+then, filled in:   privtraj fit --config fit.toml"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -53,6 +74,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return console.fail(in_options(str(error)))
     except MemoryError:
         return console.fail("there is not enough memory: ask for fewer paths or fewer times")
+    except BrokenPipeError:  # whoever reads, such as head, has seen enough
+        give_up_stdout_if_broken()
+        return UNREAD
     except OSError as error:
         give_up_stdout_if_broken()
         return console.fail(os_sentence(error))
@@ -63,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    commands = (demo, fit, sample, evaluate, verify, ledger, audit, reproduce)
+    commands = (demo, init, plan, fit, report, sample, evaluate, verify, ledger, audit, reproduce)
     return parser(*(command.add for command in commands))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 import warnings
@@ -15,6 +16,7 @@ from typing import Any
 
 BAD_INPUT = 2
 INTERRUPTED = 130
+UNREAD = 141
 
 
 @dataclass
@@ -100,32 +102,42 @@ def notes(console: Console) -> Iterator[None]:
 
 
 # The library explains itself in Python's terms; on the command line these are options.
-_OPTIONS = {
-    "missing='drop'": "--missing drop",
-    "one_per_person='random' needs person=": "--one-per-person random needs --person",
-    "one_per_person='random'": "--one-per-person random",
-    "records_per_person needs person=": "--records-per-person needs --person",
-    "records_per_person=": "--records-per-person",
-    "records_per_person": "--records-per-person",
-    "new_people=True": "--new-people",
-    "leave out new_people": "leave out --new-people",
-    "query=": "--query",
-    "cap_epsilon": "--cap-epsilon",
-    "cap_delta": "--cap-delta",
-    "not_private=True": "--not-private",
-    "measure='counts'": "--measure counts",
-    "measure='gradients'": "--measure gradients",
-    "give strokes= an": "give --strokes an",
-    ", as for datasets.strokes": "",
-    " (force=True in Python)": "",
-}
+_PHRASES = (
+    (r" \(force=True in Python\)", ""),
+    (
+        r"name one so, or say with [xy]= in Python which of (.*) it is$",
+        r"rename one of \1, or choose a table such as .csv",
+    ),
+    (r", or in Python crs=, which says what the numbers are$", ""),
+    (r", as for datasets\.strokes$", ""),
+    (r"sample the paths at more times=$", "raise --at"),
+    (r"^coordinator, processes and process ", "--coordinator, --processes and --process "),
+    (r"^bins(?= has | lists | mixes | reach | must | and time_range)", "bin_times"),
+    (r"leave it out of features$", "leave it out of feature="),
+)
+_NAMES = (
+    r"(?P<quoted>(?<![\w=])'[^']*')"  # names of files and columns stay as they are
+    r"|(?P<keyword>\b[a-z_]+)=(?:'(?P<text>[\w-]+)'|True|(?P<number>\d+))?"
+    r"|(?P<subject>^[a-z]+)(?= must | has | is | mixes )"
+    r"|(?P<name>\b[a-z]+(?:_[a-z]+)+\b)(?! in '|\?)"  # but not those in a configuration
+)
 
 
 def in_options(message: str) -> str:
-    """The message with Python's hints said as options."""
-    for python, option in _OPTIONS.items():
-        message = message.replace(python, option)
-    return message
+    """The message with Python's names said as options: `missing='drop'` is `--missing drop`."""
+    for python, option in _PHRASES:
+        message = re.sub(python, option, message)
+    return re.sub(_NAMES, _option, message)
+
+
+def _option(found: re.Match[str]) -> str:
+    from privtraj.config import KEYS
+
+    keyword, name = found["keyword"], found["subject"] or found["name"]
+    if keyword is None and name not in {*KEYS, "people", "times", "features", "confidence"}:
+        return found[0]
+    words = [f"--{(keyword or name).replace('_', '-')}", found["text"] or found["number"]]
+    return " ".join(word for word in words if word)
 
 
 def os_sentence(error: OSError) -> str:

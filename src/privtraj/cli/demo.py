@@ -46,11 +46,11 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace, console: Console) -> None:
     """Write the table, then run the very commands that are printed at the end."""
     from privtraj import datasets, tables
-    from privtraj.privacy.events import check_budget
     from privtraj.report.figures import overview, save_figure
     from privtraj.report.page import write_report
+    from privtraj.synthesizer import TrajectorySynthesizer
 
-    check_budget(args.epsilon, args.delta)
+    TrajectorySynthesizer(args.epsilon, args.delta).check()
     make_directory(args.out, args.force)
     files = {name: args.out / name for name in _FILES}
     tables.write_table(datasets.growth_clinic(args.people), files["clinic.csv"], args.force)

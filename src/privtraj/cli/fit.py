@@ -199,8 +199,9 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
         public_counts=args.public_counts,
         **{name: getattr(args, name) for name in chosen if getattr(args, name) is not None},
     )
-    _note(args, synthesizer, console)
     synthesizer.check()
+    _check_records(args)
+    _note(args, synthesizer, console)
     snapshots = _snapshots(args)
     if synthesizer.measure_for(len(args.feature)) == "gradients" and not args.quiet:
         console.note(f"gradients are computed on {hosts.device()}")
@@ -252,7 +253,7 @@ def _check_paths(args: argparse.Namespace) -> None:
     if args.paths is not None:
         names, *bounds = zip(*args.feature, strict=True)
         if all(isinstance(bound, float) for pair in bounds for bound in pair):  # else see Snapshots
-            check_format(args.paths, names, list(zip(*bounds, strict=True)))
+            check_format(args.paths, names, list(zip(*bounds, strict=True)), args.at or 2)
 
 
 def _check_time_options(args: argparse.Namespace) -> None:
@@ -273,6 +274,15 @@ def _check_distinct(paths: Sequence[Path | None]) -> None:
     for path in given:
         if given.count(path) > 1:
             raise InputError(f"'{path.name}' is named twice: give every file a name of its own")
+
+
+def _check_records(args: argparse.Namespace) -> None:
+    """Refuse what does not go together, before there is anything to note about it."""
+    from privtraj.snapshots import Options
+
+    has_person = args.person is not None
+    kept = (args.one_per_person, args.records_per_person)
+    Options(*kept, True, args.missing, args.seed, has_person)
 
 
 def _note(args: argparse.Namespace, synthesizer: TrajectorySynthesizer, console: Console) -> None:
@@ -298,7 +308,9 @@ def _check_ledger(args: argparse.Namespace) -> None:
             "which the fits add up"
         )
     if args.ledger is not None and args.seed is not None:
-        raise InputError("a fit with --seed is not private, so no --ledger covers it")
+        raise InputError(
+            "a fit with --seed is not private, so no --ledger covers it: leave out one of them"
+        )
     _ledger(args)  # its caps are checked before anything is read
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from privtraj import __version__, config
+from privtraj.cli import words
 from privtraj.config import LARGEST_NUMBER
 from privtraj.errors import InputError
 
@@ -23,17 +24,42 @@ class _Parser(argparse.ArgumentParser):
         self._configured = configured
         # Without this, argparse takes a bound such as -1e-3 for an option.
         self._negative_number_matcher = re.compile(r"^-\.?\d")
+        self.register("type", float, _number)
 
     def error(self, message: str) -> NoReturn:
-        raise InputError(f"{message} (see '{self.prog} --help')")
+        raise InputError(f"{words.plain(message)} (see '{self.prog} --help')")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         if not self._configured:
-            return super().parse_known_args(args, namespace)
+            found, rest = super().parse_known_args(args, namespace)
+            self._check_known(rest)
+            return found, rest
         with _defaults_aside(self._actions) as defaults:
             found, rest = super().parse_known_args(args, namespace)
+        self._check_known(rest)
         given = {name: value for name, value in vars(found).items() if value is not None}
         return argparse.Namespace(**_settled(given, defaults)), rest
+
+    def _check_known(self, rest: list[str]) -> None:
+        if rest and self._subparsers is not None:
+            self.error(f"{rest[0]} must come after the command that it is for")
+        if rest:
+            self.error(words.unknown_option(rest[0], self._option_string_actions))
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        names = [str(choice) for choice in action.choices]
+        if not action.option_strings:
+            self.error(words.unknown_name(str(action.metavar).lower(), str(value), names))
+        raise argparse.ArgumentError(action, f"must be {words.either(names)}, not '{value}'")
+
+    def _match_argument(self, action: argparse.Action, arg_strings_pattern: str) -> int:
+        try:
+            return super()._match_argument(action, arg_strings_pattern)
+        except argparse.ArgumentError:
+            wanted = self._get_formatter()._format_args(action, action.dest.upper())
+            raise argparse.ArgumentError(action, f"must be followed by {wanted}") from None
 
 
 @contextmanager
@@ -89,6 +115,14 @@ def add_manners(group: Any, force: str) -> None:
     group.add_argument("--quiet", action="store_true", help="show no progress")
 
 
+def _number(text: str) -> float:
+    """What `float` is as the type of an option."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number, not '{text}'") from None
+
+
 def at_least(smallest: int) -> Callable[[str], int]:
     """The type of an option that takes a whole number."""
 
@@ -107,8 +141,7 @@ def at_least(smallest: int) -> Callable[[str], int]:
 
 
 _NEEDED = {
-    "data": "the following arguments are required: DATA, which names the records, here or as data "
-    "in a --config FILE",
+    "data": "this command needs DATA, which names the records, here or as data in a --config FILE",
     "time": "--time COL is needed: it names the column that says when each record was taken",
     "feature": "--feature NAME LOW HIGH is needed for every column to use: the bounds must be "
     "public knowledge, because bounds taken from the data would reveal its most extreme people",
@@ -135,7 +168,7 @@ def check_output(path: Path | None, suffixes: tuple[str, ...] | None, force: boo
 
     known = paths.SUFFIXES if suffixes is None else suffixes
     if not path.name.lower().endswith(known):
-        raise InputError(f"the name '{path.name}' must end in {' or '.join(known)}")
+        raise InputError(f"the name '{path.name}' must end in {words.either(known)}")
     tables.check_writable(path, force)
 
 

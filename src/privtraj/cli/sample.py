@@ -82,12 +82,14 @@ def sampled(
     from privtraj.paths import check_format
 
     model = load(args.model)
-    check_format(args.out, model.features, model.bounds)
+    at = even_times(model, args.at) if args.times is None else args.times
+    count = len(model.times if at is None else at)
+    check_format(args.out, model.features, model.bounds, count)
     if not model.certificate.private:
         console.note(f"NOT PRIVATE: {model.certificate.caveat}; do not release the paths")
     paths = model.sample(
         args.n or PEOPLE,
-        even_times(model, args.at) if args.times is None else args.times,
+        at,
         seed=args.seed,
         interpolation=args.interpolation,
         coupling=args.coupling,

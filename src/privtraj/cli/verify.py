@@ -40,7 +40,10 @@ def run(args: argparse.Namespace, console: Console) -> None:
         raise InputError(
             f"'{args.certificate}' is not the certificate of '{args.model}': ask for the right pair"
         )
-    recomputed = certificate.verify()
+    try:
+        recomputed = certificate.verify()
+    except InputError as error:
+        raise InputError(f"do not trust '{args.model}': {error}") from None
     if not certificate.private:
         raise InputError(
             f"'{args.model}' is whole but NOT PRIVATE, as {certificate.caveat}: do not release it"
@@ -66,7 +69,11 @@ def run(args: argparse.Namespace, console: Console) -> None:
 def _read(path: Path) -> Certificate:
     from privtraj.privacy.certificate import Certificate
 
+    if not path.is_file():
+        raise InputError(f"there is no file '{path}': check the path")
     try:
         return Certificate.from_dict(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, TypeError, AttributeError):
-        raise InputError(f"'{path}' is not a certificate that fit has written") from None
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        raise InputError(
+            f"'{path}' is not a certificate: give the .json file that fit has written"
+        ) from None

@@ -183,7 +183,9 @@ def _sides(
     """The reference, and the real people that make the floor."""
     if holdout is None:
         if records.n_people < 2:
-            raise InputError("all records belong to one person: there is nothing to compare")
+            raise InputError(
+                "all records of the table belong to one person: there is nothing to compare"
+            )
         fresh, reference = records.halves(rng)
         return reference, fresh
     fresh = _read(holdout, model, person)
@@ -199,8 +201,8 @@ def _kept(reference: Records, fresh: Records) -> Ints:
     kept = np.flatnonzero(np.minimum(reference.counts(), fresh.counts()) >= LEAST)
     if len(kept) == 0:
         raise InputError(
-            f"no time has {LEAST} people to compare with and {LEAST} for the floor: give more "
-            "records"
+            f"no time of the table has {LEAST} people to compare with and {LEAST} for the floor: "
+            "give more records"
         )
     return kept
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj import sources, tables
+from privtraj.checks import Affected, check_infinite
 from privtraj.errors import InputError
 from privtraj.metrics.clouds import Floats, halves
 from privtraj.snapshots import nearest_bin, to_unit
@@ -97,9 +98,9 @@ def read_records(source: Any, model: TrajectoryModel, person: str | None = None)
         raise InputError(f"the time column '{time}' must hold {kind}, as the model's times are")
     points = np.column_stack([tables.numbers(table.column(name), name) for name in names])
     cells = np.column_stack([moments, points])
-    infinite = np.isinf(cells).any(axis=1).sum()
-    if infinite:
-        raise InputError(f"{infinite} of {len(cells)} records have infinite values: correct them")
+    infinite = np.isinf(cells)
+    where = [(time, *names)[k] for k in np.flatnonzero(infinite.any(axis=0))]
+    check_infinite(Affected(where, int(infinite.any(axis=1).sum()), len(cells)))
     codes, ids = np.arange(len(cells)), ()
     if person is not None:
         found, dictionary = tables.identities(table.column(person))

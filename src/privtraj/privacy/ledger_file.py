@@ -196,7 +196,7 @@ class LedgerFile:
         if book.adjacency != adjacency:
             raise InputError(
                 f"the ledger '{self.path}' counts under {book.adjacency}, which does not add up "
-                f"with {adjacency}: use adjacency {book.adjacency}, or a second ledger file"
+                f"with {adjacency}: use adjacency='{book.adjacency}', or a second ledger file"
             )
 
     def _caps_for(self, book: _Book) -> _Pair:
@@ -212,16 +212,13 @@ class LedgerFile:
         if all(s <= cap * (1 + _TOLERANCE) for s, cap in zip(after, caps, strict=True)):
             return
         epsilon, delta = _left(book.spent(entry.group), caps)
-        advice = "lower --epsilon and --delta, or raise the cap if you may"
+        advice = "lower epsilon and delta, or raise the cap if you may"
         if may_be_new and book.entries:
-            advice += (
-                "; these records were not seen before: if no person in them is in the other "
-                "records of this ledger, say so with new_people=True"
-            )
+            advice += ", or say new_people=True if nobody in these records is in the others of it"
         raise BudgetError(
             f"the ledger '{self.path}' has epsilon {down(epsilon)} and delta {down(delta)} left "
-            f"of {caps[0]:g} and {caps[1]:g}: this fit asks for epsilon {up(entry.epsilon)} "
-            f"and delta {up(entry.delta)}; {advice}"
+            f"of {caps[0]:g} and {caps[1]:g}, and this fit asks for {up(entry.epsilon)} and "
+            f"{up(entry.delta)}: {advice}"
         )
 
     def _existing(self, file: int) -> _Book:
@@ -276,8 +273,8 @@ class LedgerFile:
         if not self.path.parent.is_dir():
             return InputError(f"there is no directory '{self.path.parent}': create it first")
         return InputError(
-            f"there is no ledger '{self.path}' yet: check the path, or start one by a reservation "
-            "with both cap_epsilon and cap_delta"
+            f"there is no ledger '{self.path}' yet: check the path, or start one by a fit with "
+            "both cap_epsilon and cap_delta"
         )
 
 
@@ -455,7 +452,7 @@ def _checked_caps(epsilon: float | None, delta: float | None) -> _Pair | None:
     try:
         check_budget(epsilon, delta)
     except InputError as error:
-        raise InputError(f"in the cap of the ledger, {error}") from None
+        raise InputError(f"cap_{error}") from None
     return float(epsilon), float(delta)
 
 

@@ -155,5 +155,5 @@ def _least(holds: Callable[[float], bool], precision: float) -> float:
 def check_confidence(confidence: float) -> float:
     """Refuse what cannot be a confidence."""
     if not (is_number(confidence) and 0 < confidence < 1):
-        raise InputError("the confidence must be above 0 and below 1")
+        raise InputError("confidence must be above 0 and below 1")
     return float(confidence)

@@ -84,6 +84,7 @@ def write_report(
     model: TrajectoryModel, path: str | os.PathLike[str], *, force: bool = False, seed: int = SEED
 ) -> None:
     """Write the report of a model as one .html file, whole or not at all."""
+    check_name(path)
     write_page(report(model, seed), path, force)
 
 
