@@ -98,6 +98,7 @@ def main() -> None:
         commuters().report(city)
         browser = started.chromium.launch(executable_path=found, args=[*quiet, *root])
         shoot(browser, clinic, out / "report-light.png", "light", 1280, "header", "#features")
+        shoot(browser, clinic, out / "report-people.png", "light", 1280, "#people", "#features")
         shoot(browser, city, out / "report-dark.png", "dark", 1280, "#people", "#budget")
         shoot(browser, clinic, out / "report-phone.png", "light", 390, "#people", "#features")
         browser.close()

@@ -7,12 +7,18 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from privtraj.cli.compiled import keep_compiled
 from privtraj.rows import MemoryRows
 from privtraj.snapshots import Snapshots
 
-# commands keep compiled code in the user's cache: not that of whoever runs the tests
-_CACHE = tempfile.TemporaryDirectory(prefix="privtraj-tests-")
-os.environ["XDG_CACHE_HOME"] = _CACHE.name
+# compiled code is kept in a cache: not that of whoever runs the tests, but one for all processes
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    _CACHE = tempfile.TemporaryDirectory(prefix="privtraj-tests-")
+    os.environ["XDG_CACHE_HOME"] = _CACHE.name
+keep_compiled()
+
+# what takes longest begins first, so that no process works alone in the end
+SLOW = ("scripts", "reproduce", "test_docs.py", "test_broken_variants.py", "test_planning.py")
 
 settings.register_profile(
     "privtraj",
@@ -22,6 +28,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("privtraj")
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: not set(SLOW) & set(item.path.parts))
 
 
 def _snapshots(bins_of_points, dimensions=None):

@@ -38,8 +38,9 @@ Floats = NDArray[np.float64]
 TILT = 0.03
 BLOCKS = {1: 20, 2: 10, 3: 6}  # per side, by the number of features; 4 for more
 BLURS = (64.0, 16.0, 4.0, 1.0)  # from blurred transport, which settles at once, to the wanted one
-SWEEPS = (30, 30, 30, 150)
+SWEEPS = (30, 30, 30, 150)  # at most
 _BLUR = 0.5  # eta of a mean gap, in squared blocks
+_STILL = 1e-12  # largest change of a share in a sweep after which none is needed
 _SHORTEST = 0.5  # gaps, in mean gaps, below which transport is as between these
 _TINY, _FAR = 1e-300, 1e-200
 
@@ -136,7 +137,8 @@ def _scaled(
     last = len(noisy) - 1
     scaling, marginals = list(scaling), list(noisy)
     back = [np.ones_like(mass) for mass in noisy]
-    for _ in range(sweeps):
+    for sweep in range(sweeps):
+        before = list(marginals)
         for t in range(last, 0, -1):
             back[t - 1] = _from_one(kernels[t - 1] @ (scaling[t] * back[t]))
         ahead = np.ones_like(noisy[0])
@@ -146,7 +148,13 @@ def _scaled(
             marginals[t] = scaling[t] * rest / (scaling[t] @ rest)
             if t < last:
                 ahead = _from_one((scaling[t] * ahead) @ kernels[t])
+        if sweep % 4 == 3 and all(map(_settled, marginals, before)):
+            break
     return marginals, scaling
+
+
+def _settled(masses: Floats, before: Floats) -> bool:
+    return bool(np.abs(masses - before).max() < _STILL)
 
 
 def _from_one(values: Floats) -> Floats:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.planning.question import MOST, STAND_INS, Question
+from privtraj.report.style import short
 
 Floats = NDArray[np.float64]
 
@@ -171,7 +172,7 @@ def _asked(question: Question) -> str:
     return (
         f"Forecast for {_grouped(question.people)} people, {each}, at {question.times} times "
         f"({_grouped(int(question.per_time))} per time), {_features(question.features)},\n"
-        f"epsilon {question.epsilon:g}, delta {_short(question.delta)}, {question.adjacency}, "
+        f"epsilon {question.epsilon:g}, delta {short(question.delta)}, {question.adjacency}, "
         f"numbers of people per time {counts}" + (f", by hand: {hand}" if hand else "")
     )
 
@@ -277,10 +278,6 @@ def _features(number: int) -> str:
 
 def _grouped(number: int) -> str:
     return f"{number:,}"
-
-
-def _short(value: float) -> str:
-    return f"{value:g}".replace("e-0", "e-")
 
 
 def _wrapped(paragraph: str) -> str:
