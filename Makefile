@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help demo test lint docs evidence bench bench-utility clean
+.PHONY: help demo test lint unit docs evidence bench bench-utility clean
 
 help:
 	@echo "make demo      fit the simulated growth clinic and write everything to demo/"
@@ -30,7 +30,10 @@ lint: $(READY)
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-test: lint
+test:
+	$(MAKE) --jobs 2 lint unit
+
+unit: $(READY)
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 evidence: $(READY)
