@@ -18,7 +18,14 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
 keep_compiled()
 
 # what takes longest begins first, so that no process works alone in the end
-SLOW = ("scripts", "reproduce", "test_docs.py", "test_broken_variants.py", "test_planning.py")
+SLOW = (
+    "scripts",
+    "reproduce",
+    "test_audit.py",
+    "test_docs.py",
+    "test_engine.py",
+    "test_synthesizer.py",
+)
 
 settings.register_profile(
     "privtraj",
