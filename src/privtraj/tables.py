@@ -476,6 +476,12 @@ def write_table(table: pa.Table, path: str | os.PathLike[str], force: bool = Fal
                 writer.write_table(table)
 
 
+def write_text(text: str, path: str | os.PathLike[str], force: bool = False) -> None:
+    """Write text in UTF-8; see `atomic_path`."""
+    with atomic_path(path, force) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
 @contextmanager
 def atomic_path(path: str | os.PathLike[str], force: bool = False) -> Iterator[Path]:
     """A temporary path beside `path`; it becomes `path` when the block ends without an error.

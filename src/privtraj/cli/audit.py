@@ -102,11 +102,11 @@ def _check(args: argparse.Namespace) -> None:
 def _write(args: argparse.Namespace, found: Audit, console: Console) -> None:
     from privtraj.report.audit import audit_figure
     from privtraj.report.figures import save_figure
-    from privtraj.tables import atomic_path
+    from privtraj.tables import write_text
 
     if args.out is not None:
-        with atomic_path(args.out, args.force) as temporary:
-            temporary.write_text(json.dumps(found.to_dict(), allow_nan=False) + "\n", "utf-8")
+        text = json.dumps(found.to_dict(), allow_nan=False) + "\n"
+        write_text(text, args.out, args.force)
         console.written.append(args.out)
     if args.plot is not None:
         save_figure(audit_figure(found), args.plot, args.force)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
-from pathlib import Path
+
+from privtraj import user_cache
 
 
 def keep_compiled() -> None:
@@ -14,9 +15,8 @@ def keep_compiled() -> None:
     """
     if "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     # by machine: a home may be shared by machines of different kinds
-    folder = home / "privtraj" / "compiled" / platform.node()
+    folder = user_cache.folder("compiled") / platform.node()
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError:  # nowhere to keep it: everything works, only slower

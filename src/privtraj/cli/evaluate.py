@@ -62,6 +62,7 @@ def run(args: argparse.Namespace, console: Console) -> None:
     from privtraj.metrics import evaluate
     from privtraj.metrics.evaluation import NOTICE
     from privtraj.model import load
+    from privtraj.tables import write_text
 
     model = load(args.model)
     found = evaluate(
@@ -80,7 +81,7 @@ def run(args: argparse.Namespace, console: Console) -> None:
         files["holdout"] = str(args.holdout)
     values = {"notice": NOTICE, "command": "evaluate", **files, **found.to_dict()}
     if args.out is not None:
-        _write(args.out, values, args.force)
+        write_text(json.dumps(values, indent=1, allow_nan=False) + "\n", args.out, args.force)
         console.written.append(args.out)
         values["out"] = str(args.out)
     if args.report is not None:
@@ -110,10 +111,3 @@ def _write_page(args: argparse.Namespace, model: TrajectoryModel, found: Evaluat
 
     records = read_records(args.table, model, args.person)
     write_comparison(model, found, records, args.report, force=args.force)
-
-
-def _write(path: Path, values: dict[str, Any], force: bool) -> None:
-    from privtraj.tables import atomic_path
-
-    with atomic_path(path, force) as temporary:
-        temporary.write_text(json.dumps(values, indent=1, allow_nan=False) + "\n", "utf-8")

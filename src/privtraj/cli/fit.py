@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from privtraj.snapshots import Snapshots
     from privtraj.synthesizer import TrajectorySynthesizer
 
+BY_HAND = ("particles", "steps", "cells", "rate", "bandwidth", "pull", "diffusivity")
+
 _EXAMPLE = """\
 example:
   privtraj fit clinic.csv --time age --person id \\
@@ -189,7 +191,6 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
     from privtraj import hosts
     from privtraj.synthesizer import TrajectorySynthesizer
 
-    chosen = ("particles", "steps", "cells", "rate", "bandwidth", "pull", "diffusivity")
     synthesizer = TrajectorySynthesizer(
         args.epsilon,
         args.delta,
@@ -197,7 +198,7 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
         measure=args.measure,
         seed=args.seed,
         public_counts=args.public_counts,
-        **{name: getattr(args, name) for name in chosen if getattr(args, name) is not None},
+        **{name: getattr(args, name) for name in BY_HAND if getattr(args, name) is not None},
     )
     synthesizer.check()
     _check_records(args)
@@ -357,6 +358,8 @@ def _snapshots(args: argparse.Namespace) -> Snapshots:
 
 
 def _extras(args: argparse.Namespace, model: TrajectoryModel, console: Console) -> dict[str, Any]:
+    from privtraj.tables import write_text
+
     values = {
         "model": str(args.out),
         "certificate": model.certificate.to_dict(),
@@ -364,14 +367,14 @@ def _extras(args: argparse.Namespace, model: TrajectoryModel, console: Console) 
         "diagnostics": model.diagnostics,
     }
     if args.certificate is not None:
-        _write_text(args.certificate, model.certificate.to_json() + "\n", args.force)
+        write_text(model.certificate.to_json() + "\n", args.certificate, args.force)
         console.written.append(args.certificate)
         values["certificate_file"] = str(args.certificate)
     if args.paths is not None:
         paths = model.sample(args.n or PEOPLE, even_times(model, args.at), seed=args.seed)
         values["paths"] = write_paths(paths, args.paths, args.force, console)
     if args.write_config is not None:
-        _write_text(args.write_config, config.text(vars(args), args.write_config), args.force)
+        write_text(config.text(vars(args), args.write_config), args.write_config, args.force)
         console.written.append(args.write_config)
         values["config"] = str(args.write_config)
         if not config.is_public_source(args.data):
@@ -382,13 +385,6 @@ def _extras(args: argparse.Namespace, model: TrajectoryModel, console: Console) 
     if (ledger := _ledger(args)) is not None:
         values["ledger"] = ledger.summary()
     return values
-
-
-def _write_text(path: Path, text: str, force: bool) -> None:
-    from privtraj.tables import atomic_path
-
-    with atomic_path(path, force) as temporary:
-        temporary.write_text(text, encoding="utf-8")
 
 
 def _listed(paths: Sequence[Path]) -> str:

@@ -48,7 +48,7 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace, console: Console) -> None:
     check_output(args.out, config.SUFFIXES, args.force)
     from privtraj.sources import columns_of
-    from privtraj.tables import atomic_path
+    from privtraj.tables import write_text
 
     columns = columns_of(args.data, args.query)
     known = {"data": args.data, "query": args.query}
@@ -58,8 +58,7 @@ def run(args: argparse.Namespace, console: Console) -> None:
             f"the connection string may hold a password and is not in '{args.out}': give it to fit "
             "on the command line"
         )
-    with atomic_path(args.out, args.force) as temporary:
-        temporary.write_text(template(columns, known, args.out), encoding="utf-8")
+    write_text(template(columns, known, args.out), args.out, args.force)
     roles = guess_roles(columns)
     values = {
         "command": "init",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from privtraj.cli.compiled import keep_compiled
 from privtraj.cli.console import Console
+from privtraj.cli.fit import BY_HAND
 from privtraj.cli.options import add_manners, at_least, check_output
 from privtraj.errors import InputError
 
@@ -20,7 +21,6 @@ examples:
   privtraj plan --people 6000 --times 10 --features 2 --epsilon 1 --delta 1e-5
   privtraj plan --people 6000 --config fit.toml --plot plan.png"""
 
-_ADVANCED = ("particles", "steps", "cells", "rate", "bandwidth", "pull", "diffusivity")
 _SHARED = ("epsilon", "delta", "adjacency", "measure", "public_counts", "records_per_person")
 _NEEDED = {
     "people": "--people N is needed: about how many people there are, at all times together",
@@ -112,13 +112,13 @@ def _configured(path: Path, given: dict[str, Any]) -> dict[str, Any]:
     """What a configuration says that the command line does not."""
     from privtraj import config
 
-    wanted = {"bins", "bin_times", "feature", *_SHARED, *_ADVANCED} - set(given)
+    wanted = {"bins", "bin_times", "feature", *_SHARED, *BY_HAND} - set(given)
     if "times" in given:
         wanted -= {"bins", "bin_times"}
     if "features" in given:
         wanted -= {"feature"}
     found = config.load(path, but=set(config.KEYS) - wanted)
-    asked = {name: found[name] for name in (*_SHARED, *_ADVANCED) if name in found}
+    asked = {name: found[name] for name in (*_SHARED, *BY_HAND) if name in found}
     if "bins" in found or "bin_times" in found:
         asked["times"] = found["bins"] if "bins" in found else len(found["bin_times"])
     if "feature" in found:

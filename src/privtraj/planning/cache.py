@@ -7,26 +7,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from privtraj import __version__
+from privtraj import __version__, user_cache
 from privtraj.errors import InputError
 from privtraj.planning.question import STAND_INS, Question
-from privtraj.tables import atomic_path
+from privtraj.tables import write_text
 
 FORMAT = 1
 
 
 def file_of(question: Question) -> Path:
     """Where the answer is kept, by every part of the question and by what made the answer."""
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     made_by = {"format": FORMAT, "version": __version__, "stand-ins": STAND_INS}
     whole = {**made_by, "question": asdict(question)}
     key = hashlib.sha256(json.dumps(whole, sort_keys=True, default=float).encode()).hexdigest()
-    return home / "privtraj" / "plans" / f"{key[:32]}.json"
+    return user_cache.folder("plans") / f"{key[:32]}.json"
 
 
 def read(question: Question) -> dict[str, Any] | None:
@@ -43,7 +41,6 @@ def keep(question: Question, values: dict[str, Any]) -> None:
     try:
         path = file_of(question)
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with atomic_path(path, force=True) as temporary:
-            temporary.write_text(json.dumps(values, allow_nan=False, default=float) + "\n", "utf-8")
+        write_text(json.dumps(values, allow_nan=False, default=float) + "\n", path, force=True)
     except (OSError, RuntimeError, InputError):
         return

@@ -26,7 +26,7 @@ from privtraj.report.page_data import SEED, page_data, sampled
 from privtraj.report.panels import PANEL, panels
 from privtraj.report.style import short
 from privtraj.report.verdicts import Verdict, round_number, summary, verdicts
-from privtraj.tables import atomic_path
+from privtraj.tables import write_text
 
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
@@ -91,8 +91,7 @@ def write_report(
 def write_page(page: Page, path: str | os.PathLike[str], force: bool) -> None:
     """Write it, whole or not at all."""
     check_name(path)
-    with atomic_path(path, force) as temporary:
-        temporary.write_text(page.html(), "utf-8")
+    write_text(page.html(), path, force)
 
 
 def check_name(path: str | os.PathLike[str]) -> None:

@@ -51,7 +51,7 @@ class Reproduction:
         import pandas as pd
 
         from privtraj.report.figures import save_figure
-        from privtraj.tables import atomic_path
+        from privtraj.tables import write_text
 
         whole = {
             "name": self.name,
@@ -65,8 +65,7 @@ class Reproduction:
             ".md": self.text.rstrip() + "\n",
         }
         for suffix, content in contents.items():
-            with atomic_path(out / f"{self.name}{suffix}", force) as temporary:
-                temporary.write_text(content, "utf-8")
+            write_text(content, out / f"{self.name}{suffix}", force)
         for name, figure in self.figures.items():
             for suffix in FIGURE_FORMATS:
                 save_figure(figure, out / f"{name}{suffix}", force)
