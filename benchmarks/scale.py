@@ -3,7 +3,7 @@
     python benchmarks/scale.py [--quick] [--json FILE] [--answers FILE]
 
 Needs numpy, scipy and jax only, so that it runs on a bare accelerator. Times are the best of
-several runs after compilation. The two hot kernels are `sums.pull_sums` (people against particles)
+several runs after compilation. The two hot kernels are `sums.kernel_sums` (people against particles)
 and `sinkhorn.solve` (particles against particles); each is held against its floor, the bytes and
 operations that no implementation can avoid, and against what the device does in the same run on a
 copy and on matrix products. --answers writes what was computed, to compare devices.
@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from privtraj.dynamics import langevin, likelihood, schedule, start
+from privtraj.gradients import langevin, likelihood, schedule, start
 from privtraj.privacy import noise, sums
 from privtraj.transport import sinkhorn
 
@@ -107,11 +107,11 @@ class Step:
 
     def integers(self, clip: np.ndarray) -> np.ndarray:
         mixture = self.state.mixture
-        pull = sums.Pull(mixture.particles, likelihood.mass_weight(mixture), mixture)
+        pull = sums.KernelSum(mixture.particles, likelihood.mass_weight(mixture), mixture)
         centres = np.asarray(mixture.particles)
-        lattice = sums.pull_lattice(clip, noise.GAUSSIAN_STD / self.multiplier, centres)
-        weigher = likelihood.weights_and_residual
-        return sums.pull_sums(weigher, self.chunks, self.there, pull, clip, lattice)
+        lattice = sums.kernel_lattice(clip, noise.GAUSSIAN_STD / self.multiplier, centres)
+        weight_fn = likelihood.weights_and_residual
+        return sums.kernel_sums(weight_fn, self.chunks, self.there, pull, clip, lattice)
 
     def move(self, integers: np.ndarray, clip: np.ndarray) -> Any:
         """The rest of a step, with the guard's noise."""

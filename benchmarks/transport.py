@@ -179,8 +179,8 @@ def pull(times: int = 10, m: int = 100, sigma: float = 0.05, repeats: int = 50) 
     import jax
     import jax.numpy as jnp
 
-    from privtraj.dynamics import langevin
-    from privtraj.dynamics.likelihood import Mixture
+    from privtraj.gradients import langevin
+    from privtraj.gradients.likelihood import Mixture
     from privtraj.transport import sinkhorn
 
     x = clouds(times, m)
@@ -226,7 +226,7 @@ def memory(times: int = 100, m: int = 5000, paths: int = 1000) -> dict[str, floa
 
 
 def _couple_and_walk(times: int, m: int, paths: int) -> dict[str, float]:
-    from privtraj.transport.plans import couple
+    from privtraj.transport.couplings import couple
 
     x = clouds(times, m)
     start = time.perf_counter()

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from privtraj.reproduce.parallel import in_parallel
+from privtraj.paper.reproduce.parallel import in_parallel
 
 DELTA, RELEASED = 1e-5, 500
 FRESH, POINTS, ROUNDS = 16_000, 600, 2  # people of the population, and what represents them
@@ -128,8 +128,8 @@ def represented(people: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def released(model: Any, i: int, rng: np.random.Generator) -> np.ndarray:
     """RELEASED people (n, d) of the model's i-th marginal, in shares of the box."""
-    from privtraj.paths import fold
-    from privtraj.resample import systematic
+    from privtraj.clouds import systematic
+    from privtraj.space import fold
 
     index = systematic(model.weights[i], RELEASED, rng)
     noise = rng.standard_normal((RELEASED, model.particles.shape[2]))
@@ -191,7 +191,7 @@ def methods(cell: Cell, seed: int, full: bool) -> dict[str, Callable[[], Any]]:
 def scores(cell: Cell, seed: int, full: bool) -> list[dict[str, Any]]:
     """One row per method; ours is whichever measurement the engine chooses."""
     import privtraj as pt
-    from privtraj.dynamics.schedule import choose_measure
+    from privtraj.gradients.schedule import choose_measure
 
     warnings.simplefilter("ignore")
     data, others = people_and_truth(cell, seed)

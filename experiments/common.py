@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.reproduce.parallel import in_parallel
-from privtraj.reproduce.result import spread
+from privtraj.paper.reproduce.parallel import in_parallel
+from privtraj.paper.reproduce.result import spread
 
 __all__ = ["NON_PRIVATE", "RELEASED", "error_of", "in_parallel", "spread", "write_json"]
 

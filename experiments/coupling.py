@@ -116,7 +116,7 @@ def smooth_modes(n: int, times: int, seed: int) -> np.ndarray:
 
 def exactly_coupled(clouds: np.ndarray, seed: int) -> np.ndarray:
     """Paths (n, T, d) through clouds (T, n, d), by optimal transport from time to time."""
-    from privtraj.transport.plans import couple
+    from privtraj.transport.couplings import couple
 
     times, n, _ = clouds.shape
     plans = couple(clouds, np.full((times, n), 1 / n), np.ones(times - 1), "exact")

@@ -31,7 +31,7 @@ class Watched(pt.TrajectorySynthesizer):
 
     def _guard(self, *args: Any) -> Guard:
         guard = super()._guard(*args)
-        ask_counts, ask_pulls = guard.counts, guard.pulls
+        ask_counts, ask_sums = guard.counts, guard.kernel_sums
         self.counted: list[np.ndarray] = []
         self.moved: list[np.ndarray] = []
 
@@ -39,11 +39,11 @@ class Watched(pt.TrajectorySynthesizer):
             self.counted.append(ask_counts(*args))
             return self.counted[-1]
 
-        def pulls(weigher: Any, pull: Any, *rest: Any) -> np.ndarray:
+        def kernel_sums(weight_fn: Any, pull: Any, *rest: Any) -> np.ndarray:
             self.moved.append(np.asarray(pull.centres))
-            return ask_pulls(weigher, pull, *rest)
+            return ask_sums(weight_fn, pull, *rest)
 
-        guard.counts, guard.pulls = counts, pulls  # type: ignore[method-assign]
+        guard.counts, guard.kernel_sums = counts, kernel_sums  # type: ignore[method-assign]
         return guard
 
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import argparse
 
+from privtraj.planning.records import generic_epsilon
 from privtraj.privacy.accounting import tally
 from privtraj.privacy.calibration import calibrate_noise
 from privtraj.privacy.events import GaussianSum
-from privtraj.privacy.records import generic_epsilon
 
 RUNS = {
     "20 full steps": (1.0, 20),

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from privtraj.cli.compiled import keep_compiled
-from privtraj.rows import MemoryRows
-from privtraj.snapshots import Snapshots
+from privtraj.data.snapshots import Snapshots
+from privtraj.privacy.rows import MemoryRows
 
 # compiled code is kept in a cache: not that of whoever runs the tests, but one for all processes
 if "PYTEST_XDIST_WORKER" not in os.environ:

@@ -13,7 +13,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from privtraj import datasets, tables
+from privtraj import datasets
+from privtraj.export import tables as export_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -47,7 +48,7 @@ def room(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("MPLBACKEND", "agg")
     matplotlib.use("agg")
-    tables.write_table(datasets.growth_clinic(2000), tmp_path / "clinic.csv")
+    export_tables.write_table(datasets.growth_clinic(2000), tmp_path / "clinic.csv")
     return tmp_path
 
 

@@ -20,9 +20,9 @@ import pandas as pd
 import pytest
 
 import privtraj as pt
-from privtraj import baselines, cli, datasets, errors, hosts, metrics, paper, plot
+from privtraj import baselines, cli, datasets, errors, metrics, paper, plot, processes
+from privtraj.audit import attack as audit
 from privtraj.cli.console import in_options
-from privtraj.privacy import audit
 from privtraj.report import figures
 
 for package in ("anndata", "duckdb", "geopandas", "ibis", "movingpandas", "polars", "yaml"):
@@ -166,7 +166,7 @@ LATER = {
 
 @pytest.fixture(scope="module")
 def names():
-    modules = (audit, baselines, datasets, figures, hosts, metrics, paper, plot)
+    modules = (audit, baselines, datasets, figures, processes, metrics, paper, plot)
     named = {module.__name__.rpartition(".")[2]: module for module in modules}
     return _Names(named, pt=pt, np=np, pd=pd, snapshots=snapshots, forbidden=_forbidden)
 
@@ -252,11 +252,11 @@ def _sites_in(node, file, function):
 
 ERRORS = ("InputError", "BudgetError")
 CORE = "behind the guard, where a user's settings do not get unchecked: tests/privacy"
-TOGETHER = "needs several processes: tests/test_hosts.py"
+TOGETHER = "needs several processes: tests/test_processes.py"
 ELSEWHERE = {
     "dynamics/": "called by the library with what it has made: tests/dynamics",
     "engine.py:_changed": "records that change while they are read: tests/test_engine.py",
-    "hosts.py:refuse_shared_people": TOGETHER,
+    "processes.py:refuse_shared_people": TOGETHER,
     "synthesizer.py:fit": TOGETHER,
     "paper.py:fit": TOGETHER,
     "privacy/accounting.py": CORE,

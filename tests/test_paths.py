@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from privtraj import tables
+from privtraj.data import tables
+from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
-from privtraj.paths import Paths, between, fill_in_blocks, fold
-from privtraj.snapshots import Snapshots
+from privtraj.paths import Paths, between, fill_in_blocks
+from privtraj.space import fold
 from privtraj.synthesizer import TrajectorySynthesizer
 
 KNOT_TIMES = np.array([0.0, 0.25, 1.0])

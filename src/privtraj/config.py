@@ -18,8 +18,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from privtraj.checks import listed
 from privtraj.errors import InputError
+from privtraj.text import listed
 
 SUFFIXES = (".toml", ".yaml", ".yml")
 LARGEST_NUMBER = 10**9

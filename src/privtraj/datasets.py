@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import InputError
+from privtraj.arrays import Floats
+from privtraj.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FloatArray = NDArray[np.float64]
 
 # Three modes ----------------------------------------------------------------------------------
 
@@ -31,7 +31,7 @@ def three_modes(
     *,
     dimensions: int = 2,
     rotation_seed: int = 0,
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[Floats, Floats]:
     """Times (n,) and points (n, D), n = n_per_time T: independent people at each time u.
 
         upper (-cos pi u, sin pi u)    line (2u - 1, 0)    lower (-cos pi u, -sin pi u)
@@ -56,34 +56,34 @@ def three_modes_paths(
     *,
     dimensions: int = 2,
     rotation_seed: int = 0,
-) -> FloatArray:
+) -> Floats:
     """Paths (n, T, D) of the people of `three_modes`: each stays on its mode, with fresh noise."""
     centres = three_modes_centres(_unit_times(times))[:, np.arange(n) % 3].swapaxes(0, 1)
     return _noisy(centres, seed, dimensions, rotation_seed)
 
 
-def _unit_times(times: int | ArrayLike) -> FloatArray:
+def _unit_times(times: int | ArrayLike) -> Floats:
     u = np.linspace(0.0, 1.0, times) if isinstance(times, int) else np.asarray(times, np.float64)
     if u.ndim != 1 or len(u) == 0 or not ((u >= 0) & (u <= 1)).all():
         raise InputError("times must be a number of times, or times between 0 and 1")
     return u
 
 
-def three_modes_centres(u: FloatArray) -> FloatArray:
+def three_modes_centres(u: Floats) -> Floats:
     """Centres (T, 3, 2) of the three modes."""
     x, y, zero = -np.cos(np.pi * u), np.sin(np.pi * u), np.zeros_like(u)
     return np.stack([[x, y], [2 * u - 1, zero], [x, -y]]).transpose(2, 0, 1)
 
 
-def _noisy(centres: FloatArray, seed: int, dimensions: int, rotation_seed: int) -> FloatArray:
+def _noisy(centres: Floats, seed: int, dimensions: int, rotation_seed: int) -> Floats:
     """Centres (..., 2) mapped to R^D, plus noise."""
     placed = centres @ _frame(dimensions, rotation_seed)
     noise = np.random.default_rng(seed).standard_normal(placed.shape)
-    points: FloatArray = placed + np.sqrt(THREE_MODES_VARIANCE) * noise
+    points: Floats = placed + np.sqrt(THREE_MODES_VARIANCE) * noise
     return points
 
 
-def _frame(dimensions: int, seed: int) -> FloatArray:
+def _frame(dimensions: int, seed: int) -> Floats:
     """Two orthonormal rows (2, D); the identity when D = 2."""
     if dimensions < 2:
         raise InputError(f"dimensions is {dimensions}: the three modes need at least two")
@@ -104,7 +104,7 @@ _SHAKE = 0.4  # standard deviation of the noise per unit of time
 
 def process_paths(
     name: str, n: int, times: int | ArrayLike = 10, seed: int = 0, *, dimensions: int = 2
-) -> FloatArray:
+) -> Floats:
     """Paths (n, T, D) of a stochastic differential equation over [0, 1], by Euler's method.
 
         ornstein-uhlenbeck   dx = 6 (c(t) - x) dt + .4 dB,  c = (1.6 t - .8, .6 sin 2 pi t)
@@ -134,7 +134,7 @@ def process_paths(
     return np.stack(seen, axis=1)
 
 
-def _drift(name: str, t: float, x: FloatArray) -> FloatArray:
+def _drift(name: str, t: float, x: Floats) -> Floats:
     drift = -6 * x
     if name == "ornstein-uhlenbeck":
         drift[:, 0] += 6 * (1.6 * t - 0.8)
@@ -227,7 +227,7 @@ def growth_clinic(n: int, seed: int = 0) -> pa.Table:
     )
 
 
-def growth_at(ages: ArrayLike, seed: int = 0) -> FloatArray:
+def growth_at(ages: ArrayLike, seed: int = 0) -> Floats:
     """Height and weight (n, 2) of n boys of these ages (n,), as in `growth_clinic`."""
     ages = np.asarray(ages, dtype=np.float64)
     scores = _scores(len(ages), np.random.default_rng(seed))
@@ -235,15 +235,15 @@ def growth_at(ages: ArrayLike, seed: int = 0) -> FloatArray:
     return np.stack([_lms(t, ages, z) for t, z in zip(tables, scores, strict=True)], axis=1)
 
 
-def _visit_ages(n: int, rng: np.random.Generator) -> FloatArray:
+def _visit_ages(n: int, rng: np.random.Generator) -> Floats:
     due = rng.choice(_CHECKUPS, n)
     checkup = np.abs(due + (0.01 + 0.04 * due) * rng.standard_normal(n))
     anytime = rng.uniform(*GROWTH_TIME_RANGE, n)
-    ages: FloatArray = np.where(rng.random(n) < 0.5, checkup, anytime)
+    ages: Floats = np.where(rng.random(n) < 0.5, checkup, anytime)
     return ages.round(3)
 
 
-def _scores(n: int, rng: np.random.Generator) -> FloatArray:
+def _scores(n: int, rng: np.random.Generator) -> Floats:
     """Standard scores (2, n) of height and weight, drawn again while one is beyond the largest."""
     mixing = np.array([[1, 0], [GROWTH_CORRELATION, np.sqrt(1 - GROWTH_CORRELATION**2)]])
     scores = mixing @ rng.standard_normal((2, n))
@@ -252,13 +252,13 @@ def _scores(n: int, rng: np.random.Generator) -> FloatArray:
     return scores
 
 
-def _lms(table: Mapping[str, tuple[float, ...]], ages: FloatArray, z: FloatArray) -> FloatArray:
+def _lms(table: Mapping[str, tuple[float, ...]], ages: Floats, z: Floats) -> Floats:
     from scipy.interpolate import PchipInterpolator
 
     at = {key: PchipInterpolator(_AGES, values)(ages) for key, values in table.items()}
     power = at.get("L", np.ones_like(ages))
     power = np.where(np.abs(power) < 1e-6, 1e-6, power)  # the formula tends to M exp(S z) there
-    value: FloatArray = at["M"] * (1 + power * at["S"] * z) ** (1 / power)
+    value: Floats = at["M"] * (1 + power * at["S"] * z) ** (1 / power)
     return value
 
 
@@ -360,7 +360,7 @@ def _pen_path(path: Path, times: int) -> NDArray[np.float32]:
 
 def one_snapshot_each(
     paths: ArrayLike, seed: int = 0, times: ArrayLike | None = None
-) -> tuple[FloatArray, NDArray[Any]]:
+) -> tuple[Floats, NDArray[Any]]:
     """Times (n,) and points (n, d) in which every path (.., T, d) is seen at most once.
 
     The paths are shuffled once and cut into T groups of floor(n / T), and of group i only the

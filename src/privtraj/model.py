@@ -19,15 +19,16 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from privtraj import display
+from privtraj.arrays import Floats
+from privtraj.clouds import along_main_axis, equal_weight
+from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
-from privtraj.paths import Interpolation, Paths, between, fill_in_blocks, fold
+from privtraj.files import atomic_path
+from privtraj.paths import Interpolation, Paths, between, fill_in_blocks
 from privtraj.privacy.certificate import Certificate
-from privtraj.resample import along_main_axis, equal_weight
-from privtraj.snapshots import Snapshots, as_user_times, from_unit, moment
-from privtraj.tables import atomic_path
-from privtraj.transport.plans import CouplingName, Plans, couple
-
-Floats = NDArray[np.float64]
+from privtraj.space import as_user_times, fold, from_unit, moment, unit_time
+from privtraj.transport.couplings import CouplingName, Couplings, couple
 
 FORMAT = 2
 MOST_PATHS = 10**9
@@ -99,11 +100,11 @@ class TrajectoryModel:
             )
         at = self._query_times(times)
         rng = np.random.default_rng(seed)
-        chain = self._plans(coupling).walk(n, rng)
+        chain = self._couplings(coupling).walk(n, rng)
         rows = np.arange(self.particles.shape[0])
         knots = self.particles.astype(np.float32)[rows, chain]
-        clock = _unit_time(self.numeric_times, self.numeric_times)
-        where = _unit_time(at, self.numeric_times)
+        clock = unit_time(self.numeric_times, self.numeric_times)
+        where = unit_time(at, self.numeric_times)
         width = np.interp(where, clock, self.bandwidth).astype(np.float32)
         bounds = np.tile(self.bounds, (len(at), 1))  # of all numbers of a path
         low, high = bounds.T
@@ -156,9 +157,7 @@ class TrajectoryModel:
 
     def report(self, path: str | Path, *, force: bool = False) -> None:
         """Write one .html page to look at, whole or not at all; it may go where the model may."""
-        from privtraj.report.page import write_report
-
-        write_report(self, path, force=force)
+        display.write_page(self, path, force=force)
 
     def _header(self, members: dict[str, bytes]) -> dict[str, Any]:
         return {
@@ -193,11 +192,9 @@ class TrajectoryModel:
         return f"TrajectoryModel({t} times, {m} particles, {d} features; {promise})"
 
     def _repr_html_(self) -> str:
-        from privtraj.report.cards import model_card
+        return display.card(self)
 
-        return model_card(self)
-
-    def _plans(self, coupling: CouplingName) -> Plans:
+    def _couplings(self, coupling: CouplingName) -> Couplings:
         if coupling == "entropic":
             return self._entropic
         if coupling == "exact":
@@ -205,15 +202,15 @@ class TrajectoryModel:
         raise InputError(f"coupling must be 'entropic' or 'exact', not '{coupling}'")
 
     @cached_property
-    def _entropic(self) -> Plans:
+    def _entropic(self) -> Couplings:
         return self._couple("entropic")
 
     @cached_property
-    def _exact(self) -> Plans:
+    def _exact(self) -> Couplings:
         return self._couple("exact")
 
-    def _couple(self, coupling: CouplingName) -> Plans:
-        gaps = np.diff(_unit_time(self.numeric_times, self.numeric_times))
+    def _couple(self, coupling: CouplingName) -> Couplings:
+        gaps = np.diff(unit_time(self.numeric_times, self.numeric_times))
         return couple(self.particles, self.weights, self.diffusivity * gaps, coupling)
 
     def _query_times(self, times: Any) -> Floats:
@@ -362,12 +359,6 @@ def _npy(array: NDArray[Any]) -> bytes:
     buffer = io.BytesIO()
     np.save(buffer, array, allow_pickle=False)
     return buffer.getvalue()
-
-
-def _unit_time(times: Floats, knots: Floats) -> Floats:
-    """Times as shares of the range of the knots."""
-    share: Floats = (times - knots[0]) / (knots[-1] - knots[0])
-    return share
 
 
 def _check_count(n: Any) -> None:

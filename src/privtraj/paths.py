@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,14 +12,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj import tables
+from privtraj import display, files, formats
 from privtraj.errors import InputError
-from privtraj.snapshots import as_user_times
+from privtraj.export import anndata as export_anndata
+from privtraj.export import tables as export_tables
+from privtraj.space import as_user_times
+from privtraj.text import free_name
 
 Floats = NDArray[np.floating[Any]]
 Interpolation = Literal["bridge", "linear", "spline"]
 
-SUFFIXES = (*tables.FORMATS, ".geojson", ".geoparquet", ".h5ad")
+SUFFIXES = (*formats.TABLES, ".geojson", ".geoparquet", ".h5ad")
 _BLOCK = 2**19  # numbers of people who are worked on at once
 
 
@@ -46,9 +49,7 @@ class Paths:
         return f"Paths({n} people at {q} times; {', '.join(self.features)})"
 
     def _repr_html_(self) -> str:
-        from privtraj.report.cards import paths_card
-
-        return paths_card(self)
+        return display.card(self)
 
     def to_arrow(self) -> Any:
         """The long table (pyarrow): path, time, one column per feature; n q rows."""
@@ -80,9 +81,8 @@ class Paths:
         "X_pca-0", "X_pca-1", ... become obsm["X_pca"], all others obsm["X_features"]; `basis` puts
         all of them into obsm[basis].  uns["privtraj_features"]: the features of each obsm.
         """
-        from privtraj import single_cells
 
-        return single_cells.to_anndata(self, basis)
+        return export_anndata.to_anndata(self, basis)
 
     def to_geojson(self, x: str | None = None, y: str | None = None) -> dict[str, Any]:
         """A GeoJSON FeatureCollection (RFC 7946): one LineString per path, along time.
@@ -92,7 +92,7 @@ class Paths:
         TimeDimension and folium's TimestampedGeoJson read them), and other features, one value per
         position. Kepler.gl animates the table, with path as the id.
         """
-        from privtraj import geo
+        from privtraj.export import geo
 
         return geo.to_geojson(self, x, y)
 
@@ -105,7 +105,7 @@ class Paths:
             guessed by name (lon, longitude, lng, x; lat, latitude, y).
         crs: degrees by default, which is checked.
         """
-        from privtraj import geo
+        from privtraj.export import geo
 
         return geo.to_geopandas(self, x, y, crs)
 
@@ -123,7 +123,7 @@ class Paths:
         origin, unit: where times are numbers, the public date from which they count, and in what:
             seconds, minutes, hours, days or weeks.
         """
-        from privtraj import geo
+        from privtraj.export import geo
 
         return geo.to_movingpandas(self, x, y, crs, origin, unit)
 
@@ -136,9 +136,9 @@ class Paths:
         path = Path(path)
         write = _writer(path)
         if write is None:
-            tables.write_table(self.to_arrow(), path, force)
+            export_tables.write_table(self.to_arrow(), path, force)
             return
-        with tables.atomic_path(path, force) as temporary:
+        with files.atomic_path(path, force) as temporary:
             write(self, temporary)
 
 
@@ -147,7 +147,8 @@ def check_format(path: Path, features: tuple[str, ...], bounds: Any, times: int)
 
     bounds: (d, 2) public limits of the features.  times: how many there are on each path.
     """
-    from privtraj import geo, single_cells
+    from privtraj.data import anndata as single_cells
+    from privtraj.export import geo
 
     kind = path.suffix.lower()
     if kind == ".h5ad":
@@ -162,21 +163,14 @@ def check_format(path: Path, features: tuple[str, ...], bounds: Any, times: int)
 
 def _writer(path: Path) -> Callable[[Paths, Path], None] | None:
     """What writes paths to a file of this name; None for a table."""
-    from privtraj import geo, single_cells
+    from privtraj.export import geo
 
     writers = {
         ".geojson": geo.write_geojson,
         ".geoparquet": geo.write_geoparquet,
-        ".h5ad": single_cells.write_h5ad,
+        ".h5ad": export_anndata.write_h5ad,
     }
     return writers.get(path.suffix.lower())
-
-
-def free_name(name: str, taken: Container[str]) -> str:
-    """The name, with as many underscores behind it as it takes to be the only one."""
-    while name in taken:
-        name += "_"
-    return name
 
 
 def between(
@@ -255,9 +249,3 @@ def fill_in_blocks(
     blocks = [slice(first, min(first + size, people)) for first in range(0, people, size)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(fill, blocks, rng.spawn(len(blocks))))
-
-
-def fold(values: Floats) -> Floats:
-    """Reflect into [0, 1]: what leaves the box through a wall comes back from it."""
-    away: Floats = np.abs(values - 2 * np.rint(values / 2))  # from the nearest even number
-    return away

@@ -24,12 +24,12 @@ from privtraj.privacy.certificate import Certificate
 from privtraj.report.page_data import maps
 from privtraj.report.style import BLUE, GREY, INK, PALE, VERMILION, decorate, short
 from privtraj.report.ticks import time_ticks
-from privtraj.snapshots import as_user_times
+from privtraj.space import as_user_times
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from privtraj.planning import Forecast
+    from privtraj.planning.forecast import Forecast
 
 _PEOPLE = 1000  # sampled from a model
 _TIMES = 101

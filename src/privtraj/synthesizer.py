@@ -16,13 +16,18 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj import hosts
-from privtraj.dynamics import histogram, pooling, schedule, start, survey
-from privtraj.dynamics.langevin import Fixed, Trace, run
-from privtraj.dynamics.likelihood import Mixture, kappa_mass
-from privtraj.dynamics.measurements import STEP, PrivateGradients
-from privtraj.dynamics.schedule import SETTLING_SHARE, Plan
+from privtraj import processes
+from privtraj.arrays import Floats
+from privtraj.clouds import shrunk_masses
+from privtraj.counts import cells as histogram
+from privtraj.counts import pooling, survey
+from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
+from privtraj.gradients import schedule, start
+from privtraj.gradients.langevin import Fixed, Trace, run
+from privtraj.gradients.likelihood import Mixture, kappa_mass
+from privtraj.gradients.moments import STEP, PrivateGradients
+from privtraj.gradients.schedule import SETTLING_SHARE, Plan
 from privtraj.model import TrajectoryModel, assemble, diffusivity_or
 from privtraj.privacy import noise, pld
 from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace, calibrate_noise
@@ -31,10 +36,7 @@ from privtraj.privacy.events import Adjacency, LaplaceCounts, check_adjacency, c
 from privtraj.privacy.guard import MAX_CELLS, Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.ledger_file import LedgerFile
-from privtraj.resample import shrunk_masses
-from privtraj.snapshots import Snapshots
 
-Floats = NDArray[np.float64]
 Progress = Callable[[int, int], None]
 
 LOW_WORTH = 5
@@ -135,11 +137,11 @@ class TrajectorySynthesizer:
             raise InputError("fit takes Snapshots, from Snapshots.from_table or from_arrays")
         self.check()
         self._check_for(snapshots)
-        if self.rate < 1 and hosts.several():
+        if self.rate < 1 and processes.several():
             raise InputError("people can be sampled by one process only: use rate=1")
         if ledger is None:
             return self._fitted(snapshots, progress)
-        if hosts.several():
+        if processes.several():
             raise InputError("a ledger is kept by one process: fit in one, or without a ledger")
         if self.seed is not None:
             raise InputError("a seeded fit is not private, so no ledger covers it: leave out seed")
@@ -183,7 +185,7 @@ class TrajectorySynthesizer:
         plan = self._plan(people, guard)
         _warn_if_little(plan)
         spend = self._by_counts if plan.measure == "counts" else self._by_gradients
-        rng = np.random.default_rng(hosts.shared_seed(self.seed))
+        rng = np.random.default_rng(processes.shared_seed(self.seed))
         task = _Task(rng, snapshots.gaps, progress)
         found = spend(guard, people, plan, task)
         return self._model(snapshots, ledger, source, plan, people, found)
@@ -256,7 +258,7 @@ class TrajectorySynthesizer:
             *histogram.placed(measure, plan.particles, task.rng, self.bandwidth),
             resolution=measure.sides / math.sqrt(12),
             diagnostics={
-                "believed_share": measure.believed.tolist(),
+                "significant_share": measure.significant.tolist(),
                 "cell_side": measure.sides.tolist(),
             },
         )
@@ -430,7 +432,7 @@ def _combined(
     return (people * in_cells + summed * in_head) / (in_cells + in_head)
 
 
-def _effective_people(people: float, measure: histogram.Measure, epsilon: float) -> float:
+def _effective_people(people: float, measure: histogram.GridMeasure, epsilon: float) -> float:
     """People whose shares chance alone would make as uncertain: N / (1 + cells variance / N)."""
     held = float(np.count_nonzero(measure.weights, axis=1).mean())
     return people / (1 + held * noise.laplace_variance(epsilon) / people)

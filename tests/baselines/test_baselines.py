@@ -7,8 +7,8 @@ import pytest
 
 import privtraj as pt
 from privtraj import baselines
+from privtraj.audit.evidence import Canary, Neighbours, WatchedGuard
 from privtraj.errors import InputError
-from privtraj.privacy.evidence import Canary, Neighbours, WatchedGuard
 from privtraj.privacy.guard import Guard
 
 TIMES = 4

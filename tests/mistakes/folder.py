@@ -12,7 +12,8 @@ import pandas as pd
 import pyarrow as pa
 
 import privtraj as pt
-from privtraj import datasets, tables
+from privtraj import datasets
+from privtraj.export import tables as export_tables
 from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.ledger_file import LedgerFile
 
@@ -202,8 +203,8 @@ def fill(folder):
     for name, text in TEXTS.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
-    tables.write_table(clinic(), folder / "clinic.csv")
-    tables.write_table(clinic(), folder / "clinic.parquet")
+    export_tables.write_table(clinic(), folder / "clinic.csv")
+    export_tables.write_table(clinic(), folder / "clinic.parquet")
     (folder / "latin.csv").write_bytes("id,age,höhe\n".encode("latin-1"))
     (folder / "latin.toml").write_bytes('time = "höhe"\n'.encode("latin-1"))
     (folder / "folder.privtraj").mkdir()

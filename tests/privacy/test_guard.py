@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 import privtraj
-from privtraj.dynamics.likelihood import Mixture, mass_weight, person_vectors
+from privtraj.data.snapshots import Snapshots
 from privtraj.errors import BudgetError, InputError
+from privtraj.gradients.likelihood import Mixture, mass_weight, person_vectors
 from privtraj.privacy import guard as guard_module
 from privtraj.privacy import noise
 from privtraj.privacy import sums as sums_module
@@ -28,7 +29,6 @@ from privtraj.privacy.events import ChosenTimes, GaussianSum, LaplaceCounts
 from privtraj.privacy.guard import Guard, lattice_unit
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.sums import clip_to_lattice
-from privtraj.snapshots import Snapshots
 
 T, M, D = 3, 4, 2
 WIDTH = M * D + M + 1
@@ -801,7 +801,7 @@ def test_two_answers_to_the_same_question_have_independent_noise(snapshots_of):
 
 def reference_sums(clouds, mix, clip):
     """Clipped sums in plain NumPy float64."""
-    from privtraj.dynamics.likelihood import KAPPA_SPREAD
+    from privtraj.gradients.likelihood import KAPPA_SPREAD
 
     mass = np.asarray(mass_weight(mix), np.float64)
     total = []

@@ -13,6 +13,7 @@ import pytest
 from dp_accounting import rdp
 
 from privtraj import LowBudgetWarning, TrajectorySynthesizer
+from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
 from privtraj.privacy import noise, pld
 from privtraj.privacy.accounting import clt_mu, epsilon_at, gaussian_delta, tally
@@ -20,7 +21,6 @@ from privtraj.privacy.calibration import calibrate_gaussian
 from privtraj.privacy.events import ChosenTimes, GaussianSum
 from privtraj.privacy.guard import Guard, lattice_unit
 from privtraj.privacy.ledger import Ledger
-from privtraj.snapshots import Snapshots
 
 PEOPLE = {7: 626, 1: 674, 2: 397, 3: 408, 6: 394, 9: 396}  # by digit
 EXACT = {
@@ -186,8 +186,8 @@ class Blindfold(Guard):
         answer = super().sums(statistic, parameters, clip, noise_multiplier, what, rate)
         return 0.01 * np.ones_like(answer)
 
-    def pulls(self, weigher, pull, clip, noise_multiplier, what, rate=1.0):
-        answer = super().pulls(weigher, pull, clip, noise_multiplier, what, rate)
+    def kernel_sums(self, weight_fn, pull, clip, noise_multiplier, what, rate=1.0):
+        answer = super().kernel_sums(weight_fn, pull, clip, noise_multiplier, what, rate)
         return 0.01 * np.ones_like(answer)
 
 

@@ -39,7 +39,7 @@ def _made(
         "expected_worth": 80.0,
     }
     if measure == "counts":
-        diagnostics["believed_share"] = [0.9] * times
+        diagnostics["significant_share"] = [0.9] * times
     else:
         diagnostics |= {
             "marginal_error": 0.03,

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from privtraj.audit.attack import compare
 from privtraj.privacy.accounting import tally
-from privtraj.privacy.audit import compare
 from privtraj.privacy.events import GaussianSum
 from privtraj.report.audit import audit_figure
 from privtraj.report.figures import save_figure

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from privtraj import tables
+from privtraj.export import tables as export_tables
 from privtraj.metrics import evaluate
 from privtraj.metrics.records import read_records
 from privtraj.report.comparison import write_comparison
@@ -91,7 +91,7 @@ def _compare(model, folder):
     columns = {"age": rng.choice(model.numeric_times, 90)}
     columns |= {name: rng.uniform(30, 70, 90) for name in model.features}
     table = pa.table(columns)
-    tables.write_table(table, folder / "raw.csv")
+    export_tables.write_table(table, folder / "raw.csv")
     found = evaluate(model, table, n=30)
     write_comparison(model, found, read_records(table, model), folder / "compare.html")
 

@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privtraj import cli, tables
+from privtraj import cli
 from privtraj.errors import InputError
+from privtraj.export import tables as export_tables
 from privtraj.report import sections
 from privtraj.report.page import as_script_data, asset, report, write_report
 from privtraj.report.page_data import bands, densities, frame_times, maps, packed, sampled
@@ -338,7 +339,7 @@ def test_grades_follow_the_limits():
     ("name", "key", "values"),
     [
         ("Expected worth", "expected_worth", (80, 10, 2)),
-        ("People in cells that stand out", "believed_share", ([0.9] * 5, [0.6] * 5, [0.1] * 5)),
+        ("People in cells that stand out", "significant_share", ([0.9] * 5, [0.6] * 5, [0.1] * 5)),
         ("People per time", "people_per_time", ([900.0] * 5, [200.0] * 5, [20.0] * 5)),
     ],
 )
@@ -391,7 +392,7 @@ def test_a_model_without_diagnostics_still_has_a_report(made_model):
 
 def test_diagnostics_that_were_not_finite_are_passed_over(model):
     nan = float("nan")
-    found = found_in(model, believed_share=[nan, 0.9], expected_worth=nan, people_per_time=[nan])
+    found = found_in(model, significant_share=[nan, 0.9], expected_worth=nan, people_per_time=[nan])
     assert "91" not in found["People in cells that stand out"].value
     assert not {"Expected worth", "People per time"} & set(found)
 
@@ -480,7 +481,7 @@ def compared(model, tmp_path_factory):
         "height": rng.uniform(30, 70, n),
         "weight": rng.uniform(30, 70, n),
     }
-    tables.write_table(pa.table(columns), folder / "t.csv")
+    export_tables.write_table(pa.table(columns), folder / "t.csv")
     words = ["evaluate", str(folder / "m.privtraj"), str(folder / "t.csv"), "--n", "40"]
     code = cli.main([*words, "--report", str(folder / "c.html"), "--json"])
     return code, (folder / "c.html").read_text("utf-8"), words, folder

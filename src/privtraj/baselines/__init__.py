@@ -5,21 +5,6 @@ Every baseline is a class of settings with one verb, and what it returns is an o
     Name(epsilon, delta, adjacency="add-remove", seed=None, ...).fit(snapshots) -> TrajectoryModel
 """
 
-from privtraj.baselines.base import Baseline
-from privtraj.baselines.hierarchy import PrivateMeasure
-from privtraj.baselines.histogram import ThresholdedHistogram
-from privtraj.baselines.inference import MeasureThenInference, NonPrivate
-from privtraj.baselines.marginals import MarginalSynthesizer
-from privtraj.baselines.mixture import ClusterMixture
-from privtraj.baselines.uniform import Uniform
+import lazy_loader
 
-__all__ = [
-    "Baseline",
-    "ClusterMixture",
-    "MarginalSynthesizer",
-    "MeasureThenInference",
-    "NonPrivate",
-    "PrivateMeasure",
-    "ThresholdedHistogram",
-    "Uniform",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

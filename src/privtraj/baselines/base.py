@@ -8,8 +8,9 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from privtraj.arrays import Floats
+from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
 from privtraj.model import TrajectoryModel, assemble, diffusivity_or
 from privtraj.privacy import noise
@@ -22,10 +23,7 @@ from privtraj.privacy.events import (
 )
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
-from privtraj.snapshots import Snapshots
 from privtraj.synthesizer import SMALLEST_EPSILON, count_epsilon, head_count
-
-Floats = NDArray[np.float64]
 
 
 class Release(NamedTuple):

@@ -12,17 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.baselines.base import Floats, Release
+from privtraj.arrays import Floats
+from privtraj.baselines.base import Release
 from privtraj.baselines.histogram import CELLS, Counted, in_cells, occupied
-from privtraj.dynamics.schedule import MAX_CELLS
-from privtraj.dynamics.warm import on_simplex
+from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
+from privtraj.gradients.schedule import MAX_CELLS
+from privtraj.paper.warm_starts import on_simplex
 from privtraj.privacy import noise
 from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.events import LaplaceCounts
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
-from privtraj.snapshots import Snapshots
 
 TINY = 1e-9  # people of a parent below which its children are as good as nobody
 

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.baselines.base import Baseline, Floats, Release, check_whole
-from privtraj.dynamics.schedule import MAX_CELLS
+from privtraj.arrays import Floats
+from privtraj.baselines.base import Baseline, Release, check_whole
+from privtraj.clouds import systematic
+from privtraj.data.snapshots import Snapshots
+from privtraj.gradients.schedule import MAX_CELLS
 from privtraj.privacy import noise
 from privtraj.privacy.calibration import calibrate_laplace
 from privtraj.privacy.guard import Guard
-from privtraj.resample import systematic
-from privtraj.snapshots import Snapshots
 
 Cells = NDArray[np.int64]
 

@@ -15,21 +15,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from privtraj.baselines.base import Baseline, Floats, Release, check_whole
+from privtraj.arrays import Floats
+from privtraj.baselines.base import Baseline, Release, check_whole
 from privtraj.baselines.hierarchy import PrivateMeasure
 from privtraj.baselines.histogram import Counted, ThresholdedHistogram
 from privtraj.baselines.unguarded import unguarded
-from privtraj.dynamics import schedule, start
-from privtraj.dynamics.histogram import Measure
-from privtraj.dynamics.langevin import Fixed, run
-from privtraj.dynamics.measurements import HistogramMoments
+from privtraj.counts.cells import GridMeasure
+from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
+from privtraj.gradients import schedule, start
+from privtraj.gradients.langevin import Fixed, run
+from privtraj.gradients.moments import HistogramMoments
 from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.events import Opaque
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.noise import Source
-from privtraj.snapshots import Snapshots
 from privtraj.synthesizer import SMALLEST_BANDWIDTH
 
 PULL = 0.1
@@ -142,7 +143,7 @@ def check_inference(particles: int, steps: int) -> None:
     check_whole("steps", steps, 2, 10_000)
 
 
-def _as_measure(clouds: Sequence[Floats]) -> Measure:
+def _as_measure(clouds: Sequence[Floats]) -> GridMeasure:
     """Equal weights on the points of each time; a time without any has one in the middle."""
     times, most = len(clouds), max(1, *(len(cloud) for cloud in clouds))
     centres = np.full((times, most, clouds[0].shape[1]), 0.5)
@@ -150,4 +151,4 @@ def _as_measure(clouds: Sequence[Floats]) -> Measure:
     for i, cloud in enumerate(clouds):
         centres[i, : len(cloud)] = cloud
         weights[i, : max(len(cloud), 1)] = 1 / max(len(cloud), 1)
-    return Measure(centres, weights, np.zeros(times), np.ones(times))
+    return GridMeasure(centres, weights, np.zeros(times), np.ones(times))

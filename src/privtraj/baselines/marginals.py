@@ -15,13 +15,13 @@ import numpy as np
 from privtraj.baselines.base import Baseline, Release, check_whole
 from privtraj.baselines.histogram import in_cells
 from privtraj.baselines.unguarded import unguarded
+from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
 from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.events import Opaque, people_moved
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.noise import Source
-from privtraj.snapshots import Snapshots
 
 THEIR_NOISE = "OpenDP's, outside the guard"
 

@@ -9,11 +9,11 @@ from typing import ClassVar
 import numpy as np
 
 from privtraj.baselines.base import Baseline, Release, check_whole
-from privtraj.dynamics import warm
+from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
+from privtraj.paper import warm_starts as warm
 from privtraj.privacy.calibration import calibrate_gaussian
 from privtraj.privacy.guard import Guard
-from privtraj.snapshots import Snapshots
 from privtraj.synthesizer import SLACK_RESERVE
 
 

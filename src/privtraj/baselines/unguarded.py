@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.snapshots import Snapshots
+from privtraj.data.snapshots import Snapshots
 
 
 def unguarded(snapshots: Snapshots) -> list[NDArray[np.float64]]:

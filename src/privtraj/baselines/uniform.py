@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from privtraj.baselines.base import Baseline, Release
+from privtraj.data.snapshots import Snapshots
 from privtraj.privacy.guard import Guard
-from privtraj.snapshots import Snapshots
 
 
 class Uniform(Baseline):

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from privtraj.cli.console import Console
 from privtraj.cli.fit import add_budget
-from privtraj.cli.options import add_manners, at_least, check_output, choice
+from privtraj.cli.options import add_common_options, at_least, check_output, choice
 from privtraj.errors import InputError
 
 if TYPE_CHECKING:
-    from privtraj.privacy.audit import Audit
+    from privtraj.audit.attack import Audit
 
 VIOLATED = 1
 LEAST_RUNS = 20
@@ -46,7 +46,7 @@ def add(commands: Any) -> None:
     output.add_argument("--out", type=Path, metavar="FILE", help="write the result as .json")
     text = "draw what was found: .png, .pdf or .svg"
     output.add_argument("--plot", type=Path, metavar="FILE", help=text)
-    add_manners(output, "replace existing files")
+    add_common_options(output, "replace existing files")
 
 
 def _add_attack(group: Any) -> None:
@@ -65,7 +65,7 @@ def _add_attack(group: Any) -> None:
 def run(args: argparse.Namespace, console: Console) -> int:
     """Exit code 1 if the claim is refuted."""
     _check(args)
-    from privtraj.privacy.audit import audit
+    from privtraj.audit.attack import audit
     from privtraj.synthesizer import TrajectorySynthesizer
 
     found = audit(
@@ -88,8 +88,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
+    from privtraj.audit.lower_bounds import check_confidence
     from privtraj.privacy.events import check_budget
-    from privtraj.privacy.lower_bounds import check_confidence
 
     check_budget(args.epsilon, args.delta)
     check_confidence(args.confidence)
@@ -100,9 +100,9 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _write(args: argparse.Namespace, found: Audit, console: Console) -> None:
+    from privtraj.files import write_text
     from privtraj.report.audit import audit_figure
     from privtraj.report.figures import save_figure
-    from privtraj.tables import write_text
 
     if args.out is not None:
         text = json.dumps(found.to_dict(), allow_nan=False) + "\n"

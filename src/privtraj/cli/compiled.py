@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 
-from privtraj import user_cache
+from privtraj import files
 
 
 def keep_compiled() -> None:
@@ -16,7 +16,7 @@ def keep_compiled() -> None:
     if "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return
     # by machine: a home may be shared by machines of different kinds
-    folder = user_cache.folder("compiled") / platform.node()
+    folder = files.cache_folder("compiled") / platform.node()
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError:  # nowhere to keep it: everything works, only slower

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from privtraj.cli import fit, sample
 from privtraj.cli.console import Console
-from privtraj.cli.options import add_manners, at_least, make_directory, parser
+from privtraj.cli.options import add_common_options, at_least, make_directory, parser
+from privtraj.export import tables as export_tables
 
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
@@ -40,12 +41,12 @@ def add(commands: Any) -> None:
     output = demo.add_argument_group("output")
     text = "directory to write to, made if missing (default: privtraj-demo)"
     output.add_argument("--out", type=Path, default="privtraj-demo", metavar="DIR", help=text)
-    add_manners(output, "write into a directory that is not empty")
+    add_common_options(output, "write into a directory that is not empty")
 
 
 def run(args: argparse.Namespace, console: Console) -> None:
     """Write the table, then run the very commands that are printed at the end."""
-    from privtraj import datasets, tables
+    from privtraj import datasets
     from privtraj.report.figures import overview, save_figure
     from privtraj.report.page import write_report
     from privtraj.synthesizer import TrajectorySynthesizer
@@ -53,7 +54,7 @@ def run(args: argparse.Namespace, console: Console) -> None:
     TrajectorySynthesizer(args.epsilon, args.delta).check()
     make_directory(args.out, args.force)
     files = {name: args.out / name for name in _FILES}
-    tables.write_table(datasets.growth_clinic(args.people), files["clinic.csv"], args.force)
+    export_tables.write_table(datasets.growth_clinic(args.people), files["clinic.csv"], args.force)
     console.written.append(files["clinic.csv"])
     rest = ["--certificate", str(files["certificate.json"]), *(["--force"] * args.force)]
     fitting = _fit_words(args, files["growth.privtraj"])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privtraj.cli.console import Console
-from privtraj.cli.options import add_manners, at_least, check_output
+from privtraj.cli.options import add_common_options, at_least, check_output
 from privtraj.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def add(commands: Any) -> None:
     output.add_argument("--out", type=Path, metavar="FILE", help=text)
     text = "write a .html page of real beside synthetic people; holds raw data, not for release"
     output.add_argument("--report", type=Path, metavar="FILE", help=text)
-    add_manners(output, "replace an existing file")
+    add_common_options(output, "replace an existing file")
 
 
 def _add_data(group: Any) -> None:
@@ -59,10 +59,10 @@ def _add_data(group: Any) -> None:
 
 def run(args: argparse.Namespace, console: Console) -> None:
     _check(args)
+    from privtraj.files import write_text
     from privtraj.metrics import evaluate
     from privtraj.metrics.evaluation import NOTICE
     from privtraj.model import load
-    from privtraj.tables import write_text
 
     model = load(args.model)
     found = evaluate(

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from privtraj import config
 from privtraj.cli.compiled import keep_compiled
 from privtraj.cli.console import Console
-from privtraj.cli.options import add_manners, at_least, check_output, choice, require
+from privtraj.cli.options import add_common_options, at_least, check_output, choice, require
 from privtraj.cli.sample import PEOPLE, add_sampling_size, even_times, write_paths
 from privtraj.errors import InputError
 
 if TYPE_CHECKING:
+    from privtraj.data.snapshots import Snapshots
     from privtraj.model import TrajectoryModel
     from privtraj.privacy.ledger_file import LedgerFile
-    from privtraj.snapshots import Snapshots
     from privtraj.synthesizer import TrajectorySynthesizer
 
 BY_HAND = ("particles", "steps", "cells", "rate", "bandwidth", "pull", "diffusivity")
@@ -144,7 +144,7 @@ def _add_output(group: Any) -> None:
     add("--certificate", type=Path, metavar="FILE", help="also write the certificate, as .json")
     add("--paths", type=Path, metavar="FILE", help="also draw paths: .csv, .parquet, .geojson, ...")
     add_sampling_size(group, " in --paths")
-    add_manners(group, "replace existing files")
+    add_common_options(group, "replace existing files")
 
 
 def _add_advanced(group: Any) -> None:
@@ -165,13 +165,13 @@ def _add_advanced(group: Any) -> None:
 
 
 def run(args: argparse.Namespace, console: Console) -> None:
-    from privtraj import hosts
+    from privtraj import processes
 
     together = (args.coordinator, args.processes, args.process)
     if args.distributed or together != (None, None, None):
-        hosts.start(*together)
+        processes.start(*together)
     model, values = fitted(args, console)
-    if not hosts.is_first():
+    if not processes.is_first():
         return
     text = f"{model.certificate}\n\nWritten:\n{_listed(console.written)}"
     if (ledger := _ledger(args)) is not None:
@@ -188,7 +188,7 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
     """The model, saved with all that was asked for, and what to say about it."""
     _check(args)
     keep_compiled()
-    from privtraj import hosts
+    from privtraj import processes
     from privtraj.synthesizer import TrajectorySynthesizer
 
     synthesizer = TrajectorySynthesizer(
@@ -205,7 +205,7 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
     _note(args, synthesizer, console)
     snapshots = _snapshots(args)
     if synthesizer.measure_for(len(args.feature)) == "gradients" and not args.quiet:
-        console.note(f"gradients are computed on {hosts.device()}")
+        console.note(f"gradients are computed on {processes.device()}")
     if args.ledger is not None:
         console.remains = ", but what was reserved in the ledger counts"
     model = synthesizer.fit(
@@ -214,7 +214,7 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
         new_people=args.new_people,
         progress=console.progress("fitting"),
     )
-    if not hosts.is_first():  # every process has the model now; the first one writes it
+    if not processes.is_first():  # every process has the model now; the first one writes it
         return model, {}
     # The budget is spent now: the model goes to disk before anything else can fail.
     model.save(args.out, force=args.force, not_private=args.not_private)
@@ -279,7 +279,7 @@ def _check_distinct(paths: Sequence[Path | None]) -> None:
 
 def _check_records(args: argparse.Namespace) -> None:
     """Refuse what does not go together, before there is anything to note about it."""
-    from privtraj.snapshots import Options
+    from privtraj.data.public import Options
 
     has_person = args.person is not None
     kept = (args.one_per_person, args.records_per_person)
@@ -325,7 +325,7 @@ def _ledger(args: argparse.Namespace) -> LedgerFile | None:
 
 def _price_of_records(args: argparse.Namespace, synthesizer: TrajectorySynthesizer) -> str:
     """Whether all records or one at random is better, as far as can be said without looking."""
-    from privtraj.privacy.records import price
+    from privtraj.planning.records import price
 
     measure = synthesizer.measure_for(len(args.feature))
     most = min(args.records_per_person, args.bins or len(args.bin_times))
@@ -339,7 +339,7 @@ def _price_of_records(args: argparse.Namespace, synthesizer: TrajectorySynthesiz
 
 
 def _snapshots(args: argparse.Namespace) -> Snapshots:
-    from privtraj.snapshots import Snapshots
+    from privtraj.data.snapshots import Snapshots
 
     return Snapshots.from_table(
         args.data,
@@ -358,7 +358,7 @@ def _snapshots(args: argparse.Namespace) -> Snapshots:
 
 
 def _extras(args: argparse.Namespace, model: TrajectoryModel, console: Console) -> dict[str, Any]:
-    from privtraj.tables import write_text
+    from privtraj.files import write_text
 
     values = {
         "model": str(args.out),

@@ -16,7 +16,7 @@ from typing import Any
 
 from privtraj import config
 from privtraj.cli.console import Console
-from privtraj.cli.options import add_manners, check_output
+from privtraj.cli.options import add_common_options, check_output
 
 _EXAMPLE = """\
 examples:
@@ -42,13 +42,13 @@ def add(commands: Any) -> None:
     output.add_argument(
         "-o", "--out", type=Path, default=Path("privtraj.toml"), metavar="FILE", help=text
     )
-    add_manners(output, "replace an existing file")
+    add_common_options(output, "replace an existing file")
 
 
 def run(args: argparse.Namespace, console: Console) -> None:
     check_output(args.out, config.SUFFIXES, args.force)
-    from privtraj.sources import columns_of
-    from privtraj.tables import write_text
+    from privtraj.data.sql import columns_of
+    from privtraj.files import write_text
 
     columns = columns_of(args.data, args.query)
     known = {"data": args.data, "query": args.query}

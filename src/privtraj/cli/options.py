@@ -9,10 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-from privtraj import __version__, config
+from privtraj import config, files
 from privtraj.cli import words
 from privtraj.config import LARGEST_NUMBER
 from privtraj.errors import InputError
+from privtraj.text import either
+from privtraj.version import __version__
 
 
 class _Parser(argparse.ArgumentParser):
@@ -52,7 +54,7 @@ class _Parser(argparse.ArgumentParser):
         names = [str(choice) for choice in action.choices]
         if not action.option_strings:
             self.error(words.unknown_name(str(action.metavar).lower(), str(value), names))
-        raise argparse.ArgumentError(action, f"must be {words.either(names)}, not '{value}'")
+        raise argparse.ArgumentError(action, f"must be {either(names)}, not '{value}'")
 
     def _match_argument(self, action: argparse.Action, arg_strings_pattern: str) -> int:
         try:
@@ -108,7 +110,7 @@ def choice(group: Any, flag: str, text: str, *choices: str) -> None:
     group.add_argument(flag, choices=choices, default=choices[0], help=text)
 
 
-def add_manners(group: Any, force: str) -> None:
+def add_common_options(group: Any, force: str) -> None:
     """The options that every command has."""
     group.add_argument("--force", action="store_true", help=force)
     group.add_argument("--json", action="store_true", help="print the result as one JSON object")
@@ -164,12 +166,12 @@ def check_output(path: Path | None, suffixes: tuple[str, ...] | None, force: boo
     """Refuse a file that could not be written; `suffixes` None means any that paths can have."""
     if path is None:
         return
-    from privtraj import paths, tables
+    from privtraj import paths
 
     known = paths.SUFFIXES if suffixes is None else suffixes
     if not path.name.lower().endswith(known):
-        raise InputError(f"the name '{path.name}' must end in {words.either(known)}")
-    tables.check_writable(path, force)
+        raise InputError(f"the name '{path.name}' must end in {either(known)}")
+    files.check_writable(path, force)
 
 
 def make_directory(path: Path, force: bool) -> None:

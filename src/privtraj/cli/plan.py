@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from privtraj.cli.compiled import keep_compiled
 from privtraj.cli.console import Console
 from privtraj.cli.fit import BY_HAND
-from privtraj.cli.options import add_manners, at_least, check_output
+from privtraj.cli.options import add_common_options, at_least, check_output
 from privtraj.errors import InputError
 
 if TYPE_CHECKING:
-    from privtraj.planning import Forecast
+    from privtraj.planning.forecast import Forecast
 
 _EXAMPLE = """\
 examples:
@@ -41,7 +41,7 @@ def add(commands: Any) -> None:
     output.add_argument("--plot", type=Path, metavar="FILE", help=text)
     text = "simulate again, and keep nothing for the next time"
     output.add_argument("--no-cache", action="store_true", help=text)
-    add_manners(output, "replace an existing file")
+    add_common_options(output, "replace an existing file")
 
 
 def _add_data(group: Any) -> None:
@@ -72,7 +72,7 @@ def _add_privacy(group: Any) -> None:
 def run(args: argparse.Namespace, console: Console) -> None:
     asked = _asked(args)
     check_output(args.plot, (".png", ".pdf", ".svg"), args.force)
-    from privtraj.planning import plan
+    from privtraj.planning.planner import plan
 
     forecast = plan(**asked, keep=not args.no_cache, progress=_when_simulating(console))
     text, files = str(forecast), {}

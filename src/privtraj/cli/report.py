@@ -8,7 +8,7 @@ from typing import Any
 
 from privtraj.cli.compiled import keep_compiled
 from privtraj.cli.console import Console
-from privtraj.cli.options import add_manners, check_output, require
+from privtraj.cli.options import add_common_options, check_output, require
 from privtraj.errors import InputError
 
 _EXAMPLE = """\
@@ -30,7 +30,7 @@ def add(commands: Any) -> None:
     output = report.add_argument_group("output")
     text = "page to write: .html (required)"
     output.add_argument("-o", "--out", type=Path, metavar="FILE", help=text)
-    add_manners(output, "replace an existing file")
+    add_common_options(output, "replace an existing file")
 
 
 def run(args: argparse.Namespace, console: Console) -> None:

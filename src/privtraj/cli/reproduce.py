@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from privtraj.cli.console import Console
-from privtraj.cli.options import add_manners, at_least, make_directory
-from privtraj.reproduce import NAMES, Options, check_strokes, reproduce
+from privtraj.cli.options import add_common_options, at_least, make_directory
+from privtraj.paper.reproduce.registry import NAMES, Options, check_strokes, reproduce
 
 _EXAMPLE = """\
 example:
@@ -34,7 +34,7 @@ def add(commands: Any) -> None:
     output = command.add_argument_group("output")
     text = "directory to write to, made if missing (default: privtraj-paper)"
     output.add_argument("--out", type=Path, default="privtraj-paper", metavar="DIR", help=text)
-    add_manners(output, "write into a directory that is not empty")
+    add_common_options(output, "write into a directory that is not empty")
 
 
 def run(args: argparse.Namespace, console: Console) -> None:

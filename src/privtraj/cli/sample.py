@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from privtraj.cli.compiled import keep_compiled
 from privtraj.cli.console import Console
-from privtraj.cli.options import add_manners, at_least, check_output, choice, require
+from privtraj.cli.options import add_common_options, at_least, check_output, choice, require
 from privtraj.errors import InputError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def add(commands: Any) -> None:
     output = sample.add_argument_group("output")
     text = "file to write: .csv, .parquet, .arrow, .geojson, .geoparquet or .h5ad (required)"
     output.add_argument("--out", type=Path, metavar="FILE", help=text)
-    add_manners(output, "replace an existing file")
+    add_common_options(output, "replace an existing file")
     _add_path_options(sample.add_argument_group("advanced"))
 
 
@@ -109,7 +109,7 @@ def even_times(model: TrajectoryModel, count: int | None) -> Any:
         return None
     import numpy as np
 
-    from privtraj.snapshots import as_user_times
+    from privtraj.space import as_user_times
 
     first, last = model.numeric_times[[0, -1]]
     return as_user_times(np.linspace(first, last, count), model.datetime)

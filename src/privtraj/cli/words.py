@@ -41,9 +41,3 @@ def unknown_name(what: str, typed: str, names: Collection[str]) -> str:
     near = get_close_matches(typed, names, n=1, cutoff=0.75)
     hint = f"did you mean {near[0]}?" if near else f"choose among {', '.join(names)}"
     return f"there is no {what} '{typed}': {hint}"
-
-
-def either(names: Iterable[str]) -> str:
-    """ "a, b or c"."""
-    *rest, last = names
-    return f"{', '.join(rest)} or {last}" if rest else last

@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from privtraj.arrays import Floats, Ints
 from privtraj.errors import InputError
-from privtraj.metrics.clouds import Floats
-from privtraj.snapshots import to_unit
-
-Ints = NDArray[np.int64]
+from privtraj.space import to_unit
 
 MOST_CELLS = 4096
 _CELLS = 36  # about so many unless told otherwise: six by six in two dimensions

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privtraj.arrays import Floats
 from privtraj.errors import InputError
-from privtraj.metrics.clouds import Floats, pair
+from privtraj.metrics.clouds import pair
 
 _WAVES = 50  # random Fourier features at each of two widths
 _WIDTHS = (1.0, 0.3)  # in median distances

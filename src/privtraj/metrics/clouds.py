@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privtraj.arrays import Floats
 from privtraj.errors import InputError
-
-Floats = NDArray[np.float64]
 
 ENTRIES = 2**22  # of an intermediate array: 32 MiB of float64
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.metrics.clouds import ENTRIES, Floats, pair
+from privtraj.arrays import Floats
+from privtraj.metrics.clouds import ENTRIES, pair
 
 
 def energy_distance(a: Any, b: Any) -> float:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privtraj.arrays import Floats, Ints
 from privtraj.errors import InputError
-from privtraj.metrics.clouds import Floats
 from privtraj.metrics.copies import Memorisation, memorisation, path_memorisation
 from privtraj.metrics.people import Panels, Worth
-from privtraj.metrics.records import Ints, Records, read_records, shared_people
+from privtraj.metrics.records import Records, read_records, shared_people
 from privtraj.metrics.table import MOST, Score, cloud_scores, layout, path_scores, uniform_like
 from privtraj.metrics.transport import average_squared_w2
-from privtraj.snapshots import to_unit
+from privtraj.space import to_unit
 
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel

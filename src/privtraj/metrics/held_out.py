@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from privtraj.arrays import Floats
 from privtraj.errors import InputError
-from privtraj.metrics.clouds import Floats, cloud, distinct, pair
+from privtraj.metrics.clouds import cloud, distinct, pair
 from privtraj.metrics.transport import wasserstein2, weighted_cost
 
 Predict = Callable[[list[Floats], Floats, float], Any]

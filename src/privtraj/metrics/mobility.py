@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from privtraj.arrays import Floats, Ints
 from privtraj.errors import InputError
-from privtraj.metrics.cells import Ints, grid_cells, in_box, jensen_shannon
-from privtraj.metrics.clouds import ENTRIES, Floats, pair, path_pair
+from privtraj.metrics.cells import grid_cells, in_box, jensen_shannon
+from privtraj.metrics.clouds import ENTRIES, pair, path_pair
 
 
 def range_query_error(

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.metrics.clouds import Floats, as_points, halves, path_cloud, path_pair
+from privtraj.arrays import Floats
+from privtraj.metrics.clouds import as_points, halves, path_cloud, path_pair
 from privtraj.metrics.transport import average_squared_w2, wasserstein2
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from privtraj.arrays import Floats
 from privtraj.errors import InputError
-from privtraj.metrics.clouds import Floats, cloud
+from privtraj.metrics.clouds import cloud
 from privtraj.metrics.transport import average_squared_w2
 
 _LADDER = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)

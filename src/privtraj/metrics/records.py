@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj import sources, tables
-from privtraj.checks import Affected, check_infinite
+from privtraj.arrays import Floats, Ints
+from privtraj.data import arrow
+from privtraj.data import sql as sources
+from privtraj.data.checks import Affected, check_infinite
 from privtraj.errors import InputError
-from privtraj.metrics.clouds import Floats, halves
-from privtraj.snapshots import nearest_bin, to_unit
+from privtraj.metrics.clouds import halves
+from privtraj.space import nearest_bin, to_unit
 
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,18 +92,18 @@ def read_records(source: Any, model: TrajectoryModel, person: str | None = None)
         raise InputError(f"column '{person}' is the person and also time or feature: use another")
     who = [] if person is None else [person]
     table = sources.read_columns(source, [time, *names, *who], text=who)
-    moments, datetime = tables.moments(table.column(time), time)
+    moments, datetime = arrow.moments(table.column(time), time)
     if datetime != model.datetime and len(moments):
         kind = "dates" if model.datetime else "numbers"
         raise InputError(f"the time column '{time}' must hold {kind}, as the model's times are")
-    points = np.column_stack([tables.numbers(table.column(name), name) for name in names])
+    points = np.column_stack([arrow.numbers(table.column(name), name) for name in names])
     cells = np.column_stack([moments, points])
     infinite = np.isinf(cells)
     where = [(time, *names)[k] for k in np.flatnonzero(infinite.any(axis=0))]
     check_infinite(Affected(where, int(infinite.any(axis=1).sum()), len(cells)))
     codes, ids = np.arange(len(cells)), ()
     if person is not None:
-        found, dictionary = tables.identities(table.column(person))
+        found, dictionary = arrow.identities(table.column(person))
         codes, ids = found, tuple(dictionary.to_pylist())
     whole = ~np.isnan(cells).any(axis=1) & (codes >= 0)
     return Records(

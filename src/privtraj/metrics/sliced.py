@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privtraj.arrays import Floats
 from privtraj.errors import InputError
-from privtraj.metrics.clouds import ENTRIES, Floats, pair
+from privtraj.metrics.clouds import ENTRIES, pair
 
 
 def sliced_wasserstein2(a: Any, b: Any, *, directions: int = 128, seed: int = 0) -> float:

@@ -15,16 +15,17 @@ from typing import Any, Literal
 
 import numpy as np
 
+from privtraj.arrays import Floats
 from privtraj.errors import InputError
 from privtraj.metrics import mobility, trips
 from privtraj.metrics.cells import MOST_CELLS, usual_cells
 from privtraj.metrics.classifier import two_sample_auc
-from privtraj.metrics.clouds import Floats, as_points, cloud, halves, path_cloud
+from privtraj.metrics.clouds import as_points, cloud, halves, path_cloud
 from privtraj.metrics.energy import energy_distance
 from privtraj.metrics.path_space import path_wasserstein2, randomly_coupled
 from privtraj.metrics.sliced import sliced_wasserstein2
 from privtraj.metrics.transport import squared_wasserstein2, wasserstein1
-from privtraj.snapshots import from_unit
+from privtraj.space import from_unit
 
 Better = Literal["lower", "higher", "0.5"]
 

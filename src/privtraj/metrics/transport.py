@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from privtraj.metrics.clouds import Floats, distinct, each_time, pair
+from privtraj.arrays import Floats
+from privtraj.metrics.clouds import distinct, each_time, pair
 
 Cost = Literal["euclidean", "sqeuclidean"]
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.metrics.cells import Ints, grid_cells, in_box, jensen_shannon, jensen_shannon_of
-from privtraj.metrics.clouds import ENTRIES, Floats, path_pair
+from privtraj.arrays import Floats, Ints
+from privtraj.metrics.cells import grid_cells, in_box, jensen_shannon, jensen_shannon_of
+from privtraj.metrics.clouds import ENTRIES, path_pair
 
 _BINS = 20
 

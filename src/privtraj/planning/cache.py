@@ -11,10 +11,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from privtraj import __version__, user_cache
+from privtraj import files
 from privtraj.errors import InputError
+from privtraj.files import write_text
 from privtraj.planning.question import STAND_INS, Question
-from privtraj.tables import write_text
+from privtraj.version import __version__
 
 FORMAT = 1
 
@@ -24,7 +25,7 @@ def file_of(question: Question) -> Path:
     made_by = {"format": FORMAT, "version": __version__, "stand-ins": STAND_INS}
     whole = {**made_by, "question": asdict(question)}
     key = hashlib.sha256(json.dumps(whole, sort_keys=True, default=float).encode()).hexdigest()
-    return user_cache.folder("plans") / f"{key[:32]}.json"
+    return files.cache_folder("plans") / f"{key[:32]}.json"
 
 
 def read(question: Question) -> dict[str, Any] | None:

@@ -6,12 +6,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from privtraj.arrays import Floats
 from privtraj.planning.question import MOST, STAND_INS, Question
 from privtraj.report.style import short
-
-Floats = NDArray[np.float64]
 
 GOOD = 20  # people per time below which a forecast warns
 POOR = 5

@@ -8,12 +8,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from privtraj.arrays import Floats
+from privtraj.clouds import systematic
+from privtraj.data.snapshots import Snapshots
 from privtraj.model import TrajectoryModel
-from privtraj.paths import fold
 from privtraj.planning.question import Question
-from privtraj.planning.standins import RELEASED, Floats, Yardstick, people_at
-from privtraj.resample import systematic
-from privtraj.snapshots import Snapshots
+from privtraj.planning.standins import RELEASED, Yardstick, people_at
+from privtraj.space import fold
 
 _SCORED_TIMES = 3
 _VISITS = 64  # moments at which visitors come, or more if there are many bins

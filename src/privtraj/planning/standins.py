@@ -13,15 +13,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privtraj import datasets
+from privtraj.arrays import Floats
 from privtraj.metrics.people import Panels
 from privtraj.metrics.transport import weighted_cost
 from privtraj.planning.question import MOST
-from privtraj.snapshots import to_unit
-
-Floats = NDArray[np.float64]
+from privtraj.space import to_unit
 
 RELEASED = 500  # synthetic people that are compared
 _ALONE = {"three modes": 1, "bifurcation": 1, "ornstein-uhlenbeck": 0, "growth": 0}

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from privtraj.arrays import Floats
 from privtraj.planning import simulation
 from privtraj.planning.forecast import GOOD, Forecast, Level, Remedies, level_of
 from privtraj.planning.question import LARGEST_TIMES, STAND_INS, Question
-from privtraj.planning.standins import Floats, Yardstick
+from privtraj.planning.standins import Yardstick
 from privtraj.synthesizer import LARGEST_EPSILON, SMALLEST_EPSILON
 
 Progress = Callable[[int, int], None]

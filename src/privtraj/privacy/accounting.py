@@ -39,9 +39,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erfcx, ndtr
 
+from privtraj.arrays import Floats
 from privtraj.errors import InputError
 from privtraj.privacy import pld
 from privtraj.privacy.events import (
@@ -59,7 +59,6 @@ from privtraj.privacy.events import (
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
-Floats = NDArray[np.float64]
 
 MAX_LOSSES = 4096
 """Distinct Laplace losses kept; beyond it, losses are merged upwards (never under-reporting)."""

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privtraj import display
 from privtraj.errors import InputError
 from privtraj.privacy.accounting import Tally, clt_mu, tally
 from privtraj.privacy.events import (
@@ -179,9 +180,7 @@ class Certificate:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        from privtraj.report.cards import certificate_card
-
-        return certificate_card(self)
+        return display.card(self)
 
     @property
     def caveat(self) -> str:

@@ -48,7 +48,7 @@ Why the stated cost holds
     these mechanisms. `public_counts=True` is the caller's statement that the number of records per
     bin is public knowledge; it is marked on the certificate.
 
-    Several processes (`hosts`) hold rows of different people. They add up exact integers; the first
+    Several processes (`processes`) hold rows of different people. They add up exact integers; the first
     process alone adds noise, and the others are told its answer. Every process keeps the ledger.
 """
 
@@ -63,23 +63,23 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj import hosts
+from privtraj import processes
+from privtraj.data.snapshots import Snapshots
 from privtraj.errors import BudgetError, InputError
 from privtraj.privacy import noise
 from privtraj.privacy.events import GaussianSum, LaplaceCounts
 from privtraj.privacy.ledger import Ledger, Payer
+from privtraj.privacy.rows import MemoryRows, Rows
 from privtraj.privacy.sums import (
     Chunks,
-    Pull,
+    KernelSum,
     Statistic,
-    Weigher,
+    WeightFn,
     chunked,
+    kernel_lattice,
+    kernel_sums,
     lattice_sums,
-    pull_lattice,
-    pull_sums,
 )
-from privtraj.rows import MemoryRows, Rows
-from privtraj.snapshots import Snapshots
 
 MAX_CELLS = 2**26  # noisy counts per release, over all bins
 
@@ -125,16 +125,16 @@ class Guard:
         drawn = self.n_times * cells
         slack = drawn * noise.laplace_tv_per_draw(epsilon) if self._payer.delta > 0 else 0.0
         self._payer.spend(LaplaceCounts(epsilon, what, slack, *self.person))
-        exact = hosts.total(self._rows.cell_counts(self.n_times, cells_per_side))
-        if hosts.is_first():
+        exact = processes.total(self._rows.cell_counts(self.n_times, cells_per_side))
+        if processes.is_first():
             exact = exact + noise.laplace_integers(self._source, exact.shape, epsilon)
-        return hosts.of_first(exact)
+        return processes.broadcast_first(exact)
 
     def declared_counts(self) -> NDArray[np.int64] | None:
         """Records per bin (T,), exact, if the caller declared them public; else None."""
         if not self._public_counts:
             return None
-        return hosts.total(self._rows.cell_counts(self.n_times, 1)[:, 0])
+        return processes.total(self._rows.cell_counts(self.n_times, 1)[:, 0])
 
     def sums(
         self,
@@ -162,10 +162,10 @@ class Guard:
         )
         return self._noisy(exact, unit)
 
-    def pulls(
+    def kernel_sums(
         self,
-        weigher: Weigher,
-        pull: Pull,
+        weight_fn: WeightFn,
+        pull: KernelSum,
         clip: NDArray[np.float64],
         noise_multiplier: float,
         what: str,
@@ -173,25 +173,25 @@ class Guard:
     ) -> NDArray[np.float64]:
         """Noisy sums (T, m d + m + 1) of jointly clipped vectors ( w_k (x_k - y), mass w_k, s ).
 
-        weigher: weights and s from squared distances; a stable function, compiled once.
-        pull: centres x (T, m, d), the weight of the masses (T,), parameters of the weigher.
+        weight_fn: weights and s from squared distances; a stable function, compiled once.
+        pull: centres x (T, m, d), the weight of the masses (T,), parameters of the weight_fn.
         clip, rate: as for `sums`.
         """
         self._check_shapes(clip, pull)
         centres, clip = np.asarray(pull.centres), np.asarray(clip, dtype=np.float64)
         width = centres.shape[1] * (centres.shape[2] + 1) + 1
         lattice_unit(clip, noise_multiplier, width)  # refuses what says nothing
-        lattice = pull_lattice(clip, noise.GAUSSIAN_STD / noise_multiplier, centres)
+        lattice = kernel_lattice(clip, noise.GAUSSIAN_STD / noise_multiplier, centres)
         self._payer.spend(self.sum_event(width, noise_multiplier, what, rate))
         chunks = self._chunked()
-        exact = pull_sums(weigher, chunks, self._sampled(chunks, rate), pull, clip, lattice)
+        exact = kernel_sums(weight_fn, chunks, self._sampled(chunks, rate), pull, clip, lattice)
         return self._noisy(exact, lattice.unit)
 
     def _noisy(self, exact: NDArray[np.int64], unit: NDArray[np.float64]) -> NDArray[np.float64]:
         """What may leave: integers (T, D) with noise, in the caller's units."""
-        if hosts.is_first():
+        if processes.is_first():
             exact = exact + noise.gaussian_integers(self._source, exact.shape)
-        return hosts.of_first((exact * unit[:, None]).astype(np.float64))
+        return processes.broadcast_first((exact * unit[:, None]).astype(np.float64))
 
     def _check_shapes(self, clip: NDArray[np.float64], parameters: Any) -> None:
         # other shapes would be broadcast: one exact sum under two noises, or two under one noise
@@ -229,7 +229,7 @@ class Guard:
 
         It may release `times` sums of D = width, which are paid for now as one mixture.
         """
-        if hosts.several():
+        if processes.several():
             raise InputError("times can be drawn by one process only")
         event = self.sum_event(width, noise_multiplier, what, rate, n)
         allowance = self.ledger.choose_times(n / self.n_times, event, times)
@@ -247,7 +247,7 @@ class Guard:
         """Which places of the chunks take part: those with a row whose coin says so."""
         there = chunks.row >= 0
         if rate < 1:
-            if hosts.several():
+            if processes.several():
                 raise InputError("people can be sampled by one process only: use rate=1")
             words = self._source.words(len(self._rows.bins))
             coins = words < np.uint64(math.floor(rate * 2.0**64))

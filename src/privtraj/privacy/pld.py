@@ -36,15 +36,14 @@ from functools import lru_cache, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from privtraj.arrays import Floats
 from privtraj.privacy.events import Adjacency, ChosenTimes, GaussianSum
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
-Floats = NDArray[np.float64]
 
 COARSE, FINE = 1e-3, 1e-4
 """Grids of the loss: to search on, and to certify on. Both err on the safe side."""

@@ -5,7 +5,7 @@ exact: a sum of floats depends on the order, and one person more would change th
 everybody else's. Two sums are computed here.
 
 `lattice_sums`   any vector per person, rounded to a lattice coordinate by coordinate.
-`pull_sums`      the vector of a step of the dynamics, for centres x_k and weights w_k(y) that
+`kernel_sums`      the vector of a step of the dynamics, for centres x_k and weights w_k(y) that
                  follow from the squared distances |x_k - y|^2 alone:
 
         V(y) = ( w_k (x_k - y),  mass w_k,  s )         m d + m + 1 numbers.
@@ -41,7 +41,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Split
 from numpy.typing import NDArray
 
-from privtraj import hosts
+from privtraj import processes
 from privtraj.errors import InputError
 
 GRID = 2**16  # steps to the side of the box
@@ -56,17 +56,17 @@ Statistic = Callable[[jax.Array, Any], jax.Array]
 """v: points (n, d) of one bin, parameters of that bin -> (n, D). A function of each row alone:
 row k of the result may depend on row k of the points and on the parameters, nothing else."""
 
-Weigher = Callable[[jax.Array, Any], tuple[jax.Array, jax.Array]]
+WeightFn = Callable[[jax.Array, Any], tuple[jax.Array, jax.Array]]
 """Squared distances (n, m) to the centres of one bin, its parameters -> weights (n, m), s (n,).
 A function of each row alone."""
 
 
-class Pull(NamedTuple):
-    """The parameters of `pull_sums`; leaves have T as first axis."""
+class KernelSum(NamedTuple):
+    """The parameters of `kernel_sums`; leaves have T as first axis."""
 
     centres: Any  # (T, m, d)
     mass: Any  # (T,) weight of the masses, a multiple of 1 / GRID
-    parameters: Any  # of the weigher
+    parameters: Any  # of the weight_fn
 
 
 class Chunks(NamedTuple):
@@ -102,7 +102,7 @@ def chunked(points: NDArray[np.float32], bins: NDArray[np.int32], n_times: int) 
     rows = [_padded(np.arange(*starts[i : i + 2]), _layout().chunk) for i in range(n_times)]
     number = np.repeat(np.arange(n_times, dtype=np.int32), [len(part) for part in rows])
     devices = jax.local_device_count()
-    count = int(hosts.gathered(np.array([-(-len(number) // devices)])).max())
+    count = int(processes.gathered(np.array([-(-len(number) // devices)])).max())
     row = _dealt(np.concatenate(rows), devices, count, -1)
     padding = np.zeros((1, points.shape[1]), np.float32)
     return Chunks(
@@ -110,11 +110,11 @@ def chunked(points: NDArray[np.float32], bins: NDArray[np.int32], n_times: int) 
         row,
         _spread(_dealt(number, devices, count, 0)),
         count,
-        int(hosts.total(sizes).max()),
+        int(processes.total(sizes).max()),
     )
 
 
-def pull_lattice(clip: NDArray[np.float64], largest: float, centres: NDArray[Any]) -> Lattice:
+def kernel_lattice(clip: NDArray[np.float64], largest: float, centres: NDArray[Any]) -> Lattice:
     """The lattice on which a vector clipped to norm c (T,) has integers of norm `largest` at most.
 
     largest pays for the rounding of D sums, which moves them by less than 1 each: a person's
@@ -129,11 +129,11 @@ def pull_lattice(clip: NDArray[np.float64], largest: float, centres: NDArray[Any
     return Lattice(unit, shift, 2.0**shift / (unit * GRID), limit)
 
 
-def pull_sums(
-    weigher: Weigher,
+def kernel_sums(
+    weight_fn: WeightFn,
     chunks: Chunks,
     taking_part: jax.Array,
-    pull: Pull,
+    pull: KernelSum,
     clip: NDArray[np.float64],
     lattice: Lattice,
 ) -> NDArray[np.int64]:
@@ -152,7 +152,7 @@ def pull_sums(
         np.float32(limit),
         jax.tree.map(np.asarray, pull.parameters),
     )
-    contribution = partial(_pull, weigher)
+    contribution = partial(_pull, weight_fn)
     total = _summed(contribution, m * (d + 1) + 1, chunks, taking_part, parameters, m)
     places, masses, spread = np.split(total, [m * d, m * (d + 1)], axis=1)
     whole = grid.astype(np.int64)
@@ -177,10 +177,12 @@ def lattice_sums(
     return _summed(contribution, width, chunks, taking_part, each, width)
 
 
-def pull_vector(weigher: Weigher, pull: Pull, point: NDArray[np.float32]) -> NDArray[np.float64]:
+def kernel_vector(
+    weight_fn: WeightFn, pull: KernelSum, point: NDArray[np.float32]
+) -> NDArray[np.float64]:
     """V (m d + m + 1,) of one point (d,), unclipped, at the parameters of its bin."""
     away = np.asarray(pull.centres, np.float64) - point
-    weight, rest = weigher(jnp.float32((away**2).sum(axis=-1))[None], pull.parameters)
+    weight, rest = weight_fn(jnp.float32((away**2).sum(axis=-1))[None], pull.parameters)
     w = np.asarray(weight[0], np.float64)
     mass: NDArray[np.float64] = float(pull.mass) * w
     return np.concatenate([(w[:, None] * away).ravel(), mass, np.asarray(rest, np.float64)])
@@ -201,11 +203,11 @@ class _Scaled(NamedTuple):
     parameters: Any
 
 
-def _pull(weigher: Weigher, points: jax.Array, mine: jax.Array, bin_: _Scaled) -> jax.Array:
+def _pull(weight_fn: WeightFn, points: jax.Array, mine: jax.Array, bin_: _Scaled) -> jax.Array:
     """Sums (m d + m + 1,) over the points (C, d) of one chunk: of a Y, of a, and of s."""
     places = jnp.rint(points * GRID)
     apart = _squared_distances(places, bin_.centres)
-    w, s = weigher(apart / GRID**2, bin_.parameters)
+    w, s = weight_fn(apart / GRID**2, bin_.parameters)
     heavy = apart + bin_.mass**2
     norm = jnp.sqrt(jnp.sum(w**2 * heavy, axis=-1) / GRID**2 + s**2)
     alpha = jnp.minimum(1.0, bin_.clip / norm)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privtraj.privacy.audit import Audit
+from privtraj.audit.attack import Audit
 from privtraj.report.style import BLUE, GREY, INK, PALE, VERMILION, decorate, short
 
 if TYPE_CHECKING:

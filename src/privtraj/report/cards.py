@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from privtraj.report.style import BLUE, VERMILION, short
 
 if TYPE_CHECKING:
+    from privtraj.data.snapshots import Snapshots
     from privtraj.model import TrajectoryModel
     from privtraj.paths import Paths
     from privtraj.privacy.certificate import Certificate
-    from privtraj.snapshots import Snapshots
 
 _CARD = (
     "display:inline-block;max-width:46em;padding:.7em 1em;border:1px solid #8886;"

@@ -8,8 +8,8 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from privtraj.arrays import Floats
 from privtraj.report import sections
 from privtraj.report.page import Page, asset, listed_names, write_page
 from privtraj.report.page_data import (
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from privtraj.metrics.table import Score
     from privtraj.model import TrajectoryModel
 
-Floats = NDArray[np.float64]
 
 _NUMBERS = 120_000  # of real records that are drawn
 _MOST = 400  # of them at each time

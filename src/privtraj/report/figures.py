@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.errors import InputError
+from privtraj.files import atomic_path
 from privtraj.plot import bands, literal, spread
 from privtraj.report.style import GREY, INK, VERMILION, decorate, short
-from privtraj.tables import atomic_path
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,13 +20,13 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 from privtraj.errors import InputError
+from privtraj.files import write_text
 from privtraj.privacy.ledger import up
 from privtraj.report import sections
 from privtraj.report.page_data import SEED, page_data, sampled
 from privtraj.report.panels import PANEL, panels
 from privtraj.report.style import short
 from privtraj.report.verdicts import Verdict, round_number, summary, verdicts
-from privtraj.tables import write_text
 
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel

@@ -12,15 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from privtraj.arrays import Floats
 from privtraj.report.ticks import time_label, time_ticks
-from privtraj.snapshots import as_user_times, to_unit
+from privtraj.space import as_user_times, to_unit
 
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
 
-Floats = NDArray[np.float64]
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 DENSITY_BINS = 40

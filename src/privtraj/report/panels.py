@@ -7,15 +7,14 @@ from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from privtraj.arrays import Floats
 from privtraj.report.page_data import DENSITY_BINS, Sampled
 from privtraj.report.ticks import number_ticks, time_ticks
 
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
 
-Floats = NDArray[np.float64]
 
 MOST_PANELS = 60
 _LETTER = 7.2  # width of one

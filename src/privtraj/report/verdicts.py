@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privtraj.dynamics.measurements import CLIP_QUANTILE
+from privtraj.arrays import Floats
+from privtraj.gradients.moments import CLIP_QUANTILE
 
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
 
-Floats = NDArray[np.float64]
 Grade = Literal["good", "look closer", "poor", "for information"]
 
 WALL = 0.02  # of the box, from either bound
@@ -39,7 +38,7 @@ def verdicts(model: TrajectoryModel, people: Floats) -> list[Verdict]:
         _blur(model),
         _noise(model),
         _temperature(model),
-        _plans(model),
+        _couplings(model),
         _clipping(model),
         _walls(model, people),
     ]
@@ -117,7 +116,7 @@ def _head_count(model: TrajectoryModel) -> Verdict | None:
 
 
 def _believed(model: TrajectoryModel) -> Verdict | None:
-    shares = _numbers(model, "believed_share")
+    shares = _numbers(model, "significant_share")
     if not shares:
         return None
     mean, least = float(np.mean(shares)), float(min(shares))
@@ -200,9 +199,9 @@ def _temperature(model: TrajectoryModel) -> Verdict | None:
     )
 
 
-def _plans(model: TrajectoryModel) -> Verdict:
+def _couplings(model: TrajectoryModel) -> Verdict:
     """Sinkhorn's error: of the last step, where there were steps, and of the plans of paths."""
-    left = model._plans("entropic").error
+    left = model._couplings("entropic").error
     during = model.diagnostics.get("marginal_error")
     worst = max(left, during or 0.0)
     grade = graded(worst, 0.02, 0.2)

@@ -20,9 +20,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 
-Singles = NDArray[np.float32]
+from privtraj.arrays import Singles
 
 _FLOOR = -70.0  # times small u and v still no denormal numbers, which are slow
 _RANGE = 30.0  # of log u and log v, within which what lies under the floor stays nothing
@@ -39,7 +38,7 @@ _LEAP = 10.0  # largest weight of an extrapolation
 _dot = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)  # a GPU's TF32 would stall
 
 
-class Coupling(NamedTuple):
+class Potentials(NamedTuple):
     """Potentials of a batch of B problems, and how far the rows of the plans are from a."""
 
     f: jax.Array  # (B, m)
@@ -47,10 +46,10 @@ class Coupling(NamedTuple):
     error: jax.Array  # (B,) L1 distance between row sums and a; columns are right
 
 
-def cold(batch: int, m: int) -> Coupling:
+def cold(batch: int, m: int) -> Potentials:
     """Potentials to start from when nothing is known."""
     zero = np.zeros((batch, m), np.float32)
-    return Coupling(
+    return Potentials(
         jnp.asarray(zero), jnp.asarray(zero), jnp.asarray(np.full(batch, np.inf, np.float32))
     )
 
@@ -68,11 +67,11 @@ def solve(
     x: jax.Array,
     y: jax.Array,
     reg: jax.Array,
-    start: Coupling,
+    start: Potentials,
     weights: tuple[jax.Array, jax.Array] | None = None,
     *,
     iterations: int,
-) -> Coupling:
+) -> Potentials:
     """Plain sweeps on a batch: x, y (B, m, d), reg (B,), weights a and b (B, m), or uniform."""
     return project(x, y, reg, start, weights, iterations=iterations)[0]
 
@@ -82,15 +81,15 @@ def project(
     x: jax.Array,
     y: jax.Array,
     reg: jax.Array,
-    start: Coupling,
+    start: Potentials,
     weights: tuple[jax.Array, jax.Array] | None = None,
     *,
     iterations: int,
-) -> tuple[Coupling, jax.Array, jax.Array]:
+) -> tuple[Potentials, jax.Array, jax.Array]:
     """`solve`, and the mean partners (B, m, d) of every x and of every y under the plan."""
     uniform = jnp.full(x.shape[:2], 1 / x.shape[1], jnp.float32)
     a, b = weights or (uniform, uniform)
-    found: tuple[Coupling, jax.Array, jax.Array]
+    found: tuple[Potentials, jax.Array, jax.Array]
     found = _each(partial(_project, iterations=iterations), (x, y, reg, start.g, a, b))
     return found
 
@@ -104,7 +103,7 @@ def _project(
     b: jax.Array,
     *,
     iterations: int,
-) -> tuple[Coupling, jax.Array, jax.Array]:
+) -> tuple[Potentials, jax.Array, jax.Array]:
     kernel, f, g, v = _absorbed(scaled_cost(x, y, reg), g)
 
     def sweep(_: int, u: jax.Array) -> jax.Array:
@@ -114,7 +113,7 @@ def _project(
     columns = _dot(u, kernel)
     v = b / columns
     rows = _dot(kernel, v)
-    coupling = Coupling(f + jnp.log(u), g + jnp.log(v), jnp.abs(u * rows - a).sum())
+    coupling = Potentials(f + jnp.log(u), g + jnp.log(v), jnp.abs(u * rows - a).sum())
     ahead = _dot(kernel, v[:, None] * y) / rows[:, None]
     # one by one: a product with a transposed matrix would copy it
     back = jax.lax.map(lambda coordinate: _dot(u * coordinate, kernel) / columns, x.T).T
@@ -141,7 +140,7 @@ def settle(
     reg: Singles,
     weights: tuple[Singles, Singles],
     tolerance: float,
-) -> Coupling:
+) -> Potentials:
     """Potentials with an error below the tolerance, or as small as it gets, from nothing.
 
     x, y (B, m, d), reg (B,), weights a and b (B, m). The regularisation falls from one at which
@@ -153,7 +152,7 @@ def settle(
     if jax.default_backend() != "cpu" or m**2 > _CACHED:
         return _settled(problems, tolerance)
 
-    def alone(i: int) -> Coupling:
+    def alone(i: int) -> Potentials:
         one = tuple(array[i : i + 1] for array in problems)
         return jax.block_until_ready(_settled(one, tolerance))
 
@@ -163,14 +162,14 @@ def settle(
 
 
 @jax.jit
-def _settled(problems: tuple[jax.Array, ...], tolerance: float) -> Coupling:
-    found: Coupling = _each(partial(_settle, tolerance=tolerance), problems)
+def _settled(problems: tuple[jax.Array, ...], tolerance: float) -> Potentials:
+    found: Potentials = _each(partial(_settle, tolerance=tolerance), problems)
     return found
 
 
 def _settle(
     x: jax.Array, y: jax.Array, reg: jax.Array, a: jax.Array, b: jax.Array, tolerance: float
-) -> Coupling:
+) -> Potentials:
     """One problem; of many particles, from the potentials of fewer that stand for them."""
     if len(a) < _MANY:
         return _cooled(x, y, reg, a, b, jnp.zeros_like(b), np.inf, tolerance)
@@ -200,28 +199,28 @@ def _cooled(
     g: jax.Array,
     most: float,
     tolerance: float,
-) -> Coupling:
+) -> Potentials:
     """From g (m,), with at most so many rounds at larger regularisations before."""
     cost = scaled_cost(x, y, reg)
     soft = jnp.ceil(jnp.log(cost.max() / _SOFT) / np.log(_COOLING))
     soft = jnp.clip(soft, 0.0, most)
 
     def sweeps(
-        state: tuple[jax.Array, Coupling, jax.Array],
-    ) -> tuple[jax.Array, Coupling, jax.Array]:
+        state: tuple[jax.Array, Potentials, jax.Array],
+    ) -> tuple[jax.Array, Potentials, jax.Array]:
         round, last, _ = state
         blur = _COOLING ** jnp.maximum(soft - round, 0.0)
         kernel, f, g, v = _absorbed(cost, last.g, blur)
         count, log_u, log_v, error = _accelerated(kernel, v, a, b, tolerance)
         stalled = (count == _SWEEPS) & (error > _STALLED * last.error)
         error = jnp.where(blur > 1, jnp.inf, error)
-        return round + 1, Coupling(f + blur * log_u, g + blur * log_v, error), stalled
+        return round + 1, Potentials(f + blur * log_u, g + blur * log_v, error), stalled
 
-    def unsettled(state: tuple[jax.Array, Coupling, jax.Array]) -> jax.Array:
+    def unsettled(state: tuple[jax.Array, Potentials, jax.Array]) -> jax.Array:
         round, last, stalled = state
         return (last.error >= tolerance) & (round < soft + _ROUNDS) & ~stalled
 
-    begin = Coupling(jnp.zeros_like(a), g, jnp.float32(jnp.inf))
+    begin = Potentials(jnp.zeros_like(a), g, jnp.float32(jnp.inf))
     return jax.lax.while_loop(unsettled, sweeps, (jnp.float32(0), begin, jnp.bool(False)))[1]
 
 
@@ -278,7 +277,7 @@ class _Sweeps(NamedTuple):
 
 
 @jax.jit
-def barycentres(x: jax.Array, y: jax.Array, reg: jax.Array, coupling: Coupling) -> jax.Array:
+def barycentres(x: jax.Array, y: jax.Array, reg: jax.Array, coupling: Potentials) -> jax.Array:
     """Mean partner of any x (B, n, d) under the plan whose columns are at y: (B, n, d)."""
 
     def one(x: jax.Array, y: jax.Array, reg: jax.Array, g: jax.Array) -> jax.Array:

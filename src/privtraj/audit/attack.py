@@ -1,0 +1,352 @@
+"""An empirical check of the guarantee: run the real pipeline, attack it, bound epsilon from below.
+
+Two worlds that differ in one person. All other people are in other time bins, so this person's bin
+holds nobody else: no attack gains from anybody's noise but the mechanism's own. The person stands
+in a corner of the box, far from where the particles begin, so that their vector is clipped to the
+full norm c (but for the first steps, whose bandwidth of half the box clips nobody in it). The data
+are made here; an audit never touches a user's rows.
+
+    add-remove    nobody                                    against  the person, in the last bin
+    replace-one   a person at the opposite corner of an     against  the person, in the last bin
+                  empty first bin
+
+(Opposite corners of the same bin are a weaker pair for clipped sums: the two vectors share the
+coordinates of mass and spread and differ by about c, not by the 2 c that is paid for. In different
+bins they are orthogonal and differ by sqrt(2) c.)
+
+Half of the runs are fits in the one world, half in the other, and an attack guesses which. Two
+views: "transcript", everything that left the guard, which is what the claim is about, attacked by
+the best test there is (`evidence`); "released", the finished model alone, which is what the public
+sees. `lower_bounds` turns the rates into bounds that hold with the stated confidence.
+
+An audit can refute a claim and can show that one is not far from tight. It cannot prove one.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privtraj.arrays import Floats
+from privtraj.audit.evidence import Canary, Neighbours, WatchedGuard, released_evidence
+from privtraj.audit.lower_bounds import (
+    Rates,
+    best_threshold,
+    check_confidence,
+    epsilon_of_rates,
+    epsilon_of_shape,
+)
+from privtraj.data.snapshots import Snapshots
+from privtraj.errors import InputError
+from privtraj.privacy import noise
+from privtraj.privacy.accounting import Tally
+from privtraj.privacy.events import Adjacency, check_delta
+from privtraj.privacy.guard import Guard
+from privtraj.privacy.ledger import Ledger, down, up
+from privtraj.synthesizer import LowBudgetWarning, TrajectorySynthesizer
+
+View = Literal["transcript", "released"]
+Progress = Callable[[int, int], None]
+
+RUNS: dict[View, int] = {"transcript": 2000, "released": 400}
+"""Unless told otherwise: two or three minutes on two cores."""
+LEAST_RUNS = 20
+OTHERS = 24  # people in the other bins
+
+_LEAN = {"particles": 8, "steps": 2}
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What an attack found, beside what was claimed.
+
+    epsilon: claimed at delta.  claim: the releases it was computed from.
+    threshold: the attack says "present" where its score is above.  rates: how often it did.
+    false_positive_rate, true_positive_rate: bounds on the true rates, at this confidence.
+    epsilon_threshold: lower bound from the rates alone.  epsilon_shape: lower bound for releases of
+    the claimed shape.  Both hold, at once, with this confidence.
+    scores_without, scores_with: of all runs in the two worlds.
+    """
+
+    epsilon: float
+    delta: float
+    adjacency: Adjacency
+    view: str
+    confidence: float
+    threshold: float
+    rates: Rates
+    false_positive_rate: float
+    true_positive_rate: float
+    epsilon_threshold: float
+    epsilon_shape: float
+    claim: Tally = field(repr=False)
+    scores_without: Floats = field(repr=False)
+    scores_with: Floats = field(repr=False)
+
+    @property
+    def runs(self) -> int:
+        """Fits in both worlds together."""
+        return len(self.scores_without) + len(self.scores_with)
+
+    @property
+    def violated(self) -> bool:
+        """Whether a lower bound exceeds the claim: it is false, at this confidence."""
+        return max(self.epsilon_threshold, self.epsilon_shape) > self.epsilon
+
+    def to_dict(self, scores: bool = True) -> dict[str, Any]:
+        """JSON values; None stands for an infinite epsilon."""
+        values: dict[str, Any] = {
+            "claim": {
+                "epsilon": _finite(self.epsilon),
+                "delta": self.delta,
+                "adjacency": self.adjacency,
+            },
+            "view": self.view,
+            "runs": self.runs,
+            "confidence": self.confidence,
+            "threshold": self.threshold,
+            "false_positives": self.rates.false_positives,
+            "absent": self.rates.absent,
+            "true_positives": self.rates.true_positives,
+            "present": self.rates.present,
+            "false_positive_rate_at_most": self.false_positive_rate,
+            "true_positive_rate_at_least": self.true_positive_rate,
+            "epsilon_threshold": _finite(self.epsilon_threshold),
+            "epsilon_shape": _finite(self.epsilon_shape),
+            "violated": self.violated,
+        }
+        if scores:
+            values["scores_without"] = self.scores_without.tolist()
+            values["scores_with"] = self.scores_with.tolist()
+        return values
+
+    def __str__(self) -> str:
+        seen = f"{self.rates.true_positives} of {self.rates.present}"
+        alarms = f"{self.rates.false_positives} of {self.rates.absent}"
+        return "\n".join(
+            [
+                f"Privacy audit: {self.runs} runs, {_WORLDS[self.adjacency]}",
+                f"  Claim: epsilon = {up(self.epsilon)}, delta = {self.delta:g} "
+                f"({self.adjacency}).",
+                f"  Attack on {_VIEWS.get(self.view, self.view)}: right in {seen} runs with the "
+                f"person, wrong in {alarms} without.",
+                f"  Lower bounds on epsilon, at {100 * self.confidence:g} % confidence:",
+                f"    {down(self.epsilon_threshold)}  from these rates alone",
+                f"    {down(self.epsilon_shape)}  for noise of the claimed shape",
+                f"  Verdict: {self._verdict()}",
+            ]
+        )
+
+    def _verdict(self) -> str:
+        if self.violated:
+            return (
+                "VIOLATED. A lower bound exceeds the claim; for a true claim that happens in at "
+                f"most {100 * (1 - self.confidence):.3g} % of audits."
+            )
+        return "no violation found. An audit can refute a claim, not prove it."
+
+
+_WORLDS: dict[Adjacency, str] = {
+    "add-remove": "half of them with one more person",
+    "replace-one": "half of them with one person's record replaced",
+}
+_VIEWS = {
+    "transcript": "everything that left the guard",
+    "released": "the released model alone",
+}
+
+
+def compare(
+    scores_without: ArrayLike,
+    scores_with: ArrayLike,
+    claim: Tally,
+    delta: float,
+    confidence: float = 0.95,
+    threshold: float | None = None,
+    view: str = "scores",
+) -> Audit:
+    """Bounds from an attack's scores in independent runs without and with the person.
+
+    threshold: fixed in advance; None chooses it on the first half of the runs and evaluates it on
+    the second. For a true claim the result is `violated` with probability at most 1 - confidence.
+    """
+    without, present = _scores(scores_without), _scores(scores_with)
+    check_delta(delta)
+    check_confidence(confidence)
+    tested, detected = without, present
+    if threshold is None:
+        halves = len(without) // 2, len(present) // 2
+        threshold = best_threshold(without[: halves[0]], present[: halves[1]], confidence)
+        tested, detected = without[halves[0] :], present[halves[1] :]
+    rates = _rates(tested, detected, threshold)
+    fpr, tpr = rates.bounds(confidence)
+    return Audit(
+        epsilon=claim.epsilon(delta),
+        delta=delta,
+        adjacency=claim.adjacency,
+        view=view,
+        confidence=confidence,
+        threshold=threshold,
+        rates=rates,
+        false_positive_rate=fpr,
+        true_positive_rate=tpr,
+        epsilon_threshold=epsilon_of_rates(fpr, tpr, delta),
+        epsilon_shape=epsilon_of_shape(claim, fpr, tpr, delta),
+        claim=claim,
+        scores_without=without,
+        scores_with=present,
+    )
+
+
+def audit(
+    synthesizer: TrajectorySynthesizer,
+    *,
+    runs: int | None = None,
+    confidence: float = 0.95,
+    features: int = 2,
+    times: int = 3,
+    view: View = "transcript",
+    seed: int | None = None,
+    progress: Progress | None = None,
+) -> Audit:
+    """Fit `runs` times, half of them in either world, and compare what can be told with the claim.
+
+    runs: `RUNS` of the view unless given.
+    The claim is what the ledger of the runs recorded; nothing recorded is a claim of epsilon 0.
+    synthesizer: its settings, but for the seed.  features, times: of the audit's own data.
+    seed: None for the noise of real releases; a number makes the audit repeatable.
+    """
+    _check_view(view)
+    runs = RUNS[view] if runs is None else runs
+    _check(synthesizer, runs, features, times)
+    worlds = _worlds(synthesizer, features, times)
+    pipeline = _lean(synthesizer, features) if view == "transcript" else synthesizer
+    seeds = iter(np.random.SeedSequence(seed).generate_state(runs, np.uint64))
+    scores: tuple[list[float], list[float]] = ([], [])
+    claims: set[Tally] = set()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LowBudgetWarning)  # the data are meant to be few
+        for done in range(runs):
+            run_seed = None if seed is None else int(next(seeds))
+            data = worlds.data[done % 2]
+            score, claim = _run(pipeline, data, worlds.neighbours, view, run_seed)
+            scores[done % 2].append(score)
+            claims.add(claim)
+            if progress is not None:
+                progress(done + 1, runs)
+    delta = synthesizer.delta
+    # the noise a run plans for may depend on its noisy head count; the claim is the largest
+    claim = max(claims, key=lambda each: each.epsilon(delta))
+    threshold = 0.0 if view == "transcript" else None
+    return compare(*scores, claim, delta, confidence, threshold, view)
+
+
+class _Worlds(NamedTuple):
+    data: tuple[Snapshots, Snapshots]
+    neighbours: Neighbours
+
+
+def _worlds(synthesizer: TrajectorySynthesizer, features: int, times: int) -> _Worlds:
+    """The data of both worlds, and the person in whom they differ."""
+    person = Canary(times - 1, np.ones(features, np.float32))
+    instead = None
+    if synthesizer.adjacency == "replace-one":
+        # where the number of people per bin is declared public, neighbours have the same numbers
+        at = person.bin if synthesizer.public_counts else 0
+        instead = Canary(at, np.zeros(features, np.float32))
+    return _Worlds(
+        (_data(instead, features, times), _data(person, features, times)),
+        Neighbours(instead, person),
+    )
+
+
+def _data(person: Canary | None, features: int, times: int) -> Snapshots:
+    """Others in the middle of the box at all times but the first and the last, and the person."""
+    extra = [] if person is None else [person]
+    when = [*(1 + np.arange(OTHERS) % (times - 2)), *(one.bin for one in extra)]
+    where = [*np.full((OTHERS, features), 0.5), *(one.point for one in extra)]
+    box = [(0.0, 1.0)] * features
+    return Snapshots.from_arrays(when, np.array(where), bounds=box, bins=np.arange(float(times)))
+
+
+def _run(
+    synthesizer: TrajectorySynthesizer,
+    data: Snapshots,
+    neighbours: Neighbours,
+    view: View,
+    seed: int | None,
+) -> tuple[float, Tally]:
+    """One fit: the attack's score, and what the ledger recorded."""
+    watched: list[WatchedGuard] = []
+
+    def watch(snapshots: Snapshots, ledger: Ledger, source: noise.Source) -> Guard:
+        watched.append(WatchedGuard(synthesizer._guard(snapshots, ledger, source), neighbours))
+        return watched[-1]
+
+    pipeline = copy.copy(synthesizer)
+    pipeline.seed = seed
+    # on the instance, so that whatever a subclass does otherwise is audited as it is
+    pipeline._guard = watch  # type: ignore[method-assign]
+    model = pipeline.fit(data)
+    (guard,) = watched
+    if view == "released":
+        return released_evidence(model, neighbours), guard.ledger.tally
+    return guard.log_likelihood_ratio, guard.ledger.tally
+
+
+def _lean(synthesizer: TrajectorySynthesizer, features: int) -> TrajectorySynthesizer:
+    """The same, with little work after the last answer where that is the counts'.
+
+    Particles and steps around released counts are post-processing: the transcript stays what it is.
+    """
+    if synthesizer.measure_for(features) == "gradients":
+        return synthesizer
+    lean = copy.copy(synthesizer)
+    for name, value in _LEAN.items():
+        setattr(lean, name, getattr(lean, name) or value)
+    return lean
+
+
+def _scores(scores: ArrayLike) -> Floats:
+    values = np.asarray(scores, dtype=np.float64)
+    if values.ndim != 1 or len(values) < 2 or np.isnan(values).any():
+        raise InputError("scores must be a list of at least two numbers in either world")
+    return values
+
+
+def _rates(without: Floats, present: Floats, threshold: float) -> Rates:
+    return Rates(
+        int((without > threshold).sum()),
+        len(without),
+        int((present > threshold).sum()),
+        len(present),
+    )
+
+
+def _check_view(view: str) -> None:
+    if view not in get_args(View):
+        raise InputError(f"view must be 'transcript' or 'released', not '{view}'")
+
+
+def _check(synthesizer: TrajectorySynthesizer, runs: int, features: int, times: int) -> None:
+    synthesizer.check()
+    least = {"runs": LEAST_RUNS, "features": 1, "times": 3}
+    for (name, smallest), value in zip(least.items(), (runs, features, times), strict=True):
+        if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
+            raise InputError(f"{name} must be a whole number of at least {smallest}")
+    if synthesizer.public_counts and synthesizer.adjacency == "add-remove":
+        raise InputError(
+            "public counts differ between data with and without a person: audit them under "
+            "replace-one"
+        )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

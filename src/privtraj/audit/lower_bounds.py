@@ -1,0 +1,159 @@
+"""From how often an attack was right to what epsilon must be at least.
+
+An attack says "present" or "absent". FPR is how often it says present where the person is absent,
+TPR where the person is present. Runs are independent, so both counts are binomial, and Clopper and
+Pearson bound the rates exactly: with probability at least `confidence`, at once,
+    FPR <= fpr   and   TPR >= tpr,
+each bound with half of what the confidence leaves. On that event, all of these hold.
+
+From the rates alone.  (epsilon, delta) implies TPR <= e^epsilon FPR + delta and, for saying absent,
+1 - FPR <= e^epsilon (1 - TPR) + delta. So
+    epsilon >= max( log (tpr - delta) / fpr,  log (1 - fpr - delta) / (1 - tpr) ).
+
+With the shape of the claim.  No attack on releases of the claimed noise reaches (fpr, tpr) outside
+the region that their trade-off allows. Let s be the least factor for which the same releases, with
+noise smaller by s, would allow it: then the noise is at most 1 / s of the claimed one, if it has
+the claimed shape, and epsilon is at least that of the scaled releases. For Gaussian sums this is
+mu >= Phi^-1(tpr) - Phi^-1(fpr). The conclusion "s > 1, so the claim is false" needs no such if.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv, ndtri
+
+from privtraj.arrays import Floats
+from privtraj.errors import InputError
+from privtraj.privacy.accounting import Tally
+from privtraj.privacy.events import is_number
+
+Counts = int | NDArray[np.intp]
+
+_NEARLY_ONE = 1 - 1e-12
+_SMALLEST, _LARGEST = 2.0**-12, 2.0**12
+_PRECISION, _ON_GRID = 1e-3, 0.03  # of the factor; on grids every trial takes seconds
+
+
+@dataclass(frozen=True)
+class Rates:
+    """How often an attack said present: `false_positives` of `absent` runs, and so on."""
+
+    false_positives: int
+    absent: int
+    true_positives: int
+    present: int
+
+    def bounds(self, confidence: float) -> tuple[float, float]:
+        """(fpr, tpr): above and below the true rates, both, with this confidence."""
+        miss = (1 - check_confidence(confidence)) / 2
+        return (
+            float(at_most(self.false_positives, self.absent, miss)),
+            float(at_least(self.true_positives, self.present, miss)),
+        )
+
+
+def at_most(successes: Counts, trials: int, miss: float) -> Floats:
+    """Clopper-Pearson, elementwise: the true rate is above with probability at most `miss`."""
+    failures = trials - np.asarray(successes, dtype=np.float64)
+    bound = betaincinv(trials - failures + 1, np.maximum(failures, 1), 1 - miss)
+    return np.where(failures > 0, bound, 1.0)
+
+
+def at_least(successes: Counts, trials: int, miss: float) -> Floats:
+    """Clopper-Pearson, elementwise: the true rate is below with probability at most `miss`."""
+    return 1 - at_most(trials - np.asarray(successes), trials, miss)
+
+
+def best_threshold(without: Floats, present: Floats, confidence: float) -> float:
+    """The one among the scores with the largest Phi^-1(tpr) - Phi^-1(fpr), bounds on both rates.
+
+    The bounds hold for all thresholds at once, so that the best is not merely the luckiest. To be
+    tested on other runs, where it is one threshold and bounds are tighter.
+    """
+    cuts = np.unique(np.concatenate([without, present]))
+    miss = (1 - check_confidence(confidence)) / 2 / len(cuts)
+    fpr = at_most(_above(without, cuts), len(without), miss)
+    tpr = at_least(_above(present, cuts), len(present), miss)
+    return float(cuts[np.argmax(ndtri(tpr) - ndtri(np.minimum(fpr, _NEARLY_ONE)))])
+
+
+def _above(scores: Floats, cuts: Floats) -> NDArray[np.intp]:
+    return len(scores) - np.searchsorted(np.sort(scores), cuts, side="right")
+
+
+def epsilon_of_rates(fpr: float, tpr: float, delta: float) -> float:
+    """The least epsilon >= 0 at which (epsilon, delta) allows the rates."""
+    ratios = [(tpr - delta, fpr), (1 - fpr - delta, 1 - tpr)]
+    return max(
+        0.0,
+        *(
+            (math.log(top / bottom) if bottom > 0 else math.inf) if top > 0 else 0.0
+            for top, bottom in ratios
+        ),
+    )
+
+
+def epsilon_of_shape(claim: Tally, fpr: float, tpr: float, delta: float) -> float:
+    """The epsilon of the claimed releases, scaled until they allow the rates."""
+    shape = _shape(claim)
+    factor = scale_of_shape(shape, fpr, tpr)
+    if factor in (0.0, math.inf):
+        return factor
+    return shape.scaled(factor).epsilon(delta)
+
+
+def scale_of_shape(claim: Tally, fpr: float, tpr: float) -> float:
+    """The least factor by which the noise of the claimed releases must be too large, from below.
+
+    0.0 if the rates say nothing, inf if no factor allows them.
+    """
+    if tpr <= fpr:
+        return 0.0
+
+    def allows(factor: float) -> bool:
+        found = claim.scaled(factor).true_positive_rates(np.array([fpr]))
+        return bool(found[0] >= tpr)
+
+    return _least(allows, _ON_GRID if claim.sampled else _PRECISION)
+
+
+def _shape(claim: Tally) -> Tally:
+    """The claim, or one Gaussian sum where nothing is claimed to have been released."""
+    nothing = claim.is_gaussian and claim.mu_squared == 0
+    return Tally(claim.adjacency, mu_squared=1.0) if nothing else claim
+
+
+def _least(holds: Callable[[float], bool], precision: float) -> float:
+    """A factor just below the least one that holds, where all larger ones hold too.
+
+    Searched from 1 outwards: the grids of sampled sums grow with the factor.
+    """
+    good = 1.0
+    if holds(good):
+        while holds(good / 2):
+            good /= 2
+            if good < _SMALLEST:
+                return 0.0
+    else:
+        good = 2.0
+        while not holds(good):
+            good *= 2
+            if good > _LARGEST:
+                return math.inf
+    bad = good / 2
+    while good - bad > precision * bad:
+        middle = (good + bad) / 2
+        good, bad = (middle, bad) if holds(middle) else (good, middle)
+    return bad
+
+
+def check_confidence(confidence: float) -> float:
+    """Refuse what cannot be a confidence."""
+    if not (is_number(confidence) and 0 < confidence < 1):
+        raise InputError("confidence must be above 0 and below 1")
+    return float(confidence)

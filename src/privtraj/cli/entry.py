@@ -1,0 +1,99 @@
+"""The command line: `privtraj demo`, `init`, `plan`, `fit`, `report`, `sample`, `evaluate`,
+`verify`, `ledger`, `audit`, `reproduce`.
+
+Results go to stdout, progress and notes to stderr; whatever a user can put right ends in one
+sentence and exit code 2. Nothing beyond the standard library is imported before a command runs,
+so that help answers at once. A command is a module with `add`, its options, and `run`,
+which may return an exit code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from privtraj.cli import (
+    audit,
+    demo,
+    evaluate,
+    fit,
+    init,
+    ledger,
+    plan,
+    report,
+    reproduce,
+    sample,
+    verify,
+)
+from privtraj.cli.console import (
+    INTERRUPTED,
+    UNREAD,
+    Console,
+    give_up_stdout_if_broken,
+    in_options,
+    notes,
+    os_sentence,
+)
+from privtraj.cli.options import parser
+from privtraj.errors import PrivtrajError
+
+__all__ = ["main"]
+
+WELCOME = """\
+privtraj makes private synthetic trajectories from one time-stamped record per
+person.
+
+  privtraj demo       see it work on a simulated growth clinic (some seconds)
+  privtraj init       write a configuration for your own data, to fill in
+  privtraj plan       what quality to expect, before anything is read or spent
+  privtraj fit        make a private model from your own data, once
+  privtraj report     write a model as one page to look at in a browser
+  privtraj sample     draw synthetic trajectories from a model, at any time
+  privtraj evaluate   compare a model with the raw data (not for release)
+  privtraj verify     check that a model and its certificate belong together
+  privtraj ledger     see what repeated fits on the same people have spent
+  privtraj audit      attack the method itself: does the guarantee hold?
+  privtraj reproduce  the tables and figures of the paper behind it
+
+Each explains its options with --help, such as: privtraj fit --help
+
+New here? Run:     privtraj demo
+Your own data?     privtraj init visits.csv -o fit.toml
+then, filled in:   privtraj fit --config fit.toml"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return the exit code."""
+    console = Console()
+    try:
+        with notes(console):
+            code = _run(_parser().parse_args(argv), console)
+            sys.stdout.flush()
+    except PrivtrajError as error:
+        return console.fail(in_options(str(error)))
+    except MemoryError:
+        return console.fail("there is not enough memory: ask for fewer paths or fewer times")
+    except BrokenPipeError:  # whoever reads, such as head, has seen enough
+        give_up_stdout_if_broken()
+        return UNREAD
+    except OSError as error:
+        give_up_stdout_if_broken()
+        return console.fail(os_sentence(error))
+    except KeyboardInterrupt as stop:
+        said = "; ".join(["nothing is left half-written", *getattr(stop, "__notes__", [])])
+        return console.fail(f"interrupted: {said}{console.remains}", INTERRUPTED)
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    commands = (demo, init, plan, fit, report, sample, evaluate, verify, ledger, audit, reproduce)
+    return parser(*(command.add for command in commands))
+
+
+def _run(args: argparse.Namespace, console: Console) -> int:
+    if args.command is None:
+        print(WELCOME)
+        return 0
+    console.quiet, console.json = args.quiet, args.json
+    return args.run(args, console) or 0

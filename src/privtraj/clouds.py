@@ -1,0 +1,50 @@
+"""Weighted clouds: how wide they are, and equal-weight ones with as little chance as possible."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtraj.arrays import Floats
+
+
+def total_variance(points: Floats, weights: Floats) -> float:
+    """Trace of the covariance of points (n, d) with weights (n,) that sum to 1."""
+    centre = weights @ points
+    return float(weights @ ((points - centre) ** 2).sum(axis=1))
+
+
+def systematic(
+    weights: Floats, count: int, rng: np.random.Generator | None = None
+) -> NDArray[np.int64]:
+    """`count` indices, index k drawn count * weights[k] times up to one; weights (n,), any scale.
+
+    Without a generator the offset of the grid is 1/2 and the answer always the same.
+    """
+    edges = np.cumsum(weights / np.sum(weights))
+    offset = 0.5 if rng is None else rng.uniform()
+    grid = (np.arange(count) + offset) / count
+    return np.minimum(np.searchsorted(edges, grid, side="right"), len(weights) - 1)
+
+
+def shrunk_masses(mass: Floats, noise_variance: Floats) -> Floats:
+    """Masses (T, m) shrunk to their mean 1 by the share of their variance that is known noise (T,).
+
+    1 + (mass - 1) max(0, 1 - noise / variance): the positive-part James-Stein estimate.
+    """
+    variance = np.maximum(mass.var(axis=1), 1e-12)
+    keep = np.maximum(1 - noise_variance / variance, 0.0)
+    return np.maximum(1 + (mass - 1) * keep[:, None], 0.02)
+
+
+def equal_weight(particles: Floats, weights: Floats, count: int) -> Floats:
+    """(T, count, d): each particle of (T, m, d) repeated in proportion to its weight (T, m)."""
+    clouds = zip(particles, weights, strict=True)
+    return np.stack([cloud[systematic(share, count)] for cloud, share in clouds])
+
+
+def along_main_axis(particles: Floats) -> NDArray[np.int64]:
+    """Order (T, m) of the particles (T, m, d) of each time along the cloud's main axis."""
+    centred = particles - particles.mean(axis=1, keepdims=True)
+    axes = np.linalg.svd(centred, full_matrices=False)[2][:, 0]
+    return np.argsort(np.einsum("tmd,td->tm", centred, axes), axis=1)

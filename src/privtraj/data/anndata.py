@@ -1,0 +1,150 @@
+"""AnnData in and out: columns of obs, coordinates of obsm, genes of var.
+
+Names are scanpy's: a column of obs by its name, coordinate k of obsm["X_pca"] as "X_pca-k", a gene
+by its name in var. What is written is one row per path and time.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtraj.data.arrow import plain, read_object, to_column
+from privtraj.errors import InputError
+from privtraj.text import listed, some
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+COORDINATE = re.compile(r"([^/]+)-(\d+)")  # HDF5 takes a slash for a folder
+
+
+def is_anndata(source: Any) -> bool:
+    """Whether it is an AnnData object; whoever has one has imported anndata."""
+    anndata = sys.modules.get("anndata")
+    return anndata is not None and isinstance(source, anndata.AnnData)
+
+
+def needed() -> Any:
+    """The module anndata, which comes with an extra."""
+    try:
+        import anndata
+    except ImportError:
+        raise InputError(
+            "anndata is needed for AnnData and .h5ad files: run pip install 'privtraj[anndata]'"
+        ) from None
+    return anndata
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Any]:
+    """The AnnData of a .h5ad file; its matrix stays there until columns of it are asked for."""
+    with warnings.catch_warnings():  # its words are not ours, and may quote names of records
+        warnings.simplefilter("ignore")
+        data = needed().read_h5ad(path, backed="r")
+        try:
+            yield data
+        finally:
+            data.file.close()
+
+
+def names(data: Any) -> list[str]:
+    """Columns of obs and coordinates of obsm. Genes, which are many, are not listed."""
+    coordinates = [f"{key}-{k}" for key, width in _widths(data).items() for k in range(width)]
+    return [*map(str, data.obs.columns), *coordinates]
+
+
+def _widths(data: Any) -> dict[str, int]:
+    return {key: data.obsm[key].shape[1] for key in data.obsm if data.obsm[key].ndim == 2}
+
+
+def table(data: Any, columns: Sequence[str], text: Sequence[str] = ()) -> pa.Table:
+    """These columns, in their order; text that reads as dates becomes dates, but for `text`."""
+    import pyarrow as pa
+
+    _check(data, columns)
+    near = set(names(data))
+    found = {name: _column(data, name, name in text) for name in columns if name in near}
+    found |= _genes(data, [name for name in columns if name not in near])
+    return pa.table({name: found[name] for name in columns})
+
+
+def kinds(data: Any) -> pa.Schema:
+    """The types of what `names` lists; text is looked at, as it may hold dates."""
+    return table(data, names(data)).schema
+
+
+def _check(data: Any, columns: Sequence[str]) -> None:
+    known = names(data)
+    for name in columns:
+        places = known.count(name) + int((data.var_names == name).sum())
+        if places > 1:
+            raise InputError(
+                f"obs, obsm and var have more than one column named '{name}': rename them"
+            )
+        if places == 0:
+            raise InputError(
+                f"there is no column '{name}' in obs or obsm and no gene of that name in var: obs "
+                f"and obsm have {some(known) or 'no columns'}"
+            )
+
+
+def _column(data: Any, name: str, as_text: bool) -> pa.ChunkedArray:
+    if name in data.obs.columns:
+        column = read_object(data.obs, [name]).column(0)
+        return column if as_text else _dated(column)
+    key, _, k = name.rpartition("-")
+    values = data.obsm[key]
+    values = values.iloc if hasattr(values, "iloc") else values
+    return to_column(_dense(values[:, [int(k)]])[:, 0], name)
+
+
+def _genes(data: Any, genes: list[str]) -> dict[str, pa.ChunkedArray]:
+    """All at once: a matrix on disk is read through for any of them."""
+
+    if not genes:
+        return {}
+    if not _has_matrix(data):
+        raise InputError(
+            f"there are no values of the genes {listed(genes)}, as X is empty: fill it in, "
+            "or use columns of obs or obsm"
+        )
+    part = data[:, genes]
+    values = _dense((part.to_memory() if data.isbacked else part).X)
+    return {gene: to_column(values[:, k], gene) for k, gene in enumerate(genes)}
+
+
+def _has_matrix(data: Any) -> bool:
+    try:
+        return data.X is not None
+    except KeyError:  # a file without one
+        return False
+
+
+def _dense(values: Any) -> NDArray[Any]:
+    return np.asarray(values.toarray() if hasattr(values, "toarray") else values)
+
+
+def _dated(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A .h5ad file has no dates: they are there as text, and often as categories."""
+    import pyarrow as pa
+
+    words = plain(column)
+    is_text = pa.types.is_string(words.type) or pa.types.is_large_string(words.type)
+    if not is_text or words.null_count == len(words):
+        return column
+    for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        try:
+            return words.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+    return column

@@ -1,0 +1,226 @@
+"""Columns in memory: tables of every library as Arrow, and columns as numbers, times and codes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtraj.errors import InputError
+from privtraj.text import listed, some
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SECONDS_PER_DAY = 86_400
+
+
+def read_object(source: Any, columns: list[str]) -> pa.Table:
+    import pyarrow as pa
+
+    check_columns(object_names(source), columns)
+    if isinstance(source, pa.Table | pa.RecordBatch):
+        return pa.table(source.select(columns))
+    if not isinstance(source, Mapping) and not hasattr(source, "columns"):
+        return pa.table(source).select(columns)
+    parts = {name: _object_column(source, name) for name in columns}
+    if len({len(part) for part in parts.values()}) > 1:
+        raise InputError(
+            "the columns "
+            + listed(columns)
+            + " differ in length: give every column one value per record"
+        )
+    return pa.table(parts)
+
+
+def object_names(source: Any) -> list[str]:
+    import pyarrow as pa
+
+    if isinstance(source, pa.Table | pa.RecordBatch):
+        return list(source.schema.names)
+    if isinstance(source, Mapping):
+        return [str(name) for name in source]
+    if hasattr(source, "__arrow_c_stream__") and hasattr(source, "columns"):
+        return [str(name) for name in source.columns]
+    if hasattr(source, "__arrow_c_stream__"):
+        return list(pa.RecordBatchReader.from_stream(source).schema.names)
+    raise InputError(
+        f"an object of type {type(source).__name__} cannot be read as a table: give the path of a "
+        "CSV, Parquet, Arrow or .h5ad file, an Arrow, pandas or polars table, AnnData, or a "
+        "dictionary of arrays"
+    )
+
+
+def _object_column(source: Any, name: str) -> pa.ChunkedArray:
+    import pyarrow as pa
+
+    keys = source if isinstance(source, Mapping) else source.columns
+    key = next(key for key in keys if str(key) == name)
+    if isinstance(source, Mapping):
+        return to_column(source[key], name)
+    # One column at a time, so that a column that cannot be converted can be named.
+    try:
+        return pa.table(source[[key]]).column(0)
+    except Exception:
+        raise _mixed(name) from None
+
+
+def to_column(values: Any, name: str) -> pa.ChunkedArray:
+    """A sequence of values as an Arrow column; None and NaN become null."""
+    import pyarrow as pa
+
+    try:
+        if hasattr(values, "__arrow_c_stream__"):
+            return pa.chunked_array(values)
+        values = np.asarray(values) if np.ndim(values) == 1 else values
+        return pa.chunked_array([pa.array(values, from_pandas=True)])
+    except Exception:
+        raise _mixed(name) from None
+
+
+def _mixed(name: str) -> InputError:
+    return InputError(
+        f"column '{name}' mixes kinds of values or is not a plain list of them: "
+        "give one number, date or text per record"
+    )
+
+
+def check_columns(names: Sequence[str], columns: Sequence[str]) -> None:
+    """Refuse a table with two columns of one name, or without one that is wanted."""
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise InputError(
+            f"the table has more than one column named {listed(repeated)}: rename them"
+        )
+    absent = [name for name in columns if name not in names]
+    if absent:
+        raise InputError(
+            f"the table has no column {listed(absent)}: it has {some(names) or 'no columns'}"
+        )
+
+
+def numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
+    """A column as (n,) float64 with NaN for null; whole numbers, decimals, true and false count."""
+    column = plain(column)
+    check_numeric(column.type, name, column)
+    return _floats(column)
+
+
+def moments(column: pa.ChunkedArray, name: str) -> tuple[NDArray[np.float64], bool]:
+    """A time column as ((n,) float64, whether it holds dates); NaN for null.
+
+    Numbers stay as they are. Dates and timestamps become seconds since 1970-01-01 in UTC; without
+    a time zone they are read as UTC. The resolution is a microsecond.
+    """
+    import pyarrow as pa
+
+    column = plain(column)
+    if not is_moment(column.type, name, column):
+        return _floats(column), False
+    if pa.types.is_date(column.type):
+        return _floats(column.cast(pa.date32()).cast(pa.int32())) * _SECONDS_PER_DAY, True
+    micros = column.cast(pa.timestamp("us", tz=column.type.tz), safe=False)
+    return _floats(micros.cast(pa.int64())) / 1e6, True
+
+
+def check_numeric(kind: pa.DataType, name: str, cells: Iterable[pa.Scalar]) -> None:
+    """Refuse a column that is not numeric; its cells are looked at if they are text."""
+    if not is_numeric(kind):
+        raise InputError(f"column '{name}' is not numeric {_holds(kind, cells)}")
+
+
+def is_moment(kind: pa.DataType, name: str, cells: Iterable[pa.Scalar]) -> bool:
+    """Whether a time column holds dates; refuses one that holds no numbers either."""
+    import pyarrow as pa
+
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        return True
+    if not is_numeric(kind):
+        raise InputError(
+            f"the time column '{name}' is neither numeric nor a date {_holds(kind, cells)} "
+            "or dates such as 2024-01-31"
+        )
+    return False
+
+
+def identities(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], pa.Array]:
+    """A column of identifiers as codes (n,), -1 for missing, and the identifier of each code."""
+    encoded = plain(column).combine_chunks().dictionary_encode()
+    codes = np.asarray(encoded.indices.fill_null(-1), dtype=np.int64)
+    return codes, encoded.dictionary
+
+
+def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The values themselves of a column of categories."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(column.type):
+        return column
+    kind = column.type.value_type
+    if pa.types.is_string_view(kind):  # from polars; pyarrow cannot take these by their numbers
+        kind = pa.large_string()
+    parts = [part.dictionary.cast(kind).take(part.indices) for part in column.chunks]
+    return pa.chunked_array(parts, kind)
+
+
+def is_numeric(kind: pa.DataType) -> bool:
+    from pyarrow import types
+
+    tests = (
+        types.is_boolean,
+        types.is_integer,
+        types.is_floating,
+        types.is_decimal,
+        types.is_null,
+    )
+    return any(test(kind) for test in tests)
+
+
+def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
+    import pyarrow as pa
+
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    if pa.types.is_decimal(column.type):
+        column = column.cast(pa.string())  # rounds to the nearest, which the direct cast does not
+    return np.array(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+
+
+def _holds(kind: pa.DataType, cells: Iterable[pa.Scalar]) -> str:
+    import pyarrow as pa
+
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        read = Counter(_reads_as_number(cell.as_py()) for cell in cells)
+        return (
+            f"(it holds text, and {read[False]} of its {read.total()} rows do not read as "
+            "numbers): turn it into numbers with a decimal point"
+        )
+    if pa.types.is_temporal(kind):
+        return "(it holds dates or times): turn it into numbers"
+    return f"(its type is {kind}): turn it into numbers"
+
+
+def _reads_as_number(cell: str | None) -> bool:
+    try:
+        float(cell or "nan")
+    except ValueError:
+        return False
+    return True
+
+
+def kinds_of(schema: pa.Schema) -> list[tuple[str, str]]:
+    """Name and kind, "number", "date" or "text", of columns of these types."""
+    return [(field.name, _kind(field.type)) for field in schema]
+
+
+def _kind(kind: pa.DataType) -> str:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        return "date"
+    return "number" if is_numeric(kind) else "text"

@@ -1,0 +1,76 @@
+"""Checks of records, by counts and names of columns: the same sentences wherever the records live.
+
+Nothing here sees a record. In memory the counts come from arrays, in an engine from one query each.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from privtraj.errors import InputError
+from privtraj.text import listed
+
+MIN_RECORDS = 10
+
+
+class Affected(NamedTuple):
+    """So many of all records are affected, in some of these columns."""
+
+    columns: list[str]
+    records: int
+    total: int
+
+    def __str__(self) -> str:
+        return f"{self.records} of {self.total} records"
+
+
+def check_same_kind(column: bool, axis: bool, time_name: str) -> None:
+    """Dates with dates, numbers with numbers."""
+    if column and not axis:
+        raise InputError(
+            f"the time column '{time_name}' holds dates but time_range and bins are numbers: "
+            "write them as dates such as '2024-01-31'"
+        )
+    if axis and not column:
+        raise InputError(
+            f"the time column '{time_name}' holds numbers but time_range and bins are dates: "
+            "write them as numbers"
+        )
+
+
+def check_infinite(found: Affected) -> None:
+    if found.columns:
+        raise InputError(
+            f"{found} have infinite values in {listed(found.columns)}: correct or remove them"
+        )
+
+
+def check_missing(found: Affected, missing: str) -> None:
+    if found.columns and missing == "refuse":
+        raise InputError(
+            f"{found} have missing values in {listed(found.columns)}: fill them in, or leave these "
+            "records out with missing='drop'"
+        )
+
+
+def check_identified(unidentified: int, total: int) -> None:
+    if unidentified:
+        raise InputError(
+            f"{unidentified} of {total} records do not say whose they are (person=): fill it in, "
+            "or remove these records"
+        )
+
+
+def refuse_several(several: int, people: int) -> None:
+    """Somebody has several records, and the user has not said what to do about it."""
+    raise InputError(
+        f"{several} of {people} people have more than one record: keep one record per person, or "
+        "let one_per_person='random' choose it, or keep several of each with records_per_person="
+    )
+
+
+def check_enough(usable: int) -> None:
+    if usable < MIN_RECORDS:
+        raise InputError(
+            f"{usable} usable records are too few: the table must have at least {MIN_RECORDS}"
+        )

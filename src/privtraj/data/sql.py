@@ -1,0 +1,319 @@
+"""Sources that stay where they are: databases, folders of files, files too large for memory.
+
+Each becomes an Ibis table expression, whatever the engine: a database or a cluster that the user
+names, or DuckDB, embedded, for files. Nothing is read here but names and types of columns.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import sys
+import tempfile
+import warnings
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from glob import escape, glob, has_magic
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privtraj import formats
+from privtraj.data import arrow, tables
+from privtraj.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LARGE_FILE = 512 * 2**20  # bytes on disk from which a file is not read into memory
+BATCH = 1 << 17  # rows that come back at a time
+MEMORY_LIMIT = "1GB"  # of DuckDB; beyond it, it writes to a temporary directory
+
+_PACKAGES = {
+    "duckdb": "privtraj[sql]",
+    "postgres": "privtraj[postgres]",
+    "postgresql": "privtraj[postgres]",
+    "pyspark": "privtraj[spark]",
+}
+_TEMPORARY_VIEWS = ("duckdb", "postgres", "pyspark")
+
+
+@dataclass(frozen=True, repr=False)
+class RemoteTable:
+    """An Ibis table, and the sentence to say when its engine fails.
+
+    The engine's own words, errors and warnings, are never passed on: they quote the address, the
+    query or the data.
+    """
+
+    table: Any
+    complaint: str
+
+    def with_table(self, table: Any) -> RemoteTable:
+        """Another table of the same engine."""
+        return RemoteTable(table, self.complaint)
+
+    def read(self) -> pa.Table:
+        """All rows, in memory."""
+        with _saying(self.complaint), _silence():
+            return self.table.to_pyarrow()
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows, so many at a time."""
+        with _saying(self.complaint):
+            with _silence():
+                reader = self._reader()
+            yield from reader
+
+    def _reader(self) -> Iterable[pa.RecordBatch]:
+        backend = self.table.get_backend()
+        if backend.name != "duckdb" or hasattr(backend.con, "fetch_record_batch"):
+            return self.table.to_pyarrow_batches(chunk_size=BATCH)
+        # DuckDB 2, which Ibis 12 asks by a name that it had in DuckDB 1
+        self.table.limit(0).to_pyarrow()  # tells DuckDB about tables that live in Python
+        return backend.con.sql(backend.compile(self.table)).to_arrow_reader(BATCH)
+
+
+def read_columns(source: Any, columns: Sequence[str], *, text: Sequence[str] = ()) -> pa.Table:
+    """The named columns in memory, of what `tables.read_columns` reads and of what is held."""
+    found = held(source, None, columns, text)
+    return tables.read_columns(source, columns, text=text) if found is None else found.read()
+
+
+def held(
+    source: Any, query: str | None, columns: Sequence[str], text: Sequence[str]
+) -> RemoteTable | None:
+    """The source as an Ibis table of these columns; None if it is one to read into memory."""
+    if isinstance(source, str) and "://" in source:
+        return _selected(_connected(source, query), columns)
+    _refuse_query(query)
+    if _is_expression(source):
+        return _selected(RemoteTable(source, _failure(_name(source))), columns)
+    files = _files(source) if isinstance(source, str | os.PathLike) else None
+    return None if files is None else _in_duckdb(files, str(source), columns, text)
+
+
+def columns_of(source: str | Path, query: str | None) -> list[tuple[str, str]]:
+    """Name and kind of the columns of a file, folder, pattern or database: `tables.column_kinds`.
+
+    Of several files, those of the first.
+    """
+    if isinstance(source, str):
+        found = _connected(source, query)
+        with _saying(found.complaint):
+            return arrow.kinds_of(found.table.schema().to_pyarrow())
+    _refuse_query(query)
+    files = _files(source)
+    return tables.column_kinds(source if files is None else files[0])
+
+
+def _refuse_query(query: str | None) -> None:
+    if query is not None:
+        raise InputError(
+            "query= goes with a connection string such as postgresql://host/database: leave it "
+            "out, or give one"
+        )
+
+
+def _selected(found: RemoteTable, columns: Sequence[str]) -> RemoteTable:
+    arrow.check_columns(found.table.columns, columns)
+    return found.with_table(found.table.select(*columns))
+
+
+def _is_expression(source: Any) -> bool:
+    ibis = sys.modules.get("ibis")  # whoever has an expression has imported it
+    return ibis is not None and isinstance(source, ibis.Table)
+
+
+def _name(table: Any) -> str:
+    try:
+        return str(table.get_backend().name)
+    except Exception:
+        return "the engine of the table"
+
+
+def _failure(engine: str) -> str:
+    return (
+        f"{engine} could not answer a question about the records: check that it runs, that you may "
+        "read them and that the query selects what it should"
+    )
+
+
+@contextmanager
+def _saying(sentence: str) -> Iterator[None]:
+    try:
+        yield
+    except (InputError, MemoryError):
+        raise
+    except Exception:
+        raise InputError(sentence) from None
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+# Databases ------------------------------------------------------------------------------------
+
+
+def _connected(url: str, query: str | None) -> RemoteTable:
+    if query is None or not query.strip():
+        raise InputError(
+            "a connection string needs query=, which is a SELECT or the name of a table"
+        )
+    scheme = re.split(r"\W", url)[0]
+    connection = _connection(url, scheme)
+    with _saying(
+        f"{scheme} does not accept the query (query=): check its SQL and the names in it, and that "
+        "you may read what it selects"
+    ):
+        return RemoteTable(_queried(connection, query.strip().rstrip(";")), _failure(scheme))
+
+
+def _connection(url: str, scheme: str) -> Any:
+    package = _PACKAGES.get(scheme, f"ibis-framework[{scheme}]")
+    _need("ibis", package)
+    import ibis
+
+    try:
+        if scheme == "duckdb":
+            return _frugal(ibis.connect(url, **_read_only(url)))
+        return ibis.connect(url)
+    except ImportError:
+        raise _absent(f"the driver of {scheme}", package) from None
+    except Exception:
+        raise InputError(
+            f"there is no connection to '{scheme}://...': check the address, the user and the "
+            "password, and that the server runs"
+        ) from None
+
+
+def _read_only(url: str) -> dict[str, bool]:
+    """A file is only read, so that one that is not there is an error; memory has to be written."""
+    file = url.removeprefix("duckdb://").split("?")[0]
+    return {"read_only": True} if file not in ("", ":memory:") else {}
+
+
+def _queried(connection: Any, query: str) -> Any:
+    if re.fullmatch(r"\w+(\.\w+)*", query):
+        database, _, table = query.rpartition(".")
+        return connection.table(table, database=database or None)
+    if connection.name not in _TEMPORARY_VIEWS:
+        return connection.sql(query)
+    # Ibis 12 finds the columns of a query by statements that new DuckDB and sqlglot do not take.
+    name = f"privtraj_{secrets.token_hex(6)}"
+    connection.raw_sql(f"CREATE TEMPORARY VIEW {name} AS {query}")
+    return connection.table(name)
+
+
+def _need(module: str, package: str) -> None:
+    if find_spec(module) is None:
+        raise _absent(module, package)
+
+
+def _absent(what: str, package: str) -> InputError:
+    return InputError(
+        f"{what} is needed for records that stay where they are: run pip install '{package}'"
+    )
+
+
+# Files ----------------------------------------------------------------------------------------
+
+
+def _files(source: str | os.PathLike[str]) -> list[Path] | None:
+    """The files of a folder, of a pattern, or a large file; None for a file to be read at once."""
+    path = Path(source)
+    if path.is_dir():
+        inside = (file for file in path.rglob("*") if not _is_hidden(file.relative_to(path)))
+        return _alike(inside, f"the folder '{path}'")
+    if has_magic(str(source)) and not path.exists():
+        return _alike(map(Path, glob(str(source), recursive=True)), f"'{path}'")
+    large = path.is_file() and path.stat().st_size > LARGE_FILE
+    engine = all(find_spec(package) for package in ("ibis", "duckdb"))
+    return [path] if large and engine and _kind(path) in ("csv", "parquet") else None
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part[0] in "._" for part in path.parts)  # also what a cluster writes beside its data
+
+
+def _alike(found: Iterable[Path], where: str) -> list[Path]:
+    files = sorted(path for path in found if path.is_file() and _kind(path) in ("csv", "parquet"))
+    if not files:
+        raise InputError(f"there is no CSV or Parquet file in {where}: check the path")
+    if len({_kind(path) for path in files}) > 1:
+        raise InputError(
+            f"there are CSV and Parquet files in {where}: give a pattern such as "
+            "'visits/*.parquet' that takes one kind"
+        )
+    return files
+
+
+def _kind(path: Path) -> str:
+    return next((k for end, k in formats.TABLES.items() if path.name.lower().endswith(end)), "")
+
+
+def _in_duckdb(
+    files: list[Path], source: str, columns: Sequence[str], text: Sequence[str]
+) -> RemoteTable:
+    for module in ("ibis", "duckdb"):
+        _need(module, _PACKAGES["duckdb"])
+    import ibis
+
+    for path in files:  # each by itself, because the engine would fill in columns that one lacks
+        tables.check_file(path, columns)
+    kind = _kind(files[0])
+    what = f"the file '{source}'" if len(files) == 1 else f"'{source}'"
+    complaint = tables.unreadable(what, kind) + ", and every column one kind of values"
+    names = [escape(str(path)) for path in files]  # DuckDB takes them for patterns
+    options = _csv_options(files[0], columns, text) if kind == "csv" else {}
+    with _saying(complaint):
+        connection = _frugal(ibis.duckdb.connect())
+        read = connection.read_csv if kind == "csv" else connection.read_parquet
+        table = read(names, union_by_name=True, **options)
+        return _selected(RemoteTable(table, complaint), columns)
+
+
+def _csv_options(path: Path, columns: Sequence[str], text: Sequence[str]) -> dict[str, Any]:
+    """So that DuckDB reads CSV as `tables` does: same types, same signs for missing."""
+    from pyarrow.csv import ConvertOptions
+
+    return {
+        "delim": tables.csv_header(path)[1],
+        "quote": '"',
+        "escape": '"',
+        "nullstr": list(ConvertOptions().null_values),
+        "types": {
+            field.name: _type(field.type) for field in tables.csv_schema(path, columns, text)
+        },
+        "auto_type_candidates": ["VARCHAR"],  # for all other columns
+    }
+
+
+def _type(kind: pa.DataType) -> str:
+    """A type of DuckDB that takes in these values; whole numbers may be followed by others."""
+    from pyarrow import types
+
+    if types.is_timestamp(kind) and kind.tz is not None:
+        return "TIMESTAMPTZ"
+    if types.is_date(kind) or types.is_timestamp(kind):
+        return "TIMESTAMP"
+    if types.is_boolean(kind):
+        return "BOOLEAN"
+    return "DOUBLE" if arrow.is_numeric(kind) else "VARCHAR"
+
+
+def _frugal(connection: Any) -> Any:
+    """A DuckDB that keeps to its memory and has a place to write to, removed when it is closed."""
+    directory = tempfile.TemporaryDirectory(prefix="privtraj-")
+    weakref.finalize(connection, directory.cleanup)
+    connection.raw_sql(f"SET memory_limit = '{MEMORY_LIMIT}'")
+    place = directory.name.replace("'", "''")
+    connection.raw_sql(f"SET temp_directory = '{place}'")
+    return connection

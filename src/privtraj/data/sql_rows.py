@@ -1,0 +1,322 @@
+"""Records in the engine that holds them: checked, binned and counted there, through Ibis.
+
+What comes back to this process is how many records fail a check, how many are in each cell, and,
+where the budget buys gradients, one bin and d coordinates in float32 for each record.
+
+The engine computes the very numbers that `snapshots` computes in memory, so that a seed gives the
+same model:
+
+    unit   u = (y - low) / (high - low) in double, 0 below the box and 1 above it, then as real
+    cell   min(floor(k u), k - 1) with the real as double again, so that the product is exact
+    bin    how many of `rows.bin_edges` are below the time, found by halving
+
+Numbers and times go to the engine as text to be cast: as literals, some are read as decimals.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtraj.arrays import frozen
+from privtraj.data import arrow
+from privtraj.data.checks import (
+    Affected,
+    check_enough,
+    check_identified,
+    check_infinite,
+    check_missing,
+    check_same_kind,
+    refuse_several,
+)
+from privtraj.data.sql import RemoteTable
+from privtraj.errors import InputError
+from privtraj.privacy.rows import digest_of
+from privtraj.space import bin_edges, largest
+
+if TYPE_CHECKING:
+    from privtraj.data.public import Options, PublicInputs, TimeAxis
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SqlRows:
+    """Rows in an engine; only counts come back until the rows themselves are asked for.
+
+    records: complete records, time t and features y0, y1, ... in data units.
+    unit: the same as (bin, u0, u1, ...), int32 and float32.
+    count: how many there are.
+    """
+
+    records: RemoteTable
+    unit: RemoteTable
+    names: tuple[str, ...]
+    n_times: int
+    count: int
+
+    def cell_counts(self, n_times: int, cells_per_side: int) -> NDArray[np.int64]:
+        """One group-by; the numbers of the cells and the counts come back."""
+        import ibis
+
+        cells = cells_per_side ** len(self.names)
+        table = self.unit.table
+        place = table["bin"].cast("int64")
+        for k in range(len(self.names)):
+            side = (table[f"u{k}"].cast("float64") * cells_per_side).floor().cast("int64")
+            place = place * cells_per_side + ibis.least(side, cells_per_side - 1)
+        counted = table.group_by(place=place).aggregate(n=table.count())
+        counts = np.zeros(n_times * cells, dtype=np.int64)
+        for places, n in _batches(self.unit.with_table(counted)):
+            counts[places] = n
+        if counts.sum() != self.count:
+            raise _changed()
+        return counts.reshape(n_times, cells)
+
+    @cached_property
+    def bins(self) -> NDArray[np.int32]:
+        numbers = np.arange(self.n_times, dtype=np.int32)
+        return frozen(np.repeat(numbers, self.cell_counts(self.n_times, 1)[:, 0]))
+
+    @cached_property
+    def points(self) -> NDArray[np.float32]:
+        """Each record is put where its bin begins, behind those that came before it."""
+        ends = np.searchsorted(self.bins, np.arange(1, self.n_times + 1))
+        free = np.append(0, ends[:-1])
+        points = np.empty((self.count, len(self.names)), dtype=np.float32)
+        for bins, *columns in _batches(self.unit):
+            order = np.argsort(bins, kind="stable")
+            bins = bins[order]
+            place = free[bins] + np.arange(len(bins)) - np.searchsorted(bins, bins)
+            free = free + np.bincount(bins, minlength=self.n_times)
+            if (free > ends).any():
+                raise _changed()
+            points[place] = np.column_stack(columns)[order]
+        if (free < ends).any():
+            raise _changed()
+        return frozen(points)
+
+    @cached_property
+    def digest(self) -> bytes:
+        return digest_of(self.names, (np.column_stack(b) for b in _batches(self.records)))
+
+
+def rows_of(held: RemoteTable, public: PublicInputs, person: str | None) -> SqlRows | None:
+    """Rows in the engine, after the same checks as in memory, two passes over the records.
+
+    None where somebody has several records of which some are to be chosen: that takes a lot for
+    each record, and therefore the records.
+    """
+    time, names, axis = public.time_name, public.names, public.axis
+    datetime = _check_kinds(held, time, names)
+    check_same_kind(datetime, axis.datetime, time)
+    records = held.with_table(_numbers(held.table, time, names, person, datetime))
+    infinite, missing = _faults(records, (time, *names))
+    check_infinite(infinite)
+    check_missing(missing, public.options.missing)
+    if missing.records:
+        records = held.with_table(records.table.filter(~_any(_missing, records.table)))
+    count = missing.total - missing.records
+    if person is not None and _have_several(records, count, public.options):
+        return None
+    check_enough(count)
+    table = records.table
+    values = table.select(*_values(table))
+    unit = table.select(bin=_bin(table["t"], axis), **_coordinates(table, public.box))
+    return SqlRows(held.with_table(values), held.with_table(unit), names, len(axis.times), count)
+
+
+# Checks ---------------------------------------------------------------------------------------
+
+
+def _check_kinds(held: RemoteTable, time: str, names: Sequence[str]) -> bool:
+    """Refuse columns of a wrong kind; whether the time is dates."""
+
+    def cells(name: str) -> Iterator[Any]:
+        for batch in held.with_table(held.table.select(name)).batches():
+            yield from batch.column(0)
+
+    kinds = {name: held.table[name].type().to_pyarrow() for name in (time, *names)}
+    datetime = arrow.is_moment(kinds[time], time, cells(time))
+    for name in names:
+        arrow.check_numeric(kinds[name], name, cells(name))
+    return datetime
+
+
+def _faults(records: RemoteTable, columns: Sequence[str]) -> tuple[Affected, Affected]:
+    """Infinite and missing values, in one pass."""
+    tests, table = {"infinite": _infinite, "missing": _missing}, records.table
+    counts = {"total": table.count()}
+    for what, test in tests.items():
+        counts[what] = table.count(where=_any(test, table))
+        for k, column in enumerate(_values(table)):
+            counts[f"{what}{k}"] = table.count(where=test(table[column]))
+    found = _one(records.with_table(table.aggregate(**counts)))
+    infinite, missing = (
+        Affected(
+            [name for k, name in enumerate(columns) if found[f"{what}{k}"]],
+            found[what],
+            found["total"],
+        )
+        for what in tests
+    )
+    return infinite, missing
+
+
+def _have_several(records: RemoteTable, count: int, options: Options) -> bool:
+    """Whether anybody has several records, unless that is refused; one pass."""
+    each = records.table.group_by("who").aggregate(n=records.table.count())
+    known = each["who"].notnull()
+    counted = each.aggregate(
+        unidentified=each["n"].sum(where=~known),
+        people=each.count(where=known),
+        several=each.count(where=known & (each["n"] > 1)),
+    )
+    found = _one(records.with_table(counted))
+    check_identified(found["unidentified"], count)
+    if found["several"] and options.one_each:
+        refuse_several(found["several"], found["people"])
+    return bool(found["several"])
+
+
+def _one(counts: RemoteTable) -> dict[str, int]:
+    """The only row of a table of counts; a sum over nothing is 0."""
+    (row,) = counts.read().to_pylist()
+    return {name: int(value or 0) for name, value in row.items()}
+
+
+def _values(table: Any) -> list[str]:
+    return [name for name in table.columns if name != "who"]
+
+
+def _any(test: Callable[[Any], Any], table: Any) -> Any:
+    return reduce(or_, (test(table[name]) for name in _values(table)))
+
+
+def _infinite(column: Any) -> Any:
+    import ibis
+
+    if not column.type().is_floating():
+        return ibis.literal(False)
+    # Ibis 12 has a test of its own, which is never true on Spark.
+    return (column == _double("Infinity")) | (column == _double("-Infinity"))
+
+
+def _missing(column: Any) -> Any:
+    absent = column.isnull()
+    return absent | column.isnan() if column.type().is_floating() else absent
+
+
+# What becomes of a record ---------------------------------------------------------------------
+
+
+def _numbers(
+    table: Any, time: str, names: Sequence[str], person: str | None, datetime: bool
+) -> Any:
+    """Records as time t, features y0, y1, ... in double, and who."""
+    moment = table[time]
+    if not datetime:
+        moment = _number(moment)
+    elif moment.type().is_date():
+        moment = moment.cast("timestamp")
+    columns = {"t": moment} | {f"y{k}": _number(table[name]) for k, name in enumerate(names)}
+    if person is not None:
+        columns["who"] = table[person]
+    return table.select(**columns)
+
+
+def _number(column: Any) -> Any:
+    if column.type().is_boolean():
+        column = column.cast("int32")
+    return column.cast("float64")
+
+
+def _coordinates(table: Any, box: NDArray[np.float64]) -> dict[str, Any]:
+    return {f"u{k}": _unit(table[f"y{k}"], low, high) for k, (low, high) in enumerate(box)}
+
+
+def _unit(value: Any, low: np.float64, high: np.float64) -> Any:
+    """The coordinate u as real; 0 at once where it would round to 0, an error in some engines."""
+    import ibis
+
+    def nothing(y: NDArray[np.float64]) -> NDArray[np.bool_]:
+        return ((y - low) / (high - low)).astype(np.float32) == 0
+
+    (zero,) = largest(nothing, np.array([low]), np.array([high]))
+    inside = (value - _double(low)) / _double(high - low)
+    upper = ibis.ifelse(value >= _double(high), _double(1), inside)
+    return ibis.ifelse(value <= _double(zero), _double(0), upper).cast("float32")
+
+
+def _bin(moment: Any, axis: TimeAxis) -> Any:
+    edges = bin_edges(axis.times)
+    if axis.datetime:
+        past = [_later(moment, float(edge)) for edge in edges]
+    else:
+        past = [moment > _double(edge) for edge in edges]
+    return _number_of(past, 0, len(past)).cast("int32")
+
+
+def _number_of(past: list[Any], first: int, last: int) -> Any:
+    """How many edges are past, when all before `first` are and none from `last` on is."""
+    import ibis
+
+    if first == last:
+        return ibis.literal(first)
+    middle = (first + last) // 2
+    return ibis.ifelse(
+        past[middle], _number_of(past, middle + 1, last), _number_of(past, first, middle)
+    )
+
+
+def _later(moment: Any, edge: float) -> Any:
+    """Whether a timestamp is later than an edge, which is one number of seconds for all engines.
+
+    In memory a time is m / 10^6 with m whole microseconds, rounded towards 1970.
+    """
+    near = range(int(edge * 1e6) - 1000, int(edge * 1e6) + 1000)
+    last = near[bisect_right(near, edge, key=lambda micros: micros / 1e6) - 1]
+    return moment > _moment(last, moment) if last < 0 else moment >= _moment(last + 1, moment)
+
+
+def _moment(micros: int, like: Any) -> Any:
+    import ibis
+
+    zone = like.type().timezone
+    start = dt.datetime(1970, 1, 1, tzinfo=None if zone is None else dt.UTC)
+    text = (start + dt.timedelta(microseconds=micros)).isoformat(" ")
+    return ibis.literal(text).cast("timestamp" if zone is None else "timestamp('UTC')")
+
+
+def _double(value: float | str) -> Any:
+    import ibis
+
+    text = value if isinstance(value, str) else repr(float(value))
+    return ibis.literal(text).cast("float64")
+
+
+# What comes back ------------------------------------------------------------------------------
+
+
+def _batches(held: RemoteTable) -> Iterator[list[NDArray[Any]]]:
+    """The columns of a table as arrays, so many rows at a time; times in seconds."""
+    import pyarrow as pa
+
+    for batch in held.batches():
+        columns = (pa.chunked_array([column]) for column in batch.columns)
+        yield [
+            arrow.moments(column, "")[0] if pa.types.is_temporal(column.type) else column.to_numpy()
+            for column in columns
+        ]
+
+
+def _changed() -> InputError:
+    return InputError(
+        "the records have changed since they were checked: fit a copy that stays as it is"
+    )

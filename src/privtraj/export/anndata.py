@@ -1,0 +1,58 @@
+"""Paths as AnnData: one row per path and time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privtraj.data.anndata import COORDINATE, needed
+from privtraj.export.rows import PathRows
+from privtraj.text import free_name
+
+FEATURES = "X_features"  # obsm of features that are no coordinates of one
+
+
+def to_anndata(paths: PathRows, basis: str | None = None) -> Any:
+    """See `Paths.to_anndata`."""
+    anndata = needed()
+    n, q, d = paths.values.shape
+    obs = paths.to_arrow().select([0, 1]).to_pandas()
+    obs.index = [f"{path}-{k}" for path in range(n) for k in range(q)]
+    values = paths.values.reshape(n * q, d)
+    places = _places(paths.features) if basis is None else {basis: list(range(d))}
+    result = anndata.AnnData(obs=obs, obsm={key: values[:, at] for key, at in places.items()})
+    result.uns["privtraj_features"] = {
+        key: [paths.features[k] for k in at] for key, at in places.items()
+    }
+    return result
+
+
+def _places(features: Sequence[str]) -> dict[str, list[int]]:
+    """Which features make up which obsm: "X_pca-0", "X_pca-1", ... make "X_pca"."""
+    found = [COORDINATE.fullmatch(name) for name in features]
+    numbers: dict[str, dict[int, int]] = {}
+    for k, match in enumerate(found):
+        if match:
+            numbers.setdefault(match[1], {})[int(match[2])] = k
+    places = {
+        key: [at[k] for k in sorted(at)]
+        for key, at in numbers.items()
+        if sorted(at) == list(range(len(at)))
+    }
+    used = {k for at in places.values() for k in at}
+    rest = [k for k in range(len(features)) if k not in used]
+    return places | ({FEATURES: rest} if rest else {})
+
+
+def write_h5ad(paths: PathRows, path: Path) -> None:
+    """Write the AnnData of paths; dates go as text, and names without slashes: HDF5 has neither."""
+    data = to_anndata(paths)
+    name = data.obs.columns[1]
+    if paths.datetime:
+        data.obs[name] = [str(time) for time in np.tile(paths.times, len(paths))]
+    allowed = free_name(name.replace("/", "_"), {"path", "_index"})
+    data.obs = data.obs.rename(columns={name: allowed})
+    data.write_h5ad(path)

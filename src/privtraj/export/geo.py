@@ -1,0 +1,173 @@
+"""Paths on a map: GeoJSON, GeoPandas and GeoParquet, MovingPandas.
+
+Places are longitude and latitude in degrees, WGS 84, unless another reference system is named;
+GeoJSON knows no other.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtraj.errors import InputError
+from privtraj.export.rows import PathRows
+from privtraj.space import moment
+from privtraj.text import free_name, listed
+
+DEGREES = "EPSG:4326"
+UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400, "weeks": 604_800}
+
+_NAMES = (("lon", "longitude", "lng", "long", "x"), ("lat", "latitude", "y"))
+_LIMITS = (180.0, 90.0)
+
+
+def axes(features: tuple[str, ...], x: str | None = None, y: str | None = None) -> tuple[int, int]:
+    """Which features are longitude (or x) and latitude (or y): as named, else guessed by name."""
+    first, second = (_axis(features, *pair) for pair in zip((x, y), "xy", _NAMES, strict=True))
+    if first == second:
+        raise InputError(f"x and y are both '{features[first]}': name two features")
+    return first, second
+
+
+def _axis(features: tuple[str, ...], given: str | None, what: str, names: tuple[str, ...]) -> int:
+    if given is not None and given not in features:
+        raise InputError(f"{what}='{given}' is not a feature: the paths have {listed(features)}")
+    if given is not None:
+        return features.index(given)
+    lower = [name.lower() for name in features]
+    for name in names:
+        if name in lower:
+            return lower.index(name)
+    raise InputError(
+        f"no feature is named like a {names[1]} ({', '.join(names)}): name one so, or say with "
+        f"{what}= in Python which of {listed(features)} it is"
+    )
+
+
+def check_times(count: int) -> None:
+    """Refuse a line of one point."""
+    if count < 2:
+        raise InputError(
+            "a line on a map needs at least two times: sample the paths at more times="
+        )
+
+
+def to_geojson(paths: PathRows, x: str | None = None, y: str | None = None) -> dict[str, Any]:
+    """See `Paths.to_geojson`."""
+    at = axes(paths.features, x, y)
+    check_degrees(paths.features, at, paths.values)
+    check_times(paths.values.shape[1])
+    order = np.argsort(paths.numeric_times, kind="stable")
+    times = [_spoken(time) for time in paths.times[order]]
+    names: dict[str, int] = {}  # of the other features
+    for k in set(range(len(paths.features))) - set(at):
+        names[free_name(paths.features[k], {"path", "times", *names})] = k
+    return {
+        "type": "FeatureCollection",
+        "features": [
+            {
+                "type": "Feature",
+                "geometry": {"type": "LineString", "coordinates": line[:, at].tolist()},
+                "properties": {
+                    "path": path,
+                    "times": times,
+                    **{name: line[:, k].tolist() for name, k in names.items()},
+                },
+            }
+            for path, line in enumerate(paths.values[:, order])
+        ],
+    }
+
+
+def _spoken(time: Any) -> float | str:
+    """A number as it is, a date as ISO 8601 in UTC."""
+    return f"{time}Z" if isinstance(time, np.datetime64) else float(time)
+
+
+def check_degrees(
+    features: tuple[str, ...], at: tuple[int, int], values: NDArray[Any], hint: str = ""
+) -> None:
+    """Refuse values (..., d), or public bounds, that are no longitudes and latitudes."""
+    for k, limit, (_, what, *_) in zip(at, _LIMITS, _NAMES, strict=True):
+        if not (np.abs(values[..., k]) <= limit).all():
+            raise InputError(
+                f"'{features[k]}' cannot be a {what} in degrees, as it goes beyond "
+                f"[-{limit:g}, {limit:g}]: a map needs degrees{hint}"
+            )
+
+
+def to_geopandas(
+    paths: PathRows, x: str | None = None, y: str | None = None, crs: str = DEGREES
+) -> Any:
+    """See `Paths.to_geopandas`."""
+    geopandas = needed("geopandas")
+    at = axes(paths.features, x, y)
+    if crs == DEGREES:
+        hint = ", or in Python crs=, which says what the numbers are"
+        check_degrees(paths.features, at, paths.values, hint)
+    places = geopandas.points_from_xy(*(paths.values[:, :, k].ravel() for k in at))
+    frame = paths.to_frame()
+    frame = frame.rename(columns={"geometry": free_name("geometry", frame.columns)})
+    return geopandas.GeoDataFrame(frame, geometry=places, crs=crs)
+
+
+def to_movingpandas(
+    paths: PathRows,
+    x: str | None = None,
+    y: str | None = None,
+    crs: str = DEGREES,
+    origin: Any = None,
+    unit: str = "seconds",
+) -> Any:
+    """See `Paths.to_movingpandas`."""
+    movingpandas = needed("movingpandas")
+    frame = to_geopandas(paths, x, y, crs)
+    name = frame.columns[1]
+    if not paths.datetime:
+        frame[name] = np.tile(_dated(paths, origin, unit), len(paths))
+    elif origin is not None:
+        raise InputError("the times are dates already: leave out origin=")
+    return movingpandas.TrajectoryCollection(frame, traj_id_col="path", t=name)
+
+
+def _dated(paths: PathRows, origin: Any, unit: str) -> Any:
+    if origin is None:
+        raise InputError(
+            f"'{paths.time_name}' holds numbers and MovingPandas needs dates: say from when they "
+            "count, and in what, such as origin='2024-01-01', unit='hours'"
+        )
+    if unit not in UNITS:
+        raise InputError(f"unit must be one of {', '.join(UNITS)}, not '{unit}'")
+    start, dated = moment(origin, "origin")
+    if not dated:
+        raise InputError("origin must be a date such as '2024-01-01'")
+    micros = np.rint((start + paths.numeric_times * UNITS[unit]) * 1e6)
+    return micros.astype("datetime64[us]")
+
+
+def needed(module: str) -> Any:
+    """The module, which comes with an extra."""
+    import importlib
+    import warnings
+
+    try:
+        with warnings.catch_warnings():  # about extras of its own
+            warnings.simplefilter("ignore")
+            return importlib.import_module(module)
+    except ImportError:
+        raise InputError(
+            f"{module} is needed for maps of paths: run pip install 'privtraj[geo]'"
+        ) from None
+
+
+def write_geojson(paths: PathRows, path: Path) -> None:
+    text = json.dumps(to_geojson(paths), ensure_ascii=False, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def write_geoparquet(paths: PathRows, path: Path) -> None:
+    to_geopandas(paths).to_parquet(path, index=False)

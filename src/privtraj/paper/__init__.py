@@ -1,0 +1,5 @@
+"""The published algorithm and everything that only it needs."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

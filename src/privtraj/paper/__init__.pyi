@@ -1,0 +1,12 @@
+from .synthesizer import (
+    PaperSynthesizer as PaperSynthesizer,
+)
+from .synthesizer import (
+    Phase as Phase,
+)
+from .synthesizer import (
+    TimeSample as TimeSample,
+)
+from .synthesizer import (
+    WarmStart as WarmStart,
+)

@@ -1,0 +1,251 @@
+"""Figures of the measured theorems, from their rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privtraj.paper.reproduce.fits import Power, bound, curve, mean_of, select
+from privtraj.paper.reproduce.theorems import Row
+from privtraj.report.style import BLUE, GREY, INK, VERMILION, decorate, short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_PANEL = (4.4, 3.7)  # inches
+_SHADES = (0.05, 0.8)  # of viridis, from the first line to the last
+
+
+def figures(rows: list[Row]) -> dict[str, Figure]:
+    """By file name."""
+    return {
+        "rates-convergence": _convergence(rows),
+        "rates-statistics": _statistics(rows),
+        "rates-paths": _paths(rows),
+        "rates-discretisation": _discretisation(rows),
+    }
+
+
+def _panels(count: int) -> tuple[Figure, list[Axes]]:
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    size, room = (_PANEL[0] * count, _PANEL[1]), ConstrainedLayoutEngine(wspace=0.06)
+    figure = Figure(figsize=size, layout=room, facecolor="white")
+    return figure, list(np.ravel(figure.subplots(1, count)))
+
+
+def _colours(count: int) -> list[Any]:
+    from matplotlib import colormaps
+
+    return list(colormaps["viridis"](np.linspace(*_SHADES, count)))
+
+
+def _title(axes: Axes, text: str) -> None:
+    axes.set_title(text, fontsize=10.5, color=INK, loc="left")
+
+
+def _legend(axes: Axes, **where: Any) -> None:
+    axes.legend(frameon=False, fontsize=8.5, handlelength=1.6, labelcolor=INK, **where)
+
+
+def _logarithmic(axes: Axes, places: list[float]) -> None:
+    """Both axes; ticks where something was measured, and at 1, 2, 5 of every decade."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    axes.set(xscale="log", yscale="log")
+    axes.set_xticks(places, labels=[short(place) for place in places])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    axes.yaxis.set_minor_locator(NullLocator())
+
+
+# Convergence ------------------------------------------------------------------------------------
+
+
+def _convergence(rows: list[Row]) -> Figure:
+    """A panel for every strength of the fit, a curve for every temperature."""
+    decays = select(rows, "decay")
+    kinds = sorted({(row["lam"], row["T"]) for row in decays})
+    figure, panels = _panels(len(kinds))
+    for axes, (lam, times) in zip(panels, kinds, strict=True):
+        these = sorted(select(decays, "decay", lam=lam, T=times), key=lambda row: row["tau"])
+        for row, colour in zip(these, _colours(len(these)), strict=True):
+            _descent(axes, rows, row, colour)
+        axes.plot([], [], color=GREY, lw=1.2, ls="--", label=r"printed rate, if $C_{LSI} = 1/v$")
+        axes.set_yscale("log")
+        highest = 15 * max(row["start"] - row["limit"] for row in these)
+        lowest = min(row["noise"] for row in these) / 2
+        if 0 < lowest < highest:
+            axes.set_ylim(lowest, highest)
+        decorate(axes, r"time of the dynamics, $k\eta$", r"$F - \min F$")
+        _title(axes, rf"$T$ = {times}, $\lambda$ = {lam:g}")
+        _legend(axes, loc="upper right")
+    return figure
+
+
+def _descent(axes: Axes, rows: list[Row], line: Row, colour: Any) -> None:
+    """Points down to the noise, the fitted exponential, and the decrease at the printed rate."""
+    same = {name: line[name] for name in ("T", "lam", "tau")}
+    t, value = curve(select(rows, "convergence", **same))
+    shown = slice(int(np.argmax(value - line["limit"] < line["noise"])) or len(t))
+    t, left = t[shown], value[shown] - line["limit"]
+    label = rf"$\tau$ = {line['tau']:g}: rate {line['rate']:.3g}, printed {line['bound']:.2g}"
+    axes.plot(t, left, "o", ms=3.8, color=colour, alpha=0.8, mew=0, label=label)
+    span = t[line["first"] : line["last"]]
+    axes.plot(span, line["size"] * np.exp(-line["rate"] * span), color=colour, lw=1.8)
+    fastest = left[0] * np.exp(-line["bound"] * (t - t[0]))
+    axes.plot(t, fastest, color=colour, lw=1.2, ls="--")
+    for bent in select(rows, "curvature", **same):
+        slowest = left[0] * np.exp(-2 * max(bent["least"], 0) * (t - t[0]))
+        label = f"printed rate, at least {2 * bent['least']:.2g} (Bakry, Emery)"
+        axes.fill_between(t, fastest, slowest, color=colour, alpha=0.12, lw=0, label=label)
+
+
+# Statistics -------------------------------------------------------------------------------------
+
+
+def _statistics(rows: list[Row]) -> Figure:
+    """Error over T for every N, over N for every T, and over the number of times drawn."""
+    figure, (left, middle, right) = _panels(3)
+    constant = select(rows, "constant")[0]["largest"]
+    cells = select(rows, "statistics", noise=True, factor=1.0)
+    _error(left, cells, "T", "N", constant)
+    _error(middle, cells, "N", "T", constant)
+    _without_noise(left, select(rows, "statistics", noise=False))
+    between = sorted(select(rows, "interpolation"), key=lambda row: row["T"])
+    places, errors = ([row[name] for row in between] for name in ("T", "error"))
+    left.plot(
+        places, errors, color=GREY, lw=1.2, ls="-.", label="exact at the times, bridges between"
+    )
+    _some_times(right, rows, constant)
+    decorate(left, "times $T$", r"error, $\int d_H^2\,dt$")
+    decorate(middle, "people at each time $N$", "")
+    decorate(right, "times drawn at random", "")
+    largest = max(row["error"] for row in cells)
+    smallest = min(row["error"] for row in cells)
+    for axes, corner in ((left, "upper right"), (middle, "upper right"), (right, "lower left")):
+        axes.set_ylim(smallest / 1.5, 3 * largest)
+        _legend(axes, loc=corner)
+    return figure
+
+
+def _error(axes: Axes, cells: list[Row], along: str, across: str, constant: float) -> None:
+    """A line for every value of `across`, named at its end; the bound dotted."""
+    fixed = sorted({row[across] for row in cells})
+    places = sorted({row[along] for row in cells})
+    for value, colour in zip(fixed, _colours(len(fixed)), strict=True):
+        these = [select(cells, "statistics", **{across: value, along: at}) for at in places]
+        _line(axes, places, these, colour)
+        limits = [constant * bound(at[0]["T"], at[0]["N"]) for at in these]
+        axes.plot(places, limits, color=colour, lw=1.1, ls=":")
+        end = (places[-1], mean_of(these[-1], "error"))
+        axes.annotate(
+            f"  ${across}$ = {value}", end, color=colour, fontsize=8.5, va="center", xycoords="data"
+        )
+    axes.plot([], [], color=GREY, lw=1.1, ls=":", label=rf"{constant:.2g} $\times$ bound")
+    _logarithmic(axes, places)
+    axes.set_xlim(places[0] / 1.2, places[-1] * (places[-1] / places[0]) ** 0.27)
+
+
+def _line(
+    axes: Axes, places: list[int], groups: list[list[Row]], colour: Any, **style: Any
+) -> None:
+    """Mean error of the groups, with its standard deviation over seeds."""
+    errors = [mean_of(group, "error") for group in groups]
+    bars = [np.std([row["error"] for row in group]) for group in groups]
+    axes.errorbar(places, errors, bars, fmt="o-", color=colour, ms=4.5, lw=1.6, **style)
+
+
+def _without_noise(axes: Axes, bare: list[Row]) -> None:
+    T = sorted({row["T"] for row in bare})
+    error = [mean_of(select(bare, "statistics", T=t), "error") for t in T]
+    label = f"$N$ = {bare[0]['N']}, seen without noise"
+    axes.plot(T, error, "x--", color=VERMILION, lw=1.2, ms=5, label=label)
+
+
+def _some_times(axes: Axes, rows: list[Row], constant: float) -> None:
+    """T^alpha times of T drawn at random: measured, as the corollary is printed, as it must be."""
+    drawn = select(rows, "some times")
+    whole, people = drawn[0]["T"], drawn[0]["N"]
+    used = sorted({row["used"] for row in drawn})
+    places = [*used, whole]
+    everything = select(rows, "statistics", T=whole, N=people, noise=True, factor=1.0)
+    groups = [select(drawn, "some times", used=z) for z in used] + [everything]
+    _line(axes, places, groups, INK, label=f"measured, of $T$ = {whole}, $N$ = {people}")
+    named = rf"{constant:.2g} $\times$ bound"
+    printed = [constant * bound(whole / z, people) for z in places]
+    axes.plot(places, printed, color=VERMILION, lw=1.3, ls=":", label=f"{named}, as printed")
+    meant = [constant * bound(z, people) for z in places]
+    axes.plot(places, meant, color=BLUE, lw=1.5, ls=":", label=f"{named}, corrected")
+    _logarithmic(axes, places)
+
+
+# Paths ------------------------------------------------------------------------------------------
+
+
+def _paths(rows: list[Row]) -> Figure:
+    """Marginals of sampled chains, and the cost of laws of paths with several couplings."""
+    figure, (left, right) = _panels(2)
+    sampled = [row for row in select(rows, "paths") if "paths" in row]
+    count = [row["paths"] for row in sampled]
+    style: dict[str, Any] = {"ms": 4.5, "lw": 1.6}
+    draws = [row["draws_squared_w2"] for row in sampled]
+    left.plot(count, draws, "s--", color=GREY, label="independent draws of particles", **style)
+    chains = [row["squared_w2"] for row in sampled]
+    left.plot(count, chains, "o-", color=VERMILION, label="paths over entropic plans", **style)
+    left.set(xscale="log", yscale="log")
+    decorate(left, "number of paths", "squared $W_2$ to the particles")
+    _title(left, "marginals of the paths")
+    _legend(left)
+    coupled = [row for row in select(rows, "paths") if "coupling" in row]
+    names = [row["coupling"] for row in coupled]
+    cost = [row["cost"] for row in coupled]
+    right.bar(names, cost, color=[VERMILION, BLUE, BLUE], width=0.55, zorder=2)
+    value = coupled[0]["transport"]
+    label = rf"$\sum_i T_i / \Delta t_i$ = {value:.3f}"
+    right.axhline(value, color=INK, lw=1.2, ls="--", label=label, zorder=3)
+    decorate(
+        right, "coupling of neighbouring times", r"$\tau H(R\,|\,W)$, up to the marginals' part"
+    )
+    right.grid(visible=False, axis="x")
+    _title(right, "objective over laws of paths")
+    _legend(right, loc="upper right")
+    return figure
+
+
+# Discretisation ---------------------------------------------------------------------------------
+
+
+def _discretisation(rows: list[Row]) -> Figure:
+    """Distance of G from its limit, over particles and over the step."""
+    figure, (left, right) = _panels(2)
+    _bias(left, rows, "particles", "m")
+    _bias(right, rows, "steps", "eta")
+    decorate(left, "particles $m$", r"$G - \lim G$")
+    decorate(right, r"step $\eta$", "")
+    _title(left, "finitely many particles")
+    _title(right, "steps of finite size")
+    return figure
+
+
+def _bias(axes: Axes, rows: list[Row], check: str, name: str) -> None:
+    line = select(rows, "power", of=check)[0]
+    law = Power(line["limit"], line["factor"], line["exponent"])
+    measured = select(rows, check)
+    places = np.array(sorted({row[name] for row in measured}), float)
+    small = places if name == "eta" else 1 / places
+    above = [mean_of(select(measured, check, **{name: at}), "G") - law.limit for at in places]
+    axes.plot(places, above, "o", color=VERMILION, ms=6, label="measured", zorder=3)
+    sign = "" if name == "eta" else "-"
+    symbol = r"\eta" if name == "eta" else "m"
+    label = rf"$\propto {symbol}^{{{sign}{law.exponent:.2f}}}$, fitted with the limit"
+    axes.plot(places, law(small) - law.limit, color=INK, lw=1.5, label=label)
+    first = above[-1] / small[-1] if name == "eta" else above[0] / small[0]
+    guide = rf"$\propto {symbol}^{{{sign}1}}$"
+    axes.plot(places, first * small, color=GREY, lw=1.2, ls="--", label=guide)
+    _logarithmic(axes, list(places))
+    _legend(axes)

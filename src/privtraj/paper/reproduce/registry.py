@@ -1,0 +1,52 @@
+"""Every table and figure of the paper again, with its settings and with ours beside them.
+
+One module per name, each with `run(options) -> Reproduction`. `docs/paper.md` maps the paper's
+statements to code.
+"""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import NamedTuple
+
+from privtraj.errors import InputError
+from privtraj.paper.reproduce.result import Options, Reproduction
+
+__all__ = ["NAMES", "Options", "Reproduction", "check_strokes", "reproduce"]
+
+
+class _Entry(NamedTuple):
+    module: str
+    needs_strokes: bool
+    about: str
+
+
+NAMES = {
+    "table-w2": _Entry("table_w2", True, "Table 1: distance of the marginals, six digits"),
+    "table-budgets": _Entry("table_budgets", False, "every privacy figure, recomputed exactly"),
+    "fig-warmstart": _Entry("fig_warmstart", True, "six digits from private means"),
+    "fig-plain": _Entry("fig_plain", True, "six digits without a warm start"),
+    "fig-subsample": _Entry("fig_subsample", True, "digit 7 from 5 of 10 times"),
+    "fig-multimodal": _Entry("fig_multimodal", False, "three modes: annealed, warm-started, ours"),
+    "rates": _Entry("rates", False, "what the theorems say, measured"),
+}
+
+
+def reproduce(name: str, options: Options) -> Reproduction:
+    """Run one of `NAMES`."""
+    check_strokes(name, options.strokes)
+    module = importlib.import_module(f"privtraj.paper.reproduce.{NAMES[name].module}")
+    result: Reproduction = module.run(options)
+    return result
+
+
+def check_strokes(name: str, strokes: Path | None) -> None:
+    """Refuse what needs pen strokes without them."""
+    if NAMES[name].needs_strokes and strokes is None:
+        raise InputError(
+            f"{name} needs the pen strokes of MNIST: give strokes= an .npz file or the folder of "
+            "text files, as for datasets.strokes"
+        )
+    if strokes is not None and not strokes.exists():
+        raise InputError(f"there is no file or directory '{strokes}': check the path")

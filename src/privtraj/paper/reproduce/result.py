@@ -1,0 +1,88 @@
+"""What a reproduction is given, what it gives, and the files it becomes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privtraj.version import __version__
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FIGURE_FORMATS = (".png", ".svg")
+
+
+@dataclass(frozen=True)
+class Options:
+    """strokes: where the pen strokes are.  seeds: repetitions.  quick: smallest run that exercises
+    everything, its numbers mean nothing.  progress: told what is done, of how much."""
+
+    strokes: Path | None = None
+    seeds: int = 3
+    quick: bool = False
+    progress: Callable[[int, int], None] | None = None
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """settings: all it takes to repeat.  rows: every number, one flat dictionary per line of the
+    table.  text: Markdown, where it agrees with the paper and where not.  figures: by file name.
+    """
+
+    name: str
+    settings: dict[str, Any]
+    rows: list[dict[str, Any]]
+    text: str
+    figures: dict[str, Figure] = field(default_factory=dict)
+
+    def files(self, out: Path) -> list[Path]:
+        """What `write` will write."""
+        tables = [out / f"{self.name}{suffix}" for suffix in (".csv", ".json", ".md")]
+        return tables + [
+            out / f"{name}{suffix}" for name in self.figures for suffix in FIGURE_FORMATS
+        ]
+
+    def write(self, out: Path, force: bool = False) -> list[Path]:
+        """The numbers as CSV and JSON, the text, and the figures; each whole or not at all."""
+        import pandas as pd
+
+        from privtraj.files import write_text
+        from privtraj.report.figures import save_figure
+
+        whole = {
+            "name": self.name,
+            "version": __version__,
+            "settings": self.settings,
+            "rows": self.rows,
+        }
+        contents = {
+            ".csv": pd.DataFrame(self.rows).to_csv(index=False),
+            ".json": json.dumps(whole, indent=1) + "\n",
+            ".md": self.text.rstrip() + "\n",
+        }
+        for suffix, content in contents.items():
+            write_text(content, out / f"{self.name}{suffix}", force)
+        for name, figure in self.figures.items():
+            for suffix in FIGURE_FORMATS:
+                save_figure(figure, out / f"{name}{suffix}", force)
+        return self.files(out)
+
+
+def markdown(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """A table."""
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def spread(values: Any, digits: int = 4) -> str:
+    """Mean and standard deviation, as .0012 (.0003)."""
+    import numpy as np
+
+    array = np.asarray(list(values), dtype=float)
+    deviation = array.std(ddof=1) if len(array) > 1 else 0.0
+    mean, around = (f"{value:.{digits}f}".removeprefix("0") for value in (array.mean(), deviation))
+    return f"{mean} ({around})"

@@ -1,0 +1,144 @@
+"""Table 1: squared W2 between released and true marginals of six digits, averaged over ten times.
+
+    paper        the printed figure, read as squared W2, at a claimed (2, 1e-3)
+    means        private means alone: the recipe's warm start, before any step
+    recipe       the paper's warm start and 20 steps; what it costs follows
+    ours         `TrajectorySynthesizer(2, 1e-3)` under either adjacency
+    n people     n real records per time
+    non-private  our engine at (50, 1e-2), where noise hardly matters
+People per time are public for the recipe, as in the paper, and paid for by ours.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privtraj import metrics
+from privtraj.paper.reproduce.digits import (
+    ASSUMED,
+    CLAIMED,
+    DIGITS,
+    QUICK_DIGITS,
+    RELEASED,
+    UNSTATED,
+    error,
+    load,
+    warm_recipe,
+)
+from privtraj.paper.reproduce.parallel import in_parallel
+from privtraj.paper.reproduce.result import Options, Reproduction, markdown, spread
+from privtraj.synthesizer import TrajectorySynthesizer
+
+NAME = "table-w2"
+TIMES = 10
+PAPER = {1: 0.034, 2: 0.020, 3: 0.024, 6: 0.049, 7: 0.024, 9: 0.023}
+OURS = ("ours, add-remove", "ours, replace-one")
+NON_PRIVATE = (50.0, 1e-2)
+GOAL = 5.0  # times better than the printed table
+
+Row = dict[str, Any]
+
+
+def run(options: Options) -> Reproduction:
+    """All digits, all seeds."""
+    digits = QUICK_DIGITS if options.quick else DIGITS
+    seeds = 1 if options.quick else options.seeds
+    tasks = [(options.strokes, digit, seed) for digit in digits for seed in range(seeds)]
+    rows = [row for found in in_parallel(scores, tasks, options.progress) for row in found]
+    rows += [_printed(digit) for digit in digits]
+    settings = {"times": TIMES, "seeds": seeds, "released people": RELEASED, **CLAIMED, **UNSTATED}
+    return Reproduction(NAME, settings, rows, _text(digits, rows, seeds))
+
+
+def scores(path: Path, digit: int, seed: int) -> list[Row]:
+    """One row per method."""
+    data = load(path, digit, TIMES, seed)
+    seen: list[Any] = []
+    recipe = warm_recipe(data.people, seed)
+    published = recipe.fit(data.snapshots, watch=seen.append)
+    stated = published.certificate.epsilon
+    found = [
+        ("means", metrics.average_squared_w2(seen[0], data.truth), None),
+        ("recipe", error(published, data.truth, seed), stated),
+        ("50 people", metrics.real_people_error(data.truth, 50, repeats=1, seed=seed), None),
+    ]
+    for name in OURS:
+        adjacency = name.removeprefix("ours, ")
+        settings = {"adjacency": adjacency, "seed": seed}
+        model = TrajectorySynthesizer(*CLAIMED.values(), **settings).fit(data.snapshots)  # type: ignore[arg-type]
+        found.append((name, error(model, data.truth, seed), model.certificate.epsilon))
+    free = TrajectorySynthesizer(*NON_PRIVATE, seed=seed).fit(data.snapshots)
+    found.append(("non-private", error(free, data.truth, seed), None))
+    return [
+        {"digit": digit, "method": name, "seed": seed, "squared_w2": value, "exact_epsilon": cost}
+        for name, value, cost in found
+    ]
+
+
+def _printed(digit: int) -> Row:
+    return {"digit": digit, "method": "paper", "squared_w2": PAPER[digit]}
+
+
+def values(rows: list[Row], digit: int, method: str, key: str = "squared_w2") -> list[float]:
+    """Over seeds."""
+    return [row[key] for row in rows if (row["digit"], row["method"]) == (digit, method)]
+
+
+def advantage(rows: list[Row], digit: int, method: str) -> float:
+    """How many times smaller our mean is than the printed figure."""
+    return PAPER[digit] / float(np.mean(values(rows, digit, method)))
+
+
+def _text(digits: tuple[int, ...], rows: list[Row], seeds: int) -> str:
+    methods = ("means", "recipe", *OURS, "50 people", "non-private")
+    lines = [("paper's Table 1", *(f"{PAPER[digit]:.3f}".removeprefix("0") for digit in digits))]
+    lines += [
+        (method, *(spread(values(rows, digit, method)) for digit in digits)) for method in methods
+    ]
+    costs = [max(values(rows, digit, "recipe", "exact_epsilon")) for digit in digits]
+    lines.append(("recipe's exact epsilon", *(f"{cost:.3f}" for cost in costs)))
+    for name in OURS:
+        lines.append(
+            (f"paper / {name}", *(f"{advantage(rows, digit, name):.0f}" for digit in digits))
+        )
+    table = markdown(("squared W2", *(f"digit {digit}" for digit in digits)), lines)
+    return "\n\n".join(
+        [
+            "# Table 1: distance between released and true marginals",
+            f"Average over {TIMES} times of squared W2, mean (standard deviation) over {seeds} "
+            f"seeds. {ASSUMED}",
+            table,
+            *_findings(digits, rows, costs),
+        ]
+    )
+
+
+def _findings(digits: tuple[int, ...], rows: list[Row], costs: list[float]) -> list[str]:
+    shifts = [
+        abs(np.mean(values(rows, digit, "recipe")) / np.mean(values(rows, digit, "means")) - 1)
+        for digit in digits
+    ]
+    floor = min(float(np.sqrt(np.mean(values(rows, digit, "recipe")))) for digit in digits)
+    reached = {
+        name: [digit for digit in digits if advantage(rows, digit, name) >= GOAL] for name in OURS
+    }
+    better = "; ".join(
+        f"under {name.removeprefix('ours, ')}: {len(found)} of {len(digits)} digits"
+        for name, found in reached.items()
+    )
+    return [
+        "**Agrees.** With the printed settings the recipe costs an exact epsilon of "
+        f"{min(costs):.2f} to {max(costs):.2f} at delta {CLAIMED['delta']:g} under the paper's own "
+        f"neighbours, replace-one: the claim of {CLAIMED['epsilon']:g} holds.",
+        "**Does not.** The caption says W2. No run of the recipe comes below a W2 of "
+        f"{floor:.2f}, and exact means of this data cannot: the printed figures are of the size of "
+        "squared W2, and are read so. Read so, they are on some digits below and on some above "
+        "what the recipe gives here. Its twenty steps of size .001 "
+        f"change the score of the private means they start from by at most {max(shifts):.1%}.",
+        f"**Ours.** At the same stated (2, 1e-3), at least {GOAL:g} times better than the printed "
+        f"table {better}. Under add-remove the neighbours are not the paper's; under replace-one "
+        "they are. 'non-private' is the same engine at (50, 1e-2).",
+    ]

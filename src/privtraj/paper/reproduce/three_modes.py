@@ -1,0 +1,310 @@
+"""Three modes: the people, the paper's two recipes and ours, and what is measured of each.
+
+An upper and a lower half circle and the line between them, a third of the people of each time on
+each mode. The modes meet at the first and the last time, so weights of modes and jumps between
+them are measured at the times between.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtraj import metrics
+from privtraj.data.snapshots import Snapshots
+from privtraj.datasets import (
+    THREE_MODES_BOUNDS,
+    THREE_MODES_VARIANCE,
+    three_modes,
+    three_modes_centres,
+    three_modes_paths,
+)
+from privtraj.model import TrajectoryModel
+from privtraj.paper.reproduce.modes import (
+    forced_jumps,
+    jumps,
+    mode_weights,
+    nearest_mode,
+    times_apart,
+    unevenness,
+)
+from privtraj.paper.synthesizer import PaperSynthesizer, Phase, WarmStart
+from privtraj.privacy.accounting import epsilon_at
+from privtraj.privacy.events import Adjacency
+from privtraj.synthesizer import TrajectorySynthesizer
+from privtraj.transport.couplings import CouplingName, couple
+
+Floats = NDArray[np.floating[Any]]
+Row = dict[str, Any]
+Panel = tuple[Floats, Floats]  # clouds (T, n, 2) and lines (k, q, 2)
+
+TIMES, DELTA, EPSILON = 10, 0.01, 1.0
+MODES = ("upper", "line", "lower")  # in order
+CLAIMED = {"annealed": 1.84, "warm start": 1.0, "warm start, dt 1": 1.0}
+UNSTATED: dict[str, Any] = {"lam": 1.0, "sigma": 0.1}  # lambda and sigma
+SIDE = THREE_MODES_BOUNDS[0][1] - THREE_MODES_BOUNDS[0][0]
+CLUSTER_STEPS = 8
+CLUSTER_NOISE = 10.67  # to two digits the least with which the warm start costs EPSILON in all
+BOTH: tuple[Adjacency, Adjacency] = ("add-remove", "replace-one")
+SHOWN_PATHS, SHOWN_PEOPLE, FINE = 30, 150, 20
+
+GAP = 1 / (TIMES - 1)
+MOMENTS = np.linspace(0, 1, TIMES)
+_CENTRES = three_modes_centres(MOMENTS)
+_DEVIATION = float(np.sqrt(THREE_MODES_VARIANCE))
+APART_AT = times_apart(_CENTRES, _DEVIATION)
+
+
+class Size(NamedTuple):
+    """People per time, in a batch, released for W2, walked for jumps.
+
+    shorter: divides the iterations of the paper.  particles: of ours, None for those it chooses.
+    """
+
+    people: int = 3000
+    batch: int = 20
+    released: int = 600
+    walked: int = 3000
+    shorter: int = 1
+    particles: int | None = None
+
+    @property
+    def rho(self) -> float:
+        """The rate of the batches."""
+        return self.batch / self.people
+
+    def phase(self, iterations: int, eta: float, tau: float) -> Phase:
+        """A phase of the paper on such batches."""
+        return Phase(max(2, iterations // self.shorter), eta, tau, self.rho)
+
+
+# everybody in the batch, which is accounted in closed form; the paper's m, compiled already
+QUICK = Size(300, 300, 60, 300, shorter=250, particles=50)
+
+
+class Found(NamedTuple):
+    """Rows of numbers, and what panels show."""
+
+    rows: list[Row]
+    drawn: dict[str, Panel]
+
+
+# The models -----------------------------------------------------------------------------------
+
+
+def annealed(size: Size, adjacency: Adjacency, seed: int | None = None) -> PaperSynthesizer:
+    """The paper's three phases from particles that are uniform on [-1, 1]^2."""
+    stated = ((1000, 0.005, 2.5), (500, 0.003, 1.5), (500, 0.001, 1.0))
+    phases = [size.phase(*phase) for phase in stated]
+    square = np.random.default_rng(0).uniform(-1, 1, (4096, 2))
+    return _recipe(phases, square, adjacency, seed)
+
+
+def warm_started(size: Size, adjacency: Adjacency, seed: int | None = None) -> PaperSynthesizer:
+    """Private 3-means with noisy counts, then the paper's 50 iterations."""
+    start = WarmStart("clusters", CLUSTER_NOISE, steps=CLUSTER_STEPS, k=len(MODES))
+    return _recipe([size.phase(50, 0.1, 2.0)], start, adjacency, seed)
+
+
+def warm_started_unit_gaps(
+    size: Size, adjacency: Adjacency, seed: int | None = None
+) -> PaperSynthesizer:
+    """The same with dt = 1 in the fit and in the pull, in case time does not run from 0 to 1.
+
+    With the gap g, eta (clip_C(v) + pull) is eta g (clip_{C/g}(v / g) + pull / g), and v is
+    proportional to dt / lambda: 1 / (lambda g) is g / (lambda g^2). Only the plans keep tau g, so
+    they are less blurred than with tau.
+    """
+    recipe = warm_started(size, adjacency, seed)
+    recipe.phases = tuple(replace(phase, eta=phase.eta * GAP) for phase in recipe.phases)
+    recipe.C /= GAP
+    recipe.lam *= GAP**2
+    return recipe
+
+
+def _recipe(
+    phases: list[Phase], start: Any, adjacency: Adjacency, seed: int | None
+) -> PaperSynthesizer:
+    return PaperSynthesizer(
+        phases,
+        start=start,
+        delta=DELTA,
+        adjacency=adjacency,
+        count_epsilon=None,
+        seed=seed,
+        side=SIDE,
+        **UNSTATED,
+    )
+
+
+RECIPES: dict[str, Callable[..., PaperSynthesizer]] = {
+    "annealed": annealed,
+    "warm start": warm_started,
+    "warm start, dt 1": warm_started_unit_gaps,
+}
+
+
+def costs(recipe: str, size: Size) -> Row:
+    """What the recipe costs at DELTA: composed exactly, and added up part by part."""
+    found: Row = {"claimed_epsilon": CLAIMED[recipe]}
+    for adjacency in BOTH:
+        paper, name = RECIPES[recipe](size, adjacency), adjacency.replace("-", "_")
+        found[f"exact_epsilon_{name}"] = paper.epsilon
+        found[f"added_epsilon_{name}"] = paper.added_epsilon()
+    return found
+
+
+# The measurements -----------------------------------------------------------------------------
+
+
+def of_model(name: str, seed: int, size: Size) -> Found:
+    """One run: the truth, one of RECIPES, or ours under one of BOTH."""
+    if name == "truth":
+        return of_truth(seed, size)
+    if name in RECIPES:
+        return of_recipe(name, seed, size)
+    return of_ours("add-remove" if name == "add-remove" else "replace-one", seed, size)
+
+
+def of_truth(seed: int, size: Size) -> Found:
+    """Fresh people on their own paths, and the same people with identities dropped, chained."""
+    paths = three_modes_paths(size.people, TIMES, seed=fresh(seed))
+    some = paths[: size.released]
+    clouds = np.swapaxes(some, 0, 1)
+    base = _marginals("truth", seed, size, some, paths)
+    own = _with_jumps(base, "own", paths)
+    plans = couple(clouds, np.ones(clouds.shape[:2]), np.empty(0), "exact")
+    walk = plans.walk(size.walked, np.random.default_rng(seed))
+    chained = clouds[np.arange(TIMES), walk]
+    dropped = _with_jumps({**base, "model": "truth, identities dropped"}, "exact", chained)
+    panel: Panel = (clouds[:, :SHOWN_PEOPLE], paths[:SHOWN_PATHS])
+    return Found([own, dropped], {"truth": panel} if seed == 0 else {})
+
+
+def of_recipe(name: str, seed: int, size: Size) -> Found:
+    """One of the paper's runs; of a warm-started one also where it began."""
+    seen: list[NDArray[np.float64]] = []
+    began = time.perf_counter()
+    recipe = RECIPES[name](size, "replace-one", seed)
+    model = recipe.fit(_snapshots(seed, size), watch=lambda x: seen.append(x) if not seen else None)
+    seconds = time.perf_counter() - began
+    stages = {name: (model, model.certificate.epsilon)}
+    if isinstance(recipe.start, WarmStart) and name == "warm start":
+        sums = (recipe.start.event(), recipe.start.steps)
+        cost = epsilon_at([sums], DELTA, "replace-one")
+        stages = {"clusters alone": (replace(model, particles=seen[0]), cost), **stages}
+    rows = [
+        _row(stage, at, seed, size, observation_noise=False) | {"exact_epsilon": epsilon}
+        for stage, (at, epsilon) in stages.items()
+    ]
+    rows[-1] |= {**costs(name, size), "seconds": seconds}
+    drawn = {stage: _recipe_panel(at, seed) for stage, (at, _) in stages.items()}
+    return Found(rows, drawn if seed == 0 else {})
+
+
+def of_ours(adjacency: Adjacency, seed: int, size: Size) -> Found:
+    """Ours at (EPSILON, DELTA), everything else as it comes."""
+    began = time.perf_counter()
+    ours = TrajectorySynthesizer(
+        EPSILON, DELTA, adjacency=adjacency, particles=size.particles, seed=seed
+    )
+    model = ours.fit(_snapshots(seed, size))
+    seconds = time.perf_counter() - began
+    row = _row(f"ours, {adjacency}", model, seed, size, observation_noise=True)
+    for coupling in ("entropic", "exact"):
+        people = model.sample(size.walked, coupling=coupling, seed=seed).values
+        row = _with_jumps(row, f"{coupling}_with_noise", people)
+    blurred = replace(model, diffusivity=annealed(size, adjacency).phases[-1].tau / SIDE**2)
+    row = _with_jumps(row, "entropic_at_tau_1", _chain(blurred, "entropic", seed, size))
+    row |= {"exact_epsilon": model.certificate.epsilon, "seconds": seconds}
+    plans: tuple[CouplingName, CouplingName] = ("entropic", "exact")
+    drawn = {f"{adjacency}, {name}": _our_panel(model, name, seed) for name in plans}
+    return Found([row], drawn if seed == 0 else {})
+
+
+def _row(
+    name: str, model: TrajectoryModel, seed: int, size: Size, *, observation_noise: bool
+) -> Row:
+    released = model.sample(size.released, observation_noise=observation_noise, seed=seed).values
+    many = model.sample(size.walked, observation_noise=observation_noise, seed=seed).values
+    row = _marginals(name, seed, size, released, many)
+    row = _with_jumps(row, "entropic", _chain(model, "entropic", seed, size))
+    exact = _chain(model, "exact", seed, size)
+    weights = mode_weights(modes_of(exact), len(MODES))
+    return {**_with_jumps(row, "exact", exact), "forced_jumps": forced_jumps(weights)}
+
+
+def _chain(model: TrajectoryModel, coupling: CouplingName, seed: int, size: Size) -> Floats:
+    """Particles (n, T, d) along the plans, without the people's own offsets."""
+    return model.sample(size.walked, coupling=coupling, observation_noise=False, seed=seed).values
+
+
+def _marginals(name: str, seed: int, size: Size, released: Floats, people: Floats) -> Row:
+    """Distance to other real people, weights of the modes, and how far people are spread."""
+    _, points = three_modes(size.people, TIMES, seed=reference(seed))
+    real = points.reshape(TIMES, size.people, -1)
+    weights = mode_weights(modes_of(people), len(MODES))
+    inside = people[:, APART_AT]
+    centred = inside - inside.mean(axis=0)
+    low, high = np.array(THREE_MODES_BOUNDS).T
+    return {
+        "model": name,
+        "seed": seed,
+        "delta": DELTA,
+        "squared_w2": metrics.average_squared_w2(np.swapaxes(released, 0, 1), real),
+        "worst_weight": float(unevenness(weights).max()),
+        "spread": float(np.sqrt((centred**2).sum(axis=-1).mean())),
+        "on_wall": float(((people <= low) | (people >= high)).any(axis=-1).mean()),
+        **{
+            f"{mode}_{moment:.3f}": float(share)
+            for moment, shares in zip(MOMENTS[APART_AT], weights, strict=True)
+            for mode, share in zip(MODES, shares, strict=True)
+        },
+    }
+
+
+def _with_jumps(row: Row, name: str, paths: Floats) -> Row:
+    found = jumps(modes_of(paths))
+    return {**row, f"jumps_{name}": found.per_transition, f"paths_{name}": found.per_path}
+
+
+def modes_of(paths: Floats) -> NDArray[np.intp]:
+    """(n, T') at the times at which modes are apart."""
+    return nearest_mode(paths[:, APART_AT], _CENTRES[APART_AT])
+
+
+def _snapshots(seed: int, size: Size) -> Snapshots:
+    times, points = three_modes(size.people, TIMES, seed=seed)
+    return Snapshots.from_arrays(times, points, bounds=THREE_MODES_BOUNDS, bins=MOMENTS)
+
+
+def fresh(seed: int) -> int:
+    """Seed of real people whom no model has seen."""
+    return 1000 + seed
+
+
+def reference(seed: int) -> int:
+    """Seed of the real people to whom all are compared."""
+    return 2000 + seed
+
+
+# What panels show -----------------------------------------------------------------------------
+
+
+def _recipe_panel(model: TrajectoryModel, seed: int) -> Panel:
+    """Particles as they are, joined by straight lines along exact plans, as in the paper."""
+    plain: dict[str, Any] = {"observation_noise": False, "interpolation": "linear"}
+    lines = model.sample(SHOWN_PATHS, coupling="exact", seed=seed, **plain).values
+    return model.marginals, lines
+
+
+def _our_panel(model: TrajectoryModel, coupling: CouplingName, seed: int) -> Panel:
+    fine = np.linspace(0, 1, FINE * (TIMES - 1) + 1)
+    smooth: dict[str, Any] = {"interpolation": "spline", "coupling": coupling, "seed": seed}
+    people = model.sample(SHOWN_PEOPLE, **smooth).values
+    return np.swapaxes(people, 0, 1), model.sample(SHOWN_PATHS, times=fine, **smooth).values

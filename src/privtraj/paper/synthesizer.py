@@ -1,0 +1,440 @@
+"""The published algorithm, as written, wherever its guarantee allows.
+
+Particles of all times move at once (the paper's Algorithm 1 with its Proposition C.2):
+
+    x <- x - eta [ (sum_batch clip_C( v(y) ) + C tau xi) / (rho N) + sum_j (x - bar_ij) / dt ]
+    v(y)_k = m (dt / (lambda sigma^2)) w_k(y) (x_k - y),         xi standard normal,
+
+with Poisson batches of rate rho, responsibilities w of a kernel of width sigma, and bar_ij the mean
+partner under the entropic plan of regularisation tau dt between neighbouring times. Time runs from
+0 to 1, and a side of the box has the length `side` in the units of C, lambda, sigma and tau. Phases
+(iterations, eta, tau, rho) follow each other.
+
+Three readings without which no guarantee of this size holds: a person's vector is clipped over all
+particles jointly, the sum is divided by rho N with N public or released, not by the batch that
+happened, and the noise has standard deviation C tau. What such a run costs is not chosen but
+follows: `PaperSynthesizer.epsilon` tells it in advance, the certificate afterwards, and
+`PaperSynthesizer.within` finds the noise for a budget.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privtraj import processes
+from privtraj.arrays import Floats
+from privtraj.data.snapshots import Snapshots
+from privtraj.errors import InputError
+from privtraj.gradients import start
+from privtraj.gradients.langevin import Fixed, State, run
+from privtraj.gradients.schedule import Schedule
+from privtraj.model import TrajectoryModel, assemble
+from privtraj.paper import warm_starts as warm
+from privtraj.paper.batches import STEP, Batch, BatchGradients
+from privtraj.privacy import noise
+from privtraj.privacy.accounting import epsilon_at
+from privtraj.privacy.calibration import calibrate_scale
+from privtraj.privacy.certificate import certify
+from privtraj.privacy.events import (
+    Adjacency,
+    ChosenTimes,
+    Event,
+    GaussianSum,
+    LaplaceCounts,
+    check_adjacency,
+)
+from privtraj.privacy.guard import Guard
+from privtraj.privacy.ledger import Ledger
+from privtraj.space import fold, to_unit
+from privtraj.synthesizer import HEAD_COUNT, head_count
+
+Progress = Callable[[int, int], None]
+Watch = Callable[[Floats], None]
+
+_LEAST, _MOST = 1e-6, 25.0  # epsilons of a ledger: above, the slack of the noise shows
+_ROOM = 1 + 1e-3  # of the ledger's cap above what the plan costs: slack of the noise
+
+
+@dataclass(frozen=True)
+class Phase:
+    """`iterations` steps of size eta with noise tau, on Poisson batches of rate rho."""
+
+    iterations: int
+    eta: float
+    tau: float = 1.0
+    rho: float = 1.0
+
+    def event(self) -> GaussianSum:
+        """One of its steps, for the accountant."""
+        return GaussianSum(self.tau, STEP, rate=self.rho)
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """Begin where people are: `steps` private sums of noise multiplier `noise` find it.
+
+    kind: "means" (one step), "medians", or "clusters" (k of them, with their weights).
+    spread: of the particles around a mean or median, as a share of the box; clusters bring theirs.
+    """
+
+    kind: Literal["means", "medians", "clusters"]
+    noise: float
+    steps: int = 1
+    k: int = 3
+    spread: float = 0.05
+
+    def check(self) -> None:
+        """Refuse settings that cannot be used."""
+        if self.kind not in ("means", "medians", "clusters"):
+            raise InputError(f"a warm start is by means, medians or clusters, not '{self.kind}'")
+        if self.kind == "means" and self.steps != 1:
+            raise InputError("private means take one step: leave out steps")
+
+    def event(self) -> GaussianSum:
+        """One of its steps, for the accountant."""
+        names = {"means": warm.MEANS, "medians": warm.MEDIANS, "clusters": warm.CLUSTERS}
+        return GaussianSum(self.noise, names[self.kind])
+
+    def particles(self, guard: Guard, people: Floats, m: int, rng: np.random.Generator) -> Floats:
+        """(T, m, d) in the unit cube."""
+        if self.kind == "means":
+            place = warm.private_means(guard, people, self.noise)
+            return warm.mixture_particles(place, m, self.spread, rng)
+        if self.kind == "medians":
+            place = warm.private_medians(guard, people, self.noise, self.steps)
+            return warm.mixture_particles(place, m, self.spread, rng)
+        found = warm.private_clusters(guard, people, self.k, self.noise, self.steps)
+        return warm.mixture_particles(found, m, found.spread, rng)
+
+
+@dataclass(frozen=True)
+class TimeSample:
+    """Only n times, drawn at random of `of` and published, take part: the others' people stay out.
+
+    ends: also release the first and the last time, which then are not among those drawn: what this
+        warm start finds there stands in for their people. Without, paths begin at the first time
+        that was drawn.
+    """
+
+    n: int
+    of: int
+    ends: WarmStart | None = None
+
+    def check(self, n_times: int) -> None:
+        """Refuse what does not suit so many times."""
+        drawn_from = n_times - 2 * (self.ends is not None)
+        if self.of != drawn_from:
+            raise InputError(f"a sample of these times is drawn of {drawn_from}, not of {self.of}")
+        if not 2 - (self.ends is not None) <= self.n <= self.of:
+            raise InputError(f"{self.n} of {self.of} times cannot be drawn, or make no path")
+
+
+Start = Literal["normal", "uniform"] | WarmStart | TrajectoryModel | ArrayLike
+
+
+class PaperSynthesizer:
+    """The paper's parameters by name. The constructor only stores them; `fit` runs the phases.
+
+    phases: in order.  m: particles.  C: clip.  lam: lambda, weight of the transport against the
+        data fit.  sigma: kernel of the data fit.  side: of the box, in the units of all these.
+    start: "normal", N(1/2, 0.2 I) folded into the box; "uniform"; a `WarmStart`, which is paid for;
+        a model that was released before; or public points (n, d) in data units, of which particles
+        are drawn at every time.
+    delta, adjacency: of the guarantee, whose epsilon follows.
+    count_epsilon: paid for the number of people per time; None if that is public knowledge.
+    times: a `TimeSample`, for which there must be one phase; None takes all times.
+    seed: as in `TrajectorySynthesizer`.
+    """
+
+    def __init__(
+        self,
+        phases: Sequence[Phase],
+        *,
+        m: int = 50,
+        C: float = 1.0,
+        lam: float = 1.0,
+        sigma: float = 0.1,
+        side: float = 1.0,
+        start: Start = "normal",
+        delta: float = 1e-5,
+        adjacency: Adjacency = "add-remove",
+        count_epsilon: float | None = 0.05,
+        times: TimeSample | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.phases = tuple(phases)
+        self.m = m
+        self.C = C
+        self.lam = lam
+        self.sigma = sigma
+        self.side = side
+        self.start = start
+        self.delta = delta
+        self.adjacency = check_adjacency(adjacency)
+        self.count_epsilon = count_epsilon
+        self.times = times
+        self.seed = seed
+
+    def events(self, records: int = 1, together: bool = False) -> list[tuple[Event, int]]:
+        """What a fit will release, and how often, of people with up to so many records."""
+        person: dict[str, Any] = {"records": records, "together": together}
+        released: list[tuple[Event, int]] = []
+        if self.count_epsilon is not None:
+            released.append((LaplaceCounts(self.count_epsilon, HEAD_COUNT, **person), 1))
+        for part in self._warm_starts():
+            released.append((replace(part.event(), **person), part.steps))
+        for phase in self.phases:
+            step = replace(phase.event(), **person)
+            if self.times is None:
+                released.append((step, phase.iterations))
+            else:
+                share = self.times.n / self.times.of
+                released.append((ChosenTimes(share, step, phase.iterations, STEP), 1))
+        return released
+
+    def _warm_starts(self) -> list[WarmStart]:
+        ends = self.times.ends if self.times is not None else None
+        return [part for part in (self.start, ends) if isinstance(part, WarmStart)]
+
+    @property
+    def epsilon(self) -> float:
+        """What a fit will cost at `delta`, everything composed exactly, for one record each."""
+        return epsilon_at(self.events(), self.delta, self.adjacency)
+
+    def added_epsilon(self) -> float:
+        """The same by adding up, each part at its share of delta, as the paper adds them."""
+        parts = self.events()
+        share = self.delta / len(parts)
+        return sum(epsilon_at([part], share, self.adjacency) for part in parts)
+
+    def within(self, epsilon: float, shares: Sequence[float] | None = None) -> PaperSynthesizer:
+        """The same recipe with the noise that makes everything compose to epsilon.
+
+        shares: of the warm start, if there is one, and of every phase: K rho^2 / tau^2, its part of
+            the squared loss, is in proportion to them. Without, noises keep their ratios.
+        """
+        quiet = self if shares is None else self._shared(shares)
+        released = quiet.events()
+        counts = [part for part in released if isinstance(part[0], LaplaceCounts)]
+        sums = [part for part in released if part not in counts]
+        factor = calibrate_scale(epsilon / _ROOM, self.delta, self.adjacency, sums, counts)
+        if factor == 0:
+            raise InputError(f"epsilon {epsilon:g} does not cover the counts of people")
+        return quiet._with_noise(
+            [part.noise / factor for part in quiet._warm_starts()],
+            [phase.tau / factor for phase in quiet.phases],
+        )
+
+    def _shared(self, shares: Sequence[float]) -> PaperSynthesizer:
+        begin, n = self._warm_starts(), len(self.phases)
+        if len(shares) != len(begin) + n or not all(share > 0 for share in shares):
+            raise InputError(f"{len(begin) + n} positive shares are needed: warm starts, phases")
+        early, late = shares[: len(begin)], shares[len(begin) :]
+        return self._with_noise(
+            [math.sqrt(part.steps / share) for part, share in zip(begin, early, strict=True)],
+            [
+                phase.rho * math.sqrt(phase.iterations / share)
+                for phase, share in zip(self.phases, late, strict=True)
+            ],
+        )
+
+    def _with_noise(self, begin: list[float], taus: list[float]) -> PaperSynthesizer:
+        """A copy with these noises of warm starts and phases."""
+        other, noises = copy(self), iter(begin)
+        if isinstance(self.start, WarmStart):
+            other.start = replace(self.start, noise=next(noises))
+        if self.times is not None and self.times.ends is not None:
+            other.times = replace(self.times, ends=replace(self.times.ends, noise=next(noises)))
+        other.phases = tuple(
+            replace(phase, tau=tau) for phase, tau in zip(self.phases, taus, strict=True)
+        )
+        return other
+
+    def fit(
+        self,
+        snapshots: Snapshots,
+        *,
+        progress: Progress | None = None,
+        watch: Watch | None = None,
+    ) -> TrajectoryModel:
+        """Run the phases on these snapshots and return the model, certified at what it cost.
+
+        watch: called with the particles (T, m, d) in the unit cube before every step. They are
+            released numbers; what is compared with the data, such as the objective, is not.
+        """
+        self.check()
+        if processes.several():
+            raise InputError("the paper's recipe runs in one process only")
+        if self.times is not None:
+            self.times.check(snapshots.n_times)
+        planned = self.events(snapshots.records_per_person, snapshots.together)
+        cost = epsilon_at(planned, self.delta, self.adjacency)
+        if not math.isfinite(cost):
+            raise InputError(f"these phases cannot be accounted at delta {self.delta:g}: raise it")
+        if cost > _MOST:
+            raise InputError(
+                f"these phases cost an epsilon of {cost:.3g}: raise tau, or take fewer"
+            )
+        ledger = Ledger(max(cost, _LEAST) * _ROOM, self.delta, self.adjacency)
+        source = noise.source_for(self.seed)
+        guard = Guard(snapshots, ledger, source, public_counts=self.count_epsilon is None)
+        people = head_count(guard, self.count_epsilon or 0.0)
+        rng = np.random.default_rng(self.seed)
+        begin = self._begin(guard, people, snapshots, rng)
+        part = self._taking_part(guard, people, rng)
+        state = start.at(begin[part.times], self.sigma / self.side)
+        for phase in self.phases:
+            state = self._run(phase, part, state, snapshots, rng, progress, watch)
+        return self._model(snapshots, ledger, source, people, part, state)
+
+    def _begin(
+        self, guard: Guard, people: Floats, snapshots: Snapshots, rng: np.random.Generator
+    ) -> Floats:
+        """Particles (T, m, d) in the unit cube."""
+        shape = (guard.n_times, self.m, guard.n_features)
+        if isinstance(self.start, WarmStart):
+            return self.start.particles(guard, people, self.m, rng)
+        if isinstance(self.start, TrajectoryModel):
+            seed = int(rng.integers(2**31))
+            paths = self.start.sample(self.m, times=snapshots.bin_times, seed=seed).values
+            return to_unit(np.swapaxes(paths, 0, 1), snapshots.bounds)
+        if isinstance(self.start, str):
+            if self.start == "uniform":
+                return rng.uniform(size=shape)
+            return np.asarray(fold(rng.normal(0.5, 0.2**0.5, size=shape)), np.float64)
+        points = to_unit(self.start, snapshots.bounds)
+        return points[rng.integers(len(points), size=shape[:2])]
+
+    def _taking_part(self, guard: Guard, people: Floats, rng: np.random.Generator) -> TakingPart:
+        """Everybody, or a sample of the times, which is drawn and paid for here."""
+        every = np.arange(guard.n_times)
+        if self.times is None:
+            return TakingPart(every, guard, people)
+        (phase,), ends, pool = self.phases, None, every
+        if self.times.ends is not None:
+            outer = every[[0, -1]]
+            ends = self.times.ends.particles(guard.at_times(outer), people[outer], self.m, rng)
+            pool = every[1:-1]
+        drawn, theirs = guard.at_times(pool).choose_times(
+            self.times.n,
+            self.m * guard.n_features,
+            phase.tau,
+            STEP,
+            phase.rho,
+            phase.iterations,
+        )
+        inner = pool[drawn]
+        times = inner if ends is None else np.concatenate([every[:1], inner, every[-1:]])
+        return TakingPart(times, theirs, people[inner], ends)
+
+    def _run(
+        self,
+        phase: Phase,
+        part: TakingPart,
+        state: State,
+        snapshots: Snapshots,
+        rng: np.random.Generator,
+        progress: Progress | None = None,
+        watch: Watch | None = None,
+    ) -> State:
+        clock = np.append(0.0, np.cumsum(snapshots.gaps))
+        gaps = np.diff(clock[part.times])
+        weight = self.m * np.append(gaps, gaps[-1]) / (self.lam * self.sigma**2)
+        guard = part.guard
+        if phase.rho < 1 and self.times is None:
+            event = guard.sum_event(self.m * guard.n_features, phase.tau, STEP, phase.rho)
+            guard = guard.reserve(event, phase.iterations)
+        batch = Batch(self.C / self.side, phase.tau, phase.rho)
+        gradients = BatchGradients(guard, part.people, weight, batch, part.ends, watch)
+        fixed = Fixed(
+            jnp.asarray(np.float32(gaps / gaps.mean())),
+            jnp.asarray(np.full(len(gaps) + 1, self.sigma / self.side, np.float32)),
+            jnp.float32(0.0),
+            jnp.asarray(np.float32(phase.tau / self.side**2 * gaps)),
+        )
+        steps = plain_schedule(phase, float(gaps.mean()))
+        return run(state, gradients, steps, fixed, rng, progress)[0]
+
+    def _model(
+        self,
+        snapshots: Snapshots,
+        ledger: Ledger,
+        source: noise.Source,
+        people: Floats,
+        part: TakingPart,
+        state: State,
+    ) -> TrajectoryModel:
+        particles = np.asarray(state.mixture.particles, dtype=np.float64)
+        public: dict[str, Any] = snapshots.public_inputs()
+        if self.count_epsilon is None:
+            public["people per time (declared public)"] = people.tolist()
+        if self.times is not None:
+            public["times drawn at random"] = [str(t) for t in snapshots.bin_times[part.times]]
+        return assemble(
+            snapshots,
+            particles,
+            np.full(particles.shape[:2], 1 / self.m),
+            times=part.times,
+            bandwidth=np.full(len(particles), self.sigma / self.side),
+            diffusivity=self.phases[-1].tau / self.side**2,
+            certificate=certify(ledger, public_inputs=public, private_noise=source.private),
+            cloud_size=self.m,
+            settings={
+                "recipe": "paper",
+                "phases": [asdict(phase) for phase in self.phases],
+                **{name: getattr(self, name) for name in ("m", "C", "lam", "sigma", "side")},
+            },
+            diagnostics={"people_per_time": people.tolist()},
+        )
+
+    def check(self) -> None:
+        """Refuse settings that cannot be used."""
+        if not self.phases:
+            raise InputError("the paper's recipe needs at least one phase")
+        if isinstance(self.start, str) and self.start not in ("normal", "uniform"):
+            raise InputError(f"start must be 'normal' or 'uniform', not '{self.start}'")
+        if isinstance(self.start, WarmStart):
+            self.start.check()
+        if self.times is not None and len(self.phases) != 1:
+            raise InputError("a sample of the times is accounted for one phase: give one")
+        for name in ("m", "C", "lam", "sigma", "side"):
+            if not getattr(self, name) > 0:
+                raise InputError(f"{name} must be positive")
+
+
+class TakingPart(NamedTuple):
+    """The times of the model, the guard over those whose people take part, and how many they are.
+
+    ends: (2, m, d) released points that stand in for the people of the first and the last time.
+    """
+
+    times: NDArray[np.int64]
+    guard: Guard
+    people: Floats
+    ends: Floats | None = None
+
+
+def plain_schedule(phase: Phase, gap: float) -> Schedule:
+    """Steps of size eta, the pull of neighbours eta / dt, and nothing that the paper lacks."""
+    same, none = np.ones(phase.iterations), np.zeros(phase.iterations)
+    return Schedule(
+        step_size=phase.eta * same,
+        pull=phase.eta / gap * same,
+        debias=none,
+        balance=none,
+        temperature=none,
+        noise_limit=np.inf * same,
+        mass_rate=none,
+        relocate=none,
+        learn=none,
+        shrink=same,
+        grow=same,
+    )

@@ -1,0 +1,2 @@
+from .forecast import Forecast as Forecast
+from .planner import plan as plan

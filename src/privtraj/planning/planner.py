@@ -1,0 +1,105 @@
+"""The plan: what quality to expect before a single unit of privacy is spent.
+
+Nothing is known about the data yet but their public shape, so `plan` runs the fit itself on public
+stand-ins of that shape, several times, and says what came out: over epsilon, over numbers of bins,
+and, where it is too little, what would help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any, Literal
+
+from privtraj.errors import InputError
+from privtraj.planning import cache
+from privtraj.planning.forecast import Forecast
+from privtraj.planning.question import LARGEST_TIMES, Question
+from privtraj.privacy.events import Adjacency, check_budget
+
+LARGEST_FEATURES = 64
+
+
+def plan(
+    people: int,
+    *,
+    times: int,
+    features: int,
+    epsilon: float = 1.0,
+    delta: float = 1e-5,
+    adjacency: Adjacency = "add-remove",
+    measure: Literal["auto", "gradients", "counts"] = "auto",
+    public_counts: bool = False,
+    records_per_person: int = 1,
+    keep: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+    **settings: Any,
+) -> Forecast:
+    """What quality to expect of a fit, by simulation on public stand-in data.
+
+    people: how many there are, at all times together; a round number will do.  times: of bins.
+    features: columns of numbers.  The other arguments are those of `TrajectorySynthesizer` and
+    `Snapshots`, and `settings` are its further ones, such as `cells`.
+    keep: use a forecast that was made before, and keep this one, in the user's cache.
+
+    No data are read and no budget is spent. Whatever is asked should be public: a number of people
+    that is itself a secret should be rounded first.
+    """
+    check_budget(epsilon, delta)
+    question = Question(
+        _whole("people", people, 2, 10**12),
+        _whole("times", times, 2, LARGEST_TIMES),
+        _whole("features", features, 1, LARGEST_FEATURES),
+        float(epsilon),
+        float(delta),
+        adjacency,
+        measure,
+        bool(public_counts),
+        _whole("records_per_person", records_per_person, 1, LARGEST_TIMES),
+        tuple(sorted(settings.items())),
+    )
+    kept = _kept(question) if keep else None
+    if kept is not None:
+        return kept
+    _check(question)
+    from privtraj.planning.trials import simulated  # heavy, and not needed for what was kept
+
+    forecast = simulated(question, progress)
+    if keep:
+        cache.keep(question, forecast.to_dict())
+    return forecast
+
+
+def _kept(question: Question) -> Forecast | None:
+    values = cache.read(question)
+    try:
+        forecast = None if values is None else Forecast.from_dict(values)
+    except (KeyError, TypeError, ValueError, AttributeError):  # damaged
+        return None
+    return forecast if forecast is None or forecast.question == question else None
+
+
+def _whole(name: str, value: Any, least: int, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        value = least - 1
+    if not least <= int(value) <= most:
+        raise InputError(f"{name} must be a whole number from {least} to {most}")
+    return int(value)
+
+
+def _check(question: Question) -> None:
+    if question.people < question.times:
+        raise InputError(
+            f"people is {question.people} and times= is {question.times}: there must be at least "
+            "one person per time, so use fewer times"
+        )
+    if question.records_per_person > question.times:
+        raise InputError("records_per_person must not exceed times=: a person has one per time")
+    try:
+        synthesizer = question.synthesizer()
+    except TypeError:
+        raise InputError(
+            f"there is no such setting among {', '.join(dict(question.settings))}: use those of "
+            "TrajectorySynthesizer"
+        ) from None
+    synthesizer.check()

@@ -1,0 +1,106 @@
+"""Rows: validated records, wherever they live, as time bins and points of the unit cube.
+
+A guard holds rows and asks two things of them: how many are in each cell, and, where the budget
+buys gradients, the rows themselves. `MemoryRows` has them as arrays; `engine.SqlRows` leaves
+them in the database or the files and asks there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+BLOCK = 1 << 20  # rows at a time: what is computed on the way stays small beside the rows
+
+_LANES = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03))
+
+
+class Rows(Protocol):
+    """n records in T bins with d features."""
+
+    @property
+    def points(self) -> NDArray[np.float32]:
+        """(n, d) in [0, 1], sorted by bin."""
+
+    @property
+    def bins(self) -> NDArray[np.int32]:
+        """(n,) in 0..T-1, increasing."""
+
+    @property
+    def digest(self) -> bytes:
+        """Recognises the data, whatever the order of rows; as sensitive as they are."""
+
+    def cell_counts(self, n_times: int, cells_per_side: int) -> NDArray[np.int64]:
+        """Exact numbers of records (T, cells_per_side ** d)."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MemoryRows:
+    """Rows as arrays."""
+
+    points: NDArray[np.float32]
+    bins: NDArray[np.int32]
+    digest: bytes = field(default=b"", repr=False)
+
+    def cell_counts(self, n_times: int, cells_per_side: int) -> NDArray[np.int64]:
+        cells = cells_per_side ** self.points.shape[1]
+        counts = np.zeros(n_times * cells, dtype=np.int64)
+        for start in range(0, len(self.bins), BLOCK):
+            block = slice(start, start + BLOCK)
+            place = self.bins[block] * np.int64(cells)
+            place += cell_of(self.points[block], cells_per_side)
+            counts += np.bincount(place, minlength=counts.size)
+        return counts.reshape(n_times, cells)
+
+    def at(self, wanted: NDArray[np.int64]) -> MemoryRows:
+        """The rows of these bins alone, numbered anew in their order."""
+        kept = np.isin(self.bins, wanted)
+        bins = np.searchsorted(wanted, self.bins[kept]).astype(np.int32)
+        return MemoryRows(self.points[kept], bins, self.digest)
+
+
+def cell_of(points: NDArray[np.float32], cells_per_side: int) -> NDArray[np.int64]:
+    """Number (n,) of the cell of each point (n, d) of the unit cube, the first feature slowest.
+
+    In float64 the product of a float32 and a number of cells is exact, so every engine that knows
+    both types finds the same cell.
+    """
+    last = cells_per_side - 1
+    cell = np.zeros(len(points), dtype=np.int64)
+    for column in points.T:
+        side = np.minimum((column.astype(np.float64) * cells_per_side).astype(np.int64), last)
+        cell = cell * cells_per_side + side
+    return cell
+
+
+def digest_of(names: Sequence[str], batches: Iterable[NDArray[np.float64]]) -> bytes:
+    """Digest of records (n, 1 + d), time and named features, in any order of rows and features.
+
+    sha256 of the names and of the sum over records of two 64-bit hashes. It has to tell tables
+    apart, not to withstand somebody who builds two alike on purpose.
+    """
+    order = [0, *(1 + k for k in sorted(range(len(names)), key=lambda k: names[k]))]
+    totals = np.zeros(len(_LANES), dtype=np.uint64)
+    count = 0
+    for batch in batches:
+        count += len(batch)
+        words = [(batch[:, k] + 0.0).view(np.uint64) for k in order]  # a zero has one sign only
+        for lane, key in enumerate(_LANES):
+            hashed = np.full(len(batch), key)
+            for column in words:
+                hashed = _mixed(hashed ^ column) + key
+            totals[lane : lane + 1] += hashed.sum(dtype=np.uint64)  # an array wraps around silently
+    text = repr((sorted(names), count, totals.tolist()))
+    return sha256(text.encode()).digest()
+
+
+def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finaliser of SplitMix64: every bit of the result depends on every bit of the word."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))

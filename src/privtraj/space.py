@@ -1,0 +1,135 @@
+"""Where and when: the public box and the unit cube, times and bins, reflection at the walls."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privtraj.arrays import Floats
+from privtraj.errors import InputError
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+def to_unit(values: ArrayLike, bounds: ArrayLike, clamp: bool = True) -> Floats:
+    """u = (y - low) / (high - low), for values (..., d) and bounds (d, 2); clamped to [0, 1]."""
+    low, high = np.asarray(bounds, dtype=np.float64).T
+    values = np.asarray(values, dtype=np.float64)
+    if clamp:  # before the subtraction, which could overflow
+        values = np.clip(values, low, high)
+    unit: Floats = (values - low) / (high - low)
+    return np.clip(unit, 0.0, 1.0) if clamp else unit
+
+
+def from_unit(values: ArrayLike, bounds: ArrayLike) -> Floats:
+    """y = low + u (high - low), for values (..., d) and bounds (d, 2); the inverse of `to_unit`."""
+    low, high = np.asarray(bounds, dtype=np.float64).T
+    result: Floats = low + np.asarray(values, dtype=np.float64) * (high - low)
+    return result
+
+
+def fold(values: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+    """Reflect into [0, 1]: what leaves the box through a wall comes back from it."""
+    away: NDArray[np.floating[Any]] = np.abs(
+        values - 2 * np.rint(values / 2)
+    )  # from the nearest even number
+    return away
+
+
+def unit_time(times: Floats, knots: Floats) -> Floats:
+    """Times as shares of the range of the knots."""
+    share: Floats = (times - knots[0]) / (knots[-1] - knots[0])
+    return share
+
+
+def nearest_bin(values: ArrayLike, times: ArrayLike) -> NDArray[np.int32]:
+    """i = argmin_i |t_i - v| for values (n,) and increasing times (T,); the earlier on a tie."""
+    return np.searchsorted(bin_edges(times), np.asarray(values, np.float64)).astype(np.int32)
+
+
+def bin_edges(times: ArrayLike) -> Floats:
+    """(T - 1,) e_i, the largest value nearer to t_i than to t_(i+1), or as near, in float64.
+
+    So the bin of v is the number of edges below v, with nothing but comparisons.
+    """
+    times = np.asarray(times, dtype=np.float64)
+    before, after = times[:-1], times[1:]
+    return largest(lambda value: after - value >= value - before, before, after)
+
+
+def largest(
+    holds: Callable[[Floats], NDArray[np.bool_]],
+    low: Floats,
+    high: Floats,
+) -> Floats:
+    """The largest floats from low up to high for which a test holds that fails ever after.
+
+    It holds at low and fails at high.
+    """
+    below, above = _rank(low), _rank(high)
+    for _ in range(64):
+        middle = (below & above) + ((below ^ above) >> 1)  # the mean, rounded down, no overflow
+        held = holds(_ranked(middle))
+        below, above = np.where(held, middle, below), np.where(held, above, middle)
+    return _ranked(below)
+
+
+def _rank(values: Floats) -> NDArray[np.int64]:
+    """Floats as integers in the same order, without gaps; both zeros are 0."""
+    bits = (values + 0.0).view(np.int64)
+    return np.where(bits < 0, np.iinfo(np.int64).min - bits, bits)
+
+
+def _ranked(ranks: NDArray[np.int64]) -> Floats:
+    """The floats of these ranks."""
+    bits = np.where(ranks < 0, np.iinfo(np.int64).min - ranks, ranks)
+    return bits.view(np.float64)
+
+
+def as_user_times(times: ArrayLike, datetime: bool) -> NDArray[Any]:
+    """Times in seconds since 1970-01-01 as datetime64[us] when `datetime`, else unchanged."""
+    times = np.asarray(times, dtype=np.float64)
+    return np.rint(times * 1e6).astype("datetime64[us]") if datetime else times
+
+
+def moment(value: Any, what: str = "the time") -> tuple[float, bool]:
+    """One public time as (number, False) or, for a date in any form, (UTC seconds, True)."""
+    if isinstance(value, str):
+        value = _parsed(value, what)
+    if isinstance(value, np.datetime64):
+        seconds = utc_seconds(np.asarray(value)).item()
+        return _finite(seconds, what), True
+    if isinstance(value, dt.datetime):
+        aware = value if value.tzinfo else value.replace(tzinfo=dt.UTC)
+        return (aware - _EPOCH).total_seconds(), True
+    if isinstance(value, dt.date):
+        return (value - _EPOCH.date()).total_seconds(), True
+    if isinstance(value, Real):
+        return _finite(float(value), what), False
+    raise InputError(f"{what} must be made of numbers or dates, not of {type(value).__name__}")
+
+
+def _parsed(text: str, what: str) -> float | dt.datetime:
+    readers: tuple[Callable[[str], float | dt.datetime], ...] = (float, dt.datetime.fromisoformat)
+    for read in readers:
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    raise InputError(f"{what} has '{text}', which is neither a number nor a date like 2024-01-31")
+
+
+def _finite(value: float, what: str) -> float:
+    if not np.isfinite(value):
+        raise InputError(f"{what} must be finite")
+    return value
+
+
+def utc_seconds(array: NDArray[Any]) -> Floats:
+    micros = array.astype("datetime64[us]")
+    return np.where(np.isnat(micros), np.nan, micros.astype(np.int64) / 1e6)

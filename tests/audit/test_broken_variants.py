@@ -1,0 +1,279 @@
+"""Deliberately broken mechanisms: each trap by its name, caught, beside the correct one, passed.
+
+The audits here have confidence 99 %: over seeds, a correct mechanism would be called broken in at
+most 1 % of them. All seeds are fixed, so a test passes always or never; the broken ones are caught
+with room to spare, so that they would be at nearly every other seed too.
+"""
+
+import math
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from privtraj.audit.attack import audit, compare
+from privtraj.audit.evidence import Canary, Neighbours, WatchedGuard
+from privtraj.data.snapshots import Snapshots
+from privtraj.privacy import noise
+from privtraj.privacy.accounting import tally
+from privtraj.privacy.events import GaussianSum, LaplaceCounts
+from privtraj.privacy.guard import Guard
+from privtraj.privacy.ledger import Ledger
+from privtraj.synthesizer import TrajectorySynthesizer
+
+DELTA = 1e-5
+CONFIDENCE = 0.99
+
+
+class Broken(Guard):
+    """A guard with another beside it that nobody has to pay: what a broken one asks in secret."""
+
+    def __init__(self, snapshots, ledger, source, **options):
+        super().__init__(snapshots, ledger, source, **options)
+        self._unpaid = Guard(snapshots, Ledger(60.0, 0.1, ledger.adjacency), source, **options)
+
+
+# the attacker sees the answers, not what is made of them
+COUNTS = {"measure": "counts", "pull": 0.0}
+
+
+def audited(guard, epsilon, runs, **settings):
+    """The audit of real fits that use this kind of guard."""
+
+    class Pipeline(TrajectorySynthesizer):
+        def _guard(self, snapshots, ledger, source):
+            return guard(snapshots, ledger, source, public_counts=self.public_counts)
+
+    synthesizer = Pipeline(epsilon, DELTA, **settings)
+    return audit(synthesizer, runs=runs, confidence=CONFIDENCE, seed=1)
+
+
+# Releases without a fit: one question to a guard, many times ----------------------------------
+
+CORNER = Canary(1, np.ones(2, np.float32))
+CROWD = [[0.5, 0.5]] * 12
+PARTICLES = jnp.asarray(np.random.default_rng(0).uniform(0.4, 0.6, (2, 16, 2)), jnp.float32)
+
+
+def pulls(points, particles):
+    """(x_k - y) for all of 16 particles: (n, 32)."""
+    return (particles[None] - points[:, None]).reshape(len(points), -1)
+
+
+def each_clipped(points, parameters):
+    """The same, every particle's part clipped to c for itself."""
+    particles, clip = parameters
+    parts = particles[None] - points[:, None]
+    norm = jnp.linalg.norm(parts, axis=-1, keepdims=True)
+    return (parts * jnp.minimum(1, clip / jnp.maximum(norm, 1e-9))).reshape(len(points), -1)
+
+
+def released(guard, snapshots_of, score, clip, runs=100, noise_multiplier=1.0):
+    """The audit of one noisy sum, with the person of CORNER and without."""
+    worlds = [snapshots_of([CROWD, []], 2), snapshots_of([CROWD, [CORNER.point]], 2)]
+    scores = ([], [])
+    for run in range(2 * runs):
+        ledger = Ledger(20.0, DELTA)
+        inner = guard(worlds[run % 2], ledger, noise.SeededSource(run))
+        watched = WatchedGuard(inner, Neighbours(None, CORNER))
+        answer = watched.sums(pulls, PARTICLES, np.full(2, clip), noise_multiplier, "pulls")
+        scores[run % 2].append(score(watched, answer))
+    return compare(*scores, ledger.tally, DELTA, CONFIDENCE, 0.0)
+
+
+def likelihood(watched, answer):
+    return watched.log_likelihood_ratio
+
+
+# 1 --------------------------------------------------------------------------------------------
+
+
+class ClipsEachParticle(Broken):
+    """Clipped per particle, with noise for a joint norm of c: sqrt(m) c is the truth."""
+
+    def sums(self, statistic, parameters, clip, noise_multiplier, what, rate=1.0):
+        root = math.sqrt(parameters.shape[1])
+        own = (parameters, jnp.asarray(clip, jnp.float32))
+        answer = self._unpaid.sums(
+            each_clipped, own, root * clip * (1 + 1e-5), noise_multiplier / root, what
+        )
+        self.ledger.spend(self.sum_event(answer.shape[1], noise_multiplier, what, rate))
+        return answer
+
+
+def test_trap_per_particle_clipping_accounted_at_the_clip(snapshots_of):
+    assert released(ClipsEachParticle, snapshots_of, likelihood, clip=0.1).violated
+    assert not released(Guard, snapshots_of, likelihood, clip=0.1).violated
+
+
+# 2 --------------------------------------------------------------------------------------------
+
+RATE, STEPS, NOISE = 0.9, 4, 2.0
+# Sampling costs less than taking everybody, so what refutes this claim refutes the sampled one too;
+# at this rate they hardly differ, and full sums have a closed form.
+FULL = tally([(GaussianSum(NOISE, "step"), STEPS)], "add-remove")
+
+
+def batch_scores(runs, realised, rng):
+    """Log-likelihood ratios of STEPS sampled means of 40 people at +c, the person at -c.
+
+    The denominator is the realised batch, which the level of the noise then tells (here it is told
+    outright), or the public rate * 40; in that case the attacker is told how many others took part.
+    """
+    worlds = []
+    for there in (0, 1):
+        shape = (runs, STEPS)
+        others = rng.binomial(40, RATE, shape)
+        person = there * (rng.random(shape) < RATE)
+        total = others - person + NOISE * rng.standard_normal(shape)
+        batch = others + person
+        # mean * batch - batch is -2 if the person takes part: they pull, and they are counted
+        seen, shift = (total - batch, -2.0) if realised else (total - others, -1.0)
+        ratio = (shift * seen - shift**2 / 2) / NOISE**2
+        worlds.append(np.logaddexp(math.log(1 - RATE), math.log(RATE) + ratio).sum(axis=1))
+    return worlds
+
+
+def test_trap_realised_batch_size_as_the_denominator():
+    rng = np.random.default_rng(2)
+    for realised in (True, False):
+        scores = batch_scores(2000, realised, rng)
+        assert compare(*scores, FULL, DELTA, CONFIDENCE, 0.0).violated == realised
+
+
+# 3 --------------------------------------------------------------------------------------------
+
+
+class TooQuiet(Broken):
+    """The noise of everything smaller by sqrt(2) than what is in the ledger."""
+
+    def counts(self, cells_per_side, epsilon, what):
+        answer = self._unpaid.counts(cells_per_side, epsilon * math.sqrt(2), what)
+        self.ledger.spend(LaplaceCounts(epsilon, what))
+        return answer
+
+    def sums(self, statistic, parameters, clip, noise_multiplier, what, rate=1.0):
+        less = noise_multiplier / math.sqrt(2)
+        answer = self._unpaid.sums(statistic, parameters, clip, less, what, rate)
+        self.ledger.spend(self.sum_event(answer.shape[1], noise_multiplier, what, rate))
+        return answer
+
+
+@pytest.mark.parametrize("guard", [TooQuiet, Guard])
+def test_trap_noise_too_small_by_the_root_of_two_in_a_fit(guard):
+    assert audited(guard, 2.0, 600, **COUNTS).violated == (guard is TooQuiet)
+
+
+@pytest.mark.parametrize("guard", [TooQuiet, Guard])
+def test_trap_noise_too_small_by_the_root_of_two_in_a_sum(guard, snapshots_of):
+    found = released(guard, snapshots_of, likelihood, clip=0.1, runs=300, noise_multiplier=0.5)
+    assert found.violated == (guard is TooQuiet)
+
+
+# 4 --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def unnoised(silent):
+    class Unnoised(Guard):
+        """Exact counts, paid for as noisy ones."""
+
+        def __init__(self, snapshots, ledger, source, **options):
+            super().__init__(snapshots, ledger, silent(), **options)
+
+    return Unnoised
+
+
+def test_trap_unnoised_counts(unnoised):
+    assert audited(unnoised, 1.0, 60, **COUNTS).violated
+    assert not audited(Guard, 1.0, 60, **COUNTS).violated
+
+
+# 5 --------------------------------------------------------------------------------------------
+
+
+def upper_bound(points, bounds, seed):
+    """Released with the model: the upper end of the first feature."""
+    times = np.arange(len(points)) % 2
+    snapshots = Snapshots.from_arrays(times, points, bounds=bounds(points), bins=[0.0, 1.0])
+    settings = {"measure": "counts", "particles": 4, "steps": 2, "cells": 2}
+    model = TrajectorySynthesizer(1.0, DELTA, seed=seed, **settings).fit(snapshots)
+    return model.bounds[0, 1]
+
+
+def from_the_data(points):
+    return list(zip(points.min(axis=0), points.max(axis=0), strict=True))
+
+
+def public(points):
+    return [(0.0, 1.0), (0.0, 1.0)]
+
+
+@pytest.mark.filterwarnings("ignore::privtraj.LowBudgetWarning")
+@pytest.mark.parametrize("bounds", [from_the_data, public])
+def test_trap_bounds_taken_from_data(bounds):
+    crowd = np.random.default_rng(3).uniform(0.4, 0.6, (20, 2))
+    joined = np.append(crowd, [[0.9, 0.9]], axis=0)
+    scores = [
+        [upper_bound(points, bounds, seed) for seed in range(25)] for points in (crowd, joined)
+    ]
+    claim = tally([LaplaceCounts(1.0, "all")], "add-remove")
+    found = compare(*scores, claim, DELTA, CONFIDENCE, threshold=0.8)
+    assert found.violated == (bounds is from_the_data)
+
+
+# 6 --------------------------------------------------------------------------------------------
+
+
+class ClipsAtTheLargestNorm(Broken):
+    """c is the largest norm that anybody's vector has."""
+
+    def sums(self, statistic, parameters, clip, noise_multiplier, what, rate=1.0):
+        rows = zip(self._rows.points, self._rows.bins, strict=True)
+        largest = max(
+            float(jnp.linalg.norm(statistic(jnp.asarray(row)[None], parameters[i])))
+            for row, i in rows
+        )
+        return super().sums(
+            statistic, parameters, np.full_like(clip, largest), noise_multiplier, what, rate
+        )
+
+
+def loudness(watched, answer):
+    """How loud the noise is where nobody differs: 32 coordinates of the crowd's bin.
+
+    Zero lies between the norm of somebody in the crowd, 0.1 sqrt(16) at most, and the corner's.
+    """
+    crowd = pulls(jnp.asarray(CROWD, jnp.float32), PARTICLES[0]).sum(axis=0)
+    return float(np.std(answer[0] - np.asarray(crowd))) - 1.2
+
+
+def test_trap_clip_threshold_taken_from_data(snapshots_of):
+    assert released(ClipsAtTheLargestNorm, snapshots_of, loudness, clip=1.2, runs=40).violated
+    for score in (loudness, likelihood):
+        assert not released(Guard, snapshots_of, score, clip=1.2, runs=40).violated
+
+
+# 7 --------------------------------------------------------------------------------------------
+
+
+class Forgetful(Broken):
+    """Answers the head counts by the book, and the counts of cells past the ledger."""
+
+    def counts(self, cells_per_side, epsilon, what):
+        paid = cells_per_side == 1
+        return (super() if paid else self._unpaid).counts(cells_per_side, epsilon, what)
+
+
+class Silent(Broken):
+    """Pays for nothing at all."""
+
+    def counts(self, cells_per_side, epsilon, what):
+        return self._unpaid.counts(cells_per_side, epsilon, what)
+
+
+@pytest.mark.parametrize(("guard", "claimed"), [(Forgetful, 0.1), (Silent, 0.0), (Guard, 2.0)])
+def test_trap_a_release_that_skips_the_ledger(guard, claimed):
+    found = audited(guard, 2.0, 100, **COUNTS)
+    assert found.epsilon == pytest.approx(claimed, abs=1e-4)
+    assert found.violated == (guard is not Guard)

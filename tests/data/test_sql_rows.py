@@ -1,0 +1,753 @@
+"""Records that stay in their engine: the numbers, the models and the sentences of memory.
+
+PostgreSQL is a server that is started here, Spark runs in this process's own Java; tests skip what
+is not installed.
+"""
+
+import datetime as dt
+import gc
+import itertools
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from decimal import Decimal
+from pathlib import Path
+
+import ibis
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from privtraj import cli, datasets
+from privtraj.data import sql as sources
+from privtraj.data.snapshots import Snapshots
+from privtraj.data.sql_rows import SqlRows
+from privtraj.errors import InputError
+from privtraj.export import tables as export_tables
+from privtraj.model import load as load_model
+from privtraj.privacy.rows import MemoryRows
+from privtraj.space import bin_edges
+from privtraj.synthesizer import TrajectorySynthesizer
+
+SECRET = "123.4567"
+N = 600
+ENGINES = ["duckdb", "postgres", "pyspark"]
+BOUNDS = {"x": (0.0, 0.3), "y": (-1e3 / 3, 1e-7)}
+SETTINGS = {"time": "t", "bounds": BOUNDS, "time_range": (-1.1, 7.3), "bins": 9}
+_NAMES = (f"t{k}" for k in itertools.count())
+
+
+# Engines --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def duckdb():
+    return ibis.duckdb.connect()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """Connection string of a PostgreSQL server of our own."""
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    found = shutil.which("initdb") or (programs and programs[-1] / "initdb")
+    if not found:
+        pytest.skip("no PostgreSQL server is installed")
+    home = tmp_path_factory.mktemp("postgres")
+    base = Path(tempfile.gettempdir())
+    for folder in (home, *home.parents):  # for another user, who has to get there
+        if folder != base and folder.is_relative_to(base):
+            folder.chmod(0o777 if folder == home else 0o755)
+    who = {"user": "nobody"} if os.getuid() == 0 else {}  # it refuses to run as root
+    data, password = home / "data", home / "password"
+    password.write_text(SECRET)
+    login = ["-U", "clerk", "-A", "scram-sha-256", f"--pwfile={password}"]
+    command = [found, "-D", data, *login, "-E", "UTF8", "--no-sync"]
+    subprocess.run(command, cwd=home, check=True, capture_output=True, **who)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    settings = ["-k", home, "-p", str(port), "-h", "127.0.0.1", "-c", "fsync=off"]
+    with subprocess.Popen(
+        [Path(found).with_name("postgres"), "-D", data, *settings],
+        cwd=home,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        **who,
+    ) as running:
+        url = f"postgresql://clerk:{SECRET}@127.0.0.1:{port}/postgres"
+        try:
+            _wait_for(url)
+            yield url
+        finally:
+            running.send_signal(signal.SIGINT)  # does not wait for connections that are open
+
+
+def _wait_for(url):
+    import psycopg
+
+    for _ in range(200):
+        try:
+            return psycopg.connect(url).close()
+        except psycopg.OperationalError:
+            time.sleep(0.05)
+    return pytest.fail("PostgreSQL does not start")
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory):
+    pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed")
+    if shutil.which("java") is None:
+        pytest.skip("no Java is installed")
+    settings = {
+        "spark.ui.enabled": False,
+        "spark.sql.shuffle.partitions": 1,
+        "spark.sql.warehouse.dir": tmp_path_factory.mktemp("warehouse"),
+    }
+    builder = pyspark.sql.SparkSession.builder.master("local[1]")
+    for key, value in settings.items():
+        builder = builder.config(key, str(value))
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield ibis.pyspark.connect(session)
+    session.stop()
+
+
+@pytest.fixture
+def load(request, tmp_path):
+    """Function: an Arrow table in the engine that is the parameter, as an Ibis table."""
+
+    def in_duckdb(table):
+        connection, name = request.getfixturevalue("duckdb"), next(_NAMES)
+        connection.con.register(f"{name}_arrow", table)
+        connection.raw_sql(f"CREATE TABLE {name} AS SELECT * FROM {name}_arrow")
+        return connection.table(name)
+
+    def in_postgres(table):
+        url, name = request.getfixturevalue("server"), next(_NAMES)
+        _copy_to_postgres(table, url, name)
+        return ibis.connect(url).table(name)
+
+    def in_spark(table):
+        connection = request.getfixturevalue("spark")
+        pq.write_table(table, tmp_path / "t.parquet")
+        return connection.read_parquet(tmp_path / "t.parquet")
+
+    return {"duckdb": in_duckdb, "postgres": in_postgres, "pyspark": in_spark}[request.param]
+
+
+EXACT = pa.decimal128(12, 4)
+POSTGRES_TYPES = {
+    EXACT: "numeric(12, 4)",
+    pa.float64(): "double precision",
+    pa.float32(): "real",
+    pa.int64(): "bigint",
+    pa.bool_(): "boolean",
+    pa.string(): "text",
+    pa.date32(): "date",
+    pa.timestamp("us"): "timestamp",
+    pa.timestamp("us", "UTC"): "timestamptz",
+}
+
+
+def _copy_to_postgres(table, url, name):
+    import psycopg
+
+    columns = ", ".join(f'"{f.name}" {POSTGRES_TYPES[f.type]}' for f in table.schema)
+    with psycopg.connect(url) as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {name} ({columns})")
+        with cursor.copy(f"COPY {name} FROM STDIN") as copy:
+            for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
+                copy.write_row(row)
+
+
+everywhere = pytest.mark.parametrize("load", ENGINES, indirect=True)
+in_duckdb = pytest.mark.parametrize("load", ["duckdb"], indirect=True)
+
+
+# The same numbers -----------------------------------------------------------------------------
+
+
+def _awkward(low, high, cells=(2, 7, 64)):
+    """Values at, beside and between the ends of a range and of its cells, outside it, and tiny."""
+    marks = [low, high, *(low + (high - low) * j / k for k in cells for j in range(k + 1))]
+    beside = [np.nextafter(m, side) for m in marks for side in (-np.inf, np.inf)]
+    tiny = [0.0, -0.0, 5e-324, 1e-310, 2.0**-150, 2.0**-149, 1e-46, 1e-45, 1e-40, 1e-30]
+    far = [-1.7e308, 1.7e308, -1.0, 1e6]
+    return np.array([*marks, *beside, *tiny, *(-np.array(tiny)), *far])
+
+
+def _drawn(rng, values, low, high):
+    """(N,) every awkward value once, the rest at random around the range."""
+    wide = rng.uniform(low - 0.2 * (high - low), high + 0.2 * (high - low), N - len(values))
+    return rng.permutation(np.append(values, wide))
+
+
+def _numbers(seed=0):
+    rng = np.random.default_rng(seed)
+    edges = bin_edges(np.linspace(-1.1, 7.3, 9))
+    beside = [np.nextafter(edges, side) for side in (-np.inf, np.inf)]
+    columns = {"t": _drawn(rng, np.concatenate([edges, *beside, [-1e300, 1e300]]), -1.1, 7.3)}
+    for name, (low, high) in BOUNDS.items():
+        columns[name] = _drawn(rng, _awkward(low, high), low, high)
+    return pa.table(columns | {"id": [f"p{k}" for k in rng.permutation(N)]})
+
+
+def _same(here, there):
+    """There is the same as here, though it is held by an engine."""
+    mine, theirs = here._rows, there._rows
+    assert isinstance(mine, MemoryRows)
+    assert isinstance(theirs, SqlRows)
+    np.testing.assert_array_equal(here.times, there.times)
+    np.testing.assert_array_equal(here.bounds, there.bounds)
+    assert (here.features, here.datetime) == (there.features, there.datetime)
+    for cells in (1, 2, 7, 64) if here.n_features < 3 else (1, 2, 7):
+        counts = theirs.cell_counts(there.n_times, cells)
+        np.testing.assert_array_equal(mine.cell_counts(here.n_times, cells), counts)
+    np.testing.assert_array_equal(mine.bins, theirs.bins)
+    np.testing.assert_array_equal(_sorted(mine), _sorted(theirs))
+    assert (theirs.points.dtype, theirs.bins.dtype) == (np.float32, np.int32)
+    assert not theirs.points.flags.writeable
+    assert not theirs.bins.flags.writeable
+    assert mine.digest == theirs.digest
+
+
+def _sorted(rows):
+    return np.array(sorted(zip(rows.bins.tolist(), *rows.points.T.tolist(), strict=True)))
+
+
+@everywhere
+def test_the_same_numbers_as_in_memory(load, monkeypatch):
+    monkeypatch.setattr(sources, "BATCH", 250)
+    table = _numbers()
+    _same(
+        Snapshots.from_table(table, **SETTINGS, person="id"),
+        Snapshots.from_table(load(table), **SETTINGS, person="id"),
+    )
+
+
+MICROSECONDS = np.array([0, 1, -1, 1_700_000_000_123_456, -86_400_000_001, 4_102_444_799_999_999])
+TIMES = {
+    "timestamps": pa.timestamp("us"),
+    "timestamps with a zone": pa.timestamp("us", "UTC"),
+    "dates": pa.date32(),
+    "whole numbers": pa.int64(),
+    "single precision": pa.float32(),
+}
+
+
+def _timed(kind):
+    """Records at, beside and far from the middle between two times, and the times."""
+    rng = np.random.default_rng(1)
+    steps = np.array([-(10**6), -2, -1, 0, 1, 2, 10**6])
+    if kind == pa.date32():
+        bins = np.array(["1931-05-04", "1970-01-01", "1970-01-04", "2024-02-29"], "datetime64[D]")
+        values = (bins[:, None] + steps % 1000).ravel()
+    elif pa.types.is_timestamp(kind):
+        bins = np.sort(MICROSECONDS).astype("datetime64[us]")
+        middle = np.sort(MICROSECONDS)
+        middle = np.append(middle, (middle[1:] + middle[:-1]) // 2)
+        values = (middle[:, None] + steps).ravel().astype("datetime64[us]")
+    else:
+        bins, values = [-3, 0, 1, 2**21], (np.array([0, 2**20])[:, None] + steps).ravel()
+    table = {"t": pa.array(values).cast(kind), "y": rng.uniform(size=len(values))}
+    return pa.table(table), list(bins)
+
+
+@everywhere
+@pytest.mark.parametrize("kind", TIMES.values(), ids=TIMES)
+def test_the_same_bins_for_every_kind_of_time(load, kind):
+    table, bins = _timed(kind)
+    settings = {"time": "t", "bounds": {"y": (0, 1)}, "bins": bins}
+    here, there = (Snapshots.from_table(each, **settings) for each in (table, load(table)))
+    np.testing.assert_array_equal(here._rows.bins, there._rows.bins)
+    assert here._rows.digest == there._rows.digest
+    assert len(set(here._rows.bins)) == len(bins)
+
+
+@in_duckdb
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_the_same_bins_for_every_resolution(load, unit):
+    micros = np.append(MICROSECONDS, [] if unit == "ns" else [10**16 + 1]).astype(np.int64)
+    factor = {"s": 1e-6, "ms": 1e-3, "us": 1, "ns": 1e3}[unit]
+    values = (micros[:, None] * factor + np.array([-999, -1, 0, 1, 999])).ravel()
+    column = pa.array(values.astype(np.int64), pa.timestamp(unit))
+    table = pa.table({"t": column, "y": np.zeros(len(values))})
+    bins = np.sort(micros).astype("datetime64[us]")
+    settings = {"time": "t", "bounds": {"y": (0, 1)}, "bins": bins}
+    here, there = (Snapshots.from_table(each, **settings) for each in (table, load(table)))
+    np.testing.assert_array_equal(here._rows.bins, there._rows.bins)
+    assert here._rows.digest == there._rows.digest
+
+
+@everywhere
+def test_numbers_of_every_kind(load):
+    rng = np.random.default_rng(2)
+    table = pa.table(
+        {
+            "t": pa.array(rng.integers(0, 9, N)),
+            "real": pa.array(rng.uniform(size=N), pa.float32()),
+            "whole": pa.array(rng.integers(-(2**60), 2**60, N)),
+            "exact": pa.array(
+                [Decimal(int(k)).scaleb(-4) for k in rng.integers(0, 10**9, N)], EXACT
+            ),
+            "flag": pa.array(rng.uniform(size=N) < 0.5),
+            "id": pa.array(rng.permutation(N)),
+        }
+    )
+    bounds = {"real": (0.1, 0.7), "whole": (-(2**59), 2**58), "flag": (0, 1)}
+    bounds["exact"] = (10.1, 80_000)
+    settings = {"time": "t", "bounds": bounds, "bins": [0, 4, 8], "person": "id"}
+    _same(*(Snapshots.from_table(each, **settings) for each in (table, load(table))))
+
+
+@everywhere
+def test_records_with_missing_values_are_left_out(load):
+    table = _numbers()
+    columns = {name: table[name].to_pylist() for name in table.column_names}
+    columns["t"][3] = columns["x"][4] = columns["x"][5] = columns["id"][6] = None
+    columns["y"][5] = columns["t"][6] = float("nan")
+    table = pa.table(columns)
+    settings = SETTINGS | {"person": "id", "missing": "drop"}
+    here, there = (Snapshots.from_table(each, **settings) for each in (table, load(table)))
+    assert there._rows.count == N - 4
+    _same(here, there)
+
+
+# The same models ------------------------------------------------------------------------------
+
+PEOPLE = 400
+GROWTH = {
+    "time": "age",
+    "bounds": datasets.GROWTH_BOUNDS,
+    "time_range": datasets.GROWTH_TIME_RANGE,
+    "bins": 5,
+    "person": "id",
+}
+COUNTS = {"measure": "counts", "particles": 24, "steps": 4, "cells": 6}
+GRADIENTS = {"measure": "gradients", "particles": 8, "steps": 3}
+
+
+@pytest.fixture(scope="module")
+def clinic():
+    return datasets.growth_clinic(PEOPLE)
+
+
+def _fit(source, options, **more):
+    snapshots = Snapshots.from_table(source, **GROWTH | more)
+    return TrajectorySynthesizer(2.0, 1e-4, seed=3, **options).fit(snapshots)
+
+
+@pytest.fixture(scope="module")
+def counted(clinic):
+    return _fit(clinic, COUNTS).sha256
+
+
+@everywhere
+def test_a_seed_gives_the_same_model_and_no_record_is_fetched(load, clinic, counted, monkeypatch):
+    def refused(self):
+        raise AssertionError("a fit by counts fetches no records")
+
+    for name in ("points", "bins", "digest"):
+        monkeypatch.setattr(SqlRows, name, property(refused))
+    assert _fit(load(clinic), COUNTS).sha256 == counted
+
+
+@in_duckdb
+def test_gradients_give_the_same_model(load, clinic):
+    there = load(clinic.take(np.random.default_rng(0).permutation(PEOPLE)))
+    assert _fit(there, GRADIENTS).sha256 == _fit(clinic, GRADIENTS).sha256
+
+
+# The same checks ------------------------------------------------------------------------------
+
+
+def _with(column, row, value):
+    columns = {name: values.to_pylist() for name, values in _few().items()}
+    columns[column][row] = value
+    return columns
+
+
+def _few():
+    rng = np.random.default_rng(0)
+    return {
+        "id": pa.array([f"p{k}" for k in range(30)]),
+        "t": pa.array(rng.uniform(0, 7, 30)),
+        "x": pa.array(np.append(float(SECRET), rng.uniform(0, 1, 29))),
+        "y": pa.array(rng.uniform(-1, 0, 30)),
+    }
+
+
+DAY = dt.date(2024, 1, 31)
+REPEATED = {"id": ["p1", "p1", "p2", "p2", *map(str, range(26))]}
+MISTAKES = {
+    "no column": ({}, {"time": "when"}),
+    "no columns": ({}, {"time": "when", "person": "whose"}),
+    "text": ({"x": ["1", SECRET + " kg", *["2"] * 28]}, {}),
+    "text with missing": ({"x": [None, SECRET + " kg", *["2"] * 28]}, {}),
+    "dates as feature": ({"x": [DAY] * 30}, {}),
+    "lists": ({"x": [[1.5]] * 30}, {}),
+    "text as time": ({"t": ["noon"] * 30}, {}),
+    "clock as time": ({"t": [dt.time(12)] * 30}, {}),
+    "dates against numbers": ({"t": [DAY] * 30}, {}),
+    "numbers against dates": ({}, {"time_range": ("2024-01-01", "2024-02-01")}),
+    "infinite": (_with("x", 3, np.inf), {}),
+    "infinite in two": (_with("x", 3, -np.inf) | {"t": _with("t", 3, np.inf)["t"]}, {}),
+    "infinite and missing": (_with("x", 3, -np.inf) | {"y": _with("y", 4, None)["y"]}, {}),
+    "missing": (_with("y", 4, None), {}),
+    "not a number": (_with("y", 4, np.nan), {}),
+    "missing in three": (
+        _with("y", 4, np.nan) | {"t": _with("t", 4, None)["t"], "x": _with("x", 5, None)["x"]},
+        {},
+    ),
+    "no person": (_with("id", 3, None), {}),
+    "no person, several dropped": (
+        _with("id", 3, None) | {"x": _with("x", 5, None)["x"]},
+        {"missing": "drop"},
+    ),
+    "two records": (REPEATED, {}),
+    "no person and two records": ({"id": [None, *REPEATED["id"][1:]]}, {}),
+    "few": ({name: values[:9] for name, values in _few().items()}, {}),
+    "few after dropping": ({"x": [None] * 21 + [0.5] * 9}, {"missing": "drop"}),
+    "none": ({name: values[:0] for name, values in _few().items()}, {}),
+    "a role twice": ({}, {"person": "t"}),
+}
+
+
+def _message(source, options):
+    with pytest.raises(InputError) as error:
+        Snapshots.from_table(source, **SETTINGS | {"person": "id"} | options)
+    assert SECRET not in str(error.value)
+    assert error.value.__suppress_context__ or error.value.__context__ is None
+    return str(error.value)
+
+
+@in_duckdb
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_are_explained_as_in_memory(load, mistake):
+    changes, options = MISTAKES[mistake]
+    table = pa.table(_few() | changes)
+    assert _message(load(table), options) == _message(table, options)
+
+
+@pytest.mark.parametrize("load", ["postgres", "pyspark"], indirect=True)
+@pytest.mark.parametrize("mistake", ["text", "infinite in two", "missing in three", "two records"])
+def test_mistakes_are_explained_by_every_engine(load, mistake):
+    changes, options = MISTAKES[mistake]
+    table = pa.table(_few() | changes)
+    assert _message(load(table), options) == _message(table, options)
+
+
+@in_duckdb
+def test_records_that_change_after_the_checks_are_refused(load, duckdb):
+    there = load(_numbers())
+    counted, fetched = (Snapshots.from_table(there, **SETTINGS)._rows for _ in range(2))
+    assert len(fetched.bins) == N
+    duckdb.raw_sql(f"INSERT INTO {there.get_name()} SELECT * FROM {there.get_name()} LIMIT 1")
+    for read in (lambda: counted.cell_counts(9, 2), lambda: fetched.points):
+        with pytest.raises(InputError, match="have changed since they were checked"):
+            read()
+
+
+# Several records of a person ------------------------------------------------------------------
+
+CHOICES = {
+    "one at random": {"one_per_person": "random", "seed": 5},
+    "two, one per bin": {"records_per_person": 2, "seed": 5},
+    "two anywhere": {"records_per_person": 2, "one_per_bin": False, "seed": 5},
+}
+
+
+@in_duckdb
+@pytest.mark.parametrize("choice", CHOICES)
+def test_records_are_chosen_in_memory(load, choice):
+    table = _numbers()
+    table = table.set_column(3, "id", pa.array([f"p{k // 3}" for k in range(N)]))
+    settings = SETTINGS | {"person": "id"} | CHOICES[choice]
+    here, there = (Snapshots.from_table(each, **settings) for each in (table, load(table)))
+    assert isinstance(there._rows, MemoryRows)
+    np.testing.assert_array_equal(here._rows.points, there._rows.points)
+    assert here._rows.digest == there._rows.digest
+    assert here.records_per_person == there.records_per_person
+
+
+@in_duckdb
+@pytest.mark.parametrize("choice", CHOICES)
+def test_nothing_is_fetched_where_nothing_is_to_be_chosen(load, choice):
+    table, options = _numbers(), SETTINGS | {"person": "id"} | CHOICES[choice]
+    here, there = (Snapshots.from_table(each, **options) for each in (table, load(table)))
+    _same(here, there)
+    assert (here.records_per_person, here.together) == (there.records_per_person, there.together)
+
+
+# Files ----------------------------------------------------------------------------------------
+
+
+def _pieces(folder, suffix, table=None):
+    """The table in three files, the columns of each in another order."""
+    folder.mkdir(exist_ok=True)
+    table = _numbers() if table is None else table
+    for k in range(3):
+        names = np.roll(table.column_names, k).tolist()
+        export_tables.write_table(
+            table.slice(k * N // 3, N // 3).select(names), folder / f"part {k}{suffix}"
+        )
+    return folder
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
+def test_folders_and_patterns(suffix, tmp_path):
+    folder = _pieces(tmp_path / "visits [2024]", suffix)
+    (folder / "_SUCCESS").touch()
+    (folder / ".part 0.csv.crc").touch()
+    (folder / "_temporary").mkdir()
+    export_tables.write_table(_numbers(), folder / "_temporary" / f"more{suffix}")
+    here = Snapshots.from_table(_numbers(), **SETTINGS, person="id")
+    for source in (folder, str(folder), str(tmp_path / f"visits*/p*{suffix}"), tmp_path):
+        _same(here, Snapshots.from_table(source, **SETTINGS, person="id"))
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet", "t [1]*.csv"])
+def test_large_files_are_not_read_into_memory(name, tmp_path, monkeypatch):
+    export_tables.write_table(_numbers(), tmp_path / name)
+    here = Snapshots.from_table(tmp_path / name, **SETTINGS, person="id")
+    monkeypatch.setattr(sources, "LARGE_FILE", 1000)
+    _same(here, Snapshots.from_table(tmp_path / name, **SETTINGS, person="id"))
+    monkeypatch.setattr(sources, "find_spec", lambda name: None)
+    there = Snapshots.from_table(tmp_path / name, **SETTINGS, person="id")
+    assert isinstance(there._rows, MemoryRows)
+
+
+CSV_TIMES = {
+    "dates": ["2024-01-31", "2024-03-01"],
+    "timestamps": ["2024-01-31 23:00:00.5", "2024-03-01T00:00:00"],
+    "zones": ["2024-01-31T23:00:00+02:00", "2024-03-01T00:00:00Z"],
+}
+
+
+@pytest.mark.parametrize("kind", CSV_TIMES)
+def test_a_csv_means_the_same_to_both_readers(kind, tmp_path, monkeypatch):
+    """Text ids, signs for missing values, quotes, semicolons, and numbers that begin whole."""
+    ids = [*(f"{'0' * k}7" for k in range(15)), *(f'"{k};\n x"' for k in range(15))]
+    values = [*range(25), "NA", "", "nan", "1e-3", 0.1]
+    times = CSV_TIMES[kind] * 15
+    lines = [f"{i};{t};{x}" for i, t, x in zip(ids, times, values, strict=True)]
+    path = tmp_path / "t.csv"
+    path.write_text("\ufeff" + "\n".join(["the id;t;x", *lines, ""]), encoding="utf-8")
+    settings = {"time": "t", "bounds": {"x": (0, 30)}, "bins": ["2024-02-01", "2024-02-29"]}
+    settings |= {"person": "the id", "missing": "drop"}
+    here = Snapshots.from_table(path, **settings)
+    monkeypatch.setattr(sources, "LARGE_FILE", 0)
+    _same(here, Snapshots.from_table(path, **settings))
+
+
+def test_whole_numbers_may_be_followed_by_others(tmp_path):
+    rows = 30_000  # more than DuckDB looks at to guess the type
+    lines = [f"{k},{k % 7},{k % 3}" for k in range(rows)]
+    (tmp_path / "a.csv").write_text("\n".join(["id,t,x", *lines, f"{rows},0.5,0.25", ""]))
+    there = Snapshots.from_table(
+        tmp_path, time="t", bounds={"x": (0, 2)}, bins=[0, 3, 6], person="id"
+    )
+    assert there._rows.count == rows + 1
+
+
+BAD_FILES = {
+    "empty": "",
+    "header only": "id,t,x,y\n",
+    "ragged": f"id,t,x,y\na,1,{SECRET}\nb,1,2,3,4\n",
+    "no column": f"id,t,x\na,1,{SECRET}\n",
+    "a column twice": f"id,t,x,y,y\na,1,2,3,{SECRET}\n",
+    "text": "id,t,x,y\n" + f"a,1,{SECRET},x{SECRET}\n" * 20,
+    "american dates": "id,t,x,y\n" + "".join(f"{k},01/31/2024,2,3\n" for k in range(20)),
+    "missing": "id,t,x,y\n" + "".join(f"{k},1,{SECRET},\n" for k in range(20)),
+    "infinite": "id,t,x,y\n" + "".join(f"{k},1,{SECRET},inf\n" for k in range(20)),
+    "repeated people": "id,t,x,y\n" + f"{SECRET},1,2,3\n" * 20,
+}
+
+
+@pytest.mark.parametrize("bad", BAD_FILES)
+def test_bad_files_are_explained_as_in_memory(bad, tmp_path, monkeypatch):
+    path = tmp_path / "t.csv"
+    path.write_text(BAD_FILES[bad])
+    said = _message(path, {})
+    monkeypatch.setattr(sources, "LARGE_FILE", -1)
+    assert _message(path, {}) == said
+
+
+def test_text_among_numbers_far_down(tmp_path):
+    """Memory reads such a column as text; an engine has decided by then that it holds numbers."""
+    lines = (f"{k},1,2,3\n" for k in range(200_000))
+    (tmp_path / "t.csv").write_text("id,t,x,y\n" + "".join(lines) + f"a,1,2,{SECRET} kg\n")
+    assert "cannot be read as csv" in _message(tmp_path, {})
+
+
+def test_folders_and_patterns_that_cannot_be_used(tmp_path):
+    assert "no CSV or Parquet file in the folder" in _message(tmp_path, {})
+    assert "no CSV or Parquet file in '" in _message(str(tmp_path / "*.csv"), {})
+    _pieces(tmp_path, ".csv")
+    assert "query= goes with" in _message(tmp_path, {"query": f"select {SECRET}"})
+    export_tables.write_table(pa.table({"x": [1]}), tmp_path / "part 3.csv")
+    assert "has no column 't', 'y', 'id': it has 'x'" in _message(tmp_path, {"person": "id"})
+    export_tables.write_table(_numbers(), tmp_path / "more.parquet")
+    assert "CSV and Parquet files in the folder" in _message(tmp_path, {})
+
+
+def test_duckdb_keeps_to_its_memory_and_has_a_place_to_write_to(tmp_path):
+    held = sources.held(_pieces(tmp_path, ".csv"), None, ["t"], [])
+    connection = held.table.get_backend()
+    limit, place = (
+        connection.raw_sql(f"SELECT current_setting('{name}')").fetchone()[0]
+        for name in ("memory_limit", "temp_directory")
+    )
+    assert limit == "953.6 MiB"  # 1 GB
+    assert Path(place).is_dir()
+    del held, connection
+    gc.collect()
+    assert not Path(place).exists()
+
+
+# Connections ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def urls(request, tmp_path):
+    """Function: the growth clinic as the table clinic.visits behind a connection string."""
+
+    def in_duckdb(table):
+        path = tmp_path / "store.db"
+        with ibis.duckdb.connect(path).con as connection:
+            connection.register("arrow", table)
+            connection.execute("CREATE SCHEMA clinic")
+            connection.execute("CREATE TABLE clinic.visits AS SELECT * FROM arrow")
+        return f"duckdb://{path}"
+
+    def in_postgres(table):
+        import psycopg
+
+        url = request.getfixturevalue("server")
+        with psycopg.connect(url) as connection:
+            connection.execute("DROP SCHEMA IF EXISTS clinic CASCADE")
+            connection.execute("CREATE SCHEMA clinic")
+        _copy_to_postgres(table, url, "clinic.visits")
+        return url
+
+    def in_spark(table):
+        session = request.getfixturevalue("spark")._session
+        pq.write_table(table, tmp_path / "t.parquet")
+        session.read.parquet(str(tmp_path / "t.parquet")).createOrReplaceTempView("arrow")
+        session.sql("CREATE OR REPLACE TEMP VIEW visits AS SELECT * FROM arrow")
+        return "pyspark://"
+
+    return {"duckdb": in_duckdb, "postgres": in_postgres, "pyspark": in_spark}[request.param]
+
+
+@pytest.mark.parametrize("urls", ENGINES, indirect=True)
+def test_a_connection_string_and_a_query_give_the_same_model(urls, clinic, counted):
+    url = urls(clinic)
+    table = "visits" if url == "pyspark://" else "clinic.visits"
+    for query in (table, f"SELECT id, age, height, weight FROM {table} WHERE age > -1 ;"):
+        assert _fit(url, COUNTS, query=query).sha256 == counted
+
+
+@pytest.mark.parametrize("urls", ["duckdb", "postgres"], indirect=True)
+@pytest.mark.parametrize("query", ["nowhere", f"SELECT {SECRET} FROM", f"SELECT '{SECRET}' / age"])
+def test_a_bad_query_is_explained_without_quoting_it(urls, query, clinic):
+    said = _message(urls(clinic), {"query": query})
+    assert "does not accept the query" in said
+
+
+@pytest.mark.parametrize("urls", ["duckdb", "postgres"], indirect=True)
+def test_an_error_on_the_way_is_explained_without_quoting_data(urls, clinic):
+    query = "SELECT 't' || id AS id, CAST('x' || id AS BIGINT) AS t, height AS x, weight AS y "
+    said = _message(urls(clinic), {"query": query + "FROM clinic.visits"})
+    assert "could not answer a question about the records" in said
+
+
+@pytest.mark.parametrize("urls", ["postgres"], indirect=True)
+def test_a_wrong_password_is_not_repeated(urls, clinic):
+    url = urls(clinic).replace(SECRET, SECRET * 2)
+    assert "no connection to 'postgresql://...'" in _message(url, {"query": "clinic.visits"})
+
+
+CONNECTIONS = {
+    "postgres": (
+        f"postgresql://clerk:{SECRET}@localhost:1/x",
+        "no connection to 'postgresql://...'",
+    ),
+    "duckdb": (f"duckdb:///nowhere/{SECRET}.db", "no connection to 'duckdb://...'"),
+    "unknown": (f"nonsense://{SECRET}", "no connection to 'nonsense://...'"),
+    "no scheme": (f"clerk:{SECRET}@host://x", "no connection to 'clerk://...'"),
+}
+
+
+@pytest.mark.parametrize("wrong", CONNECTIONS)
+def test_a_failed_connection_is_explained_without_the_password(wrong):
+    url, said = CONNECTIONS[wrong]
+    assert said in _message(url, {"query": "visits"})
+    assert "needs query=" in _message(url, {})
+
+
+@pytest.mark.parametrize(
+    ("source", "package"),
+    [
+        ("duckdb://", "privtraj[sql]"),
+        ("postgresql://host/db", "privtraj[postgres]"),
+        ("pyspark://", "privtraj[spark]"),
+        ("mysql://host/db", "ibis-framework[mysql]"),
+        (None, "privtraj[sql]"),
+    ],
+)
+def test_what_to_install(source, package, tmp_path, monkeypatch):
+    options = {} if source is None else {"query": "visits"}
+    source = source or str(_pieces(tmp_path, ".csv"))
+    monkeypatch.setattr(sources, "find_spec", lambda name: None)
+    assert f"pip install '{package}'" in _message(source, options)
+    monkeypatch.undo()
+    if options:
+        monkeypatch.setattr(ibis, "connect", lambda *_, **__: exec("import not_there"))
+        assert f"pip install '{package}'" in _message(source, options)
+
+
+# The command line -----------------------------------------------------------------------------
+
+
+def _words(data, out, *more):
+    bounds = [
+        word
+        for name, pair in datasets.GROWTH_BOUNDS.items()
+        for word in ("--feature", name, *map(str, pair))
+    ]
+    ages = ["--time-range", *map(str, datasets.GROWTH_TIME_RANGE), "--bins", "5"]
+    shape = [word for name, value in COUNTS.items() for word in (f"--{name}", str(value))]
+    columns = ["--time", "age", "--person", "id"]
+    budget = ["--epsilon", "2", "--delta", "1e-4", "--seed", "3", "--not-private"]
+    return ["fit", str(data), *columns, *bounds, *ages, *budget, *shape, "--out", str(out), *more]
+
+
+@pytest.mark.parametrize("urls", ["postgres"], indirect=True)
+def test_the_command_line_takes_connections_folders_and_patterns(
+    urls, clinic, counted, tmp_path, capsys
+):
+    (tmp_path / "visits").mkdir()
+    export_tables.write_table(clinic.slice(0, 100), tmp_path / "visits" / "a.parquet")
+    export_tables.write_table(clinic.slice(100), tmp_path / "visits" / "b.parquet")
+    url = urls(clinic)
+    for data, *more in (
+        (tmp_path / "visits",),
+        (tmp_path / "visits" / "*.parquet",),
+        (url, "--query", "clinic.visits"),
+    ):
+        out = tmp_path / "m.privtraj"
+        assert cli.main([*_words(data, out, *more), "--force"]) == 0
+        assert load_model(out).sha256 == counted
+        shown = capsys.readouterr()
+        assert SECRET not in shown.out + shown.err
+    assert cli.main(_words(url, tmp_path / "n.privtraj")) == 2
+    assert "a connection string needs --query, which" in capsys.readouterr().err
+    words = ["evaluate", str(out), str(tmp_path / "visits"), "--n", "50"]
+    assert cli.main(words) == 0
+    assert "400 people" in capsys.readouterr().out
