@@ -57,8 +57,9 @@ def test_every_source_gives_the_same_columns(source, tmp_path):
 
 
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
-def test_column_names(source, tmp_path):
-    assert tables.column_names(source(tmp_path)) == ("id", "age", "visits")
+def test_a_missing_column_is_answered_with_those_there_are(source, tmp_path):
+    with pytest.raises(InputError, match=r"it has 'id', 'age', 'visits'$"):
+        tables.read_columns(source(tmp_path), ["none"])
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])

@@ -21,9 +21,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privtraj import formats
-from privtraj.data import arrow, tables
+from privtraj.data import arrow, csv_files, readers, tables
 from privtraj.errors import InputError
+from privtraj.formats import TABLES, format_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -257,7 +257,11 @@ def _alike(paths: Iterable[Path], where: str) -> list[Path]:
 
 
 def _kind(path: Path) -> str:
-    return next((k for end, k in formats.TABLES.items() if path.name.lower().endswith(end)), "")
+    """The name of its format, or "" if no table has it."""
+    try:
+        return format_of(path, TABLES).name
+    except InputError:
+        return ""
 
 
 def _in_duckdb(
@@ -271,7 +275,7 @@ def _in_duckdb(
         tables.check_file(path, columns)
     kind = _kind(files[0])
     what = f"the file '{source}'" if len(files) == 1 else f"'{source}'"
-    complaint = tables.unreadable(what, kind) + ", and every column one kind of values"
+    complaint = readers.unreadable(what, kind) + ", and every column one kind of values"
     names = [escape(str(path)) for path in files]  # DuckDB takes them for patterns
     options = _csv_options(files[0], columns, text) if kind == "csv" else {}
     with _saying(complaint):
@@ -282,17 +286,15 @@ def _in_duckdb(
 
 
 def _csv_options(path: Path, columns: Sequence[str], text: Sequence[str]) -> dict[str, Any]:
-    """So that DuckDB reads CSV as `tables` does: same types, same signs for missing."""
+    """So that DuckDB reads CSV as `csv_files` does: same types, same signs for missing."""
     from pyarrow.csv import ConvertOptions
 
     return {
-        "delim": tables.csv_header(path)[1],
+        "delim": csv_files.header(path)[1],
         "quote": '"',
         "escape": '"',
         "nullstr": list(ConvertOptions().null_values),
-        "types": {
-            field.name: _type(field.type) for field in tables.csv_schema(path, columns, text)
-        },
+        "types": {field.name: _type(field.type) for field in csv_files.schema(path, columns, text)},
         "auto_type_candidates": ["VARCHAR"],  # for all other columns
     }
 
