@@ -34,42 +34,31 @@ class Format:
 
 
 FORMATS = (
+    Format("csv", (".csv", ".csv.gz"), "data.csv_files:CsvReader", "export.tables:write_csv"),
     Format(
-        "csv",
-        (".csv", ".csv.gz"),
-        reader="privtraj.data.csv_files:CsvReader",
-        write_table="privtraj.export.tables:write_csv",
+        "parquet", (".parquet", ".pq"), "data.readers:ParquetReader", "export.tables:write_parquet"
     ),
     Format(
-        "parquet",
-        (".parquet", ".pq"),
-        reader="privtraj.data.readers:ParquetReader",
-        write_table="privtraj.export.tables:write_parquet",
-    ),
-    Format(
-        "arrow",
-        (".arrow", ".feather"),
-        reader="privtraj.data.readers:ArrowReader",
-        write_table="privtraj.export.tables:write_arrow",
+        "arrow", (".arrow", ".feather"), "data.readers:ArrowReader", "export.tables:write_arrow"
     ),
     Format(
         "geojson",
         (".geojson",),
-        write_paths="privtraj.export.geo:write_geojson",
-        check_paths="privtraj.export.geo:check_geojson",
+        write_paths="export.geo:write_geojson",
+        check_paths="export.geo:check_geojson",
     ),
     Format(
         "geoparquet",
         (".geoparquet",),
-        write_paths="privtraj.export.geo:write_geoparquet",
-        check_paths="privtraj.export.geo:check_geoparquet",
+        write_paths="export.geo:write_geoparquet",
+        check_paths="export.geo:check_geoparquet",
     ),
     Format(
         "h5ad",
         (".h5ad",),
-        reader="privtraj.data.anndata:H5adReader",
-        write_paths="privtraj.export.anndata:write_h5ad",
-        check_paths="privtraj.export.anndata:check_h5ad",
+        reader="data.anndata:H5adReader",
+        write_paths="export.anndata:write_h5ad",
+        check_paths="export.anndata:check_h5ad",
     ),
 )
 READABLE = tuple(known for known in FORMATS if known.reader)
@@ -82,18 +71,24 @@ def suffixes(formats: Sequence[Format]) -> tuple[str, ...]:
     return tuple(suffix for known in formats for suffix in known.suffixes)
 
 
+def find_format(path: Path, formats: Sequence[Format]) -> Format | None:
+    """The one of these formats that the name of a file says, if any."""
+    name = path.name.lower()
+    return next((known for known in formats if name.endswith(known.suffixes)), None)
+
+
 def format_of(path: Path, formats: Sequence[Format]) -> Format:
-    """The format that the name of a file says, or an `InputError` that lists the suffixes."""
-    for known in formats:
-        if path.name.lower().endswith(known.suffixes):
-            return known
-    raise InputError(
-        f"the file type of '{path.name}' is not known: use one of the suffixes "
-        + ", ".join(suffixes(formats))
-    )
+    """The same, or an `InputError` that lists the suffixes."""
+    known = find_format(path, formats)
+    if known is None:
+        raise InputError(
+            f"the file type of '{path.name}' is not known: use one of the suffixes "
+            + ", ".join(suffixes(formats))
+        )
+    return known
 
 
 def load(place: str) -> Any:
-    """What stands at "module:name"."""
+    """What stands at "module:name" in this package."""
     module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
+    return getattr(import_module(f"privtraj.{module}"), name)

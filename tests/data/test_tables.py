@@ -15,7 +15,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from privtraj import columns, config, datasets, errors, files
-from privtraj.data import anndata, arrow, checks, records, snapshots, sql, sql_rows, tables
+from privtraj.data import (
+    anndata,
+    arrow,
+    checks,
+    csv_files,
+    readers,
+    records,
+    snapshots,
+    sql,
+    sql_rows,
+    tables,
+)
 from privtraj.errors import InputError
 from privtraj.export import tables as export_tables
 from privtraj.privacy import rows
@@ -336,8 +347,10 @@ def test_where_writing_is_refused(tmp_path):
         checks,
         columns,
         config,
+        csv_files,
         datasets,
         errors,
+        readers,
         records,
         rows,
         snapshots,

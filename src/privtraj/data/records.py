@@ -41,13 +41,21 @@ class Records:
         people = None if person is None else arrow.identities(table.column(person))
         return cls(times, datetime, np.column_stack(points), people)
 
+    @classmethod
+    def of_arrays(cls, times: Any, points: Any, person: Any) -> Records:
+        """From times (n,), points (n, d) or (n,), and people (n,) or None."""
+        points = _points(points)
+        values, datetime = _times(times)
+        people = None if person is None else arrow.identities(arrow.to_column(person, "person"))
+        return cls(values, datetime, points, people)
+
     def keep(self, rows: NDArray[Any]) -> Records:
         """Some of them, by number or mask."""
         people = None if self.people is None else (self.people[0][rows], self.people[1])
         return Records(self.times[rows], self.datetime, self.points[rows], people)
 
 
-def as_points(points: Any) -> Floats:
+def _points(points: Any) -> Floats:
     """Points of any kind of array as (n, d) float64."""
     try:
         array = np.asarray(points)
@@ -62,7 +70,7 @@ def as_points(points: Any) -> Floats:
     return array.astype(np.float64)
 
 
-def as_times(times: Any) -> tuple[Floats, bool]:
+def _times(times: Any) -> tuple[Floats, bool]:
     """Times as (n,) float64 and whether they are dates."""
     try:
         array = np.asarray(times)

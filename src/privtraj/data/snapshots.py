@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from privtraj import display, processes
 from privtraj.arrays import Floats, frozen
 from privtraj.columns import Column, declared_columns
-from privtraj.data import arrow, records, sql, sql_rows, tables
+from privtraj.data import sql, sql_rows, tables
 from privtraj.data.public import Options, PublicInputs, check_roles, declared_axis
+from privtraj.data.records import Records, rows_of
 from privtraj.privacy.rows import Rows
 from privtraj.space import as_user_times
 
@@ -126,17 +127,14 @@ class Snapshots:
             of one record per person.
         seed: makes that choice repeatable; by default it comes from the operating system.
         """
-        points = records.as_points(points)
-        columns = declared_columns(bounds, features, n_features=points.shape[1])
+        given = Records.of_arrays(times, points, person)
+        columns = declared_columns(bounds, features, n_features=given.points.shape[1])
         axis = declared_axis(bins, time_range)
         options = Options(
             one_per_person, records_per_person, one_per_bin, missing, seed, person is not None
         )
         public = PublicInputs(columns, axis, "time", options)
-        values, datetime = records.as_times(times)
-        who = None if person is None else arrow.identities(arrow.to_column(person, "person"))
-        given = records.Records(values, datetime, points, who)
-        return cls._build(records.rows_of(given, public), public)
+        return cls._build(rows_of(given, public), public)
 
     @classmethod
     def _build(cls, rows: Rows, public: PublicInputs) -> Snapshots:
@@ -221,4 +219,4 @@ def _rows_of_source(
             if rows is not None:
                 return rows
         table = remote.read()
-    return records.rows_of(records.Records.of_table(table, public, person), public)
+    return rows_of(Records.of_table(table, public, person), public)

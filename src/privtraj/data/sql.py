@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from privtraj.data import arrow, csv_files, readers, tables
 from privtraj.errors import InputError
-from privtraj.formats import TABLES, format_of
+from privtraj.formats import TABLES, find_format
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -258,10 +258,8 @@ def _alike(paths: Iterable[Path], where: str) -> list[Path]:
 
 def _kind(path: Path) -> str:
     """The name of its format, or "" if no table has it."""
-    try:
-        return format_of(path, TABLES).name
-    except InputError:
-        return ""
+    known = find_format(path, TABLES)
+    return known.name if known else ""
 
 
 def _in_duckdb(
