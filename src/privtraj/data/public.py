@@ -16,12 +16,16 @@ from privtraj.space import moment
 
 @dataclass(frozen=True)
 class TimeAxis:
+    """Public times, numbers or dates as seconds since 1970-01-01 UTC."""
+
     times: Floats  # (T,) increasing
     datetime: bool
 
 
 @dataclass(frozen=True)
 class Options:
+    """Which records are kept: how many of a person, and what becomes of incomplete ones."""
+
     one_per_person: str
     records_per_person: int
     one_per_bin: bool
@@ -59,7 +63,7 @@ class Options:
         """Whether records of one person may share a bin."""
         return self.records_per_person > 1 and not self.one_per_bin
 
-    def most(self, bins: int) -> int:
+    def most_records(self, bins: int) -> int:
         """Records of one person that can be kept."""
         return self.records_per_person if self.together else min(self.records_per_person, bins)
 
@@ -77,6 +81,16 @@ class PublicInputs:
     def names(self) -> tuple[str, ...]:
         """Of the d features."""
         return tuple(column.name for column in self.columns)
+
+    def check_roles(self, person: str | None) -> None:
+        """Refuse a column of a table that is to be two things at once."""
+        time, names = self.time_name, self.names
+        if time in names:
+            raise InputError(f"column '{time}' is the time and a feature: leave it out of features")
+        if person is not None and person in (time, *names):
+            raise InputError(
+                f"column '{person}' is the person and also time or feature: use another"
+            )
 
 
 def _is_whole(value: object) -> bool:
@@ -133,10 +147,3 @@ def _moments(values: Any, what: str) -> TimeAxis:
     if len(kinds) > 1:
         raise InputError(f"{what} mixes numbers and dates: use one kind")
     return TimeAxis(np.array([value for value, _ in pairs], dtype=np.float64), kinds == {True})
-
-
-def check_roles(time: str, names: tuple[str, ...], person: str | None) -> None:
-    if time in names:
-        raise InputError(f"column '{time}' is the time and a feature: leave it out of features")
-    if person is not None and person in (time, *names):
-        raise InputError(f"column '{person}' is the person and also time or feature: use another")

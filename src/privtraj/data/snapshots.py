@@ -2,10 +2,11 @@
 
 One record per person, or up to a public number of them, each in a bin of its own.
 
-This is where a table becomes what the guard holds. The privacy proof relies on one property of
-this module: what a person contributes, y clamped to the box and its bin i, is a function of that
-person's own records and of public inputs (bounds, time range, bins, options) alone. Nothing is
-measured on the data, which is why bounds and time range are required and never inferred.
+This is where a table becomes what the guard holds. The privacy proof relies on one property of how
+rows are made, by `records` in memory and by `sql_rows` in a database: what a person contributes, y
+clamped to the box and its bin i, is a function of that person's own records and of public inputs
+(bounds, time range, bins, options) alone. Nothing is measured on the data, which is why bounds and
+time range are required and never inferred.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from privtraj import display, processes
 from privtraj.arrays import Floats, frozen
 from privtraj.columns import Column, declared_columns
 from privtraj.data import sql, sql_rows, tables
-from privtraj.data.public import Options, PublicInputs, check_roles, declared_axis
+from privtraj.data.public import Options, PublicInputs, declared_axis
 from privtraj.data.records import Records, rows_of
 from privtraj.privacy.rows import Rows
 from privtraj.space import as_user_times
@@ -86,11 +87,11 @@ class Snapshots:
         """
         columns = declared_columns(bounds, features)
         axis = declared_axis(bins, time_range)
-        check_roles(time, tuple(column.name for column in columns), person)
         options = Options(
             one_per_person, records_per_person, one_per_bin, missing, seed, person is not None
         )
         public = PublicInputs(columns, axis, time, options)
+        public.check_roles(person)
         return cls._build(_rows_of_source(source, query, public, person), public)
 
     @classmethod
@@ -144,7 +145,7 @@ class Snapshots:
             public.time_name,
             public.axis.datetime,
             rows,
-            public.options.most(len(public.axis.times)),
+            public.options.most_records(len(public.axis.times)),
             public.options.together,
         )
 
