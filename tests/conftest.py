@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from privtraj.cli.compiled import keep_compiled
+from privtraj.columns import NumberColumn
 from privtraj.data.snapshots import Snapshots
 from privtraj.privacy.rows import MemoryRows
 
@@ -23,7 +24,7 @@ SLOW = (
     "reproduce",
     "test_audit.py",
     "test_docs.py",
-    "test_engine.py",
+    "test_sql_rows.py",
     "test_synthesizer.py",
 )
 
@@ -47,8 +48,7 @@ def _snapshots(bins_of_points, dimensions=None):
     rows = [np.asarray(p, np.float32).reshape(-1, d) for p in bins_of_points]
     return Snapshots(
         times=np.arange(len(rows), dtype=np.float64),
-        bounds=np.tile([0.0, 1.0], (d, 1)),
-        features=tuple(f"x{k + 1}" for k in range(d)),
+        columns=tuple(NumberColumn(f"x{k + 1}", 0.0, 1.0) for k in range(d)),
         time_name="time",
         datetime=False,
         _rows=MemoryRows(

@@ -255,7 +255,7 @@ CORE = "behind the guard, where a user's settings do not get unchecked: tests/pr
 TOGETHER = "needs several processes: tests/test_processes.py"
 ELSEWHERE = {
     "dynamics/": "called by the library with what it has made: tests/dynamics",
-    "engine.py:_changed": "records that change while they are read: tests/test_engine.py",
+    "data/sql_rows.py:_changed": "records that change while they are read: tests/data",
     "processes.py:refuse_shared_people": TOGETHER,
     "synthesizer.py:fit": TOGETHER,
     "paper.py:fit": TOGETHER,

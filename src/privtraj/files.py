@@ -14,8 +14,12 @@ from privtraj.errors import InputError
 
 
 def cache_folder(name: str) -> Path:
-    """Where one kind of what can be made again is kept between runs; it may not exist yet."""
-    return user_cache_path("privtraj") / name
+    """Where one kind of what can be made again is kept between runs; it may not exist yet.
+
+    Below `$XDG_CACHE_HOME/privtraj` (`~/.cache/privtraj`) on Linux, `~/Library/Caches/privtraj` on
+    macOS, `%LOCALAPPDATA%\\privtraj\\Cache` on Windows.
+    """
+    return user_cache_path("privtraj", appauthor=False) / name
 
 
 def write_text(text: str, path: str | os.PathLike[str], force: bool = False) -> None:

@@ -1,29 +1,94 @@
-"""File formats by the suffix of a name: one table for reading and for writing."""
+"""File formats: the suffixes of each, what reads it and what writes it, in one table.
+
+A new format is one entry here and the reader or writer that it names, as "module:name". They are
+imported when a file needs them, because some need packages that come with an extra.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from privtraj.errors import InputError
 
-TABLES = {
-    ".csv": "csv",
-    ".csv.gz": "csv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-}
-READABLE = TABLES | {".h5ad": "h5ad"}
-WRITABLE = TABLES | {".geojson": "geojson", ".geoparquet": "geoparquet", ".h5ad": "h5ad"}
+
+@dataclass(frozen=True)
+class Format:
+    """A format; what it cannot do is "".
+
+    reader: a `data.readers.Reader`.
+    write_table: function (pyarrow.Table, Path), for any table.
+    write_paths: function (export.rows.PathRows, Path), for paths alone.
+    check_paths: function (features, bounds, times) that refuses early what `write_paths` would.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    reader: str = ""
+    write_table: str = ""
+    write_paths: str = ""
+    check_paths: str = ""
 
 
-def format_of(path: Path, known: Mapping[str, str]) -> str:
-    """The format that the name of a file says, or an `InputError` that lists the suffixes."""
-    for suffix, kind in known.items():
-        if path.name.lower().endswith(suffix):
-            return kind
-    raise InputError(
-        f"the file type of '{path.name}' is not known: use one of the suffixes {', '.join(known)}"
-    )
+FORMATS = (
+    Format("csv", (".csv", ".csv.gz"), "data.csv_files:CsvReader", "export.tables:write_csv"),
+    Format(
+        "parquet", (".parquet", ".pq"), "data.readers:ParquetReader", "export.tables:write_parquet"
+    ),
+    Format(
+        "arrow", (".arrow", ".feather"), "data.readers:ArrowReader", "export.tables:write_arrow"
+    ),
+    Format(
+        "geojson",
+        (".geojson",),
+        write_paths="export.geo:write_geojson",
+        check_paths="export.geo:check_geojson",
+    ),
+    Format(
+        "geoparquet",
+        (".geoparquet",),
+        write_paths="export.geo:write_geoparquet",
+        check_paths="export.geo:check_geoparquet",
+    ),
+    Format(
+        "h5ad",
+        (".h5ad",),
+        reader="data.anndata:H5adReader",
+        write_paths="export.anndata:write_h5ad",
+        check_paths="export.anndata:check_h5ad",
+    ),
+)
+READABLE = tuple(known for known in FORMATS if known.reader)
+TABLES = tuple(known for known in FORMATS if known.write_table)
+PATHS = tuple(known for known in FORMATS if known.write_table or known.write_paths)
+
+
+def suffixes(formats: Sequence[Format]) -> tuple[str, ...]:
+    """All suffixes of these formats."""
+    return tuple(suffix for known in formats for suffix in known.suffixes)
+
+
+def find_format(path: Path, formats: Sequence[Format]) -> Format | None:
+    """The one of these formats that the name of a file says, if any."""
+    name = path.name.lower()
+    return next((known for known in formats if name.endswith(known.suffixes)), None)
+
+
+def format_of(path: Path, formats: Sequence[Format]) -> Format:
+    """The same, or an `InputError` that lists the suffixes."""
+    known = find_format(path, formats)
+    if known is None:
+        raise InputError(
+            f"the file type of '{path.name}' is not known: use one of the suffixes "
+            + ", ".join(suffixes(formats))
+        )
+    return known
+
+
+def load(place: str) -> Any:
+    """What stands at "module:name" in this package."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(f"privtraj.{module}"), name)

@@ -6,23 +6,22 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj import display, files, formats
+from privtraj import display, formats
 from privtraj.errors import InputError
 from privtraj.export import anndata as export_anndata
-from privtraj.export import tables as export_tables
+from privtraj.export import writers
 from privtraj.space import as_user_times
 from privtraj.text import free_name
 
 Floats = NDArray[np.floating[Any]]
 Interpolation = Literal["bridge", "linear", "spline"]
 
-SUFFIXES = (*formats.TABLES, ".geojson", ".geoparquet", ".h5ad")
+SUFFIXES = formats.suffixes(formats.PATHS)
 _BLOCK = 2**19  # numbers of people who are worked on at once
 
 
@@ -133,44 +132,7 @@ class Paths:
         The long table: .csv, .csv.gz, .parquet, .arrow, .feather; with a point in each row:
         .geoparquet; as lines: .geojson; as AnnData: .h5ad.
         """
-        path = Path(path)
-        write = _writer(path)
-        if write is None:
-            export_tables.write_table(self.to_arrow(), path, force)
-            return
-        with files.atomic_path(path, force) as temporary:
-            write(self, temporary)
-
-
-def check_format(path: Path, features: tuple[str, ...], bounds: Any, times: int) -> None:
-    """Refuse now what `save` would refuse later: a map without places, a package that is not there.
-
-    bounds: (d, 2) public limits of the features.  times: how many there are on each path.
-    """
-    from privtraj.data import anndata as single_cells
-    from privtraj.export import geo
-
-    kind = path.suffix.lower()
-    if kind == ".h5ad":
-        single_cells.needed()
-    if kind in (".geojson", ".geoparquet"):
-        geo.check_degrees(features, geo.axes(features), np.transpose(bounds))
-    if kind == ".geojson":
-        geo.check_times(times)
-    if kind == ".geoparquet":
-        geo.needed("geopandas")
-
-
-def _writer(path: Path) -> Callable[[Paths, Path], None] | None:
-    """What writes paths to a file of this name; None for a table."""
-    from privtraj.export import geo
-
-    writers = {
-        ".geojson": geo.write_geojson,
-        ".geoparquet": geo.write_geoparquet,
-        ".h5ad": export_anndata.write_h5ad,
-    }
-    return writers.get(path.suffix.lower())
+        writers.write_paths(self, path, force)
 
 
 def between(

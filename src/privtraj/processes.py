@@ -67,8 +67,8 @@ def device() -> str:
     """What gradients are computed on, in words: "1 cpu", "8 NVIDIA H200 in 2 processes"."""
     import jax
 
-    found = f"{jax.device_count()} {jax.devices()[0].device_kind}"
-    return f"{found} in {jax.process_count()} processes" if several() else found
+    devices = f"{jax.device_count()} {jax.devices()[0].device_kind}"
+    return f"{devices} in {jax.process_count()} processes" if several() else devices
 
 
 def gathered(local: Array) -> Array:

@@ -67,9 +67,9 @@ def largest(
     low: Floats,
     high: Floats,
 ) -> Floats:
-    """The largest floats from low up to high for which a test holds that fails ever after.
+    """Largest float that satisfies a monotone predicate, true at low and false at high; (k,) each.
 
-    It holds at low and fails at high.
+    Monotone: true up to some float, false above it.
     """
     below, above = _rank(low), _rank(high)
     for _ in range(64):

@@ -11,7 +11,7 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 
-def some(names: Sequence[str]) -> str:
+def first_few(names: Sequence[str]) -> str:
     """The first of perhaps many names."""
     more = len(names) - MOST_LISTED
     return listed(names[:MOST_LISTED]) + (f" and {more} more" if more > 0 else "")

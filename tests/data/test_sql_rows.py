@@ -1,4 +1,4 @@
-"""Records that stay in their engine: the numbers, the models and the sentences of memory.
+"""Records that stay in their database: the numbers, the models and the sentences of memory.
 
 PostgreSQL is a server that is started here, Spark runs in this process's own Java; tests skip what
 is not installed.
@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from privtraj import cli, datasets
-from privtraj.data import sql as sources
+from privtraj.data import sql
 from privtraj.data.snapshots import Snapshots
 from privtraj.data.sql_rows import SqlRows
 from privtraj.errors import InputError
@@ -119,7 +119,7 @@ def spark(tmp_path_factory):
 
 @pytest.fixture
 def load(request, tmp_path):
-    """Function: an Arrow table in the engine that is the parameter, as an Ibis table."""
+    """Function: an Arrow table in the database that is the parameter, as an Ibis table."""
 
     def in_duckdb(table):
         connection, name = request.getfixturevalue("duckdb"), next(_NAMES)
@@ -198,7 +198,7 @@ def _numbers(seed=0):
 
 
 def _same(here, there):
-    """There is the same as here, though it is held by an engine."""
+    """There is the same as here, though it is held by a database."""
     mine, theirs = here._rows, there._rows
     assert isinstance(mine, MemoryRows)
     assert isinstance(theirs, SqlRows)
@@ -222,7 +222,7 @@ def _sorted(rows):
 
 @everywhere
 def test_the_same_numbers_as_in_memory(load, monkeypatch):
-    monkeypatch.setattr(sources, "BATCH", 250)
+    monkeypatch.setattr(sql, "BATCH", 250)
     table = _numbers()
     _same(
         Snapshots.from_table(table, **SETTINGS, person="id"),
@@ -436,7 +436,7 @@ def test_mistakes_are_explained_as_in_memory(load, mistake):
 
 @pytest.mark.parametrize("load", ["postgres", "pyspark"], indirect=True)
 @pytest.mark.parametrize("mistake", ["text", "infinite in two", "missing in three", "two records"])
-def test_mistakes_are_explained_by_every_engine(load, mistake):
+def test_mistakes_are_explained_by_every_database(load, mistake):
     changes, options = MISTAKES[mistake]
     table = pa.table(_few() | changes)
     assert _message(load(table), options) == _message(table, options)
@@ -515,9 +515,9 @@ def test_folders_and_patterns(suffix, tmp_path):
 def test_large_files_are_not_read_into_memory(name, tmp_path, monkeypatch):
     export_tables.write_table(_numbers(), tmp_path / name)
     here = Snapshots.from_table(tmp_path / name, **SETTINGS, person="id")
-    monkeypatch.setattr(sources, "LARGE_FILE", 1000)
+    monkeypatch.setattr(sql, "LARGE_FILE", 1000)
     _same(here, Snapshots.from_table(tmp_path / name, **SETTINGS, person="id"))
-    monkeypatch.setattr(sources, "find_spec", lambda name: None)
+    monkeypatch.setattr(sql, "find_spec", lambda name: None)
     there = Snapshots.from_table(tmp_path / name, **SETTINGS, person="id")
     assert isinstance(there._rows, MemoryRows)
 
@@ -541,7 +541,7 @@ def test_a_csv_means_the_same_to_both_readers(kind, tmp_path, monkeypatch):
     settings = {"time": "t", "bounds": {"x": (0, 30)}, "bins": ["2024-02-01", "2024-02-29"]}
     settings |= {"person": "the id", "missing": "drop"}
     here = Snapshots.from_table(path, **settings)
-    monkeypatch.setattr(sources, "LARGE_FILE", 0)
+    monkeypatch.setattr(sql, "LARGE_FILE", 0)
     _same(here, Snapshots.from_table(path, **settings))
 
 
@@ -574,12 +574,12 @@ def test_bad_files_are_explained_as_in_memory(bad, tmp_path, monkeypatch):
     path = tmp_path / "t.csv"
     path.write_text(BAD_FILES[bad])
     said = _message(path, {})
-    monkeypatch.setattr(sources, "LARGE_FILE", -1)
+    monkeypatch.setattr(sql, "LARGE_FILE", -1)
     assert _message(path, {}) == said
 
 
 def test_text_among_numbers_far_down(tmp_path):
-    """Memory reads such a column as text; an engine has decided by then that it holds numbers."""
+    """Memory reads such a column as text; a database has decided by then that it holds numbers."""
     lines = (f"{k},1,2,3\n" for k in range(200_000))
     (tmp_path / "t.csv").write_text("id,t,x,y\n" + "".join(lines) + f"a,1,2,{SECRET} kg\n")
     assert "cannot be read as csv" in _message(tmp_path, {})
@@ -597,7 +597,7 @@ def test_folders_and_patterns_that_cannot_be_used(tmp_path):
 
 
 def test_duckdb_keeps_to_its_memory_and_has_a_place_to_write_to(tmp_path):
-    held = sources.held(_pieces(tmp_path, ".csv"), None, ["t"], [])
+    held = sql.remote_table(_pieces(tmp_path, ".csv"), None, ["t"], [])
     connection = held.table.get_backend()
     limit, place = (
         connection.raw_sql(f"SELECT current_setting('{name}')").fetchone()[0]
@@ -704,7 +704,7 @@ def test_a_failed_connection_is_explained_without_the_password(wrong):
 def test_what_to_install(source, package, tmp_path, monkeypatch):
     options = {} if source is None else {"query": "visits"}
     source = source or str(_pieces(tmp_path, ".csv"))
-    monkeypatch.setattr(sources, "find_spec", lambda name: None)
+    monkeypatch.setattr(sql, "find_spec", lambda name: None)
     assert f"pip install '{package}'" in _message(source, options)
     monkeypatch.undo()
     if options:

@@ -14,7 +14,8 @@ from privtraj import cli
 from privtraj.errors import InputError
 from privtraj.export import geo
 from privtraj.export import tables as export_tables
-from privtraj.paths import Paths, check_format
+from privtraj.export.writers import check_paths
+from privtraj.paths import Paths
 
 NEED = "maps need pip install 'privtraj[geo]'"
 TIMES = np.array([1.7e9 + 0.25, 1.7e9, 1.8e9])  # not in order
@@ -213,17 +214,17 @@ def test_origins_that_do_not_fit(options, datetime, message):
 
 @given(st.sampled_from([".csv", ".parquet", ".arrow", ".CSV"]))
 def test_tables_take_any_feature(suffix):
-    check_format(Path(f"paths{suffix}"), ("height",), [(0, 500)], 2)
+    check_paths(Path(f"paths{suffix}"), ("height",), [(0, 500)], 2)
 
 
 @pytest.mark.parametrize("suffix", [".geojson", ".geoparquet"])
 def test_maps_are_checked_by_names_and_public_bounds(suffix, tmp_path):
     path = tmp_path / f"paths{suffix}"
-    check_format(path, ("lon", "lat"), [(-180, 180), (-90, 90)], 2)
+    check_paths(path, ("lon", "lat"), [(-180, 180), (-90, 90)], 2)
     with pytest.raises(InputError, match="named like a longitude"):
-        check_format(path, ("height", "weight"), [(0, 1), (0, 1)], 2)
+        check_paths(path, ("height", "weight"), [(0, 1), (0, 1)], 2)
     with pytest.raises(InputError, match="'y' cannot be a latitude"):
-        check_format(path, ("x", "y"), [(0, 1), (0, 5000)], 2)
+        check_paths(path, ("x", "y"), [(0, 1), (0, 5000)], 2)
 
 
 @pytest.mark.parametrize("method", ["to_geopandas", "to_movingpandas"])

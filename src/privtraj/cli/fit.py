@@ -249,12 +249,12 @@ def _check(args: argparse.Namespace) -> None:
 
 def _check_paths(args: argparse.Namespace) -> None:
     """Whether the paths can be written that way, before anything is spent on them."""
-    from privtraj.paths import check_format
+    from privtraj.export.writers import check_paths
 
     if args.paths is not None:
         names, *bounds = zip(*args.feature, strict=True)
         if all(isinstance(bound, float) for pair in bounds for bound in pair):  # else see Snapshots
-            check_format(args.paths, names, list(zip(*bounds, strict=True)), args.at or 2)
+            check_paths(args.paths, names, list(zip(*bounds, strict=True)), args.at or 2)
 
 
 def _check_time_options(args: argparse.Namespace) -> None:

@@ -78,13 +78,13 @@ def sampled(
     require(args, "out")
     check_output(args.out, None, args.force)
     keep_compiled()
+    from privtraj.export.writers import check_paths
     from privtraj.model import load
-    from privtraj.paths import check_format
 
     model = load(args.model)
     at = even_times(model, args.at) if args.times is None else args.times
     count = len(model.times if at is None else at)
-    check_format(args.out, model.features, model.bounds, count)
+    check_paths(args.out, model.features, model.bounds, count)
     if not model.certificate.private:
         console.note(f"NOT PRIVATE: {model.certificate.caveat}; do not release the paths")
     paths = model.sample(

@@ -1,7 +1,7 @@
-"""AnnData in and out: columns of obs, coordinates of obsm, genes of var.
+"""Columns of AnnData, in memory and in .h5ad files: of obs, coordinates of obsm, genes of var.
 
 Names are scanpy's: a column of obs by its name, coordinate k of obsm["X_pca"] as "X_pca-k", a gene
-by its name in var. What is written is one row per path and time.
+by its name in var.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.data.arrow import plain, read_object, to_column
+from privtraj.data.readers import Reader
 from privtraj.errors import InputError
-from privtraj.text import listed, some
+from privtraj.text import first_few, listed
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
 
 COORDINATE = re.compile(r"([^/]+)-(\d+)")  # HDF5 takes a slash for a folder
 
@@ -43,6 +43,20 @@ def needed() -> Any:
             "anndata is needed for AnnData and .h5ad files: run pip install 'privtraj[anndata]'"
         ) from None
     return anndata
+
+
+class H5adReader(Reader):
+    def schema(self, path: Path) -> pa.Schema:
+        """Text is looked at, as it may hold dates."""
+        with opened(path) as data:
+            return table(data, names(data)).schema
+
+    def check(self, path: Path, columns: Sequence[str]) -> None:
+        """`table` does it, with the places where it looked."""
+
+    def read(self, path: Path, columns: Sequence[str], text: Sequence[str]) -> pa.Table:
+        with opened(path) as data:
+            return table(data, columns, text)
 
 
 @contextmanager
@@ -73,14 +87,9 @@ def table(data: Any, columns: Sequence[str], text: Sequence[str] = ()) -> pa.Tab
 
     _check(data, columns)
     near = set(names(data))
-    found = {name: _column(data, name, name in text) for name in columns if name in near}
-    found |= _genes(data, [name for name in columns if name not in near])
-    return pa.table({name: found[name] for name in columns})
-
-
-def kinds(data: Any) -> pa.Schema:
-    """The types of what `names` lists; text is looked at, as it may hold dates."""
-    return table(data, names(data)).schema
+    parts = {name: _column(data, name, name in text) for name in columns if name in near}
+    parts |= _genes(data, [name for name in columns if name not in near])
+    return pa.table({name: parts[name] for name in columns})
 
 
 def _check(data: Any, columns: Sequence[str]) -> None:
@@ -94,7 +103,7 @@ def _check(data: Any, columns: Sequence[str]) -> None:
         if places == 0:
             raise InputError(
                 f"there is no column '{name}' in obs or obsm and no gene of that name in var: obs "
-                f"and obsm have {some(known) or 'no columns'}"
+                f"and obsm have {first_few(known) or 'no columns'}"
             )
 
 
@@ -110,7 +119,6 @@ def _column(data: Any, name: str, as_text: bool) -> pa.ChunkedArray:
 
 def _genes(data: Any, genes: list[str]) -> dict[str, pa.ChunkedArray]:
     """All at once: a matrix on disk is read through for any of them."""
-
     if not genes:
         return {}
     if not _has_matrix(data):

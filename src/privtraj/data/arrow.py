@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.errors import InputError
-from privtraj.text import listed, some
+from privtraj.text import first_few, listed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -98,7 +98,7 @@ def check_columns(names: Sequence[str], columns: Sequence[str]) -> None:
     absent = [name for name in columns if name not in names]
     if absent:
         raise InputError(
-            f"the table has no column {listed(absent)}: it has {some(names) or 'no columns'}"
+            f"the table has no column {listed(absent)}: it has {first_few(names) or 'no columns'}"
         )
 
 

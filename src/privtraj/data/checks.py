@@ -1,24 +1,34 @@
 """Checks of records, by counts and names of columns: the same sentences wherever the records live.
 
-Nothing here sees a record. In memory the counts come from arrays, in an engine from one query each.
+Nothing here sees a record. In memory the counts come from masks, in a database from one query each.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
+from privtraj.arrays import Mask
 from privtraj.errors import InputError
 from privtraj.text import listed
 
 MIN_RECORDS = 10
 
 
-class Affected(NamedTuple):
-    """So many of all records are affected, in some of these columns."""
+class FaultCount(NamedTuple):
+    """How many of all records have a fault, such as a missing value, and in which columns."""
 
     columns: list[str]
     records: int
     total: int
+
+    @classmethod
+    def of(cls, faults: Mask, columns: Sequence[str]) -> FaultCount:
+        """From the faults (n, c) of n records in c columns."""
+        where = [name for name, bad in zip(columns, np.any(faults, axis=0), strict=True) if bad]
+        return cls(where, int(faults.any(axis=1).sum()), len(faults))
 
     def __str__(self) -> str:
         return f"{self.records} of {self.total} records"
@@ -38,18 +48,18 @@ def check_same_kind(column: bool, axis: bool, time_name: str) -> None:
         )
 
 
-def check_infinite(found: Affected) -> None:
-    if found.columns:
+def check_infinite(faults: FaultCount) -> None:
+    if faults.columns:
         raise InputError(
-            f"{found} have infinite values in {listed(found.columns)}: correct or remove them"
+            f"{faults} have infinite values in {listed(faults.columns)}: correct or remove them"
         )
 
 
-def check_missing(found: Affected, missing: str) -> None:
-    if found.columns and missing == "refuse":
+def check_missing(faults: FaultCount, missing: str) -> None:
+    if faults.columns and missing == "refuse":
         raise InputError(
-            f"{found} have missing values in {listed(found.columns)}: fill them in, or leave these "
-            "records out with missing='drop'"
+            f"{faults} have missing values in {listed(faults.columns)}: fill them in, or leave "
+            "these records out with missing='drop'"
         )
 
 

@@ -1,8 +1,7 @@
-"""What the user declares as public: bounds, times, and how many records of a person are kept."""
+"""What the user declares as public: columns, times, and how many records of a person are kept."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -10,19 +9,23 @@ from typing import Any
 import numpy as np
 
 from privtraj.arrays import Floats
+from privtraj.columns import Column
 from privtraj.errors import InputError
 from privtraj.space import moment
-from privtraj.text import listed
 
 
 @dataclass(frozen=True)
 class TimeAxis:
+    """Public times, numbers or dates as seconds since 1970-01-01 UTC."""
+
     times: Floats  # (T,) increasing
     datetime: bool
 
 
 @dataclass(frozen=True)
 class Options:
+    """Which records are kept: how many of a person, and what becomes of incomplete ones."""
+
     one_per_person: str
     records_per_person: int
     one_per_bin: bool
@@ -60,95 +63,38 @@ class Options:
         """Whether records of one person may share a bin."""
         return self.records_per_person > 1 and not self.one_per_bin
 
-    def most(self, bins: int) -> int:
+    def most_records(self, bins: int) -> int:
         """Records of one person that can be kept."""
         return self.records_per_person if self.together else min(self.records_per_person, bins)
 
 
 @dataclass(frozen=True)
 class PublicInputs:
-    """All that is public about records: d names, (d, 2) bounds, times, and how they are kept."""
+    """All that is public about records: d columns, times, and how many of a person are kept."""
 
-    names: tuple[str, ...]
-    box: Floats
+    columns: tuple[Column, ...]
     axis: TimeAxis
     time_name: str
     options: Options
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the d features."""
+        return tuple(column.name for column in self.columns)
+
+    def check_roles(self, person: str | None) -> None:
+        """Refuse a column of a table that is to be two things at once."""
+        time, names = self.time_name, self.names
+        if time in names:
+            raise InputError(f"column '{time}' is the time and a feature: leave it out of features")
+        if person is not None and person in (time, *names):
+            raise InputError(
+                f"column '{person}' is the person and also time or feature: use another"
+            )
+
 
 def _is_whole(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def declared_box(
-    bounds: Any, features: Sequence[str] | None, n_features: int | None = None
-) -> tuple[tuple[str, ...], Floats]:
-    """Feature names and (d, 2) bounds."""
-    if bounds is None or isinstance(bounds, str):
-        raise InputError(
-            "bounds must be given as public limits such as {'height': (40, 220)}: limits taken "
-            "from the data would reveal its most extreme people"
-        )
-    names = _names(bounds, features, n_features)
-    pairs = _pairs(bounds, names)
-    if len(pairs) != len(names) or n_features not in (None, len(names)):
-        raise InputError(
-            f"there are {len(names) if n_features is None else n_features} features but bounds "
-            f"for {len(pairs)} and names for {len(names)}: give one (low, high) and one name each"
-        )
-    return names, np.array([_pair(p, name) for p, name in zip(pairs, names, strict=True)])
-
-
-def _names(bounds: Any, features: Sequence[str] | None, n_features: int | None) -> tuple[str, ...]:
-    if features is None and isinstance(bounds, Mapping):
-        features = list(bounds)
-    if features is None and n_features is None:
-        raise InputError("features must be named when bounds are a list of pairs without names")
-    if features is None:
-        features = [f"x{k + 1}" for k in range(n_features or 0)]
-    names = (features,) if isinstance(features, str) else tuple(str(name) for name in features)
-    if not names:
-        raise InputError("there are no features: name at least one column of numbers")
-    if len(set(names)) < len(names):
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        raise InputError(f"features name {listed(repeated)} more than once: name each once")
-    return names
-
-
-def _pairs(bounds: Any, names: tuple[str, ...]) -> list[Any]:
-    if not isinstance(bounds, Mapping):
-        try:
-            return list(bounds)
-        except TypeError:
-            raise InputError("bounds must be one pair (low, high) per feature") from None
-    unknown = [name for name in names if name not in bounds]
-    if unknown:
-        raise InputError(f"bounds are missing for {listed(unknown)}: add their public limits")
-    unused = [name for name in bounds if name not in names]
-    if unused:
-        raise InputError(
-            f"bounds are given for {listed(unused)}, not among the features: remove them, "
-            "or add them to features"
-        )
-    return [bounds[name] for name in names]
-
-
-def _pair(pair: Any, name: str) -> tuple[float, float]:
-    try:
-        low, high = (float(value) for value in pair)
-    except (TypeError, ValueError):
-        raise InputError(f"the bounds of '{name}' must be two numbers (low, high)") from None
-    if not np.isfinite([low, high]).all() or high - low == np.inf:
-        raise InputError(f"the bounds of '{name}' must be finite: ({low:g}, {high:g}) are not")
-    if low == high:
-        raise InputError(
-            f"the bounds of '{name}' are both {low:g}: a feature that cannot vary must be left out"
-        )
-    if low > high:
-        raise InputError(
-            f"the bounds of '{name}' are reversed: ({low:g}, {high:g}), low goes first"
-        )
-    return low, high
 
 
 def declared_axis(bins: Any, time_range: Any) -> TimeAxis:
@@ -201,10 +147,3 @@ def _moments(values: Any, what: str) -> TimeAxis:
     if len(kinds) > 1:
         raise InputError(f"{what} mixes numbers and dates: use one kind")
     return TimeAxis(np.array([value for value, _ in pairs], dtype=np.float64), kinds == {True})
-
-
-def check_roles(time: str, names: tuple[str, ...], person: str | None) -> None:
-    if time in names:
-        raise InputError(f"column '{time}' is the time and a feature: leave it out of features")
-    if person is not None and person in (time, *names):
-        raise InputError(f"column '{person}' is the person and also time or feature: use another")

@@ -1,7 +1,7 @@
-"""Sources that stay where they are: databases, folders of files, files too large for memory.
+"""Records that stay where they are: databases, folders of files, files too large for memory.
 
-Each becomes an Ibis table expression, whatever the engine: a database or a cluster that the user
-names, or DuckDB, embedded, for files. Nothing is read here but names and types of columns.
+Each becomes an Ibis table expression: of a database or a cluster that the user names, or of DuckDB,
+embedded, for files. Nothing is read here but names and types of columns.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privtraj import formats
-from privtraj.data import arrow, tables
+from privtraj.data import arrow, csv_files, readers, tables
 from privtraj.errors import InputError
+from privtraj.formats import TABLES, find_format
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,9 +43,9 @@ _TEMPORARY_VIEWS = ("duckdb", "postgres", "pyspark")
 
 @dataclass(frozen=True, repr=False)
 class RemoteTable:
-    """An Ibis table, and the sentence to say when its engine fails.
+    """An Ibis table, and the sentence to say when its database fails.
 
-    The engine's own words, errors and warnings, are never passed on: they quote the address, the
+    The database's own words, errors and warnings, are never passed on: they quote the address, the
     query or the data.
     """
 
@@ -53,7 +53,7 @@ class RemoteTable:
     complaint: str
 
     def with_table(self, table: Any) -> RemoteTable:
-        """Another table of the same engine."""
+        """Another table of the same database."""
         return RemoteTable(table, self.complaint)
 
     def read(self) -> pa.Table:
@@ -78,12 +78,12 @@ class RemoteTable:
 
 
 def read_columns(source: Any, columns: Sequence[str], *, text: Sequence[str] = ()) -> pa.Table:
-    """The named columns in memory, of what `tables.read_columns` reads and of what is held."""
-    found = held(source, None, columns, text)
-    return tables.read_columns(source, columns, text=text) if found is None else found.read()
+    """The named columns in memory, of what `tables.read_columns` reads and of what stays."""
+    remote = remote_table(source, None, columns, text)
+    return tables.read_columns(source, columns, text=text) if remote is None else remote.read()
 
 
-def held(
+def remote_table(
     source: Any, query: str | None, columns: Sequence[str], text: Sequence[str]
 ) -> RemoteTable | None:
     """The source as an Ibis table of these columns; None if it is one to read into memory."""
@@ -102,9 +102,9 @@ def columns_of(source: str | Path, query: str | None) -> list[tuple[str, str]]:
     Of several files, those of the first.
     """
     if isinstance(source, str):
-        found = _connected(source, query)
-        with _saying(found.complaint):
-            return arrow.kinds_of(found.table.schema().to_pyarrow())
+        remote = _connected(source, query)
+        with _saying(remote.complaint):
+            return arrow.kinds_of(remote.table.schema().to_pyarrow())
     _refuse_query(query)
     files = _files(source)
     return tables.column_kinds(source if files is None else files[0])
@@ -118,9 +118,9 @@ def _refuse_query(query: str | None) -> None:
         )
 
 
-def _selected(found: RemoteTable, columns: Sequence[str]) -> RemoteTable:
-    arrow.check_columns(found.table.columns, columns)
-    return found.with_table(found.table.select(*columns))
+def _selected(remote: RemoteTable, columns: Sequence[str]) -> RemoteTable:
+    arrow.check_columns(remote.table.columns, columns)
+    return remote.with_table(remote.table.select(*columns))
 
 
 def _is_expression(source: Any) -> bool:
@@ -135,10 +135,10 @@ def _name(table: Any) -> str:
         return "the engine of the table"
 
 
-def _failure(engine: str) -> str:
+def _failure(database: str) -> str:
     return (
-        f"{engine} could not answer a question about the records: check that it runs, that you may "
-        "read them and that the query selects what it should"
+        f"{database} could not answer a question about the records: check that it runs, that you "
+        "may read them and that the query selects what it should"
     )
 
 
@@ -235,16 +235,17 @@ def _files(source: str | os.PathLike[str]) -> list[Path] | None:
     if has_magic(str(source)) and not path.exists():
         return _alike(map(Path, glob(str(source), recursive=True)), f"'{path}'")
     large = path.is_file() and path.stat().st_size > LARGE_FILE
-    engine = all(find_spec(package) for package in ("ibis", "duckdb"))
-    return [path] if large and engine and _kind(path) in ("csv", "parquet") else None
+    installed = all(find_spec(package) for package in ("ibis", "duckdb"))
+    return [path] if large and installed and _kind(path) in ("csv", "parquet") else None
 
 
 def _is_hidden(path: Path) -> bool:
     return any(part[0] in "._" for part in path.parts)  # also what a cluster writes beside its data
 
 
-def _alike(found: Iterable[Path], where: str) -> list[Path]:
-    files = sorted(path for path in found if path.is_file() and _kind(path) in ("csv", "parquet"))
+def _alike(paths: Iterable[Path], where: str) -> list[Path]:
+    """The CSV files or the Parquet files among them."""
+    files = sorted(path for path in paths if path.is_file() and _kind(path) in ("csv", "parquet"))
     if not files:
         raise InputError(f"there is no CSV or Parquet file in {where}: check the path")
     if len({_kind(path) for path in files}) > 1:
@@ -256,7 +257,9 @@ def _alike(found: Iterable[Path], where: str) -> list[Path]:
 
 
 def _kind(path: Path) -> str:
-    return next((k for end, k in formats.TABLES.items() if path.name.lower().endswith(end)), "")
+    """The name of its format, or "" if no table has it."""
+    known = find_format(path, TABLES)
+    return known.name if known else ""
 
 
 def _in_duckdb(
@@ -266,11 +269,11 @@ def _in_duckdb(
         _need(module, _PACKAGES["duckdb"])
     import ibis
 
-    for path in files:  # each by itself, because the engine would fill in columns that one lacks
+    for path in files:  # each by itself, because DuckDB would fill in columns that one lacks
         tables.check_file(path, columns)
     kind = _kind(files[0])
     what = f"the file '{source}'" if len(files) == 1 else f"'{source}'"
-    complaint = tables.unreadable(what, kind) + ", and every column one kind of values"
+    complaint = readers.unreadable(what, kind) + ", and every column one kind of values"
     names = [escape(str(path)) for path in files]  # DuckDB takes them for patterns
     options = _csv_options(files[0], columns, text) if kind == "csv" else {}
     with _saying(complaint):
@@ -281,17 +284,15 @@ def _in_duckdb(
 
 
 def _csv_options(path: Path, columns: Sequence[str], text: Sequence[str]) -> dict[str, Any]:
-    """So that DuckDB reads CSV as `tables` does: same types, same signs for missing."""
+    """So that DuckDB reads CSV as `csv_files` does: same types, same signs for missing."""
     from pyarrow.csv import ConvertOptions
 
     return {
-        "delim": tables.csv_header(path)[1],
+        "delim": csv_files.header(path)[1],
         "quote": '"',
         "escape": '"',
         "nullstr": list(ConvertOptions().null_values),
-        "types": {
-            field.name: _type(field.type) for field in tables.csv_schema(path, columns, text)
-        },
+        "types": {field.name: _type(field.type) for field in csv_files.schema(path, columns, text)},
         "auto_type_candidates": ["VARCHAR"],  # for all other columns
     }
 

@@ -1,16 +1,16 @@
-"""Records in the engine that holds them: checked, binned and counted there, through Ibis.
+"""Rows in the database that holds them: checked, binned and counted there, through Ibis.
 
 What comes back to this process is how many records fail a check, how many are in each cell, and,
 where the budget buys gradients, one bin and d coordinates in float32 for each record.
 
-The engine computes the very numbers that `snapshots` computes in memory, so that a seed gives the
+The database computes the very numbers that `records` computes in memory, so that a seed gives the
 same model:
 
     unit   u = (y - low) / (high - low) in double, 0 below the box and 1 above it, then as real
     cell   min(floor(k u), k - 1) with the real as double again, so that the product is exact
-    bin    how many of `rows.bin_edges` are below the time, found by halving
+    bin    how many of `space.bin_edges` are below the time, found by halving
 
-Numbers and times go to the engine as text to be cast: as literals, some are read as decimals.
+Numbers and times go to the database as text to be cast: as literals, some are read as decimals.
 """
 
 from __future__ import annotations
@@ -26,17 +26,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.arrays import frozen
-from privtraj.data import arrow
-from privtraj.data.checks import (
-    Affected,
-    check_enough,
-    check_identified,
-    check_infinite,
-    check_missing,
-    check_same_kind,
-    refuse_several,
-)
+from privtraj.arrays import Floats, Mask, frozen
+from privtraj.columns import Column
+from privtraj.data import arrow, checks
 from privtraj.data.sql import RemoteTable
 from privtraj.errors import InputError
 from privtraj.privacy.rows import digest_of
@@ -48,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SqlRows:
-    """Rows in an engine; only counts come back until the rows themselves are asked for.
+    """Rows in a database; only counts come back until the rows themselves are asked for.
 
     records: complete records, time t and features y0, y1, ... in data units.
     unit: the same as (bin, u0, u1, ...), int32 and float32.
@@ -107,49 +99,50 @@ class SqlRows:
         return digest_of(self.names, (np.column_stack(b) for b in _batches(self.records)))
 
 
-def rows_of(held: RemoteTable, public: PublicInputs, person: str | None) -> SqlRows | None:
-    """Rows in the engine, after the same checks as in memory, two passes over the records.
+def rows_of(remote: RemoteTable, public: PublicInputs, person: str | None) -> SqlRows | None:
+    """Rows in the database, after the same checks as in memory, two passes over the records.
 
-    None where somebody has several records of which some are to be chosen: that takes a lot for
-    each record, and therefore the records.
+    None where somebody has several records of which some are to be chosen: that takes a random key
+    for each record, and therefore the records.
     """
     time, names, axis = public.time_name, public.names, public.axis
-    datetime = _check_kinds(held, time, names)
-    check_same_kind(datetime, axis.datetime, time)
-    records = held.with_table(_numbers(held.table, time, names, person, datetime))
+    datetime = _check_kinds(remote, time, names)
+    checks.check_same_kind(datetime, axis.datetime, time)
+    records = remote.with_table(_numbers(remote.table, time, names, person, datetime))
     infinite, missing = _faults(records, (time, *names))
-    check_infinite(infinite)
-    check_missing(missing, public.options.missing)
-    if missing.records:
-        records = held.with_table(records.table.filter(~_any(_missing, records.table)))
-    count = missing.total - missing.records
-    if person is not None and _have_several(records, count, public.options):
-        return None
-    check_enough(count)
+    checks.check_infinite(infinite)
+    checks.check_missing(missing, public.options.missing)
     table = records.table
-    values = table.select(*_values(table))
-    unit = table.select(bin=_bin(table["t"], axis), **_coordinates(table, public.box))
-    return SqlRows(held.with_table(values), held.with_table(unit), names, len(axis.times), count)
+    if missing.records:
+        table = table.filter(~_any(_missing, table))
+    count = missing.total - missing.records
+    if person is not None and _have_several(remote.with_table(table), count, public.options):
+        return None
+    checks.check_enough(count)
+    values = remote.with_table(table.select(*_values(table)))
+    points = {f"u{k}": _unit(table[f"y{k}"], column) for k, column in enumerate(public.columns)}
+    unit = remote.with_table(table.select(bin=_bin(table["t"], axis), **points))
+    return SqlRows(values, unit, names, len(axis.times), count)
 
 
 # Checks ---------------------------------------------------------------------------------------
 
 
-def _check_kinds(held: RemoteTable, time: str, names: Sequence[str]) -> bool:
+def _check_kinds(remote: RemoteTable, time: str, names: Sequence[str]) -> bool:
     """Refuse columns of a wrong kind; whether the time is dates."""
 
     def cells(name: str) -> Iterator[Any]:
-        for batch in held.with_table(held.table.select(name)).batches():
+        for batch in remote.with_table(remote.table.select(name)).batches():
             yield from batch.column(0)
 
-    kinds = {name: held.table[name].type().to_pyarrow() for name in (time, *names)}
+    kinds = {name: remote.table[name].type().to_pyarrow() for name in (time, *names)}
     datetime = arrow.is_moment(kinds[time], time, cells(time))
     for name in names:
         arrow.check_numeric(kinds[name], name, cells(name))
     return datetime
 
 
-def _faults(records: RemoteTable, columns: Sequence[str]) -> tuple[Affected, Affected]:
+def _faults(records: RemoteTable, columns: Sequence[str]) -> list[checks.FaultCount]:
     """Infinite and missing values, in one pass."""
     tests, table = {"infinite": _infinite, "missing": _missing}, records.table
     counts = {"total": table.count()}
@@ -157,16 +150,15 @@ def _faults(records: RemoteTable, columns: Sequence[str]) -> tuple[Affected, Aff
         counts[what] = table.count(where=_any(test, table))
         for k, column in enumerate(_values(table)):
             counts[f"{what}{k}"] = table.count(where=test(table[column]))
-    found = _one(records.with_table(table.aggregate(**counts)))
-    infinite, missing = (
-        Affected(
-            [name for k, name in enumerate(columns) if found[f"{what}{k}"]],
-            found[what],
-            found["total"],
+    counted = _one(records.with_table(table.aggregate(**counts)))
+    return [
+        checks.FaultCount(
+            [name for k, name in enumerate(columns) if counted[f"{what}{k}"]],
+            counted[what],
+            counted["total"],
         )
         for what in tests
-    )
-    return infinite, missing
+    ]
 
 
 def _have_several(records: RemoteTable, count: int, options: Options) -> bool:
@@ -178,11 +170,11 @@ def _have_several(records: RemoteTable, count: int, options: Options) -> bool:
         people=each.count(where=known),
         several=each.count(where=known & (each["n"] > 1)),
     )
-    found = _one(records.with_table(counted))
-    check_identified(found["unidentified"], count)
-    if found["several"] and options.one_each:
-        refuse_several(found["several"], found["people"])
-    return bool(found["several"])
+    counts = _one(records.with_table(counted))
+    checks.check_identified(counts["unidentified"], count)
+    if counts["several"] and options.one_each:
+        checks.refuse_several(counts["several"], counts["people"])
+    return bool(counts["several"])
 
 
 def _one(counts: RemoteTable) -> dict[str, int]:
@@ -237,18 +229,16 @@ def _number(column: Any) -> Any:
     return column.cast("float64")
 
 
-def _coordinates(table: Any, box: NDArray[np.float64]) -> dict[str, Any]:
-    return {f"u{k}": _unit(table[f"y{k}"], low, high) for k, (low, high) in enumerate(box)}
-
-
-def _unit(value: Any, low: np.float64, high: np.float64) -> Any:
-    """The coordinate u as real; 0 at once where it would round to 0, an error in some engines."""
+def _unit(value: Any, column: Column) -> Any:
+    """`Column.to_unit` as real; 0 at once where it would round to 0, an error in some databases."""
     import ibis
 
-    def nothing(y: NDArray[np.float64]) -> NDArray[np.bool_]:
+    low, high = column.domain
+
+    def rounds_to_zero(y: Floats) -> Mask:
         return ((y - low) / (high - low)).astype(np.float32) == 0
 
-    (zero,) = largest(nothing, np.array([low]), np.array([high]))
+    (zero,) = largest(rounds_to_zero, np.array([low]), np.array([high]))
     inside = (value - _double(low)) / _double(high - low)
     upper = ibis.ifelse(value >= _double(high), _double(1), inside)
     return ibis.ifelse(value <= _double(zero), _double(0), upper).cast("float32")
@@ -276,7 +266,7 @@ def _number_of(past: list[Any], first: int, last: int) -> Any:
 
 
 def _later(moment: Any, edge: float) -> Any:
-    """Whether a timestamp is later than an edge, which is one number of seconds for all engines.
+    """Whether a timestamp is later than an edge, which is one number of seconds for all databases.
 
     In memory a time is m / 10^6 with m whole microseconds, rounded towards 1970.
     """
@@ -304,11 +294,11 @@ def _double(value: float | str) -> Any:
 # What comes back ------------------------------------------------------------------------------
 
 
-def _batches(held: RemoteTable) -> Iterator[list[NDArray[Any]]]:
+def _batches(remote: RemoteTable) -> Iterator[list[NDArray[Any]]]:
     """The columns of a table as arrays, so many rows at a time; times in seconds."""
     import pyarrow as pa
 
-    for batch in held.batches():
+    for batch in remote.batches():
         columns = (pa.chunked_array([column]) for column in batch.columns)
         yield [
             arrow.moments(column, "")[0] if pa.types.is_temporal(column.type) else column.to_numpy()

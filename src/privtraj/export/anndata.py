@@ -32,10 +32,9 @@ def to_anndata(paths: PathRows, basis: str | None = None) -> Any:
 
 def _places(features: Sequence[str]) -> dict[str, list[int]]:
     """Which features make up which obsm: "X_pca-0", "X_pca-1", ... make "X_pca"."""
-    found = [COORDINATE.fullmatch(name) for name in features]
     numbers: dict[str, dict[int, int]] = {}
-    for k, match in enumerate(found):
-        if match:
+    for k, name in enumerate(features):
+        if match := COORDINATE.fullmatch(name):
             numbers.setdefault(match[1], {})[int(match[2])] = k
     places = {
         key: [at[k] for k in sorted(at)]
@@ -45,6 +44,11 @@ def _places(features: Sequence[str]) -> dict[str, list[int]]:
     used = {k for at in places.values() for k in at}
     rest = [k for k in range(len(features)) if k not in used]
     return places | ({FEATURES: rest} if rest else {})
+
+
+def check_h5ad(features: tuple[str, ...], bounds: Any, times: int) -> None:
+    """Refuse what `write_h5ad` would."""
+    needed()
 
 
 def write_h5ad(paths: PathRows, path: Path) -> None:

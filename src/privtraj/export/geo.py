@@ -48,8 +48,19 @@ def _axis(features: tuple[str, ...], given: str | None, what: str, names: tuple[
     )
 
 
-def check_times(count: int) -> None:
-    """Refuse a line of one point."""
+def check_geojson(features: tuple[str, ...], bounds: Any, times: int) -> None:
+    """Refuse what `write_geojson` would; bounds: (d, 2) public limits."""
+    check_degrees(features, axes(features), np.transpose(bounds))
+    _check_times(times)
+
+
+def check_geoparquet(features: tuple[str, ...], bounds: Any, times: int) -> None:
+    """Refuse what `write_geoparquet` would; bounds: (d, 2) public limits."""
+    check_degrees(features, axes(features), np.transpose(bounds))
+    needed("geopandas")
+
+
+def _check_times(count: int) -> None:
     if count < 2:
         raise InputError(
             "a line on a map needs at least two times: sample the paths at more times="
@@ -60,7 +71,7 @@ def to_geojson(paths: PathRows, x: str | None = None, y: str | None = None) -> d
     """See `Paths.to_geojson`."""
     at = axes(paths.features, x, y)
     check_degrees(paths.features, at, paths.values)
-    check_times(paths.values.shape[1])
+    _check_times(paths.values.shape[1])
     order = np.argsort(paths.numeric_times, kind="stable")
     times = [_spoken(time) for time in paths.times[order]]
     names: dict[str, int] = {}  # of the other features
@@ -109,10 +120,10 @@ def to_geopandas(
     if crs == DEGREES:
         hint = ", or in Python crs=, which says what the numbers are"
         check_degrees(paths.features, at, paths.values, hint)
-    places = geopandas.points_from_xy(*(paths.values[:, :, k].ravel() for k in at))
+    points = geopandas.points_from_xy(*(paths.values[:, :, k].ravel() for k in at))
     frame = paths.to_frame()
     frame = frame.rename(columns={"geometry": free_name("geometry", frame.columns)})
-    return geopandas.GeoDataFrame(frame, geometry=places, crs=crs)
+    return geopandas.GeoDataFrame(frame, geometry=points, crs=crs)
 
 
 def to_movingpandas(

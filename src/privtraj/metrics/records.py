@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.arrays import Floats, Ints
-from privtraj.data import arrow
-from privtraj.data import sql as sources
-from privtraj.data.checks import Affected, check_infinite
+from privtraj.data import arrow, sql
+from privtraj.data.checks import FaultCount, check_infinite
 from privtraj.errors import InputError
 from privtraj.metrics.clouds import halves
 from privtraj.space import nearest_bin, to_unit
@@ -82,7 +81,7 @@ class Records:
 
 
 def read_records(source: Any, model: TrajectoryModel, person: str | None = None) -> Records:
-    """The records of a table, file or dictionary of arrays (see `sources.read_columns`).
+    """The records of a table, file or dictionary of arrays (see `sql.read_columns`).
 
     As in a fit, values outside the box are clamped, and each record goes to the nearest of the
     model's times. Incomplete records are left out.
@@ -91,16 +90,14 @@ def read_records(source: Any, model: TrajectoryModel, person: str | None = None)
     if person is not None and person in (time, *names):
         raise InputError(f"column '{person}' is the person and also time or feature: use another")
     who = [] if person is None else [person]
-    table = sources.read_columns(source, [time, *names, *who], text=who)
+    table = sql.read_columns(source, [time, *names, *who], text=who)
     moments, datetime = arrow.moments(table.column(time), time)
     if datetime != model.datetime and len(moments):
         kind = "dates" if model.datetime else "numbers"
         raise InputError(f"the time column '{time}' must hold {kind}, as the model's times are")
     points = np.column_stack([arrow.numbers(table.column(name), name) for name in names])
     cells = np.column_stack([moments, points])
-    infinite = np.isinf(cells)
-    where = [(time, *names)[k] for k in np.flatnonzero(infinite.any(axis=0))]
-    check_infinite(Affected(where, int(infinite.any(axis=1).sum()), len(cells)))
+    check_infinite(FaultCount.of(np.isinf(cells), (time, *names)))
     codes, ids = np.arange(len(cells)), ()
     if person is not None:
         found, dictionary = arrow.identities(table.column(person))

@@ -1,0 +1,183 @@
+"""Records in memory: read from columns or arrays, checked, and at most so many kept of a person."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtraj import processes
+from privtraj.arrays import Floats, Ints, frozen
+from privtraj.columns import to_unit
+from privtraj.data import arrow, checks
+from privtraj.data.public import Options, PublicInputs
+from privtraj.errors import InputError
+from privtraj.privacy.rows import BLOCK, MemoryRows, digest_of
+from privtraj.space import nearest_bin, utc_seconds
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, repr=False)
+class Records:
+    """n records in data units, as they were given."""
+
+    times: Floats  # (n,)
+    datetime: bool
+    points: Floats  # (n, d)
+    people: tuple[Ints, Any] | None  # codes (n,) and the identifier of each code
+
+    @classmethod
+    def of_table(cls, table: pa.Table, public: PublicInputs, person: str | None) -> Records:
+        """From the time column, the features and, if named, the person of a table."""
+        times, datetime = arrow.moments(table.column(public.time_name), public.time_name)
+        points = [arrow.numbers(table.column(name), name) for name in public.names]
+        people = None if person is None else arrow.identities(table.column(person))
+        return cls(times, datetime, np.column_stack(points), people)
+
+    @classmethod
+    def of_arrays(cls, times: Any, points: Any, person: Any) -> Records:
+        """From times (n,), points (n, d) or (n,), and people (n,) or None."""
+        points = _points(points)
+        values, datetime = _times(times)
+        people = None if person is None else arrow.identities(arrow.to_column(person, "person"))
+        return cls(values, datetime, points, people)
+
+    def keep(self, rows: NDArray[Any]) -> Records:
+        """Some of them, by number or mask."""
+        people = None if self.people is None else (self.people[0][rows], self.people[1])
+        return Records(self.times[rows], self.datetime, self.points[rows], people)
+
+
+def _points(points: Any) -> Floats:
+    """Points of any kind of array as (n, d) float64."""
+    try:
+        array = np.asarray(points)
+    except ValueError:
+        raise InputError("points must be a table (n, d) with rows of equal length") from None
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"points must be numbers, not {array.dtype.name}")
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2:
+        raise InputError(f"points must have shape (n, d), not {array.ndim} dimensions")
+    return array.astype(np.float64)
+
+
+def _times(times: Any) -> tuple[Floats, bool]:
+    """Times as (n,) float64 and whether they are dates."""
+    try:
+        array = np.asarray(times)
+    except ValueError:
+        raise InputError("times must be a list with one time per record") from None
+    if array.ndim != 1:
+        raise InputError(f"times must have shape (n,), not {array.ndim} dimensions")
+    if array.dtype.kind == "M":
+        return utc_seconds(array), True
+    if array.dtype.kind in "biuf":
+        return array.astype(np.float64), False
+    return arrow.moments(arrow.to_column(times, "time"), "time")
+
+
+def rows_of(records: Records, public: PublicInputs) -> MemoryRows:
+    """Checked, binned and clamped rows; `sql_rows.rows_of` makes the same in a database."""
+    names, times = public.names, public.axis.times
+    _check_lengths(records)
+    checks.check_same_kind(records.datetime, public.axis.datetime, public.time_name)
+    records = _complete(records, (public.time_name, *names), public.options.missing)
+    digest = digest_of(names, _in_blocks(_cells(records)))
+    records = _limited_per_person(records, times, public.options)
+    checks.check_enough(len(records.times))
+    # A float64 in [0, 1] rounds to a float32 in [0, 1]: both ends are float32 numbers.
+    points = to_unit(public.columns, records.points).astype(np.float32)
+    bins = nearest_bin(records.times, times)
+    order = np.argsort(bins, kind="stable")
+    return MemoryRows(frozen(points[order]), frozen(bins[order]), digest)
+
+
+def _check_lengths(records: Records) -> None:
+    n = len(records.times)
+    if len(records.points) != n:
+        raise InputError(
+            f"there are {n} times and {len(records.points)} points: give one of each per record"
+        )
+    if records.people is not None and len(records.people[0]) != n:
+        raise InputError(
+            f"there are {n} times and {len(records.people[0])} person ids: give one per record"
+        )
+
+
+def _complete(records: Records, columns: tuple[str, ...], missing: str) -> Records:
+    """Records without missing values; infinite ones are refused."""
+    cells = _cells(records)
+    checks.check_infinite(checks.FaultCount.of(np.isinf(cells), columns))
+    absent = np.isnan(cells)
+    checks.check_missing(checks.FaultCount.of(absent, columns), missing)
+    return records.keep(~np.any(absent, axis=1)) if absent.any() else records
+
+
+def _cells(records: Records) -> Floats:
+    """(n, 1 + d) time and features."""
+    return np.column_stack([records.times, records.points])
+
+
+def _in_blocks(rows: Floats) -> Iterator[Floats]:
+    for start in range(0, len(rows), BLOCK):
+        yield rows[start : start + BLOCK]
+
+
+def _limited_per_person(records: Records, times: Floats, options: Options) -> Records:
+    """At most `records_per_person` records of each person, chosen by chance."""
+    if records.people is None:
+        return records
+    codes, ids = records.people
+    checks.check_identified(int((codes < 0).sum()), len(codes))
+    counts = np.bincount(codes, minlength=1)
+    if processes.several():
+        present = np.flatnonzero(counts)
+        processes.refuse_shared_people(np.array([str(ids[int(k)]) for k in present], dtype=object))
+    repeated = np.count_nonzero(counts > 1)
+    if repeated == 0:
+        return records
+    if options.one_each:
+        checks.refuse_several(int(repeated), int(np.count_nonzero(counts)))
+    order = np.lexsort((_random_keys(codes, counts, ids, options.seed), codes))
+    if not options.together:
+        order = _first_in_bin(order, codes, nearest_bin(records.times, times))
+    return records.keep(_first_of_each(order, codes, options.records_per_person))
+
+
+def _random_keys(codes: Ints, counts: Ints, ids: Any, seed: int | None) -> NDArray[np.uint64]:
+    """(n,) keys to sort by, for each record of whoever has several: hash(seed, person, record).
+
+    A key depends on the person's own records and the seed alone. A shuffle of all rows would let
+    one person's presence change which record of another is kept, once the seed is known.
+    """
+    secret = (secrets.token_bytes(32) if seed is None else str(seed).encode())[:64]
+    keys = np.zeros(len(codes), dtype=np.uint64)
+    seen = np.zeros(len(counts), dtype=np.int64)
+    for row in np.flatnonzero(counts[codes] > 1):
+        who = codes[row]
+        record = f"{seen[who]} {ids[int(who)].as_py()}".encode()
+        keys[row] = int.from_bytes(blake2b(record, key=secret, digest_size=8).digest())
+        seen[who] += 1
+    return keys
+
+
+def _first_in_bin(order: Ints, codes: Ints, bins: NDArray[np.int32]) -> Ints:
+    """Of rows in an order, the first of each person in each bin."""
+    place = codes[order] * (int(bins.max()) + 1) + bins[order]
+    return order[np.sort(np.unique(place, return_index=True)[1])]
+
+
+def _first_of_each(order: Ints, codes: Ints, most: int) -> Ints:
+    """Of rows ordered by person, the first `most` of each, back in the order of the table."""
+    who = codes[order]
+    rank = np.arange(len(who)) - np.searchsorted(who, who)
+    return np.sort(order[rank < most])
