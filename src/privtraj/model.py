@@ -25,10 +25,11 @@ from privtraj.clouds import along_main_axis, equal_weight
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
 from privtraj.files import atomic_path
-from privtraj.paths import Interpolation, Paths, between, fill_in_blocks
+from privtraj.paths import Paths, fill_in_blocks
 from privtraj.privacy.certificate import Certificate
 from privtraj.space import as_user_times, fold, from_unit, moment, unit_time
 from privtraj.transport.couplings import CouplingName, Couplings, couple
+from privtraj.transport.reference import Brownian, Interpolation, Reference, between
 
 FORMAT = 2
 MOST_PATHS = 10**9
@@ -69,6 +70,11 @@ class TrajectoryModel:
         return as_user_times(self.numeric_times, self.datetime)
 
     @property
+    def reference(self) -> Reference:
+        """The process of which couplings and bridges are."""
+        return Brownian(self.diffusivity)
+
+    @property
     def marginals(self) -> Floats:
         """(T, n, d) equal-weight particles in data units: heavy particles are repeated.
 
@@ -100,7 +106,7 @@ class TrajectoryModel:
             )
         at = self._query_times(times)
         rng = np.random.default_rng(seed)
-        chain = self._couplings(coupling).walk(n, rng)
+        chain = self.couplings(coupling).walk(n, rng)
         rows = np.arange(self.particles.shape[0])
         knots = self.particles.astype(np.float32)[rows, chain]
         clock = unit_time(self.numeric_times, self.numeric_times)
@@ -111,7 +117,7 @@ class TrajectoryModel:
         values = np.empty((n, len(bounds)))
 
         def fill(people: slice, rng: np.random.Generator) -> None:
-            part = between(knots[people], clock, where, self.diffusivity, interpolation, rng)
+            part = between(knots[people], clock, where, self.reference, interpolation, rng)
             if observation_noise:
                 offset = rng.standard_normal(part[:, 0].shape, dtype=np.float32)
                 part.swapaxes(0, 1)[:] += width[:, None, None] * offset
@@ -121,6 +127,20 @@ class TrajectoryModel:
         fill_in_blocks(fill, n, len(bounds), rng)
         data = values.reshape(n, len(at), -1)
         return Paths(data, at, self.features, self.time_name, self.datetime)
+
+    def couplings(self, coupling: CouplingName = "entropic") -> Couplings:
+        """How the particles of neighbouring times belong together: what chains are drawn from."""
+        if coupling not in get_args(CouplingName):
+            raise InputError(f"coupling must be 'entropic' or 'exact', not '{coupling}'")
+        if coupling not in self._coupled:
+            gaps = np.diff(unit_time(self.numeric_times, self.numeric_times))
+            made = couple(self.particles, self.weights, gaps, self.reference, coupling)
+            self._coupled[coupling] = made
+        return self._coupled[coupling]
+
+    @cached_property
+    def _coupled(self) -> dict[str, Couplings]:
+        return {}
 
     @property
     def sha256(self) -> str:
@@ -193,25 +213,6 @@ class TrajectoryModel:
 
     def _repr_html_(self) -> str:
         return display.card(self)
-
-    def _couplings(self, coupling: CouplingName) -> Couplings:
-        if coupling == "entropic":
-            return self._entropic
-        if coupling == "exact":
-            return self._exact
-        raise InputError(f"coupling must be 'entropic' or 'exact', not '{coupling}'")
-
-    @cached_property
-    def _entropic(self) -> Couplings:
-        return self._couple("entropic")
-
-    @cached_property
-    def _exact(self) -> Couplings:
-        return self._couple("exact")
-
-    def _couple(self, coupling: CouplingName) -> Couplings:
-        gaps = np.diff(unit_time(self.numeric_times, self.numeric_times))
-        return couple(self.particles, self.weights, self.diffusivity * gaps, coupling)
 
     def _query_times(self, times: Any) -> Floats:
         if times is None:
