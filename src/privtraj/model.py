@@ -92,11 +92,7 @@ class TrajectoryModel:
         person, so that a path is smooth while every marginal has its full width. Sampling costs no
         privacy.
         """
-        _check_count(n)
-        if interpolation not in get_args(Interpolation):
-            raise InputError(
-                f"interpolation must be 'bridge', 'linear' or 'spline', not '{interpolation}'"
-            )
+        _check_request(n, interpolation)
         at = self._query_times(times)
         rng = np.random.default_rng(seed)
         chain = self.couplings(coupling).walk(n, rng)
@@ -278,6 +274,10 @@ def _without_nan(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _check_count(n: Any) -> None:
+def _check_request(n: Any, interpolation: str) -> None:
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 1 <= n <= MOST_PATHS:
         raise InputError(f"the number of paths must be a whole number from 1 to {MOST_PATHS}")
+    if interpolation not in get_args(Interpolation):
+        raise InputError(
+            f"interpolation must be 'bridge', 'linear' or 'spline', not '{interpolation}'"
+        )

@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj import display, files, formats
+from privtraj.arrays import Floats
 from privtraj.errors import InputError
 from privtraj.export import anndata as export_anndata
 from privtraj.export import tables as export_tables
 from privtraj.space import as_user_times
 from privtraj.text import free_name
-
-Floats = NDArray[np.floating[Any]]
 
 SUFFIXES = (*formats.TABLES, ".geojson", ".geoparquet", ".h5ad")
 _BLOCK = 2**19  # numbers of people who are worked on at once
