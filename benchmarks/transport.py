@@ -227,15 +227,21 @@ def memory(times: int = 100, m: int = 5000, paths: int = 1000) -> dict[str, floa
 
 def _couple_and_walk(times: int, m: int, paths: int) -> dict[str, float]:
     from privtraj.transport.couplings import couple
+    from privtraj.transport.reference import Brownian
 
     x = clouds(times, m)
     start = time.perf_counter()
-    plans = couple(x, np.ones((times, m)), np.full(times - 1, REG), "entropic")
+    couplings = couple(x, np.ones((times, m)), np.full(times - 1, REG), Brownian(1.0), "entropic")
     coupled = time.perf_counter()
-    plans.walk(paths, np.random.default_rng(0))
+    couplings.walk(paths, np.random.default_rng(0))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     walked = time.perf_counter() - coupled
-    return {"peak GB": peak, "coupling s": coupled - start, "walk s": walked, "error": plans.error}
+    return {
+        "peak GB": peak,
+        "coupling s": coupled - start,
+        "walk s": walked,
+        "error": couplings.error,
+    }
 
 
 # The table ----------------------------------------------------------------------------------------

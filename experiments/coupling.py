@@ -117,10 +117,13 @@ def smooth_modes(n: int, times: int, seed: int) -> np.ndarray:
 def exactly_coupled(clouds: np.ndarray, seed: int) -> np.ndarray:
     """Paths (n, T, d) through clouds (T, n, d), by optimal transport from time to time."""
     from privtraj.transport.couplings import couple
+    from privtraj.transport.reference import Brownian
 
     times, n, _ = clouds.shape
-    plans = couple(clouds, np.full((times, n), 1 / n), np.ones(times - 1), "exact")
-    return clouds[np.arange(times), plans.walk(n, np.random.default_rng(seed))]
+    couplings = couple(
+        clouds, np.full((times, n), 1 / n), np.ones(times - 1), Brownian(1.0), "exact"
+    )
+    return clouds[np.arange(times), couplings.walk(n, np.random.default_rng(seed))]
 
 
 def fitted(clouds: np.ndarray, times: np.ndarray, seed: int, pull: float | None = None) -> Any:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privtraj.arrays import Floats
+from privtraj.arrays import Floats, Ints
+
+_LEAST_VARIANCE = 1e-12  # of masses: equal ones have none to divide by
+_LEAST_MASS = 0.02  # of a mean one: what every particle keeps, by hand
 
 
 def total_variance(points: Floats, weights: Floats) -> float:
@@ -14,9 +16,7 @@ def total_variance(points: Floats, weights: Floats) -> float:
     return float(weights @ ((points - centre) ** 2).sum(axis=1))
 
 
-def systematic(
-    weights: Floats, count: int, rng: np.random.Generator | None = None
-) -> NDArray[np.int64]:
+def systematic(weights: Floats, count: int, rng: np.random.Generator | None = None) -> Ints:
     """`count` indices, index k drawn count * weights[k] times up to one; weights (n,), any scale.
 
     Without a generator the offset of the grid is 1/2 and the answer always the same.
@@ -32,9 +32,9 @@ def shrunk_masses(mass: Floats, noise_variance: Floats) -> Floats:
 
     1 + (mass - 1) max(0, 1 - noise / variance): the positive-part James-Stein estimate.
     """
-    variance = np.maximum(mass.var(axis=1), 1e-12)
+    variance = np.maximum(mass.var(axis=1), _LEAST_VARIANCE)
     keep = np.maximum(1 - noise_variance / variance, 0.0)
-    return np.maximum(1 + (mass - 1) * keep[:, None], 0.02)
+    return np.maximum(1 + (mass - 1) * keep[:, None], _LEAST_MASS)
 
 
 def equal_weight(particles: Floats, weights: Floats, count: int) -> Floats:
@@ -43,7 +43,7 @@ def equal_weight(particles: Floats, weights: Floats, count: int) -> Floats:
     return np.stack([cloud[systematic(share, count)] for cloud, share in clouds])
 
 
-def along_main_axis(particles: Floats) -> NDArray[np.int64]:
+def along_main_axis(particles: Floats) -> Ints:
     """Order (T, m) of the particles (T, m, d) of each time along the cloud's main axis."""
     centred = particles - particles.mean(axis=1, keepdims=True)
     axes = np.linalg.svd(centred, full_matrices=False)[2][:, 0]

@@ -6,11 +6,7 @@ diagnostics of released quantities, and the certificate. Everything it can do is
 
 from __future__ import annotations
 
-import hashlib
-import io
-import json
 import math
-import zipfile
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,20 +15,18 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj import display
+from privtraj import display, model_file
 from privtraj.arrays import Floats
 from privtraj.clouds import along_main_axis, equal_weight
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
-from privtraj.files import atomic_path
-from privtraj.paths import Interpolation, Paths, between, fill_in_blocks
+from privtraj.paths import Paths, fill_in_blocks
 from privtraj.privacy.certificate import Certificate
 from privtraj.space import as_user_times, fold, from_unit, moment, unit_time
 from privtraj.transport.couplings import CouplingName, Couplings, couple
+from privtraj.transport.reference import Brownian, Interpolation, Reference, between
 
-FORMAT = 2
 MOST_PATHS = 10**9
-_ARRAYS = ("particles", "weights", "bandwidth", "times", "bounds")
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +63,11 @@ class TrajectoryModel:
         return as_user_times(self.numeric_times, self.datetime)
 
     @property
+    def reference(self) -> Reference:
+        """The process of which couplings and bridges are."""
+        return Brownian(self.diffusivity)
+
+    @property
     def marginals(self) -> Floats:
         """(T, n, d) equal-weight particles in data units: heavy particles are repeated.
 
@@ -93,42 +92,47 @@ class TrajectoryModel:
         person, so that a path is smooth while every marginal has its full width. Sampling costs no
         privacy.
         """
-        _check_count(n)
-        if interpolation not in get_args(Interpolation):
-            raise InputError(
-                f"interpolation must be 'bridge', 'linear' or 'spline', not '{interpolation}'"
-            )
+        _check_request(n, interpolation)
         at = self._query_times(times)
         rng = np.random.default_rng(seed)
-        chain = self._couplings(coupling).walk(n, rng)
-        rows = np.arange(self.particles.shape[0])
-        knots = self.particles.astype(np.float32)[rows, chain]
-        clock = unit_time(self.numeric_times, self.numeric_times)
-        where = unit_time(at, self.numeric_times)
+        chain = self.couplings(coupling).walk(n, rng)
+        knots = self.particles.astype(np.float32)[np.arange(len(self.particles)), chain]
+        clock, where = (unit_time(t, self.numeric_times) for t in (self.numeric_times, at))
         width = np.interp(where, clock, self.bandwidth).astype(np.float32)
         bounds = np.tile(self.bounds, (len(at), 1))  # of all numbers of a path
-        low, high = bounds.T
         values = np.empty((n, len(bounds)))
 
         def fill(people: slice, rng: np.random.Generator) -> None:
-            part = between(knots[people], clock, where, self.diffusivity, interpolation, rng)
+            part = between(knots[people], clock, where, self.reference, interpolation, rng)
             if observation_noise:
                 offset = rng.standard_normal(part[:, 0].shape, dtype=np.float32)
                 part.swapaxes(0, 1)[:] += width[:, None, None] * offset
             unit = np.ascontiguousarray(fold(part)).reshape(len(part), -1)
-            np.clip(from_unit(unit, bounds), low, high, out=values[people])
+            np.clip(from_unit(unit, bounds), *bounds.T, out=values[people])
 
         fill_in_blocks(fill, n, len(bounds), rng)
         data = values.reshape(n, len(at), -1)
         return Paths(data, at, self.features, self.time_name, self.datetime)
 
+    def couplings(self, coupling: CouplingName = "entropic") -> Couplings:
+        """How the particles of neighbouring times belong together: what chains are drawn from."""
+        if coupling not in get_args(CouplingName):
+            raise InputError(f"coupling must be 'entropic' or 'exact', not '{coupling}'")
+        if coupling not in self._coupled:
+            gaps = np.diff(unit_time(self.numeric_times, self.numeric_times))
+            made = couple(self.particles, self.weights, gaps, self.reference, coupling)
+            self._coupled[coupling] = made
+        return self._coupled[coupling]
+
+    @cached_property
+    def _coupled(self) -> dict[str, Couplings]:
+        return {}
+
     @property
     def sha256(self) -> str:
         """Of everything in the model, its certificate too, but for the place of this hash there."""
-        certificate = replace(self.certificate, model_sha256=None).to_dict()
-        whole = {**self._header(self._members()), "certificate": certificate}
-        text = json.dumps(whole, sort_keys=True, allow_nan=False)
-        return hashlib.sha256(text.encode()).hexdigest()
+        certificate = replace(self.certificate, model_sha256=None)
+        return model_file.digest(self._fields(), self._arrays(), certificate.to_dict())
 
     def sealed(self) -> TrajectoryModel:
         """The model with its own hash on its certificate."""
@@ -145,44 +149,13 @@ class TrajectoryModel:
                 f"this model is not private, as {self.certificate.caveat}: fit without seed to "
                 "release one, or say not_private=True to write it all the same"
             )
-        members = self._members()
         named = self if self.certificate.model_sha256 else self.sealed()
-        header = {**self._header(members), "certificate": named.certificate.to_dict()}
-        text = json.dumps(header, indent=1, allow_nan=False).encode()
-        members["model.json"] = text
-        members["model.sha256"] = hashlib.sha256(text).hexdigest().encode()
-        with atomic_path(path, force=force) as temporary, zipfile.ZipFile(temporary, "w") as file:
-            for name, data in members.items():
-                file.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
+        certificate = named.certificate.to_dict()
+        model_file.write(path, self._fields(), self._arrays(), certificate, force=force)
 
     def report(self, path: str | Path, *, force: bool = False) -> None:
         """Write one .html page to look at, whole or not at all; it may go where the model may."""
         display.write_page(self, path, force=force)
-
-    def _header(self, members: dict[str, bytes]) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
-            "diffusivity": self.diffusivity,
-            "cloud_size": self.cloud_size,
-            "features": list(self.features),
-            "time_name": self.time_name,
-            "datetime": self.datetime,
-            "settings": self.settings,
-            "diagnostics": self.diagnostics,
-            "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
-        }
-
-    def _members(self) -> dict[str, bytes]:
-        return {f"{name}.npy": _npy(array) for name, array in self._arrays().items()}
-
-    def _arrays(self) -> dict[str, NDArray[Any]]:
-        return {
-            "particles": self.particles.astype(np.float32),
-            "weights": self.weights,
-            "bandwidth": self.bandwidth,
-            "times": self.numeric_times,
-            "bounds": self.bounds,
-        }
 
     def __repr__(self) -> str:
         t, m, d = self.particles.shape
@@ -194,24 +167,26 @@ class TrajectoryModel:
     def _repr_html_(self) -> str:
         return display.card(self)
 
-    def _couplings(self, coupling: CouplingName) -> Couplings:
-        if coupling == "entropic":
-            return self._entropic
-        if coupling == "exact":
-            return self._exact
-        raise InputError(f"coupling must be 'entropic' or 'exact', not '{coupling}'")
+    def _fields(self) -> dict[str, Any]:
+        """What a file holds beside arrays and certificate."""
+        return {
+            "diffusivity": self.diffusivity,
+            "cloud_size": self.cloud_size,
+            "features": list(self.features),
+            "time_name": self.time_name,
+            "datetime": self.datetime,
+            "settings": self.settings,
+            "diagnostics": self.diagnostics,
+        }
 
-    @cached_property
-    def _entropic(self) -> Couplings:
-        return self._couple("entropic")
-
-    @cached_property
-    def _exact(self) -> Couplings:
-        return self._couple("exact")
-
-    def _couple(self, coupling: CouplingName) -> Couplings:
-        gaps = np.diff(unit_time(self.numeric_times, self.numeric_times))
-        return couple(self.particles, self.weights, self.diffusivity * gaps, coupling)
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return {
+            "particles": self.particles.astype(np.float32),
+            "weights": self.weights,
+            "bandwidth": self.bandwidth,
+            "times": self.numeric_times,
+            "bounds": self.bounds,
+        }
 
     def _query_times(self, times: Any) -> Floats:
         if times is None:
@@ -263,25 +238,8 @@ def assemble(
 
 def load(path: str | Path) -> TrajectoryModel:
     """Read a model file; unknown versions and damaged files are refused."""
-    members = _read_members(Path(path))
+    header, arrays = model_file.read(path)
     try:
-        header = json.loads(members["model.json"])
-        version = header["format"]
-    except (KeyError, ValueError, TypeError, RecursionError):
-        raise InputError(
-            f"'{path}' is not a privtraj model: give a file that fit has written"
-        ) from None
-    if version != FORMAT:
-        raise InputError(
-            f"'{path}' has model format {version}, and this privtraj reads format {FORMAT}: "
-            "install the version that wrote it"
-        )
-    _check_digests(path, members, header)
-    try:
-        arrays = {
-            name: np.load(io.BytesIO(members[f"{name}.npy"]), allow_pickle=False)
-            for name in _ARRAYS
-        }
         model = TrajectoryModel(
             particles=arrays["particles"].astype(np.float64),
             weights=arrays["weights"],
@@ -299,51 +257,12 @@ def load(path: str | Path) -> TrajectoryModel:
         )
         digest = model.sha256
     except (KeyError, ValueError, TypeError):
-        raise InputError(
-            f"'{path}' is damaged, as a part is missing or unreadable: copy it again"
-        ) from None
+        raise model_file.damaged(path) from None
     if model.certificate.model_sha256 != digest:
         raise InputError(
             f"'{path}' was changed, as its certificate belongs to another model: do not trust it"
         )
     return model
-
-
-def _read_members(path: Path) -> dict[str, bytes]:
-    if not path.exists():
-        raise InputError(f"there is no file '{path}': check the path")
-    try:
-        with zipfile.ZipFile(path) as file:
-            return {name: file.read(name) for name in file.namelist()}
-    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError):
-        raise InputError(
-            f"'{path}' is not a privtraj model, or is cut short: give a file that fit has written, "
-            "or copy it again"
-        ) from None
-    except Exception as error:  # zlib.error and friends: damaged contents
-        if type(error).__module__ == "zlib":
-            raise InputError(
-                f"'{path}' is damaged, as its contents do not unpack: copy it again"
-            ) from None
-        raise
-
-
-def _check_digests(path: str | Path, members: dict[str, bytes], header: dict[str, Any]) -> None:
-    written = members.get("model.sha256", b"").decode(errors="replace")
-    parts = header.get("sha256")
-    digests = {**(parts if isinstance(parts, dict) else {}), "model.json": written}
-    for name, digest in digests.items():
-        if name not in members or hashlib.sha256(members[name]).hexdigest() != digest:
-            raise InputError(
-                f"'{path}' was changed or damaged, as {name} does not match its checksum: do not "
-                "trust it, and copy it again"
-            )
-    extra = set(members) - set(digests) - {"model.sha256"}
-    if extra:
-        raise InputError(
-            f"'{path}' was changed, as it holds what no model has ({len(extra)} parts): do not "
-            "trust it"
-        )
 
 
 def _without_nan(value: Any) -> Any:
@@ -355,12 +274,10 @@ def _without_nan(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _npy(array: NDArray[Any]) -> bytes:
-    buffer = io.BytesIO()
-    np.save(buffer, array, allow_pickle=False)
-    return buffer.getvalue()
-
-
-def _check_count(n: Any) -> None:
+def _check_request(n: Any, interpolation: str) -> None:
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 1 <= n <= MOST_PATHS:
         raise InputError(f"the number of paths must be a whole number from 1 to {MOST_PATHS}")
+    if interpolation not in get_args(Interpolation):
+        raise InputError(
+            f"interpolation must be 'bridge', 'linear' or 'spline', not '{interpolation}'"
+        )

@@ -6,20 +6,18 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privtraj import display, formats
+from privtraj.arrays import Floats
 from privtraj.errors import InputError
 from privtraj.export import anndata as export_anndata
 from privtraj.export import writers
 from privtraj.space import as_user_times
 from privtraj.text import free_name
-
-Floats = NDArray[np.floating[Any]]
-Interpolation = Literal["bridge", "linear", "spline"]
 
 SUFFIXES = formats.suffixes(formats.PATHS)
 _BLOCK = 2**19  # numbers of people who are worked on at once
@@ -133,68 +131,6 @@ class Paths:
         .geoparquet; as lines: .geojson; as AnnData: .h5ad.
         """
         writers.write_paths(self, path, force)
-
-
-def between(
-    knots: Floats,
-    knot_times: Floats,
-    times: Floats,
-    diffusivity: float,
-    interpolation: Interpolation,
-    rng: np.random.Generator,
-) -> Floats:
-    """Values (n, q, d) at `times` (q,) inside the range, of paths through knots (n, T, d).
-
-    "bridge": a Brownian bridge, variance diffusivity (t - a)(b - t) / (b - a) per coordinate, joint
-    over all times in the interval; "linear": straight; "spline": monotone cubic, no overshoot.
-    """
-    if interpolation == "spline":
-        from scipy.interpolate import PchipInterpolator
-
-        return np.asarray(PchipInterpolator(knot_times, knots, axis=1)(times))
-    n, _, d = knots.shape
-    left = np.clip(np.searchsorted(knot_times, times, side="right") - 1, 0, len(knot_times) - 2)
-    share = (times - knot_times[left]) / (knot_times[left + 1] - knot_times[left])
-    places = np.ascontiguousarray(knots.swapaxes(0, 1))  # all people of one time in one piece
-    values = np.empty((len(times), n, d), knots.dtype)
-    for q, i in enumerate(left):
-        np.multiply(places[i], places.dtype.type(1 - share[q]), out=values[q])
-        values[q] += places[i + 1] * places.dtype.type(share[q])
-    if interpolation == "bridge" and diffusivity > 0:
-        order = np.argsort(times, kind="stable")
-        for i in np.unique(left):
-            inside = order[left[order] == i]
-            _add_bridge(values, inside, times, knot_times[i], knot_times[i + 1], diffusivity, rng)
-    return values.swapaxes(0, 1)
-
-
-def _add_bridge(
-    values: Floats,
-    inside: NDArray[np.int64],
-    times: Floats,
-    a: float,
-    b: float,
-    diffusivity: float,
-    rng: np.random.Generator,
-) -> None:
-    """Walk the bridge from a to b through the sorted times and add it to values (q, n, d).
-
-    Given B_s = v and s < t < b, B_t is normal with mean v (b - t) / (b - s) and variance
-    diffusivity (t - s)(b - t) / (b - s).
-    """
-    number = values.dtype.type
-    bridge = np.zeros(values.shape[1:], values.dtype)
-    before = a
-    for q in inside:
-        t = times[q]
-        if t >= b:
-            continue
-        std = np.sqrt(diffusivity * (t - before) * (b - t) / (b - before))
-        bridge *= number((b - t) / (b - before))
-        if std > 0:
-            bridge += number(std) * rng.standard_normal(bridge.shape, dtype=values.dtype)
-        values[q] += bridge
-        before = t
 
 
 def fill_in_blocks(

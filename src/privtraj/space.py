@@ -35,9 +35,8 @@ def from_unit(values: ArrayLike, bounds: ArrayLike) -> Floats:
 
 def fold(values: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
     """Reflect into [0, 1]: what leaves the box through a wall comes back from it."""
-    away: NDArray[np.floating[Any]] = np.abs(
-        values - 2 * np.rint(values / 2)
-    )  # from the nearest even number
+    nearest_even = 2 * np.rint(values / 2)
+    away: NDArray[np.floating[Any]] = np.abs(values - nearest_even)
     return away
 
 
@@ -131,5 +130,6 @@ def _finite(value: float, what: str) -> float:
 
 
 def utc_seconds(array: NDArray[Any]) -> Floats:
+    """Dates of any NumPy unit as seconds since 1970-01-01 UTC; NaN where there is none."""
     micros = array.astype("datetime64[us]")
     return np.where(np.isnat(micros), np.nan, micros.astype(np.int64) / 1e6)

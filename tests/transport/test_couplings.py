@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from privtraj.transport import couplings as module
 from privtraj.transport import sinkhorn
-from privtraj.transport.couplings import Couplings, couple
+from privtraj.transport.couplings import Couplings
+from privtraj.transport.reference import Brownian, Reference
 
 T, M, D = 3, 20, 2
 
@@ -23,6 +24,11 @@ def clouds(seed=0, weighted=True):
     particles = rng.uniform(size=(T, M, D))
     weights = rng.dirichlet(np.full(M, 2.0), size=T) if weighted else np.full((T, M), 1 / M)
     return particles, weights
+
+
+def couple(particles, weights, reg, coupling):
+    """Under Brownian motion over gaps at which it has these variances (T-1,)."""
+    return module.couple(particles, weights, reg, Brownian(1.0), coupling)
 
 
 def far_clusters():
@@ -37,15 +43,15 @@ def far_clusters():
 
 
 def pushed(weights, steps):
-    """(T, M) weights of every time, of the first pushed along the plans."""
-    found = [weights]
+    """(T, M) weights of every time, of the first pushed along the couplings."""
+    everywhere = [weights]
     for step in steps:
-        found.append(found[-1] @ step)
-    return np.stack(found)
+        everywhere.append(everywhere[-1] @ step)
+    return np.stack(everywhere)
 
 
-def marginals(plans):
-    return pushed(plans.weights[0], plans.steps)
+def marginals(couplings):
+    return pushed(couplings.weights[0], couplings.matrices)
 
 
 def chain(weights, steps, begin=0):
@@ -54,22 +60,22 @@ def chain(weights, steps, begin=0):
 
 @pytest.mark.parametrize("coupling", ["entropic", "exact"])
 @pytest.mark.parametrize("case", [clouds, far_clusters])
-def test_plans_are_row_stochastic_with_the_right_marginals(case, coupling):
+def test_couplings_are_row_stochastic_with_the_right_marginals(case, coupling):
     particles, weights = case()
-    plans = couple(particles, weights, np.full(T - 1, 0.005), coupling)
-    assert plans.steps.shape == (T - 1, M, M)
-    assert (plans.steps >= 0).all()
-    np.testing.assert_allclose(plans.steps.sum(axis=2), 1.0, atol=1e-5)
-    np.testing.assert_allclose(marginals(plans), weights, atol=2e-6)
+    couplings = couple(particles, weights, np.full(T - 1, 0.005), coupling)
+    assert couplings.matrices.shape == (T - 1, M, M)
+    assert (couplings.matrices >= 0).all()
+    np.testing.assert_allclose(couplings.matrices.sum(axis=2), 1.0, atol=1e-5)
+    np.testing.assert_allclose(marginals(couplings), weights, atol=2e-6)
 
 
 @settings(max_examples=15)
 @given(st.integers(0, 999), st.floats(-7, 1).map(lambda e: 10.0**e), st.booleans())
 def test_repaired_marginals_are_exact_at_any_regularisation(seed, reg, weighted):
     particles, weights = clouds(seed, weighted)
-    plans = couple(particles, weights, np.full(T - 1, reg), "entropic")
-    np.testing.assert_allclose(plans.steps.sum(axis=2), 1.0, atol=1e-5)
-    np.testing.assert_allclose(marginals(plans), weights, atol=5e-6)
+    couplings = couple(particles, weights, np.full(T - 1, reg), "entropic")
+    np.testing.assert_allclose(couplings.matrices.sum(axis=2), 1.0, atol=1e-5)
+    np.testing.assert_allclose(marginals(couplings), weights, atol=5e-6)
 
 
 @pytest.fixture
@@ -83,14 +89,14 @@ def hasty(monkeypatch):
 
 
 def crossing(reg):
-    """Mass that leaves the left cluster, that enters it, and the error of the plans."""
+    """Mass that leaves the left cluster, that enters it, and the error of the couplings."""
     particles, weights = far_clusters()
-    plans = couple(particles, weights, np.full(T - 1, reg), "entropic")
-    np.testing.assert_allclose(marginals(plans), weights, atol=2e-6)
+    couplings = couple(particles, weights, np.full(T - 1, reg), "entropic")
+    np.testing.assert_allclose(marginals(couplings), weights, atol=2e-6)
     left = slice(0, M // 2)
-    leaves = (weights[0, left] @ plans.steps[0][left, M // 2 :]).sum()
-    enters = (weights[0, M // 2 :] @ plans.steps[0][M // 2 :, left]).sum()
-    return leaves, enters, plans.error
+    leaves = (weights[0, left] @ couplings.matrices[0][left, M // 2 :]).sum()
+    enters = (weights[0, M // 2 :] @ couplings.matrices[0][M // 2 :, left]).sum()
+    return leaves, enters, couplings.error
 
 
 @pytest.mark.parametrize("reg", [1e-3, 1e-6])
@@ -108,38 +114,38 @@ def test_what_sinkhorn_leaves_is_matched_and_reported(hasty):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_exact_plans_have_the_cost_of_exact_transport(seed):
+def test_exact_couplings_have_the_cost_of_exact_transport(seed):
     particles, weights = clouds(seed)
-    plans = couple(particles, weights, np.full(T - 1, np.nan), "exact")
+    couplings = couple(particles, weights, np.full(T - 1, np.nan), "exact")
     for i in range(T - 1):
         cost = ot.dist(particles[i], particles[i + 1])
-        got = (weights[i][:, None] * plans.steps[i] * cost).sum()
+        got = (weights[i][:, None] * couplings.matrices[i] * cost).sum()
         assert got == pytest.approx(ot.emd2(weights[i], weights[i + 1], cost), rel=1e-5)
 
 
-def test_entropic_plans_approach_exact_ones_as_regularisation_falls():
+def test_entropic_couplings_approach_exact_ones_as_regularisation_falls():
     particles, weights = clouds(4)
     cost = ot.dist(particles[0], particles[1])
     exact = ot.emd2(weights[0], weights[1], cost)
 
     def excess(reg):
-        plans = couple(particles, weights, np.full(T - 1, reg), "entropic")
-        return (weights[0][:, None] * plans.steps[0] * cost).sum() - exact
+        couplings = couple(particles, weights, np.full(T - 1, reg), "entropic")
+        return (weights[0][:, None] * couplings.matrices[0] * cost).sum() - exact
 
     high, middle, low = excess(1.0), excess(0.03), excess(0.001)
     assert high > middle > low > -1e-6
     assert low < 0.1 * high
 
 
-def test_entropic_plans_agree_with_pot():
+def test_entropic_couplings_agree_with_pot():
     particles, weights = clouds(5)
-    plans = couple(particles, weights, np.array([0.02, 0.1]), "entropic")
+    couplings = couple(particles, weights, np.array([0.02, 0.1]), "entropic")
     for i, reg in enumerate((0.02, 0.1)):
         cost = ot.dist(particles[i], particles[i + 1]) / 2
         oracle = ot.sinkhorn(
             weights[i], weights[i + 1], cost, reg, method="sinkhorn_log", stopThr=1e-12
         )
-        assert np.abs(weights[i][:, None] * plans.steps[i] - oracle).sum() < 5e-3
+        assert np.abs(weights[i][:, None] * couplings.matrices[i] - oracle).sum() < 5e-3
 
 
 def test_weights_of_any_scale_mean_the_same():
@@ -147,23 +153,55 @@ def test_weights_of_any_scale_mean_the_same():
     plain, scaled = (
         couple(particles, w, np.full(T - 1, 0.05), "entropic") for w in (weights, 1e4 * weights)
     )
-    np.testing.assert_allclose(plain.steps, scaled.steps, atol=1e-5)
+    np.testing.assert_allclose(plain.matrices, scaled.matrices, atol=1e-5)
 
 
-# Large plans ----------------------------------------------------------------------------------
+# Other references ------------------------------------------------------------------------------
+
+
+class Drifting(Reference):
+    """People who go half of the way to 0.5 over any gap, with variance 0.02."""
+
+    def ahead(self, x, dt):
+        return (x + 0.5) / 2
+
+    def regularisation(self, gaps):
+        return np.full_like(gaps, 0.02)
+
+    def bridge(self, x, y, ends, times, rng):
+        raise NotImplementedError
 
 
 @pytest.mark.parametrize("coupling", ["entropic", "exact"])
-def test_plans_made_when_needed_are_those_that_are_kept(coupling, monkeypatch):
+def test_couplings_ask_the_reference_for_its_cost_and_nothing_else(coupling):
+    particles, weights = clouds(9)
+    gaps = np.ones(T - 1)
+    couplings = module.couple(particles, weights, gaps, Drifting(), coupling)
+    np.testing.assert_allclose(marginals(couplings), weights, atol=2e-6)
+    for i in range(T - 1):
+        a, b, cost = weights[i], weights[i + 1], Drifting().cost(*particles[i : i + 2], 1.0)
+        joint = a[:, None] * couplings.matrices[i]
+        if coupling == "exact":
+            assert (joint * cost).sum() == pytest.approx(ot.emd2(a, b, cost), rel=1e-5)
+        else:
+            oracle = ot.sinkhorn(a, b, cost, 1.0, method="sinkhorn_log", stopThr=1e-12)
+            assert np.abs(joint - oracle).sum() < 5e-3
+
+
+# Large couplings ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("coupling", ["entropic", "exact"])
+def test_couplings_made_when_needed_are_those_that_are_kept(coupling, monkeypatch):
     particles, weights = clouds(8)
     args = (particles, weights, np.full(T - 1, 0.02), coupling)
     kept = couple(*args)
     monkeypatch.setattr(module, "_KEPT", 0)
     monkeypatch.setattr(module, "_BLOCK", 3 * M)  # rows are searched in blocks of three
     made = couple(*args)
-    assert isinstance(kept.edges, np.ndarray)
-    assert isinstance(made.edges, list)
-    np.testing.assert_array_equal(made.steps, kept.steps)
+    assert isinstance(kept.transitions, np.ndarray)
+    assert isinstance(made.transitions, list)
+    np.testing.assert_array_equal(made.matrices, kept.matrices)
     begun = replace(made, begin=1)
     walks = [p.walk(500, np.random.default_rng(0)) for p in (begun, replace(kept, begin=1))]
     np.testing.assert_array_equal(*walks)
@@ -171,7 +209,7 @@ def test_plans_made_when_needed_are_those_that_are_kept(coupling, monkeypatch):
 
 @pytest.mark.parametrize("reg", [3e-4, 1e-6])
 @pytest.mark.parametrize("coupling", ["entropic", "exact"])
-def test_the_plans_of_all_times_are_never_in_memory_at_once(coupling, reg, monkeypatch):
+def test_the_couplings_of_all_times_are_never_in_memory_at_once(coupling, reg, monkeypatch):
     times, m = 30, 150
     rng = np.random.default_rng(0)
     particles = rng.uniform(size=(times, m, D))
@@ -179,9 +217,9 @@ def test_the_plans_of_all_times_are_never_in_memory_at_once(coupling, reg, monke
     monkeypatch.setattr(module, "_KEPT", 0)
     couple(*args)  # imports and compiles
     tracemalloc.start()
-    plans = couple(*args)
+    couplings = couple(*args)
     coupled = tracemalloc.get_traced_memory()[0]
-    plans.walk(100, rng)
+    couplings.walk(100, rng)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert coupled < 20 * times * m * 8
@@ -194,12 +232,12 @@ def test_masses_matched_in_order_have_the_right_marginals_and_never_cross(seed, 
     rows, columns = (rng.exponential(size=k) * (rng.random(k) < 0.7) for k in (m, n))
     rows[-1], columns[0] = 1.0, 1.0
     columns *= rows.sum() / columns.sum()
-    found = module._in_order(rows, columns)
-    np.testing.assert_allclose(found.sum(axis=1), rows, atol=1e-12)
-    np.testing.assert_allclose(found.sum(axis=0), columns, atol=1e-12)
-    some = found.data > 1e-12
-    assert (np.diff(found.row[some]) >= 0).all()
-    assert (np.diff(found.col[some]) >= 0).all()
+    masses = module._in_order(rows, columns)
+    np.testing.assert_allclose(masses.sum(axis=1), rows, atol=1e-12)
+    np.testing.assert_allclose(masses.sum(axis=0), columns, atol=1e-12)
+    some = masses.data > 1e-12
+    assert (np.diff(masses.row[some]) >= 0).all()
+    assert (np.diff(masses.col[some]) >= 0).all()
 
 
 # Walks ----------------------------------------------------------------------------------------
@@ -211,12 +249,12 @@ def walked():
     particles = np.take_along_axis(
         particles, np.argsort(particles[..., 0], axis=1)[..., None], axis=1
     )
-    plans = couple(particles, weights, np.full(T - 1, 0.05), "entropic")
-    return plans, weights, plans.walk(20_000, np.random.default_rng(0))
+    couplings = couple(particles, weights, np.full(T - 1, 0.05), "entropic")
+    return couplings, weights, couplings.walk(20_000, np.random.default_rng(0))
 
 
 def test_walks_visit_particles_in_proportion_to_their_weights(walked):
-    plans, weights, walk = walked
+    couplings, weights, walk = walked
     count = len(walk)
     assert walk.shape == (count, T)
     for i in range(T):
@@ -225,16 +263,16 @@ def test_walks_visit_particles_in_proportion_to_their_weights(walked):
         multinomial = np.sqrt(count * weights[i] * (1 - weights[i]))
         # stratified: far closer than independent draws; an independent sampler has mean ratio 0.8
         assert (deviation / multinomial).mean() < 0.4
-        if i == plans.begin:
+        if i == couplings.begin:
             assert deviation.max() <= 1 + 1e-9
 
 
-def test_steps_of_walks_follow_the_plans(walked):
-    plans, weights, walk = walked
+def test_steps_of_walks_follow_the_couplings(walked):
+    couplings, weights, walk = walked
     for i in range(T - 1):
         pairs = np.zeros((M, M))
         np.add.at(pairs, (walk[:, i], walk[:, i + 1]), 1)
-        expected = len(walk) * weights[i][:, None] * plans.steps[i]
+        expected = len(walk) * weights[i][:, None] * couplings.matrices[i]
         some = expected > 5
         z = (pairs - expected)[some] / np.sqrt(expected[some])
         # at most Poisson deviations: the largest of 400 beyond 5.5 has probability 2e-5
@@ -262,10 +300,10 @@ def test_triples_of_many_short_walks_have_the_law_of_the_chain(begin):
     rng = np.random.default_rng(2)
     steps = rng.dirichlet(np.ones(3), size=(2, 3))
     weights = np.full(3, 1 / 3)
-    plans = chain(weights, steps, begin)
+    couplings = chain(weights, steps, begin)
     triples = np.zeros((3, 3, 3))
     for seed in range(300):
-        walk = plans.walk(97, np.random.default_rng(seed))
+        walk = couplings.walk(97, np.random.default_rng(seed))
         np.add.at(triples, tuple(walk.T), 1)
     exact = triples.sum() * weights[:, None, None] * steps[0][:, :, None] * steps[1][None]
     # stratification only lowers it: 26 degrees of freedom exceed 81 with probability 2e-7
@@ -278,10 +316,10 @@ def test_groups_keep_their_exact_shares_where_they_cannot_be_told_apart():
     side = np.where(np.arange(64) < 32, -0.3, 0.3)
     spread = np.array([0.0, 0.5, 1.0])[:, None] * side
     particles = 0.5 + spread[..., None] + 0.01 * rng.standard_normal((3, 64, 1))
-    plans = couple(particles, np.ones((3, 64)), np.full(2, 1e-4), "exact")
-    assert plans.begin == 2
+    couplings = couple(particles, np.ones((3, 64)), np.full(2, 1e-4), "exact")
+    assert couplings.begin == 2
     for seed in range(20):
-        walk = plans.walk(101, np.random.default_rng(seed))
+        walk = couplings.walk(101, np.random.default_rng(seed))
         for i in (1, 2):
             high = (particles[i][walk[:, i], 0] > 0.5).sum()
             assert abs(high - 50.5) < 1
@@ -290,29 +328,29 @@ def test_groups_keep_their_exact_shares_where_they_cannot_be_told_apart():
 def test_every_chain_alone_is_a_draw_of_the_markov_chain():
     rng = np.random.default_rng(3)
     steps = rng.dirichlet(np.ones(3), size=(1, 3))
-    plans = chain(np.array([0.5, 0.3, 0.2]), steps)
-    first = np.stack([plans.walk(5, np.random.default_rng(s))[0] for s in range(4000)])
+    couplings = chain(np.array([0.5, 0.3, 0.2]), steps)
+    first = np.stack([couplings.walk(5, np.random.default_rng(s))[0] for s in range(4000)])
     pairs = np.zeros((3, 3))
     np.add.at(pairs, tuple(first.T), 1)
-    expected = 4000 * plans.weights[0][:, None] * steps[0]
+    expected = 4000 * couplings.weights[0][:, None] * steps[0]
     # 8 degrees of freedom: above 47 with probability 1.5e-7
     assert ((pairs - expected) ** 2 / expected).sum() < 47
 
 
 def test_the_same_generator_gives_the_same_walk(walked):
-    plans, _, walk = walked
-    np.testing.assert_array_equal(walk, plans.walk(20_000, np.random.default_rng(0)))
-    assert (walk != plans.walk(20_000, np.random.default_rng(1))).any()
+    couplings, _, walk = walked
+    np.testing.assert_array_equal(walk, couplings.walk(20_000, np.random.default_rng(0)))
+    assert (walk != couplings.walk(20_000, np.random.default_rng(1))).any()
 
 
-def test_sharp_entropic_plans_settle_between_clusters_of_slightly_different_weights():
-    """Sweeps from nothing at this regularisation wander; from blurred plans they settle."""
+def test_sharp_entropic_couplings_settle_between_clusters_of_slightly_different_weights():
+    """Sweeps from nothing at this regularisation wander; from blurred couplings they settle."""
     rng = np.random.default_rng(0)
     centres = np.array([[0.2, 0.5], [0.35, 0.5], [0.8, 0.5]])
     clouds = [np.repeat(centres, 20, axis=0), np.repeat(centres, [18, 22, 20], axis=0)]
     particles = np.stack([cloud + 0.02 * rng.standard_normal((60, 2)) for cloud in clouds])
-    plans = couple(particles, np.ones((2, 60)), np.array([2e-4]), "entropic")
-    (rows,) = plans.steps.astype(np.float64)
+    couplings = couple(particles, np.ones((2, 60)), np.array([2e-4]), "entropic")
+    (rows,) = couplings.matrices.astype(np.float64)
     crossing = rows[:20, 18:].sum() / 60, rows[40:, :40].sum() / 60
     # two of twenty must go from the first to the second cluster, nobody from the third
     assert crossing[0] == pytest.approx(2 / 60, abs=0.004)

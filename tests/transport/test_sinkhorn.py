@@ -29,19 +29,19 @@ def solve(x, y, reg, a, b, start=None, iterations=200):
     )
 
 
-def plans_of(x, y, reg, coupling):
+def couplings_of(x, y, reg, potentials):
     """P = exp(f + g - C) in float64, (B, M, M)."""
     cost = ((x[:, :, None] - y[:, None]) ** 2).sum(-1) / (2 * np.asarray(reg)[:, None, None])
-    f, g = np.asarray(coupling.f, np.float64), np.asarray(coupling.g, np.float64)
+    f, g = np.asarray(potentials.f, np.float64), np.asarray(potentials.g, np.float64)
     return np.exp(f[:, :, None] + g[:, None, :] - cost)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("reg", [0.02, 0.1, 1.0])
-def test_plans_agree_with_pot(reg, weighted):
+def test_couplings_agree_with_pot(reg, weighted):
     x, y, a, b = problem(1, weighted=weighted)
-    coupling = solve(x, y, np.full(B, reg), a, b)
-    for k, plan in enumerate(plans_of(x, y, np.full(B, reg), coupling)):
+    potentials = solve(x, y, np.full(B, reg), a, b)
+    for k, coupling in enumerate(couplings_of(x, y, np.full(B, reg), potentials)):
         oracle = ot.sinkhorn(
             a[k],
             b[k],
@@ -51,7 +51,7 @@ def test_plans_agree_with_pot(reg, weighted):
             numItermax=20_000,
             stopThr=1e-12,
         )
-        assert np.abs(plan - oracle).sum() < 1e-3
+        assert np.abs(coupling - oracle).sum() < 1e-3
 
 
 def test_each_problem_of_a_batch_has_its_own_regularisation():
@@ -65,13 +65,15 @@ def test_each_problem_of_a_batch_has_its_own_regularisation():
 
 @settings(max_examples=25)
 @given(st.integers(0, 999), st.floats(-1.3, 1).map(lambda e: 10.0**e))
-def test_weights_are_the_marginals_of_the_plan(seed, reg):
+def test_weights_are_the_marginals_of_the_coupling(seed, reg):
     x, y, a, b = problem(seed, weighted=True)
-    coupling = solve(x, y, np.full(B, reg), a, b)
-    plan = plans_of(x, y, np.full(B, reg), coupling)
-    np.testing.assert_allclose(plan.sum(axis=1), b, atol=2e-4)
-    np.testing.assert_allclose(np.abs(plan.sum(axis=2) - a).sum(axis=1), coupling.error, atol=2e-4)
-    assert np.abs(plan.sum(axis=2) - a).sum() < 0.02
+    potentials = solve(x, y, np.full(B, reg), a, b)
+    coupling = couplings_of(x, y, np.full(B, reg), potentials)
+    np.testing.assert_allclose(coupling.sum(axis=1), b, atol=2e-4)
+    np.testing.assert_allclose(
+        np.abs(coupling.sum(axis=2) - a).sum(axis=1), potentials.error, atol=2e-4
+    )
+    assert np.abs(coupling.sum(axis=2) - a).sum() < 0.02
 
 
 def test_uniform_weights_are_the_default():
@@ -107,11 +109,11 @@ def test_no_cost_produces_a_number_that_is_none(seed, reg, spread, clusters):
     if clusters:  # far clusters whose weights do not match
         x[:, : M // 3] += 10 * spread
         y[:, : M // 2] += 10 * spread
-    coupling = solve(x, y, np.full(B, reg), a, b)
-    for part in coupling:
+    potentials = solve(x, y, np.full(B, reg), a, b)
+    for part in potentials:
         assert np.isfinite(np.asarray(part)).all()
     args = (jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.float32), jnp.full(B, reg, jnp.float32))
-    bar = np.asarray(sinkhorn.barycentres(*args, coupling))
+    bar = np.asarray(sinkhorn.barycentres(*args, potentials))
     assert (bar >= y.min(axis=1, keepdims=True) - 1e-3 * spread).all()
     assert (bar <= y.max(axis=1, keepdims=True) + 1e-3 * spread).all()
 
@@ -125,34 +127,34 @@ def some_without_weight():
 
 def test_points_without_weight_send_and_receive_nothing():
     x, y, a, b = some_without_weight()
-    coupling = solve(x, y, np.full(B, 0.1), a, b)
-    plan = plans_of(x, y, np.full(B, 0.1), coupling)
-    assert not np.isnan(plan).any()
-    assert plan[:, 0].sum() == pytest.approx(0.0, abs=1e-6)
-    assert plan[:, :, 1].sum() == pytest.approx(0.0, abs=1e-6)
-    np.testing.assert_allclose(plan.sum(axis=2), a, atol=1e-3)
+    potentials = solve(x, y, np.full(B, 0.1), a, b)
+    coupling = couplings_of(x, y, np.full(B, 0.1), potentials)
+    assert not np.isnan(coupling).any()
+    assert coupling[:, 0].sum() == pytest.approx(0.0, abs=1e-6)
+    assert coupling[:, :, 1].sum() == pytest.approx(0.0, abs=1e-6)
+    np.testing.assert_allclose(coupling.sum(axis=2), a, atol=1e-3)
 
 
 @pytest.mark.parametrize("reg", [0.02, 0.5])
-def test_barycentres_are_the_plan_times_the_partners(reg):
+def test_barycentres_are_the_coupling_times_the_partners(reg):
     x, y, a, b = problem(6, weighted=True)
-    coupling = solve(x, y, np.full(B, reg), a, b)
-    plan = plans_of(x, y, np.full(B, reg), coupling)
-    expected = plan @ y / plan.sum(axis=2, keepdims=True)
+    potentials = solve(x, y, np.full(B, reg), a, b)
+    coupling = couplings_of(x, y, np.full(B, reg), potentials)
+    expected = coupling @ y / coupling.sum(axis=2, keepdims=True)
     args = (jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.float32), jnp.full(B, reg, jnp.float32))
-    np.testing.assert_allclose(sinkhorn.barycentres(*args, coupling), expected, atol=1e-4)
+    np.testing.assert_allclose(sinkhorn.barycentres(*args, potentials), expected, atol=1e-4)
 
 
 @pytest.mark.parametrize("reg", [0.02, 0.5])
 def test_projections_are_the_barycentres_of_both_directions(reg):
     x, y, _, _ = problem(7)
     args = (jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.float32), jnp.full(B, reg, jnp.float32))
-    coupling, ahead, back = sinkhorn.project(*args, sinkhorn.cold(B, M), iterations=8)
-    np.testing.assert_allclose(ahead, sinkhorn.barycentres(*args, coupling), atol=1e-5)
-    turned = (args[1], args[0], args[2], coupling._replace(f=coupling.g, g=coupling.f))
+    potentials, ahead, back = sinkhorn.project(*args, sinkhorn.cold(B, M), iterations=8)
+    np.testing.assert_allclose(ahead, sinkhorn.barycentres(*args, potentials), atol=1e-5)
+    turned = (args[1], args[0], args[2], potentials._replace(f=potentials.g, g=potentials.f))
     np.testing.assert_allclose(back, sinkhorn.barycentres(*turned), atol=1e-5)
     np.testing.assert_allclose(
-        coupling.g, solve(x, y, args[2], *problem(7)[2:], None, 8).g, atol=1e-5
+        potentials.g, solve(x, y, args[2], *problem(7)[2:], None, 8).g, atol=1e-5
     )
 
 
@@ -183,25 +185,27 @@ def settle(x, y, reg, a, b, tolerance=1e-3):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("reg", [1e-4, 0.003, 0.1])
-def test_settled_plans_have_the_error_they_state(reg, weighted):
+def test_settled_couplings_have_the_error_they_state(reg, weighted):
     x, y, a, b = problem(1, weighted=weighted)
-    found = settle(x, y, np.full(B, reg), a, b)
-    plan = plans_of(x, y, np.full(B, reg), found)
+    potentials = settle(x, y, np.full(B, reg), a, b)
+    coupling = couplings_of(x, y, np.full(B, reg), potentials)
     # in float32 the exponents, some 1 / reg, are known to 1e-7 of that
     rounding = 1e-6 / reg + 1e-5
-    assert (found.error < 1e-3).all()
-    np.testing.assert_allclose(np.abs(plan.sum(axis=2) - a).sum(axis=1), found.error, atol=rounding)
-    np.testing.assert_allclose(np.abs(plan.sum(axis=1) - b).sum(axis=1), 0.0, atol=rounding)
+    assert (potentials.error < 1e-3).all()
+    np.testing.assert_allclose(
+        np.abs(coupling.sum(axis=2) - a).sum(axis=1), potentials.error, atol=rounding
+    )
+    np.testing.assert_allclose(np.abs(coupling.sum(axis=1) - b).sum(axis=1), 0.0, atol=rounding)
 
 
 @pytest.mark.parametrize("reg", [0.003, 0.1])
-def test_settled_plans_agree_with_pot(reg):
+def test_settled_couplings_agree_with_pot(reg):
     x, y, a, b = problem(2, weighted=True)
-    found = settle(x, y, np.full(B, reg), a, b, 1e-5)
-    for k, plan in enumerate(plans_of(x, y, np.full(B, reg), found)):
+    potentials = settle(x, y, np.full(B, reg), a, b, 1e-5)
+    for k, coupling in enumerate(couplings_of(x, y, np.full(B, reg), potentials)):
         cost = ot.dist(x[k], y[k]) / 2
         log = {"method": "sinkhorn_log", "numItermax": 100_000, "stopThr": 1e-10}
-        assert np.abs(plan - ot.sinkhorn(a[k], b[k], cost, reg, **log)).sum() < 1e-3
+        assert np.abs(coupling - ot.sinkhorn(a[k], b[k], cost, reg, **log)).sum() < 1e-3
 
 
 def test_every_problem_settles_at_its_own_regularisation():
@@ -213,7 +217,7 @@ def test_every_problem_settles_at_its_own_regularisation():
         np.testing.assert_array_equal(together.g[k], alone.g[0])
 
 
-def test_many_particles_begin_with_fewer_and_end_with_the_same_plan(monkeypatch):
+def test_many_particles_begin_with_fewer_and_end_with_the_same_coupling(monkeypatch):
     rng = np.random.default_rng(4)
     x, y = rng.uniform(size=(2, B, 100, D))
     a, b = rng.dirichlet(np.full(100, 2.0), size=(2, B))
@@ -225,7 +229,7 @@ def test_many_particles_begin_with_fewer_and_end_with_the_same_plan(monkeypatch)
     sinkhorn.jax.clear_caches()
     assert (begun.error < 1e-5).all()
     assert (begun.g != plain.g).any()
-    one, other = (plans_of(x, y, reg, found) for found in (plain, begun))
+    one, other = (couplings_of(x, y, reg, potentials) for potentials in (plain, begun))
     assert np.abs(one - other).sum(axis=(1, 2)).max() < 2e-3
 
 
@@ -248,10 +252,10 @@ def test_far_clusters_settle_though_mass_must_pass_between_them():
     reg = 10 ** rng.uniform(-4, -2, 30)
     a = np.full((30, 40), 1 / 40)
     b = a + np.where(np.arange(40) < 20, moved, -moved) / 20
-    found = settle(x, y, reg, a, b, 2e-4)
-    settled = found.error < 2e-4
+    potentials = settle(x, y, reg, a, b, 2e-4)
+    settled = potentials.error < 2e-4
     assert settled.mean() > 0.8
-    across = plans_of(x, y, reg, found)[:, 20:, :20].sum(axis=(1, 2))
+    across = couplings_of(x, y, reg, potentials)[:, 20:, :20].sum(axis=(1, 2))
     np.testing.assert_allclose(across[settled], moved[settled, 0], atol=3e-4)
     arrays = (jnp.asarray(v, jnp.float32) for v in (x, y, reg))
     weights = (jnp.asarray(a, jnp.float32), jnp.asarray(b, jnp.float32))
@@ -278,8 +282,8 @@ def test_settling_never_produces_a_number_that_is_none(seed, reg, spread, cluste
 
 def test_points_without_weight_settle_to_nothing():
     x, y, a, b = some_without_weight()
-    found = settle(x, y, np.full(B, 0.01), a, b)
-    plan = plans_of(x, y, np.full(B, 0.01), found)
-    assert (found.error < 1e-3).all()
-    assert plan[:, 0].sum() == plan[:, :, 1].sum() == 0
-    np.testing.assert_allclose(plan.sum(axis=2), a, atol=1e-3)
+    potentials = settle(x, y, np.full(B, 0.01), a, b)
+    coupling = couplings_of(x, y, np.full(B, 0.01), potentials)
+    assert (potentials.error < 1e-3).all()
+    assert coupling[:, 0].sum() == coupling[:, :, 1].sum() == 0
+    np.testing.assert_allclose(coupling.sum(axis=2), a, atol=1e-3)

@@ -116,9 +116,9 @@ def inferred(
     times, dimensions = len(clouds), clouds[0].shape[1]
     fixed = Fixed(
         jnp.asarray(np.float32(gaps / gaps.mean())),
-        jnp.zeros(times),
+        jnp.zeros(times, jnp.float32),
         jnp.float32(SMALLEST_BANDWIDTH),
-        jnp.zeros(len(gaps)),
+        jnp.zeros(len(gaps), jnp.float32),
     )
     state, _ = run(
         start.middle(times, particles, dimensions, rng),

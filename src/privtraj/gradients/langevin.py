@@ -127,7 +127,7 @@ def step(
     sigma = mixture.bandwidth
     dimensions = mixture.particles.shape[-1]
 
-    relative = noise / sigma * jnp.sqrt(dimensions)
+    relative = noise / sigma * jnp.sqrt(jnp.float32(dimensions))
     alpha = jnp.minimum(stride.step_size, stride.noise_limit / jnp.maximum(relative, 1e-9))
     pulled, coupling = _pull(mixture, state.coupling, stride.debias, fixed)
     wanted = stride.temperature * sigma
@@ -179,8 +179,9 @@ def _relocate(
     """Pair the lightest with the heaviest; where both are extreme, split the heavy one."""
     times, m = mass.shape
     pairs = max(1, m // 8)
-    row = jnp.arange(times)[:, None]
-    rank = mass + 1e-5 * jnp.arange(m)  # equal masses must not make a particle light and heavy
+    row = jnp.arange(times, dtype=jnp.int32)[:, None]
+    # equal masses must not make a particle light and heavy
+    rank = mass + 1e-5 * jnp.arange(m, dtype=jnp.float32)
     light, heavy = jax.lax.top_k(-rank, pairs)[1], jax.lax.top_k(rank, pairs)[1]
     from_mass, to_mass = mass[row, light], mass[row, heavy]
     go = (from_mass < LIGHT) & (to_mass > HEAVY) & (allowed > 0)

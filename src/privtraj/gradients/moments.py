@@ -87,5 +87,5 @@ def _weighted_moments(
         return sums.sum(axis=0)
 
     sums = jax.lax.map(lambda args: one(*args), (centres, weights, mixture))
-    times = centres.shape[0]
-    return moments(sums, jnp.ones(times), mixture), jnp.zeros(times)
+    ones = jnp.ones(len(centres), jnp.float32)
+    return moments(sums, ones, mixture), jnp.zeros_like(ones)

@@ -68,8 +68,8 @@ class BatchGradients:
             first, last = mean_vectors(self._ends, outside)
             drift = jnp.concatenate([first[None], inside, last[None]])
             deviation = jnp.pad(quiet, 1)
-        times, m, _ = drift.shape
-        return Moments(drift, jnp.ones((times, m)), jnp.ones(times)), deviation
+        ones = jnp.ones(drift.shape[:2], jnp.float32)
+        return Moments(drift, ones, ones[:, 0]), deviation
 
     def _private(self, parameters: Weighted) -> tuple[jax.Array, jax.Array]:
         noise, rate = self._batch.noise, self._batch.rate

@@ -220,7 +220,7 @@ def _pull(weight_fn: WeightFn, points: jax.Array, mine: jax.Array, bin_: _Scaled
     kept = mine & (size <= bin_.limit**2 * (1 - 2 * rounding))
     a = jnp.where(kept[:, None], a, 0.0).astype(jnp.float64)
     b = jnp.where(kept, b, 0.0)
-    ones = jnp.ones((len(points), 1))
+    ones = jnp.ones((len(points), 1), jnp.float64)
     sums = a.T @ jnp.concatenate([places.astype(jnp.float64), ones], axis=1)
     return jnp.concatenate([sums[:, :-1].ravel(), sums[:, -1], b.sum()[None]]).astype(jnp.int64)
 

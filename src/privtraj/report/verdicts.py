@@ -201,7 +201,7 @@ def _temperature(model: TrajectoryModel) -> Verdict | None:
 
 def _couplings(model: TrajectoryModel) -> Verdict:
     """Sinkhorn's error: of the last step, where there were steps, and of the plans of paths."""
-    left = model._couplings("entropic").error
+    left = model.couplings("entropic").error
     during = model.diagnostics.get("marginal_error")
     worst = max(left, during or 0.0)
     grade = graded(worst, 0.02, 0.2)

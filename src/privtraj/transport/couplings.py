@@ -1,8 +1,8 @@
 """Couplings between neighbouring times, and walks along them.
 
 The composed coupling of the representer theorem is a Markov chain: from particle k at time i to
-particle l at time i+1 with probability P_i[k, l] / sum_l P_i[k, l]. Entropic plans are those of the
-Schroedinger bridge, exact plans those of optimal transport.
+particle l at time i+1 with probability P_i[k, l] / sum_l P_i[k, l]: its transition matrix. Entropic
+couplings are those of the Schroedinger bridge, exact ones those of optimal transport.
 """
 
 from __future__ import annotations
@@ -12,65 +12,68 @@ from typing import Literal
 
 import jax
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
-from privtraj.arrays import Floats, Singles
+from privtraj.arrays import Floats, Ints, Singles
 from privtraj.clouds import systematic, total_variance
 from privtraj.transport import sinkhorn
+from privtraj.transport.reference import Reference
 
 CouplingName = Literal["entropic", "exact"]
 
-_REPAIR = 1e-4  # share of mass from which what Sinkhorn left is matched exactly
-_TOLERANCE = 2 * _REPAIR  # of its L1 error, which counts too much here and too little there
-_GOLDEN = (5**0.5 - 1) / 2
-_KEPT = 2**27  # entries of all plans up to which they are kept rather than made for every walk
-_BLOCK = 2**20  # entries of the rows of a plan searched at once
+_REPAIR = 1e-4  # one person in 10,000: with less mass amiss it does not matter who is matched
+_TOLERANCE = 2 * _REPAIR  # of Sinkhorn's L1 error, which counts too much here and too little there
+_GOLDEN = (5**0.5 - 1) / 2  # its multiples mod 1 are spread most evenly, however many there are
+_PIVOTS = 5_000_000  # of exact transport; POT's 100,000 end too early for large clouds
+_SMALLEST = 1e-30  # of a divisor: far below any mass, far above what float32 rounds to zero
+# Memory: 2^27 entries of float32 are 512 MB, 2^20 of float64 8 MB
+_KEPT = 2**27  # entries of all matrices up to which they are kept rather than made for every walk
+_BLOCK = 2**20  # entries of the rows of a matrix searched at once
 
 
 @dataclass(frozen=True)
 class Couplings:
     """Couplings of weighted clouds at T times.
 
-    weights: (T, m).  edges: T-1 plans, row-stochastic (m, m), or what makes them.
+    weights: (T, m).  transitions: T-1 row-stochastic matrices (m, m), or what makes them.
     error: the largest L1 distance from the right marginals that had to be repaired.
     begin: the time where walks begin.
     """
 
     weights: Floats
-    edges: Singles | list[Edge]
+    transitions: Singles | list[Transition]
     error: float
     begin: int = 0
 
     @property
-    def steps(self) -> Singles:
+    def matrices(self) -> Singles:
         """(T-1, m, m) row-stochastic, all at once."""
-        return np.stack([self._step(i) for i in range(len(self.edges))])
+        return np.stack([self._matrix(i) for i in range(len(self.transitions))])
 
-    def walk(self, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    def walk(self, count: int, rng: np.random.Generator) -> Ints:
         """Particle indices (count, T) of `count` chains, spread as evenly as chance allows.
 
         Every chain alone is an exact draw of the Markov chain. Together they are stratified: over
-        the particles at the time where they begin, and over the rows of the plan at each step, in
+        the particles at the time where they begin, and over the rows of the matrix at each step, in
         an order shuffled afresh so that the past does not matter. From there they go on to the last
         time and back to the first, which has the same law as going forward only.
         """
         walk = [rng.permutation(systematic(self.weights[self.begin], count, rng))]
-        for i in range(self.begin, len(self.edges)):
-            walk.append(_stratified(self._step(i), walk[-1], rng))
+        for i in range(self.begin, len(self.transitions)):
+            walk.append(_stratified(self._matrix(i), walk[-1], rng))
         for i in reversed(range(self.begin)):
-            back = _reversed(self._step(i), self.weights[i])
+            back = _reversed(self._matrix(i), self.weights[i])
             walk.insert(0, _stratified(back, walk[0], rng))
         return np.stack(walk, axis=1)
 
-    def _step(self, i: int) -> Singles:
-        edge = self.edges[i]
-        return edge.matrix() if isinstance(edge, Edge) else edge
+    def _matrix(self, i: int) -> Singles:
+        transition = self.transitions[i]
+        return transition.matrix() if isinstance(transition, Transition) else transition
 
 
 @dataclass(frozen=True)
-class Edge:
-    """The plan between two clouds x and y in few numbers, made when a walk crosses it.
+class Transition:
+    """The matrix from a cloud x to a cloud y in few numbers, made when a walk crosses it.
 
     extra_ij + scale_j softmax_j(g_j - |x_i - y_j|^2 / (2 reg)), the latter if it is entropic.
     extra: sparse (m, m).  soft: x, y (m, d), reg (), g (m,).  scale: (m,).
@@ -91,35 +94,46 @@ class Edge:
 
 
 def couple(
-    particles: Floats, weights: Floats, regularisation: Floats, coupling: CouplingName
+    particles: Floats, weights: Floats, gaps: Floats, reference: Reference, coupling: CouplingName
 ) -> Couplings:
-    """Couplings between neighbouring clouds.
+    """Couplings between neighbouring clouds under a reference process.
 
-    particles: (T, m, d).  weights: (T, m).  regularisation: (T-1,), ignored by exact plans.
+    particles: (T, m, d).  weights: (T, m).  gaps: (T-1,) in time.
     Walks begin where the cloud is widest: groups that are apart there get their exact shares, and
     keep them at times at which they cannot be told apart.
     """
     weights = weights / weights.sum(axis=1, keepdims=True)
-    pairs = list(zip(particles[:-1], particles[1:], weights[:-1], weights[1:], strict=True))
-    amiss = [0.0]
+    x = np.stack([reference.ahead(x, dt) for x, dt in zip(particles[:-1], gaps, strict=True)])
+    problems = x, particles[1:], weights[:-1], weights[1:]
+    error, transitions = 0.0, []
     if coupling == "exact":
-        edges = [Edge(_exact(*pair)) for pair in pairs]
+        transitions = [Transition(_exact(*problem)) for problem in zip(*problems, strict=True)]
     else:
-        x, w, reg = (array.astype(np.float32) for array in (particles, weights, regularisation))
-        g = sinkhorn.settle(x[:-1], x[1:], reg, (w[:-1], w[1:]), _TOLERANCE).g
-        found = [_repaired(*each) for each in zip(pairs, reg, np.asarray(g), strict=True)]
-        edges, amiss = [edge for edge, _ in found], [error for _, error in found]
+        transitions, error = _entropic(problems, reference.regularisation(gaps))
     widest = int(np.argmax(list(map(total_variance, particles, weights))))
-    plans = Couplings(weights, edges, max(amiss), widest)
-    few = len(edges) * weights.shape[1] ** 2 <= _KEPT
-    return replace(plans, edges=plans.steps) if few else plans
+    couplings = Couplings(weights, transitions, error, widest)
+    few = len(transitions) * weights.shape[1] ** 2 <= _KEPT
+    return replace(couplings, transitions=couplings.matrices) if few else couplings
 
 
 def _exact(x: Floats, y: Floats, a: Floats, b: Floats) -> coo_array:
-    """The plan (m, n) of least cost: at most m + n - 1 of its entries are not zero."""
+    """The coupling (m, n) of least cost: at most m + n - 1 of its entries are not zero."""
     import ot
 
-    return coo_array(ot.emd(a, b, ot.dist(x, y), numItermax=5_000_000))
+    return coo_array(ot.emd(a, b, ot.dist(x, y), numItermax=_PIVOTS))
+
+
+def _entropic(
+    problems: tuple[Floats, ...], regularisation: Floats
+) -> tuple[list[Transition], float]:
+    """Transitions with the right marginals and the largest L1 error that they had before.
+
+    problems: x, y (T-1, m, d), a, b (T-1, m).  regularisation: (T-1,).
+    """
+    x, y, a, b, reg = (array.astype(np.float32) for array in (*problems, regularisation))
+    g = np.asarray(sinkhorn.settle(x, y, reg, (a, b), _TOLERANCE).g)
+    repaired = [_repaired(*each) for each in zip(*problems, reg, g, strict=True)]
+    return [transition for transition, _ in repaired], max(error for _, error in repaired)
 
 
 @jax.jit
@@ -128,24 +142,23 @@ def _softmax(x: jax.Array, y: jax.Array, reg: jax.Array, g: jax.Array) -> jax.Ar
 
 
 def _repaired(
-    pair: tuple[Floats, Floats, Floats, Floats], reg: float, g: Singles
-) -> tuple[Edge, float]:
-    """The plan of potential g (m,) with the columns it should have, and the L1 distance amiss.
+    x: Floats, y: Floats, a: Floats, b: Floats, reg: np.float32, g: Singles
+) -> tuple[Transition, float]:
+    """The transition of potential g (m,) with the right columns, and their L1 error before.
 
     Sinkhorn cannot carry mass between far clusters whose weights differ a little. Columns that get
     too much are scaled down, and what is then missing in rows and columns is matched.
     """
-    x, y, a, b = pair
-    soft = (x.astype(np.float32), y.astype(np.float32), np.asarray(reg, np.float32), g)
-    plan = np.asarray(_softmax(*soft))
-    columns = a.astype(np.float32) @ plan
-    scale = np.minimum(1.0, b / np.maximum(columns, 1e-30))
-    rows = np.maximum(a - a * (plan @ scale.astype(np.float32)), 0.0)
-    left = np.maximum(b - columns * scale, 0.0)
-    matched = _matched(rows, left, x, y)
+    soft = (x.astype(np.float32), y.astype(np.float32), np.asarray(reg), g)
+    matrix = np.asarray(_softmax(*soft))
+    columns = a.astype(np.float32) @ matrix
+    scale = np.minimum(1.0, b / np.maximum(columns, _SMALLEST))
+    rows = np.maximum(a - a * (matrix @ scale.astype(np.float32)), 0.0)
+    missing = np.maximum(b - columns * scale, 0.0)
+    matched = _matched(rows, missing, x, y)
     shares = matched.data / a[matched.row]
-    extra = coo_array((shares, (matched.row, matched.col)), shape=plan.shape)
-    return Edge(extra, soft, scale), float(np.abs(columns - b).sum())
+    extra = coo_array((shares, (matched.row, matched.col)), shape=matrix.shape)
+    return Transition(extra, soft, scale), float(np.abs(columns - b).sum())
 
 
 def _matched(rows: Floats, columns: Floats, x: Floats, y: Floats) -> coo_array:
@@ -161,8 +174,8 @@ def _matched(rows: Floats, columns: Floats, x: Floats, y: Floats) -> coo_array:
     if total <= _REPAIR:
         return _in_order(rows, columns)
     i, j = np.flatnonzero(rows), np.flatnonzero(columns)
-    found = _exact(x[i], y[j], rows[i] / total, columns[j] / total)
-    return coo_array((total * found.data, (i[found.row], j[found.col])), shape=shape)
+    part = _exact(x[i], y[j], rows[i] / total, columns[j] / total)
+    return coo_array((total * part.data, (i[part.row], j[part.col])), shape=shape)
 
 
 def _in_order(rows: Floats, columns: Floats) -> coo_array:
@@ -174,9 +187,9 @@ def _in_order(rows: Floats, columns: Floats) -> coo_array:
     return coo_array((mass, (i, j)), shape=(len(rows), len(columns)))
 
 
-def _reversed(plan: Singles, weights: Floats) -> Singles:
-    """Row-stochastic plan (m, m) from the later cloud to the earlier one, of these weights (m,)."""
-    return _row_stochastic(np.multiply(plan.T, weights.astype(np.float32), order="C"))
+def _reversed(matrix: Singles, weights: Floats) -> Singles:
+    """Transition matrix (m, m) from the later cloud to the earlier one, of these weights (m,)."""
+    return _row_stochastic(np.multiply(matrix.T, weights.astype(np.float32), order="C"))
 
 
 def _row_stochastic(joint: Singles) -> Singles:
@@ -187,15 +200,13 @@ def _row_stochastic(joint: Singles) -> Singles:
     return joint
 
 
-def _stratified(
-    plan: Singles, here: NDArray[np.int64], rng: np.random.Generator
-) -> NDArray[np.int64]:
+def _stratified(matrix: Singles, here: Ints, rng: np.random.Generator) -> Ints:
     """One step of every chain, from quantiles frac(u + rank * golden ratio) of its row.
 
     Ranks follow the rows. Particles are numbered along their cloud's main axis, so chains of like
     rows get evenly spaced quantiles and go to the places of the next cloud in even shares.
     """
-    m = plan.shape[0]
+    m = matrix.shape[0]
     shuffled = rng.permutation(len(here))
     numbers = here[shuffled].astype(np.min_scalar_type(m))  # small ones are sorted by radix
     order = shuffled[np.argsort(numbers, kind="stable")]
@@ -205,11 +216,17 @@ def _stratified(
     height = max(1, _BLOCK // m)
     for first in range(0, m, height):
         mine = slice(*np.searchsorted(at, (first, first + height)))
-        edges = np.cumsum(plan[first : first + height], axis=1, dtype=np.float64)
-        edges /= edges[:, -1:]
-        # laid end to end, all rows are searched at once; float64 leaves 2^-40 of resolution to one
-        laid = (edges + np.arange(len(edges))[:, None]).ravel()
-        row = at[mine] - first
-        found = np.searchsorted(laid, row + quantile[mine], side="right") - row * m
-        there[order[mine]] = np.clip(found, 0, m - 1)
+        rows = matrix[first : first + height]
+        there[order[mine]] = _quantiles(rows, at[mine] - first, quantile[mine])
     return there
+
+
+def _quantiles(rows: Singles, row: Ints, quantile: Floats) -> Ints:
+    """Columns (n,) at quantiles (n,) of the given rows (n,) of a matrix (k, m)."""
+    m = rows.shape[1]
+    edges = np.cumsum(rows, axis=1, dtype=np.float64)
+    edges /= edges[:, -1:]
+    # laid end to end, all rows are searched at once; float64 leaves 2^-40 of resolution to one
+    laid = (edges + np.arange(len(edges))[:, None]).ravel()
+    columns = np.searchsorted(laid, row + quantile, side="right") - row * m
+    return np.clip(columns, 0, m - 1)

@@ -11,6 +11,7 @@ is two products of a matrix with a vector, and P = u K v.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,23 +24,27 @@ import numpy as np
 
 from privtraj.arrays import Singles
 
-_FLOOR = -70.0  # times small u and v still no denormal numbers, which are slow
+# Float32: exp(-87) is the smallest number that is not denormal, and denormal ones are slow.
+_FLOOR = -70.0  # of exponents in kernels: entries times small u and v are still no denormal numbers
 _RANGE = 30.0  # of log u and log v, within which what lies under the floor stays nothing
-_CACHED = 2**19  # entries of kernels that fit a cache,
-_KERNELS = 2**28  # and that fit the memory
-
-_SWEEPS = 100  # of one round
-_ROUNDS = 20
+_SMALLEST = 1e-30  # of a divisor that may be zero
+# Memory, in entries of kernels
+_CACHED = 2**19  # fit the cache of a core
+_KERNELS = 2**28  # fit the memory of an accelerator
+# Settling; by hand, for the shortest time to an L1 error of 1e-3 (benchmarks/transport.py)
+_SWEEPS = 100  # of one round, after which potentials are absorbed into a new kernel
+_ROUNDS = 20  # at most, after cooling
 _STALLED = 0.9  # a full round of sweeps that leaves more of the error than this is the last
 _SOFT, _COOLING = 40.0, 4.0  # largest C with which sweeps begin, and how fast they go on from there
-_MANY = 1024  # particles from which it pays to begin with fewer
+_MANY, _EVERY = 1024, 8  # particles from which it pays to begin with fewer: one of so many
 _LEAP = 10.0  # largest weight of an extrapolation
+_WORSE = 2.0  # a sweep whose error is so many times the smallest goes back to that
 
 _dot = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)  # a GPU's TF32 would stall
 
 
 class Potentials(NamedTuple):
-    """Potentials of a batch of B problems, and how far the rows of the plans are from a."""
+    """Potentials of a batch of B problems, and how far the rows of their couplings are from a."""
 
     f: jax.Array  # (B, m)
     g: jax.Array  # (B, m)
@@ -48,10 +53,8 @@ class Potentials(NamedTuple):
 
 def cold(batch: int, m: int) -> Potentials:
     """Potentials to start from when nothing is known."""
-    zero = np.zeros((batch, m), np.float32)
-    return Potentials(
-        jnp.asarray(zero), jnp.asarray(zero), jnp.asarray(np.full(batch, np.inf, np.float32))
-    )
+    zero = jnp.zeros((batch, m), jnp.float32)
+    return Potentials(zero, zero, jnp.full(batch, jnp.inf, jnp.float32))
 
 
 def scaled_cost(x: jax.Array, y: jax.Array, reg: jax.Array) -> jax.Array:
@@ -60,20 +63,6 @@ def scaled_cost(x: jax.Array, y: jax.Array, reg: jax.Array) -> jax.Array:
     # a loop over the few coordinates: compilers make far slower code of a short sum over an axis
     squares = ((x[:, None, k] - y[None, :, k]) ** 2 for k in range(x.shape[1]))
     return sum(squares, start=jnp.float32(0))
-
-
-@partial(jax.jit, static_argnames="iterations")
-def solve(
-    x: jax.Array,
-    y: jax.Array,
-    reg: jax.Array,
-    start: Potentials,
-    weights: tuple[jax.Array, jax.Array] | None = None,
-    *,
-    iterations: int,
-) -> Potentials:
-    """Plain sweeps on a batch: x, y (B, m, d), reg (B,), weights a and b (B, m), or uniform."""
-    return project(x, y, reg, start, weights, iterations=iterations)[0]
 
 
 @partial(jax.jit, static_argnames="iterations")
@@ -86,12 +75,21 @@ def project(
     *,
     iterations: int,
 ) -> tuple[Potentials, jax.Array, jax.Array]:
-    """`solve`, and the mean partners (B, m, d) of every x and of every y under the plan."""
+    """Plain sweeps on a batch, and the mean partners (B, m, d) of every x and of every y.
+
+    x, y (B, m, d), reg (B,), weights a and b (B, m), or uniform.
+    """
     uniform = jnp.full(x.shape[:2], 1 / x.shape[1], jnp.float32)
     a, b = weights or (uniform, uniform)
-    found: tuple[Potentials, jax.Array, jax.Array]
-    found = _each(partial(_project, iterations=iterations), (x, y, reg, start.g, a, b))
-    return found
+    solved: tuple[Potentials, jax.Array, jax.Array]
+    solved = _each(partial(_project, iterations=iterations), (x, y, reg, start.g, a, b))
+    return solved
+
+
+@partial(jax.jit, static_argnames="iterations")
+def solve(*problems: Any, iterations: int) -> Potentials:
+    """The potentials of `project`, of the same arguments."""
+    return project(*problems, iterations=iterations)[0]
 
 
 def _project(
@@ -113,11 +111,11 @@ def _project(
     columns = _dot(u, kernel)
     v = b / columns
     rows = _dot(kernel, v)
-    coupling = Potentials(f + jnp.log(u), g + jnp.log(v), jnp.abs(u * rows - a).sum())
+    potentials = Potentials(f + jnp.log(u), g + jnp.log(v), jnp.abs(u * rows - a).sum())
     ahead = _dot(kernel, v[:, None] * y) / rows[:, None]
     # one by one: a product with a transposed matrix would copy it
     back = jax.lax.map(lambda coordinate: _dot(u * coordinate, kernel) / columns, x.T).T
-    return coupling, ahead, back
+    return potentials, ahead, back
 
 
 def _absorbed(
@@ -157,14 +155,14 @@ def settle(
         return jax.block_until_ready(_settled(one, tolerance))
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = list(pool.map(alone, range(count)))
-    return jax.tree.map(lambda *parts: np.concatenate(parts), *found)
+        potentials = list(pool.map(alone, range(count)))
+    return jax.tree.map(lambda *parts: np.concatenate(parts), *potentials)
 
 
 @jax.jit
 def _settled(problems: tuple[jax.Array, ...], tolerance: float) -> Potentials:
-    found: Potentials = _each(partial(_settle, tolerance=tolerance), problems)
-    return found
+    potentials: Potentials = _each(partial(_settle, tolerance=tolerance), problems)
+    return potentials
 
 
 def _settle(
@@ -175,18 +173,18 @@ def _settle(
         return _cooled(x, y, reg, a, b, jnp.zeros_like(b), np.inf, tolerance)
     (some_x, some_a), (some_y, some_b) = _fewer(x, a), _fewer(y, b)
     wide, nothing = _COOLING * reg, jnp.zeros_like(some_b)
-    found = _cooled(some_x, some_y, wide, some_a, some_b, nothing, np.inf, tolerance)
-    g = jax.nn.logsumexp(found.f[:, None] - scaled_cost(some_x, y, wide), axis=0)
+    f = _cooled(some_x, some_y, wide, some_a, some_b, nothing, np.inf, tolerance).f
+    g = jax.nn.logsumexp(f[:, None] - scaled_cost(some_x, y, wide), axis=0)
     return _cooled(x, y, reg, a, b, -_COOLING * g, 0.0, tolerance)
 
 
 def _fewer(x: jax.Array, a: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Every eighth particle, moved to the mean of those nearest to it, with their weights."""
-    some = x[::8]
+    """One particle of _EVERY, moved to the mean of those nearest to it, with their weights."""
+    some = x[::_EVERY]
     nearest = jnp.argmin(scaled_cost(x, some, jnp.float32(0.5)), axis=1)
-    weights = jnp.zeros(len(some)).at[nearest].add(a)
+    weights = jnp.zeros(len(some), a.dtype).at[nearest].add(a)
     sums = jnp.zeros_like(some).at[nearest].add(a[:, None] * x)
-    means = sums / jnp.maximum(weights, 1e-30)[:, None]
+    means = sums / jnp.maximum(weights, _SMALLEST)[:, None]
     return jnp.where(weights[:, None] > 0, means, some), weights
 
 
@@ -202,7 +200,7 @@ def _cooled(
 ) -> Potentials:
     """From g (m,), with at most so many rounds at larger regularisations before."""
     cost = scaled_cost(x, y, reg)
-    soft = jnp.ceil(jnp.log(cost.max() / _SOFT) / np.log(_COOLING))
+    soft = jnp.ceil(jnp.log(cost.max() / _SOFT) / math.log(_COOLING))
     soft = jnp.clip(soft, 0.0, most)
 
     def sweeps(
@@ -229,10 +227,9 @@ def _accelerated(
 ) -> tuple[jax.Array, ...]:
     """Sweeps from v (m,): how many, log u and log v (m,) of the smallest error, and that error.
 
-    A sweep turns s = log u into s + r(s). Anderson's method moves by r - w (S + R) instead, where S
-    and R are the last changes of s and r, with the w that makes r - w R least in the norm of the
-    weights; after a bad move it goes back to the best s. Sweeps end below the tolerance, or where
-    log u, and so log v, leaves the range in which the kernel is good.
+    A sweep turns s = log u into s + r(s), which Anderson's method extrapolates; after a bad move it
+    goes back to the best s. Sweeps end below the tolerance, or where log u, and so log v, leaves
+    the range in which the kernel is good.
     """
     some = a > 0
 
@@ -242,13 +239,10 @@ def _accelerated(
         rows = u * _dot(kernel, b / _dot(u, kernel))
         error = jnp.abs(rows - a).sum()
         r = jnp.where(some, jnp.log(a / rows), 0.0)
-        change = r - state.last_r
-        w = (a * change * r).sum() / jnp.maximum((a * change**2).sum(), 1e-30)
-        w = jnp.where(state.done > 0, jnp.clip(w, -_LEAP, 1.0), 0.0)
-        move = jnp.clip(r - w * (s - state.last_s + change), -_RANGE / 3, _RANGE / 3)
+        ahead = s + _extrapolated(state, r, a)
         return _Sweeps(
             state.done + 1,
-            jnp.where(error > 2 * state.error, state.best, s + move),
+            jnp.where(error > _WORSE * state.error, state.best, ahead),
             s,
             r,
             jnp.where(error < state.error, s, state.best),
@@ -267,6 +261,17 @@ def _accelerated(
     return end.done, s, jnp.log(b / _dot(jnp.exp(s), kernel)), end.error
 
 
+def _extrapolated(state: _Sweeps, r: jax.Array, a: jax.Array) -> jax.Array:
+    """Anderson's move (m,) where a sweep would go by r (m,): r - w (S + R).
+
+    S and R are the last changes of s and r, and w makes r - w R least in the norm of the weights.
+    """
+    change = r - state.last_r
+    w = (a * change * r).sum() / jnp.maximum((a * change**2).sum(), _SMALLEST)
+    w = jnp.where(state.done > 0, jnp.clip(w, -_LEAP, 1.0), 0.0)
+    return jnp.clip(r - w * (state.s - state.last_s + change), -_RANGE / 3, _RANGE / 3)
+
+
 class _Sweeps(NamedTuple):
     done: jax.Array  # () number of sweeps
     s: jax.Array  # (m,) log u
@@ -277,14 +282,14 @@ class _Sweeps(NamedTuple):
 
 
 @jax.jit
-def barycentres(x: jax.Array, y: jax.Array, reg: jax.Array, coupling: Potentials) -> jax.Array:
-    """Mean partner of any x (B, n, d) under the plan whose columns are at y: (B, n, d)."""
+def barycentres(x: jax.Array, y: jax.Array, reg: jax.Array, potentials: Potentials) -> jax.Array:
+    """Mean partner of any x (B, n, d) under the coupling whose columns are at y: (B, n, d)."""
 
     def one(x: jax.Array, y: jax.Array, reg: jax.Array, g: jax.Array) -> jax.Array:
         return _dot(jax.nn.softmax(g[None, :] - scaled_cost(x, y, reg), axis=1), y)
 
-    found: jax.Array = _each(one, (x, y, reg, coupling.g))
-    return found
+    means: jax.Array = _each(one, (x, y, reg, potentials.g))
+    return means
 
 
 def _each(work: Callable[..., Any], problems: tuple[jax.Array, ...]) -> Any:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from privtraj.arrays import Floats
 from privtraj.transport.couplings import couple
+from privtraj.transport.reference import Brownian
 
 GRID = np.linspace(-0.25, 1.25, 301)
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of a gap: where the error is read, trapezoidal rule
@@ -104,7 +105,7 @@ def path_error(
     quarter of the distance between them: that is the second value.
     """
     gaps = np.diff(times)
-    plans = [_couplings(x, process.tau * gaps) for x in iterates]
+    plans = [_couplings(x, gaps, process.tau) for x in iterates]
     total, floor = 0.0, 0.0
     middle = len(iterates) // 2
     for edge, gap in enumerate(gaps):
@@ -127,7 +128,7 @@ def mismatch(process: Process, sigma: float) -> float:
     return float(np.trapezoid(each, t))
 
 
-def _couplings(particles: Floats, regularisation: Floats) -> NDArray[np.float32]:
-    """Entropic plans (T - 1, m, m), row-stochastic."""
+def _couplings(particles: Floats, gaps: Floats, tau: float) -> NDArray[np.float32]:
+    """Entropic transition matrices (T - 1, m, m)."""
     equal = np.full(particles.shape[:2], 1 / particles.shape[1])
-    return couple(particles, equal, regularisation, "entropic").steps
+    return couple(particles, equal, gaps, Brownian(tau), "entropic").matrices

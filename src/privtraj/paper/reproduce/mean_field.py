@@ -70,9 +70,9 @@ class FullBatch:
         """Drift (T, m, d), without noise."""
         if self._watch is not None:
             self._watch(np.asarray(mixture.particles, dtype=np.float64))
-        times, m, _ = mixture.particles.shape
         drift = mean_vectors(self._people, Weighted(mixture, self._weight))
-        return Moments(drift, jnp.ones((times, m)), jnp.ones(times)), jnp.zeros(times)
+        ones = jnp.ones(drift.shape[:2], jnp.float32)
+        return Moments(drift, ones, ones[:, 0]), jnp.zeros_like(ones[:, 0])
 
 
 class Descent(NamedTuple):

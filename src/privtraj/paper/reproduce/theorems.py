@@ -18,6 +18,7 @@ from privtraj.metrics import average_squared_w2
 from privtraj.paper.reproduce.known_process import Process, path_error
 from privtraj.paper.reproduce.mean_field import Problem, descend, potential_gradient
 from privtraj.transport.couplings import CouplingName, Couplings, couple
+from privtraj.transport.reference import Brownian
 
 Row = dict[str, Any]
 
@@ -175,7 +176,7 @@ def representer(
     settings = {"T": times, "N": people, "m": m, "seed": seed}
     plans = {name: _couplings(problem, particles, name) for name in ("entropic", "exact")}
     plans["independent"] = Couplings(
-        plans["exact"].weights, np.full_like(plans["exact"].steps, 1 / m), 0.0
+        plans["exact"].weights, np.full_like(plans["exact"].matrices, 1 / m), 0.0
     )
     rows = [_marginals(particles, plans["entropic"], count, rng) for count in counts]
     value = problem.objective(particles).transport
@@ -188,7 +189,7 @@ def representer(
 
 def _couplings(problem: Problem, particles: Floats, name: CouplingName) -> Couplings:
     equal = np.full(particles.shape[:2], 1 / particles.shape[1])
-    return couple(particles, equal, problem.tau * problem.gaps, name)
+    return couple(particles, equal, problem.gaps, Brownian(problem.tau), name)
 
 
 def _marginals(particles: Floats, plans: Couplings, count: int, rng: np.random.Generator) -> Row:
@@ -215,7 +216,7 @@ def _path_cost(
     for i, gap in enumerate(problem.gaps):
         here, there = chains[:, i], chains[:, i + 1]
         move = particles[i + 1, there, 0] - particles[i, here, 0]
-        odds = m * plans.steps[i, here, there].astype(np.float64)
+        odds = m * plans.matrices[i, here, there].astype(np.float64)
         costs += move**2 / (2 * gap) + problem.tau * np.log(odds)
     return {"cost": float(costs.mean()), "cost_error": float(costs.std() / np.sqrt(len(costs)))}
 

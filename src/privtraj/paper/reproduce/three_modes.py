@@ -38,6 +38,7 @@ from privtraj.privacy.accounting import epsilon_at
 from privtraj.privacy.events import Adjacency
 from privtraj.synthesizer import TrajectorySynthesizer
 from privtraj.transport.couplings import CouplingName, couple
+from privtraj.transport.reference import Brownian
 
 Floats = NDArray[np.floating[Any]]
 Row = dict[str, Any]
@@ -178,7 +179,7 @@ def of_truth(seed: int, size: Size) -> Found:
     clouds = np.swapaxes(some, 0, 1)
     base = _marginals("truth", seed, size, some, paths)
     own = _with_jumps(base, "own", paths)
-    plans = couple(clouds, np.ones(clouds.shape[:2]), np.empty(0), "exact")
+    plans = couple(clouds, np.ones(clouds.shape[:2]), np.ones(TIMES - 1), Brownian(1.0), "exact")
     walk = plans.walk(size.walked, np.random.default_rng(seed))
     chained = clouds[np.arange(TIMES), walk]
     dropped = _with_jumps({**base, "model": "truth, identities dropped"}, "exact", chained)
