@@ -22,9 +22,10 @@ from privtraj.model import TrajectoryModel
 from privtraj.paths import Paths
 from privtraj.privacy.certificate import Certificate
 from privtraj.report.page_data import maps
-from privtraj.report.style import BLUE, GREY, INK, PALE, VERMILION, decorate, short
+from privtraj.report.style import BLUE, GREY, INK, PALE, VERMILION, decorate
 from privtraj.report.ticks import time_ticks
 from privtraj.space import as_user_times
+from privtraj.text import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

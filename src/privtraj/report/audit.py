@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privtraj.audit.attack import Audit
-from privtraj.report.style import BLUE, GREY, INK, PALE, VERMILION, decorate, short
+from privtraj.report.style import BLUE, GREY, INK, PALE, VERMILION, decorate
+from privtraj.text import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from privtraj.errors import InputError
 from privtraj.files import atomic_path
 from privtraj.plot import bands, literal, spread
-from privtraj.report.style import GREY, INK, VERMILION, decorate, short
+from privtraj.report.style import GREY, INK, VERMILION, decorate
+from privtraj.text import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
