@@ -1,4 +1,4 @@
-"""Lists of names in sentences, and short numbers."""
+"""Lists of names in sentences."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,9 +21,8 @@ from privtraj.report.page_data import (
     packed_bytes,
     sampled,
 )
-from privtraj.report.panels import RealBands
 from privtraj.report.sections import sha256
-from privtraj.report.verdicts import Verdict, graded, judged
+from privtraj.report.verdicts import Verdict, judged
 
 if TYPE_CHECKING:
     from privtraj.metrics.copies import Memorisation
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 _NUMBERS = 120_000  # of real records that are drawn
 _MOST = 400  # of them at each time
 _LEAST = 8  # at a time, for quantiles
-_GAPS = (0.15, 0.4)  # limits of a good score and of one to look at, from floor to ceiling
 _MEANS = {
     "w2": "how far people must move to become the others, far moves count more",
     "squared_w2": "the same, squared",
@@ -93,29 +92,19 @@ def comparison(
         "notes": evaluation.notes,
         "made": _made(model, evaluation),
     }
-    real = RealBands(model.numeric_times, _bands(clouds))
-    return page(
-        "comparison.html", model, shown, values, {"real": _real(clouds, shown.ranges)}, real
-    )
+    data = {"real": _real(clouds, shown.ranges)}
+    return page("comparison.html", model, shown, values, data, _bands(clouds))
 
 
 def evaluation_verdicts(evaluation: Evaluation) -> list[Verdict]:
     """Worth, copies, and how far from real people, in plain words."""
-    verdicts = [_worth(evaluation), _copies("Copies of records", evaluation.memorisation)]
+    verdicts = [_worth(evaluation), _copies("records", evaluation.memorisation)]
     if evaluation.path_memorisation is not None:
-        verdicts.append(_copies("Copies of paths", evaluation.path_memorisation))
+        verdicts.append(_copies("paths", evaluation.path_memorisation))
     gaps = [score.gap for score in evaluation.scores if math.isfinite(score.gap)]
     if gaps:
         middle = float(np.median(gaps))
-        verdicts.append(
-            Verdict(
-                "Distance to real people",
-                graded(middle, *_GAPS),
-                f"{percent(max(middle, 0))} of the way to no knowledge",
-                "Middle of all scores below: 0 % is like other real people, 100 % like people "
-                "spread evenly over the box.",
-            )
-        )
+        verdicts.append(judged("distance", middle, middle=percent(max(middle, 0))))
     return verdicts
 
 
@@ -127,32 +116,28 @@ def _people_worth(evaluation: Evaluation) -> str:
 def _worth(evaluation: Evaluation) -> Verdict:
     worth = evaluation.worth
     most = worth.people >= worth.most
-    told = f"{round_number(worth.low)} to {round_number(worth.high)} cannot be ruled out"
+    doubt = f"{round_number(worth.low)} to {round_number(worth.high)} cannot be ruled out"
     if most:
-        told = f"These records cannot tell more than {round_number(worth.most)} people apart"
-    return Verdict(
-        "Worth",
-        "good" if most else graded(worth.people, 50, 5),
-        f"{_people_worth(evaluation)} people per time",
-        f"{told}. Other real people are worth {round_number(evaluation.worth_floor)}, people "
-        f"spread evenly over the box {round_number(evaluation.worth_ceiling)}.",
+        doubt = f"These records cannot tell more than {round_number(worth.most)} people apart"
+    return judged(
+        "measured_worth",
+        math.inf if most else worth.people,
+        people=_people_worth(evaluation),
+        doubt=doubt,
+        floor=round_number(evaluation.worth_floor),
+        ceiling=round_number(evaluation.worth_ceiling),
     )
 
 
-def _copies(name: str, copies: Memorisation) -> Verdict:
+def _copies(what: str, copies: Memorisation) -> Verdict:
     close, expected, ratio = copies.share_close, copies.share_expected, copies.ratio
-    return judged(
-        name,
-        close / max(expected, 1e-9),
-        (1.5, 3),
-        f"{percent(close)} very close, {percent(expected)} expected",
-        "Synthetic people as close to a real one as the closest other real people are.",
-        (
-            "No sign that real people come back.",
-            "A little more than chance: look where many people are alike.",
-            "Far more than chance: find out why before anything is released.",
-        ),
-        f"Median distance: {ratio:.2g} times theirs." if math.isfinite(ratio) else "",
+    excess = close / max(expected, 1e-9)
+    words = {"what": what, "close": percent(close), "expected": percent(expected)}
+    verdict = judged("copies", excess, **words)
+    if not math.isfinite(ratio):
+        return verdict
+    return replace(
+        verdict, sentence=f"{verdict.sentence} Median distance: {ratio:.2g} times theirs."
     )
 
 
@@ -166,7 +151,7 @@ def _row(score: Score) -> dict[str, Any]:
         "numbers": [f"{v:.3g}" if math.isfinite(v) else "none" for v in numbers],
         "better": score.better,
         "gap": min(max(score.gap, 0.0), 1.0) if known else None,
-        "grade": graded(score.gap, *_GAPS) if known else "for information",
+        "grade": judged("distance", score.gap, middle="").grade if known else "for information",
     }
 
 

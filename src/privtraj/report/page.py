@@ -16,13 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privtraj.arrays import Floats
 from privtraj.errors import InputError
 from privtraj.files import write_text
 from privtraj.privacy.ledger import up
 from privtraj.report import sections
 from privtraj.report.numbers import percent_up, round_number
 from privtraj.report.page_data import SEED, Sampled, page_data, sampled
-from privtraj.report.panels import BOX, RealBands, panels
+from privtraj.report.panels import BOX, panels
 from privtraj.report.templates import asset, render
 from privtraj.report.verdicts import Verdict, summary, verdicts
 
@@ -96,9 +97,9 @@ def page(
     shown: Sampled,
     values: dict[str, Any],
     data: dict[str, Any] | None = None,
-    real: RealBands | None = None,
+    real: Floats | None = None,
 ) -> Page:
-    """A page with the pictures of sampled people, and perhaps of real ones beside them."""
+    """A page with pictures of sampled people, and of real ones where their bands are given."""
     drawn = panels(model, shown, real)
     common = {
         "certificate": model.certificate,

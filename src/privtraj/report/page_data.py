@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privtraj.arrays import Floats
 from privtraj.report.ticks import time_labels, time_ticks
@@ -83,7 +84,7 @@ def sampled(model: TrajectoryModel, seed: int = SEED) -> Sampled:
     return Sampled(times, values[chosen], bands(values), ranges, densities(values, ranges))
 
 
-def bands(values: Floats) -> Floats:
+def bands(values: NDArray[np.floating[Any]]) -> Floats:
     """(d, 5, Q) quantiles of people (n, Q, d)."""
     quantiles: Floats = np.quantile(values, QUANTILES, axis=0).transpose(2, 0, 1)
     return quantiles

@@ -6,7 +6,7 @@ Scripts and styles can reach them; see `assets/panels.html`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,73 +31,40 @@ BOX = {
     "heapRight": 372,
 }
 _LETTER = 7.2  # width of one
-_REAL = {0: "real-thin", 2: "real-line", 4: "real-thin"}  # which quantiles are drawn, and how
 
 
-@dataclass(frozen=True, eq=False)
-class RealBands:
-    """Quantiles of real records at the fitted times: (d, 5, T), nan where there are too few."""
-
-    times: Floats
-    values: Floats
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One feature: places of its marks, and the paths of its lines and areas.
-
-    first, last: median at the ends.  values, times: ticks.  most, half: areas of 80 % and half of
-    the people.  real: kind and path of the lines of real records.  dots: on their median.
-    knots: the fitted times.  heap: density at the first time, lying on its side.
-    """
-
-    name: str
-    first: float
-    last: float
-    values: list[Tick]
-    times: list[Tick]
-    most: str
-    half: str
-    median: str
-    real: list[tuple[str, str]]
-    dots: list[tuple[float, float]]
-    knots: list[float]
-    heap: str
-
-
-def panels(model: TrajectoryModel, shown: Sampled, real: RealBands | None = None) -> list[Panel]:
-    """One for each of the first features."""
+def panels(
+    model: TrajectoryModel, shown: Sampled, real: Floats | None = None
+) -> list[dict[str, Any]]:
+    """One for each of the first features; real: (d, 5, T) quantiles of records, nan if unknown."""
     count = min(len(model.features), MOST_PANELS)
-    return [_panel(model, shown, k, real) for k in range(count)]
+    return [_panel(model, shown, k, None if real is None else real[k]) for k in range(count)]
 
 
-def _panel(model: TrajectoryModel, shown: Sampled, feature: int, real: RealBands | None) -> Panel:
+def _panel(
+    model: TrajectoryModel, shown: Sampled, feature: int, real: Floats | None
+) -> dict[str, Any]:
+    """Places of the marks of a feature, and the paths of its lines and areas."""
     bounds = model.bounds[feature]
     low, high = from_unit(shown.ranges[feature], bounds).tolist()
     first, last = model.numeric_times[[0, -1]].tolist()
     x = _Scale(first, last, BOX["left"], BOX["right"])
     y = _Scale(low, high, BOX["bottom"], BOX["top"])
     bands = from_unit(shown.bands[feature], bounds)
-    at, lines = x(shown.times), y(bands)
-    median = (np.empty(0), np.empty(0))
-    others: list[tuple[str, str]] = []
-    if real is not None:
-        drawn = [_seen(real.times, from_unit(row, bounds), x, y) for row in real.values[feature]]
-        median, others = drawn[2], [(kind, _line(*drawn[k])) for k, kind in _REAL.items()]
-    return Panel(
-        name=model.features[feature],
-        first=float(bands[2, 0]),
-        last=float(bands[2, -1]),
-        values=[(float(y(value)), label) for value, label in number_ticks(low, high, 6)],
-        times=_apart(x, time_ticks(first, last, model.datetime, 4)),
-        most=_area(at, lines[0], lines[4]),
-        half=_area(at, lines[1], lines[3]),
-        median=_line(at, lines[2]),
-        real=others,
-        dots=list(zip(*median, strict=True)),
-        knots=x(model.numeric_times).tolist(),
-        heap=_heap(shown.density[feature, 0]),
-    )
+    at, lines, knots = x(shown.times), y(bands), x(model.numeric_times)
+    return {
+        "name": model.features[feature],
+        "first": bands[2, 0],
+        "last": bands[2, -1],
+        "levels": [(float(y(value)), label) for value, label in number_ticks(low, high, 6)],
+        "times": _apart(x, time_ticks(first, last, model.datetime, 4)),
+        "most": _area(at, lines[0], lines[4]),
+        "half": _area(at, lines[1], lines[3]),
+        "median": _line(at, lines[2]),
+        "real": None if real is None else _records(knots, y(from_unit(real, bounds))),
+        "knots": knots,
+        "heap": _heap(shown.density[feature, 0]),
+    }
 
 
 @dataclass(frozen=True)
@@ -127,6 +94,13 @@ def _apart(x: _Scale, ticks: list[Tick]) -> list[Tick]:
     return kept
 
 
+def _records(x: Floats, lines: Floats) -> dict[str, Any]:
+    """Lines of 10 %, 50 % and 90 % of real records, with dots where the median is known."""
+    low, _, median, _, high = lines
+    dots = [(a, b) for a, b in zip(x, median, strict=True) if np.isfinite(b)]
+    return {"low": _line(x, low), "median": _line(x, median), "high": _line(x, high), "dots": dots}
+
+
 def _heap(density: Floats) -> str:
     """Between the density and its foot, from low to high values."""
     left, right = BOX["heapLeft"], BOX["heapRight"]
@@ -136,14 +110,11 @@ def _heap(density: Floats) -> str:
     return f"{outline}L{left} {up[-1]:.1f}L{left} {up[0]:.1f}Z"
 
 
-def _seen(times: Floats, values: Floats, x: _Scale, y: _Scale) -> tuple[Floats, Floats]:
-    """Places of the values that are known."""
-    known = np.isfinite(values)
-    return x(times[known]), y(values[known])
-
-
 def _line(x: Floats, y: Floats) -> str:
-    return "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in zip(x, y, strict=True)) if len(x) else ""
+    """Through the points that are known."""
+    known = np.isfinite(y)
+    points = zip(x[known], y[known], strict=True)
+    return "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in points) if known.any() else ""
 
 
 def _area(x: Floats, low: Floats, high: Floats) -> str:

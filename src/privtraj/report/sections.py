@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 _COLOURS = 5
 _MOST_TIMES = 16  # listed one by one
-_DIAL = {"x": 160.0, "y": 160.0, "radius": 118, "needle": 88, "hub": 7}
-_ARC_GAP = 0.004  # between arcs, of the half circle
 
 
 # The guarantee ---------------------------------------------------------------------------------
@@ -79,26 +77,24 @@ def _records(public: dict[str, Any]) -> str:
 
 
 def _dial(chance: float) -> dict[str, Any]:
-    """A gauge from a coin toss, 50 %, to certainty, 100 %."""
+    """A gauge from a coin toss, 50 %, to certainty, 100 %; a turn is 0 there and 1 here."""
     turn = 2 * chance - 1
-    tip = _on_circle(turn, _DIAL["needle"])
-    left, right = (_on_circle(turn + side, _DIAL["hub"]) for side in (-0.5, 0.5))
+    corners = (_on_circle(turn - 0.5, 7), _on_circle(turn, 88), _on_circle(turn + 0.5, 7))
     return {
         "chance": chance,
-        "arcs": [_arc(k / 4 + _ARC_GAP, (k + 1) / 4 - _ARC_GAP) for k in range(4)],
-        "needle": " ".join(f"{x:.1f},{y:.1f}" for x, y in (left, tip, right)),
+        "arcs": [_arc(k / 4 + 0.004, (k + 1) / 4 - 0.004) for k in range(4)],
+        "needle": " ".join(f"{x:.1f},{y:.1f}" for x, y in corners),
     }
 
 
-def _on_circle(share: float, radius: float) -> tuple[float, float]:
-    angle = math.pi * (1 - share)
-    return _DIAL["x"] + radius * math.cos(angle), _DIAL["y"] - radius * math.sin(angle)
+def _on_circle(turn: float, radius: float) -> tuple[float, float]:
+    angle = math.pi * (1 - turn)
+    return 160 + radius * math.cos(angle), 160 - radius * math.sin(angle)
 
 
 def _arc(start: float, end: float) -> str:
-    radius = _DIAL["radius"]
-    (a, b), (c, d) = _on_circle(start, radius), _on_circle(end, radius)
-    return f"M{a:.1f} {b:.1f}A{radius} {radius} 0 0 1 {c:.1f} {d:.1f}"
+    (a, b), (c, d) = _on_circle(start, 118), _on_circle(end, 118)
+    return f"M{a:.1f} {b:.1f}A118 118 0 0 1 {c:.1f} {d:.1f}"
 
 
 # The budget ------------------------------------------------------------------------------------

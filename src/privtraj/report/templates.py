@@ -31,10 +31,10 @@ def asset(name: str) -> str:
 
 @cache
 def _environment() -> Environment:
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
+    from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=FunctionLoader(asset),
+        loader=PackageLoader("privtraj.report", "assets"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

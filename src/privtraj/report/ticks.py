@@ -6,8 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
-
-from privtraj.arrays import Floats
+from numpy.typing import NDArray
 
 Tick = tuple[float, str]  # where, and what to write there
 
@@ -47,7 +46,7 @@ def time_ticks(first: float, last: float, datetime: bool, most: int = 5) -> list
     return ticks or [(first, time_label(first, last - first, True))]
 
 
-def time_labels(times: Floats, datetime: bool) -> list[str]:
+def time_labels(times: NDArray[np.floating[Any]], datetime: bool) -> list[str]:
     """Increasing times as people write them; dates with a clock where two would share a day."""
     span = float(times[-1] - times[0])
     if datetime and len(times) > 1 and np.diff(times).min() < _DAY:

@@ -1,16 +1,22 @@
-"""Plain-language verdicts on a released model. Made from the model file alone: nothing is spent."""
+"""Plain-language verdicts on a released model. Made from the model file alone: nothing is spent.
+
+What is computed stands here; names, limits and sentences stand in `assets/verdicts.toml`.
+"""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from privtraj.arrays import Floats
 from privtraj.gradients.moments import CLIP_QUANTILE
 from privtraj.report.numbers import percent, round_number
+from privtraj.report.templates import asset
 
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
@@ -55,29 +61,29 @@ def graded(value: float, good: float, fair: float) -> Grade:
     )  # fmt: skip
 
 
-def judged(
-    name: str,
-    value: float,
-    limits: tuple[float, float],
-    written: str,
-    sentence: str,
-    advice: tuple[str, str, str],
-    *more: str,
-) -> Verdict:
-    """limits: as in `graded`.  written: the value in words.  advice: if good, look closer, poor."""
-    grade = graded(value, *limits)
-    said = dict(zip(("good", "look closer", "poor"), advice, strict=True))[grade]
-    return Verdict(name, grade, written, " ".join((sentence, said, *more)))
+def judged(check: str, number: float | None, **words: str) -> Verdict:
+    """A check of `verdicts.toml` on its number, None for information; words: of its sentences."""
+    texts = _texts()[check]
+    grade: Grade = "for information" if number is None else graded(number, *texts["limits"])
+    said = " ".join(texts[part] for part in ("sentence", grade) if part in texts)
+    name, value = texts["name"].format(**words), texts["value"].format(**words)
+    return Verdict(name, grade, value, said.format(**words))
+
+
+@cache
+def _texts() -> dict[str, dict[str, Any]]:
+    return tomllib.loads(asset("verdicts.toml"))
 
 
 def summary(judgements: Sequence[Verdict]) -> str:
     """How many of each grade, in words."""
     grades = [verdict.grade for verdict in judgements if verdict.grade != "for information"]
-    counts = {
-        "poor": grades.count("poor"),
-        "worth a closer look": grades.count("look closer"),
-    }
-    amiss = [f"{count} {'is' if count == 1 else 'are'} {g}" for g, count in counts.items() if count]
+    poor, closer = grades.count("poor"), grades.count("look closer")
+    amiss = [
+        f"{count} {'is' if count == 1 else 'are'} {what}"
+        for count, what in ((poor, "poor"), (closer, "worth a closer look"))
+        if count
+    ]
     if not amiss:
         return f"All {len(grades)} checks are good."
     return f"Of {len(grades)} checks, {' and '.join(amiss)}; the others are good."
@@ -87,39 +93,21 @@ def _worth(model: TrajectoryModel) -> Verdict | None:
     worth = model.diagnostics.get("expected_worth")
     if worth is None:
         return None
-    return judged(
-        "Expected worth",
-        worth,
-        (20, 5),
-        f"about {round_number(max(worth, 0))} people per time",
-        "A cautious rule of thumb from the budget and the number of people alone: as much as so "
-        "many people's raw records at each time would tell. Simulated fits often reach several "
-        "times that.",
-        (
-            "Shapes and shares can be read off; rare groups may be missing.",
-            "Trust centres and broad shapes; do not read small groups into it.",
-            "Use fewer time bins or features, more people, or a larger epsilon.",
-        ),
-    )
+    return judged("worth", worth, people=round_number(max(worth, 0)))
 
 
 def _head_count(model: TrajectoryModel) -> Verdict | None:
     people = _numbers(model, "people_per_time")
     if not people:
         return None
-    middle, least = float(np.median(people)), float(min(people))
+    middle, least = float(np.median(people)), min(people)
     exact = "people per time (declared public)" in model.certificate.public_inputs
+    how = "Declared public by whoever made the fit." if exact else "Counted with noise, paid for."
     verdict = judged(
-        "People per time",
+        "people",
         model.certificate.target_epsilon * middle,
-        (300, 100),
-        " to ".join(dict.fromkeys(map(round_number, (least, max(people))))),
-        "Declared public by whoever made the fit." if exact else "Counted with noise, paid for.",
-        (
-            "That is enough people for this epsilon.",
-            "That is few for this epsilon: fewer time bins would put more in each.",
-            "That is too few for this epsilon: use fewer time bins, or a larger epsilon.",
-        ),
+        range=" to ".join(dict.fromkeys(map(round_number, (least, max(people))))),
+        how=how,
     )
     if least >= middle / 4:
         return verdict
@@ -132,20 +120,8 @@ def _significant(model: TrajectoryModel) -> Verdict | None:
     shares = _numbers(model, "significant_share")
     if not shares:
         return None
-    mean, least = float(np.mean(shares)), float(min(shares))
-    return judged(
-        "People in cells that stand out",
-        min(mean, least + 0.2),
-        (0.8, 0.5),
-        f"{percent(mean)}, at the worst time {percent(least)}",
-        "Share of people in cells whose noisy count noise alone would hardly produce.",
-        (
-            "Hardly anybody is lost in the noise.",
-            "The others stand in cells too thin to tell from noise: rare places and thin tails "
-            "are missing or smeared.",
-            "Most people cannot be told from noise: what is shown is coarse.",
-        ),
-    )
+    mean, least = float(np.mean(shares)), min(shares)
+    return judged("significant", min(mean, least + 0.2), mean=percent(mean), least=percent(least))
 
 
 def _blur(model: TrajectoryModel) -> Verdict:
@@ -155,58 +131,20 @@ def _blur(model: TrajectoryModel) -> Verdict:
     variance = (weights * (model.particles - mean) ** 2).sum(axis=1).mean(axis=1)
     total = np.sqrt(variance + model.bandwidth**2)
     ratio = float(np.mean(model.bandwidth / np.maximum(total, 1e-12)))
-    return judged(
-        "Blur of one person",
-        ratio,
-        (0.5, 0.8),
-        f"{percent(float(model.bandwidth.mean()))} of the box, {percent(ratio)} of the spread",
-        "Every synthetic person is a particle plus this much smooth noise.",
-        (
-            "Differences between people are much larger than the blur.",
-            "Detail finer than this is smoothed away.",
-            "Mostly a smooth cloud: centre and width can be read off, little else.",
-        ),
-    )
+    box = percent(float(model.bandwidth.mean()))
+    return judged("blur", ratio, box=box, spread=percent(ratio))
 
 
 def _noise(model: TrajectoryModel) -> Verdict | None:
-    name = "Noise against bandwidth"
     ratio = model.diagnostics.get("noise_over_bandwidth")
     if ratio is not None:
-        return judged(
-            name,
-            ratio,
-            (1 / 3, 0.5),
-            f"{ratio:.2g} in the last step",
-            "Privacy noise in a particle's last move, in units of the bandwidth.",
-            (
-                "Well below a third, where a fit begins to fall apart.",
-                "Close to where a fit falls apart: fewer particles or steps would help.",
-                "The noise of a step outruns the structure: fewer particles, or more budget.",
-            ),
-        )
-    if model.settings.get("measure") != "counts":
-        return None
-    said = "Counts are paid for once, before anything moves, so no step carries privacy noise."
-    return Verdict(name, "for information", "no noisy steps", said)
+        return judged("noise", ratio, ratio=f"{ratio:.2g}")
+    return judged("no_noise", None) if model.settings.get("measure") == "counts" else None
 
 
 def _temperature(model: TrajectoryModel) -> Verdict | None:
     heat = model.diagnostics.get("effective_temperature")
-    if heat is None:
-        return None
-    return judged(
-        "Effective temperature",
-        heat,
-        (2, 10),
-        f"{heat:.3g} times the one asked for",
-        "How much the particles were shaken, against what the method wants.",
-        (
-            "Privacy noise hardly adds to it.",
-            "Privacy noise is the larger part: groups are a little wider than asked.",
-            "Privacy noise rules: particles wander more than the method asks for.",
-        ),
-    )
+    return None if heat is None else judged("temperature", heat, heat=f"{heat:.3g}")
 
 
 def _couplings(model: TrajectoryModel) -> Verdict:
@@ -214,56 +152,22 @@ def _couplings(model: TrajectoryModel) -> Verdict:
     left = model._couplings("entropic").error
     during = model.diagnostics.get("marginal_error")
     steps = "" if during is None else f", {during:.2g} in the last step"
-    repaired = "It was repaired before paths are drawn, so marginals are right;"
-    return judged(
-        "Sinkhorn error",
-        max(left, during or 0.0),
-        (0.02, 0.2),
-        f"{left:.2g} of the mass{steps}",
-        "Mass that the plans between neighbouring times put in the wrong place.",
-        (
-            "Paths visit every place as often as they should.",
-            f"{repaired} a few paths take a longer way than they need to.",
-            f"{repaired} who becomes whom should not be read closely.",
-        ),
-    )
+    return judged("couplings", max(left, during or 0.0), error=f"{left:.2g}", steps=steps)
 
 
 def _clipping(model: TrajectoryModel) -> Verdict | None:
-    share = percent(1 - CLIP_QUANTILE)
-    told = {
-        "counts": (
-            "nothing is clipped",
-            "A person is counted in one cell; there is nothing to shorten. Values outside the "
-            "public bounds are moved to the bound.",
-        ),
-        "gradients": (
-            f"{share} of the model's own people, by design",
-            f"The clip is set where it shortens {share} of people whom the model itself would "
-            "produce. The share of real people it shortened is private, was not paid for, and is "
-            "not known to anybody.",
-        ),
-    }.get(str(model.settings.get("measure")))
-    return told and Verdict("Clipping", "for information", *told)
+    measure = model.settings.get("measure")
+    if measure not in ("counts", "gradients"):
+        return None
+    return judged(f"clipped_{measure}", None, share=percent(1 - CLIP_QUANTILE))
 
 
 def _walls(model: TrajectoryModel, people: Floats) -> Verdict:
     near = ((people < WALL) | (people > 1 - WALL)).mean(axis=(0, 1))  # (d,)
     worst = int(np.argmax(near))
     share, name = float(near[worst]), model.features[worst]
-    return judged(
-        "People near the bounds",
-        share,
-        (0.05, 0.2),
-        f"{percent(share)} for '{name}'" if len(near) > 1 else percent(share),
-        f"Share of synthetic people within {percent(WALL)} of a public bound, for the feature "
-        "with most of them.",
-        (
-            "No sign that bounds cut people off.",
-            f"If real values of '{name}' can lie beyond its bounds, widen them.",
-            f"The bounds of '{name}' look too tight: values beyond were moved to them.",
-        ),
-    )
+    whose = f" for '{name}'" if len(near) > 1 else ""
+    return judged("walls", share, share=percent(share), whose=whose, name=name, wall=percent(WALL))
 
 
 def _numbers(model: TrajectoryModel, name: str) -> list[float]:
