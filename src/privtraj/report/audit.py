@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -59,19 +59,10 @@ def _point(axes: Axes, audit: Audit) -> None:
     """The rates that were tested, with lines to the bounds that go into epsilon."""
     seen = audit.rates
     x, y = seen.false_positives / seen.absent, seen.true_positives / seen.present
-    spread = ([[0.0], [audit.false_positive_rate - x]], [[y - audit.true_positive_rate], [0.0]])
-    axes.errorbar(
-        x,
-        y,
-        xerr=spread[0],
-        yerr=spread[1],
-        fmt="o",
-        ms=5,
-        color=VERMILION,
-        elinewidth=1.4,
-        label="tested, with its uncertainty",
-        zorder=5,
-    )
+    right, down = audit.false_positive_rate - x, y - audit.true_positive_rate
+    look: dict[str, Any] = {"fmt": "o", "ms": 5, "color": VERMILION, "elinewidth": 1.4, "zorder": 5}
+    label = "tested, with its uncertainty"
+    axes.errorbar(x, y, xerr=[[0.0], [right]], yerr=[[down], [0.0]], label=label, **look)
 
 
 def _epsilons(axes: Axes, audit: Audit) -> None:

@@ -35,24 +35,6 @@ if TYPE_CHECKING:
 _NUMBERS = 120_000  # of real records that are drawn
 _MOST = 400  # of them at each time
 _LEAST = 8  # at a time, for quantiles
-_MEANS = {
-    "w2": "how far people must move to become the others, far moves count more",
-    "squared_w2": "the same, squared",
-    "w1": "how far people must move on average",
-    "sliced_w2": "the same as W2, seen from many sides",
-    "energy": "difference of all distances between people",
-    "query_error": "error of counts in random boxes",
-    "density_jsd": "difference of shares in a grid of cells",
-    "hotspot_ndcg": "are the fullest cells the right ones",
-    "kendall_tau": "are cells in the right order, from full to empty",
-    "auc": "how well a classifier tells them apart",
-    "path_w2": "how far whole paths must move to become the others",
-    "length_jsd": "difference of how far people travel",
-    "diameter_jsd": "difference of how wide paths are",
-    "trip_jsd": "difference of where paths begin and end",
-    "pattern_f1": "are frequent moves between cells the right ones",
-    "path_auc": "how well a classifier tells whole paths apart",
-}
 
 
 def write_comparison(
@@ -147,7 +129,7 @@ def _row(score: Score) -> dict[str, Any]:
     numbers = (score.floor, score.value, score.ceiling)
     return {
         "label": score.label,
-        "meaning": _MEANS.get(score.name, ""),
+        "name": score.name,
         "numbers": [f"{v:.3g}" if math.isfinite(v) else "none" for v in numbers],
         "better": score.better,
         "gap": min(max(score.gap, 0.0), 1.0) if known else None,

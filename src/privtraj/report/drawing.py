@@ -76,18 +76,18 @@ def time_bar(axes: Axes, coloured: Any, name: str, marks: Any, labels: Sequence[
 
 
 def attack_region(
-    axes: Axes, rates: Callable[[Floats], Floats], found: str, area: str | None = None, **edge: Any
+    axes: Axes, rates: Callable[[Floats], Floats], upward: str, area: str | None = None, **edge: Any
 ) -> None:
     """Where attacks may lie: people found against false alarms, up to `rates`.
 
-    found: label of the upward axis.  area, edge: label of the region, look of its upper edge.
+    upward: what that axis is.  area, edge: label of the region, look of its upper edge.
     """
     highest = rates(_ALARMS)
     axes.fill_between(_ALARMS, _ALARMS, highest, color=PALE, lw=0, label=area)
     axes.plot(_ALARMS, highest, color=BLUE, **edge)
     axes.plot([0, 1], [0, 1], color=GREY, lw=0.8, ls=":", label="guessing")
     axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    decorate(axes, "false alarms", found)
+    decorate(axes, "false alarms", upward)
 
 
 def named_bars(axes: Axes, bars: Sequence[Bar], label: str, longest: float, size: float) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -99,25 +99,15 @@ def _together(axes: Axes, paths: Paths) -> None:
     chosen = order[spread(len(order), _CLOUD_TIMES)]
     people = spread(len(paths), _CLOUD_PEOPLE)
     moments = paths.numeric_times[chosen]
-    start, span = moments[0], float(np.ptp(moments)) or 1.0
-    x, y = paths.values[people][:, chosen, :2].reshape(-1, 2).T
-    colour = np.tile((moments - start) / span, len(people))
-    shuffled = np.random.default_rng(0).permutation(len(x))  # so that no time hides another
-    dots = axes.scatter(
-        x[shuffled],
-        y[shuffled],
-        c=colour[shuffled],
-        cmap="viridis",
-        vmin=0,
-        vmax=1,
-        s=9,
-        alpha=0.75,
-        lw=0,
-        rasterized=True,
-    )
+    points = paths.values[people][:, chosen, :2].reshape(-1, 2)
+    when = np.tile(moments, len(people))
+    shuffled = np.random.default_rng(0).permutation(len(points))  # so that no time hides another
+    look: dict[str, Any] = {"cmap": "viridis", "s": 9, "alpha": 0.75, "lw": 0, "rasterized": True}
+    x, y = points[shuffled].T
+    dots = axes.scatter(x, y, c=when[shuffled], **look)
     decorate(axes, literal(paths.features[0]), literal(paths.features[1]))
     labels = time_labels(moments, paths.datetime)
-    bar = time_bar(axes, dots, paths.time_name, (moments - start) / span, labels)
+    bar = time_bar(axes, dots, paths.time_name, moments, labels)
     bar.ax.tick_params(labelsize=8.5, length=0, colors=INK)
 
 
