@@ -21,10 +21,22 @@ from privtraj.errors import InputError
 from privtraj.model import TrajectoryModel
 from privtraj.paths import Paths
 from privtraj.privacy.certificate import Certificate
+from privtraj.report.drawing import (
+    Bar,
+    attack_region,
+    draw_bands,
+    in_order,
+    literal,
+    named_bars,
+    spread,
+    time_axis,
+    time_bar,
+)
 from privtraj.report.page_data import maps
-from privtraj.report.style import BLUE, GREY, INK, PALE, VERMILION, decorate, short
+from privtraj.report.style import BLUE, PALE, VERMILION, decorate
 from privtraj.report.ticks import time_ticks
 from privtraj.space import as_user_times
+from privtraj.text import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,8 +45,6 @@ if TYPE_CHECKING:
 
 _PEOPLE = 1000  # sampled from a model
 _TIMES = 101
-_QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
-_ALARMS = np.concatenate([np.geomspace(1e-4, 0.02, 40), np.linspace(0.02, 1, 80)[1:]])
 
 
 def paths(
@@ -53,14 +63,13 @@ def paths(
     shown = _sampled(source)
     across, up = _two_names(shown, x, y)
     ax = _axes(ax)
-    order = np.argsort(shown.numeric_times, kind="stable")
-    people = spread(len(shown), n)
-    horizontal, vertical = (_along(shown, name, people, order) for name in (across, up))
+    order, people = in_order(shown), spread(len(shown), n)
+    lines = np.stack([_along(shown, name)[people][:, order] for name in (across, up)], axis=2)
     if across == shown.time_name:
-        ax.plot(shown.times[order], vertical.T, color=BLUE, lw=0.8, alpha=0.5)
+        ax.plot(shown.times[order], lines[:, :, 1].T, color=BLUE, lw=0.8, alpha=0.5)
         time_axis(ax, shown.datetime)
     else:
-        _coloured(ax, horizontal, vertical, shown, order)
+        _coloured(ax, lines, shown.numeric_times[order], shown)
         _keep_proportions(ax, shown, across, up)
     decorate(ax, literal(across), literal(up))
     return ax
@@ -83,7 +92,7 @@ def marginals(
         _known(shown, name, shown.features)
     panels = _panels(len(names), ax)
     for panel, name in zip(panels, names, strict=True):
-        bands(panel, shown, shown.features.index(name))
+        draw_bands(panel, shown, shown.features.index(name))
     panels[0].legend(fontsize=8.5, frameon=False)
     return panels[0] if len(names) == 1 else np.array(panels, dtype=object)
 
@@ -91,28 +100,19 @@ def marginals(
 def budget(source: TrajectoryModel | Certificate, *, ax: Axes | None = None) -> Axes:
     """Where epsilon went: what each release added, in the order in which it was paid for."""
     certificate = _certificate(source)
-    parts = [
-        (f"{entry['what']}\n{entry['times']} x {entry['mechanism']}", epsilon)
-        for entry, epsilon in zip(certificate.ledger, certificate.spending(), strict=True)
-    ]
-    unspent = certificate.target_epsilon - certificate.epsilon
-    if unspent > 1e-3 * certificate.target_epsilon:
-        parts.append(("not spent", unspent))
+    target, spent = certificate.target_epsilon, 0.0
+    bars: list[Bar] = []
+    for entry, epsilon in zip(certificate.ledger, certificate.spending(), strict=True):
+        name = f"{entry['what']}\n{entry['times']} x {entry['mechanism']}"
+        bars.append((name, spent, spent + epsilon, epsilon, BLUE))
+        spent += epsilon
+    unspent = target - certificate.epsilon
+    if unspent > 1e-3 * target:
+        bars.append(("not spent", spent, spent + unspent, unspent, PALE))
     ax = _axes(ax)
-    begin = 0.0
-    for row, (name, epsilon) in enumerate(parts):
-        colour = PALE if name == "not spent" else BLUE
-        ax.barh(row, epsilon, left=begin, color=colour, height=0.55)
-        ax.annotate(f" {epsilon:.3g}", (begin + epsilon, row), va="center", fontsize=9, color=INK)
-        begin += epsilon
-    ax.axvline(certificate.target_epsilon, color=VERMILION, lw=1.2, ls="--")
-    ax.set_yticks(
-        range(len(parts) + 1), labels=[*(literal(name) for name, _ in parts), "not spent"]
-    )
-    ax.invert_yaxis()
-    ax.set_xlim(0, 1.12 * certificate.target_epsilon)
-    decorate(ax, rf"$\varepsilon$ at $\delta$ = {short(certificate.delta)}", "")
-    ax.grid(visible=False, axis="y")
+    label = rf"$\varepsilon$ at $\delta$ = {short(certificate.delta)}"
+    named_bars(ax, bars, label, target, size=9)
+    ax.axvline(target, color=VERMILION, lw=1.2, ls="--")
     _warn(ax, certificate)
     return ax
 
@@ -130,44 +130,6 @@ def tradeoff(source: Forecast | TrajectoryModel | Certificate, *, ax: Axes | Non
     return _forecast(source, _axes(ax))
 
 
-def bands(ax: Axes, shown: Paths, feature: int) -> None:
-    """Median, middle half and middle 80 % of the people over time."""
-    order = np.argsort(shown.numeric_times, kind="stable")
-    times = shown.times[order]
-    values = shown.values[:, order, feature]
-    marker = "o" if len(times) == 1 else ""  # a line through one point would be invisible
-    low, lower, middle, upper, high = np.quantile(values, _QUANTILES, axis=0)
-    ax.fill_between(times, low, high, color=PALE, lw=0, label="middle 80 % of people")
-    ax.fill_between(times, lower, upper, color=BLUE, lw=0, label="middle half of people")
-    ax.plot(times, middle, color=VERMILION, lw=2.2, marker=marker, label="median", zorder=4)
-    ax.margins(x=0.01)
-    decorate(ax, literal(shown.time_name), literal(shown.features[feature]))
-    time_axis(ax, shown.datetime)
-
-
-def time_axis(axes: Axes, datetime: bool) -> None:
-    """Few and readable marks on the time axis."""
-    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-    from matplotlib.ticker import MaxNLocator
-
-    if not datetime:
-        axes.xaxis.set_major_locator(MaxNLocator(5))
-        return
-    locator = AutoDateLocator(maxticks=6)
-    axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
-
-
-def spread(size: int, count: int) -> NDArray[np.intp]:
-    """At most `count` indices below `size`, evenly spread, first and last among them."""
-    return np.unique(np.linspace(0, size - 1, min(size, count)).round().astype(np.intp))
-
-
-def literal(text: str) -> str:
-    """A column's name as it is: matplotlib would read formulas between dollar signs."""
-    return text.replace("$", r"\$")
-
-
 def _sampled(source: Any) -> Paths:
     if isinstance(source, Paths):
         return source
@@ -179,10 +141,10 @@ def _sampled(source: Any) -> Paths:
 
 
 def _certificate(source: Any) -> Certificate:
-    found = getattr(source, "certificate", source)
-    if not isinstance(found, Certificate):
+    certificate = getattr(source, "certificate", source)
+    if not isinstance(certificate, Certificate):
         raise InputError("a plot of a guarantee takes a model or its certificate")
-    return found
+    return certificate
 
 
 def _two_names(shown: Paths, x: str | None, y: str | None) -> tuple[str, str]:
@@ -202,41 +164,28 @@ def _known(shown: Paths, name: str, names: Sequence[str]) -> None:
         raise InputError(f"there is no '{name}' to draw: choose among {', '.join(names)}")
 
 
-def _along(
-    shown: Paths, name: str, people: NDArray[np.intp], order: NDArray[np.intp]
-) -> NDArray[np.floating[Any]]:
-    """(n, q) what these people have at the times in order."""
+def _along(shown: Paths, name: str) -> NDArray[np.floating[Any]]:
+    """(n, q) what people have at the times."""
     if name in shown.features:
-        return shown.values[people][:, order, shown.features.index(name)]
-    return np.broadcast_to(shown.numeric_times[order], (len(people), len(order)))
+        return shown.values[:, :, shown.features.index(name)]
+    return np.broadcast_to(shown.numeric_times, shown.values.shape[:2])
 
 
 def _coloured(
-    ax: Axes,
-    horizontal: NDArray[np.floating[Any]],
-    vertical: NDArray[np.floating[Any]],
-    shown: Paths,
-    order: NDArray[np.intp],
+    ax: Axes, points: NDArray[np.floating[Any]], times: NDArray[np.floating[Any]], shown: Paths
 ) -> None:
-    """Lines (n, q) in pieces, each in the colour of its time, and a bar that explains it."""
+    """Lines (n, q, 2) in pieces, each in the colour of its time, and a bar that explains it."""
     from matplotlib.collections import LineCollection
 
-    points = np.stack([horizontal, vertical], axis=2)
     pieces = np.stack([points[:, :-1], points[:, 1:]], axis=2).reshape(-1, 2, 2)
-    times = shown.numeric_times[order]
     colour = np.tile((times[:-1] + times[1:]) / 2, len(points))
     lines = LineCollection(list(pieces), cmap="viridis", lw=0.9, alpha=0.6)
     lines.set_array(colour)
     lines.set_clim(times[0], times[-1])
     ax.add_collection(lines)
     ax.autoscale_view()
-    bar = ax.figure.colorbar(lines, ax=ax, pad=0.02, aspect=28)
-    if bar.solids is not None:
-        bar.solids.set_alpha(1)
-    bar.outline.set_visible(False)
     marks, labels = zip(*time_ticks(times[0], times[-1], shown.datetime), strict=True)
-    bar.set_ticks(list(marks), labels=list(labels))
-    bar.set_label(literal(shown.time_name), fontsize=10, color=INK)
+    time_bar(ax, lines, shown.time_name, marks, labels)
 
 
 def _keep_proportions(ax: Axes, shown: Paths, across: str, up: str) -> None:
@@ -247,13 +196,13 @@ def _keep_proportions(ax: Axes, shown: Paths, across: str, up: str) -> None:
 
 
 def _attack(certificate: Certificate, ax: Axes) -> Axes:
-    alarms = np.append(0.0, _ALARMS)
-    found = 1 - certificate.trade_off(alarms)
-    ax.fill_between(alarms, alarms, found, color=PALE, lw=0)
-    ax.plot(alarms, found, color=BLUE, lw=2, label="best possible attack")
-    ax.plot([0, 1], [0, 1], color=GREY, lw=0.8, ls=":", label="guessing")
-    ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    decorate(ax, "false alarms", "members found, at most")
+    attack_region(
+        ax,
+        lambda alarms: 1 - certificate.trade_off(alarms),
+        "members found, at most",
+        lw=2,
+        label="best possible attack",
+    )
     ax.legend(loc="lower right", fontsize=8.5, frameon=False)
     _warn(ax, certificate)
     return ax

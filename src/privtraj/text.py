@@ -28,3 +28,8 @@ def free_name(name: str, taken: Container[str]) -> str:
     while name in taken:
         name += "_"
     return name
+
+
+def short(value: float) -> str:
+    """1e-5, not 1e-05."""
+    return f"{value:g}".replace("e-0", "e-")

@@ -4,6 +4,8 @@ import base64
 import hashlib
 import json
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
@@ -14,15 +16,18 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jinja2 import UndefinedError
 
 from privtraj import cli
 from privtraj.errors import InputError
 from privtraj.export import tables as export_tables
 from privtraj.report import sections
-from privtraj.report.page import as_script_data, asset, report, write_report
+from privtraj.report.numbers import percent, round_number
+from privtraj.report.page import as_script_data, report, write_report
 from privtraj.report.page_data import bands, densities, frame_times, maps, packed, sampled
-from privtraj.report.ticks import number_ticks, time_label, time_ticks
-from privtraj.report.verdicts import graded, percent, round_number, summary, verdicts
+from privtraj.report.templates import asset, render
+from privtraj.report.ticks import number_ticks, time_label, time_labels, time_ticks
+from privtraj.report.verdicts import graded, summary, verdicts
 
 LARGEST = 3_000_000
 NASTY = '</script><b>"x"&\''
@@ -94,13 +99,13 @@ def test_the_guarantee_is_said_in_words_and_on_a_dial(model, page):
 
 
 def test_the_first_figures_are_those_of_the_model(model, made_model):
-    numbers = {what: number for number, what in report(model).figures}
+    numbers = {what: number for number, what in report(model).values["figures"]}
     assert float(numbers["Epsilon, less is safer"]) == pytest.approx(
         model.certificate.epsilon, 1e-3
     )
     assert numbers["Worth, in people per time, cautiously"] == "≈ 80"
     assert numbers["Checks that are good"] == "6 of 6"
-    assert ("none", "Guarantee") in report(made_model(private=False)).figures
+    assert ("none", "Guarantee") in report(made_model(private=False)).values["figures"]
 
 
 def test_replace_one_is_said_in_its_own_words(made_model):
@@ -195,11 +200,13 @@ def test_everything_but_the_motion_is_there_without_scripts(page):
 
 
 def test_budget_parts_add_up_and_leave_the_rest(model):
-    parts = sections.spent(model.certificate)
+    *parts, left = sections.budget(model.certificate)
     assert [part.what for part in parts] == ["people per time", "people per cell"]
     assert sum(part.epsilon for part in parts) == pytest.approx(model.certificate.epsilon)
     rest = 1 - model.certificate.epsilon
-    shown = sections.budget(model.certificate)
+    assert left.epsilon == rest
+    assert sum(part.share for part in (*parts, left)) == pytest.approx(1)
+    shown = render("budget.html", budget=[*parts, left])
     assert "not spent" in shown
     assert f"{rest:.3g}" in shown
     widths = [float(w) for w in re.findall(r'width="([\d.]+)" height="50"', shown)]
@@ -207,7 +214,8 @@ def test_budget_parts_add_up_and_leave_the_rest(model):
 
 
 def test_a_certificate_without_releases_has_no_budget(model):
-    assert "Nothing was paid for" in sections.budget(replace(model.certificate, ledger=()))
+    bare = replace(model, certificate=replace(model.certificate, ledger=()))
+    assert "Nothing was paid for" in report(bare).html()
 
 
 @pytest.mark.parametrize(("features", "times"), [(1, 2), (2, 300), (50, 40)])
@@ -311,6 +319,23 @@ def test_numbers_of_time_keep_what_tells_them_apart():
     assert [time_label(t, 20.0, False) for t in (0.0, 20 / 11, 20.0)] == ["0", "1.82", "20"]
     assert [time_label(t, 3.0, False) for t in (2021.25, 2024.0)] == ["2021.25", "2024"]
     assert time_label(1e9, 1e9, False) == "1000000000"
+
+
+def test_dates_have_a_clock_where_two_would_share_a_day():
+    days = 1709251200.0 + 86400 * np.arange(5.0)
+    assert time_labels(days, True)[:2] == ["2024-03-01", "2024-03-02"]
+    halves = 1709251200.0 + 43200 * np.arange(9.0)
+    assert time_labels(halves, True)[:2] == ["2024-03-01 00:00", "2024-03-01 12:00"]
+
+
+def test_a_template_knows_every_name_it_prints():
+    with pytest.raises(UndefinedError, match="'budget' is undefined"):
+        render("budget.html")
+
+
+def test_templates_are_not_loaded_before_something_is_shown():
+    code = "import sys, privtraj.report.registered; sys.exit('jinja2' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_times_of_a_day_have_a_clock():

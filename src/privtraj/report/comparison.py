@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import math
 import os
-from html import escape
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from privtraj.arrays import Floats
-from privtraj.report import sections
-from privtraj.report.page import Page, asset, listed_names, write_page
+from privtraj.report.numbers import percent, round_number
+from privtraj.report.page import Page, page, write_page
 from privtraj.report.page_data import (
     QUANTILES,
     SEED,
+    bands,
     densities,
     packed,
     packed_bytes,
-    page_data,
     sampled,
 )
-from privtraj.report.panels import PANEL, RealBands, panels
-from privtraj.report.verdicts import Grade, Verdict, graded, percent, round_number
+from privtraj.report.sections import sha256
+from privtraj.report.verdicts import Verdict, judged
 
 if TYPE_CHECKING:
+    from privtraj.metrics.copies import Memorisation
     from privtraj.metrics.evaluation import Evaluation
     from privtraj.metrics.records import Records
     from privtraj.metrics.table import Score
@@ -34,29 +35,11 @@ if TYPE_CHECKING:
 _NUMBERS = 120_000  # of real records that are drawn
 _MOST = 400  # of them at each time
 _LEAST = 8  # at a time, for quantiles
-_MEANS = {
-    "w2": "how far people must move to become the others, far moves count more",
-    "squared_w2": "the same, squared",
-    "w1": "how far people must move on average",
-    "sliced_w2": "the same as W2, seen from many sides",
-    "energy": "difference of all distances between people",
-    "query_error": "error of counts in random boxes",
-    "density_jsd": "difference of shares in a grid of cells",
-    "hotspot_ndcg": "are the fullest cells the right ones",
-    "kendall_tau": "are cells in the right order, from full to empty",
-    "auc": "how well a classifier tells them apart",
-    "path_w2": "how far whole paths must move to become the others",
-    "length_jsd": "difference of how far people travel",
-    "diameter_jsd": "difference of how wide paths are",
-    "trip_jsd": "difference of where paths begin and end",
-    "pattern_f1": "are frequent moves between cells the right ones",
-    "path_auc": "how well a classifier tells whole paths apart",
-}
 
 
 def write_comparison(
     model: TrajectoryModel,
-    found: Evaluation,
+    evaluation: Evaluation,
     records: Records,
     path: str | os.PathLike[str],
     *,
@@ -64,178 +47,114 @@ def write_comparison(
     seed: int = SEED,
 ) -> None:
     """Write the page as one .html file, whole or not at all; it holds raw records."""
-    write_page(comparison(model, found, records, seed), path, force)
+    write_page(comparison(model, evaluation, records, seed), path, force)
 
 
 def comparison(
-    model: TrajectoryModel, found: Evaluation, records: Records, seed: int = SEED
+    model: TrajectoryModel, evaluation: Evaluation, records: Records, seed: int = SEED
 ) -> Page:
-    """The page of what `evaluate` found, with the records it was found on."""
+    """The page of what `evaluate` says, with the records it says it of."""
     shown = sampled(model, seed)
     clouds = records.clouds()
-    real = RealBands(model.numeric_times, _bands(clouds))
-    names = listed_names(model.features)
-    notes = "".join(f"<p class='note'>{escape(note)}.</p>" for note in found.notes)
-    body = [
-        ("scores", "How close it is", "Scores", _scores(found) + notes),
-        ("people", "Real and synthetic people", "People", _people()),
-        ("features", "Each feature over time", "Features", panels(model, shown, real)),
-        ("made", "How this was made", "Made from", sections.table(_made(model, found))),
-    ]
-    return Page(
-        title=f"Not for release: {names} against the raw data",
-        kicker="<span><b>privtraj</b> evaluation</span>",
-        heading=f"Against the raw data: {escape(names)} over {escape(model.time_name)}",
-        lead=_lead(found),
-        sections=body,
-        data={**page_data(model, shown), "panel": PANEL, "real": _real(clouds, shown.ranges)},
-        footer="This page was made from the model and from raw records, some of which it contains. "
-        "It is for the eyes of people who may see those records.",
-        figures=[
-            (_people_worth(found), "Worth, in people per time"),
-            (percent(found.memorisation.share_close), "Very close to a real person"),
-            (percent(found.memorisation.share_expected), "The same of other real people"),
+    worth, copies = _people_worth(evaluation), evaluation.memorisation
+    values = {
+        "kind": "evaluation",
+        "figures": [
+            (worth, "Worth, in people per time"),
+            (percent(copies.share_close), "Very close to a real person"),
+            (percent(copies.share_expected), "The same of other real people"),
         ],
-        banner="<div class='banner' role='alert'><p><strong>Not for release</strong>This page "
-        "compares with raw data and contains some of them; it must not leave the room.</p></div>",
-    )
+        "people_worth": worth,
+        "verdicts": evaluation_verdicts(evaluation),
+        "floor": evaluation.settings["floor"],
+        "tables": {
+            "Single times": list(map(_row, evaluation.scores)),
+            "Whole paths": list(map(_row, evaluation.path_scores)),
+        },
+        "notes": evaluation.notes,
+        "made": _made(model, evaluation),
+    }
+    data = {"real": _real(clouds, shown.ranges)}
+    return page("comparison.html", model, shown, values, data, _bands(clouds))
 
 
-def _lead(found: Evaluation) -> str:
-    return (
-        f"The model is worth {_people_worth(found)} real people per time: that many raw, "
-        "unprotected records at each time would come as close to the population."
-    )
-
-
-def _people_worth(found: Evaluation) -> str:
-    more = " or more" if found.worth.people >= found.worth.most else ""
-    return f"{round_number(found.worth.people)}{more}"
-
-
-def evaluation_verdicts(found: Evaluation) -> list[Verdict]:
+def evaluation_verdicts(evaluation: Evaluation) -> list[Verdict]:
     """Worth, copies, and how far from real people, in plain words."""
-    verdicts = [_worth(found), _copies("Copies of records", found.memorisation)]
-    if found.path_memorisation is not None:
-        verdicts.append(_copies("Copies of paths", found.path_memorisation))
-    gaps = [s.gap for s in found.scores if math.isfinite(s.gap)]
+    verdicts = [_worth(evaluation), _copies("records", evaluation.memorisation)]
+    if evaluation.path_memorisation is not None:
+        verdicts.append(_copies("paths", evaluation.path_memorisation))
+    gaps = [score.gap for score in evaluation.scores if math.isfinite(score.gap)]
     if gaps:
         middle = float(np.median(gaps))
-        verdicts.append(
-            Verdict(
-                "Distance to real people",
-                graded(middle, 0.15, 0.4),
-                f"{percent(max(middle, 0))} of the way to no knowledge",
-                "Middle of all scores below: 0 % is like other real people, 100 % like people "
-                "spread evenly over the box.",
-            )
-        )
+        verdicts.append(judged("distance", middle, middle=percent(max(middle, 0))))
     return verdicts
 
 
-def _worth(found: Evaluation) -> Verdict:
-    w = found.worth
-    most = w.people >= w.most
-    told = f"{round_number(w.low)} to {round_number(w.high)} cannot be ruled out"
+def _people_worth(evaluation: Evaluation) -> str:
+    worth = evaluation.worth
+    return f"{round_number(worth.people)}{' or more' if worth.people >= worth.most else ''}"
+
+
+def _worth(evaluation: Evaluation) -> Verdict:
+    worth = evaluation.worth
+    most = worth.people >= worth.most
+    doubt = f"{round_number(worth.low)} to {round_number(worth.high)} cannot be ruled out"
     if most:
-        told = f"These records cannot tell more than {round_number(w.most)} people apart"
-    return Verdict(
-        "Worth",
-        "good" if most else graded(w.people, 50, 5),
-        f"{_people_worth(found)} people per time",
-        f"{told}. Other real people are worth {round_number(found.worth_floor)}, people spread "
-        f"evenly over the box {round_number(found.worth_ceiling)}.",
+        doubt = f"These records cannot tell more than {round_number(worth.most)} people apart"
+    return judged(
+        "measured_worth",
+        math.inf if most else worth.people,
+        people=_people_worth(evaluation),
+        doubt=doubt,
+        floor=round_number(evaluation.worth_floor),
+        ceiling=round_number(evaluation.worth_ceiling),
     )
 
 
-def _copies(name: str, m: Any) -> Verdict:
-    excess = m.share_close / max(m.share_expected, 1e-9)
-    grade = graded(excess, 1.5, 3)
-    told = {
-        "good": "No sign that real people come back.",
-        "look closer": "A little more than chance: look where many people are alike.",
-        "poor": "Far more than chance: find out why before anything is released.",
-    }[grade]
-    ratio = f" Median distance: {m.ratio:.2g} times theirs." if math.isfinite(m.ratio) else ""
-    return Verdict(
-        name,
-        grade,
-        f"{percent(m.share_close)} very close, {percent(m.share_expected)} expected",
-        f"Synthetic people as close to a real one as the closest other real people are. {told}"
-        f"{ratio}",
+def _copies(what: str, copies: Memorisation) -> Verdict:
+    close, expected, ratio = copies.share_close, copies.share_expected, copies.ratio
+    excess = close / max(expected, 1e-9)
+    words = {"what": what, "close": percent(close), "expected": percent(expected)}
+    verdict = judged("copies", excess, **words)
+    if not math.isfinite(ratio):
+        return verdict
+    return replace(
+        verdict, sentence=f"{verdict.sentence} Median distance: {ratio:.2g} times theirs."
     )
 
 
-def _scores(found: Evaluation) -> str:
-    tables = [_table("Single times", found.scores)]
-    if found.path_scores:
-        tables.append(_table("Whole paths", found.path_scores))
-    floor = escape(found.settings["floor"])
-    return (
-        f"{sections.verdict_cards(evaluation_verdicts(found))}"
-        f"<p class='note'>Every score stands between its floor ({floor}) and its ceiling "
-        "(people spread evenly over the box). The bar shows where: empty is as good as real "
-        f"people, full is no knowledge at all.</p>{''.join(tables)}"
-    )
-
-
-def _table(caption: str, scores: tuple[Score, ...]) -> str:
-    rows = "".join(_row(score) for score in scores)
-    heads = "".join(f"<th scope='col' class='n'>{h}</th>" for h in ("Floor", "Model", "Ceiling"))
-    return (
-        f"<div class='scroll'><table class='rates'><caption>{caption}</caption><thead><tr>"
-        f"<th scope='col'>Score</th>{heads}<th scope='col'>Better</th><th scope='col' "
-        "class='third'>Floor to ceiling</th><th scope='col'>Verdict</th></tr></thead>"
-        f"<tbody>{rows}</tbody></table></div>"
-    )
-
-
-def _row(score: Score) -> str:
+def _row(score: Score) -> dict[str, Any]:
+    """One line of a table; gap: from floor to ceiling, None where that cannot be told."""
     known = math.isfinite(score.gap)
-    grade: Grade = graded(score.gap, 0.15, 0.4) if known else "for information"
-    numbers = "".join(
-        f"<td class='n'>{_number(v)}</td>" for v in (score.floor, score.value, score.ceiling)
-    )
-    bar = sections.meter(min(max(score.gap, 0.0), 1.0), 0.0) if known else ""
-    said = grade if known else "cannot tell"
-    return (
-        f"<tr><th scope='row'>{escape(score.label)}<span class='how'>{_MEANS.get(score.name, '')}"
-        f"</span></th>{numbers}<td>{score.better}</td>"
-        f"<td>{bar}</td><td><span class='tag {sections.CLASSES[grade]}'>{said}</span></td></tr>"
-    )
+    numbers = (score.floor, score.value, score.ceiling)
+    return {
+        "label": score.label,
+        "name": score.name,
+        "numbers": [f"{v:.3g}" if math.isfinite(v) else "none" for v in numbers],
+        "better": score.better,
+        "gap": min(max(score.gap, 0.0), 1.0) if known else None,
+        "grade": judged("distance", score.gap, middle="").grade if known else "for information",
+    }
 
 
-def _number(value: float) -> str:
-    return f"{value:.3g}" if math.isfinite(value) else "none"
-
-
-def _people() -> str:
-    return (
-        "<p class='lead'>Filled dots are synthetic people, rings are real records of the nearest "
-        f"fitted time, some of them where there are many.</p>{asset('explorer.html')}"
-    )
-
-
-def _made(model: TrajectoryModel, found: Evaluation) -> list[tuple[str, str]]:
-    s = found.settings
+def _made(model: TrajectoryModel, evaluation: Evaluation) -> list[tuple[str, str]]:
+    settings = evaluation.settings
     return [
-        ("records", round_number(s["records"])),
-        ("people", round_number(s["people"])),
-        ("synthetic people", round_number(s["synthetic_people"])),
-        ("floor", s["floor"]),
-        ("times compared", str(len(s["times"]))),
-        ("seed", str(s["seed"])),
-        ("model is private", "yes" if s["private"] else f"no: {model.certificate.caveat}"),
-        ("model sha256", model.certificate.model_sha256 or model.sha256),
+        ("records", round_number(settings["records"])),
+        ("people", round_number(settings["people"])),
+        ("synthetic people", round_number(settings["synthetic_people"])),
+        ("floor", settings["floor"]),
+        ("times compared", str(len(settings["times"]))),
+        ("seed", str(settings["seed"])),
+        ("model is private", "yes" if settings["private"] else f"no: {model.certificate.caveat}"),
+        ("model sha256", sha256(model)),
     ]
 
 
 def _bands(clouds: list[Floats]) -> Floats:
     """(d, 5, T) quantiles of clouds (n_i, d), nan where there are too few."""
-    few = np.full((len(QUANTILES), clouds[0].shape[1]), np.nan)
-    rows = [np.quantile(x, QUANTILES, axis=0) if len(x) >= _LEAST else few for x in clouds]
-    found: Floats = np.stack(rows).transpose(2, 1, 0)
-    return found
+    few = np.full((clouds[0].shape[1], len(QUANTILES), 1), np.nan)
+    return np.concatenate([bands(x[:, None]) if len(x) >= _LEAST else few for x in clouds], axis=2)
 
 
 def _real(clouds: list[Floats], ranges: Floats) -> dict[str, Any]:

@@ -10,12 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privtraj.errors import InputError
 from privtraj.files import atomic_path
-from privtraj.plot import bands, literal, spread
-from privtraj.report.style import GREY, INK, VERMILION, decorate, short
+from privtraj.report.drawing import (
+    draw_bands,
+    in_order,
+    literal,
+    spread,
+    time_bar,
+)
+from privtraj.report.style import GREY, INK, VERMILION, decorate
+from privtraj.report.ticks import time_labels
+from privtraj.text import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,11 +57,10 @@ def overview(model: TrajectoryModel, paths: Paths) -> Figure:
     figure = Figure(figsize=size, layout="constrained", facecolor="white")
     grid = figure.add_gridspec(rows, columns)
     axes = [figure.add_subplot(grid[divmod(k, columns)]) for k in range(panels)]
-    order = np.argsort(paths.numeric_times, kind="stable")
     for k in range(shown):
-        _over_time(axes[k], model, paths, order, k)
+        _over_time(axes[k], model, paths, k)
     if panels > shown:
-        _together(figure, axes[-1], paths, order)
+        _together(axes[-1], paths)
     _title(figure, model, paths, shown)
     _legend(figure, axes[0])
     return figure
@@ -69,15 +75,13 @@ def save_figure(figure: Figure, path: str | os.PathLike[str], force: bool = Fals
         figure.savefig(temporary, format=suffix, dpi=_RESOLUTION)
 
 
-def _over_time(
-    axes: Axes, model: TrajectoryModel, paths: Paths, order: NDArray[np.intp], feature: int
-) -> None:
+def _over_time(axes: Axes, model: TrajectoryModel, paths: Paths, feature: int) -> None:
+    order = in_order(paths)
     times = paths.times[order]
-    values = paths.values[:, order, feature]
-    marker = "o" if len(times) == 1 else ""  # a line through one point would be invisible
-    thin = spread(len(values), _THIN_PATHS)
-    axes.plot(times, values[thin].T, color=GREY, lw=0.5, alpha=0.35, marker=marker, zorder=2.5)
-    bands(axes, paths, feature)
+    lines = paths.values[spread(len(paths), _THIN_PATHS)][:, order, feature].T
+    marker = "o" if len(times) == 1 else ""
+    axes.plot(times, lines, color=GREY, lw=0.5, alpha=0.35, marker=marker, zorder=2.5)
+    draw_bands(axes, paths, feature)
     axes.plot([], [], color=GREY, lw=1, label="single synthetic people")
     _mark_bins(axes, model)
 
@@ -89,37 +93,22 @@ def _mark_bins(axes: Axes, model: TrajectoryModel) -> None:
     axes.plot([], [], color=INK, lw=0, marker="|", label="fitted times")
 
 
-def _together(figure: Figure, axes: Axes, paths: Paths, order: NDArray[np.intp]) -> None:
+def _together(axes: Axes, paths: Paths) -> None:
     """People in the plane of the first two features at a few times, coloured by time."""
-    from matplotlib import colormaps
-
+    order = in_order(paths)
     chosen = order[spread(len(order), _CLOUD_TIMES)]
     people = spread(len(paths), _CLOUD_PEOPLE)
     moments = paths.numeric_times[chosen]
-    start, span = moments[0], float(np.ptp(moments)) or 1.0
-    x, y = paths.values[people][:, chosen, :2].reshape(-1, 2).T
-    colour = np.tile((moments - start) / span, len(people))
-    shuffled = np.random.default_rng(0).permutation(len(x))  # so that no time hides another
-    dots = axes.scatter(
-        x[shuffled],
-        y[shuffled],
-        c=colour[shuffled],
-        cmap=colormaps["viridis"],
-        vmin=0,
-        vmax=1,
-        s=9,
-        alpha=0.75,
-        lw=0,
-        rasterized=True,
-    )
+    points = paths.values[people][:, chosen, :2].reshape(-1, 2)
+    when = np.tile(moments, len(people))
+    shuffled = np.random.default_rng(0).permutation(len(points))  # so that no time hides another
+    look: dict[str, Any] = {"cmap": "viridis", "s": 9, "alpha": 0.75, "lw": 0, "rasterized": True}
+    x, y = points[shuffled].T
+    dots = axes.scatter(x, y, c=when[shuffled], **look)
     decorate(axes, literal(paths.features[0]), literal(paths.features[1]))
-    bar = figure.colorbar(dots, ax=axes, pad=0.02, aspect=28)
-    if bar.solids is not None:
-        bar.solids.set_alpha(1)
-    bar.outline.set_visible(False)
-    bar.set_ticks((moments - start) / span, labels=_time_labels(paths.times[chosen]))
+    labels = time_labels(moments, paths.datetime)
+    bar = time_bar(axes, dots, paths.time_name, moments, labels)
     bar.ax.tick_params(labelsize=8.5, length=0, colors=INK)
-    bar.set_label(literal(paths.time_name), fontsize=10, color=INK)
 
 
 def _title(figure: Figure, model: TrajectoryModel, paths: Paths, shown: int) -> None:
@@ -143,11 +132,3 @@ def _legend(figure: Figure, axes: Axes) -> None:
     figure.legend(
         handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9
     )
-
-
-def _time_labels(times: NDArray[Any]) -> list[str]:
-    """Dates as far as they differ, numbers to three digits."""
-    if times.dtype.kind != "M":
-        return [f"{value:.3g}" for value in times]
-    days = len(times) < 2 or np.diff(times).min() >= np.timedelta64(1, "D")
-    return [str(np.datetime_as_string(t, unit="D" if days else "m")) for t in times]

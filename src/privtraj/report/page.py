@@ -11,22 +11,21 @@ import base64
 import hashlib
 import json
 import os
-from dataclasses import dataclass, field
-from functools import cache
-from html import escape
-from importlib.resources import files
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from string import Template
 from typing import TYPE_CHECKING, Any
 
+from privtraj.arrays import Floats
 from privtraj.errors import InputError
 from privtraj.files import write_text
 from privtraj.privacy.ledger import up
 from privtraj.report import sections
-from privtraj.report.page_data import SEED, page_data, sampled
-from privtraj.report.panels import PANEL, panels
-from privtraj.report.style import short
-from privtraj.report.verdicts import Verdict, round_number, summary, verdicts
+from privtraj.report.numbers import percent_up, round_number
+from privtraj.report.page_data import SEED, Sampled, page_data, sampled
+from privtraj.report.panels import BOX, panels
+from privtraj.report.templates import asset, render
+from privtraj.report.verdicts import Verdict, summary, verdicts
 
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
@@ -36,48 +35,23 @@ SUFFIXES = (".html", ".htm")
 
 @dataclass(frozen=True)
 class Page:
-    """What a page is put together from. sections: (id, heading, words in the menu, contents)."""
+    """A template, the values that stand in it, and the data that its script reads."""
 
-    title: str
-    kicker: str
-    heading: str
-    lead: str
-    sections: list[tuple[str, str, str, str]]
+    template: str
+    values: dict[str, Any]
     data: dict[str, Any]
-    footer: str
-    figures: list[tuple[str, str]] = field(default_factory=list)  # number and what it is
-    banner: str = ""
 
     def html(self) -> str:
         """The whole file."""
         style, script = asset("page.css"), asset("page.js")
-        return Template(asset("page.html")).substitute(
-            title=escape(self.title),
+        return render(
+            self.template,
+            **self.values,
+            data=as_script_data(self.data),
             policy=_policy(style, script),
             style=style,
-            banner=self.banner,
-            header=self._header(),
-            main="\n".join(_section(*each) for each in self.sections),
-            footer=f"<p>{self.footer}</p>",
-            data=as_script_data(self.data),
             script=script,
         )
-
-    def _header(self) -> str:
-        links = "".join(f"<li><a href='#{i}'>{menu}</a></li>" for i, _, menu, _ in self.sections)
-        return (
-            f"<div class='kicker'><span>{self.kicker}</span>"
-            "<button type='button' id='theme' hidden>Dark theme</button></div>"
-            f"<h1>{self.heading}</h1><p class='lead'>{self.lead}</p>{self._figures()}"
-            f"<nav aria-label='On this page'><ul>{links}</ul></nav>"
-        )
-
-    def _figures(self) -> str:
-        items = "".join(
-            f"<div><dt>{escape(what)}</dt><dd>{escape(number)}</dd></div>"
-            for number, what in self.figures
-        )
-        return f"<dl class='figures'>{items}</dl>" if items else ""
 
 
 def write_report(
@@ -103,36 +77,45 @@ def check_name(path: str | os.PathLike[str]) -> None:
 def report(model: TrajectoryModel, seed: int = SEED) -> Page:
     """The page about a model. The same model and seed give the same page."""
     shown = sampled(model, seed)
-    found = verdicts(model, shown.people)
-    certificate = model.certificate
-    names = listed_names(model.features)
-    body = [
-        ("guarantee", "What is promised", "Guarantee", sections.guarantee(certificate)),
-        ("people", "The synthetic population", "Population", _people(len(shown.people))),
-        ("features", "Each feature over time", "Features", _features(panels(model, shown))),
-        ("budget", "Where the budget went", "Budget", _budget(model)),
-        ("checks", "How well it went", "Checks",
-         f"<p class='lead'>{summary(found)} Everything here follows from the released model; none "
-         f"of it was compared with the raw data.</p>{sections.verdict_cards(found)}"),
-        ("settings", "Settings", "Settings", sections.settings(model)),
-        ("cite", "How to cite", "Cite", sections.cite(model)),
-    ]  # fmt: skip
+    judged = verdicts(model, shown.people)
+    values = {
+        "kind": "report",
+        "figures": _figures(model, judged),
+        "people": len(shown.people),
+        "summary": summary(judged),
+        "verdicts": judged,
+        **sections.guarantee(model.certificate),
+        "budget": sections.budget(model.certificate),
+        **sections.settings(model),
+    }
+    return page("report.html", model, shown, values)
+
+
+def page(
+    template: str,
+    model: TrajectoryModel,
+    shown: Sampled,
+    values: dict[str, Any],
+    data: dict[str, Any] | None = None,
+    real: Floats | None = None,
+) -> Page:
+    """A page with pictures of sampled people, and of real ones where their bands are given."""
+    drawn = panels(model, shown, real)
+    common = {
+        "certificate": model.certificate,
+        "names": listed_names(model.features),
+        "time_name": model.time_name,
+        "panels": drawn,
+        "more_features": len(model.features) - len(drawn),
+        "compared": real is not None,
+        "box": BOX,
+    }
     return Page(
-        title=f"privtraj report: {names} over {model.time_name}",
-        kicker="<span><b>privtraj</b> report</span>",
-        heading=f"Synthetic people: {escape(names)} over {escape(model.time_name)}",
-        lead=_lead(model),
-        sections=body,
-        data={**page_data(model, shown), "panel": PANEL},
-        footer="What this report is made from: only the released model, by sampling from it with a "
-        "fixed seed. No record of a real person was read to make it, and it costs no privacy. The "
-        "page is one file and asks nothing of any network.",
-        figures=_figures(model, found),
-        banner="" if certificate.private else _alarm(model),
+        template, {**common, **values}, {**page_data(model, shown), "panel": BOX, **(data or {})}
     )
 
 
-def listed_names(features: tuple[str, ...]) -> str:
+def listed_names(features: Sequence[str]) -> str:
     """The first few names, and how many more there are."""
     names = [name if len(name) <= 40 else f"{name[:39]}…" for name in features[:3]]
     if len(features) > 3:
@@ -140,74 +123,21 @@ def listed_names(features: tuple[str, ...]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def _lead(model: TrajectoryModel) -> str:
-    certificate = model.certificate
-    if not certificate.private:
-        return f"This model is for research only: {certificate.caveat}."
-    delta = f"<span class='keep'>{short(certificate.delta)}</span>"
-    return (
-        "These people do not exist. They were drawn from a private model of real ones, at epsilon "
-        f"{up(certificate.epsilon)} and delta {delta}, and can be read at any "
-        f"{escape(model.time_name)} in the range."
-    )
-
-
-def _figures(model: TrajectoryModel, found: list[Verdict]) -> list[tuple[str, str]]:
-    """The few numbers that a decision begins with."""
+def _figures(model: TrajectoryModel, judged: list[Verdict]) -> list[tuple[str, str]]:
+    """The few numbers that a decision begins with, each with what it is."""
     certificate = model.certificate
     worth = model.diagnostics.get("expected_worth")
-    checked = [v.grade for v in found if v.grade != "for information"]
+    grades = [verdict.grade for verdict in judged if verdict.grade != "for information"]
     promise = (up(certificate.epsilon), "Epsilon, less is safer")
     figures = [
         promise if certificate.private else ("none", "Guarantee"),
-        (sections.risk(certificate), "Best attacker is right, at most"),
-        (f"{sum(g == 'good' for g in checked)} of {len(checked)}", "Checks that are good"),
+        (percent_up(sections.chance_right(certificate)), "Best attacker is right, at most"),
     ]
     if worth is not None:
-        figures.insert(
-            2, (f"≈ {round_number(max(worth, 0))}", "Worth, in people per time, cautiously")
+        figures.append(
+            (f"≈ {round_number(max(worth, 0))}", "Worth, in people per time, cautiously")
         )
-    return figures
-
-
-def _alarm(model: TrajectoryModel) -> str:
-    return (
-        "<div class='banner' role='alert'><p><strong>NOT PRIVATE: do not release</strong>"
-        f"This model protects nobody: {model.certificate.caveat}. Fit again without a seed to get "
-        "one that may leave.</p></div>"
-    )
-
-
-def _people(count: int) -> str:
-    return (
-        f"<p class='lead'>{count} synthetic people, drawn from the model. Press play, move the "
-        "slider, or click somebody to follow them. Pale dots are people at other times; the marks "
-        f"under the slider are the fitted times.</p>{asset('explorer.html')}"
-    )
-
-
-def _features(drawn: str) -> str:
-    return (
-        "<p class='lead'>In each picture, people over time on the left, and on the right their "
-        "spread at the time of the slider. Click in a picture to move the slider there.</p>"
-        f"{drawn}"
-    )
-
-
-def _budget(model: TrajectoryModel) -> str:
-    target = model.certificate.target_epsilon
-    return (
-        f"<p class='lead'>Of epsilon = {target:g}, what each release added, in the order in which "
-        f"it was paid for, at delta = {short(model.certificate.delta)}.</p>"
-        f"{sections.budget(model.certificate)}"
-    )
-
-
-def _section(name: str, heading: str, menu: str, body: str) -> str:
-    return (
-        f"<section id='{name}' aria-labelledby='{name}-title'>"
-        f"<h2 id='{name}-title'>{heading}</h2>{body}</section>"
-    )
+    return [*figures, (f"{grades.count('good')} of {len(grades)}", "Checks that are good")]
 
 
 def as_script_data(data: dict[str, Any]) -> str:
@@ -226,9 +156,3 @@ def _policy(style: str, script: str) -> str:
 
 def _digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-@cache
-def asset(name: str) -> str:
-    """A file of `report/assets`."""
-    return (files("privtraj.report") / "assets" / name).read_text("utf-8")

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privtraj.arrays import Floats
-from privtraj.report.ticks import time_label, time_ticks
+from privtraj.report.ticks import time_labels, time_ticks
 from privtraj.space import as_user_times, to_unit
 
 if TYPE_CHECKING:
@@ -83,10 +84,10 @@ def sampled(model: TrajectoryModel, seed: int = SEED) -> Sampled:
     return Sampled(times, values[chosen], bands(values), ranges, densities(values, ranges))
 
 
-def bands(values: Floats) -> Floats:
+def bands(values: NDArray[np.floating[Any]]) -> Floats:
     """(d, 5, Q) quantiles of people (n, Q, d)."""
-    found: Floats = np.quantile(values, QUANTILES, axis=0).transpose(2, 0, 1)
-    return found
+    quantiles: Floats = np.quantile(values, QUANTILES, axis=0).transpose(2, 0, 1)
+    return quantiles
 
 
 def axis_ranges(values: Floats) -> Floats:
@@ -107,22 +108,22 @@ def densities(values: Floats, ranges: Floats) -> Floats:
     rows = np.arange(q)[None, :, None] + q * np.arange(d)
     flat = np.bincount((rows * DENSITY_BINS + bins).ravel(), minlength=d * q * DENSITY_BINS)
     smooth = gaussian_filter1d(flat.reshape(d, q, -1).astype(np.float64), 1.0, mode="nearest")
-    found: Floats = smooth / smooth.max(axis=2, keepdims=True)
-    return found
+    heaps: Floats = smooth / smooth.max(axis=2, keepdims=True)
+    return heaps
 
 
 def page_data(model: TrajectoryModel, shown: Sampled) -> dict[str, Any]:
     """What the scripts of a page read."""
-    first, last = (float(t) for t in model.numeric_times[[0, -1]])
+    first, last = model.numeric_times[[0, -1]].tolist()
     return {
         "features": list(model.features),
         "timeName": model.time_name,
         "datetime": model.datetime,
         "bounds": model.bounds.tolist(),
-        "ranges": _rounded(shown.ranges),
+        "ranges": shown.ranges.round(6).tolist(),
         "times": shown.times.tolist(),
         "knots": model.numeric_times.tolist(),
-        "knotLabels": [time_label(t, last - first, model.datetime) for t in model.numeric_times],
+        "knotLabels": time_labels(model.numeric_times, model.datetime),
         "timeTicks": time_ticks(first, last, model.datetime),
         "people": len(shown.people),
         "paths": packed(shown.people.transpose(2, 1, 0)),  # (d, Q, n)
@@ -135,14 +136,17 @@ def page_data(model: TrajectoryModel, shown: Sampled) -> dict[str, Any]:
 
 def packed(shares: Floats) -> str:
     """Numbers in [0, 1] as little-endian two-byte integers in base64."""
-    whole = np.rint(np.clip(shares, 0, 1) * _STEPS).astype("<u2")
-    return base64.b64encode(np.ascontiguousarray(whole).tobytes()).decode()
+    return _encoded(shares, _STEPS, "<u2")
 
 
 def packed_bytes(shares: Floats) -> str:
     """Numbers in [0, 1] as bytes in base64."""
-    whole = np.rint(np.clip(shares, 0, 1) * 255).astype(np.uint8)
-    return base64.b64encode(np.ascontiguousarray(whole).tobytes()).decode()
+    return _encoded(shares, 255, "u1")
+
+
+def _encoded(shares: Floats, steps: int, kind: str) -> str:
+    whole = np.rint(np.clip(shares, 0, 1) * steps).astype(kind)
+    return base64.b64encode(whole.tobytes()).decode()
 
 
 def maps(features: tuple[str, ...], bounds: Floats) -> list[tuple[int, int, float]]:
@@ -151,21 +155,17 @@ def maps(features: tuple[str, ...], bounds: Floats) -> list[tuple[int, int, floa
     By their names alone: lon and lat, x and y, east and north. A degree of longitude is
     cos(latitude) degrees of latitude long.
     """
-    found = []
+    pairs = []
     for across, up in _MAPS:
         i, j = (_first_named(features, names) for names in (across, up))
         if i is None or j is None:
             continue
         degrees = across.startswith("lon") and np.abs(bounds[j]).max() <= 90
         scale = float(np.cos(np.radians(bounds[j].mean()))) if degrees else 1.0
-        found.append((i, j, max(scale, 0.05)))
-    return found
+        pairs.append((i, j, max(scale, 0.05)))
+    return pairs
 
 
 def _first_named(features: tuple[str, ...], names: str) -> int | None:
     pattern = re.compile(rf"(?:{names}){_UNITS}", re.IGNORECASE)
     return next((k for k, name in enumerate(features) if pattern.fullmatch(name.strip())), None)
-
-
-def _rounded(values: Floats) -> list[Any]:
-    return np.round(values, 6).tolist()

@@ -6,9 +6,12 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 Tick = tuple[float, str]  # where, and what to write there
 
+_DAY = 86400.0  # in seconds
+_DAYS = 3 * _DAY  # a span above which a date needs no clock
 _STEPS = (
     *((k, "Y") for k in (1000, 500, 200, 100, 50, 20, 10, 5, 2, 1)),
     *((k, "M") for k in (6, 3, 2, 1)),
@@ -35,12 +38,20 @@ def time_ticks(first: float, last: float, datetime: bool, most: int = 5) -> list
     """As `number_ticks`; where times are seconds since 1970 of dates, whole units of a calendar."""
     if not datetime:
         return number_ticks(first, last, most)
-    found: list[Tick] = []
+    ticks: list[Tick] = []
     for count, unit in _STEPS:
-        found = _whole(first, last, count, unit)
-        if len(found) >= min(3, most):
-            return found
-    return found or [(first, time_label(first, last - first, True))]
+        ticks = _whole(first, last, count, unit)
+        if len(ticks) >= min(3, most):
+            return ticks
+    return ticks or [(first, time_label(first, last - first, True))]
+
+
+def time_labels(times: NDArray[np.floating[Any]], datetime: bool) -> list[str]:
+    """Increasing times as people write them; dates with a clock where two would share a day."""
+    span = float(times[-1] - times[0])
+    if datetime and len(times) > 1 and np.diff(times).min() < _DAY:
+        span = min(span, _DAYS)
+    return [time_label(time, span, datetime) for time in times]
 
 
 def time_label(time: float, span: float, datetime: bool) -> str:
@@ -49,7 +60,7 @@ def time_label(time: float, span: float, datetime: bool) -> str:
         decimals = min(max(3 - math.floor(math.log10(span)), 0), 12) if span > 0 else 6
         text = f"{time:.{decimals}f}"
         return text.rstrip("0").rstrip(".") if "." in text else text
-    unit = "D" if span > 3 * 86400 else "m" if span > 300 else "s"
+    unit = "D" if span > _DAYS else "m" if span > 300 else "s"
     return str(np.datetime64(round(time), "s").astype(f"datetime64[{unit}]")).replace("T", " ")
 
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from privtraj.paper.reproduce.fits import Power, bound, curve, mean_of, select
 from privtraj.paper.reproduce.theorems import Row
-from privtraj.report.style import BLUE, GREY, INK, VERMILION, decorate, short
+from privtraj.report.style import BLUE, GREY, INK, VERMILION, decorate
+from privtraj.text import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
