@@ -34,6 +34,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privtraj.arguments import check_whole
 from privtraj.arrays import Floats
 from privtraj.audit.evidence import Canary, Neighbours, WatchedGuard, released_evidence
 from privtraj.audit.lower_bounds import (
@@ -339,8 +340,7 @@ def _check(synthesizer: TrajectorySynthesizer, runs: int, features: int, times: 
     synthesizer.check()
     least = {"runs": LEAST_RUNS, "features": 1, "times": 3}
     for (name, smallest), value in zip(least.items(), (runs, features, times), strict=True):
-        if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
-            raise InputError(f"{name} must be a whole number of at least {smallest}")
+        check_whole(name, value, smallest)
     if synthesizer.public_counts and synthesizer.adjacency == "add-remove":
         raise InputError(
             "public counts differ between data with and without a person: audit them under "

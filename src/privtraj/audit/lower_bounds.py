@@ -27,10 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri
 
+from privtraj.arguments import is_number
 from privtraj.arrays import Floats
 from privtraj.errors import InputError
 from privtraj.privacy.accounting import Tally
-from privtraj.privacy.events import is_number
 
 Counts = int | NDArray[np.intp]
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from privtraj.arguments import is_number
 from privtraj.arrays import Floats
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
@@ -19,7 +20,6 @@ from privtraj.privacy.events import (
     Adjacency,
     check_adjacency,
     check_budget,
-    is_number,
 )
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger

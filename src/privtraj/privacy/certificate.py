@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privtraj import display
+from privtraj.arguments import is_number
 from privtraj.errors import InputError
 from privtraj.privacy.accounting import Tally, clt_mu, tally
 from privtraj.privacy.events import (
@@ -29,7 +30,6 @@ from privtraj.privacy.events import (
     GaussianSum,
     LaplaceCounts,
     Opaque,
-    is_number,
 )
 from privtraj.privacy.ledger import Ledger, up
 

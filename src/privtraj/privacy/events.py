@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privtraj.arguments import check_whole, is_number
 from privtraj.errors import InputError
 
 Adjacency = Literal["add-remove", "replace-one"]
@@ -202,13 +202,7 @@ def check_slack(slack: float) -> None:
 
 def check_records(records: int) -> None:
     """Refuse what cannot be a number of records of one person."""
-    if isinstance(records, bool) or not isinstance(records, int | np.integer) or records < 1:
-        raise InputError("the records of one person must be a whole number of at least 1")
-
-
-def is_number(value: object) -> bool:
-    """A real number, and not True or False."""
-    return isinstance(value, Real) and not isinstance(value, bool)
+    check_whole("the records of one person", records, 1)
 
 
 def _check_positive(value: float, name: str) -> None:

@@ -34,9 +34,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from privtraj.arguments import is_number
 from privtraj.errors import BudgetError, InputError
 from privtraj.privacy.certificate import PROTECTS
-from privtraj.privacy.events import Adjacency, check_adjacency, check_budget, is_number
+from privtraj.privacy.events import Adjacency, check_adjacency, check_budget
 from privtraj.privacy.ledger import down, up
 
 RESERVED = "reserved: no model was recorded, counts all the same"
