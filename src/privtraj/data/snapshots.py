@@ -14,7 +14,7 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,8 +42,11 @@ from privtraj.data.public import (
     declared_box,
 )
 from privtraj.errors import InputError
-from privtraj.privacy.rows import BLOCK, MemoryRows, Rows, digest_of
+from privtraj.privacy.events import Person
+from privtraj.privacy.rows import BLOCK, MemoryRows, PublicShape, Rows, digest_of
 from privtraj.space import as_user_times, nearest_bin, to_unit, utc_seconds
+
+G = TypeVar("G")  # a kind of guard
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -221,6 +224,16 @@ class Snapshots:
     def n_features(self) -> int:
         """d, the number of features."""
         return len(self.features)
+
+    @property
+    def shape(self) -> PublicShape:
+        """What a guard has to know of the records, all of it public."""
+        person = Person(self.records_per_person, self.together)
+        return PublicShape(self.n_times, self.n_features, person)
+
+    def guarded(self, make: Callable[..., G], *args: Any, **options: Any) -> G:
+        """The guard make(rows, shape, ...) over these records: nobody else is given them."""
+        return make(self._rows, self.shape, *args, **options)
 
     @property
     def gaps(self) -> Floats:

@@ -12,16 +12,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 
-from privtraj.privacy import pld
 from privtraj.privacy.accounting import Events, Tally, bisect, tally
 from privtraj.privacy.events import (
     Adjacency,
-    ChosenTimes,
     GaussianSum,
     LaplaceCounts,
     check_budget,
     check_slack,
 )
+from privtraj.privacy.pairs import COARSE, FINE
+from privtraj.privacy.sampled_events import sum_at_rate
 
 CALIBRATION_MARGIN = 1e-9
 """Relative amount by which calibrated values stay inside the budget: more than the rounding of
@@ -126,10 +126,10 @@ def _least_noise(
         return 1 / start if start else math.inf
 
     def fits(inverse: float, interval: float) -> bool:
-        event = GaussianSum(1 / inverse, "", rate=rate, records=records, together=together)
-        return spent.add(event, steps).delta(epsilon, interval) <= delta
+        event = GaussianSum(1 / inverse, "", records=records, together=together)
+        return spent.add(sum_at_rate(event, rate), steps).delta(epsilon, interval) <= delta
 
-    if not fits(_SMALLEST, pld.FINE):  # the error of the grid alone may be more than delta
+    if not fits(_SMALLEST, FINE):  # the error of the grid alone may be more than delta
         return math.inf
     # Sampling never costs more than taking everybody, but for the error of the grid.
     start = min(start * (1 - 1e-3), 1 / _LEAST_NOISE)
@@ -154,11 +154,9 @@ def calibrate_scale(
         total = tally(others, adjacency, base.scaled(factor))
         return total.delta(epsilon, interval) <= delta
 
-    sums = [e.release if isinstance(e, ChosenTimes) else e for e, _ in base.sampled]
-    noises = [event.noise_multiplier for event in sums]
-    least = min(noises, default=_LARGEST)
+    least = min((pair.noise_multiplier for pair, _ in base.sampled), default=_LARGEST)
     most, start = least / _LEAST_NOISE, min(1.0, least / _QUIET)
-    while not fits(start, pld.FINE):
+    while not fits(start, FINE):
         start /= 2
         if start < _SMALLEST:
             return 0.0
@@ -182,25 +180,25 @@ def calibrate_steps(
         return steps == 0 or spent.add(release, steps).delta(epsilon, interval) <= delta
 
     most = 1
-    while fits(most, pld.COARSE) and most < _LARGEST:
+    while fits(most, COARSE) and most < _LARGEST:
         most *= 2
-    rough = _largest_whole(lambda k: fits(k, pld.COARSE), most // 2, most)
-    while not fits(rough, pld.FINE):
+    rough = _largest_whole(lambda k: fits(k, COARSE), most // 2, most)
+    while not fits(rough, FINE):
         rough -= max(1, rough // 1000)
     ahead = max(1, rough // 1000)
-    while fits(rough + ahead, pld.FINE) and rough + ahead < _LARGEST:
+    while fits(rough + ahead, FINE) and rough + ahead < _LARGEST:
         ahead *= 2
-    return _largest_whole(lambda k: fits(k, pld.FINE), rough, rough + ahead)
+    return _largest_whole(lambda k: fits(k, FINE), rough, rough + ahead)
 
 
 def _largest_on_grids(fits: Callable[[float, float], bool], good: float, most: float) -> float:
     """The largest x up to `most` that fits, from a good one; fits(x, grid)."""
-    while good < most and fits(min(2 * good, most), pld.COARSE):
+    while good < most and fits(min(2 * good, most), COARSE):
         good = min(2 * good, most)
-    good = bisect(lambda x: fits(x, pld.COARSE), good, min(2 * good, most), 5e-4)
-    while not fits(good, pld.FINE):
+    good = bisect(lambda x: fits(x, COARSE), good, min(2 * good, most), 5e-4)
+    while not fits(good, FINE):
         good *= 1 - 1e-3
-    return bisect(lambda x: fits(x, pld.FINE), good, good * (1 + 1e-3), 2e-4)
+    return bisect(lambda x: fits(x, FINE), good, good * (1 + 1e-3), 2e-4)
 
 
 def _largest(
