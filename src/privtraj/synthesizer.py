@@ -437,11 +437,11 @@ def planned_releases(settings: TrajectorySynthesizer, shape: PublicShape) -> Bud
     Of the main release, the bound: what its cells, or all its steps together, may tell.
     """
     first, person = _first_counts(settings, shape), shape.person
-    budget: Any = (settings.epsilon, settings.delta, settings.adjacency)
+    budget = (settings.epsilon, settings.delta, settings.adjacency)
     limits: Any = {"slack": min(SLACK_RESERVE, settings.delta / 100), **person._asdict()}
     main: list[Planned] = []
     if settings.measure_for(shape.n_features) == "counts":
-        epsilon = calibrate_laplace(*budget, others=first, **limits)
+        epsilon = calibrate_laplace(*budget, first, **limits)
         if epsilon > 0:
             cells = LaplaceCounts(min(epsilon, noise.EPSILON_RANGE[1]), PER_CELL, 0.0, *person)
             main = [Planned(cells, shared=True)]
