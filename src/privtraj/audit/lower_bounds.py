@@ -116,8 +116,8 @@ def scale_of_shape(claim: Tally, fpr: float, tpr: float) -> float:
         return 0.0
 
     def allows(factor: float) -> bool:
-        found = claim.scaled(factor).true_positive_rates(np.array([fpr]))
-        return bool(found[0] >= tpr)
+        highest = claim.scaled(factor).true_positive_rates(np.array([fpr]))
+        return bool(highest[0] >= tpr)
 
     return _least(allows, _ON_GRID if claim.sampled else _PRECISION)
 

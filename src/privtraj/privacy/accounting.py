@@ -147,8 +147,8 @@ class Tally:
         rungs = _FEW_RUNGS if self.sampled else _MANY_RUNGS
         ladder = np.linspace(0.0, 1.0, rungs) ** 2 * min(self._enough_to_plot(), 200.0)
         delta, growth = self.deltas(ladder), np.exp(ladder)
-        found = np.minimum(delta + growth * fpr, 1 - (1 - delta - fpr) / growth)
-        return np.clip(found.min(axis=-1), 0.0, 1.0)
+        bounds = np.minimum(delta + growth * fpr, 1 - (1 - delta - fpr) / growth)
+        return np.clip(bounds.min(axis=-1), 0.0, 1.0)
 
     @property
     def advantage(self) -> float:
@@ -396,7 +396,10 @@ def _merge_upwards(losses: Floats, probabilities: Floats) -> tuple[Floats, Float
 def bisect(
     holds: Callable[[float], bool], good: float, bad: float, precision: float = 1e-13
 ) -> float:
-    """The last point found to hold, next to the boundary between good and bad."""
+    """A point that satisfies a monotone predicate, next to the last one that does.
+
+    good: satisfies it. bad: does not.
+    """
     while abs(good - bad) > precision * max(good, bad):
         middle = (good + bad) / 2
         good, bad = (middle, bad) if holds(middle) else (good, middle)

@@ -196,10 +196,10 @@ class Certificate:
     def _attacker_text(self) -> str:
         rates = self.attacker["true_positive_rate"]
         alarms = ", ".join(f"{float(rate) * 100:g}%" for rate in rates)
-        found = ", ".join(_percent(rate) for rate in rates.values())
+        members = ", ".join(_percent(rate) for rate in rates.values())
         return (
             f"  An attack with {alarms} false alarms finds a member with probability at most "
-            f"{found} (advantage at most {up(self.attacker['advantage'])})."
+            f"{members} (advantage at most {up(self.attacker['advantage'])})."
         )
 
 
@@ -235,8 +235,8 @@ def _computed(total: Tally, events: Iterable[tuple[Event, int]], delta: float) -
 
 def attacker(total: Tally) -> dict[str, Any]:
     """The best attack on one person: rates of true positives by rate of false ones; advantage."""
-    found = total.true_positive_rates(np.array(FALSE_POSITIVE_RATES))
-    rates = {f"{a:g}": float(t) for a, t in zip(FALSE_POSITIVE_RATES, found, strict=True)}
+    highest = total.true_positive_rates(np.array(FALSE_POSITIVE_RATES))
+    rates = {f"{a:g}": float(t) for a, t in zip(FALSE_POSITIVE_RATES, highest, strict=True)}
     return {"true_positive_rate": rates, "advantage": total.advantage}
 
 

@@ -26,7 +26,7 @@ import re
 import secrets
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -262,7 +262,7 @@ class LedgerFile:
         try:
             file = os.open(self.path, flags | getattr(os, "O_BINARY", 0), 0o600)
             try:
-                with suppress(*([OSError] if flags == os.O_RDONLY else [])):
+                with suppress(OSError) if flags == os.O_RDONLY else nullcontext():
                     lock_descriptor(file, poll_interval=_POLL)
                 yield file
             finally:
