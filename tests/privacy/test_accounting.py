@@ -27,7 +27,6 @@ from privtraj.privacy.calibration import (
     calibrate_laplace,
     calibrate_noise,
     calibrate_scale,
-    calibrate_steps,
 )
 from privtraj.privacy.events import GaussianSum, LaplaceCounts, Opaque
 from privtraj.privacy.pairs import COARSE, ROUNDING
@@ -350,26 +349,6 @@ def test_sampling_buys_less_noise_and_records_need_more():
 def test_where_the_error_of_the_grid_is_more_than_delta_nothing_fits(delta):
     assert calibrate_noise(1.0, delta, "add-remove", steps=10, rate=0.1) == math.inf
     assert calibrate_noise(1.0, delta, "add-remove", steps=10) < math.inf
-
-
-@pytest.mark.parametrize(
-    ("release", "adjacency", "others"),
-    [
-        (SampledSum(4.0, "", rate=0.1), "add-remove", []),
-        (SampledSum(8.0, "", rate=0.2, records=2), "replace-one", [LaplaceCounts(0.1, "")]),
-        (GaussianSum(30.0, "", records=2), "add-remove", []),
-    ],
-)
-def test_calibrated_steps_fit_and_one_more_does_not(release, adjacency, others):
-    steps = calibrate_steps(1.0, 1e-5, adjacency, release, others)
-    assert steps > 10
-    assert delta_at([*others, (release, steps)], 1.0, adjacency) <= 1e-5
-    assert delta_at([*others, (release, steps + 1)], 1.0, adjacency) > 1e-5
-
-
-def test_a_single_step_that_does_not_fit_is_no_step():
-    assert calibrate_steps(0.1, 1e-6, "add-remove", SampledSum(1.0, "", rate=0.5)) == 0
-    assert calibrate_steps(0.1, 0.0, "add-remove", GaussianSum(100.0, "")) == 0
 
 
 def test_much_noise_beside_sampled_sums_is_accounted_for():

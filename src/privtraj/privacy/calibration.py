@@ -1,4 +1,4 @@
-"""How much noise, or how many steps, a budget buys: the inverse of `accounting`.
+"""How much noise a budget buys: the inverse of `accounting`.
 
 Never beyond the target: what is returned was found to fit. Where a grid of privacy losses is needed
 the search is on the coarse one, and the result certified on the fine one. Results are remembered:
@@ -15,8 +15,10 @@ from functools import lru_cache
 from privtraj.privacy.accounting import Events, Tally, bisect, tally
 from privtraj.privacy.events import (
     Adjacency,
+    Event,
     GaussianSum,
     LaplaceCounts,
+    Person,
     check_budget,
     check_slack,
 )
@@ -49,7 +51,7 @@ def calibrate_gaussian(
     add. 0.0 if nothing fits.
     """
     spent = _spent(epsilon, delta, adjacency, others, slack)
-    return _largest_sum(spent, epsilon, delta, records, together)
+    return _largest_release(_sum_of, spent, epsilon, delta, Person(records, together))
 
 
 def calibrate_laplace(
@@ -67,7 +69,7 @@ def calibrate_laplace(
     slack is what the new noise will add. 0.0 if nothing fits.
     """
     spent = _spent(epsilon, delta, adjacency, others, slack)
-    return _largest_counts(spent, epsilon, delta, records, together)
+    return _largest_release(_counts_of, spent, epsilon, delta, Person(records, together))
 
 
 def calibrate_noise(
@@ -88,25 +90,27 @@ def calibrate_noise(
     inf if nothing fits.
     """
     spent = _spent(epsilon, delta, adjacency, others, slack)
-    return _least_noise(spent, epsilon, delta, steps, rate, records, together)
+    return _least_noise(spent, epsilon, delta, steps, rate, Person(records, together))
+
+
+def _sum_of(inverse: float, person: Person) -> Event:
+    return GaussianSum(1 / inverse, "", 0.0, *person)
+
+
+def _counts_of(epsilon: float, person: Person) -> Event:
+    return LaplaceCounts(epsilon, "", 0.0, *person)
 
 
 @lru_cache(maxsize=256)
-def _largest_sum(spent: Tally, epsilon: float, delta: float, records: int, together: bool) -> float:
-    def fits(inverse: float) -> bool:
-        event = GaussianSum(1 / inverse, "", records=records, together=together)
-        return spent.add(event).delta(epsilon) <= delta
-
-    return _largest(fits, *(_ON_GRIDS if spent.sampled else ()))
-
-
-@lru_cache(maxsize=256)
-def _largest_counts(
-    spent: Tally, epsilon: float, delta: float, records: int, together: bool
+def _largest_release(
+    release: Callable[[float, Person], Event],
+    spent: Tally,
+    epsilon: float,
+    delta: float,
+    person: Person,
 ) -> float:
-    def fits(each: float) -> bool:
-        event = LaplaceCounts(each, "", records=records, together=together)
-        return spent.add(event).delta(epsilon) <= delta
+    def fits(size: float) -> bool:
+        return spent.add(release(size, person)).delta(epsilon) <= delta
 
     return _largest(fits, *(_ON_GRIDS if spent.sampled else ()))
 
@@ -118,15 +122,14 @@ def _least_noise(
     delta: float,
     steps: int,
     rate: float,
-    records: int,
-    together: bool,
+    person: Person,
 ) -> float:
-    start = _largest_sum(spent, epsilon, delta, records, together) / math.sqrt(steps)
+    start = _largest_release(_sum_of, spent, epsilon, delta, person) / math.sqrt(steps)
     if start == 0 or rate == 1:
         return 1 / start if start else math.inf
 
     def fits(inverse: float, interval: float) -> bool:
-        event = GaussianSum(1 / inverse, "", records=records, together=together)
+        event = GaussianSum(1 / inverse, "", 0.0, *person)
         return spent.add(sum_at_rate(event, rate), steps).delta(epsilon, interval) <= delta
 
     if not fits(_SMALLEST, FINE):  # the error of the grid alone may be more than delta
@@ -163,34 +166,6 @@ def calibrate_scale(
     return _largest_on_grids(fits, start, most) * (1 - CALIBRATION_MARGIN)
 
 
-def calibrate_steps(
-    epsilon: float,
-    delta: float,
-    adjacency: Adjacency,
-    release: GaussianSum,
-    others: Events = (),
-) -> int:
-    """The largest number of such releases that fits into (epsilon, delta); 0 if not even one.
-
-    Searched on the coarse grid, certified on the fine one.
-    """
-    spent = _spent(epsilon, delta, adjacency, others, 0.0)
-
-    def fits(steps: int, interval: float) -> bool:
-        return steps == 0 or spent.add(release, steps).delta(epsilon, interval) <= delta
-
-    most = 1
-    while fits(most, COARSE) and most < _LARGEST:
-        most *= 2
-    rough = _largest_whole(lambda k: fits(k, COARSE), most // 2, most)
-    while not fits(rough, FINE):
-        rough -= max(1, rough // 1000)
-    ahead = max(1, rough // 1000)
-    while fits(rough + ahead, FINE) and rough + ahead < _LARGEST:
-        ahead *= 2
-    return _largest_whole(lambda k: fits(k, FINE), rough, rough + ahead)
-
-
 def _largest_on_grids(fits: Callable[[float, float], bool], good: float, most: float) -> float:
     """The largest x up to `most` that fits, from a good one; fits(x, grid)."""
     while good < most and fits(min(2 * good, most), COARSE):
@@ -213,14 +188,6 @@ def _largest(
     if good < most:
         good = bisect(fits, good=good, bad=2 * good, precision=precision)
     return good * (1 - CALIBRATION_MARGIN)
-
-
-def _largest_whole(holds: Callable[[int], bool], good: int, bad: int) -> int:
-    """The largest whole number that holds, between a good one and a bad one above it."""
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        good, bad = (middle, bad) if holds(middle) else (good, middle)
-    return good
 
 
 def _spent(
