@@ -270,7 +270,7 @@ def test_the_evidence_of_a_count_is_its_log_likelihood_ratio():
     assert table.first < -5
     law = {k: math.exp(-0.7 * abs(k)) for k in range(-9, 10)}
     expected = math.log(law[x - 1] / law[x])
-    assert count_evidence(answer, 4, 0.7, person) == pytest.approx(expected)
+    assert count_evidence(answer[1], 4, 0.7, person.point) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("rate", [1.0, 0.3])
