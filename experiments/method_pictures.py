@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -26,25 +26,32 @@ SEED = 3
 WIDTH = 8  # inches
 
 
+class Watching(Guard):
+    """A guard that keeps what was asked of it and what it answered."""
+
+    counted: ClassVar[list[np.ndarray]] = []
+    moved: ClassVar[list[np.ndarray]] = []
+
+    def counts(self, *args: Any) -> np.ndarray:
+        self.counted.append(super().counts(*args))
+        return self.counted[-1]
+
+    def kernel_sums(self, weight_fn: Any, pull: Any, *rest: Any) -> np.ndarray:
+        self.moved.append(np.asarray(pull.centres))
+        return super().kernel_sums(weight_fn, pull, *rest)
+
+
 class Watched(pt.TrajectorySynthesizer):
     """A fit that keeps what left the guard."""
 
-    def _guard(self, *args: Any) -> Guard:
-        guard = super()._guard(*args)
-        ask_counts, ask_sums = guard.counts, guard.kernel_sums
-        self.counted: list[np.ndarray] = []
-        self.moved: list[np.ndarray] = []
+    guard_class = Watching
 
-        def counts(*args: Any) -> np.ndarray:
-            self.counted.append(ask_counts(*args))
-            return self.counted[-1]
-
-        def kernel_sums(weight_fn: Any, pull: Any, *rest: Any) -> np.ndarray:
-            self.moved.append(np.asarray(pull.centres))
-            return ask_sums(weight_fn, pull, *rest)
-
-        guard.counts, guard.kernel_sums = counts, kernel_sums  # type: ignore[method-assign]
-        return guard
+    def fit(self, *args: Any, **options: Any) -> pt.TrajectoryModel:
+        Watching.counted.clear()
+        Watching.moved.clear()
+        model = super().fit(*args, **options)
+        self.counted, self.moved = list(Watching.counted), list(Watching.moved)
+        return model
 
 
 def main() -> None:

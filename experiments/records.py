@@ -16,6 +16,7 @@ from privtraj.planning.records import generic_epsilon
 from privtraj.privacy.accounting import tally
 from privtraj.privacy.calibration import calibrate_noise
 from privtraj.privacy.events import GaussianSum
+from privtraj.privacy.sampled_events import sum_at_rate
 
 RUNS = {
     "20 full steps": (1.0, 20),
@@ -31,7 +32,7 @@ def row(name: str, records: int, epsilon: float, delta: float) -> str:
         calibrate_noise(epsilon, delta, "add-remove", steps=steps, rate=rate, records=g)
         for g in (records, 1)
     )
-    alone = tally([(GaussianSum(several, "", rate=rate), steps)], "add-remove")
+    alone = tally([(sum_at_rate(GaussianSum(several, ""), rate), steps)], "add-remove")
     generic = generic_epsilon(alone, records, delta)
     return (
         f"| {name} | {records} | {several:.3g} | {one:.3g} | {several / one:.3g} | {generic:.3g} |"

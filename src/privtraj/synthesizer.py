@@ -9,7 +9,7 @@ import math
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,13 +29,26 @@ from privtraj.gradients.likelihood import Mixture, kappa_mass
 from privtraj.gradients.moments import STEP, PrivateGradients
 from privtraj.gradients.schedule import SETTLING_SHARE, Plan
 from privtraj.model import TrajectoryModel, assemble, diffusivity_or
-from privtraj.privacy import noise, pld
+from privtraj.privacy import noise
+from privtraj.privacy.budget_plan import BudgetPlan, Planned
 from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace, calibrate_noise
 from privtraj.privacy.certificate import certify
-from privtraj.privacy.events import Adjacency, LaplaceCounts, check_adjacency, check_budget
+from privtraj.privacy.events import (
+    Adjacency,
+    GaussianSum,
+    LaplaceCounts,
+    Person,
+    check_adjacency,
+    check_budget,
+)
 from privtraj.privacy.guard import MAX_CELLS, Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.ledger_file import LedgerFile
+from privtraj.privacy.pairs import ROUNDING
+from privtraj.privacy.rows import PublicShape
+from privtraj.privacy.sampled_events import sum_at_rate
+from privtraj.privacy.sampling import SamplingGuard
+from privtraj.privacy.watching import Watcher
 
 Progress = Callable[[int, int], None]
 
@@ -44,6 +57,7 @@ SMALLEST_BANDWIDTH = 0.004
 SMALLEST_EPSILON = 5e-3
 LARGEST_EPSILON = 100.0  # beyond it nobody is protected, and the noise would be none
 HEAD_COUNT = "people per time"
+PER_CELL = "people per cell"
 SURVEY = "how concentrated people are"
 SURVEY_SHARE = 0.06  # of epsilon
 GRADIENT_PULL = 0.1
@@ -86,6 +100,9 @@ class TrajectorySynthesizer:
         variance, in squared shares of the box, per time range.
     """
 
+    guard_class: ClassVar[type[Guard]] = SamplingGuard
+    """Holds the rows of a fit; tests of the audit put broken ones here."""
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -126,12 +143,14 @@ class TrajectorySynthesizer:
         ledger: LedgerFile | None = None,
         new_people: bool = False,
         progress: Progress | None = None,
+        watcher: Watcher | None = None,
     ) -> TrajectoryModel:
         """Spend the budget on these snapshots and return the model that may be released.
 
         ledger: a file in which the whole budget is recorded before anything is released, so that
             repeated fits on the same people add up and stay below a cap.
         new_people: states that nobody in these snapshots is among the people of that ledger.
+        watcher: told of every noisy answer; it sees only what leaves the guard.
         """
         if not isinstance(snapshots, Snapshots):
             raise InputError("fit takes Snapshots, from Snapshots.from_table or from_arrays")
@@ -140,7 +159,7 @@ class TrajectorySynthesizer:
         if self.rate < 1 and processes.several():
             raise InputError("people can be sampled by one process only: use rate=1")
         if ledger is None:
-            return self._fitted(snapshots, progress)
+            return self._fitted(snapshots, progress, watcher)
         if processes.several():
             raise InputError("a ledger is kept by one process: fit in one, or without a ledger")
         if self.seed is not None:
@@ -153,7 +172,7 @@ class TrajectorySynthesizer:
             f"fit of {', '.join(snapshots.features)} over {snapshots.time_name}",
             new_people=new_people,
         )
-        model = self._fitted(snapshots, progress)
+        model = self._fitted(snapshots, progress, watcher)
         spent = model.certificate.epsilon
         try:
             ledger.settle(entry.id, spent_epsilon=spent, model=model.sha256)
@@ -161,14 +180,16 @@ class TrajectorySynthesizer:
             warnings.warn(f"the reservation stands, but {error}", stacklevel=2)
         return model
 
-    def _guard(self, snapshots: Snapshots, ledger: Ledger, source: noise.Source) -> Guard:
-        """The only holder of rows; an audit puts one here that watches what leaves."""
-        return Guard(snapshots, ledger, source, public_counts=self.public_counts)
-
-    def _fitted(self, snapshots: Snapshots, progress: Progress | None) -> TrajectoryModel:
-        ledger = Ledger(self.epsilon, self.delta, self.adjacency)
+    def _fitted(
+        self, snapshots: Snapshots, progress: Progress | None, watcher: Watcher | None
+    ) -> TrajectoryModel:
+        plan = planned_releases(self, snapshots.shape)
+        ledger = Ledger(self.epsilon, self.delta, self.adjacency, plan)
+        source = noise.source_for(self.seed)
+        options = {"public_counts": self.public_counts, "watcher": watcher}
+        guard = snapshots.guarded(self.guard_class, ledger, source, **options)
         try:
-            return self._released(snapshots, ledger, progress)
+            return self._released(snapshots, guard, source, progress)
         except KeyboardInterrupt as stop:
             stop.add_note(
                 f"answers worth epsilon {ledger.spent():.3g} of {self.epsilon:g} were discarded, "
@@ -177,10 +198,12 @@ class TrajectorySynthesizer:
             raise
 
     def _released(
-        self, snapshots: Snapshots, ledger: Ledger, progress: Progress | None
+        self,
+        snapshots: Snapshots,
+        guard: Guard,
+        source: noise.Source,
+        progress: Progress | None,
     ) -> TrajectoryModel:
-        source = noise.source_for(self.seed)
-        guard = self._guard(snapshots, ledger, source)
         people = self._people(guard)
         plan = self._plan(people, guard)
         _warn_if_little(plan)
@@ -188,7 +211,7 @@ class TrajectorySynthesizer:
         rng = np.random.default_rng(processes.shared_seed(self.seed))
         task = _Task(rng, snapshots.gaps, progress)
         found = spend(guard, people, plan, task)
-        return self._model(snapshots, ledger, source, plan, people, found)
+        return self._model(snapshots, guard.ledger, source, plan, people, found)
 
     def _people(self, guard: Guard) -> Floats:
         return head_count(guard, count_epsilon(guard, self.count_share))
@@ -236,14 +259,14 @@ class TrajectorySynthesizer:
         z = calibrate_noise(*budget[:3], steps=steps, rate=self.rate, others=budget[3], **limits)
         if math.isinf(z):
             raise InputError(
-                f"sampled steps need a delta above {pld.ROUNDING:g}: raise delta=, or use rate=1"
+                f"sampled steps need a delta above {ROUNDING:g}: raise delta=, or use rate=1"
             )
         # as much noise, against the sum over everybody, as full steps of this mu would have
         return plan(mu=self.rate * math.sqrt(steps) / z, steps=steps)
 
     def _by_counts(self, guard: Guard, people: Floats, plan: Plan, task: _Task) -> _Found:
         """One private histogram per time; the times then share what they know."""
-        counts = guard.counts(plan.cells_per_side, plan.epsilon, "people per cell")
+        counts = guard.counts(plan.cells_per_side, plan.epsilon, PER_CELL)
         total = people
         if not self.public_counts:
             head_epsilon = count_epsilon(guard, self.count_share)
@@ -270,8 +293,9 @@ class TrajectorySynthesizer:
         steps = schedule.gradient_schedule(plan.steps, pull, guard.n_features)
         z = self.rate * math.sqrt(plan.steps) / plan.mu
         if self.rate < 1:
+            assert isinstance(guard, SamplingGuard)
             width = plan.particles * (guard.n_features + 1) + 1
-            event = guard.sum_event(width, z, STEP, self.rate)
+            event = guard.at_rate(self.rate).sum_event(width, z, STEP)
             guard = guard.reserve(event, plan.steps)
         gradients = PrivateGradients(guard, people, z, task.rng, self.rate)
         fixed = _fixed(task.gaps, self.bandwidth)
@@ -399,9 +423,55 @@ def count_epsilon(guard: Guard, share: float) -> float:
 
     A person moves counts by 1 for each record if added or removed, and by 2 if replaced.
     """
-    event = LaplaceCounts(1.0, "", records=guard.person.records)
-    moves = event.sensitivity(guard.ledger.adjacency)
-    return float(np.clip(share * guard.ledger.epsilon / moves, *noise.EPSILON_RANGE))
+    return _count_epsilon(share * guard.ledger.epsilon, guard.ledger.adjacency, guard.person)
+
+
+def _count_epsilon(epsilon: float, adjacency: Adjacency, person: Person) -> float:
+    moves = LaplaceCounts(1.0, "", records=person.records).sensitivity(adjacency)
+    return float(np.clip(epsilon / moves, *noise.EPSILON_RANGE))
+
+
+def planned_releases(settings: TrajectorySynthesizer, shape: PublicShape) -> BudgetPlan:
+    """All that a fit with these settings may release, from public numbers alone.
+
+    Of the main release, the bound: what its cells, or all its steps together, may tell.
+    """
+    first, person = _first_counts(settings, shape), shape.person
+    budget = (settings.epsilon, settings.delta, settings.adjacency)
+    limits: Any = {"slack": min(SLACK_RESERVE, settings.delta / 100), **person._asdict()}
+    main: list[Planned] = []
+    if settings.measure_for(shape.n_features) == "counts":
+        epsilon = calibrate_laplace(*budget, first, **limits)
+        if epsilon > 0:
+            cells = LaplaceCounts(min(epsilon, noise.EPSILON_RANGE[1]), PER_CELL, 0.0, *person)
+            main = [Planned(cells, shared=True)]
+    else:
+        most = schedule.STEPS_RANGE[1] if settings.rate == 1 else schedule.SAMPLED_STEPS
+        steps = settings.steps or most
+        z = calibrate_noise(*budget, steps=steps, rate=settings.rate, others=first, **limits)
+        if z < math.inf:
+            whole = GaussianSum(z / math.sqrt(steps), STEP, 0.0, *person)
+            main = [Planned(sum_at_rate(whole, settings.rate), steps, shared=True)]
+    return BudgetPlan((*map(Planned, first), *main))
+
+
+def _first_counts(settings: TrajectorySynthesizer, shape: PublicShape) -> list[LaplaceCounts]:
+    """What is counted before the main release: people per bin, and how concentrated they are."""
+
+    def counts(share: float, side: int, what: str) -> LaplaceCounts:
+        epsilon = _count_epsilon(share * settings.epsilon, settings.adjacency, shape.person)
+        drawn = shape.n_times * side**shape.n_features
+        slack = drawn * noise.laplace_tv_per_draw(epsilon) if settings.delta > 0 else 0.0
+        return LaplaceCounts(epsilon, what, slack, *shape.person)
+
+    planned = []
+    if not settings.public_counts:
+        planned.append(counts(settings.count_share, 1, HEAD_COUNT))
+    if settings.cells is None and settings.measure_for(shape.n_features) == "counts":
+        look = counts(SURVEY_SHARE, survey.SIDES.get(shape.n_features, 2), SURVEY)
+        if look.epsilon > noise.EPSILON_RANGE[0]:  # else too small a budget to look first
+            planned.append(look)
+    return planned
 
 
 def head_count(guard: Guard, epsilon: float) -> Floats:

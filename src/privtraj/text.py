@@ -1,4 +1,4 @@
-"""Lists of names in sentences."""
+"""Lists of names in sentences, and tables of text."""
 
 from __future__ import annotations
 
@@ -33,3 +33,10 @@ def free_name(name: str, taken: Container[str]) -> str:
 def short(value: float) -> str:
     """1e-5, not 1e-05."""
     return f"{value:g}".replace("e-0", "e-")
+
+
+def aligned(rows: Iterable[Iterable[str]], gap: str = "  ") -> list[str]:
+    """Lines of a table: the cells of each column as wide as its widest."""
+    cells = [list(row) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [gap.join(map(str.ljust, row, widths)).rstrip() for row in cells]

@@ -18,8 +18,8 @@ from scipy.stats import binom
 from privtraj.audit.attack import OTHERS, _worlds, audit, compare
 from privtraj.audit.evidence import (
     Canary,
+    Evidence,
     Neighbours,
-    WatchedGuard,
     count_evidence,
     released_evidence,
     sum_evidence,
@@ -37,7 +37,8 @@ from privtraj.errors import InputError
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import Tally, tally
 from privtraj.privacy.events import GaussianSum, LaplaceCounts
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.sampling import SamplingGuard
 from privtraj.synthesizer import TrajectorySynthesizer
 
 DELTA = 1e-5
@@ -269,7 +270,7 @@ def test_the_evidence_of_a_count_is_its_log_likelihood_ratio():
     assert table.first < -5
     law = {k: math.exp(-0.7 * abs(k)) for k in range(-9, 10)}
     expected = math.log(law[x - 1] / law[x])
-    assert count_evidence(answer, 4, 0.7, person) == pytest.approx(expected)
+    assert count_evidence(answer[1], 4, 0.7, person.point) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("rate", [1.0, 0.3])
@@ -291,19 +292,14 @@ def push(points, parameters):
     return 100 * (points - 0.5) @ parameters
 
 
-class Generous:
-    """A payer for everything, without counting: grids of sampled sums take seconds."""
+class Generous(Ledger):
+    """Pays for everything, without counting: grids of sampled sums take seconds."""
 
-    delta = 1e-3
+    def __init__(self):
+        super().__init__(1.0, 1e-3)
 
-    def spend(self, event):
+    def spend(self, event, times=1):
         pass
-
-    def reserve(self, event, times):
-        return self
-
-    def choose_times(self, share, event, times):
-        return self
 
 
 @pytest.mark.parametrize(("rate", "replace"), [(1.0, False), (0.5, False), (0.5, True)])
@@ -323,12 +319,13 @@ def test_the_evidence_of_real_answers_is_calibrated(snapshots_of, rate, replace)
     for sign, data in zip((1, -1), worlds, strict=True):
         ratios = []
         for seed in range(200):
-            watched = WatchedGuard(Guard(data, Generous(), noise.SeededSource(seed)), neighbours)
-            watched.counts(2, 0.3, "cells")
-            answer = watched.sums(push, parameters, np.full(3, 0.2), 3.0, "first", rate)
+            evidence, source = Evidence(neighbours), noise.SeededSource(seed)
+            guard = data.guarded(SamplingGuard, Generous(), source, watcher=evidence)
+            guard.counts(2, 0.3, "cells")
+            answer = guard.at_rate(rate).sums(push, parameters, np.full(3, 0.2), 3.0, "first")
             clip = 0.1 + np.abs(answer[:, 0])  # depends on what was released
-            watched.sums(push, parameters, clip, 3.0, "second", rate)
-            ratios.append(math.exp(sign * watched.log_likelihood_ratio))
+            guard.at_rate(rate).sums(push, parameters, clip, 3.0, "second")
+            ratios.append(math.exp(sign * evidence.log_likelihood_ratio))
         error = np.std(ratios) / math.sqrt(len(ratios))
         assert abs(np.mean(ratios) - 1) < 4.5 * error
         assert 0.01 < error < 0.1
@@ -338,19 +335,19 @@ def test_reserved_answers_and_chosen_times_are_watched_too(snapshots_of):
     person = Canary(2, np.ones(2, np.float32))
     data = snapshots_of([[[0.5, 0.5]] * 12, [], [person.point]], 2)
     parameters = jnp.ones((3, 2, 4), jnp.float32)
-    guard = Guard(data, Generous(), noise.SeededSource(0))
-    watched = WatchedGuard(guard, Neighbours(None, person))
-    part = watched.reserve(watched.sum_event(4, 1.0, "step", 0.5), 2)
+    evidence = Evidence(Neighbours(None, person))
+    guard = data.guarded(SamplingGuard, Generous(), noise.SeededSource(0), watcher=evidence)
+    part = guard.reserve(guard.at_rate(0.5).sum_event(4, 1.0, "step"), 2)
     for _ in range(2):
-        part.sums(push, parameters, np.ones(3), 1.0, "step", 0.5)
-    assert len(watched.evidence) == 2
+        part.sums(push, parameters, np.ones(3), 1.0, "step")
+    assert len(evidence.log) == 2
     seen = set()
     for _ in range(8):
-        chosen, part = watched.choose_times(2, 4, 0.3, "step", 1.0, 1)
+        chosen, part = guard.choose_times(2, 4, 0.3, "step", 1)
         part.sums(push, parameters[chosen], np.ones(2), 0.3, "step")
         seen.add(2 in chosen)
         # at this noise the person is seen for certain where the bin was chosen: mu^2 / 2 = 5.6
-        assert (watched.evidence[-1] != 0) == (2 in chosen)
+        assert (evidence.log[-1] != 0) == (2 in chosen)
     assert seen == {True, False}
 
 
@@ -361,13 +358,10 @@ def test_watching_changes_nothing():
     )
     worlds = _worlds(synthesizer, 2, 3)
     plain = synthesizer.fit(worlds.data[1])
-
-    class Watched(TrajectorySynthesizer):
-        def _guard(self, snapshots, ledger, source):
-            return WatchedGuard(super()._guard(snapshots, ledger, source), worlds.neighbours)
-
-    watched = Watched(2.0, 1e-3, measure="gradients", particles=2, steps=2, seed=5)
-    np.testing.assert_array_equal(watched.fit(worlds.data[1]).particles, plain.particles)
+    evidence = Evidence(worlds.neighbours)
+    watched = synthesizer.fit(worlds.data[1], watcher=evidence)
+    np.testing.assert_array_equal(watched.particles, plain.particles)
+    assert len(evidence.log) == 3  # the head count and two steps
 
 
 @pytest.mark.filterwarnings("ignore::privtraj.LowBudgetWarning")

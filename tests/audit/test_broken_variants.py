@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from privtraj.audit.attack import audit, compare
-from privtraj.audit.evidence import Canary, Neighbours, WatchedGuard
+from privtraj.audit.evidence import Canary, Evidence, Neighbours
 from privtraj.data.snapshots import Snapshots
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import tally
@@ -28,9 +28,9 @@ CONFIDENCE = 0.99
 class Broken(Guard):
     """A guard with another beside it that nobody has to pay: what a broken one asks in secret."""
 
-    def __init__(self, snapshots, ledger, source, **options):
-        super().__init__(snapshots, ledger, source, **options)
-        self._unpaid = Guard(snapshots, Ledger(60.0, 0.1, ledger.adjacency), source, **options)
+    def __init__(self, rows, shape, ledger, source, **options):
+        super().__init__(rows, shape, ledger, source, **options)
+        self._unpaid = Guard(rows, shape, Ledger(60.0, 0.1, ledger.adjacency), source, **options)
 
 
 # the attacker sees the answers, not what is made of them
@@ -41,8 +41,7 @@ def audited(guard, epsilon, runs, **settings):
     """The audit of real fits that use this kind of guard."""
 
     class Pipeline(TrajectorySynthesizer):
-        def _guard(self, snapshots, ledger, source):
-            return guard(snapshots, ledger, source, public_counts=self.public_counts)
+        guard_class = guard
 
     synthesizer = Pipeline(epsilon, DELTA, **settings)
     return audit(synthesizer, runs=runs, confidence=CONFIDENCE, seed=1)
@@ -74,15 +73,15 @@ def released(guard, snapshots_of, score, clip, runs=100, noise_multiplier=1.0):
     scores = ([], [])
     for run in range(2 * runs):
         ledger = Ledger(20.0, DELTA)
-        inner = guard(worlds[run % 2], ledger, noise.SeededSource(run))
-        watched = WatchedGuard(inner, Neighbours(None, CORNER))
-        answer = watched.sums(pulls, PARTICLES, np.full(2, clip), noise_multiplier, "pulls")
-        scores[run % 2].append(score(watched, answer))
+        evidence, source = Evidence(Neighbours(None, CORNER)), noise.SeededSource(run)
+        asked = worlds[run % 2].guarded(guard, ledger, source, watcher=evidence)
+        answer = asked.sums(pulls, PARTICLES, np.full(2, clip), noise_multiplier, "pulls")
+        scores[run % 2].append(score(evidence, answer))
     return compare(*scores, ledger.tally, DELTA, CONFIDENCE, 0.0)
 
 
-def likelihood(watched, answer):
-    return watched.log_likelihood_ratio
+def likelihood(evidence, answer):
+    return evidence.log_likelihood_ratio
 
 
 # 1 --------------------------------------------------------------------------------------------
@@ -91,13 +90,13 @@ def likelihood(watched, answer):
 class ClipsEachParticle(Broken):
     """Clipped per particle, with noise for a joint norm of c: sqrt(m) c is the truth."""
 
-    def sums(self, statistic, parameters, clip, noise_multiplier, what, rate=1.0):
+    def sums(self, statistic, parameters, clip, noise_multiplier, what):
         root = math.sqrt(parameters.shape[1])
         own = (parameters, jnp.asarray(clip, jnp.float32))
         answer = self._unpaid.sums(
             each_clipped, own, root * clip * (1 + 1e-5), noise_multiplier / root, what
         )
-        self.ledger.spend(self.sum_event(answer.shape[1], noise_multiplier, what, rate))
+        self.ledger.spend(self.sum_event(answer.shape[1], noise_multiplier, what))
         return answer
 
 
@@ -152,10 +151,10 @@ class TooQuiet(Broken):
         self.ledger.spend(LaplaceCounts(epsilon, what))
         return answer
 
-    def sums(self, statistic, parameters, clip, noise_multiplier, what, rate=1.0):
+    def sums(self, statistic, parameters, clip, noise_multiplier, what):
         less = noise_multiplier / math.sqrt(2)
-        answer = self._unpaid.sums(statistic, parameters, clip, less, what, rate)
-        self.ledger.spend(self.sum_event(answer.shape[1], noise_multiplier, what, rate))
+        answer = self._unpaid.sums(statistic, parameters, clip, less, what)
+        self.ledger.spend(self.sum_event(answer.shape[1], noise_multiplier, what))
         return answer
 
 
@@ -178,8 +177,8 @@ def unnoised(silent):
     class Unnoised(Guard):
         """Exact counts, paid for as noisy ones."""
 
-        def __init__(self, snapshots, ledger, source, **options):
-            super().__init__(snapshots, ledger, silent(), **options)
+        def __init__(self, rows, shape, ledger, source, **options):
+            super().__init__(rows, shape, ledger, silent(), **options)
 
     return Unnoised
 
@@ -228,18 +227,18 @@ def test_trap_bounds_taken_from_data(bounds):
 class ClipsAtTheLargestNorm(Broken):
     """c is the largest norm that anybody's vector has."""
 
-    def sums(self, statistic, parameters, clip, noise_multiplier, what, rate=1.0):
+    def sums(self, statistic, parameters, clip, noise_multiplier, what):
         rows = zip(self._rows.points, self._rows.bins, strict=True)
         largest = max(
             float(jnp.linalg.norm(statistic(jnp.asarray(row)[None], parameters[i])))
             for row, i in rows
         )
         return super().sums(
-            statistic, parameters, np.full_like(clip, largest), noise_multiplier, what, rate
+            statistic, parameters, np.full_like(clip, largest), noise_multiplier, what
         )
 
 
-def loudness(watched, answer):
+def loudness(evidence, answer):
     """How loud the noise is where nobody differs: 32 coordinates of the crowd's bin.
 
     Zero lies between the norm of somebody in the crowd, 0.1 sqrt(16) at most, and the corner's.

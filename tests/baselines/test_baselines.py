@@ -7,7 +7,7 @@ import pytest
 
 import privtraj as pt
 from privtraj import baselines
-from privtraj.audit.evidence import Canary, Neighbours, WatchedGuard
+from privtraj.audit.evidence import Canary, Evidence, Neighbours
 from privtraj.errors import InputError
 from privtraj.privacy.guard import Guard
 
@@ -224,14 +224,9 @@ def test_no_transcript_says_more_than_epsilon(name, adjacency, snapshots_of):
     data = snapshots_of([np.empty((0, 2)), np.full((30, 2), 0.5), person.point[None]])
     ratios = []
     for seed in range(12):
-        guards = []
-
-        def watch(guard, guards=guards):
-            guards.append(WatchedGuard(guard, Neighbours(instead, person)))
-            return guards[-1]
-
-        watched(PURE[name](adjacency=adjacency, seed=seed), watch).fit(data)
-        ratios.append(guards[0].log_likelihood_ratio)
+        evidence = Evidence(Neighbours(instead, person))
+        PURE[name](adjacency=adjacency, seed=seed).fit(data, watcher=evidence)
+        ratios.append(evidence.log_likelihood_ratio)
     assert np.abs(ratios).max() <= 1 + 1e-9
     assert np.max(ratios) > 0.2  # the attack sees what it should
 

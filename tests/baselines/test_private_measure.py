@@ -69,7 +69,9 @@ def test_without_noise_leaves_hold_the_people_they_should(snapshots_of, silent):
     corners = np.array([[0.1, 0.1]] * 30 + [[0.9, 0.1]] * 10)
     measure = PrivateMeasure(1.0, cells=8, points=40, seed=0)
     inner = measure._guard
-    measure._guard = lambda snapshots, ledger, source: inner(snapshots, ledger, silent())
+    measure._guard = lambda snapshots, ledger, source, watcher: inner(
+        snapshots, ledger, silent(), watcher
+    )
     model = measure.fit(snapshots_of([corners, corners]))
     low = model.particles[:, :, 0] < 1 / 8
     high = model.particles[:, :, 0] >= 7 / 8

@@ -10,8 +10,8 @@ from privtraj.gradients import start
 from privtraj.paper.objective import objective
 from privtraj.paper.synthesizer import PaperSynthesizer, Phase, TakingPart, TimeSample, WarmStart
 from privtraj.privacy import noise
-from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.sampling import SamplingGuard
 
 T, N = 3, 40
 QUICK = {"m": 6, "delta": 1e-4, "seed": 0}
@@ -67,7 +67,7 @@ def test_a_step_is_the_formula(people, silent, clip, sigma):
     phase, m = Phase(1, 0.02, 1.0), 6
     recipe = PaperSynthesizer([phase], m=m, C=clip, lam=0.7, sigma=sigma, delta=1e-4)
     x = np.random.default_rng(1).uniform(size=(T, m, 2))
-    guard = Guard(people, Ledger(50.0, 1e-4), silent())
+    guard = people.guarded(SamplingGuard, Ledger(50.0, 1e-4), silent())
     rng = np.random.default_rng(0)
     everybody = TakingPart(np.arange(T), guard, np.full(T, float(N)))
     state = recipe._run(phase, everybody, start.at(x, sigma), people, rng)
@@ -90,7 +90,9 @@ def test_a_larger_box_is_the_same_recipe_in_its_own_units(people, silent):
             delta=1e-4,
         )
         everybody = TakingPart(
-            np.arange(T), Guard(people, Ledger(50.0, 1e-4), silent()), np.full(T, float(N))
+            np.arange(T),
+            people.guarded(SamplingGuard, Ledger(50.0, 1e-4), silent()),
+            np.full(T, float(N)),
         )
         state = start.at(x, sigma / side)
         rng = np.random.default_rng(0)

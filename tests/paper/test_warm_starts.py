@@ -53,7 +53,7 @@ def guard_of(snapshots_of):
     def make(clouds, source=0, epsilon=200.0):
         noise = SeededSource(source) if isinstance(source, int) else source
         dimensions = np.shape(clouds[0])[1]
-        return Guard(snapshots_of(list(clouds), dimensions), Ledger(epsilon, 1e-2), noise)
+        return snapshots_of(list(clouds), dimensions).guarded(Guard, Ledger(epsilon, 1e-2), noise)
 
     return make
 

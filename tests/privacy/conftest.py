@@ -3,8 +3,8 @@
 import pytest
 
 from privtraj.privacy import noise
-from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.sampling import SamplingGuard
 
 
 class _Watching:
@@ -27,6 +27,6 @@ def watched():
     def make(snapshots, epsilon, delta=1e-5):
         ledger = Ledger(epsilon, delta)
         source = _Watching(ledger)
-        return Guard(snapshots, ledger, source), source
+        return snapshots.guarded(SamplingGuard, ledger, source), source
 
     return make

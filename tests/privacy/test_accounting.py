@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from scipy.special import ndtr, ndtri
 
 from privtraj.errors import InputError
-from privtraj.privacy import accounting, pld
+from privtraj.privacy import accounting
 from privtraj.privacy.accounting import (
-    clt_mu,
     delta_at,
     epsilon_at,
     gaussian_delta,
@@ -28,9 +27,16 @@ from privtraj.privacy.calibration import (
     calibrate_laplace,
     calibrate_noise,
     calibrate_scale,
-    calibrate_steps,
 )
-from privtraj.privacy.events import ChosenTimes, GaussianSum, LaplaceCounts, Opaque
+from privtraj.privacy.events import GaussianSum, LaplaceCounts, Opaque
+from privtraj.privacy.pairs import COARSE, ROUNDING
+from privtraj.privacy.sampled_events import (
+    ChosenTimes,
+    SampledPair,
+    SampledSum,
+    clt_mu,
+    sum_at_rate,
+)
 
 ADJACENCIES = ["add-remove", "replace-one"]
 
@@ -51,7 +57,7 @@ adjacencies = st.sampled_from(ADJACENCIES)
 deltas = st.sampled_from([1e-3, 1e-5, 1e-6, 1e-12])
 
 rates = st.floats(0.001, 0.9)
-sums = st.builds(GaussianSum, st.floats(2, 20), st.just("sum"), st.just(0.0), rates, **person)
+sums = st.builds(SampledSum, st.floats(2, 20), st.just("sum"), rate=rates, **person)
 chosen = st.builds(ChosenTimes, st.floats(0.05, 1), sums, st.integers(1, 20), st.just("some"))
 sampled = st.tuples(st.one_of(sums, chosen), st.integers(1, 30))
 
@@ -237,19 +243,21 @@ def test_on_the_grid_too_delta_falls_with_epsilon_and_grows_with_events(
     total, more = tally(events, adjacency), tally([*events, extra], adjacency)
     if more.mu > 4 or sum(e * n for e, n in more.shifts) > 12:
         return  # losses of hundreds: a long grid, and nobody's budget
-    delta = total.delta(epsilon, pld.COARSE)
+    delta = total.delta(epsilon, COARSE)
     assert 0 <= delta <= 1
     if total.slack == 0:
-        assert total.delta(epsilon + 0.5, pld.COARSE) <= delta + 1e-15
-    assert more.delta(epsilon, pld.COARSE) >= delta - 1e-8
+        assert total.delta(epsilon + 0.5, COARSE) <= delta + 1e-15
+    assert more.delta(epsilon, COARSE) >= delta - 1e-8
     twice = total.add(*first)
-    assert twice.delta(epsilon, pld.COARSE) >= delta - 1e-8
+    assert twice.delta(epsilon, COARSE) >= delta - 1e-8
     without = tally(others, adjacency)  # in closed form: the grid is never below that
     assert delta >= without.delta(epsilon) - 1e-15
 
 
 def test_epsilon_on_the_grid_is_the_smallest_that_fits():
-    total = tally([(GaussianSum(9.0, "", 1e-13, 0.2), 40), LaplaceCounts(0.1, "")], "add-remove")
+    total = tally(
+        [(SampledSum(9.0, "", 1e-13, rate=0.2), 40), LaplaceCounts(0.1, "")], "add-remove"
+    )
     epsilon = total.epsilon(1e-6)
     assert total.delta(epsilon) <= 1e-6 < total.delta(epsilon - 1e-6)
     assert total.epsilon(total.delta(0.4)) <= 0.4 + 1e-9
@@ -258,8 +266,8 @@ def test_epsilon_on_the_grid_is_the_smallest_that_fits():
 
 
 def test_delta_falls_with_epsilon_even_where_slack_grows():
-    total = tally([(GaussianSum(2.0, "", 1e-9, 0.1), 20)], "add-remove")
-    found = [total.delta(epsilon, pld.COARSE) for epsilon in np.arange(0.0, 30.0)]
+    total = tally([(SampledSum(2.0, "", 1e-9, rate=0.1), 20)], "add-remove")
+    found = [total.delta(epsilon, COARSE) for epsilon in np.arange(0.0, 30.0)]
     assert (np.diff(found) <= 1e-15).all()
 
 
@@ -294,7 +302,7 @@ PLANS = {
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("rate", [0.05, 1.0])
 def test_noise_is_divided_by_as_much_as_the_budget_allows(adjacency, rate):
-    events = [(GaussianSum(9.0, "a", rate=rate), 20), (GaussianSum(6.0, "b"), 1)]
+    events = [(sum_at_rate(GaussianSum(9.0, "a"), rate), 20), (GaussianSum(6.0, "b"), 1)]
     counts = [(LaplaceCounts(0.1, "c"), 1)]
 
     def cost(factor):
@@ -307,7 +315,7 @@ def test_noise_is_divided_by_as_much_as_the_budget_allows(adjacency, rate):
 
 
 def test_noise_of_chosen_times_is_divided_too():
-    event = ChosenTimes(0.5, GaussianSum(1.0, "a", rate=0.1), 10, "chosen")
+    event = ChosenTimes(0.5, SampledSum(1.0, "a", rate=0.1), 10, "chosen")
     factor = calibrate_scale(1.0, 1e-4, "add-remove", [event])
     quieter = replace(event, release=replace(event.release, noise_multiplier=1 / factor))
     assert 0.99 < epsilon_at([quieter], 1e-4, "add-remove") <= 1.0
@@ -316,12 +324,12 @@ def test_noise_of_chosen_times_is_divided_too():
 @pytest.mark.parametrize(("adjacency", "plan", "others"), PLANS.values(), ids=PLANS)
 def test_calibrated_noise_fits_and_a_little_less_does_not(adjacency, plan, others):
     z = calibrate_noise(1.0, 1e-5, adjacency, others=others, **plan)
-    names = ("rate", "records", "together")
-    event = {name: plan[name] for name in names if name in plan}
+    event = {name: plan[name] for name in ("records", "together") if name in plan}
     steps = plan["steps"]
 
     def delta(z):
-        release = GaussianSum(z, "", plan.get("slack", 0.0) / steps, **event)
+        full = GaussianSum(z, "", plan.get("slack", 0.0) / steps, **event)
+        release = sum_at_rate(full, plan["rate"])
         return delta_at([*others, (release, steps)], 1.0, adjacency)
 
     assert delta(z) <= 1e-5 < delta(z * (1 - 2e-3))
@@ -337,36 +345,16 @@ def test_sampling_buys_less_noise_and_records_need_more():
     assert some < apart < together < 2 * some
 
 
-@pytest.mark.parametrize("delta", [1e-12, pld.ROUNDING])
+@pytest.mark.parametrize("delta", [1e-12, ROUNDING])
 def test_where_the_error_of_the_grid_is_more_than_delta_nothing_fits(delta):
     assert calibrate_noise(1.0, delta, "add-remove", steps=10, rate=0.1) == math.inf
     assert calibrate_noise(1.0, delta, "add-remove", steps=10) < math.inf
 
 
-@pytest.mark.parametrize(
-    ("release", "adjacency", "others"),
-    [
-        (GaussianSum(4.0, "", rate=0.1), "add-remove", []),
-        (GaussianSum(8.0, "", rate=0.2, records=2), "replace-one", [LaplaceCounts(0.1, "")]),
-        (GaussianSum(30.0, "", records=2), "add-remove", []),
-    ],
-)
-def test_calibrated_steps_fit_and_one_more_does_not(release, adjacency, others):
-    steps = calibrate_steps(1.0, 1e-5, adjacency, release, others)
-    assert steps > 10
-    assert delta_at([*others, (release, steps)], 1.0, adjacency) <= 1e-5
-    assert delta_at([*others, (release, steps + 1)], 1.0, adjacency) > 1e-5
-
-
-def test_a_single_step_that_does_not_fit_is_no_step():
-    assert calibrate_steps(0.1, 1e-6, "add-remove", GaussianSum(1.0, "", rate=0.5)) == 0
-    assert calibrate_steps(0.1, 0.0, "add-remove", GaussianSum(100.0, "")) == 0
-
-
 def test_much_noise_beside_sampled_sums_is_accounted_for():
     """A full sum of mu = 25 beside them: delta is 1 at zero and falls only at hundreds."""
-    total = tally([(GaussianSum(3.0, "", rate=0.1), 10), GaussianSum(1 / 25, "")], "add-remove")
-    grid = 10 * pld.COARSE
+    total = tally([(SampledSum(3.0, "", rate=0.1), 10), GaussianSum(1 / 25, "")], "add-remove")
+    grid = 10 * COARSE
     assert total.delta(0.0, grid) == pytest.approx(1)
     exact = float(gaussian_delta(312.5, 25.0))
     assert exact <= total.delta(312.5, grid) <= exact + 0.05
@@ -374,7 +362,7 @@ def test_much_noise_beside_sampled_sums_is_accounted_for():
 
 
 def test_a_full_sum_can_be_calibrated_beside_sampled_ones():
-    others = [(GaussianSum(20.0, "", rate=0.1), 20)]
+    others = [(SampledSum(20.0, "", rate=0.1), 20)]
     largest = calibrate_gaussian(1.0, 1e-5, "add-remove", others)
     assert 0 < largest < calibrate_gaussian(1.0, 1e-5, "add-remove")
 
@@ -468,7 +456,7 @@ def test_no_attack_on_a_sampled_sum_beats_the_bound(adjacency):
         return (1 - q) * ndtr(-t) + q * ndtr(centre / z - t)
 
     present, other = above(1), above(-1) if adjacency == "replace-one" else ndtr(-t)
-    total = tally([GaussianSum(z, "", rate=q)], adjacency)
+    total = tally([SampledSum(z, "", rate=q)], adjacency)
     for alarms, hits in [(other, present), (1 - present, 1 - other)]:
         bound = total.true_positive_rates(alarms)
         assert (hits <= bound + 1e-9).all()
@@ -480,7 +468,7 @@ def test_advantage_is_the_total_variation_distance():
     assert gaussian.advantage == pytest.approx(2 * ndtr(0.25) - 1)
     counts = tally([LaplaceCounts(0.8, "")], "add-remove")
     assert counts.advantage == pytest.approx(math.tanh(0.4))
-    some = tally([GaussianSum(2.0, "", rate=0.3)], "add-remove")
+    some = tally([SampledSum(2.0, "", rate=0.3)], "add-remove")
     assert some.advantage == pytest.approx(0.3 * (2 * ndtr(0.25) - 1), rel=1e-4)
 
 
@@ -489,7 +477,7 @@ def test_advantage_is_the_total_variation_distance():
 
 def test_scaling_a_tally_is_dividing_its_noise():
     def of(f):
-        step = GaussianSum(6.0 / f, "", 1e-9, 0.1)
+        step = SampledSum(6.0 / f, "", 1e-9, rate=0.1)
         return tally(
             [
                 GaussianSum(4.0 / f, ""),
@@ -506,13 +494,13 @@ def test_scaling_a_tally_is_dividing_its_noise():
     np.testing.assert_allclose(scaled.shifts, of(1.5).shifts)
     assert scaled.sampled == of(1.5).sampled
     assert scaled.slack == one.slack == pytest.approx(24e-9)
-    assert scaled.delta(2.0, pld.COARSE) > one.delta(2.0, pld.COARSE)
+    assert scaled.delta(2.0, COARSE) > one.delta(2.0, COARSE)
 
 
 def test_events_with_equal_losses_are_tallied_together_whatever_their_names():
-    a, b = (GaussianSum(5.0, name, slack, 0.1) for name, slack in (("a", 1e-12), ("b", 0.0)))
+    a, b = (SampledSum(5.0, name, slack, rate=0.1) for name, slack in (("a", 1e-12), ("b", 0.0)))
     total = tally([(a, 3), b, (a, 2)], "add-remove")
-    assert total.sampled == ((GaussianSum(5.0, "", rate=0.1), 6),)
+    assert total.sampled == ((SampledPair(5.0, 0.1, 1, False, "add-remove"), 6),)
     assert total.slack == pytest.approx(5e-12)
     assert not total.is_gaussian
     assert gdp_mu([a], "add-remove") is None
@@ -521,7 +509,7 @@ def test_events_with_equal_losses_are_tallied_together_whatever_their_names():
 @pytest.mark.parametrize("times", [0, -1])
 def test_nothing_can_be_taken_back(times):
     """A negative number of events would be a refund."""
-    for event in (GaussianSum(2.0, ""), LaplaceCounts(1.0, ""), GaussianSum(2.0, "", rate=0.5)):
+    for event in (GaussianSum(2.0, ""), LaplaceCounts(1.0, ""), SampledSum(2.0, "", rate=0.5)):
         with pytest.raises(InputError, match="at least once"):
             tally([(event, times)], "add-remove")
 

@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 
 from privtraj.errors import InputError
-from privtraj.privacy.accounting import clt_mu, epsilon_at, gaussian_delta, tally
+from privtraj.privacy.accounting import epsilon_at, gaussian_delta, tally
 from privtraj.privacy.certificate import Certificate, attacker, certify, entries
-from privtraj.privacy.events import ChosenTimes, GaussianSum, LaplaceCounts, Opaque
+from privtraj.privacy.events import GaussianSum, LaplaceCounts, Opaque
 from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.sampled_events import ChosenTimes, SampledSum, clt_mu
 
 ADJACENCIES = ["add-remove", "replace-one"]
 COUNTS = LaplaceCounts(0.3, "counts per time")
 STEP = GaussianSum(40.0, "clipped sums, step", slack=1e-12)
-SAMPLED = GaussianSum(20.0, "sampled step", 1e-15, 0.1)
+SAMPLED = SampledSum(20.0, "sampled step", 1e-15, rate=0.1)
 
 
 def ledger_of(*pairs, adjacency="add-remove", epsilon=2.0, delta=1e-3):
@@ -47,7 +48,7 @@ EVENTS = {
         (STEP, 60),
         (Opaque(0.1, 1e-6, "elsewhere"), 1),
         (replace(SAMPLED, records=2), 10),
-        (ChosenTimes(0.3, replace(SAMPLED, rate=1.0), 5, "chosen"), 1),
+        (ChosenTimes(0.3, GaussianSum(20.0, "sampled step", 1e-15), 5, "chosen"), 1),
     ],
 }
 

@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 from privtraj.errors import InputError
 from privtraj.privacy.events import (
-    ChosenTimes,
+    Event,
     GaussianSum,
     LaplaceCounts,
     Opaque,
-    bare,
     check_adjacency,
     check_budget,
     check_delta,
@@ -21,6 +20,7 @@ from privtraj.privacy.events import (
     check_slack,
     people_moved,
 )
+from privtraj.privacy.sampled_events import ChosenTimes, SampledSum
 
 ADJACENCIES = ["add-remove", "replace-one"]
 
@@ -49,7 +49,7 @@ def test_every_record_moves_a_count_by_one(records, together):
     event = LaplaceCounts(0.5, "", records=records, together=together)
     assert [event.sensitivity(a) for a in ADJACENCIES] == [records, 2 * records]
     for adjacency, people in zip(ADJACENCIES, (1, 2), strict=True):
-        epsilon, responses = event.responses(adjacency)
+        epsilon, responses = event.pair(adjacency).responses
         assert epsilon * responses == pytest.approx(0.5 * event.sensitivity(adjacency))
         assert responses == (people if together else people * records)
 
@@ -57,7 +57,8 @@ def test_every_record_moves_a_count_by_one(records, together):
 @settings(max_examples=60)
 @given(st.floats(1e-6, 1), st.integers(1, 12), st.booleans())
 def test_moves_are_the_law_of_how_many_records_of_one_bin_were_sampled(rate, records, together):
-    sizes, chances = GaussianSum(1.0, "", rate=rate, records=records, together=together).moves()
+    event = SampledSum(1.0, "", rate=rate, records=records, together=together)
+    sizes, chances = map(np.array, event.pair("add-remove").numeric.moves())
     in_one_bin = records if together else 1
     assert sizes.tolist() == list(range(in_one_bin + 1))
     assert chances.sum() == pytest.approx(1, abs=1e-12)
@@ -127,18 +128,25 @@ def test_slack_of_chosen_times_is_that_of_all_their_releases():
     assert ChosenTimes(0.5, GaussianSum(1.0, "", 1e-9), 40, "").slack == pytest.approx(4e-8)
 
 
-def test_bare_events_are_equal_if_their_losses_are():
-    a, b = GaussianSum(2.0, "a", 1e-9, 0.1, 3), GaussianSum(2.0, "b", 1e-8, 0.1, 3)
-    assert bare(a) == bare(b)
-    assert bare(ChosenTimes(0.5, a, 4, "a")) == bare(ChosenTimes(0.5, b, 4, "b"))
+def test_pairs_are_equal_if_their_losses_are():
+    def sampled(z, name, slack, rate, *person):
+        return SampledSum(z, name, slack, *person, rate=rate)
+
+    def pair(event):
+        return event.pair("add-remove")
+
+    a, b = sampled(2.0, "a", 1e-9, 0.1, 3), sampled(2.0, "b", 1e-8, 0.1, 3)
+    assert pair(a) == pair(b)
+    assert pair(ChosenTimes(0.5, a, 4, "a")) == pair(ChosenTimes(0.5, b, 4, "b"))
     changes = [
-        GaussianSum(2.1, "a", 1e-9, 0.1, 3),
-        GaussianSum(2.0, "a", 1e-9, 0.2, 3),
-        GaussianSum(2.0, "a", 1e-9, 0.1, 2),
-        GaussianSum(2.0, "a", 1e-9, 0.1, 3, True),
+        sampled(2.1, "a", 1e-9, 0.1, 3),
+        sampled(2.0, "a", 1e-9, 0.2, 3),
+        sampled(2.0, "a", 1e-9, 0.1, 2),
+        sampled(2.0, "a", 1e-9, 0.1, 3, True),
     ]
-    assert all(bare(a) != bare(other) for other in changes)
-    assert bare(ChosenTimes(0.5, a, 4, "a")) != bare(ChosenTimes(0.5, a, 5, "a"))
+    assert all(pair(a) != pair(other) for other in changes)
+    assert pair(a) != a.pair("replace-one")
+    assert pair(ChosenTimes(0.5, a, 4, "a")) != pair(ChosenTimes(0.5, a, 5, "a"))
 
 
 # Mistakes -------------------------------------------------------------------------------------
@@ -151,10 +159,10 @@ MISTAKES = {
     "negative slack": lambda: GaussianSum(1.0, "", slack=-1e-12),
     "slack of one": lambda: LaplaceCounts(1.0, "", slack=1.0),
     "slack not a number": lambda: check_slack(math.nan),
-    "no rate": lambda: GaussianSum(1.0, "", rate=0.0),
-    "rate above one": lambda: GaussianSum(1.0, "", rate=1.0 + 1e-12),
-    "rate not a number": lambda: GaussianSum(1.0, "", rate=math.nan),
-    "rate true": lambda: GaussianSum(1.0, "", rate=True),
+    "no rate": lambda: SampledSum(1.0, "", rate=0.0),
+    "rate above one": lambda: SampledSum(1.0, "", rate=1.0 + 1e-12),
+    "rate not a number": lambda: SampledSum(1.0, "", rate=math.nan),
+    "rate true": lambda: SampledSum(1.0, "", rate=True),
     "no records": lambda: GaussianSum(1.0, "", records=0),
     "half a record": lambda: LaplaceCounts(1.0, "", records=1.5),
     "records true": lambda: check_records(True),
@@ -180,3 +188,54 @@ MISTAKES = {
 def test_mistakes_are_refused_in_one_sentence(wrong):
     with pytest.raises(InputError, match=r"^[^.]*(\.\d[^.]*)*[^.]$"):
         wrong()
+
+
+# What is said about an event ------------------------------------------------------------------
+
+EVERY = [
+    GaussianSum(2.0, "sum", records=3),
+    LaplaceCounts(0.4, "counts", records=2, together=True),
+    Opaque(0.3, 1e-6, "elsewhere", "replace-one"),
+    SampledSum(2.0, "batch", rate=0.1),
+    ChosenTimes(0.5, GaussianSum(2.0, "chosen"), 4, "chosen"),
+    ChosenTimes(0.5, SampledSum(2.0, "chosen", rate=0.2), 4, "chosen"),
+]
+
+
+@pytest.mark.parametrize("event", EVERY, ids=repr)
+def test_an_entry_of_a_certificate_is_the_event_again(event):
+    entry = event.to_dict("add-remove", 7)
+    assert (entry["what"], entry["times"], entry["mechanism"]) == (event.what, 7, event.mechanism)
+    assert Event.from_dict(entry) == event
+    assert event.ideal() == event
+
+
+@pytest.mark.parametrize("event", EVERY, ids=repr)
+def test_the_words_of_an_event_name_it_and_how_often(event):
+    assert event.describe().startswith(f"{event.what!r} (")
+    assert event.describe(3) == f"3 x {event.describe()}"
+    assert all(
+        name
+        in ("noise multiplier", "sampling rate", "epsilon", "delta", "steps", "share of the times")
+        for name in event.numbers
+    )
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.7, 3.0])
+def test_the_noise_of_counts_has_the_stated_variance_and_quantiles(epsilon):
+    """Against the law itself, summed term by term."""
+    event, x = LaplaceCounts(epsilon, ""), np.arange(-3000, 3001)
+    law = np.exp(-epsilon * np.abs(x))
+    law /= law.sum()
+    assert event.noise_variance == pytest.approx(law @ x**2, rel=1e-9)
+    for chance in (0.3, 0.01, 1e-6):
+        at = event.noise_quantile(chance)
+        assert law[x > at].sum() <= chance * (1 + 1e-9)
+        assert at == 0 or law[x > at - 1].sum() > chance * (1 - 1e-9)
+
+
+def test_the_noise_of_a_sum_has_the_stated_variance_and_quantiles():
+    event = GaussianSum(3.0, "")
+    assert event.noise_variance == 9.0
+    assert event.noise_quantile(0.5) == pytest.approx(0.0, abs=1e-12)
+    assert event.noise_quantile(0.022750131948179195) == pytest.approx(6.0)

@@ -22,12 +22,13 @@ import privtraj
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import BudgetError, InputError
 from privtraj.gradients.likelihood import Mixture, mass_weight, person_vectors
-from privtraj.privacy import guard as guard_module
-from privtraj.privacy import noise
+from privtraj.privacy import noise, sampling
 from privtraj.privacy import sums as sums_module
-from privtraj.privacy.events import ChosenTimes, GaussianSum, LaplaceCounts
-from privtraj.privacy.guard import Guard, lattice_unit
+from privtraj.privacy.events import GaussianSum, LaplaceCounts
+from privtraj.privacy.guard import lattice_unit
 from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.sampled_events import ChosenTimes
+from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.sums import clip_to_lattice
 
 T, M, D = 3, 4, 2
@@ -64,7 +65,7 @@ def mixture(bandwidth, seed=0):
 
 
 def make_guard(snapshots, source, **options):
-    return Guard(snapshots, Ledger(**RICH), source, **options)
+    return snapshots.guarded(SamplingGuard, Ledger(**RICH), source, **options)
 
 
 STATISTICS = {
@@ -505,11 +506,11 @@ def numbered(snapshots_of):
 
 def batches(snapshots, source, rate, steps):
     """Who took part in each step: (steps, ROWS) of 0 and 1, from answers without noise."""
-    guard = Guard(snapshots, Ledger(60.0, 1e-3), source)
-    event = guard.sum_event(ROWS, 50.0, "step", rate)
+    guard = snapshots.guarded(SamplingGuard, Ledger(60.0, 1e-3), source)
+    event = guard.at_rate(rate).sum_event(ROWS, 50.0, "step")
     guard, ones = guard.reserve(event, steps), np.ones(2)
     sums = [
-        guard.sums(one_hot, jnp.ones(2, jnp.float32), ones, 50.0, "step", rate).sum(axis=0)
+        guard.sums(one_hot, jnp.ones(2, jnp.float32), ones, 50.0, "step").sum(axis=0)
         for _ in range(steps)
     ]
     found = np.array(sums)
@@ -551,9 +552,10 @@ def test_the_coin_is_never_more_likely_than_the_rate(numbered, rate):
     most = words_below(rate)
     for word, expected in [(most, False), (most - 1, True), (2**64 - 1, False)]:
         if 0 <= word < 2**64:
-            guard = make_guard(numbered, Coins(ROWS, np.full(ROWS, word, dtype=np.uint64)))
+            words = np.full(ROWS, word, dtype=np.uint64)
+            guard = make_guard(numbered, Coins(ROWS, words)).at_rate(rate)
             chunks = guard._chunked()
-            taking_part = np.asarray(guard._sampled(chunks, rate))[chunks.row >= 0]
+            taking_part = np.asarray(guard._taking_part(chunks))[chunks.row >= 0]
             assert taking_part.tolist() == [expected] * ROWS
 
 
@@ -571,7 +573,7 @@ def test_padding_never_takes_part(snapshots_of):
     """A bin that does not fill its chunk, at a rate at which every coin says yes."""
     guard = make_guard(snapshots_of([[(0.5,)] * 3, []]), Coins(3, np.zeros(3, dtype=np.uint64)))
     ones = np.ones(2)
-    sums = guard.sums(count_rows, jnp.ones(2, jnp.float32), ones, 2.0, "rows", 0.999)
+    sums = guard.at_rate(0.999).sums(count_rows, jnp.ones(2, jnp.float32), ones, 2.0, "rows")
     np.testing.assert_allclose(sums, [[3], [0]], atol=1e-6)
 
 
@@ -583,9 +585,9 @@ def test_a_batch_without_people_is_noise_alone_and_paid_for(numbered):
     nobody = np.full(ROWS, 2**64 - 1, dtype=np.uint64)
     assert not batches(numbered, Coins(ROWS, nobody), 0.5, 1).any()
     ledger = Ledger(5.0, 1e-3)
-    guard = Guard(numbered, ledger, noise.SeededSource(0))
+    guard = numbered.guarded(SamplingGuard, ledger, noise.SeededSource(0))
     scale = jnp.ones(2, jnp.float32)
-    sums = guard.sums(one_hot, scale, np.ones(2), 4.0, "step", 1e-9)
+    sums = guard.at_rate(1e-9).sums(one_hot, scale, np.ones(2), 4.0, "step")
     assert (sums != 0).all()
     # 80 draws of standard deviation 4: 25 % off is 3.2 standard errors, below 2e-3 over seeds
     assert sums.std() == pytest.approx(4.0, rel=0.25)
@@ -599,7 +601,7 @@ def test_a_rate_that_is_no_probability_is_refused_before_anything_is_drawn(numbe
     guard = make_guard(numbered, source)
     for rate in (0.0, -0.1, 1.5, math.nan):
         with pytest.raises(InputError, match="rate"):
-            guard.sums(one_hot, jnp.ones(2, jnp.float32), np.ones(2), 4.0, "step", rate)
+            guard.at_rate(rate).sums(one_hot, jnp.ones(2, jnp.float32), np.ones(2), 4.0, "step")
     assert source.calls == 0
     assert guard.ledger.events == ()
 
@@ -616,14 +618,15 @@ class Generous(Ledger):
 
 def test_a_reservation_is_paid_for_at_once_and_hands_out_exactly_that(watched, three_bins):
     guard, source = watched(three_bins, 5.0)
-    event = guard.sum_event(WIDTH, 50.0, "step", 0.5)
+    event = guard.at_rate(0.5).sum_event(WIDTH, 50.0, "step")
     part = guard.reserve(event, 2)
     assert guard.ledger.events == ((event, 2),)
     assert source.seen == []
     spent = guard.ledger.spent()
 
     def ask(what="step", multiplier=50.0, rate=0.5):
-        return part.sums(huge, jnp.ones(T, jnp.float32), np.ones(T), multiplier, what, rate)
+        sampled = part.at_rate(rate)
+        return sampled.sums(huge, jnp.ones(T, jnp.float32), np.ones(T), multiplier, what)
 
     for wrong in ({"what": "other"}, {"multiplier": 49.0}, {"rate": 0.4}, {"rate": 1.0}):
         with pytest.raises(BudgetError, match="only 2 more"):
@@ -643,10 +646,11 @@ def test_a_reservation_is_paid_for_at_once_and_hands_out_exactly_that(watched, t
 @pytest.mark.parametrize(("bins", "chosen"), [(5, 2), (4, 3), (3, 1)])
 def test_chosen_times_are_a_uniform_set(snapshots_of, bins, chosen):
     """Chi-square over all sets, false-alarm rate 1e-6; sorted, and without repetition."""
-    guard = Guard(snapshots_of([[(0.5,)]] * bins), Generous(1.0, 1e-5), noise.SeededSource(2))
+    snapshots = snapshots_of([[(0.5,)]] * bins)
+    guard = snapshots.guarded(SamplingGuard, Generous(1.0, 1e-5), noise.SeededSource(2))
     draws = 600
     sets = Counter(
-        tuple(guard.choose_times(chosen, 3, 2.0, "some", 1.0, 1)[0].tolist()) for _ in range(draws)
+        tuple(guard.choose_times(chosen, 3, 2.0, "some", 1)[0].tolist()) for _ in range(draws)
     )
     possible = list(combinations(range(bins), chosen))
     assert set(sets) == set(possible)
@@ -657,9 +661,10 @@ def test_chosen_times_are_a_uniform_set(snapshots_of, bins, chosen):
 
 def test_the_guard_of_chosen_times_holds_their_rows_alone(snapshots_of, silent):
     clouds = [np.full((k + 1, 1), k / 10) for k in range(5)]
-    guard = Guard(snapshots_of(clouds, 1), Generous(1.0, 1e-5), noise.SeededSource(1))
+    snapshots = snapshots_of(clouds, 1)
+    guard = snapshots.guarded(SamplingGuard, Generous(1.0, 1e-5), noise.SeededSource(1))
     for _ in range(10):
-        chosen, part = guard.choose_times(2, 1, 2.0, "some", 1.0, 1)
+        chosen, part = guard.choose_times(2, 1, 2.0, "some", 1)
         assert part.n_times == 2
         assert part._rows.bins.tolist() == [0] * (chosen[0] + 1) + [1] * (chosen[1] + 1)
         expected = np.concatenate([clouds[k] for k in chosen])
@@ -672,7 +677,7 @@ def test_the_guard_of_chosen_times_holds_their_rows_alone(snapshots_of, silent):
 
 def test_named_times_are_free_and_what_is_asked_of_them_is_not(snapshots_of, silent):
     clouds = [np.full((k + 1, 1), k / 10) for k in range(5)]
-    guard = Guard(snapshots_of(clouds, 1), Ledger(20.0, 1e-5), silent())
+    guard = snapshots_of(clouds, 1).guarded(SamplingGuard, Ledger(20.0, 1e-5), silent())
     part = guard.at_times(np.array([4, 0]))
     assert guard.ledger.events == ()
     sums = part.sums(count_rows, jnp.ones(2, jnp.float32), np.ones(2), 2.0, "some")
@@ -680,7 +685,7 @@ def test_named_times_are_free_and_what_is_asked_of_them_is_not(snapshots_of, sil
     assert part.counts(1, 0.5, "heads").tolist() == [[1], [5]]
     assert [event.what for event, _ in guard.ledger.events] == ["some", "heads"]
     guard._source = noise.SeededSource(0)  # the silent one has no permutations
-    drawn, _ = guard.at_times(np.arange(1, 4)).choose_times(2, 1, 5.0, "drawn", 1.0, 1)
+    drawn, _ = guard.at_times(np.arange(1, 4)).choose_times(2, 1, 5.0, "drawn", 1)
     assert guard.ledger.events[-1][0].share == 2 / 3  # of the three that were named
     assert drawn.max() < 3
     for wrong in ([], [-1], [5]):
@@ -690,7 +695,7 @@ def test_named_times_are_free_and_what_is_asked_of_them_is_not(snapshots_of, sil
 
 def test_chosen_times_are_paid_for_as_one_mixture_before_they_are_drawn(watched, three_bins):
     guard, source = watched(three_bins, 5.0)
-    chosen, part = guard.choose_times(2, WIDTH, 50.0, "some", 0.5, 3)
+    chosen, part = guard.at_rate(0.5).choose_times(2, WIDTH, 50.0, "some", 3)
     assert set(source.seen) == {1}
     ((event, times),) = guard.ledger.events
     assert isinstance(event, ChosenTimes)
@@ -698,10 +703,10 @@ def test_chosen_times_are_paid_for_as_one_mixture_before_they_are_drawn(watched,
     assert event.slack == pytest.approx(3 * 2 * WIDTH * noise.GAUSSIAN_TV_PER_DRAW)
     spent = guard.ledger.spent()
     for _ in range(3):
-        sums = part.sums(huge, jnp.ones(2, jnp.float32), np.ones(2), 50.0, "some", 0.5)
+        sums = part.sums(huge, jnp.ones(2, jnp.float32), np.ones(2), 50.0, "some")
         assert sums.shape == (2, WIDTH)
     with pytest.raises(BudgetError, match="only 0 more"):
-        part.sums(huge, jnp.ones(2, jnp.float32), np.ones(2), 50.0, "some", 0.5)
+        part.sums(huge, jnp.ones(2, jnp.float32), np.ones(2), 50.0, "some")
     with pytest.raises(BudgetError, match="paid for in advance"):
         part.counts(2, 0.01, "counts")
     assert guard.ledger.spent() == spent
@@ -712,9 +717,9 @@ def test_no_more_times_than_there_are_can_be_chosen_and_nothing_is_charged(watch
     guard, source = watched(three_bins, 0.1)
     for n in (0, T + 1):
         with pytest.raises(InputError, match="share"):
-            guard.choose_times(n, WIDTH, 50.0, "some", 0.5, 3)
+            guard.at_rate(0.5).choose_times(n, WIDTH, 50.0, "some", 3)
     with pytest.raises(BudgetError):
-        guard.choose_times(2, WIDTH, 2.0, "some", 0.5, 3)
+        guard.at_rate(0.5).choose_times(2, WIDTH, 2.0, "some", 3)
     assert source.seen == []
     assert guard.ledger.events == ()
 
@@ -729,7 +734,7 @@ def test_equal_words_are_drawn_again(silent):
         def words(self, count):
             return np.array(self.draws.pop(0), dtype=np.uint64)
 
-    assert guard_module._without_ties(Tied(), 3).tolist() == [1, 2, 0]
+    assert sampling._without_ties(Tied(), 3).tolist() == [1, 2, 0]
 
 
 @pytest.mark.parametrize(
@@ -872,8 +877,9 @@ def test_no_other_module_touches_the_raw_rows():
     """But for the baselines that are no private release, and are marked so (tests/baselines)."""
     root = Path(privtraj.__file__).parent
     allowed = {
-        root / "snapshots.py",
+        root / "data" / "snapshots.py",
         root / "privacy" / "guard.py",
+        root / "privacy" / "sampling.py",
         root / "baselines" / "unguarded.py",
     }
     raw = re.compile(r"\.\s*_rows\b(?!\()|[\"']_rows[\"']")

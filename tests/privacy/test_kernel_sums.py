@@ -25,8 +25,8 @@ from privtraj.gradients.likelihood import (
 from privtraj.privacy import noise
 from privtraj.privacy import sums as sums_module
 from privtraj.privacy.events import GaussianSum
-from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.sums import (
     GRID,
     MOST_IN_A_BIN,
@@ -116,7 +116,7 @@ class Generous(Ledger):
 
 
 def make_guard(snapshots, source):
-    return Guard(snapshots, Generous(1.0, 1e-5), source)
+    return snapshots.guarded(SamplingGuard, Generous(1.0, 1e-5), source)
 
 
 def stacked(clouds, d):
@@ -438,8 +438,8 @@ def test_without_noise_the_sums_are_those_of_plain_numpy(released, d, share):
     sums = released(clouds, weights_and_residual, pull, clip, multiplier) * lattice.unit[:, None]
     wanted = reference_sums(clouds, pull, clip)
     people = np.array([len(cloud) for cloud in clouds])
-    # each person: one step of a weight, for a lever of at most 1.4, and float32 within the weight_fn,
-    # whose numbers are at most of the size of a typical vector; each bin: one rounding
+    # each person: one step of a weight, for a lever of at most 1.4, and float32 within the
+    # weight_fn, whose numbers are at most of the size of a typical vector; each bin: one rounding
     size = np.minimum(clip, math.sqrt(d))
     slack = people * (1.4 / lattice.weight + 5e-6 * size) + lattice.unit
     assert (np.abs(sums - wanted) <= slack[:, None]).all()
@@ -595,11 +595,13 @@ def test_every_pull_is_in_the_ledger_before_anything_is_drawn(watched, three_bin
     pull = likelihood_pull(4, 2, 0.1)
     for number in (1, 2):
         source.seen.clear()
-        guard.kernel_sums(weights_and_residual, pull, np.ones(T), 3.0, f"step {number}", rate)
+        guard.at_rate(rate).kernel_sums(
+            weights_and_residual, pull, np.ones(T), 3.0, f"step {number}"
+        )
         assert set(source.seen) == {number}
     for event, times in guard.ledger.events:
         assert isinstance(event, GaussianSum)
-        assert (event.noise_multiplier, event.rate, times) == (3.0, rate, 1)
+        assert (event.noise_multiplier, getattr(event, "rate", 1.0), times) == (3.0, rate, 1)
         assert event.slack >= T * (4 * 3 + 1) * noise.GAUSSIAN_TV_PER_DRAW
     assert [event.what for event, _ in guard.ledger.events] == ["step 1", "step 2"]
 
@@ -618,7 +620,7 @@ def test_a_rate_that_is_no_probability_is_refused_before_anything_is_drawn(watch
     guard, source = watched(three_bins, 20.0)
     for rate in (0.0, -0.1, 1.5, math.nan):
         with pytest.raises(InputError, match="rate"):
-            guard.kernel_sums(nothing, plain_pull(2, 2), np.ones(T), 4.0, "step", rate)
+            guard.at_rate(rate).kernel_sums(nothing, plain_pull(2, 2), np.ones(T), 4.0, "step")
     assert source.seen == []
     assert guard.ledger.events == ()
 
@@ -664,7 +666,7 @@ def test_a_sampled_pull_is_that_of_those_who_take_part_and_divided_by_nothing(sn
 
     def sums(clouds, rate):
         guard = make_guard(snapshots_of(clouds, 2), Coins(words))
-        return guard.kernel_sums(weights_and_residual, pull, clip, 2.0, "step", rate)
+        return guard.at_rate(rate).kernel_sums(weights_and_residual, pull, clip, 2.0, "step")
 
     part = words < 0.3 * 2.0**64
     batch = [clouds[0][part[:201]], clouds[1], clouds[2][part[201:]]]

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 from privtraj.privacy import pld
 from privtraj.privacy.accounting import delta_at, gaussian_delta, tally
-from privtraj.privacy.events import ChosenTimes, GaussianSum, LaplaceCounts, Opaque
+from privtraj.privacy.events import GaussianSum, LaplaceCounts, Opaque
+from privtraj.privacy.pairs import COARSE, FINE, ROUNDING
+from privtraj.privacy.sampled_events import ChosenTimes, SampledPair, SampledSum, sum_at_rate
 
 ADJACENCIES = ["add-remove", "replace-one"]
 RELATIONS = {
@@ -24,10 +26,10 @@ RELATIONS = {
 }
 
 
-COARSE = {"value_discretization_interval": pld.COARSE}  # enough to compare two grids
+GRID = {"value_discretization_interval": COARSE}  # enough to compare two grids
 
 
-def of(events, adjacency, grid=pld.COARSE):
+def of(events, adjacency, grid=COARSE):
     """Function: delta at an epsilon, on the grid, with all that is added to it."""
     return lambda epsilon: tally(events, adjacency).delta(epsilon, grid)
 
@@ -41,17 +43,17 @@ def of(events, adjacency, grid=pld.COARSE):
 def test_the_grid_is_never_below_the_closed_form_by_more_than_its_rounding(steps, mu, adjacency):
     """Where both are known. What was seen: never below by 1e-20, above by at most 3e-6."""
     event = GaussianSum(math.sqrt(steps) / mu * (1 if adjacency == "add-remove" else 2), "")
-    losses = pld.composed([(event, steps)], adjacency, pld.FINE)
+    losses = SampledPair.of(event, adjacency).distribution(FINE).self_compose(steps)
     for epsilon in mu * np.array([0.0, 0.5, 1.0, 2.0, 4.0, 6.0]):
         exact = float(gaussian_delta(epsilon, mu))
         ours = losses.get_delta_for_epsilon(epsilon)
-        assert exact - pld.ROUNDING <= ours <= exact + 1e-5
+        assert exact - ROUNDING <= ours <= exact + 1e-5
 
 
 def test_the_coarse_grid_is_the_more_careful_one():
-    events = tally([(GaussianSum(3.0, "", rate=0.1), 50)], "add-remove")
+    events = tally([(SampledSum(3.0, "", rate=0.1), 50)], "add-remove")
     for epsilon in [0.0, 0.2, 0.7]:
-        coarse, fine = (events.delta(epsilon, grid) for grid in (pld.COARSE, pld.FINE))
+        coarse, fine = (events.delta(epsilon, grid) for grid in (COARSE, FINE))
         assert fine <= coarse <= fine + 1e-4
 
 
@@ -60,10 +62,10 @@ def test_what_has_a_closed_form_keeps_it_on_the_grid(adjacency):
     """Everything beside a sampled sum is put on the grid; there it may only grow."""
     plain = [GaussianSum(2.5, ""), (LaplaceCounts(0.3, ""), 3), Opaque(0.2, 1e-4, "", adjacency)]
     total = tally(plain, adjacency)
-    losses = pld.symmetric(total.closed, pld.FINE)
+    losses = pld.symmetric(total.closed, FINE)
     for epsilon in [0.0, 0.5, 1.0, 2.0, 3.5]:
         exact = total.delta(epsilon)
-        assert exact - pld.ROUNDING <= losses.get_delta_for_epsilon(epsilon) <= exact + 1e-6
+        assert exact - ROUNDING <= losses.get_delta_for_epsilon(epsilon) <= exact + 1e-6
 
 
 # PRV accounting -------------------------------------------------------------------------------
@@ -77,8 +79,8 @@ def test_epsilon_agrees_with_prv_accounting(row):
 
     Its estimate, in the middle, is far better than its proof: ours was 7e-6 below to 4e-5 above.
     """
-    steps = [(GaussianSum(z, "", rate=q), k) for q, z, k in row["steps"]]
-    delta_of = of(steps, "add-remove", pld.FINE)
+    steps = [(sum_at_rate(GaussianSum(z, ""), q), k) for q, z, k in row["steps"]]
+    delta_of = of(steps, "add-remove", FINE)
     low, high = row["estimate"] - 2e-5, row["estimate"] + 6e-5
     assert row["lower"] <= low
     assert high <= row["upper"] <= row["lower"] + 3e-3
@@ -90,7 +92,7 @@ def test_epsilon_agrees_with_prv_accounting(row):
 
 def google_sampled(z, rate, steps, adjacency):
     one = google.from_gaussian_mechanism(
-        z, sampling_prob=rate, neighboring_relation=RELATIONS[adjacency], **COARSE
+        z, sampling_prob=rate, neighboring_relation=RELATIONS[adjacency], **GRID
     )
     return one.self_compose(steps)
 
@@ -99,30 +101,28 @@ def assert_same(delta_of, theirs, epsilons):
     """Both are upper bounds to one number; they differ by their grids."""
     for epsilon in epsilons:
         expected = theirs.get_delta_for_epsilon(epsilon)
-        assert delta_of(epsilon) == pytest.approx(expected, rel=1e-3, abs=2 * pld.ROUNDING)
+        assert delta_of(epsilon) == pytest.approx(expected, rel=1e-3, abs=2 * ROUNDING)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(("rate", "z", "steps"), [(0.01, 1.0, 200), (0.3, 4.0, 30), (0.9, 2.0, 1)])
 def test_sampled_sums_agree_with_dp_accounting(rate, z, steps, adjacency):
-    delta_of = of([(GaussianSum(z, "", rate=rate), steps)], adjacency)
+    delta_of = of([(SampledSum(z, "", rate=rate), steps)], adjacency)
     assert_same(delta_of, google_sampled(z, rate, steps, adjacency), [0.0, 0.3, 1.0])
 
 
 @pytest.mark.parametrize(("rate", "records", "steps"), [(0.05, 3, 20), (0.5, 2, 1)])
 def test_records_together_agree_with_a_mixture_of_gaussians(rate, records, steps):
-    event = GaussianSum(8.0, "", rate=rate, records=records, together=True)
+    event = SampledSum(8.0, "", rate=rate, records=records, together=True)
     sizes = np.arange(records + 1)
     chances = [math.comb(records, j) * rate**j * (1 - rate) ** (records - j) for j in sizes]
-    theirs = google.from_mixture_gaussian_mechanism(8.0, sizes, chances, **COARSE).self_compose(
-        steps
-    )
+    theirs = google.from_mixture_gaussian_mechanism(8.0, sizes, chances, **GRID).self_compose(steps)
     assert_same(of([(event, steps)], "add-remove"), theirs, [0.0, 0.3, 0.8])
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_records_in_different_bins_are_so_many_compositions(adjacency):
-    delta_of = of([(GaussianSum(4.0, "", rate=0.2, records=3), 10)], adjacency)
+    delta_of = of([(SampledSum(4.0, "", rate=0.2, records=3), 10)], adjacency)
     assert_same(delta_of, google_sampled(4.0, 0.2, 30, adjacency), [0.0, 0.3, 0.8])
 
 
@@ -130,17 +130,17 @@ def test_mixed_events_agree_with_dp_accounting():
     """Sampled, full, counted and opaque events in one composition."""
     delta_of = of(
         [
-            (GaussianSum(3.0, "", rate=0.2), 40),
+            (SampledSum(3.0, "", rate=0.2), 40),
             GaussianSum(5.0, ""),
             LaplaceCounts(0.2, "", records=2),
             Opaque(0.1, 1e-6, ""),
         ],
         "add-remove",
     )
-    counts = google.from_discrete_laplace_mechanism(0.2, sensitivity=1, **COARSE)
-    opaque = google.from_privacy_parameters(_parameters(0.1, 1e-6), **COARSE)
+    counts = google.from_discrete_laplace_mechanism(0.2, sensitivity=1, **GRID)
+    opaque = google.from_privacy_parameters(_parameters(0.1, 1e-6), **GRID)
     theirs = google_sampled(3.0, 0.2, 40, "add-remove")
-    for part in (google.from_gaussian_mechanism(5.0, **COARSE), counts, counts, opaque):
+    for part in (google.from_gaussian_mechanism(5.0, **GRID), counts, counts, opaque):
         theirs = theirs.compose(part)
     assert_same(delta_of, theirs, [0.0, 0.5, 1.5, 2.5])
 
@@ -204,7 +204,7 @@ def assert_dominated(event, old, new, epsilon, step, tolerance):
 @given(people(2), st.floats(0.6, 3), st.floats(0, 1.5))
 def test_no_directions_in_the_plane_are_worse_than_a_line(person, z, epsilon):
     old, new, rate = person
-    event = GaussianSum(z, "", rate=rate, records=len(old), together=True)
+    event = SampledSum(z, "", rate=rate, records=len(old), together=True)
     assert_dominated(event, old, new, epsilon, 0.12, 1e-4)
 
 
@@ -212,7 +212,7 @@ def test_no_directions_in_the_plane_are_worse_than_a_line(person, z, epsilon):
 @given(people(3), st.floats(1, 3), st.floats(0, 1))
 def test_no_directions_in_space_are_worse_than_a_line(person, z, epsilon):
     old, new, rate = person
-    event = GaussianSum(z, "", rate=rate, records=len(old), together=True)
+    event = SampledSum(z, "", rate=rate, records=len(old), together=True)
     assert_dominated(event, old, new, epsilon, 0.25, 5e-4)
 
 
@@ -222,7 +222,7 @@ def test_no_other_bins_are_worse_than_the_same_bins(seed, rate, z, epsilon):
     """Two records in bins 1 and 2, replaced by two in bins 2 and 3: one axis for each bin."""
     a, b, c, d = np.random.default_rng(seed).uniform(-1, 1, 4)
     old, new = np.array([[a, 0, 0], [0, b, 0]]), np.array([[0, c, 0], [0, 0, d]])
-    event = GaussianSum(z, "", rate=rate, records=2)
+    event = SampledSum(z, "", rate=rate, records=2)
     assert_dominated(event, old, new, epsilon, 0.25, 5e-4)
 
 
@@ -231,7 +231,7 @@ def test_no_other_bins_are_worse_than_the_same_bins(seed, rate, z, epsilon):
 @pytest.mark.parametrize(("rate", "z", "records"), [(0.3, 1.0, 1), (0.2, 1.5, 3), (1.0, 2.0, 2)])
 def test_the_line_is_attained(rate, z, records, epsilon, adjacency):
     """All vectors of full length along one line, the new ones against them: nothing is lost."""
-    event = GaussianSum(z, "", rate=rate, records=records, together=True)
+    event = sum_at_rate(GaussianSum(z, "", records=records, together=True), rate)
     old = np.full((records, 1), 1 / z)
     centres, sets = all_subsets(old)
     chances = (rate**sets * (1 - rate) ** (1 - sets)).prod(axis=1)
@@ -250,9 +250,9 @@ def test_groups_cost_less_than_the_generic_theorem_says(records, together, most)
 
     Records together are close to it at small epsilon, records in bins of their own never.
     """
-    event = GaussianSum(3.0, "", rate=0.2, records=records, together=together)
+    event = SampledSum(3.0, "", rate=0.2, records=records, together=together)
     several = of([(event, 50)], "add-remove")
-    one = of([(GaussianSum(3.0, "", rate=0.2), 50)], "add-remove")
+    one = of([(SampledSum(3.0, "", rate=0.2), 50)], "add-remove")
     for epsilon in [0.1, 0.4, 0.8]:
         generic = one(epsilon) * sum(math.exp(k * epsilon) for k in range(records))
         assert several(records * epsilon) <= most * generic
@@ -264,13 +264,13 @@ def test_groups_cost_less_than_the_generic_theorem_says(records, together, most)
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_all_times_chosen_is_the_plain_composition(adjacency):
-    release = GaussianSum(4.0, "", rate=0.2)
+    release = SampledSum(4.0, "", rate=0.2)
     chosen, plain = (
         of([ChosenTimes(1.0, release, 25, "")], adjacency),
         of([(release, 25)], adjacency),
     )
     for epsilon in [0.0, 0.3, 1.0]:
-        assert chosen(epsilon) == pytest.approx(plain(epsilon), rel=1e-6, abs=pld.ROUNDING)
+        assert chosen(epsilon) == pytest.approx(plain(epsilon), rel=1e-6, abs=ROUNDING)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -288,17 +288,17 @@ def test_chosen_times_have_their_share_of_delta(records, adjacency):
 
 def test_a_choice_that_nobody_knows_would_cost_less():
     """Sampling each step anew at the product of the rates is another, cheaper mechanism."""
-    published = of([ChosenTimes(0.2, GaussianSum(3.0, "", rate=0.5), 30, "")], "add-remove")
-    secret = of([(GaussianSum(3.0, "", rate=0.1), 30)], "add-remove")
+    published = of([ChosenTimes(0.2, SampledSum(3.0, "", rate=0.5), 30, "")], "add-remove")
+    secret = of([(SampledSum(3.0, "", rate=0.1), 30)], "add-remove")
     assert published(1.0) > 1e3 * secret(1.0)
 
 
 def test_repeated_choices_are_composed():
-    chosen = ChosenTimes(0.3, GaussianSum(3.0, "", rate=0.5), 4, "")
+    chosen = ChosenTimes(0.3, SampledSum(3.0, "", rate=0.5), 4, "")
     steps = google_sampled(3.0, 0.5, 4, "add-remove")
-    one = steps.compute_mixture(google.identity(pld.COARSE), 0.3)
+    one = steps.compute_mixture(google.identity(COARSE), 0.3)
     assert_same(of([(chosen, 10)], "add-remove"), one.self_compose(10), [0.0, 0.5, 1.5])
 
 
 def test_delta_below_the_rounding_is_never_promised():
-    assert delta_at([GaussianSum(1e6, "", rate=0.01)], 5.0, "add-remove") >= pld.ROUNDING
+    assert delta_at([SampledSum(1e6, "", rate=0.01)], 5.0, "add-remove") >= ROUNDING

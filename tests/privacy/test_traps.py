@@ -15,12 +15,15 @@ from dp_accounting import rdp
 from privtraj import LowBudgetWarning, TrajectorySynthesizer
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
-from privtraj.privacy import noise, pld
-from privtraj.privacy.accounting import clt_mu, epsilon_at, gaussian_delta, tally
+from privtraj.privacy import noise
+from privtraj.privacy.accounting import epsilon_at, gaussian_delta, tally
 from privtraj.privacy.calibration import calibrate_gaussian
-from privtraj.privacy.events import ChosenTimes, GaussianSum
+from privtraj.privacy.events import GaussianSum
 from privtraj.privacy.guard import Guard, lattice_unit
 from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.pairs import COARSE, FINE
+from privtraj.privacy.sampled_events import ChosenTimes, SampledSum, clt_mu
+from privtraj.privacy.sampling import SamplingGuard
 
 PEOPLE = {7: 626, 1: 674, 2: 397, 3: 408, 6: 394, 9: 396}  # by digit
 EXACT = {
@@ -29,7 +32,7 @@ EXACT = {
 }
 
 
-def costs(events, delta, adjacency, epsilon, within, grid=pld.FINE):
+def costs(events, delta, adjacency, epsilon, within, grid=FINE):
     """Whether the epsilon of the events at delta is this, give or take: two looks at delta."""
     total = tally(events, adjacency)
     return total.delta(epsilon + within, grid) <= delta < total.delta(epsilon - within, grid)
@@ -57,7 +60,7 @@ def test_the_central_limit_underestimates_epsilon_in_every_configuration():
 @pytest.mark.parametrize("adjacency", EXACT)
 def test_the_papers_table_with_poisson_sampling(adjacency, digit):
     """rho = 5 / N, K = 250, tau = 1, delta = 1e-4, to the three digits of the design."""
-    step = GaussianSum(1.0, "", rate=5 / PEOPLE[digit])
+    step = SampledSum(1.0, "", rate=5 / PEOPLE[digit])
     assert costs([(step, 250)], 1e-4, adjacency, EXACT[adjacency][digit], 6e-4)
 
 
@@ -89,9 +92,9 @@ def test_the_renyi_accountant_of_dp_accounting_is_not_for_replacing():
 
 def test_times_that_are_dropped_for_everyone_are_no_sampling_of_people():
     """z = 1, rho = .1, T = 10, K = 1000, delta = 1e-5: epsilon 7.14, not 1.83."""
-    step = GaussianSum(1.0, "", rate=0.1)
+    step = SampledSum(1.0, "", rate=0.1)
     mixture = [(ChosenTimes(0.1, step, 1, ""), 1000)]
-    wrong = [(GaussianSum(1.0, "", rate=0.1 * 0.1), 1000)]
+    wrong = [(SampledSum(1.0, "", rate=0.1 * 0.1), 1000)]
     assert costs(mixture, 1e-5, "add-remove", 7.14, 5e-3)
     assert costs(wrong, 1e-5, "add-remove", 1.83, 5e-3)
 
@@ -108,10 +111,10 @@ def test_clipping_each_particle_has_sensitivity_root_m():
     each = np.random.default_rng(0).standard_normal((m, 2))
     each /= np.linalg.norm(each, axis=1, keepdims=True)
     assert np.linalg.norm(each) == pytest.approx(math.sqrt(m))
-    honest = [(GaussianSum(1 / math.sqrt(m), "", rate=rate), 20)]
-    assert costs(honest, 5e-4, "add-remove", 103.4, 0.5, pld.COARSE)
-    joint = [(GaussianSum(1.0, "", rate=rate), 20)]
-    assert costs(joint, 5e-4, "add-remove", 0.728, 1e-3, pld.COARSE)
+    honest = [(SampledSum(1 / math.sqrt(m), "", rate=rate), 20)]
+    assert costs(honest, 5e-4, "add-remove", 103.4, 0.5, COARSE)
+    joint = [(SampledSum(1.0, "", rate=rate), 20)]
+    assert costs(joint, 5e-4, "add-remove", 0.728, 1e-3, COARSE)
 
 
 def test_the_papers_gaussian_lemma_adds_too_little_noise():
@@ -133,7 +136,7 @@ def test_the_papers_gaussian_lemma_adds_too_little_noise():
 def test_groups_are_accounted_for_by_what_they_release_not_by_the_generic_theorem():
     """Digit 7, K = 250, g = 5: epsilon 1.32 at 1e-4 in different bins, 3.76 together, not 4.83."""
     steps, delta, g = 250, 1e-4, 5
-    step = GaussianSum(1.0, "", rate=5 / PEOPLE[7])
+    step = SampledSum(1.0, "", rate=5 / PEOPLE[7])
     one = tally([(step, steps)], "add-remove")
 
     def generic(epsilon):
@@ -159,7 +162,8 @@ def test_floats_do_not_leak_because_only_integers_leave(snapshots_of):
     clip = np.array([1.0, 0.3])
     unit = lattice_unit(clip, 2.0, 2)[:, None]
     for seed, cloud in enumerate([[(0.1,), (0.7,)], [(0.1,)], [(1 / 3,)] * 5]):
-        guard = Guard(snapshots_of([cloud, []], 1), Ledger(9.0, 1e-5), noise.SeededSource(seed))
+        snapshots = snapshots_of([cloud, []], 1)
+        guard = snapshots.guarded(Guard, Ledger(9.0, 1e-5), noise.SeededSource(seed))
         whole = guard.sums(in_floats, jnp.ones(2, jnp.float32), clip, 2.0, "sums") / unit
         np.testing.assert_allclose(whole, np.rint(whole), rtol=0, atol=1e-5)
         assert np.abs(whole).max() > 1e6  # on a fine lattice: 1e-5 of a step is no accident
@@ -175,19 +179,19 @@ def test_nothing_public_is_taken_from_the_data(missing):
         Snapshots.from_arrays(times, times, **public | {missing: None})
 
 
-class Blindfold(Guard):
+class Blindfold(SamplingGuard):
     """Answers without looking: any trace of the data in a model came past the guard."""
 
     def counts(self, cells_per_side, epsilon, what):
         super().counts(cells_per_side, epsilon, what)
         return np.full((self.n_times, cells_per_side**self.n_features), 30)
 
-    def sums(self, statistic, parameters, clip, noise_multiplier, what, rate=1.0):
-        answer = super().sums(statistic, parameters, clip, noise_multiplier, what, rate)
+    def sums(self, statistic, parameters, clip, noise_multiplier, what):
+        answer = super().sums(statistic, parameters, clip, noise_multiplier, what)
         return 0.01 * np.ones_like(answer)
 
-    def kernel_sums(self, weight_fn, pull, clip, noise_multiplier, what, rate=1.0):
-        answer = super().kernel_sums(weight_fn, pull, clip, noise_multiplier, what, rate)
+    def kernel_sums(self, weight_fn, pull, clip, noise_multiplier, what):
+        answer = super().kernel_sums(weight_fn, pull, clip, noise_multiplier, what)
         return 0.01 * np.ones_like(answer)
 
 
@@ -204,11 +208,7 @@ def test_everything_a_model_knows_of_the_data_came_through_the_guard(
     snapshots_of, monkeypatch, settings
 ):
     """Warm start, scale, bandwidth, stopping: with a blindfolded guard, all data give one model."""
-    monkeypatch.setattr(
-        TrajectorySynthesizer,
-        "_guard",
-        lambda self, snapshots, ledger, source: Blindfold(snapshots, ledger, source),
-    )
+    monkeypatch.setattr(TrajectorySynthesizer, "guard_class", Blindfold)
     rng = np.random.default_rng(0)
     models = []
     with warnings.catch_warnings():

@@ -34,8 +34,9 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privtraj.arguments import check_whole
 from privtraj.arrays import Floats
-from privtraj.audit.evidence import Canary, Neighbours, WatchedGuard, released_evidence
+from privtraj.audit.evidence import Canary, Evidence, Neighbours, released_evidence
 from privtraj.audit.lower_bounds import (
     Rates,
     best_threshold,
@@ -45,11 +46,9 @@ from privtraj.audit.lower_bounds import (
 )
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
-from privtraj.privacy import noise
 from privtraj.privacy.accounting import Tally
 from privtraj.privacy.events import Adjacency, check_delta
-from privtraj.privacy.guard import Guard
-from privtraj.privacy.ledger import Ledger, down, up
+from privtraj.privacy.ledger import down, up
 from privtraj.synthesizer import LowBudgetWarning, TrajectorySynthesizer
 
 View = Literal["transcript", "released"]
@@ -219,7 +218,7 @@ def audit(
     """Fit `runs` times, half of them in either world, and compare what can be told with the claim.
 
     runs: `RUNS` of the view unless given.
-    The claim is what the ledger of the runs recorded; nothing recorded is a claim of epsilon 0.
+    The claim is what the certificates of the runs state; nothing stated is a claim of epsilon 0.
     synthesizer: its settings, but for the seed.  features, times: of the audit's own data.
     seed: None for the noise of real releases; a number makes the audit repeatable.
     """
@@ -283,22 +282,14 @@ def _run(
     view: View,
     seed: int | None,
 ) -> tuple[float, Tally]:
-    """One fit: the attack's score, and what the ledger recorded."""
-    watched: list[WatchedGuard] = []
-
-    def watch(snapshots: Snapshots, ledger: Ledger, source: noise.Source) -> Guard:
-        watched.append(WatchedGuard(synthesizer._guard(snapshots, ledger, source), neighbours))
-        return watched[-1]
-
-    pipeline = copy.copy(synthesizer)
+    """One fit: the attack's score, and what the certificate claims."""
+    pipeline, evidence = copy.copy(synthesizer), Evidence(neighbours)
     pipeline.seed = seed
-    # on the instance, so that whatever a subclass does otherwise is audited as it is
-    pipeline._guard = watch  # type: ignore[method-assign]
-    model = pipeline.fit(data)
-    (guard,) = watched
+    model = pipeline.fit(data, watcher=evidence)
+    claim = model.certificate.tally
     if view == "released":
-        return released_evidence(model, neighbours), guard.ledger.tally
-    return guard.log_likelihood_ratio, guard.ledger.tally
+        return released_evidence(model, neighbours), claim
+    return evidence.log_likelihood_ratio, claim
 
 
 def _lean(synthesizer: TrajectorySynthesizer, features: int) -> TrajectorySynthesizer:
@@ -339,8 +330,7 @@ def _check(synthesizer: TrajectorySynthesizer, runs: int, features: int, times: 
     synthesizer.check()
     least = {"runs": LEAST_RUNS, "features": 1, "times": 3}
     for (name, smallest), value in zip(least.items(), (runs, features, times), strict=True):
-        if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
-            raise InputError(f"{name} must be a whole number of at least {smallest}")
+        check_whole(name, value, smallest)
     if synthesizer.public_counts and synthesizer.adjacency == "add-remove":
         raise InputError(
             "public counts differ between data with and without a person: audit them under "

@@ -17,20 +17,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from privtraj.arrays import Floats
+from privtraj.arrays import Floats, Ints
 from privtraj.model import TrajectoryModel
-from privtraj.privacy.events import GaussianSum
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.events import Event, GaussianSum, LaplaceCounts
 from privtraj.privacy.rows import cell_of
-from privtraj.privacy.sums import KernelSum, Statistic, WeightFn, kernel_vector
+from privtraj.privacy.sampled_events import SampledSum
+from privtraj.privacy.watching import CellCounts, ClippedSums
 
 
 class Canary(NamedTuple):
@@ -47,117 +45,55 @@ class Neighbours(NamedTuple):
     present: Canary | None
 
 
-class WatchedGuard(Guard):
-    """Any guard, with a log of what its answers say for `present` and against `without`.
+class Evidence:
+    """A watcher that logs what each answer says for `present` and against `without`."""
 
-    It asks the guard that it is given and hands on the answers; rows it has none.
-    """
-
-    def __init__(
-        self, guard: Guard, neighbours: Neighbours, evidence: list[float] | None = None
-    ) -> None:
-        self.ledger = guard.ledger
-        self.n_times, self.n_features = guard.n_times, guard.n_features
-        self.person = guard.person
-        self.evidence: list[float] = [] if evidence is None else evidence
-        self._inner = guard
+    def __init__(self, neighbours: Neighbours) -> None:
+        self.log: list[float] = []
         self._neighbours = neighbours
 
     @property
     def log_likelihood_ratio(self) -> float:
         """Of all answers so far, `present` over `without`."""
-        return math.fsum(self.evidence)
+        return math.fsum(self.log)
 
-    def declared_counts(self) -> NDArray[np.int64] | None:
-        return self._inner.declared_counts()
-
-    def counts(self, cells_per_side: int, epsilon: float, what: str) -> NDArray[np.int64]:
-        answer = self._inner.counts(cells_per_side, epsilon, what)
-        self._log(lambda person: count_evidence(answer, cells_per_side, epsilon, person))
-        return answer
-
-    def sums(
-        self,
-        statistic: Statistic,
-        parameters: Any,
-        clip: Floats,
-        noise_multiplier: float,
-        what: str,
-        rate: float = 1.0,
-    ) -> Floats:
-        answer = self._inner.sums(statistic, parameters, clip, noise_multiplier, what, rate)
-        self._log_sums(
-            answer,
-            lambda person: _person_vector(statistic, parameters, person.bin, person.point),
-            clip,
-            noise_multiplier,
-            rate,
-        )
-        return answer
-
-    def kernel_sums(
-        self,
-        weight_fn: WeightFn,
-        pull: KernelSum,
-        clip: Floats,
-        noise_multiplier: float,
-        what: str,
-        rate: float = 1.0,
-    ) -> Floats:
-        answer = self._inner.kernel_sums(weight_fn, pull, clip, noise_multiplier, what, rate)
-
-        def vector(person: Canary) -> Floats:
-            here = jax.tree.map(lambda leaf: leaf[person.bin], pull)
-            return kernel_vector(weight_fn, here, person.point)
-
-        self._log_sums(answer, vector, clip, noise_multiplier, rate)
-        return answer
-
-    def _log_sums(
-        self,
-        answer: Floats,
-        vector: Callable[[Canary], Any],
-        clip: Floats,
-        noise_multiplier: float,
-        rate: float,
+    def released(
+        self, event: Event, question: CellCounts | ClippedSums, answer: NDArray[Any]
     ) -> None:
+        """An answer left the guard."""
+
         def of(person: Canary) -> float:
-            bound = clip[person.bin]
-            clipped = clip_norm(np.asarray(vector(person), dtype=np.float64), bound)
-            return sum_evidence(answer[person.bin], clipped, bound * noise_multiplier, rate)
+            rows = np.flatnonzero(question.bins == person.bin)
+            if len(rows) == 0:  # of other bins, it says nothing
+                return 0.0
+            return answer_evidence(event, question, answer, int(rows[0]), person.point)
 
-        self._log(of)
+        self.log.append(_between(self._neighbours, of))
 
-    def sum_event(
-        self,
-        width: int,
-        noise_multiplier: float,
-        what: str,
-        rate: float = 1.0,
-        n_times: int | None = None,
-    ) -> GaussianSum:
-        return self._inner.sum_event(width, noise_multiplier, what, rate, n_times)
 
-    def reserve(self, event: GaussianSum, times: int) -> Guard:
-        return WatchedGuard(self._inner.reserve(event, times), self._neighbours, self.evidence)
-
-    def choose_times(
-        self, n: int, width: int, noise_multiplier: float, what: str, rate: float, times: int
-    ) -> tuple[NDArray[np.int64], Guard]:
-        chosen, part = self._inner.choose_times(n, width, noise_multiplier, what, rate, times)
-        neighbours = Neighbours(*(_among(chosen, person) for person in self._neighbours))
-        return chosen, WatchedGuard(part, neighbours, self.evidence)
-
-    def _log(self, of: Callable[[Canary], float]) -> None:
-        self.evidence.append(_between(self._neighbours, of))
+def answer_evidence(
+    event: Event,
+    question: CellCounts | ClippedSums,
+    answer: NDArray[Any],
+    row: int,
+    point: NDArray[np.float32],
+) -> float:
+    """Log-likelihood ratio of one answer, a record at the point over nobody, in this row of it."""
+    if isinstance(question, CellCounts):
+        assert isinstance(event, LaplaceCounts)
+        return count_evidence(answer[row], question.cells_per_side, event.epsilon, point)
+    assert isinstance(event, GaussianSum)
+    bound = float(question.clip[row])
+    clipped = clip_norm(question.vector(row, point), bound)
+    rate = event.rate if isinstance(event, SampledSum) else 1.0
+    return sum_evidence(answer[row], clipped, bound * event.noise_multiplier, rate)
 
 
 def count_evidence(
-    answer: NDArray[np.int64], cells_per_side: int, epsilon: float, person: Canary
+    answer: Ints, cells_per_side: int, epsilon: float, point: NDArray[np.float32]
 ) -> float:
-    """epsilon (|x| - |x - 1|) at the cell of the person; answer: (T, cells_per_side ** d)."""
-    cell = int(cell_of(person.point[None], cells_per_side)[0])
-    x = float(answer[person.bin, cell])
+    """epsilon (|x| - |x - 1|) at the cell of the point; answer: (cells_per_side ** d,)."""
+    x = float(answer[int(cell_of(point[None], cells_per_side)[0])])
     return epsilon * (abs(x) - abs(x - 1))
 
 
@@ -189,24 +125,9 @@ def _between(neighbours: Neighbours, of: Callable[[Canary], float]) -> float:
     return present - without
 
 
-def _among(chosen: NDArray[np.int64], person: Canary | None) -> Canary | None:
-    """The person with the bin as it is numbered among the chosen ones; None if it is not."""
-    if person is None or person.bin not in chosen:
-        return None
-    return person._replace(bin=int(np.searchsorted(chosen, person.bin)))
-
-
 def _log_density(model: TrajectoryModel, person: Canary) -> float:
     particles, weights = model.particles[person.bin], model.weights[person.bin]
     sigma = float(model.bandwidth[person.bin])
     distance = ((particles - person.point) ** 2).sum(axis=1)
     kernel = logsumexp(-distance / (2 * sigma**2), b=weights)
     return float(kernel) - particles.shape[1] * math.log(sigma * math.sqrt(2 * math.pi))
-
-
-@partial(jax.jit, static_argnums=0)
-def _person_vector(
-    statistic: Statistic, parameters: Any, index: jax.Array, point: jax.Array
-) -> jax.Array:
-    """v(person) (D,) at the parameters of the person's bin."""
-    return statistic(point[None], jax.tree.map(lambda leaf: leaf[index], parameters))[0]

@@ -27,10 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri
 
+from privtraj.arguments import is_number
 from privtraj.arrays import Floats
 from privtraj.errors import InputError
 from privtraj.privacy.accounting import Tally
-from privtraj.privacy.events import is_number
 
 Counts = int | NDArray[np.intp]
 
@@ -116,8 +116,8 @@ def scale_of_shape(claim: Tally, fpr: float, tpr: float) -> float:
         return 0.0
 
     def allows(factor: float) -> bool:
-        found = claim.scaled(factor).true_positive_rates(np.array([fpr]))
-        return bool(found[0] >= tpr)
+        highest = claim.scaled(factor).true_positive_rates(np.array([fpr]))
+        return bool(highest[0] >= tpr)
 
     return _least(allows, _ON_GRID if claim.sampled else _PRECISION)
 

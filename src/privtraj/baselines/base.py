@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from privtraj.arguments import is_number
 from privtraj.arrays import Floats
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
@@ -19,10 +20,10 @@ from privtraj.privacy.events import (
     Adjacency,
     check_adjacency,
     check_budget,
-    is_number,
 )
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.watching import Watcher
 from privtraj.synthesizer import SMALLEST_EPSILON, count_epsilon, head_count
 
 
@@ -67,13 +68,16 @@ class Baseline(ABC):
     points: int = 600
     diffusivity: float | None = None
 
-    def fit(self, snapshots: Snapshots) -> TrajectoryModel:
-        """Spend the budget on these snapshots and return the model that may be released."""
+    def fit(self, snapshots: Snapshots, *, watcher: Watcher | None = None) -> TrajectoryModel:
+        """Spend the budget on these snapshots and return the model that may be released.
+
+        watcher: told of every noisy answer; it sees only what leaves the guard.
+        """
         if not isinstance(snapshots, Snapshots):
             raise InputError("fit takes Snapshots, from Snapshots.from_table or from_arrays")
         self.check()
         ledger, source = self._ledger(), noise.source_for(self.seed)
-        guard = self._guard(snapshots, ledger, source)
+        guard = self._guard(snapshots, ledger, source, watcher)
         made = self._release(snapshots, guard, np.random.default_rng(self.seed))
         times, m, _ = made.particles.shape
         return assemble(
@@ -105,9 +109,12 @@ class Baseline(ABC):
     def _ledger(self) -> Ledger:
         return Ledger(self.epsilon, 0.0 if self.pure else self.delta, self.adjacency)
 
-    def _guard(self, snapshots: Snapshots, ledger: Ledger, source: noise.Source) -> Guard:
-        """The only holder of rows; a test puts one here that watches what leaves."""
-        return Guard(snapshots, ledger, source, public_counts=self.public_counts)
+    def _guard(
+        self, snapshots: Snapshots, ledger: Ledger, source: noise.Source, watcher: Watcher | None
+    ) -> Guard:
+        """The only holder of rows."""
+        options = {"public_counts": self.public_counts, "watcher": watcher}
+        return snapshots.guarded(Guard, ledger, source, **options)
 
     def _people(self, guard: Guard) -> Floats:
         """People per bin (T,): declared public, or released for count_share of epsilon."""

@@ -11,10 +11,10 @@ time range are required and never inferred.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,11 @@ from privtraj.columns import Column, declared_columns
 from privtraj.data import sql, sql_rows, tables
 from privtraj.data.public import Options, PublicInputs, declared_axis
 from privtraj.data.records import Records, rows_of
-from privtraj.privacy.rows import Rows
+from privtraj.privacy.events import Person
+from privtraj.privacy.rows import PublicShape, Rows
 from privtraj.space import as_user_times
+
+G = TypeVar("G")  # a kind of guard
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -173,6 +176,16 @@ class Snapshots:
     def n_features(self) -> int:
         """d, the number of features."""
         return len(self.columns)
+
+    @property
+    def shape(self) -> PublicShape:
+        """What a guard has to know of the records, all of it public."""
+        person = Person(self.records_per_person, self.together)
+        return PublicShape(self.n_times, self.n_features, person)
+
+    def guarded(self, make: Callable[..., G], *args: Any, **options: Any) -> G:
+        """The guard make(rows, shape, ...) over these records: nobody else is given them."""
+        return make(self._rows, self.shape, *args, **options)
 
     @property
     def gaps(self) -> Floats:

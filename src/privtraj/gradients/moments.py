@@ -43,7 +43,6 @@ class PrivateGradients:
         rate: float = 1.0,
     ) -> None:
         self._guard = guard
-        self._rate = rate
         self._people = rate * np.asarray(people, dtype=np.float64)
         self._noise_multiplier = noise_multiplier
         self._rng = rng
@@ -52,7 +51,7 @@ class PrivateGradients:
         clip = typical_norm(mixture, self._rng, CLIP_QUANTILE)
         pull = KernelSum(mixture.particles, mass_weight(mixture), mixture)
         sums = self._guard.kernel_sums(
-            weights_and_residual, pull, clip, self._noise_multiplier, STEP, self._rate
+            weights_and_residual, pull, clip, self._noise_multiplier, STEP
         )
         m = mixture.particles.shape[1]
         noise = jnp.asarray((m * clip * self._noise_multiplier / self._people).astype(np.float32))

@@ -72,8 +72,8 @@ class BatchGradients:
         return Moments(drift, ones, ones[:, 0]), deviation
 
     def _private(self, parameters: Weighted) -> tuple[jax.Array, jax.Array]:
-        noise, rate = self._batch.noise, self._batch.rate
-        sums = self._guard.sums(batch_vectors, parameters, self._clip, noise, STEP, rate)
+        noise = self._batch.noise
+        sums = self._guard.sums(batch_vectors, parameters, self._clip, noise, STEP)
         drift = np.float32(sums / self._expected[:, None])
         deviation = np.float32(self._clip * noise / self._expected)
         return jnp.asarray(drift.reshape(parameters.mixture.particles.shape)), jnp.asarray(

@@ -41,11 +41,11 @@ from privtraj.paper import warm_starts as warm
 from privtraj.paper.batches import STEP, Batch, BatchGradients
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import epsilon_at
+from privtraj.privacy.budget_plan import BudgetPlan
 from privtraj.privacy.calibration import calibrate_scale
 from privtraj.privacy.certificate import certify
 from privtraj.privacy.events import (
     Adjacency,
-    ChosenTimes,
     Event,
     GaussianSum,
     LaplaceCounts,
@@ -53,6 +53,8 @@ from privtraj.privacy.events import (
 )
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.sampled_events import ChosenTimes, sum_at_rate
+from privtraj.privacy.sampling import SamplingGuard
 from privtraj.space import fold, to_unit
 from privtraj.synthesizer import HEAD_COUNT, head_count
 
@@ -74,7 +76,7 @@ class Phase:
 
     def event(self) -> GaussianSum:
         """One of its steps, for the accountant."""
-        return GaussianSum(self.tau, STEP, rate=self.rho)
+        return sum_at_rate(GaussianSum(self.tau, STEP), self.rho)
 
 
 @dataclass(frozen=True)
@@ -283,9 +285,11 @@ class PaperSynthesizer:
             raise InputError(
                 f"these phases cost an epsilon of {cost:.3g}: raise tau, or take fewer"
             )
-        ledger = Ledger(max(cost, _LEAST) * _ROOM, self.delta, self.adjacency)
+        budget = (max(cost, _LEAST) * _ROOM, self.delta, self.adjacency)
+        ledger = Ledger(*budget, BudgetPlan.of(planned))
         source = noise.source_for(self.seed)
-        guard = Guard(snapshots, ledger, source, public_counts=self.count_epsilon is None)
+        public = self.count_epsilon is None
+        guard = snapshots.guarded(SamplingGuard, ledger, source, public_counts=public)
         people = head_count(guard, self.count_epsilon or 0.0)
         rng = np.random.default_rng(self.seed)
         begin = self._begin(guard, people, snapshots, rng)
@@ -313,7 +317,9 @@ class PaperSynthesizer:
         points = to_unit(self.start, snapshots.bounds)
         return points[rng.integers(len(points), size=shape[:2])]
 
-    def _taking_part(self, guard: Guard, people: Floats, rng: np.random.Generator) -> TakingPart:
+    def _taking_part(
+        self, guard: SamplingGuard, people: Floats, rng: np.random.Generator
+    ) -> TakingPart:
         """Everybody, or a sample of the times, which is drawn and paid for here."""
         every = np.arange(guard.n_times)
         if self.times is None:
@@ -323,14 +329,9 @@ class PaperSynthesizer:
             outer = every[[0, -1]]
             ends = self.times.ends.particles(guard.at_times(outer), people[outer], self.m, rng)
             pool = every[1:-1]
-        drawn, theirs = guard.at_times(pool).choose_times(
-            self.times.n,
-            self.m * guard.n_features,
-            phase.tau,
-            STEP,
-            phase.rho,
-            phase.iterations,
-        )
+        width = self.m * guard.n_features
+        sampled = guard.at_times(pool).at_rate(phase.rho)
+        drawn, theirs = sampled.choose_times(self.times.n, width, phase.tau, STEP, phase.iterations)
         inner = pool[drawn]
         times = inner if ends is None else np.concatenate([every[:1], inner, every[-1:]])
         return TakingPart(times, theirs, people[inner], ends)
@@ -350,7 +351,8 @@ class PaperSynthesizer:
         weight = self.m * np.append(gaps, gaps[-1]) / (self.lam * self.sigma**2)
         guard = part.guard
         if phase.rho < 1 and self.times is None:
-            event = guard.sum_event(self.m * guard.n_features, phase.tau, STEP, phase.rho)
+            sampled = guard.at_rate(phase.rho)
+            event = sampled.sum_event(self.m * guard.n_features, phase.tau, STEP)
             guard = guard.reserve(event, phase.iterations)
         batch = Batch(self.C / self.side, phase.tau, phase.rho)
         gradients = BatchGradients(guard, part.people, weight, batch, part.ends, watch)
@@ -417,7 +419,7 @@ class TakingPart(NamedTuple):
     """
 
     times: NDArray[np.int64]
-    guard: Guard
+    guard: SamplingGuard
     people: Floats
     ends: Floats | None = None
 

@@ -1,27 +1,22 @@
 """What a sequence of releases costs: exact composition, in closed form wherever there is one.
 
 `events` says what happened; the functions here say what it costs. Every event is dominated by a
-pair of laws (P, Q), whose privacy loss is log P/Q under P. Losses of adaptively composed events add
-up as independent variables, and
+pair of laws (P, Q) (`pairs`), whose privacy loss is log P/Q under P. Losses of adaptively composed
+events add up as independent variables, and
     delta(eps) = E_P[ (1 - e^{eps - loss})_+ ].
 
 Gaussian sums.  Together they are mu-GDP, mu^2 = sum (sensitivity / noise multiplier)^2, and
     delta_mu(eps) = Phi(-eps / mu + mu / 2) - e^eps Phi(-eps / mu - mu / 2),   any real eps.
 
-Discrete Laplace counts.  P(x) = (1 - a) / (1 + a) a^|x| with a = e^{-e}, and Q is P shifted by one,
-Q(x) = P(x - 1). Then log P(x) / Q(x) = e (|x - 1| - |x|) is +e for x <= 0 and -e for x >= 1, and
-    P(loss = +e) = sum_{x <= 0} P(x) = (1 - a) / (1 + a) * 1 / (1 - a) = 1 / (1 + a):
-a cell that moves by one is exactly randomised response, and so it is backwards, as x -> 1 - x
-swaps P and Q.
-
-Opaque (e, d) events.  An infinite loss with probability d, else randomised response of e.
+Randomised responses of e, to which Laplace counts and opaque events come down (`events`).  The loss
+is +e with probability e^e / (1 + e^e), else -e.
 
 All of these together, with L running over the sums of the responses' losses, p_L their
-probabilities, and d the probability that an opaque event reveals all, 1 - d = prod (1 - d_i):
+probabilities, and d the probability that some event reveals all, 1 - d = prod (1 - d_i):
     delta(eps) = d + (1 - d) sum_L p_L delta_mu(eps - L).
 
-Sampled sums and chosen times have no closed form: `pld` puts them on a grid, with all of the above
-as one more distribution beside them. Its error is on the safe side.
+Pairs without a closed form, those of sampled sums and chosen times, are put on a grid, with all of
+the above as one more distribution beside them (`pld`). Its error is on the safe side.
 
 Slack.  An event whose noise is drawn within total variation s of the stated noise adds s to the
 distance between the real transcript and the ideal one, whatever the data and adaptively. For real
@@ -33,28 +28,18 @@ reported is the least of delta(e) + (1 + e^e) s over e <= eps.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from functools import lru_cache, reduce
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from scipy.special import erfcx, ndtr
 
 from privtraj.arrays import Floats
 from privtraj.errors import InputError
-from privtraj.privacy import pld
-from privtraj.privacy.events import (
-    Adjacency,
-    ChosenTimes,
-    Event,
-    GaussianSum,
-    LaplaceCounts,
-    Opaque,
-    bare,
-    check_adjacency,
-    check_delta,
-)
+from privtraj.privacy.events import Adjacency, Event, check_adjacency, check_delta
+from privtraj.privacy.pairs import COARSE, FINE, ROUNDING, NumericPair
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
@@ -79,27 +64,27 @@ class Tally:
     mu_squared: float = 0.0
     shifts: tuple[tuple[float, int], ...] = ()
     revealed: float = 0.0
-    sampled: tuple[tuple[GaussianSum | ChosenTimes, int], ...] = ()
+    sampled: tuple[tuple[NumericPair, int], ...] = ()
     slack: float = 0.0
 
     def add(self, event: Event, times: int = 1) -> Tally:
         """The tally with `times` more of an event, at a cost that does not grow with the past."""
         if times < 1:
             raise InputError("an event happens at least once")
-        after = replace(self, slack=self.slack + times * event.slack)
-        if isinstance(event, LaplaceCounts):
-            epsilon, responses = event.responses(self.adjacency)
-            return after._shifted(epsilon, times * responses)
-        if isinstance(event, Opaque):
-            epsilon, delta = event.under(self.adjacency)
-            revealed = self.revealed + (1 - self.revealed) * _any_of(delta, times)
-            return replace(after, revealed=revealed)._shifted(epsilon, times)
-        if isinstance(event, GaussianSum) and event.rate == 1:
-            mu = event.sensitivity(self.adjacency) / event.noise_multiplier
-            return replace(after, mu_squared=self.mu_squared + times * mu * mu)
-        counts = dict(self.sampled)
-        counts[bare(event)] = counts.get(bare(event), 0) + times
-        return replace(after, sampled=tuple(counts.items()))
+        pair = event.pair(self.adjacency)
+        after = replace(
+            self,
+            mu_squared=self.mu_squared + times * pair.mu * pair.mu,
+            revealed=self.revealed + (1 - self.revealed) * _any_of(pair.revealed, times),
+            slack=self.slack + times * event.slack,
+        )
+        if pair.responses is not None:
+            epsilon, responses = pair.responses
+            shifts = _with_more(self.shifts, epsilon, times * responses)
+            after = replace(after, shifts=tuple(sorted(shifts)))
+        if pair.numeric is not None:
+            after = replace(after, sampled=_with_more(self.sampled, pair.numeric, times))
+        return after
 
     def scaled(self, factor: float) -> Tally:
         """The tally of the same releases, every loss scaled as if noise were smaller by factor."""
@@ -107,7 +92,7 @@ class Tally:
             self,
             mu_squared=self.mu_squared * factor**2,
             shifts=tuple((epsilon * factor, times) for epsilon, times in self.shifts),
-            sampled=tuple((_louder(event, factor), times) for event, times in self.sampled),
+            sampled=tuple((pair.louder(factor), times) for pair, times in self.sampled),
         )
 
     @property
@@ -125,7 +110,7 @@ class Tally:
         """mu if all of it is exactly mu-GDP, else None."""
         return self.mu if self.is_gaussian else None
 
-    def delta(self, epsilon: float, interval: float = pld.FINE) -> float:
+    def delta(self, epsilon: float, interval: float = FINE) -> float:
         """The smallest delta proven at this epsilon >= 0, slack included; never increasing.
 
         interval: the grid of what has no closed form.
@@ -137,7 +122,7 @@ class Tally:
     def deltas(self, epsilons: Floats) -> Floats:
         """delta at increasing epsilons >= 0, as (e, d) implies (eps, d) for every eps >= e."""
         if self.sampled:
-            return np.minimum.accumulate(self._on_grid(epsilons, pld.FINE))
+            return np.minimum.accumulate(self._on_grid(epsilons, FINE))
         return np.minimum.accumulate([self._in_closed_form(float(eps)) for eps in epsilons])
 
     def epsilon(self, delta: float) -> float:
@@ -162,8 +147,8 @@ class Tally:
         rungs = _FEW_RUNGS if self.sampled else _MANY_RUNGS
         ladder = np.linspace(0.0, 1.0, rungs) ** 2 * min(self._enough_to_plot(), 200.0)
         delta, growth = self.deltas(ladder), np.exp(ladder)
-        found = np.minimum(delta + growth * fpr, 1 - (1 - delta - fpr) / growth)
-        return np.clip(found.min(axis=-1), 0.0, 1.0)
+        bounds = np.minimum(delta + growth * fpr, 1 - (1 - delta - fpr) / growth)
+        return np.clip(bounds.min(axis=-1), 0.0, 1.0)
 
     @property
     def advantage(self) -> float:
@@ -176,11 +161,6 @@ class Tally:
         for loss, probability in zip(*_laplace_losses(self.shifts), strict=True):
             total += probability * gaussian_delta(epsilons - loss, self.mu)
         return self.revealed + (1 - self.revealed) * total
-
-    def _shifted(self, epsilon: float, times: int) -> Tally:
-        shifts = dict(self.shifts)
-        shifts[epsilon] = shifts.get(epsilon, 0) + times
-        return replace(self, shifts=tuple(sorted(shifts.items())))
 
     def _in_closed_form(self, epsilon: float) -> float:
         """`closed` + (1 + e^epsilon) slack."""
@@ -200,15 +180,15 @@ class Tally:
         delta = np.array([losses.get_delta_for_epsilon(float(eps)) for eps in epsilons])
         with np.errstate(over="ignore"):
             spoilt = (1 + np.exp(epsilons)) * self.slack if self.slack > 0 else 0.0
-        return np.minimum(delta + pld.ROUNDING + spoilt, 1.0)
+        return np.minimum(delta + ROUNDING + spoilt, 1.0)
 
     def _epsilon_on_grid(self, delta: float) -> float:
         enough = min(self._enough_to_plot(), _turning_point(self))
-        if self._at(enough, pld.FINE) > delta:
+        if self._at(enough, FINE) > delta:
             return math.inf
-        if self._at(0.0, pld.FINE) <= delta:
+        if self._at(0.0, FINE) <= delta:
             return 0.0
-        return bisect(lambda eps: self._at(eps, pld.FINE) <= delta, enough, 0.0, 1e-9)
+        return bisect(lambda eps: self._at(eps, FINE) <= delta, enough, 0.0, 1e-9)
 
     def _at(self, epsilon: float, interval: float) -> float:
         return float(self._on_grid(np.array([epsilon]), interval)[0])
@@ -217,8 +197,8 @@ class Tally:
         """An epsilon beyond which delta does not fall by anything that counts."""
         if not self.sampled:
             return self._enough(1e-12)
-        losses, enough = _distribution(replace(self, slack=0.0), pld.COARSE), 0.25
-        floor = losses.get_delta_for_epsilon(1e6) + pld.ROUNDING
+        losses, enough = _distribution(replace(self, slack=0.0), COARSE), 0.25
+        floor = losses.get_delta_for_epsilon(1e6) + ROUNDING
         while losses.get_delta_for_epsilon(enough) > floor:
             enough *= 2
         return enough
@@ -264,34 +244,56 @@ def _turning_point(total: Tally) -> float:
     if total.slack == 0:
         return math.inf
     low, high = 0.0, total._enough_to_plot()
-    if (1 + math.exp(min(high, 700.0))) * total.slack < pld.ROUNDING / 100:
+    if (1 + math.exp(min(high, 700.0))) * total.slack < ROUNDING / 100:
         return high  # beyond it delta does not fall by anything that counts, but slack grows
     golden = (math.sqrt(5) - 1) / 2
     left, right = high - golden * (high - low), low + golden * (high - low)
-    at_left, at_right = total._at(left, pld.COARSE), total._at(right, pld.COARSE)
+    at_left, at_right = total._at(left, COARSE), total._at(right, COARSE)
     for _ in range(32):
         if at_left <= at_right:
             high, right, at_right = right, left, at_left
             left = high - golden * (high - low)
-            at_left = total._at(left, pld.COARSE)
+            at_left = total._at(left, COARSE)
         else:
             low, left, at_left = left, right, at_right
             right = low + golden * (high - low)
-            at_right = total._at(right, pld.COARSE)
+            at_right = total._at(right, COARSE)
     return low
 
 
 @lru_cache(maxsize=16)
 def _distribution(total: Tally, interval: float) -> PrivacyLossDistribution:
-    sampled = pld.composed(total.sampled, total.adjacency, interval)
+    parts = [_repeated(pair, times, interval) for pair, times in total.sampled]
     plain = replace(total, sampled=())
-    return sampled if plain == Tally(total.adjacency) else sampled.compose(_plain(plain, interval))
+    if plain != Tally(total.adjacency):
+        parts.append(_plain(plain, interval))
+    return reduce(lambda composed, part: composed.compose(part), parts)
+
+
+@lru_cache(maxsize=16)
+def _repeated(pair: NumericPair, times: int, interval: float) -> PrivacyLossDistribution:
+    one = pair.distribution(interval)
+    return one if times == 1 else one.self_compose(times)
 
 
 @lru_cache(maxsize=16)
 def _plain(total: Tally, interval: float) -> PrivacyLossDistribution:
     """What has a closed form, on the grid."""
+    from privtraj.privacy import pld
+
     return pld.symmetric(total.closed, interval)
+
+
+_Item = TypeVar("_Item", bound=Hashable)
+
+
+def _with_more(
+    counted: tuple[tuple[_Item, int], ...], item: _Item, times: int
+) -> tuple[tuple[_Item, int], ...]:
+    """Items, each with how often, with `times` more of one."""
+    counts = dict(counted)
+    counts[item] = counts.get(item, 0) + times
+    return tuple(counts.items())
 
 
 def _any_of(chance: float, times: int) -> float:
@@ -299,13 +301,6 @@ def _any_of(chance: float, times: int) -> float:
     if times == 1 or chance == 1:
         return chance
     return -math.expm1(times * math.log1p(-chance))
-
-
-def _louder(event: GaussianSum | ChosenTimes, factor: float) -> GaussianSum | ChosenTimes:
-    if isinstance(event, ChosenTimes):
-        release = replace(event.release, noise_multiplier=event.release.noise_multiplier / factor)
-        return replace(event, release=release)
-    return replace(event, noise_multiplier=event.noise_multiplier / factor)
 
 
 Events = Iterable[Event | tuple[Event, int]]
@@ -342,14 +337,6 @@ def trade_off(events: Events, false_positive_rates: Floats, adjacency: Adjacency
 def gdp_mu(events: Events, adjacency: Adjacency) -> float | None:
     """mu if the events are full Gaussian sums only (then they are exactly mu-GDP), else None."""
     return tally(events, adjacency).gdp_mu
-
-
-def clt_mu(noise_multiplier: float, rate: float, steps: int) -> float:
-    """mu = rate sqrt(K (e^{1 / z^2} - 1)): the limit that sampled steps tend to.
-
-    Not a guarantee: at every setting tried, the epsilon it gives is below the true one.
-    """
-    return rate * math.sqrt(steps * math.expm1(noise_multiplier**-2))
 
 
 def gaussian_delta(epsilon: float | Floats, mu: float) -> Floats:
@@ -409,7 +396,10 @@ def _merge_upwards(losses: Floats, probabilities: Floats) -> tuple[Floats, Float
 def bisect(
     holds: Callable[[float], bool], good: float, bad: float, precision: float = 1e-13
 ) -> float:
-    """The last point found to hold, next to the boundary between good and bad."""
+    """A point that satisfies a monotone predicate, next to the last one that does.
+
+    good: satisfies it. bad: does not.
+    """
     while abs(good - bad) > precision * max(good, bad):
         middle = (good + bad) / 2
         good, bad = (middle, bad) if holds(middle) else (good, middle)

@@ -1,4 +1,4 @@
-"""How much noise, or how many steps, a budget buys: the inverse of `accounting`.
+"""How much noise a budget buys: the inverse of `accounting`.
 
 Never beyond the target: what is returned was found to fit. Where a grid of privacy losses is needed
 the search is on the coarse one, and the result certified on the fine one. Results are remembered:
@@ -12,16 +12,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 
-from privtraj.privacy import pld
 from privtraj.privacy.accounting import Events, Tally, bisect, tally
 from privtraj.privacy.events import (
     Adjacency,
-    ChosenTimes,
+    Event,
     GaussianSum,
     LaplaceCounts,
+    Person,
     check_budget,
     check_slack,
 )
+from privtraj.privacy.pairs import COARSE, FINE
+from privtraj.privacy.sampled_events import sum_at_rate
 
 CALIBRATION_MARGIN = 1e-9
 """Relative amount by which calibrated values stay inside the budget: more than the rounding of
@@ -49,7 +51,7 @@ def calibrate_gaussian(
     add. 0.0 if nothing fits.
     """
     spent = _spent(epsilon, delta, adjacency, others, slack)
-    return _largest_sum(spent, epsilon, delta, records, together)
+    return _largest_release(_sum_of, spent, epsilon, delta, Person(records, together))
 
 
 def calibrate_laplace(
@@ -67,7 +69,7 @@ def calibrate_laplace(
     slack is what the new noise will add. 0.0 if nothing fits.
     """
     spent = _spent(epsilon, delta, adjacency, others, slack)
-    return _largest_counts(spent, epsilon, delta, records, together)
+    return _largest_release(_counts_of, spent, epsilon, delta, Person(records, together))
 
 
 def calibrate_noise(
@@ -88,25 +90,27 @@ def calibrate_noise(
     inf if nothing fits.
     """
     spent = _spent(epsilon, delta, adjacency, others, slack)
-    return _least_noise(spent, epsilon, delta, steps, rate, records, together)
+    return _least_noise(spent, epsilon, delta, steps, rate, Person(records, together))
+
+
+def _sum_of(inverse: float, person: Person) -> Event:
+    return GaussianSum(1 / inverse, "", 0.0, *person)
+
+
+def _counts_of(epsilon: float, person: Person) -> Event:
+    return LaplaceCounts(epsilon, "", 0.0, *person)
 
 
 @lru_cache(maxsize=256)
-def _largest_sum(spent: Tally, epsilon: float, delta: float, records: int, together: bool) -> float:
-    def fits(inverse: float) -> bool:
-        event = GaussianSum(1 / inverse, "", records=records, together=together)
-        return spent.add(event).delta(epsilon) <= delta
-
-    return _largest(fits, *(_ON_GRIDS if spent.sampled else ()))
-
-
-@lru_cache(maxsize=256)
-def _largest_counts(
-    spent: Tally, epsilon: float, delta: float, records: int, together: bool
+def _largest_release(
+    release: Callable[[float, Person], Event],
+    spent: Tally,
+    epsilon: float,
+    delta: float,
+    person: Person,
 ) -> float:
-    def fits(each: float) -> bool:
-        event = LaplaceCounts(each, "", records=records, together=together)
-        return spent.add(event).delta(epsilon) <= delta
+    def fits(size: float) -> bool:
+        return spent.add(release(size, person)).delta(epsilon) <= delta
 
     return _largest(fits, *(_ON_GRIDS if spent.sampled else ()))
 
@@ -118,18 +122,17 @@ def _least_noise(
     delta: float,
     steps: int,
     rate: float,
-    records: int,
-    together: bool,
+    person: Person,
 ) -> float:
-    start = _largest_sum(spent, epsilon, delta, records, together) / math.sqrt(steps)
+    start = _largest_release(_sum_of, spent, epsilon, delta, person) / math.sqrt(steps)
     if start == 0 or rate == 1:
         return 1 / start if start else math.inf
 
     def fits(inverse: float, interval: float) -> bool:
-        event = GaussianSum(1 / inverse, "", rate=rate, records=records, together=together)
-        return spent.add(event, steps).delta(epsilon, interval) <= delta
+        event = GaussianSum(1 / inverse, "", 0.0, *person)
+        return spent.add(sum_at_rate(event, rate), steps).delta(epsilon, interval) <= delta
 
-    if not fits(_SMALLEST, pld.FINE):  # the error of the grid alone may be more than delta
+    if not fits(_SMALLEST, FINE):  # the error of the grid alone may be more than delta
         return math.inf
     # Sampling never costs more than taking everybody, but for the error of the grid.
     start = min(start * (1 - 1e-3), 1 / _LEAST_NOISE)
@@ -154,53 +157,23 @@ def calibrate_scale(
         total = tally(others, adjacency, base.scaled(factor))
         return total.delta(epsilon, interval) <= delta
 
-    sums = [e.release if isinstance(e, ChosenTimes) else e for e, _ in base.sampled]
-    noises = [event.noise_multiplier for event in sums]
-    least = min(noises, default=_LARGEST)
+    least = min((pair.noise_multiplier for pair, _ in base.sampled), default=_LARGEST)
     most, start = least / _LEAST_NOISE, min(1.0, least / _QUIET)
-    while not fits(start, pld.FINE):
+    while not fits(start, FINE):
         start /= 2
         if start < _SMALLEST:
             return 0.0
     return _largest_on_grids(fits, start, most) * (1 - CALIBRATION_MARGIN)
 
 
-def calibrate_steps(
-    epsilon: float,
-    delta: float,
-    adjacency: Adjacency,
-    release: GaussianSum,
-    others: Events = (),
-) -> int:
-    """The largest number of such releases that fits into (epsilon, delta); 0 if not even one.
-
-    Searched on the coarse grid, certified on the fine one.
-    """
-    spent = _spent(epsilon, delta, adjacency, others, 0.0)
-
-    def fits(steps: int, interval: float) -> bool:
-        return steps == 0 or spent.add(release, steps).delta(epsilon, interval) <= delta
-
-    most = 1
-    while fits(most, pld.COARSE) and most < _LARGEST:
-        most *= 2
-    rough = _largest_whole(lambda k: fits(k, pld.COARSE), most // 2, most)
-    while not fits(rough, pld.FINE):
-        rough -= max(1, rough // 1000)
-    ahead = max(1, rough // 1000)
-    while fits(rough + ahead, pld.FINE) and rough + ahead < _LARGEST:
-        ahead *= 2
-    return _largest_whole(lambda k: fits(k, pld.FINE), rough, rough + ahead)
-
-
 def _largest_on_grids(fits: Callable[[float, float], bool], good: float, most: float) -> float:
     """The largest x up to `most` that fits, from a good one; fits(x, grid)."""
-    while good < most and fits(min(2 * good, most), pld.COARSE):
+    while good < most and fits(min(2 * good, most), COARSE):
         good = min(2 * good, most)
-    good = bisect(lambda x: fits(x, pld.COARSE), good, min(2 * good, most), 5e-4)
-    while not fits(good, pld.FINE):
+    good = bisect(lambda x: fits(x, COARSE), good, min(2 * good, most), 5e-4)
+    while not fits(good, FINE):
         good *= 1 - 1e-3
-    return bisect(lambda x: fits(x, pld.FINE), good, good * (1 + 1e-3), 2e-4)
+    return bisect(lambda x: fits(x, FINE), good, good * (1 + 1e-3), 2e-4)
 
 
 def _largest(
@@ -215,14 +188,6 @@ def _largest(
     if good < most:
         good = bisect(fits, good=good, bad=2 * good, precision=precision)
     return good * (1 - CALIBRATION_MARGIN)
-
-
-def _largest_whole(holds: Callable[[int], bool], good: int, bad: int) -> int:
-    """The largest whole number that holds, between a good one and a bad one above it."""
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        good, bad = (middle, bad) if holds(middle) else (good, middle)
-    return good
 
 
 def _spent(

@@ -20,17 +20,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privtraj import display
+from privtraj.arguments import is_number
 from privtraj.errors import InputError
-from privtraj.privacy.accounting import Tally, clt_mu, tally
-from privtraj.privacy.events import (
-    Adjacency,
-    ChosenTimes,
-    Event,
-    GaussianSum,
-    LaplaceCounts,
-    Opaque,
-    is_number,
-)
+from privtraj.privacy import sampled_events  # noqa: F401  # so that their entries can be read
+from privtraj.privacy.accounting import Tally, tally
+from privtraj.privacy.events import Adjacency, Event
 from privtraj.privacy.ledger import Ledger, up
 
 SECURE_NOISE = "exact integer noise from the operating system"
@@ -85,7 +79,7 @@ class Certificate:
         return replace(tally(self._events(), self.adjacency), slack=self.slack)
 
     def _events(self) -> list[tuple[Event, int]]:
-        return [(_event(entry), int(entry["times"])) for entry in self.ledger]
+        return [(Event.from_dict(entry), int(entry["times"])) for entry in self.ledger]
 
     def spending(self) -> tuple[float, ...]:
         """epsilon that each entry of the ledger added to those before it; together they are all."""
@@ -202,10 +196,10 @@ class Certificate:
     def _attacker_text(self) -> str:
         rates = self.attacker["true_positive_rate"]
         alarms = ", ".join(f"{float(rate) * 100:g}%" for rate in rates)
-        found = ", ".join(_percent(rate) for rate in rates.values())
+        members = ", ".join(_percent(rate) for rate in rates.values())
         return (
             f"  An attack with {alarms} false alarms finds a member with probability at most "
-            f"{found} (advantage at most {up(self.attacker['advantage'])})."
+            f"{members} (advantage at most {up(self.attacker['advantage'])})."
         )
 
 
@@ -241,8 +235,8 @@ def _computed(total: Tally, events: Iterable[tuple[Event, int]], delta: float) -
 
 def attacker(total: Tally) -> dict[str, Any]:
     """The best attack on one person: rates of true positives by rate of false ones; advantage."""
-    found = total.true_positive_rates(np.array(FALSE_POSITIVE_RATES))
-    rates = {f"{a:g}": float(t) for a, t in zip(FALSE_POSITIVE_RATES, found, strict=True)}
+    highest = total.true_positive_rates(np.array(FALSE_POSITIVE_RATES))
+    rates = {f"{a:g}": float(t) for a, t in zip(FALSE_POSITIVE_RATES, highest, strict=True)}
     return {"true_positive_rate": rates, "advantage": total.advantage}
 
 
@@ -251,88 +245,26 @@ def entries(
 ) -> tuple[dict[str, Any], ...]:
     """The events for people to read: runs of identical ones merged and counted."""
     return tuple(
-        _entry(event, sum(times for _, times in run), adjacency)
+        event.to_dict(adjacency, sum(times for _, times in run))
         for event, run in groupby(events, key=itemgetter(0))
     )
-
-
-def _entry(event: Event, times: int, adjacency: Adjacency) -> dict[str, Any]:
-    """One line of the ledger; its mu, or epsilon, is the total over its `times` releases."""
-    line: dict[str, Any] = {"what": event.what, "times": times}
-    if isinstance(event, LaplaceCounts):
-        cost = event.sensitivity(adjacency) * times * event.epsilon
-        noise = {"noise_epsilon": event.epsilon, **_person(event)}
-        return {**line, "mechanism": "discrete Laplace", **noise, "epsilon": cost}
-    if isinstance(event, Opaque):
-        stated = {"epsilon": event.epsilon, "delta": event.delta, "adjacency": event.adjacency}
-        return {**line, "mechanism": "opaque", **stated}
-    if isinstance(event, ChosenTimes):
-        chosen = {"share": event.share, "steps": event.times, **_gaussian(event.release)}
-        return {**line, "mechanism": "Gaussian on chosen times", **chosen}
-    if event.rate < 1:
-        return {**line, "mechanism": "sampled Gaussian", **_gaussian(event)}
-    mu = event.sensitivity(adjacency) * math.sqrt(times) / event.noise_multiplier
-    return {**line, "mechanism": "Gaussian", **_gaussian(event), "mu": mu}
-
-
-def _gaussian(event: GaussianSum) -> dict[str, Any]:
-    noise = {"noise_multiplier": event.noise_multiplier, **_person(event)}
-    return noise if event.rate == 1 else {**noise, "rate": event.rate}
-
-
-def _person(event: GaussianSum | LaplaceCounts) -> dict[str, Any]:
-    return {"records": event.records, "together": event.together}
-
-
-def _event(entry: Mapping[str, Any]) -> Event:
-    """The inverse of `_entry`, but for the slack, which the certificate has as one sum."""
-    what, mechanism = entry["what"], entry["mechanism"]
-    if mechanism == "discrete Laplace":
-        person = {"records": entry["records"], "together": entry["together"]}
-        return LaplaceCounts(entry["noise_epsilon"], what, **person)
-    if mechanism == "opaque":
-        return Opaque(entry["epsilon"], entry["delta"], what, entry["adjacency"])
-    release = GaussianSum(
-        entry["noise_multiplier"],
-        what,
-        rate=entry.get("rate", 1.0),
-        records=entry["records"],
-        together=entry["together"],
-    )
-    if mechanism == "Gaussian on chosen times":
-        return ChosenTimes(entry["share"], release, entry["steps"], what)
-    return release
 
 
 def _entry_text(entry: Mapping[str, Any]) -> str:
     if not entry:
         return "nothing was released"
-    names = {
-        "noise_multiplier": "noise multiplier",
-        "noise_epsilon": "epsilon",
-        "rate": "sampling rate",
-        "share": "share of the times",
-        "steps": "steps",
-        "delta": "delta",
-    }
-    if entry["mechanism"] == "opaque":
-        names["epsilon"] = "epsilon"
-    told = ", ".join(f"{name} {entry[key]:.4g}" for key, name in names.items() if key in entry)
+    numbers = Event.from_dict(entry).numbers
+    told = ", ".join(f"{name} {value:.4g}" for name, value in numbers.items())
     return f"{entry['times']} x {entry['what']} ({entry['mechanism']} noise, {told})"
 
 
 def _clt_epsilon(total: Tally, delta: float) -> float | None:
-    """epsilon by the central limit theorem for sampled steps: a limit known for add-remove only."""
-    grid = total.sampled
-    sampled = [(event, times) for event, times in grid if isinstance(event, GaussianSum)]
-    together = any(event.together for event, _ in sampled)
-    if not sampled or len(sampled) < len(grid) or together or total.adjacency == "replace-one":
+    """epsilon if sampled steps had reached their limit, where one is known for all of them."""
+    limits = [pair.limit_mu_squared(times) for pair, times in total.sampled]
+    known = [limit for limit in limits if limit is not None]
+    if not known or len(known) < len(limits):
         return None
-    limit = sum(
-        clt_mu(event.noise_multiplier, event.rate, times * event.records) ** 2
-        for event, times in sampled
-    )
-    limiting = replace(total, sampled=(), mu_squared=total.mu_squared + limit)
+    limiting = replace(total, sampled=(), mu_squared=total.mu_squared + sum(known))
     return limiting.epsilon(delta)
 
 

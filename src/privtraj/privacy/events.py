@@ -1,24 +1,44 @@
 """What can be released, as frozen records: the mechanism, its noise, and how far a person moves it.
 
-Events say what happened; `accounting` says what it costs. Two neighbouring relations: "add-remove",
-the data with and without one person, and "replace-one", one person's records changed.
+Events say what happened and all that follows from it for one release: the pair of laws that
+dominates it, its line on a certificate, its words in a message, the spread of its noise;
+`accounting` says what many of them cost together. Two neighbouring relations: "add-remove", the
+data with and without one person, and "replace-one", one person's records changed.
 
 A person has at most `records` records. Unless they may be `together` in a time bin, each is in a
 bin of its own (`Snapshots` sees to it), and vectors of norm c of the same person stand in
 orthogonal blocks of the stacked sum: g of them have norm sqrt(g) c, not g c.
+
+Their dominating pairs
+    Gaussian sums.  N(mu, 1) against N(0, 1) with mu = sensitivity / noise multiplier.
+
+    Discrete Laplace counts.  P(x) = (1 - a) / (1 + a) a^|x| with a = e^{-e}, and Q is P shifted by
+    one, Q(x) = P(x - 1). Then log P(x) / Q(x) = e (|x - 1| - |x|) is +e for x <= 0 and -e for
+    x >= 1, and
+        P(loss = +e) = sum_{x <= 0} P(x) = (1 - a) / (1 + a) * 1 / (1 - a) = 1 / (1 + a):
+    a cell that moves by one is exactly randomised response, and so it is backwards, as x -> 1 - x
+    swaps P and Q. Cells that move by g altogether are g e differentially private, which one
+    response of g e dominates.
+
+    Opaque (e, d) events.  All is revealed with probability d, else randomised response of e.
+
+A new kind of noise is a new event here, its sampler in `noise`, and the question of a guard.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from numbers import Real
-from typing import Literal, cast, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, Self, cast, get_args
 
-import numpy as np
-from numpy.typing import NDArray
+from scipy.special import ndtri
 
+from privtraj.arguments import check_whole, is_number
 from privtraj.errors import InputError
+from privtraj.privacy import noise
+from privtraj.privacy.pairs import DominatingPair
 
 Adjacency = Literal["add-remove", "replace-one"]
 
@@ -43,49 +63,166 @@ def check_delta(delta: float) -> None:
         raise InputError("delta must be at least 0 and below 1")
 
 
+class Person(NamedTuple):
+    """What one person may contribute: at most so many records, in different bins or together."""
+
+    records: int = 1
+    together: bool = False
+
+
+class Event(ABC):
+    """One release. what: its name. slack: total variation of the noise drawn from the stated."""
+
+    mechanism: ClassVar[str]
+    _kinds: ClassVar[dict[str, type[Event]]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        Event._kinds[cls.mechanism] = cls
+
+    what: str
+    slack: float
+
+    @property
+    def person(self) -> Person:
+        """What a person may contribute to it, where that is known."""
+        return Person()
+
+    @abstractmethod
+    def pair(self, adjacency: Adjacency) -> DominatingPair:
+        """The pair of laws that dominates it, slack left aside."""
+
+    @property
+    @abstractmethod
+    def in_words(self) -> str:
+        """The mechanism and its noise."""
+
+    @property
+    @abstractmethod
+    def numbers(self) -> dict[str, float]:
+        """The numbers of its line on a certificate, by their names in words."""
+
+    @abstractmethod
+    def fields(self) -> dict[str, Any]:
+        """The values from which `from_dict` makes it again."""
+
+    @classmethod
+    @abstractmethod
+    def _of(cls, entry: Mapping[str, Any]) -> Self:
+        """The event of an entry of its own mechanism."""
+
+    def cost(self, adjacency: Adjacency, times: int) -> dict[str, float]:
+        """What so many of them cost, where one number says it."""
+        return {}
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """All that is known of it before its noise is."""
+        return self.mechanism, self.what, self.person
+
+    @property
+    def loudness(self) -> float:
+        """How much it tells: adds up over the releases that share one event's cost."""
+        raise NotImplementedError
+
+    def ideal(self) -> Self:
+        """The event with noise drawn exactly as stated."""
+        return replace(self, slack=0.0)  # type: ignore[type-var]
+
+    def to_dict(self, adjacency: Adjacency, times: int = 1) -> dict[str, Any]:
+        """The entry of a certificate for `times` such releases; its cost is that of all of them."""
+        line = {"what": self.what, "times": times, "mechanism": self.mechanism}
+        return {**line, **self.fields(), **self.cost(adjacency, times)}
+
+    @staticmethod
+    def from_dict(entry: Mapping[str, Any]) -> Event:
+        """The inverse of `to_dict`, but for the slack, which a certificate has as one sum."""
+        return Event._kinds[entry["mechanism"]]._of(entry)
+
+    def describe(self, times: int = 1) -> str:
+        """Its name and noise, for messages."""
+        many = f"{times} x " if times > 1 else ""
+        return f"{many}{self.what!r} ({self.in_words})"
+
+
 @dataclass(frozen=True)
-class GaussianSum:
+class GaussianSum(Event):
     """A sum of per-record vectors of L2 norm at most c, released with N(0, (c z)^2 I) added.
 
-    noise_multiplier is z. rate: every record takes part with this public probability, by a coin of
-    its own (Poisson sampling); the released sum is not divided by anything that depends on the
-    coins. records: most records of one person; together: whether they may share a time bin. slack:
-    total variation of all the noise drawn from the stated noise.
+    noise_multiplier is z. records: most records of one person; together: whether they may share a
+    time bin. slack: total variation of all the noise drawn from the stated noise.
     """
+
+    mechanism: ClassVar[str] = "Gaussian"
 
     noise_multiplier: float
     what: str
     slack: float = 0.0
-    rate: float = 1.0
     records: int = 1
     together: bool = False
 
     def __post_init__(self) -> None:
         _check_positive(self.noise_multiplier, "a noise multiplier")
         check_slack(self.slack)
-        _check_share(self.rate, "a sampling rate")
         check_records(self.records)
+
+    @property
+    def person(self) -> Person:
+        return Person(self.records, self.together)
 
     def sensitivity(self, adjacency: Adjacency) -> float:
         """Largest move of the sum, in units of c, if all records take part."""
         size = self.records if self.together else math.sqrt(self.records)
         return people_moved(adjacency) * size
 
-    def moves(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Sizes j, in units of c, of the move that j sampled records of one bin make; chances."""
-        g, q = (self.records if self.together else 1), self.rate
-        chances = [math.comb(g, j) * q**j * (1 - q) ** (g - j) for j in range(g + 1)]
-        return np.arange(g + 1.0), np.array(chances)
+    def pair(self, adjacency: Adjacency) -> DominatingPair:
+        return DominatingPair(mu=self.sensitivity(adjacency) / self.noise_multiplier)
+
+    @property
+    def loudness(self) -> float:
+        """z^-2."""
+        return self.noise_multiplier**-2
+
+    @property
+    def noise_variance(self) -> float:
+        """Of one released number, in units of c^2: z^2."""
+        return self.noise_multiplier**2
+
+    def noise_quantile(self, chance: float) -> float:
+        """x, in units of c, with P(noise > x) = chance in one released number."""
+        return -self.noise_multiplier * float(ndtri(chance))
+
+    @property
+    def in_words(self) -> str:
+        return f"a Gaussian sum of noise multiplier {self.noise_multiplier:.4g}"
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        return {"noise multiplier": self.noise_multiplier}
+
+    def fields(self) -> dict[str, Any]:
+        return {"noise_multiplier": self.noise_multiplier, **self.person._asdict()}
+
+    def cost(self, adjacency: Adjacency, times: int) -> dict[str, float]:
+        """mu of all of them: sensitivity sqrt(times) / z."""
+        mu = self.sensitivity(adjacency) * math.sqrt(times) / self.noise_multiplier
+        return {"mu": mu}
+
+    @classmethod
+    def _of(cls, entry: Mapping[str, Any]) -> Self:
+        return cls(entry["noise_multiplier"], entry["what"], **_person(entry))
 
 
 @dataclass(frozen=True)
-class LaplaceCounts:
+class LaplaceCounts(Event):
     """Counts of records over cells, each record in exactly one, with discrete Laplace noise added.
 
     The noise has P(x) proportional to exp(-epsilon |x|), independent in every cell. Records of a
     person in different time bins are in different cells: each one added or removed shifts one cell
     by one, each one replaced shifts two. Records that may be together may be in one cell.
     """
+
+    mechanism: ClassVar[str] = "discrete Laplace"
 
     epsilon: float
     what: str
@@ -98,29 +235,66 @@ class LaplaceCounts:
         check_slack(self.slack)
         check_records(self.records)
 
+    @property
+    def person(self) -> Person:
+        return Person(self.records, self.together)
+
     def sensitivity(self, adjacency: Adjacency) -> int:
         """Largest sum of the moves of all cells: the L1 sensitivity."""
         return people_moved(adjacency) * self.records
 
-    def responses(self, adjacency: Adjacency) -> tuple[float, int]:
-        """(e, n): dominated by n independent randomised responses of e.
-
-        A cell that moves by one is exactly one of epsilon. Cells that move by g altogether are g
-        epsilon differentially private, which one response of g epsilon dominates.
-        """
+    def pair(self, adjacency: Adjacency) -> DominatingPair:
+        """One response of epsilon for every cell that moves; of g epsilon, one for each person,
+        where g records may be in one cell."""
         people = people_moved(adjacency)
         if self.together:
-            return self.records * self.epsilon, people
-        return self.epsilon, people * self.records
+            return DominatingPair(responses=(self.records * self.epsilon, people))
+        return DominatingPair(responses=(self.epsilon, people * self.records))
+
+    @property
+    def loudness(self) -> float:
+        """epsilon."""
+        return self.epsilon
+
+    @property
+    def noise_variance(self) -> float:
+        """Of one count: 2 e^-epsilon / (1 - e^-epsilon)^2."""
+        return noise.laplace_variance(self.epsilon)
+
+    def noise_quantile(self, chance: float) -> float:
+        """The least whole x >= 0 with P(noise > x) = a^{x + 1} / (1 + a) <= chance."""
+        log_odds = math.log(chance) + math.log1p(math.exp(-self.epsilon))
+        return float(max(0, math.ceil(-log_odds / self.epsilon - 1)))
+
+    @property
+    def in_words(self) -> str:
+        return f"Laplace counts of epsilon {self.epsilon:.4g}"
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        return {"epsilon": self.epsilon}
+
+    def fields(self) -> dict[str, Any]:
+        return {"noise_epsilon": self.epsilon, **self.person._asdict()}
+
+    def cost(self, adjacency: Adjacency, times: int) -> dict[str, float]:
+        """epsilon of all of them: sensitivity times epsilon."""
+        return {"epsilon": self.sensitivity(adjacency) * times * self.epsilon}
+
+    @classmethod
+    def _of(cls, entry: Mapping[str, Any]) -> Self:
+        return cls(entry["noise_epsilon"], entry["what"], **_person(entry))
 
 
 @dataclass(frozen=True)
-class Opaque:
+class Opaque(Event):
     """A release of which only its (epsilon, delta) under one adjacency is known.
 
     Its dominating pair: with probability delta everything is revealed, else the answer is
     randomised response of epsilon.
     """
+
+    mechanism: ClassVar[str] = "opaque"
 
     epsilon: float
     delta: float
@@ -145,48 +319,24 @@ class Opaque:
         factor = 1 + math.exp(self.epsilon) if self.epsilon < 700 else math.inf
         return 2 * self.epsilon, min(1.0, factor * self.delta if self.delta else 0.0)
 
-
-@dataclass(frozen=True)
-class ChosenTimes:
-    """`times` releases of one kind, on the people of a random, published set of time bins only.
-
-    share: the probability that a given bin is chosen. The choice is made once for everybody, and
-    whoever reads the result knows it, so it is no sampling rate of the single steps: either the
-    person's bin was dropped and nothing happened, or it was chosen and all steps count in full.
-    """
-
-    share: float
-    release: GaussianSum
-    times: int
-    what: str
-
-    def __post_init__(self) -> None:
-        _check_share(self.share, "the share of chosen times")
-        if self.times < 1:
-            raise InputError("chosen times need at least one release")
+    def pair(self, adjacency: Adjacency) -> DominatingPair:
+        epsilon, delta = self.under(adjacency)
+        return DominatingPair(responses=(epsilon, 1), revealed=delta)
 
     @property
-    def slack(self) -> float:
-        """Of all its releases."""
-        return self.times * self.release.slack
+    def in_words(self) -> str:
+        return f"epsilon {self.epsilon:.4g} and delta {self.delta:.4g}"
 
-    def chance(self, adjacency: Adjacency) -> float:
-        """At most this is the probability that any bin of the person's records was chosen.
+    @property
+    def numbers(self) -> dict[str, float]:
+        return {"delta": self.delta, "epsilon": self.epsilon}
 
-        Union bound over the bins concerned: those of all records, old and new where one is
-        replaced by one in another bin.
-        """
-        return min(1.0, self.share * people_moved(adjacency) * self.release.records)
+    def fields(self) -> dict[str, Any]:
+        return {"epsilon": self.epsilon, "delta": self.delta, "adjacency": self.adjacency}
 
-
-Event = GaussianSum | LaplaceCounts | Opaque | ChosenTimes
-
-
-def bare(event: GaussianSum | ChosenTimes) -> GaussianSum | ChosenTimes:
-    """The event without its name and slack: equal for all that have the same losses."""
-    if isinstance(event, ChosenTimes):
-        return replace(event, what="", release=replace(event.release, what="", slack=0.0))
-    return replace(event, what="", slack=0.0)
+    @classmethod
+    def _of(cls, entry: Mapping[str, Any]) -> Self:
+        return cls(entry["epsilon"], entry["delta"], entry["what"], entry["adjacency"])
 
 
 def people_moved(adjacency: Adjacency) -> int:
@@ -202,13 +352,13 @@ def check_slack(slack: float) -> None:
 
 def check_records(records: int) -> None:
     """Refuse what cannot be a number of records of one person."""
-    if isinstance(records, bool) or not isinstance(records, int | np.integer) or records < 1:
-        raise InputError("the records of one person must be a whole number of at least 1")
+    check_whole("the records of one person", records, 1)
 
 
-def is_number(value: object) -> bool:
-    """A real number, and not True or False."""
-    return isinstance(value, Real) and not isinstance(value, bool)
+def check_share(value: float, name: str) -> None:
+    """Refuse what is no probability above zero."""
+    if not (is_number(value) and 0 < value <= 1):
+        raise InputError(f"{name} must be above 0 and at most 1")
 
 
 def _check_positive(value: float, name: str) -> None:
@@ -216,6 +366,5 @@ def _check_positive(value: float, name: str) -> None:
         raise InputError(f"{name} must be a positive, finite number")
 
 
-def _check_share(value: float, name: str) -> None:
-    if not (is_number(value) and 0 < value <= 1):
-        raise InputError(f"{name} must be above 0 and at most 1")
+def _person(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {"records": entry["records"], "together": entry["together"]}

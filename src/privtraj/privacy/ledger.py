@@ -1,26 +1,19 @@
 """The budget of one fit and what was spent of it.
 
-A `Ledger` is the one place where privacy is spent: an event that does not fit raises `BudgetError`
-and leaves no trace.
+A `Ledger` is the one place where privacy is spent: an event that does not fit, or is not on the
+plan that the ledger was given, raises `BudgetError` and leaves no trace.
 """
 
 from __future__ import annotations
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
-from typing import Protocol
+from typing import Any, Protocol
 
 from privtraj.errors import BudgetError
 from privtraj.privacy.accounting import Tally
+from privtraj.privacy.budget_plan import BudgetPlan
 from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace
-from privtraj.privacy.events import (
-    Adjacency,
-    ChosenTimes,
-    Event,
-    GaussianSum,
-    LaplaceCounts,
-    check_adjacency,
-    check_budget,
-)
+from privtraj.privacy.events import Adjacency, Event, check_adjacency, check_budget
 
 _WORTH_NAMING = 1e-3  # less privacy loss than this buys nothing: call it spent
 
@@ -45,15 +38,23 @@ class Ledger:
     epsilons, belong to the plan: fix them in advance, or release them before any multiplier is
     chosen on the way. So do noise, rate and number of sampled sums, whose losses are no Brownian
     path: all that satisfy one budget do not satisfy it when one is picked by what was seen.
+    A `plan` holds a fit to that: every release is one of those it lists.
     """
 
-    def __init__(self, epsilon: float, delta: float, adjacency: Adjacency = "add-remove") -> None:
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float,
+        adjacency: Adjacency = "add-remove",
+        plan: BudgetPlan | None = None,
+    ) -> None:
         check_budget(epsilon, delta)
         self.epsilon = float(epsilon)
         self.delta = float(delta)
         self.adjacency = check_adjacency(adjacency)
         self._events: list[tuple[Event, int]] = []
         self._tally = Tally(self.adjacency)
+        self._plan = plan
 
     @property
     def events(self) -> tuple[tuple[Event, int], ...]:
@@ -82,26 +83,13 @@ class Ledger:
     def spend(self, event: Event, times: int = 1) -> None:
         """Record the event, or raise `BudgetError` and record nothing."""
         after = self._tally.add(event, times)
+        plan = self._plan and self._plan.after(event, times)
         if after.delta(self.epsilon) > self.delta:
             raise BudgetError(
-                f"the budget does not cover {_describe(event, times)}: {self.remaining(event)}"
+                f"the budget does not cover {event.describe(times)}: {self.remaining(event)}"
             )
-        self._tally = after
+        self._tally, self._plan = after, plan
         self._events.append((event, times))
-
-    def reserve(self, event: GaussianSum, times: int) -> Allowance:
-        """Pay for `times` equal releases at once; the allowance then hands them out one by one.
-
-        What is reserved counts as spent, used or not. Grids need it: composing sampled steps anew
-        at every one of them would take longer than the steps.
-        """
-        self.spend(event, times)
-        return Allowance(event, times, self.delta)
-
-    def choose_times(self, share: float, event: GaussianSum, times: int) -> Allowance:
-        """`reserve`, for releases on a random, published share of the time bins."""
-        self.spend(ChosenTimes(share, event, times, event.what))
-        return Allowance(event, times, self.delta)
 
     def spent(self) -> float:
         """The smallest epsilon, at the budget's delta, of everything recorded so far."""
@@ -116,9 +104,9 @@ class Ledger:
         if self._tally.sampled:  # no closed form to calibrate in
             return used
         budget = (self.epsilon, self.delta, self.adjacency, self._events)
-        records, together = getattr(like, "records", 1), getattr(like, "together", False)
-        inverse = calibrate_gaussian(*budget, records=records, together=together)
-        laplace = calibrate_laplace(*budget, records=records, together=together)
+        person: Any = {} if like is None else like.person._asdict()
+        inverse = calibrate_gaussian(*budget, **person)
+        laplace = calibrate_laplace(*budget, **person)
         options = []
         if inverse > _WORTH_NAMING:
             options.append(f"a Gaussian sum of noise multiplier {up(1 / inverse)} or more")
@@ -132,39 +120,6 @@ class Ledger:
             f"adjacency={self.adjacency!r}, "
             f"events={sum(times for _, times in self._events)})"
         )
-
-
-class Allowance:
-    """So many releases of one kind, paid for in advance; anything else is refused."""
-
-    def __init__(self, event: GaussianSum, times: int, delta: float) -> None:
-        self.delta = delta
-        self._event = event
-        self._left = times
-
-    def spend(self, event: Event) -> None:
-        """Take one of the releases, or raise `BudgetError`."""
-        if event != self._event or self._left < 1:
-            raise BudgetError(
-                f"only {self._left} more of {_describe(self._event)} were paid for in advance, not "
-                f"{_describe(event)}"
-            )
-        self._left -= 1
-
-
-def _describe(event: Event, times: int = 1) -> str:
-    many = f"{times} x " if times > 1 else ""
-    return f"{many}{event.what!r} ({_of(event)})"
-
-
-def _of(event: Event) -> str:
-    if isinstance(event, GaussianSum):
-        return f"a Gaussian sum of noise multiplier {event.noise_multiplier:.4g}"
-    if isinstance(event, LaplaceCounts):
-        return f"Laplace counts of epsilon {event.epsilon:.4g}"
-    if isinstance(event, ChosenTimes):
-        return f"{event.times} releases on a share {event.share:.4g} of the times"
-    return f"epsilon {event.epsilon:.4g} and delta {event.delta:.4g}"
 
 
 def up(value: float) -> str:

@@ -25,8 +25,8 @@ import os
 import re
 import secrets
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -34,10 +34,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from filelock import lock_descriptor, unlock_descriptor
+
+from privtraj.arguments import is_number
 from privtraj.errors import BudgetError, InputError
 from privtraj.privacy.certificate import PROTECTS
-from privtraj.privacy.events import Adjacency, check_adjacency, check_budget, is_number
+from privtraj.privacy.events import Adjacency, check_adjacency, check_budget
 from privtraj.privacy.ledger import down, up
+from privtraj.text import aligned
 
 RESERVED = "reserved: no model was recorded, counts all the same"
 CHARGED = "charged: released elsewhere"
@@ -46,6 +50,7 @@ FITTED = "fitted"
 _START = b'{"privtraj ledger": 1, "salt": "'
 _SCRYPT_N = 2**14
 _TOLERANCE = 1e-9  # of the cap, for amounts that a program computed
+_POLL = 0.01  # seconds between two attempts to lock
 
 
 @dataclass(frozen=True)
@@ -249,16 +254,20 @@ class LedgerFile:
 
     @contextmanager
     def _locked(self, flags: int) -> Iterator[int]:
-        """The open file, locked: shared for readers, exclusive for writers."""
+        """The open file, which no other process may use meanwhile.
+
+        Some file systems lock only what is open for writing: whoever reads there may find a line
+        that is just being written, and takes it for one that a crash tore.
+        """
         try:
             file = os.open(self.path, flags | getattr(os, "O_BINARY", 0), 0o600)
             try:
-                _lock(file, exclusive=flags != os.O_RDONLY)
-                try:
-                    yield file
-                finally:
-                    _unlock(file)  # closing is not enough where a child process holds a copy
+                with suppress(OSError) if flags == os.O_RDONLY else nullcontext():
+                    lock_descriptor(file, poll_interval=_POLL)
+                yield file
             finally:
+                with suppress(OSError):  # closing is not enough where a child process holds a copy
+                    unlock_descriptor(file)
                 os.close(file)
         except FileNotFoundError:
             raise self._absent() from None
@@ -513,7 +522,7 @@ def _describe(path: Path, summary: Mapping[str, Any]) -> str:
             f"  Protected: {PROTECTS[adjacency]} ({adjacency}).",
             f"  Cap: epsilon {summary['cap_epsilon']:g}, delta {summary['cap_delta']:g}.",
             *(f"  {_total_text(row, several)}" for row in summary["groups"]),
-            *(f"  {line}" for line in _aligned([list(rows[0]), *(row.values() for row in rows)])),
+            *(f"  {line}" for line in aligned([list(rows[0]), *(row.values() for row in rows)])),
         ]
     )
 
@@ -543,52 +552,11 @@ def _cells(entry: Mapping[str, Any], several: bool) -> dict[str, str]:
     }
 
 
-def _aligned(rows: Sequence[Iterable[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-
-
-# The operating system -----------------------------------------------------------------------
-
-if sys.platform == "win32":
-    import msvcrt
-
-    # What is locked here cannot be read by others: lock a byte beyond any end of file.
-    _LOCKED_BYTE = 2**30
-
-    def _lock(file: int, *, exclusive: bool) -> None:
-        os.lseek(file, _LOCKED_BYTE, os.SEEK_SET)
-        while True:
-            try:
-                msvcrt.locking(file, msvcrt.LK_LOCK, 1)
-                break
-            except OSError as error:
-                if error.errno != errno.EDEADLK:  # that one: not free within ten seconds
-                    raise
-        os.lseek(file, 0, os.SEEK_SET)
-
-    def _unlock(file: int) -> None:
-        os.lseek(file, _LOCKED_BYTE, os.SEEK_SET)
-        msvcrt.locking(file, msvcrt.LK_UNLCK, 1)
-
-    def _sync_directory(path: Path) -> None:
-        pass  # Windows has no such call
-
-else:
-    import fcntl
-
-    def _lock(file: int, *, exclusive: bool) -> None:
-        fcntl.flock(file, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
-
-    def _unlock(file: int) -> None:
-        fcntl.flock(file, fcntl.LOCK_UN)
-
-    def _sync_directory(path: Path) -> None:
-        directory = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+def _sync_directory(path: Path) -> None:
+    if sys.platform == "win32":
+        return  # Windows has no such call
+    directory = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

@@ -47,6 +47,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from privtraj.arguments import is_whole
 from privtraj.errors import InputError
 
 Shape = int | tuple[int, ...]
@@ -93,7 +94,7 @@ class SeededSource:
     """Philox from a seed: reproducible, so whoever knows the seed can take the noise off again."""
 
     def __init__(self, seed: int) -> None:
-        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        if not is_whole(seed) or seed < 0:
             raise InputError("the seed must be a non-negative integer")
         self._bits = np.random.Philox(seed)
 

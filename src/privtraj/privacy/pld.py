@@ -23,44 +23,25 @@ On the line the loss l(x) = log P(x) / Q(x) increases with x, so with l(x_eps) =
     delta(eps) = P(x > x_eps) - e^eps Q(x > x_eps).
 These values at the grid points, joined by the pessimistic "connect the dots" rule of dp-accounting,
 give a distribution that dominates the true one; composition is dp-accounting's.
-
-A set of times chosen at random and published is a mixture whose component everybody knows:
-delta = chance * delta(all steps) + (1 - chance) * delta(nothing).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from functools import lru_cache, reduce
+from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import ndtr
 
 from privtraj.arrays import Floats
-from privtraj.privacy.events import Adjacency, ChosenTimes, GaussianSum
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
-
-COARSE, FINE = 1e-3, 1e-4
-"""Grids of the loss: to search on, and to certify on. Both err on the safe side."""
-ROUNDING = 1e-11
-"""Added to every delta for the rounding of fast Fourier transforms: thirty times what was seen
-against closed forms, and far below any delta that is asked of sampled steps."""
-
 _REACH = 10.0  # standard deviations beyond which mass counts as an infinite loss: 1e-23
 _NODES = 8193
-
-
-def composed(
-    sampled: Iterable[tuple[GaussianSum | ChosenTimes, int]], adjacency: Adjacency, interval: float
-) -> PrivacyLossDistribution:
-    """Events, each so many times, in one distribution."""
-    parts = [_repeated(event, times, adjacency, interval) for event, times in sampled]
-    return reduce(lambda total, part: total.compose(part), parts)
 
 
 def symmetric(closed: Callable[[Floats], Floats], interval: float) -> PrivacyLossDistribution:
@@ -73,39 +54,32 @@ def symmetric(closed: Callable[[Floats], Floats], interval: float) -> PrivacyLos
     return PrivacyLossDistribution(_dots(closed, -reach, reach, interval))
 
 
-@lru_cache(maxsize=16)
-def _repeated(
-    event: GaussianSum | ChosenTimes, times: int, adjacency: Adjacency, interval: float
+def of_mixture(
+    sizes: Sequence[float],
+    chances: Sequence[float],
+    noise_multiplier: float,
+    mirrored: bool,
+    interval: float,
 ) -> PrivacyLossDistribution:
-    one = _of_event(event, adjacency, interval)
-    return one if times == 1 else one.self_compose(times)
-
-
-def _of_event(
-    event: GaussianSum | ChosenTimes, adjacency: Adjacency, interval: float
-) -> PrivacyLossDistribution:
-    if isinstance(event, GaussianSum):
-        return _of_sum(event, adjacency, interval)
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
-    steps = _of_sum(event.release, adjacency, interval).self_compose(event.times)
-    chance = event.chance(adjacency)
-    return steps.compute_mixture(pld.identity(interval), chance) if chance < 1 else steps
-
-
-def _of_sum(event: GaussianSum, adjacency: Adjacency, interval: float) -> PrivacyLossDistribution:
+    """Of sum_j p_j N(s_j / z, 1) against N(0, 1), or against its mirror image: one bin's losses."""
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
-    sizes, chances = event.moves()
-    sizes, chances = sizes[chances > 0], chances[chances > 0]
-    pair = _Pair(sizes / event.noise_multiplier, chances, adjacency == "replace-one")
+    s, p = np.array(sizes), np.array(chances)
+    pair = _Pair(s[p > 0] / noise_multiplier, p[p > 0], mirrored)
     low, high = pair.range
     gone = _dots(pair.removed, low, high, interval)
-    if adjacency == "replace-one":
-        bin_ = PrivacyLossDistribution(gone)
-    else:
-        bin_ = PrivacyLossDistribution(gone, _dots(pair.added, -high, -low, interval))
-    return bin_ if event.together or event.records == 1 else bin_.self_compose(event.records)
+    if mirrored:
+        return PrivacyLossDistribution(gone)
+    return PrivacyLossDistribution(gone, _dots(pair.added, -high, -low, interval))
+
+
+def with_chance(
+    losses: PrivacyLossDistribution, chance: float, interval: float
+) -> PrivacyLossDistribution:
+    """The losses with this chance, else none, and it is known which."""
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    return losses.compute_mixture(pld.identity(interval), chance) if chance < 1 else losses
 
 
 def _dots(

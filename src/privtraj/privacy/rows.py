@@ -1,7 +1,7 @@
 """Rows: validated records, wherever they live, as time bins and points of the unit cube.
 
 A guard holds rows and asks two things of them: how many are in each cell, and, where the budget
-buys gradients, the rows themselves. `MemoryRows` has them as arrays; `engine.SqlRows` leaves
+buys gradients, the rows themselves. `MemoryRows` has them as arrays; `data.sql_rows.SqlRows` leaves
 them in the database or the files and asks there.
 """
 
@@ -14,6 +14,8 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from privtraj.privacy.events import Person
 
 BLOCK = 1 << 20  # rows at a time: what is computed on the way stays small beside the rows
 
@@ -37,6 +39,15 @@ class Rows(Protocol):
 
     def cell_counts(self, n_times: int, cells_per_side: int) -> NDArray[np.int64]:
         """Exact numbers of records (T, cells_per_side ** d)."""
+
+
+@dataclass(frozen=True)
+class PublicShape:
+    """What everybody may know of rows: T bins, d features, and what one person may contribute."""
+
+    n_times: int
+    n_features: int
+    person: Person
 
 
 @dataclass(frozen=True, eq=False, repr=False)

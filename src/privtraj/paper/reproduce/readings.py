@@ -20,15 +20,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from privtraj.paper.reproduce.claims import Claim, Stated, Steps
-from privtraj.privacy.accounting import bisect, clt_mu, epsilon_at, tally
+from privtraj.privacy.accounting import bisect, epsilon_at, tally
 from privtraj.privacy.events import (
     Adjacency,
-    ChosenTimes,
     Event,
     GaussianSum,
     Opaque,
     check_adjacency,
 )
+from privtraj.privacy.sampled_events import ChosenTimes, clt_mu, sum_at_rate
 
 Parts = Sequence[Steps | Stated]
 
@@ -148,7 +148,7 @@ def _event(part: Steps | Stated, adjacency: Adjacency) -> tuple[Event, int]:
 def _sum(steps: Steps, adjacency: Adjacency) -> GaussianSum:
     # a GaussianSum takes a person replaced for a move of 2
     noise = steps.noise * (2 / steps.replaced if adjacency == "replace-one" else 1.0)
-    return GaussianSum(noise, "steps", rate=steps.rate)
+    return sum_at_rate(GaussianSum(noise, "steps"), steps.rate)
 
 
 def _slower(part: Steps | Stated, share: float) -> Steps | Stated:

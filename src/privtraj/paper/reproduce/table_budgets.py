@@ -26,7 +26,7 @@ from privtraj.paper.reproduce.readings import (
     largest_batch,
 )
 from privtraj.paper.reproduce.result import Options, Reproduction, markdown
-from privtraj.privacy import pld
+from privtraj.privacy.pairs import FINE
 
 NAME = "table-budgets"
 QUICK = ("digit 7, no warm start", "5 of 10 times, a public choice")
@@ -67,7 +67,7 @@ def _call(function: Callable[..., float], *arguments: Any) -> float:
 
 def _settings() -> dict[str, Any]:
     return {
-        "loss grid, certified": pld.FINE,
+        "loss grid, certified": FINE,
         "loss grid, searching a batch": COARSE,
         "loss grid, per particle": COARSER,
         "particles": PARTICLES,

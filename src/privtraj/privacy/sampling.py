@@ -1,0 +1,138 @@
+"""A guard for people who are sampled and times that are chosen: the paper's recipe needs both.
+
+What `guard` proves holds here too; two things are added.
+
+    sampled: every row takes part in a sum if its own fresh 64-bit word, from the source of the
+    noise, is below floor(rate 2^64): an exact coin of probability at most rate. The sum is released
+    as it is, never divided by the number of rows that took part; a batch without rows is noise
+    alone, and is paid for like any other.
+
+    chosen times: a uniform set of bins, drawn once, published, and paid for together with all
+    releases that will be made of it; the guard that is handed out holds no rows of other bins.
+    Times that are named without looking at anybody are free: other rows merely take no part.
+
+Composing sampled steps anew at every one of them would take longer than the steps. So they are paid
+for at once, and an `Allowance` hands them out one by one; what it holds counts as spent, used or
+not.
+"""
+
+from __future__ import annotations
+
+import math
+from copy import copy
+from typing import Any, Self
+
+import jax
+import numpy as np
+
+from privtraj import processes
+from privtraj.arrays import Ints
+from privtraj.errors import BudgetError, InputError
+from privtraj.privacy import noise
+from privtraj.privacy.events import Event, GaussianSum
+from privtraj.privacy.guard import Guard
+from privtraj.privacy.ledger import Ledger, Payer
+from privtraj.privacy.rows import MemoryRows
+from privtraj.privacy.sampled_events import ChosenTimes, SampledSum, sum_at_rate
+from privtraj.privacy.sums import Chunks
+
+
+class SamplingGuard(Guard):
+    """A guard whose sums are over everybody, or over records that take part by chance."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._rate = 1.0
+
+    def at_rate(self, rate: float) -> Self:
+        """The same, every record taking part in a sum with this public probability."""
+        part = copy(self)
+        part._rate = rate
+        return part
+
+    def at_times(self, bins: Ints) -> Self:
+        """The same door to the rows of these bins alone; which ones is public, so it is free."""
+        wanted = np.unique(bins)
+        if len(wanted) == 0 or not (wanted[0] >= 0 and wanted[-1] < self.n_times):
+            raise InputError(f"times are numbered from 0 to {self.n_times - 1}")
+        part = copy(self)
+        part._chunks, part.n_times, part._bins = None, len(wanted), self._bins[wanted]
+        part._rows = MemoryRows(self._rows.points, self._rows.bins).at(wanted)
+        return part
+
+    def reserve(self, event: GaussianSum, times: int) -> Self:
+        """The same rows, for exactly `times` of these sums, which are paid for now."""
+        return self._paid(reserve(self.ledger, event, times), event)
+
+    def choose_times(
+        self, n: int, width: int, noise_multiplier: float, what: str, times: int
+    ) -> tuple[Ints, Self]:
+        """n random bins in order, public from now on, and a guard over their rows alone.
+
+        It may release `times` sums of D = width, which are paid for now as one mixture.
+        """
+        if processes.several():
+            raise InputError("times can be drawn by one process only")
+        slack = n * width * noise.GAUSSIAN_TV_PER_DRAW
+        event = sum_at_rate(GaussianSum(noise_multiplier, what, slack, *self.person), self._rate)
+        allowance = choose_times(self.ledger, n / self.n_times, event, times)
+        chosen = np.sort(_without_ties(self._source, self.n_times)[:n])
+        return chosen, self.at_times(chosen)._paid(allowance, event)
+
+    def sum_event(self, width: int, noise_multiplier: float, what: str) -> GaussianSum:
+        """What a call of `sums` with D = width will pay for, at the rate of this guard."""
+        return sum_at_rate(super().sum_event(width, noise_multiplier, what), self._rate)
+
+    def _paid(self, payer: Payer, event: GaussianSum) -> Self:
+        """The same rows for such sums, which somebody else pays for."""
+        part = self.at_rate(event.rate if isinstance(event, SampledSum) else 1.0)
+        part._payer = payer
+        return part
+
+    def _taking_part(self, chunks: Chunks) -> jax.Array:
+        """Which places of the chunks take part: those with a row whose coin says so."""
+        if self._rate == 1:
+            return super()._taking_part(chunks)
+        if processes.several():
+            raise InputError("people can be sampled by one process only: use rate=1")
+        words = self._source.words(len(self._rows.bins))
+        coins = words < np.uint64(math.floor(self._rate * 2.0**64))
+        return chunks.spread(np.append(coins, False)[chunks.row])  # row -1, padding, is the last
+
+
+class Allowance:
+    """So many releases of one kind, paid for in advance; anything else is refused."""
+
+    def __init__(self, event: GaussianSum, times: int, delta: float) -> None:
+        self.delta = delta
+        self._event = event
+        self._left = times
+
+    def spend(self, event: Event) -> None:
+        """Take one of the releases, or raise `BudgetError`."""
+        if event != self._event or self._left < 1:
+            raise BudgetError(
+                f"only {self._left} more of {self._event.describe()} were paid for in advance, not "
+                f"{event.describe()}"
+            )
+        self._left -= 1
+
+
+def reserve(ledger: Ledger, event: GaussianSum, times: int) -> Allowance:
+    """Pay for `times` equal releases at once; the allowance then hands them out one by one."""
+    ledger.spend(event, times)
+    return Allowance(event, times, ledger.delta)
+
+
+def choose_times(ledger: Ledger, share: float, event: GaussianSum, times: int) -> Allowance:
+    """`reserve`, for releases on a random, published share of the time bins."""
+    ledger.spend(ChosenTimes(share, event, times, event.what))
+    return Allowance(event, times, ledger.delta)
+
+
+def _without_ties(source: noise.Source, n: int) -> Ints:
+    """A uniform permutation of n: the order of n different words, drawn again if two are equal."""
+    words = source.words(n)
+    while len(np.unique(words)) < n:
+        words = source.words(n)
+    return np.argsort(words)

@@ -1,0 +1,47 @@
+"""Watchers: told of every answer that leaves a guard, after its noise, and of nothing else.
+
+An audit is one (`audit.evidence`). What a watcher sees is what whoever asked the guard sees: the
+event that was paid for, the question, which is made of public and released numbers, and the noisy
+answer. It never sees a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtraj.arrays import Floats, Ints
+from privtraj.privacy.events import Event
+
+RecordVector = Callable[[int, NDArray[np.float32]], Floats]
+"""v (D,) of a record, before it is clipped: row of the answer, point (d,) of the unit cube."""
+
+
+@dataclass(frozen=True, eq=False)
+class CellCounts:
+    """How many records are in each cell? bins: (T,) the time bins of the rows of the answer."""
+
+    bins: Ints
+    cells_per_side: int
+
+
+@dataclass(frozen=True, eq=False)
+class ClippedSums:
+    """What is the sum of clip_c( v(record) )? bins as above; clip: (T,) c."""
+
+    bins: Ints
+    vector: RecordVector
+    clip: Floats
+
+
+class Watcher(Protocol):
+    """Sees what leaves a guard."""
+
+    def released(
+        self, event: Event, question: CellCounts | ClippedSums, answer: NDArray[Any]
+    ) -> None:
+        """An answer (T, D) was given to the question, and paid for as the event."""

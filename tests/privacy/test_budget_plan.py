@@ -1,0 +1,139 @@
+"""The budget plan: what a fit may release is listed before the first release."""
+
+import numpy as np
+import pytest
+
+from privtraj.errors import BudgetError
+from privtraj.privacy.budget_plan import BudgetPlan, Planned
+from privtraj.privacy.events import GaussianSum, LaplaceCounts, Opaque
+from privtraj.privacy.guard import Guard
+from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.sampled_events import ChosenTimes, SampledSum
+from privtraj.privacy.sampling import SamplingGuard
+from privtraj.synthesizer import (
+    HEAD_COUNT,
+    PER_CELL,
+    SURVEY,
+    TrajectorySynthesizer,
+    planned_releases,
+)
+
+COUNTS = LaplaceCounts(0.1, "heads")
+STEPS = GaussianSum(10.0, "step")
+PLAN = BudgetPlan((Planned(COUNTS), Planned(STEPS, 4, shared=True)))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        LaplaceCounts(0.1, "tails"),
+        LaplaceCounts(0.09, "heads"),
+        LaplaceCounts(0.1, "heads", records=2),
+        GaussianSum(100.0, "heads"),
+        GaussianSum(9.0, "step"),
+        GaussianSum(10.0, "step", together=True),
+        SampledSum(10.0, "step", rate=0.5),
+        Opaque(0.1, 0.0, "heads"),
+        ChosenTimes(0.5, STEPS, 1, "step"),
+    ],
+    ids=repr,
+)
+def test_what_is_not_on_the_plan_is_refused_though_the_budget_covers_it(event):
+    ledger = Ledger(5.0, 1e-5, plan=PLAN)
+    assert ledger.covers(event)
+    with pytest.raises(BudgetError, match="not on the plan"):
+        ledger.spend(event)
+    assert ledger.events == ()
+    Ledger(5.0, 1e-5).spend(event)
+
+
+def test_a_release_is_made_as_often_as_planned():
+    ledger = Ledger(5.0, 1e-5, plan=PLAN)
+    ledger.spend(LaplaceCounts(0.1, "heads", slack=1e-20))  # the slack is no part of the plan
+    with pytest.raises(BudgetError, match="or no more of it"):
+        ledger.spend(COUNTS)
+    for _ in range(4):
+        ledger.spend(GaussianSum(1e3, "step"))
+    with pytest.raises(BudgetError, match="or no more of it"):
+        ledger.spend(GaussianSum(1e3, "step"))
+    assert len(ledger.events) == 5
+
+
+@pytest.mark.parametrize(
+    ("sizes", "next_one"), [([20.0] * 3, 19.0), ([12.0, 20.0], 20.0), ([10.0], 1e4), ([], 9.9)]
+)
+def test_steps_share_what_they_may_tell_together(sizes, next_one):
+    """Their z^-2 add up to at most that of the one event that was planned."""
+    ledger = Ledger(5.0, 1e-5, plan=PLAN)
+    for z in sizes:
+        ledger.spend(GaussianSum(z, "step"))
+    with pytest.raises(BudgetError, match="not on the plan"):
+        ledger.spend(GaussianSum(next_one, "step"))
+    assert len(ledger.events) == len(sizes)
+
+
+def test_what_the_budget_refuses_stays_on_the_plan():
+    ledger = Ledger(0.15, 0.0, plan=BudgetPlan.of([(LaplaceCounts(0.1, "a"), 2)]))
+    with pytest.raises(BudgetError, match="does not cover"):
+        ledger.spend(LaplaceCounts(0.1, "a"), 2)
+    ledger.spend(LaplaceCounts(0.1, "a"))
+
+
+@pytest.mark.parametrize("kind", [Guard, SamplingGuard])
+def test_a_guard_neither_answers_nor_draws_what_is_not_on_the_plan(kind, snapshots_of, silent):
+    source = silent()
+    snapshots = snapshots_of([[(0.5, 0.5)], [], []])
+    guard = snapshots.guarded(kind, Ledger(5.0, 1e-5, plan=PLAN), source)
+    with pytest.raises(BudgetError, match=r"'cells'.* is not on the plan"):
+        guard.counts(2, 0.1, "cells")
+    with pytest.raises(BudgetError, match="not on the plan"):
+        guard.sums(lambda rows, scale: rows * scale, np.ones(3), np.ones(3), 9.0, "step")
+    assert source.calls == 0
+    guard.counts(2, 0.1, "heads")
+
+
+SETTINGS = [
+    ({"measure": "counts"}, [HEAD_COUNT, SURVEY, PER_CELL]),
+    ({"measure": "counts", "cells": 4}, [HEAD_COUNT, PER_CELL]),
+    ({"measure": "counts", "public_counts": True}, [SURVEY, PER_CELL]),
+    ({"measure": "gradients", "steps": 3, "particles": 4}, [HEAD_COUNT, "clipped sums of a step"]),
+]
+
+
+@pytest.mark.parametrize(("settings", "names"), SETTINGS, ids=str)
+@pytest.mark.filterwarnings("ignore::privtraj.LowBudgetWarning")
+def test_the_plan_of_a_fit_lists_its_releases_and_no_room_is_left(settings, names, snapshots_of):
+    """Everything planned is made, and with the noise that the plan knew or as much as it allows."""
+    snapshots = snapshots_of([np.full((30, 2), 0.5)] * 3)
+    fit = TrajectorySynthesizer(1.0, 1e-5, seed=1, **settings)
+    plan = planned_releases(fit, snapshots.shape)
+    assert [planned.event.what for planned in plan.releases] == names
+    events = []
+
+    class Watch:
+        def released(self, event, question, answer):
+            events.append(event)
+
+    fit.fit(snapshots, watcher=Watch())
+    for event in events:
+        plan = plan.after(event)
+    for planned in plan.releases:
+        assert planned.times == 0
+        if planned.shared:
+            assert planned.told == pytest.approx(planned.event.loudness, rel=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::privtraj.LowBudgetWarning")
+def test_a_fit_that_asks_for_more_than_its_plan_is_stopped(snapshots_of):
+    class Curious(Guard):
+        """Asks once more than it was asked."""
+
+        def counts(self, cells_per_side, epsilon, what):
+            super().counts(2, 1e-3, "only a little")
+            return super().counts(cells_per_side, epsilon, what)
+
+    class Pipeline(TrajectorySynthesizer):
+        guard_class = Curious
+
+    with pytest.raises(BudgetError, match=r"'only a little'.* is not on the plan"):
+        Pipeline(1.0, 1e-5, seed=1).fit(snapshots_of([np.full((30, 2), 0.5)] * 3))
