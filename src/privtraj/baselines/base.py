@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from privtraj.arguments import check_range, check_whole
 from privtraj.arrays import Floats
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
 from privtraj.model import TrajectoryModel, assemble, diffusivity_or
 from privtraj.privacy import noise
 from privtraj.privacy.certificate import Certificate, certify
-from privtraj.privacy.events import (
-    Adjacency,
-    check_adjacency,
-    check_budget,
-    is_number,
-)
+from privtraj.privacy.events import Adjacency, check_adjacency, check_budget
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.synthesizer import SMALLEST_EPSILON, count_epsilon, head_count
@@ -96,7 +91,7 @@ class Baseline(ABC):
         """Refuse settings that cannot be used; needs no data."""
         check_budget(self.epsilon, self.delta)
         check_adjacency(self.adjacency)
-        check_range("epsilon", self.epsilon, SMALLEST_EPSILON, math.inf)
+        check_range("epsilon", self.epsilon, SMALLEST_EPSILON)
         check_range("count_share", self.count_share, 0.01, 0.9)
         check_whole("points", self.points, 2, 4096)
         if self.diffusivity is not None:
@@ -123,17 +118,3 @@ class Baseline(ABC):
         self, ledger: Ledger, public_inputs: dict[str, Any], source: noise.Source
     ) -> Certificate:
         return certify(ledger, public_inputs=public_inputs, private_noise=source.private)
-
-
-def check_range(name: str, value: Any, low: float, high: float) -> None:
-    """Refuse what is not a number in this range."""
-    if not (is_number(value) and low <= value <= high):
-        limits = f"between {low:g} and {high:g}" if high < math.inf else f"at least {low:g}"
-        raise InputError(f"{name} must be {limits}")
-
-
-def check_whole(name: str, value: Any, low: int, high: int) -> None:
-    """Refuse what is not a whole number in this range."""
-    whole = is_number(value) and isinstance(value, int | np.integer)
-    if not (whole and low <= value <= high):
-        raise InputError(f"{name} must be a whole number between {low} and {high}")

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from privtraj.arguments import check_whole
 from privtraj.arrays import Floats
-from privtraj.baselines.base import Baseline, Release, check_whole
+from privtraj.baselines.base import Baseline, Release
 from privtraj.clouds import systematic
 from privtraj.data.snapshots import Snapshots
 from privtraj.gradients.schedule import MAX_CELLS

@@ -15,8 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from privtraj.arguments import check_whole
 from privtraj.arrays import Floats
-from privtraj.baselines.base import Baseline, Release, check_whole
+from privtraj.baselines.base import Baseline, Release
 from privtraj.baselines.hierarchy import PrivateMeasure
 from privtraj.baselines.histogram import Counted, ThresholdedHistogram
 from privtraj.baselines.unguarded import unguarded

@@ -12,7 +12,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from privtraj.baselines.base import Baseline, Release, check_whole
+from privtraj.arguments import check_whole
+from privtraj.baselines.base import Baseline, Release
 from privtraj.baselines.histogram import in_cells
 from privtraj.baselines.unguarded import unguarded
 from privtraj.data.snapshots import Snapshots

@@ -8,7 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from privtraj.baselines.base import Baseline, Release, check_whole
+from privtraj.arguments import check_whole
+from privtraj.baselines.base import Baseline, Release
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
 from privtraj.paper import warm_starts as warm

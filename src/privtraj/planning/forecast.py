@@ -9,7 +9,7 @@ import numpy as np
 
 from privtraj.arrays import Floats
 from privtraj.planning.question import MOST, STAND_INS, Question
-from privtraj.report.style import short
+from privtraj.text import short
 
 GOOD = 20  # people per time below which a forecast warns
 POOR = 5

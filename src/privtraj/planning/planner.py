@@ -8,9 +8,9 @@ and, where it is too little, what would help.
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any, Literal
 
+from privtraj.arguments import is_whole
 from privtraj.errors import InputError
 from privtraj.planning import cache
 from privtraj.planning.forecast import Forecast
@@ -79,11 +79,9 @@ def _kept(question: Question) -> Forecast | None:
     return forecast if forecast is None or forecast.question == question else None
 
 
-def _whole(name: str, value: Any, least: int, most: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        value = least - 1
-    if not least <= int(value) <= most:
-        raise InputError(f"{name} must be a whole number from {least} to {most}")
+def _whole(name: str, value: Any, low: int, high: int) -> int:
+    if not (is_whole(value) and low <= value <= high):
+        raise InputError(f"{name} must be a whole number from {low} to {high}")
     return int(value)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from privtraj.text import short as short
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -24,8 +26,3 @@ def decorate(axes: Axes, x: str, y: str) -> None:
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color("#9aa4ad")
-
-
-def short(value: float) -> str:
-    """1e-5, not 1e-05."""
-    return f"{value:g}".replace("e-0", "e-")
