@@ -3,10 +3,10 @@
     python benchmarks/scale.py [--quick] [--json FILE] [--answers FILE]
 
 Needs numpy, scipy and jax only, so that it runs on a bare accelerator. Times are the best of
-several runs after compilation. The two hot kernels are `sums.kernel_sums` (people against particles)
-and `sinkhorn.solve` (particles against particles); each is held against its floor, the bytes and
-operations that no implementation can avoid, and against what the device does in the same run on a
-copy and on matrix products. --answers writes what was computed, to compare devices.
+several runs after compilation. The two hot kernels are `sums.kernel_sums` (people against
+particles) and `sinkhorn.solve` (particles against particles); each is held against its floor, the
+bytes and operations that no implementation can avoid, and against what the device does in the same
+run on a copy and on matrix products. --answers writes what was computed, to compare devices.
 """
 
 from __future__ import annotations

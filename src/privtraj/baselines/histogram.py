@@ -96,9 +96,9 @@ def in_cells(
 
 def occupied(weights: Floats, side: int, dimensions: int) -> list[tuple[Cells, Floats]]:
     """The cells of positive weight, for `in_cells`; weights (T, side ** d), last axis fastest."""
-    found = [np.flatnonzero(row > 0) for row in weights]
     shape = (side,) * dimensions
-    return [
-        (np.stack(np.unravel_index(index, shape), axis=-1), row[index])
-        for index, row in zip(found, weights, strict=True)
-    ]
+    cells = []
+    for row in weights:
+        index = np.flatnonzero(row > 0)
+        cells.append((np.stack(np.unravel_index(index, shape), axis=-1), row[index]))
+    return cells

@@ -45,8 +45,9 @@ class ClusterMixture(Baseline):
             **guard.person._asdict(),
         )
         z = math.sqrt(self.steps) / mu
-        found = warm.private_clusters(guard, people, self.k, z, self.steps)
-        return Release(warm.mixture_particles(found, self.points, found.spread, rng), found.spread)
+        clusters = warm.private_clusters(guard, people, self.k, z, self.steps)
+        particles = warm.mixture_particles(clusters, self.points, clusters.spread, rng)
+        return Release(particles, clusters.spread)
 
     def check(self) -> None:
         super().check()
