@@ -22,8 +22,6 @@ from privtraj.errors import InputError
 from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.events import Opaque, people_moved
 from privtraj.privacy.guard import Guard
-from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.noise import Source
 
 THEIR_NOISE = "OpenDP's, outside the guard"
 
@@ -79,11 +77,8 @@ class MarginalSynthesizer(Baseline):
         synthetic: Ints = made.select(names).to_numpy()
         return synthetic
 
-    def _certificate(
-        self, ledger: Ledger, public_inputs: dict[str, Any], source: Source
-    ) -> Certificate:
-        stated = super()._certificate(ledger, public_inputs, source)
-        return replace(stated, noise=THEIR_NOISE) if stated.private else stated
+    def _certificate(self, exact: Certificate) -> Certificate:
+        return replace(exact, noise=THEIR_NOISE) if exact.private else exact
 
     def check(self) -> None:
         super().check()

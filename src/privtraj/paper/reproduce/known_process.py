@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.arrays import Floats
-from privtraj.transport.couplings import couple
+from privtraj.transport.couplings import CouplingName, Couplings, couple
 
 GRID = np.linspace(-0.25, 1.25, 301)
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of a gap: where the error is read, trapezoidal rule
@@ -104,7 +104,7 @@ def path_error(
     quarter of the distance between them: that is the second value.
     """
     gaps = np.diff(times)
-    plans = [_couplings(x, process.tau * gaps) for x in iterates]
+    plans = [coupled(x, process.tau * gaps, "entropic").steps for x in iterates]
     total, floor = 0.0, 0.0
     middle = len(iterates) // 2
     for edge, gap in enumerate(gaps):
@@ -127,7 +127,7 @@ def mismatch(process: Process, sigma: float) -> float:
     return float(np.trapezoid(each, t))
 
 
-def _couplings(particles: Floats, regularisation: Floats) -> NDArray[np.float32]:
-    """Entropic plans (T - 1, m, m), row-stochastic."""
+def coupled(particles: Floats, regularisation: Floats, name: CouplingName) -> Couplings:
+    """Plans between neighbouring times of equally weighted particles (T, m, 1)."""
     equal = np.full(particles.shape[:2], 1 / particles.shape[1])
-    return couple(particles, equal, regularisation, "entropic").steps
+    return couple(particles, equal, regularisation, name)
