@@ -3,10 +3,10 @@
     python benchmarks/scale.py [--quick] [--json FILE] [--answers FILE]
 
 Needs numpy, scipy and jax only, so that it runs on a bare accelerator. Times are the best of
-several runs after compilation. The two hot kernels are `sums.kernel_sums` (people against particles)
-and `sinkhorn.solve` (particles against particles); each is held against its floor, the bytes and
-operations that no implementation can avoid, and against what the device does in the same run on a
-copy and on matrix products. --answers writes what was computed, to compare devices.
+several runs after compilation. The two hot kernels are `sums.kernel_sums` (people against
+particles) and `sinkhorn.solve` (particles against particles); each is held against its floor, the
+bytes and operations that no implementation can avoid, and against what the device does in the same
+run on a copy and on matrix products. --answers writes what was computed, to compare devices.
 """
 
 from __future__ import annotations
@@ -152,13 +152,13 @@ def ceilings() -> dict[str, float]:
     length, side = (2**29, 8192) if big else (2**25, 1024)
     x = jnp.ones(length, jnp.float32)
     copy = jax.jit(lambda x: x + 1)
-    found = {"copy": 8.0 * length / _warm(lambda: copy(x))}
+    rates = {"copy": 8.0 * length / _warm(lambda: copy(x))}
     for name, kind in (("float32", jnp.float32), ("float64", jnp.float64)):
         with jax.enable_x64(True):
             a = jnp.ones((side, side), kind)
             product = jax.jit(lambda a: jnp.matmul(a, a, precision="highest"))
-            found[f"product {name}"] = 2.0 * side**3 / _warm(lambda p=product, a=a: p(a))
-    return found
+            rates[f"product {name}"] = 2.0 * side**3 / _warm(lambda p=product, a=a: p(a))
+    return rates
 
 
 def _warm(work: Callable[[], Any]) -> float:
@@ -228,18 +228,18 @@ def main() -> None:
     accelerated = jax.default_backend() != "cpu" and not args.quick
     if accelerated:
         sizes["large"] = ACCELERATED
-    found: dict[str, Any] = {"device": device.device_kind, "backend": jax.default_backend()}
-    found["ceilings"] = ceilings()
-    print(found, flush=True)
-    found["steps"] = []
+    measured: dict[str, Any] = {"device": device.device_kind, "backend": jax.default_backend()}
+    measured["ceilings"] = ceilings()
+    print(measured, flush=True)
+    measured["steps"] = []
     for row in rows_of(sizes):
-        found["steps"].append(row)
+        measured["steps"].append(row)
         print(row, flush=True)
-    found["plans"] = list(plans(CLOUDS[:1] if args.quick else CLOUDS))
-    for row in found["plans"]:
+    measured["plans"] = list(plans(CLOUDS[:1] if args.quick else CLOUDS))
+    for row in measured["plans"]:
         print(row, flush=True)
     if args.json:
-        Path(args.json).write_text(json.dumps(found, indent=1))
+        Path(args.json).write_text(json.dumps(measured, indent=1))
     if args.answers:
         np.savez(args.answers, **answers())
 

@@ -81,10 +81,10 @@ def snapshots() -> pt.Snapshots:
 def transport_rows(quick: bool) -> Iterator[Row]:
     """Potentials of all neighbouring clouds, at one marginal error, against the best peer."""
     for times, m in ((4, 20),) if quick else transport.SIZES:
-        found = transport.entropic(times, m)
-        what = f"entropic plans, T = {times}, m = {m} (best peer: {found['best peer']})"
-        best = found["peers"][found["best peer"]]["s"]
-        yield Row(what, 1e3 * found["s"], "ms", 1e3 * best, 5)
+        ours = transport.entropic(times, m)
+        what = f"entropic plans, T = {times}, m = {m} (best peer: {ours['best peer']})"
+        best = ours["peers"][ours["best peer"]]["s"]
+        yield Row(what, 1e3 * ours["s"], "ms", 1e3 * best, 5)
 
 
 # (b) steps ------------------------------------------------------------------------------------
@@ -201,10 +201,10 @@ def cold_starts(quick: bool) -> Iterator[Row]:
 
 def sampling(quick: bool) -> Iterator[Row]:
     paths, times = (1000, 20) if quick else (100_000, 200)
-    found = transport.sampling(paths, times)
-    yield Row(f"{paths} paths at {times} times", found["s"], "s", None, 3)
-    yield Row("  drawing as many normal numbers", found["normal numbers s"], "s")
-    yield Row("  the plans, once for a model", found["coupling s"], "s")
+    drawn = transport.sampling(paths, times)
+    yield Row(f"{paths} paths at {times} times", drawn["s"], "s", None, 3)
+    yield Row("  drawing as many normal numbers", drawn["normal numbers s"], "s")
+    yield Row("  the plans, once for a model", drawn["coupling s"], "s")
 
 
 def accounting(quick: bool) -> Iterator[Row]:
@@ -240,8 +240,8 @@ def main() -> None:
         rows.append(row)
         print(row)
     if args.json:
-        found = [{**row._asdict(), "ratio": row.ratio, "reached": row.reached} for row in rows]
-        Path(args.json).write_text(json.dumps(found, indent=1))
+        numbers = [{**row._asdict(), "ratio": row.ratio, "reached": row.reached} for row in rows]
+        Path(args.json).write_text(json.dumps(numbers, indent=1))
 
 
 if __name__ == "__main__":

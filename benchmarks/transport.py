@@ -65,8 +65,8 @@ def ours(x: np.ndarray, reg: float) -> tuple[np.ndarray, np.ndarray]:
     edges, m = len(x) - 1, x.shape[1]
     weights = np.full((edges, m), 1 / m, np.float32)
     regs = np.full(edges, reg, np.float32)
-    found = sinkhorn.settle(x[:-1], x[1:], regs, (weights, weights), ERROR)
-    return np.asarray(found.f), np.asarray(found.g)
+    potentials = sinkhorn.settle(x[:-1], x[1:], regs, (weights, weights), ERROR)
+    return np.asarray(potentials.f), np.asarray(potentials.g)
 
 
 def marginal_error(x: np.ndarray, f: np.ndarray, g: np.ndarray, reg: float) -> float:
@@ -115,8 +115,8 @@ def ott_sinkhorn(reg: float, lse: bool, iterations: int) -> Callable[[np.ndarray
     def one(x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
         cloud = PointCloud(x, y, epsilon=2 * reg)  # its cost is not halved
         limits = {"threshold": ERROR, "max_iterations": iterations}
-        found = linear.solve(cloud, lse_mode=lse, **limits)
-        return found.f / (2 * reg), found.g / (2 * reg)
+        solved = linear.solve(cloud, lse_mode=lse, **limits)
+        return solved.f / (2 * reg), solved.g / (2 * reg)
 
     both = jax.jit(jax.vmap(one))
     return lambda x: jax.block_until_ready(both(*(p.astype(np.float32) for p in (x[:-1], x[1:]))))
@@ -129,26 +129,29 @@ def peers(x: np.ndarray, reg: float) -> dict[str, dict[str, float | None]]:
     each problem where they go one by one, of the slowest problem where they go all at once.
     """
     m = x.shape[1]
-    found: dict[str, dict[str, float | None]] = {}
+    scores: dict[str, dict[str, float | None]] = {}
     needed: list[int] = []
     for dtype in (np.float64, np.float32):
         start = time.perf_counter()
         error, iterations = pot_sinkhorn(x, reg, dtype)
-        found[f"POT sinkhorn {dtype.__name__}"] = {"s": time.perf_counter() - start, "error": error}
+        scores[f"POT sinkhorn {dtype.__name__}"] = {
+            "s": time.perf_counter() - start,
+            "error": error,
+        }
         needed = needed or iterations
     whole, most = (m < 100, MOST) if m < 100 else (False, FEW)
     start = time.perf_counter()
     error = pot_solve(x, reg, most)
     took = (time.perf_counter() - start) * (1 if whole else np.mean(needed) / FEW)
-    found["POT solve"] = {"s": took, "error": error if whole else None}
+    scores["POT solve"] = {"s": took, "error": error if whole else None}
     whole, most = (True, MOST) if m < 1000 else (False, FEW)
     for lse in (False, True):
         work = ott_sinkhorn(reg, lse, most)
         error = marginal_error(x, *work(x), reg)
         took = seconds(lambda work=work: work(x)) * (1 if whole else max(needed) / FEW)
         name = "OTT log domain" if lse else "OTT kernel"
-        found[name] = {"s": took, "error": error if whole else None}
-    return found
+        scores[name] = {"s": took, "error": error if whole else None}
+    return scores
 
 
 def entropic(times: int, m: int, reg: float = REG, repeats: int = 3) -> dict[str, Any]:
@@ -157,7 +160,7 @@ def entropic(times: int, m: int, reg: float = REG, repeats: int = 3) -> dict[str
     first = seconds(lambda: ours(x, reg))
     best = seconds(lambda: ours(x, reg), repeats * max(1, 1000 // m))
     others = peers(x, reg)
-    good = [peer for peer, found in others.items() if (found["error"] or 0) < 1.1 * ERROR]
+    good = [peer for peer, score in others.items() if (score["error"] or 0) < 1.1 * ERROR]
     name = min(good, key=lambda peer: others[peer]["s"])
     return {
         "T": times,

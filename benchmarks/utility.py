@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from privtraj.paper.reproduce import tables
 from privtraj.paper.reproduce.parallel import in_parallel
 
 DELTA, RELEASED = 1e-5, 500
@@ -172,20 +173,20 @@ def methods(cell: Cell, seed: int, full: bool) -> dict[str, Callable[[], Any]]:
     def baseline(name: str, **settings: Any) -> Callable[[], Any]:
         return lambda: getattr(baselines, name)(*budget, **seeded, **settings)
 
-    found = {"gradients": ours("gradients")}
+    made = {"gradients": ours("gradients")}
     if cell.features <= 4:
-        found["counts"] = ours("counts")
+        made["counts"] = ours("counts")
     for cells in GRIDS.get(cell.features, COARSE_GRIDS):
         if cell.times * cells**cell.features <= MOST_CELLS:
-            found[f"histogram {cells}"] = baseline("ThresholdedHistogram", cells=cells)
-    found["mixture"] = baseline("ClusterMixture", k=3)
-    found["uniform"] = baseline("Uniform")
+            made[f"histogram {cells}"] = baseline("ThresholdedHistogram", cells=cells)
+    made["mixture"] = baseline("ClusterMixture", k=3)
+    made["uniform"] = baseline("Uniform")
     if full:
-        found["histogram, rule"] = baseline("ThresholdedHistogram")
-        found["measure"] = baseline("PrivateMeasure")
-        found["measure, inference"] = baseline("MeasureThenInference")
-        found["non-private"] = baseline("NonPrivate")
-    return found
+        made["histogram, rule"] = baseline("ThresholdedHistogram")
+        made["measure"] = baseline("PrivateMeasure")
+        made["measure, inference"] = baseline("MeasureThenInference")
+        made["non-private"] = baseline("NonPrivate")
+    return made
 
 
 def scores(cell: Cell, seed: int, full: bool) -> list[dict[str, Any]]:
@@ -229,13 +230,13 @@ def scores(cell: Cell, seed: int, full: bool) -> list[dict[str, Any]]:
 
 def cells(data: Iterable[str], sweeps: dict[str, tuple[Any, ...]]) -> list[Cell]:
     """All points, each once; growth has two features whatever is asked."""
-    found: dict[Cell, None] = {}
+    points: dict[Cell, None] = {}
     for name in data:
         for axis, values in sweeps.items():
             for value in values:
                 if not (name == "growth" and axis == "features"):
-                    found[Cell(name)._replace(**{axis: value})] = None
-    return list(found)
+                    points[Cell(name)._replace(**{axis: value})] = None
+    return list(points)
 
 
 def real_cells(file: str) -> list[Cell]:
@@ -272,43 +273,36 @@ def summary(rows: list[dict[str, Any]]) -> Any:
 
 def figure(table: Any, sweeps: dict[str, tuple[Any, ...]]) -> Any:
     """Error against each axis, one row of panels per data set."""
-    from matplotlib.figure import Figure
-
-    from privtraj.report.style import decorate
+    from privtraj.paper.reproduce.drawing import blank
 
     data = [name for name in dict.fromkeys(table.data) if name in DATA]
-    plot = Figure(
-        figsize=(3.3 * len(sweeps), 2.7 * len(data)), layout="constrained", facecolor="white"
-    )
-    axes = plot.subplots(len(data), len(sweeps), squeeze=False)
-    names = [name for name in SHOWN if name != "counts" and (table.method == name).any()]
-    for i, name in enumerate(data):
-        for j, axis in enumerate(sweeps):
-            centre = Cell(name)._asdict()
-            fixed = [key for key in POINT if key != axis]
-            mine = table[np.logical_and.reduce([table[key] == centre[key] for key in fixed])]
-            for k, method in enumerate(names):
-                line = mine[mine.method == method].sort_values(axis)
-                style = {"color": f"C{k}", "lw": 2.2 if method == "ours" else 1.1}
-                axes[i, j].errorbar(
-                    line[axis],
-                    line.squared_w2,
-                    line.deviation,
-                    marker="o",
-                    ms=3,
-                    label=method,
-                    **style,
-                )
-            axes[i, j].set(xscale="log", yscale="log")
-            axes[i, j].set_xticks(
-                sweeps[axis], [f"{value:g}" for value in sweeps[axis]], fontsize=8
-            )
-            axes[i, j].minorticks_off()
-            axes[i, j].set_visible(len(mine[axis].unique()) > 1)
-            decorate(axes[i, j], axis, f"{name}: squared W2" if j == 0 else "")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
+    plot = blank(3.3 * len(sweeps), 2.7 * len(data))
+    panels = plot.subplots(len(data), len(sweeps), squeeze=False)
+    for name, row in zip(data, panels, strict=True):
+        for axes, axis in zip(row, sweeps, strict=True):
+            _panel(axes, table, Cell(name), axis, sweeps[axis])
+        row[0].set_ylabel(f"{name}: squared W2")
+    handles, labels = panels[0, 0].get_legend_handles_labels()
     plot.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False, fontsize=9)
     return plot
+
+
+def _panel(axes: Any, table: Any, centre: Cell, axis: str, values: tuple[Any, ...]) -> None:
+    """Every method as one value of the centre changes."""
+    from privtraj.report.style import decorate
+
+    fixed = [key for key in POINT if key != axis]
+    mine = table[np.logical_and.reduce([table[key] == getattr(centre, key) for key in fixed])]
+    names = [name for name in SHOWN if name != "counts" and (table.method == name).any()]
+    for k, method in enumerate(names):
+        line = mine[mine.method == method].sort_values(axis)
+        style = {"color": f"C{k}", "lw": 2.2 if method == "ours" else 1.1, "marker": "o", "ms": 3}
+        axes.errorbar(line[axis], line.squared_w2, line.deviation, label=method, **style)
+    axes.set(xscale="log", yscale="log")
+    axes.set_xticks(values, [f"{value:g}" for value in values], fontsize=8)
+    axes.minorticks_off()
+    axes.set_visible(len(mine[axis].unique()) > 1)
+    decorate(axes, axis, "")
 
 
 SHOWN = ("ours", "counts", "gradients", "histogram, best grid", "mixture", "uniform")
@@ -316,17 +310,14 @@ SHOWN = ("ours", "counts", "gradients", "histogram, best grid", "mixture", "unif
 
 def markdown(table: Any) -> str:
     """Every point of the grid as a row: squared W2, mean (standard deviation), of SHOWN methods."""
-    lines = [
-        "| data | epsilon | people | features | times | " + " | ".join(SHOWN) + " | ratio |",
-        "|" + "---|" * (len(POINT) + len(SHOWN) + 1),
-    ]
+    lines = []
     for point, rows in table.groupby(list(POINT), sort=False):
-        found = {row.method: row for row in rows.itertuples()}
-        scores = [_score(found[name]) if name in found else "-" for name in SHOWN]
-        ratio = found["ours"].squared_w2 / found["histogram, best grid"].squared_w2
+        scored = {row.method: row for row in rows.itertuples()}
+        scores = [_score(scored[name]) if name in scored else "-" for name in SHOWN]
+        ratio = scored["ours"].squared_w2 / scored["histogram, best grid"].squared_w2
         cells = [str(part) if isinstance(part, str) else f"{part:g}" for part in point]
-        lines.append("| " + " | ".join([*cells, *scores, f"{ratio:.2f}"]) + " |")
-    return "\n".join(lines)
+        lines.append((*cells, *scores, f"{ratio:.2f}"))
+    return tables.markdown((*POINT, *SHOWN, "ratio"), lines)
 
 
 def _score(row: Any) -> str:
@@ -383,7 +374,7 @@ def main() -> None:
     points += [cell for file in args.real for cell in real_cells(str(file))]
     seeds = range(FIRST_SEED, FIRST_SEED + args.seeds)
     tasks = [(cell, seed, args.full) for cell in points for seed in seeds]
-    rows = [row for found in in_parallel(scores, tasks) for row in found]
+    rows = [row for each in in_parallel(scores, tasks) for row in each]
     table = summary(rows)
     args.out.parent.mkdir(parents=True, exist_ok=True)
     table.to_csv(args.out.with_suffix(".csv"), index=False)

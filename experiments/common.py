@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from privtraj.paper.reproduce.parallel import in_parallel
-from privtraj.paper.reproduce.result import spread
+from privtraj.paper.reproduce.tables import spread
 
 __all__ = ["NON_PRIVATE", "RELEASED", "error_of", "in_parallel", "spread", "write_json"]
 
@@ -20,10 +20,10 @@ NON_PRIVATE = (50.0, 1e-2)  # a budget at which the noise no longer matters
 
 def error_of(model: Any, truth: Sequence[np.ndarray], seed: int) -> float:
     """Average over time of squared W2 between released people and the true marginals (T clouds)."""
-    from privtraj import metrics
+    from privtraj.metrics import average_squared_w2
 
     people = model.sample(RELEASED, times=model.times, seed=seed).values
-    return metrics.average_squared_w2([people[:, i] for i in range(len(truth))], truth)
+    return average_squared_w2([people[:, i] for i in range(len(truth))], truth)
 
 
 def write_json(path: str | None, content: Any) -> None:

@@ -31,6 +31,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from common import RELEASED, in_parallel, spread, write_json
+from privtraj.paper.reproduce.tables import Row, matching
+from privtraj.text import aligned
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))  # for its data
 
@@ -159,7 +161,7 @@ def population(data: str, sizes: Sizes) -> list[tuple[np.ndarray, np.ndarray]]:
 
 def pooling(
     data: str, truth: list[tuple[np.ndarray, np.ndarray]], seed: int, sizes: Sizes
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Average squared W2 with and without coupling."""
     from utility import squared_w2
 
@@ -176,42 +178,41 @@ def pooling(
     return rows
 
 
-def pooling_table(rows: list[dict[str, Any]]) -> str:
+def pooling_table(rows: list[Row]) -> str:
     """Every data set, and whether coupling is as much better on average as it should be."""
-    lines = [f"{'':20}{'pull=0':>17}{'default':>17}{'ratio':>14}"]
+    table = [("", "pull=0", "default", "ratio")]
     ratios = []
     for data in _names(rows, "data"):
         without, coupled = (_column(rows, "squared_w2", data, row) for row in ("without", "with"))
         ratios.append(coupled / without)
-        shown = (spread(without, 5), spread(coupled, 5), spread(ratios[-1], 2))
-        lines.append(f"{data:20}{shown[0]:>17}{shown[1]:>17}{shown[2]:>14}")
+        table.append((data, spread(without, 5), spread(coupled, 5), spread(ratios[-1], 2)))
     mean = float(np.mean(ratios))
     worst = _names(rows, "data")[int(np.argmax([ratio.mean() for ratio in ratios]))]
-    lines.append(
+    verdict = (
         f"On average coupling is {1 - mean:.1%} better (target {BETTER_BY:.0%}: "
         f"{_met(1 - mean >= BETTER_BY)}); least on {worst}."
     )
-    return "\n".join(lines)
+    return "\n".join([*aligned(table, right=(1, 2, 3)), verdict])
 
 
 # 2. Paths -------------------------------------------------------------------------------------
 
 
-def paths(data: str, seed: int, sizes: Sizes) -> list[dict[str, Any]]:
+def paths(data: str, seed: int, sizes: Sizes) -> list[Row]:
     """Path-space W2 of released paths and of what they can be compared with."""
     from privtraj.metrics.path_space import path_score, path_wasserstein2
 
     n, times = sizes.released, sizes.times
     people = sizes.modes_people if data == "three modes" else sizes.people
     model = fitted(snapshots(data, people, times, seed), np.linspace(0, 1, times), seed)
-    found = {how: model.sample(n, seed=seed, coupling=how).values for how in COUPLINGS}
-    found[REAL] = exactly_coupled(snapshots(data, n, times, seed + 20_000), seed)
+    sets = {how: model.sample(n, seed=seed, coupling=how).values for how in COUPLINGS}
+    sets[REAL] = exactly_coupled(snapshots(data, n, times, seed + 20_000), seed)
     if data == "three modes":
-        found[SMOOTH] = smooth_modes(n, times, seed)
+        sets[SMOOTH] = smooth_modes(n, times, seed)
     truth = true_paths(data, sizes.truth, times, seed + 30_000)
     fresh = true_paths(data, n, times, seed + 40_000)
-    score = path_score(found[COUPLINGS[0]], truth, fresh=fresh, seed=seed)
-    values = {name: path_wasserstein2(released, truth) for name, released in found.items()}
+    score = path_score(sets[COUPLINGS[0]], truth, fresh=fresh, seed=seed)
+    values = {name: path_wasserstein2(released, truth) for name, released in sets.items()}
     values |= {MARGINALS: score.marginal, "floor": score.floor, "ceiling": score.ceiling}
     return [
         {"data": data, "row": row, "seed": seed, "w2": value, "over_floor": value / score.floor}
@@ -219,22 +220,23 @@ def paths(data: str, seed: int, sizes: Sizes) -> list[dict[str, Any]]:
     ]
 
 
-def paths_table(rows: list[dict[str, Any]]) -> str:
+def paths_table(rows: list[Row]) -> str:
     """Every data set, and whether its paths come near true ones; if not, what does."""
-    lines = [f"{'':20}{'':30}{'path W2':>14}{'over floor':>14}"]
+    table = [("", "", "path W2", "over floor")]
     verdicts = []
     for data in _names(rows, "data"):
         over = {row: _column(rows, "over_floor", data, row) for row in _names(rows, "row", data)}
         for row, ratio in over.items():
-            lines.append(_line(data, row, _column(rows, "w2", data, row), ratio))
+            value = _column(rows, "w2", data, row)
+            table.append((data, row, spread(value), spread(ratio, 2)))
         ours = over[COUPLINGS[0]].mean()
         verdict = f"{data} {ours:.2f} ({_met(ours <= OVER_FLOOR)})"
         if ours > OVER_FLOOR:
             others = [f"{row} {over[row].mean():.2f}" for row in (REAL, SMOOTH) if row in over]
             verdict += f", against {' and '.join(others)}"
         verdicts.append(verdict)
-    lines.append(f"Times the floor, target {OVER_FLOOR}: {'; '.join(verdicts)}.")
-    return "\n".join(lines)
+    verdict = f"Times the floor, target {OVER_FLOOR}: {'; '.join(verdicts)}."
+    return "\n".join([*aligned(table, right=(2, 3)), verdict])
 
 
 # 3. A time that is left out -------------------------------------------------------------------
@@ -242,7 +244,7 @@ def paths_table(rows: list[dict[str, Any]]) -> str:
 
 def held_out(
     data: str, seed: int, sizes: Sizes, strokes: str | None = None, digit: int = 3
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """W2 at every time that is left out in turn: of predictions, and of real neighbours."""
     from privtraj.metrics import wasserstein2
     from privtraj.metrics.held_out import held_out_w2
@@ -285,14 +287,14 @@ def stroke_clouds(path: str, digit: int, seed: int) -> np.ndarray:
     return points.reshape(paths.shape[1], -1, 2)
 
 
-def held_out_table(rows: list[dict[str, Any]]) -> str:
+def held_out_table(rows: list[Row]) -> str:
     """Every data set, and whether a missing time is predicted about as the midpoint does it."""
-    lines = [f"{'':20}{'':30}{'W2':>14}{'over midpoint':>14}"]
+    table = [("", "", "W2", "over midpoint")]
     over: dict[str, list[float]] = {how: [] for how in INTERPOLATIONS}
     for data in _names(rows, "data"):
         for row in _names(rows, "row", data):
             value, ratio = (_column(rows, key, data, row) for key in ("w2", "over_midpoint"))
-            lines.append(_line(data, row, value, ratio))
+            table.append((data, row, spread(value), spread(ratio, 2)))
             if row in over:
                 over[row].append(float(ratio.mean()))
     verdicts = [
@@ -300,27 +302,23 @@ def held_out_table(rows: list[dict[str, Any]]) -> str:
         f"({_met(max(each) <= OVER_MIDPOINT)})"
         for how, each in over.items()
     ]
-    lines.append(f"Times the midpoint, target {OVER_MIDPOINT}: {'; '.join(verdicts)}.")
-    return "\n".join(lines)
+    verdict = f"Times the midpoint, target {OVER_MIDPOINT}: {'; '.join(verdicts)}."
+    return "\n".join([*aligned(table, right=(2, 3)), verdict])
 
 
 # Tables ---------------------------------------------------------------------------------------
 
 
-def _names(rows: list[dict[str, Any]], key: str, data: str | None = None) -> list[str]:
+def _names(rows: list[Row], key: str, data: str | None = None) -> list[str]:
     """The different values of a key, of one data set or all, in order."""
     return list(dict.fromkeys(row[key] for row in rows if data in (None, row["data"])))
 
 
-def _column(rows: list[dict[str, Any]], key: str, data: str, row: str) -> np.ndarray:
+def _column(rows: list[Row], key: str, data: str, row: str) -> np.ndarray:
     """(seeds,) of one line of a table, averaged over whatever else there is."""
-    mine = [each for each in rows if (each["data"], each["row"]) == (data, row)]
+    mine = matching(rows, data=data, row=row)
     seeds = dict.fromkeys(each["seed"] for each in mine)
     return np.array([np.mean([e[key] for e in mine if e["seed"] == seed]) for seed in seeds])
-
-
-def _line(data: str, row: str, value: np.ndarray, ratio: np.ndarray) -> str:
-    return f"{data:20}{row:30}{spread(value):>14}{spread(ratio, 2):>14}"
 
 
 def _met(reached: bool) -> str:
@@ -344,8 +342,8 @@ def main() -> None:
         # a quick run is done before other processes have started
         return [function(*task) for task in tasks] if args.quick else in_parallel(function, tasks)
 
-    def rows(function: Callable[..., Any], tasks: list[tuple[Any, ...]]) -> list[dict[str, Any]]:
-        return [row for found in each(function, tasks) for row in found]
+    def rows(function: Callable[..., Any], tasks: list[tuple[Any, ...]]) -> list[Row]:
+        return [row for part in each(function, tasks) for row in part]
 
     truths = each(population, [(data, sizes) for data in sizes.pooled])
     known = zip(sizes.pooled, truths, strict=True)

@@ -138,7 +138,7 @@ def cells_of(file: str) -> tuple[int, Callable[[int, int], Clouds]]:
 
 def settings(strokes: str | None, cells: str | None) -> list[Setting]:
     """Simulated data that no stand-in is made from, and real ones where they are at hand."""
-    found = [
+    asked = [
         Setting("double well", 300, 10, 2, process("double-well", 10, 2)),
         Setting("ring", 200, 8, 2, ring(8), 2.0),
         Setting("ring, few people", 60, 8, 2, ring(8), 2.0),
@@ -154,11 +154,11 @@ def settings(strokes: str | None, cells: str | None) -> list[Setting]:
 
         for digit in (1, 3, 7):
             paths = pt.datasets.strokes(strokes, digit, 10)
-            found.append(Setting(f"strokes {digit}", len(paths) // 20, 10, 2, halves(paths)))
+            asked.append(Setting(f"strokes {digit}", len(paths) // 20, 10, 2, halves(paths)))
     if cells:
         people, draw = cells_of(cells)
-        found.append(Setting("single cells", people, 5, 3, draw))
-    return found
+        asked.append(Setting("single cells", people, 5, 3, draw))
+    return asked
 
 
 # Forecast and fact ----------------------------------------------------------------------------
@@ -186,12 +186,12 @@ def actual(setting: Setting, epsilons: list[float], seeds: int) -> list[list[flo
             bounds=[(0, 1)] * setting.features,
             bins=moments,
         )
-        for found, epsilon in zip(worths, epsilons, strict=True):
+        for each, epsilon in zip(worths, epsilons, strict=True):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 model = pt.TrajectorySynthesizer(epsilon, 1e-5, seed=500 + seed).fit(snapshots)
             people = model.sample(RELEASED, times=moments[scored], seed=seed).values
-            found.append(yardstick.worth(yardstick.error(people.swapaxes(0, 1))))
+            each.append(yardstick.worth(yardstick.error(people.swapaxes(0, 1))))
     return worths
 
 

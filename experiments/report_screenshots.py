@@ -87,8 +87,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("docs/images"))
     out = parser.parse_args().out
-    found = shutil.which("chromium") or shutil.which("google-chrome")
-    if found is None:
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
         sys.exit("no Chromium on PATH: install one")
     quiet = ["--disable-gpu", "--disable-background-networking", "--no-first-run"]
     root = ["--no-sandbox"] if os.geteuid() == 0 else []
@@ -96,7 +96,7 @@ def main() -> None:
         clinic, city = Path(folder, "clinic.html"), Path(folder, "city.html")
         growth().report(clinic)
         commuters().report(city)
-        browser = started.chromium.launch(executable_path=found, args=[*quiet, *root])
+        browser = started.chromium.launch(executable_path=chromium, args=[*quiet, *root])
         shoot(browser, clinic, out / "report-light.png", "light", 1280, "header", "#features")
         shoot(browser, clinic, out / "report-people.png", "light", 1280, "#people", "#features")
         shoot(browser, city, out / "report-dark.png", "dark", 1280, "#people", "#budget")

@@ -11,6 +11,7 @@ from .model import TrajectoryModel as TrajectoryModel
 from .model import load as load
 from .paths import Paths as Paths
 from .planning.forecast import Forecast as Forecast
+from .planning.planner import forecast as forecast
 from .planning.planner import plan as plan
 from .privacy.certificate import Certificate as Certificate
 from .privacy.ledger_file import LedgerFile as LedgerFile

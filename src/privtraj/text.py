@@ -1,4 +1,4 @@
-"""Lists of names in sentences, and tables of text."""
+"""Names in sentences, numbers in few letters, rows in columns."""
 
 from __future__ import annotations
 
@@ -35,8 +35,15 @@ def short(value: float) -> str:
     return f"{value:g}".replace("e-0", "e-")
 
 
-def aligned(rows: Iterable[Iterable[str]], gap: str = "  ") -> list[str]:
-    """Lines of a table: the cells of each column as wide as its widest."""
-    cells = [list(row) for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return [gap.join(map(str.ljust, row, widths)).rstrip() for row in cells]
+def aligned(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> list[str]:
+    """Lines of a table: columns as wide as their widest cell, those named in `right` to the right.
+
+    All rows have the same number of cells; two blanks stand between columns, none at the end.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(_padded(row, widths, right)).rstrip() for row in rows]
+
+
+def _padded(row: Sequence[str], widths: Sequence[int], right: Container[int]) -> list[str]:
+    pairs = enumerate(zip(row, widths, strict=True))
+    return [cell.rjust(n) if k in right else cell.ljust(n) for k, (cell, n) in pairs]

@@ -10,11 +10,11 @@ import pytest
 import privtraj as pt
 from privtraj.planning import cache, simulation, standins, trials
 from privtraj.planning.forecast import GOOD, Forecast, Level, level_of
-from privtraj.planning.question import ENOUGH, MOST, STAND_INS, Question
+from privtraj.planning.question import ENOUGH, LARGEST_WORTH, STAND_INS, Question
 from privtraj.privacy.calibration import calibrate_gaussian
 
 QUESTION = Question(6000, 10, 2, 1.0, 1e-5)
-FEWER = {"RELEASED": 100, "MOST": 100, "_POPULATION": 1500, "_POINTS": 100, "_PANELS": 3}
+FEWER = {"RELEASED": 100, "LARGEST_WORTH": 100, "_POPULATION": 1500, "_POINTS": 100, "_PANELS": 3}
 TINY = {"times": 2, "features": 1, "epsilon": 1.0}
 
 
@@ -167,7 +167,7 @@ def test_words_for_the_ends_of_the_scale(many):
         return str(dataclasses.replace(many, curve=curve))
 
     assert "worse than the raw, unprotected record of a single person" in said(0.3)
-    assert f"{MOST} people or more" in said(MOST)
+    assert f"{LARGEST_WORTH} people or more" in said(LARGEST_WORTH)
     assert "about 120 people per time" in said(123.4)
 
 
@@ -329,6 +329,10 @@ def test_progress_is_told_to_the_end(one_stand_in):
     assert told[0][0] == 0
     assert [done for done, _ in told] == list(range(len(told)))
     assert told[-1][0] == told[-1][1]
+
+
+def test_a_forecast_can_be_asked_for_by_its_name():
+    assert pt.forecast is pt.plan
 
 
 @pytest.mark.parametrize(

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from privtraj.arguments import is_number
+from privtraj.arguments import check_range, check_whole
 from privtraj.arrays import Floats
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
 from privtraj.model import TrajectoryModel, assemble, diffusivity_or
 from privtraj.privacy import noise
 from privtraj.privacy.certificate import Certificate, certify
-from privtraj.privacy.events import (
-    Adjacency,
-    check_adjacency,
-    check_budget,
-)
+from privtraj.privacy.events import Adjacency, check_adjacency, check_budget
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.watching import Watcher
@@ -79,6 +74,11 @@ class Baseline(ABC):
         ledger, source = self._ledger(), noise.source_for(self.seed)
         guard = self._guard(snapshots, ledger, source, watcher)
         made = self._release(snapshots, guard, np.random.default_rng(self.seed))
+        certificate = certify(
+            self._accounted(ledger),
+            public_inputs=self._public_inputs(snapshots, guard),
+            private_noise=source.private,
+        )
         times, m, _ = made.particles.shape
         return assemble(
             snapshots,
@@ -86,7 +86,7 @@ class Baseline(ABC):
             np.full((times, m), 1 / m) if made.weights is None else made.weights,
             bandwidth=np.zeros(times) if made.bandwidth is None else made.bandwidth,
             diffusivity=diffusivity_or(self.diffusivity, made.spread, snapshots.gaps),
-            certificate=self._certificate(ledger, self._public_inputs(snapshots, guard), source),
+            certificate=self._certificate(certificate),
             cloud_size=m,
             settings={"baseline": type(self).__name__},
             diagnostics={"spread": made.spread.tolist()},
@@ -100,7 +100,7 @@ class Baseline(ABC):
         """Refuse settings that cannot be used; needs no data."""
         check_budget(self.epsilon, self.delta)
         check_adjacency(self.adjacency)
-        check_range("epsilon", self.epsilon, SMALLEST_EPSILON, math.inf)
+        check_range("epsilon", self.epsilon, SMALLEST_EPSILON)
         check_range("count_share", self.count_share, 0.01, 0.9)
         check_whole("points", self.points, 2, 4096)
         if self.diffusivity is not None:
@@ -126,21 +126,10 @@ class Baseline(ABC):
             public["people per time (declared public)"] = guard.declared_counts()
         return public
 
-    def _certificate(
-        self, ledger: Ledger, public_inputs: dict[str, Any], source: noise.Source
-    ) -> Certificate:
-        return certify(ledger, public_inputs=public_inputs, private_noise=source.private)
+    def _accounted(self, ledger: Ledger) -> Ledger:
+        """What is certified of what was spent: at least as much."""
+        return ledger
 
-
-def check_range(name: str, value: Any, low: float, high: float) -> None:
-    """Refuse what is not a number in this range."""
-    if not (is_number(value) and low <= value <= high):
-        limits = f"between {low:g} and {high:g}" if high < math.inf else f"at least {low:g}"
-        raise InputError(f"{name} must be {limits}")
-
-
-def check_whole(name: str, value: Any, low: int, high: int) -> None:
-    """Refuse what is not a whole number in this range."""
-    whole = is_number(value) and isinstance(value, int | np.integer)
-    if not (whole and low <= value <= high):
-        raise InputError(f"{name} must be a whole number between {low} and {high}")
+    def _certificate(self, exact: Certificate) -> Certificate:
+        """What is said of a fit that the ledger alone does not tell."""
+        return exact

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,6 @@ from privtraj.errors import InputError
 from privtraj.gradients.schedule import MAX_CELLS
 from privtraj.paper.warm_starts import on_simplex
 from privtraj.privacy import noise
-from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.events import LaplaceCounts
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
@@ -54,9 +52,7 @@ class PrivateMeasure(Counted):
             mass = consistent(mass, counts.astype(np.float64), d)
         return in_cells(occupied(mass, 2**levels, d), 2**levels, self.points, rng)
 
-    def _certificate(
-        self, ledger: Ledger, public_inputs: dict[str, Any], source: noise.Source
-    ) -> Certificate:
+    def _accounted(self, ledger: Ledger) -> Ledger:
         """One entry for all levels, of their sum.
 
         How many levels there are, and the e_j with them, may follow from the head count. Then their
@@ -71,7 +67,7 @@ class PrivateMeasure(Counted):
         stated = Ledger(ledger.epsilon, ledger.delta, ledger.adjacency)
         for event in (*heads, all_levels):
             stated.spend(event)
-        return super()._certificate(stated, public_inputs, source)
+        return stated
 
     def check(self) -> None:
         super().check()

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from privtraj.arguments import check_whole
 from privtraj.arrays import Floats
-from privtraj.baselines.base import Baseline, Release, check_whole
+from privtraj.baselines.base import Baseline, Release
 from privtraj.clouds import systematic
 from privtraj.data.snapshots import Snapshots
 from privtraj.gradients.schedule import MAX_CELLS
@@ -95,9 +96,9 @@ def in_cells(
 
 def occupied(weights: Floats, side: int, dimensions: int) -> list[tuple[Cells, Floats]]:
     """The cells of positive weight, for `in_cells`; weights (T, side ** d), last axis fastest."""
-    found = [np.flatnonzero(row > 0) for row in weights]
     shape = (side,) * dimensions
-    return [
-        (np.stack(np.unravel_index(index, shape), axis=-1), row[index])
-        for index, row in zip(found, weights, strict=True)
-    ]
+    cells = []
+    for row in weights:
+        index = np.flatnonzero(row > 0)
+        cells.append((np.stack(np.unravel_index(index, shape), axis=-1), row[index]))
+    return cells

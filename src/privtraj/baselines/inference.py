@@ -9,14 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from privtraj.arguments import check_whole
 from privtraj.arrays import Floats
-from privtraj.baselines.base import Baseline, Release, check_whole
+from privtraj.baselines.base import Baseline, Release
 from privtraj.baselines.hierarchy import PrivateMeasure
 from privtraj.baselines.histogram import Counted, ThresholdedHistogram
 from privtraj.baselines.unguarded import unguarded
@@ -30,7 +31,6 @@ from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.events import Opaque
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.noise import Source
 from privtraj.synthesizer import SMALLEST_BANDWIDTH
 
 PULL = 0.1
@@ -64,11 +64,8 @@ class NonPrivate(Baseline):
     def _ledger(self) -> Ledger:
         return Ledger(*NOTHING_PROMISED, self.adjacency)
 
-    def _certificate(
-        self, ledger: Ledger, public_inputs: dict[str, Any], source: Source
-    ) -> Certificate:
-        stated = super()._certificate(ledger, public_inputs, source)
-        return replace(stated, private=False, noise=NO_NOISE)
+    def _certificate(self, exact: Certificate) -> Certificate:
+        return replace(exact, private=False, noise=NO_NOISE)
 
     def check(self) -> None:
         super().check()
@@ -96,10 +93,8 @@ class MeasureThenInference(Counted):
         kind = _MEASURES[self.measure]
         return kind(**{part.name: getattr(self, part.name) for part in fields(kind)})
 
-    def _certificate(
-        self, ledger: Ledger, public_inputs: dict[str, Any], source: Source
-    ) -> Certificate:
-        return self._measured()._certificate(ledger, public_inputs, source)
+    def _accounted(self, ledger: Ledger) -> Ledger:
+        return self._measured()._accounted(ledger)
 
     def check(self) -> None:
         super().check()

@@ -12,7 +12,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from privtraj.baselines.base import Baseline, Release, check_whole
+from privtraj.arguments import check_whole
+from privtraj.arrays import Ints
+from privtraj.baselines.base import Baseline, Release
 from privtraj.baselines.histogram import in_cells
 from privtraj.baselines.unguarded import unguarded
 from privtraj.data.snapshots import Snapshots
@@ -20,8 +22,6 @@ from privtraj.errors import InputError
 from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.events import Opaque, people_moved
 from privtraj.privacy.guard import Guard
-from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.noise import Source
 
 THEIR_NOISE = "OpenDP's, outside the guard"
 
@@ -44,22 +44,27 @@ class MarginalSynthesizer(Baseline):
     cells: int = 16
 
     def _release(self, snapshots: Snapshots, guard: Guard, rng: np.random.Generator) -> Release:
-        dp, pl = _opendp()
         what = f"{self.algorithm} by OpenDP, outside the guard"
         guard.ledger.spend(Opaque(self.epsilon, self.delta, what, self.adjacency))
         places = [
             np.minimum((cloud * self.cells).astype(np.int64), self.cells - 1)
             for cloud in unguarded(snapshots)
         ]
-        names = ["time", *(f"x{k + 1}" for k in range(guard.n_features))]
         times = np.repeat(np.arange(len(places)), [len(place) for place in places])
         rows = np.column_stack([times, np.concatenate(places)])
-        keys = {name: list(range(self.cells)) for name in names[1:]}
-        keys["time"] = list(range(len(places)))
+        unit = people_moved(self.adjacency) * guard.person.records
+        made = self._synthesized(rows, len(places), unit)
+        cells = [made[made[:, 0] == i, 1:] for i in range(len(places))]
+        return in_cells([(c, np.ones(len(c))) for c in cells], self.cells, self.points, rng)
+
+    def _synthesized(self, rows: Ints, times: int, unit: int) -> Ints:
+        """Synthetic ones for rows (n, 1 + d) of time and cells; a person moves at most `unit`."""
+        dp, pl = _opendp()
+        names = ["time", *(f"x{k}" for k in range(1, rows.shape[1]))]
+        keys = {name: list(range(self.cells)) for name in names[1:]} | {"time": list(range(times))}
         loss = (
             {"rho": _rho(dp, self.epsilon, self.delta)} if self.delta else {"epsilon": self.epsilon}
         )
-        unit = people_moved(self.adjacency) * guard.person.records
         context = dp.Context.compositor(
             data=pl.DataFrame(rows, schema=names).lazy(),
             privacy_unit=dp.unit_of(contributions=unit),
@@ -68,16 +73,12 @@ class MarginalSynthesizer(Baseline):
         query = context.query(**loss).contingency_table(
             keys=keys, algorithm=getattr(dp.mbi, self.algorithm)()
         )
-        made = query.release().synthesize(rows=self.points * len(places)).drop_nulls()
-        found = made.select(names).to_numpy()
-        cells = [found[found[:, 0] == i, 1:] for i in range(len(places))]
-        return in_cells([(c, np.ones(len(c))) for c in cells], self.cells, self.points, rng)
+        made = query.release().synthesize(rows=self.points * times).drop_nulls()
+        synthetic: Ints = made.select(names).to_numpy()
+        return synthetic
 
-    def _certificate(
-        self, ledger: Ledger, public_inputs: dict[str, Any], source: Source
-    ) -> Certificate:
-        stated = super()._certificate(ledger, public_inputs, source)
-        return replace(stated, noise=THEIR_NOISE) if stated.private else stated
+    def _certificate(self, exact: Certificate) -> Certificate:
+        return replace(exact, noise=THEIR_NOISE) if exact.private else exact
 
     def check(self) -> None:
         super().check()

@@ -8,7 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from privtraj.baselines.base import Baseline, Release, check_whole
+from privtraj.arguments import check_whole
+from privtraj.baselines.base import Baseline, Release
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
 from privtraj.paper import warm_starts as warm
@@ -44,8 +45,9 @@ class ClusterMixture(Baseline):
             **guard.person._asdict(),
         )
         z = math.sqrt(self.steps) / mu
-        found = warm.private_clusters(guard, people, self.k, z, self.steps)
-        return Release(warm.mixture_particles(found, self.points, found.spread, rng), found.spread)
+        clusters = warm.private_clusters(guard, people, self.k, z, self.steps)
+        particles = warm.mixture_particles(clusters, self.points, clusters.spread, rng)
+        return Release(particles, clusters.spread)
 
     def check(self) -> None:
         super().check()

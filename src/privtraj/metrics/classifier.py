@@ -9,16 +9,19 @@ from numpy.typing import NDArray
 
 from privtraj.arrays import Floats
 from privtraj.errors import InputError
-from privtraj.metrics.clouds import pair
+from privtraj.metrics.clouds import as_points, pair, path_pair
+from privtraj.metrics.registry import cloud_metric, path_metric
 
+_FOLDS = 5
 _WAVES = 50  # random Fourier features at each of two widths
 _WIDTHS = (1.0, 0.3)  # in median distances
 _MOST_PRODUCTS = 30  # features up to which all products are used
 _RIDGE = 0.2  # of the mean square of a feature
 
 
+@cloud_metric("auc", "classifier AUC", place=100, better="0.5", least=_FOLDS)
 def two_sample_auc(
-    synthetic: Any, real: Any, *, folds: int = 5, most: int = 1000, seed: int = 0
+    synthetic: Any, real: Any, *, folds: int = _FOLDS, most: int = 1000, seed: int = 0
 ) -> float:
     """AUC of a classifier that tells synthetic from real people (n, d), (k, d): the chance that a
     synthetic person it has not seen looks more synthetic to it than a real one.
@@ -44,6 +47,13 @@ def two_sample_auc(
         score = features[~seen] @ _ridge(features[seen], kind[seen])
         aucs.append(_auc(score, kind[~seen] > 0))
     return float(np.mean(aucs))
+
+
+@path_metric("path_auc", "classifier AUC of paths", place=60, better="0.5", least=_FOLDS)
+def path_auc(synthetic: Any, real: Any, *, seed: int = 0) -> float:
+    """`two_sample_auc` of whole paths (n, T, d), (k, T, d), each a point of T d features."""
+    x, y = path_pair(synthetic, real)
+    return two_sample_auc(as_points(x), as_points(y), seed=seed)
 
 
 def _features(points: Floats, rng: np.random.Generator) -> Floats:

@@ -15,14 +15,7 @@ ENTRIES = 2**22  # of an intermediate array: 32 MiB of float64
 
 def cloud(points: Any) -> Floats:
     """Points as (n, d) float64; a list of n numbers has one feature."""
-    array = np.asarray(points, dtype=np.float64)
-    if array.ndim == 1:
-        array = array[:, None]
-    if array.ndim != 2 or len(array) == 0:
-        raise InputError("a cloud of people must have shape (n, d) with at least one person")
-    if not np.isfinite(array).all():
-        raise InputError("a cloud of people must be finite")
-    return array
+    return _checked(points, "a cloud of people", ("n", "d"))
 
 
 def pair(a: Any, b: Any) -> tuple[Floats, Floats]:
@@ -42,14 +35,7 @@ def each_time(clouds: Any, truth: Any) -> list[tuple[Any, Any]]:
 
 def path_cloud(paths: Any) -> Floats:
     """Paths as (n, T, d) float64; (n, T) has one feature."""
-    array = np.asarray(paths, dtype=np.float64)
-    if array.ndim == 2:
-        array = array[:, :, None]
-    if array.ndim != 3 or 0 in array.shape:
-        raise InputError("paths must have shape (n, T, d) with at least one person")
-    if not np.isfinite(array).all():
-        raise InputError("paths must be finite")
-    return array
+    return _checked(paths, "paths", ("n", "T", "d"))
 
 
 def path_pair(a: Any, b: Any) -> tuple[Floats, Floats]:
@@ -80,5 +66,17 @@ def halves(n: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray
 
 def distinct(points: Floats) -> tuple[Floats, Floats]:
     """Points that differ, and their shares: people on a grid make a much smaller problem."""
-    found, counts = np.unique(points, axis=0, return_counts=True)
-    return found, counts / len(points)
+    places, counts = np.unique(points, axis=0, return_counts=True)
+    return places, counts / len(points)
+
+
+def _checked(values: Any, what: str, axes: tuple[str, ...]) -> Floats:
+    """Finite float64 with these axes; the last, of features, may be left out if there is one."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim == len(axes) - 1:
+        array = array[..., None]
+    if array.ndim != len(axes) or 0 in array.shape:
+        raise InputError(f"{what} must have shape ({', '.join(axes)}) with at least one person")
+    if not np.isfinite(array).all():
+        raise InputError(f"{what} must be finite")
+    return array

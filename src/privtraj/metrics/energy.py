@@ -8,8 +8,10 @@ import numpy as np
 
 from privtraj.arrays import Floats
 from privtraj.metrics.clouds import ENTRIES, pair
+from privtraj.metrics.registry import MOST, cloud_metric
 
 
+@cloud_metric("energy", "energy distance", place=50, most=2 * MOST)
 def energy_distance(a: Any, b: Any) -> float:
     """D(a, b) = (2 E|x - y| - E|x - x'| - E|y - y'|)^(1/2) of clouds (n, d) and (k, d).
 

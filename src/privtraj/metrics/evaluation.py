@@ -14,7 +14,8 @@ from privtraj.errors import InputError
 from privtraj.metrics.copies import Memorisation, memorisation, path_memorisation
 from privtraj.metrics.people import Panels, Worth
 from privtraj.metrics.records import Records, read_records, shared_people
-from privtraj.metrics.table import MOST, Score, cloud_scores, layout, path_scores, uniform_like
+from privtraj.metrics.registry import MOST
+from privtraj.metrics.table import Score, cloud_scores, layout, path_scores, uniform_like
 from privtraj.metrics.transport import average_squared_w2
 from privtraj.space import to_unit
 
@@ -22,10 +23,13 @@ if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
 
 NOTICE = "compares with raw data: not for release"
+
+# Set by hand, so that scores over few people are not read as if they meant something.
 LEAST = 8  # people at a time, in the reference and in what the floor is made of
-LEAST_PATHS = 20
-PEOPLE = 1000
-_DRAWS = 10  # of real people at each number of them
+LEAST_PATHS = 20  # people who were seen at all times of a path, on each side
+PEOPLE = 1000  # synthetic ones: as many as exact transport compares
+_DRAWS = 10  # of real people at each number of them: an interval of worth is then stable
+
 _FRESH = "other real people, from the hold-out"
 _HALF = "a random half of the people, against the other half"
 
@@ -46,7 +50,7 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, None for what is not a number."""
-        found = {
+        whole = {
             "notice": NOTICE,
             **self.settings,
             "scores": [score.to_dict() for score in self.scores],
@@ -60,20 +64,15 @@ class Evaluation:
             "path_memorisation": self.path_memorisation and self.path_memorisation.to_dict(),
             "notes": list(self.notes),
         }
-        return {key: _plain(value) for key, value in found.items()}
+        return {key: _plain(value) for key, value in whole.items()}
 
     def __str__(self) -> str:
-        w = self.worth
-        rows = [(s.label, s.value, s.floor, s.ceiling, s.better) for s in self.scores]
-        rows.append(
-            ("worth (people per time)", w.people, self.worth_floor, self.worth_ceiling, "higher")
-        )
+        people = (self.worth.people, self.worth_floor, self.worth_ceiling)
+        rows = [*(s.line for s in self.scores), ("worth (people per time)", *people, "higher")]
         parts = [NOTICE, self._heading(), layout(rows)]
         if self.path_scores:
-            lines = [(s.label, s.value, s.floor, s.ceiling, s.better) for s in self.path_scores]
-            parts.append(
-                f"Whole paths at {len(self.settings['path_times'])} times\n{layout(lines)}"
-            )
+            times, rows = len(self.settings["path_times"]), [s.line for s in self.path_scores]
+            parts.append(f"Whole paths at {times} times\n{layout(rows)}")
         parts.append("\n".join([*self._legend(), *self._sentences()]))
         return "\n\n".join(parts)
 
@@ -263,13 +262,13 @@ def _notes(records: Records, kept: Ints, times: int) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _copies(what: str, found: Memorisation) -> str:
-    median = f"median distance {found.ratio:.3g} times that of other real people; "
-    if math.isnan(found.ratio):
+def _copies(what: str, copies: Memorisation) -> str:
+    median = f"median distance {copies.ratio:.3g} times that of other real people; "
+    if math.isnan(copies.ratio):
         median = "most real people have a twin, so the median distance says nothing; "
     return (
-        f"Nearest real {what}: {median}{found.share_close:.1%} are as close as the closest "
-        f"{found.share_expected:.1%} of other real people."
+        f"Nearest real {what}: {median}{copies.share_close:.1%} are as close as the closest "
+        f"{copies.share_expected:.1%} of other real people."
     )
 
 

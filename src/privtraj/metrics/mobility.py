@@ -16,8 +16,10 @@ from privtraj.arrays import Floats, Ints
 from privtraj.errors import InputError
 from privtraj.metrics.cells import grid_cells, in_box, jensen_shannon
 from privtraj.metrics.clouds import ENTRIES, pair, path_pair
+from privtraj.metrics.registry import cloud_metric
 
 
+@cloud_metric("query_error", "range-query error", place=60)
 def range_query_error(
     synthetic: Any,
     real: Any,
@@ -42,6 +44,7 @@ def range_query_error(
     return float(np.mean(np.abs(p - q) / np.maximum(p, sanity)))
 
 
+@cloud_metric("density_jsd", "density JSD", place=70, on_grid=True)
 def density_jsd(
     synthetic: Any, real: Any, *, bounds: Any = None, cells: int | None = None
 ) -> float:
@@ -50,6 +53,7 @@ def density_jsd(
     return jensen_shannon(_counts(x, bounds, cells), _counts(y, bounds, cells))
 
 
+@cloud_metric("hotspot_ndcg", "hotspot NDCG@5", place=80, better="higher", on_grid=True)
 def hotspot_ndcg(
     synthetic: Any, real: Any, *, bounds: Any = None, cells: int | None = None, k: int = 5
 ) -> float:
@@ -60,14 +64,14 @@ def hotspot_ndcg(
     count. 1 is best, 0 means no hotspot found.
     """
     x, y = _points(synthetic, real)
-    found = _fullest(_counts(x, bounds, cells), k)
-    true = _fullest(_counts(y, bounds, cells), k)
+    ours, true = (_fullest(_counts(points, bounds, cells), k) for points in (x, y))
     rank = {cell: place for place, cell in enumerate(true, start=1)}
-    gains = np.array([1 / rank[cell] if cell in rank else 0.0 for cell in found])
+    gains = np.array([1 / rank[cell] if cell in rank else 0.0 for cell in ours])
     ideal = 1 / np.arange(1, len(true) + 1)
     return float(_discounted(gains) / _discounted(ideal))
 
 
+@cloud_metric("kendall_tau", "Kendall tau of cells", place=90, better="higher", on_grid=True)
 def kendall_tau(
     synthetic: Any, real: Any, *, bounds: Any = None, cells: int | None = None
 ) -> float:
@@ -84,11 +88,18 @@ def kendall_tau(
     return float((order_p * order_q).sum() / (total * (total - 1)))
 
 
-def _points(synthetic: Any, real: Any) -> tuple[Floats, Floats]:
+def _paths(synthetic: Any, real: Any) -> tuple[Floats, Floats]:
+    """Both sides as paths (n, T, d), (k, T, d); clouds have one time."""
     if np.ndim(synthetic) == np.ndim(real) == 3:
-        x, y = path_pair(synthetic, real)
-        return x.reshape(-1, x.shape[2]), y.reshape(-1, y.shape[2])
-    return pair(synthetic, real)
+        return path_pair(synthetic, real)
+    x, y = pair(synthetic, real)
+    return x[:, None], y[:, None]
+
+
+def _points(synthetic: Any, real: Any) -> tuple[Floats, Floats]:
+    """Both sides as points (n T, d), (k T, d)."""
+    x, y = _paths(synthetic, real)
+    return x.reshape(-1, x.shape[2]), y.reshape(-1, y.shape[2])
 
 
 def _shares(points: Floats, centre: Floats, half: float) -> Floats:
@@ -110,12 +121,8 @@ def _visitors(
     synthetic: Any, real: Any, bounds: Any, cells: int | None
 ) -> tuple[tuple[Ints, Ints], int]:
     """People per cell (C,) on both sides, and C."""
-    if np.ndim(synthetic) == np.ndim(real) == 3:
-        x, y = path_pair(synthetic, real)
-    else:
-        x, y = (points[:, None, :] for points in pair(synthetic, real))
     counts = []
-    for paths in (x, y):
+    for paths in _paths(synthetic, real):
         place, total = grid_cells(paths, bounds, cells)
         visits = np.unique(place + total * np.arange(len(paths))[:, None])
         counts.append(np.bincount(visits % total, minlength=total))

@@ -9,9 +9,11 @@ import numpy as np
 
 from privtraj.arrays import Floats
 from privtraj.metrics.clouds import as_points, halves, path_cloud, path_pair
+from privtraj.metrics.registry import MOST, path_metric
 from privtraj.metrics.transport import average_squared_w2, wasserstein2
 
 
+@path_metric("path_w2", "path W2", place=10, most=MOST, coupled=True)
 def path_wasserstein2(a: Any, b: Any) -> float:
     """W2 between paths (n, T, d), (k, T, d) as clouds in R^(T d), divided by sqrt(T).
 

@@ -100,8 +100,8 @@ def read_records(source: Any, model: TrajectoryModel, person: str | None = None)
     check_infinite(FaultCount.of(np.isinf(cells), (time, *names)))
     codes, ids = np.arange(len(cells)), ()
     if person is not None:
-        found, dictionary = arrow.identities(table.column(person))
-        codes, ids = found, tuple(dictionary.to_pylist())
+        codes, dictionary = arrow.identities(table.column(person))
+        ids = tuple(dictionary.to_pylist())
     whole = ~np.isnan(cells).any(axis=1) & (codes >= 0)
     return Records(
         nearest_bin(moments[whole], model.numeric_times).astype(np.int64),

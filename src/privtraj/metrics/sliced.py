@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from privtraj.arrays import Floats
 from privtraj.errors import InputError
 from privtraj.metrics.clouds import ENTRIES, pair
+from privtraj.metrics.registry import cloud_metric
 
 
+@cloud_metric("sliced_w2", "sliced W2", place=40)
 def sliced_wasserstein2(a: Any, b: Any, *, directions: int = 128, seed: int = 0) -> float:
     """SW2(a, b) = (mean over directions u of W2(u.a, u.b)^2)^(1/2), clouds (n, d) and (k, d).
 

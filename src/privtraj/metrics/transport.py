@@ -8,10 +8,12 @@ import numpy as np
 
 from privtraj.arrays import Floats
 from privtraj.metrics.clouds import distinct, each_time, pair
+from privtraj.metrics.registry import MOST, cloud_metric
 
 Cost = Literal["euclidean", "sqeuclidean"]
 
 
+@cloud_metric("w1", "W1", place=30, most=MOST)
 def wasserstein1(a: Any, b: Any) -> float:
     """W1(a, b) = min over couplings of E|x - y|, of equal-weight clouds (n, d), (k, d).
 
@@ -25,6 +27,8 @@ def wasserstein2(a: Any, b: Any) -> float:
     return float(np.sqrt(squared_wasserstein2(a, b)))
 
 
+@cloud_metric("w2", "W2", place=10, most=MOST, finish=np.sqrt)
+@cloud_metric("squared_w2", "squared W2", place=20, most=MOST)
 def squared_wasserstein2(a: Any, b: Any) -> float:
     """W2(a, b)^2, by exact optimal transport."""
     return _least_cost(a, b, "sqeuclidean")

@@ -16,20 +16,22 @@ import numpy as np
 from privtraj.arrays import Floats, Ints
 from privtraj.metrics.cells import grid_cells, in_box, jensen_shannon, jensen_shannon_of
 from privtraj.metrics.clouds import ENTRIES, path_pair
+from privtraj.metrics.registry import path_metric
 
 _BINS = 20
 
 
+@path_metric("trip_jsd", "trip JSD", place=40, on_grid=True)
 def trip_jsd(synthetic: Any, real: Any, *, bounds: Any = None, cells: int | None = None) -> float:
     """JSD of the pairs (cell of the first point, cell of the last); 0 to ln 2, lower is better."""
-    x, y = path_pair(synthetic, real)
     trips = []
-    for paths in (x, y):
+    for paths in path_pair(synthetic, real):
         place, total = grid_cells(paths[:, [0, -1]], bounds, cells)
         trips.append(place[:, 0] * total + place[:, 1])
     return jensen_shannon_of(*trips)
 
 
+@path_metric("length_jsd", "length JSD", place=20)
 def length_jsd(synthetic: Any, real: Any, *, bounds: Any = None, edges: Any = None) -> float:
     """JSD of histograms of the length sum_i |x_{i+1} - x_i|; 0 to ln 2, lower is better.
 
@@ -44,6 +46,7 @@ def length_jsd(synthetic: Any, real: Any, *, bounds: Any = None, edges: Any = No
     return _histogram_jsd(ours, theirs, edges)
 
 
+@path_metric("diameter_jsd", "diameter JSD", place=30)
 def diameter_jsd(synthetic: Any, real: Any, *, bounds: Any = None, edges: Any = None) -> float:
     """JSD of histograms of the diameter max_ij |x_i - x_j|; 0 to ln 2, lower is better.
 
@@ -55,6 +58,7 @@ def diameter_jsd(synthetic: Any, real: Any, *, bounds: Any = None, edges: Any = 
     return _histogram_jsd(_diameters(x), _diameters(y), edges)
 
 
+@path_metric("pattern_f1", "frequent-pattern F1", place=50, better="higher", on_grid=True)
 def pattern_f1(
     synthetic: Any,
     real: Any,
@@ -71,10 +75,10 @@ def pattern_f1(
     nobody moves on either side.
     """
     x, y = path_pair(synthetic, real)
-    found, true = (_top_patterns(grid_cells(p, bounds, cells)[0], k, longest) for p in (x, y))
-    if not found and not true:
+    ours, true = (_top_patterns(grid_cells(p, bounds, cells)[0], k, longest) for p in (x, y))
+    if not ours and not true:
         return 1.0
-    return 2 * len(found & true) / (len(found) + len(true))
+    return 2 * len(ours & true) / (len(ours) + len(true))
 
 
 def _histogram_jsd(a: Floats, b: Floats, edges: Any) -> float:

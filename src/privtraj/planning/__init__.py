@@ -1,4 +1,4 @@
-"""The plan: what quality to expect before a single unit of privacy is spent."""
+"""The forecast: what quality to expect before a single unit of privacy is spent."""
 
 import lazy_loader
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from privtraj.arrays import Floats
-from privtraj.planning.question import MOST, STAND_INS, Question
-from privtraj.text import short
+from privtraj.planning.question import LARGEST_WORTH, STAND_INS, Question
+from privtraj.text import aligned, short
 
-GOOD = 20  # people per time below which a forecast warns
-POOR = 5
+# Set by hand: what is said of how many people per time.
+GOOD = 20  # below it a forecast warns
+POOR = 5  # below it one should expect hardly anything
 _NOTHING = 0.5  # what "worse than one person" counts in a mean
 _BETTER = 1.2  # how many times more worth make another number of bins worth saying
 
@@ -27,9 +29,9 @@ class Level(NamedTuple):
 
 def level_of(worths: Any) -> Level:
     """Of fits (n,); what is worse than one person counts as half a person in the mean."""
-    found = np.asarray(worths, dtype=np.float64)
-    low, high = float(found.min()), float(found.max())
-    mean = float(np.exp(np.log(np.maximum(found, _NOTHING)).mean()))
+    each = np.asarray(worths, dtype=np.float64)
+    low, high = float(each.min()), float(each.max())
+    mean = float(np.exp(np.log(np.maximum(each, _NOTHING)).mean()))
     return Level(min(mean, high), low, high)
 
 
@@ -127,7 +129,7 @@ class Forecast:
             "settings": self.settings,
             "remedies": None if self.remedies is None else asdict(self.remedies),
             "warning": self.warning,
-            "largest_worth": MOST,
+            "largest_worth": LARGEST_WORTH,
             "stand_ins": list(STAND_INS),
             "fits_per_epsilon": self.fits,
             "simulated_people": self.simulated,
@@ -190,12 +192,11 @@ def _answer(forecast: Forecast) -> str:
 
 
 def _curve(forecast: Forecast) -> str:
-    lines = ["    epsilon   worth    from      to   people per time"]
+    rows: list[tuple[str, ...]] = [("", "epsilon", "worth", "from", "to", "people per time")]
     for epsilon, level in zip(forecast.epsilons, forecast.curve, strict=True):
-        mark = ">" if epsilon == forecast.epsilon else " "
-        shown = "".join(f"{_number(value):>8}" for value in level)
-        lines.append(f"  {mark} {epsilon:>7.3g}{shown}")
-    return "\n".join(lines)
+        mark = "  >" if epsilon == forecast.epsilon else ""
+        rows.append((mark, f"{epsilon:.3g}", *map(_number, level), ""))
+    return "\n".join(aligned(rows, right=range(1, 5)))
 
 
 def _choices(forecast: Forecast) -> str:
@@ -225,7 +226,7 @@ def _choices(forecast: Forecast) -> str:
 
 def _helps(question: Question, remedies: Remedies) -> tuple[list[str], list[str]]:
     """What helps, and what does not."""
-    found = {
+    each = {
         "a larger epsilon": remedies.epsilon and f"epsilon {remedies.epsilon:.3g}",
         "more people": remedies.people and f"{_grouped(remedies.people)} people",
         "fewer times": remedies.times and f"{remedies.times} times instead of {question.times}",
@@ -233,8 +234,8 @@ def _helps(question: Question, remedies: Remedies) -> tuple[list[str], list[str]
         and f"{_features(remedies.features)} instead of {question.features}",
     }
     if question.features == 1:
-        del found["fewer features"]
-    return [yes for yes in found.values() if yes], [no for no, yes in found.items() if not yes]
+        del each["fewer features"]
+    return [yes for yes in each.values() if yes], [no for no, yes in each.items() if not yes]
 
 
 def _small_print(forecast: Forecast) -> str:
@@ -250,7 +251,7 @@ def _small_print(forecast: Forecast) -> str:
         "nothing was spent. Your people may be harder or easier to describe than these. On "
         "other data most forecasts of 100 people or more were right within a factor of two; "
         "smaller ones were often further off, most of them too low. "
-        f"{MOST} people are the most that can be told."
+        f"{LARGEST_WORTH} people are the most that can be told."
     )
 
 
@@ -259,14 +260,14 @@ def _people(worth: float) -> str:
         return "less than one person"
     if worth < 1.5:
         return "about one person"
-    if worth >= 0.98 * MOST:
-        return f"{MOST} people or more"
+    if worth >= 0.98 * LARGEST_WORTH:
+        return f"{LARGEST_WORTH} people or more"
     return f"about {_number(worth)} people"
 
 
 def _number(worth: float) -> str:
-    if worth >= 0.98 * MOST:
-        return f"{MOST}+"
+    if worth >= 0.98 * LARGEST_WORTH:
+        return f"{LARGEST_WORTH}+"
     return f"{worth:.2g}" if worth < 10 else f"{float(f'{worth:.2g}'):.0f}"
 
 
@@ -279,6 +280,4 @@ def _grouped(number: int) -> str:
 
 
 def _wrapped(paragraph: str) -> str:
-    import textwrap
-
     return textwrap.fill(paragraph, 96)

@@ -1,4 +1,4 @@
-"""The plan: what quality to expect before a single unit of privacy is spent.
+"""The forecast: what quality to expect before a single unit of privacy is spent.
 
 Nothing is known about the data yet but their public shape, so `plan` runs the fit itself on public
 stand-ins of that shape, several times, and says what came out: over epsilon, over numbers of bins,
@@ -8,16 +8,14 @@ and, where it is too little, what would help.
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any, Literal
 
+from privtraj.arguments import is_whole
 from privtraj.errors import InputError
 from privtraj.planning import cache
 from privtraj.planning.forecast import Forecast
-from privtraj.planning.question import LARGEST_TIMES, Question
+from privtraj.planning.question import LARGEST_FEATURES, LARGEST_TIMES, Question
 from privtraj.privacy.events import Adjacency, check_budget
-
-LARGEST_FEATURES = 64
 
 
 def plan(
@@ -64,26 +62,27 @@ def plan(
     _check(question)
     from privtraj.planning.trials import simulated  # heavy, and not needed for what was kept
 
-    forecast = simulated(question, progress)
+    made = simulated(question, progress)
     if keep:
-        cache.keep(question, forecast.to_dict())
-    return forecast
+        cache.keep(question, made.to_dict())
+    return made
+
+
+forecast = plan  # the same call, by the name of what it returns
 
 
 def _kept(question: Question) -> Forecast | None:
     values = cache.read(question)
     try:
-        forecast = None if values is None else Forecast.from_dict(values)
+        kept = None if values is None else Forecast.from_dict(values)
     except (KeyError, TypeError, ValueError, AttributeError):  # damaged
         return None
-    return forecast if forecast is None or forecast.question == question else None
+    return kept if kept is None or kept.question == question else None
 
 
-def _whole(name: str, value: Any, least: int, most: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        value = least - 1
-    if not least <= int(value) <= most:
-        raise InputError(f"{name} must be a whole number from {least} to {most}")
+def _whole(name: str, value: Any, low: int, high: int) -> int:
+    if not (is_whole(value) and low <= value <= high):
+        raise InputError(f"{name} must be a whole number from {low} to {high}")
     return int(value)
 
 

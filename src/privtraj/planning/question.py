@@ -10,10 +10,12 @@ if TYPE_CHECKING:  # heavy, and not needed where the answer is known already
     from privtraj.synthesizer import TrajectorySynthesizer
 
 STAND_INS = ("three modes", "bifurcation", "ornstein-uhlenbeck", "growth")
-MOST = 500  # the largest number of real people that synthetic ones are compared with
+
+# Set by hand, so that a forecast takes seconds.
+LARGEST_WORTH = 500  # real people per time that synthetic ones are compared with
 ENOUGH = {"counts": 2000, "gradients": 1000}  # records per time beyond which fewer are simulated
-LARGEST_EPSILON = 60.0
-LARGEST_TIMES = 1000
+LARGEST_SIMULATED_EPSILON = 60.0  # with so little noise the error is that of the method alone
+LARGEST_TIMES, LARGEST_FEATURES = 1000, 64  # that may be asked for
 
 
 @dataclass(frozen=True)
@@ -81,4 +83,4 @@ class Question:
             event = GaussianSum(1 / (mu * factor), "")
             epsilon = epsilon_at([event], self.delta, self.adjacency)
         people = round(self.people / factor)
-        return replace(self, people=people, epsilon=min(epsilon, LARGEST_EPSILON))
+        return replace(self, people=people, epsilon=min(epsilon, LARGEST_SIMULATED_EPSILON))

@@ -16,7 +16,8 @@ from privtraj.planning.question import Question
 from privtraj.planning.standins import RELEASED, Yardstick, people_at
 from privtraj.space import fold
 
-_SCORED_TIMES = 3
+# Set by hand: few times are scored, as each takes an optimal transport.
+_SCORED_TIMES = 3  # bins at which a fit is compared with the truth
 _VISITS = 64  # moments at which visitors come, or more if there are many bins
 READ_AT = np.array([0.12, 0.45, 0.83])  # where bins of any number are compared
 

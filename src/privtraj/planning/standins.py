@@ -18,14 +18,15 @@ from privtraj import datasets
 from privtraj.arrays import Floats
 from privtraj.metrics.people import Panels
 from privtraj.metrics.transport import weighted_cost
-from privtraj.planning.question import MOST
+from privtraj.planning.question import LARGEST_WORTH
 from privtraj.space import to_unit
 
+# Set by hand, so that the error of a yardstick is small beside what it measures.
 RELEASED = 500  # synthetic people that are compared
-_ALONE = {"three modes": 1, "bifurcation": 1, "ornstein-uhlenbeck": 0, "growth": 0}
-_AROUND_PLANE = 0.02  # standard deviation
 _POPULATION, _POINTS = 8000, 500  # people of a population, and points that represent them
-_PANELS = 4
+_PANELS = 4  # draws of real people at each number of them
+_ALONE = {"three modes": 1, "bifurcation": 1, "ornstein-uhlenbeck": 0, "growth": 0}  # feature
+_AROUND_PLANE = 0.02  # standard deviation
 _BLOCK = 2048  # people simulated at once
 _POPULATION_SEED = 900_001
 
@@ -80,7 +81,7 @@ class Yardstick(Panels):
         self, population: Sequence[Floats], others: Sequence[Floats] | None = None
     ) -> None:
         super().__init__(others or population, _PANELS, seed=0)
-        self.rungs = [n for n in self.rungs if n <= MOST]
+        self.rungs = [n for n in self.rungs if n <= LARGEST_WORTH]
         self._gathered = [_gathered(cloud) for cloud in population]
 
     @classmethod

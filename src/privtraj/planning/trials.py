@@ -101,11 +101,11 @@ def _curve(
 
 def _ranges(chosen: list[dict[str, Any]]) -> dict[str, Any]:
     """What the fits did: (least, most) of every number."""
-    found: dict[str, Any] = {"measure": chosen[0]["measure"]}
+    ranges: dict[str, Any] = {"measure": chosen[0]["measure"]}
     for key in ("cells_per_side", "particles", "steps"):
         values = [settings[key] or 0 for settings in chosen]
-        found[key] = [min(values), max(values)]
-    return found
+        ranges[key] = [min(values), max(values)]
+    return ranges
 
 
 def _by_bins(question: Question, numbers: list[int], count: _Counter) -> dict[int, Level]:
@@ -119,7 +119,7 @@ def _by_bins(question: Question, numbers: list[int], count: _Counter) -> dict[in
             model = simulation.fit(replace(simulated, times=n), records, seed)
             worths[n].append(simulation.worth_at_any_time(model, yardstick, seed))
             count()
-    return {n: level_of(found) for n, found in worths.items()}
+    return {n: level_of(each) for n, each in worths.items()}
 
 
 # What would help ------------------------------------------------------------------------------

@@ -522,7 +522,10 @@ def _describe(path: Path, summary: Mapping[str, Any]) -> str:
             f"  Protected: {PROTECTS[adjacency]} ({adjacency}).",
             f"  Cap: epsilon {summary['cap_epsilon']:g}, delta {summary['cap_delta']:g}.",
             *(f"  {_total_text(row, several)}" for row in summary["groups"]),
-            *(f"  {line}" for line in aligned([list(rows[0]), *(row.values() for row in rows)])),
+            *(
+                f"  {line}"
+                for line in aligned([list(rows[0]), *(list(row.values()) for row in rows)])
+            ),
         ]
     )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from privtraj.text import short as short
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 

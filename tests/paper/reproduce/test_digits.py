@@ -44,7 +44,7 @@ def monkeypatch_module():
     with pytest.MonkeyPatch.context() as patch:
         for module in ("table_w2", "fig_warmstart", "fig_plain", "fig_subsample"):
             patch.setattr(
-                f"privtraj.paper.reproduce.registry.{module}.in_parallel",
+                f"privtraj.paper.reproduce.{module}.in_parallel",
                 lambda function, tasks, progress=None: [function(*task) for task in tasks],
             )
         yield patch

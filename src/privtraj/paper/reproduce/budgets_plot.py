@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from privtraj.paper.reproduce.drawing import blank, one_two_five
+from privtraj.paper.reproduce.tables import Row
 from privtraj.report.style import BLUE, GREY, INK, VERMILION, decorate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-Row = dict[str, Any]
 
 _LINE = "#c3cad1"
 _RANGE = (0.016, 2.5)  # leaves room for words on the left
@@ -19,10 +19,7 @@ _EXACT = {"add-remove": BLUE, "replace-one": VERMILION}
 
 def budgets_figure(rows: list[Row]) -> Figure:
     """Left: claimed and exact epsilon of every row. Right: if each particle were clipped alone."""
-    from matplotlib.figure import Figure
-
-    height = 0.29 * len(rows) + 1.6
-    figure = Figure(figsize=(9.6, height), layout="constrained", facecolor="white")
+    figure = blank(9.6, 0.29 * len(rows) + 1.6)
     main, side = figure.subplots(1, 2, sharey=True, width_ratios=(2.6, 1))
     _claimed_and_exact(main, rows)
     apart = [(row["per particle"], k) for k, row in enumerate(rows) if row["per particle"]]
@@ -54,12 +51,8 @@ def _claimed_and_exact(axes: Axes, rows: list[Row]) -> None:
 
 
 def _axis(axes: Axes, label: str) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
-
     axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    one_two_five(axes.xaxis)
     decorate(axes, label, "")
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)

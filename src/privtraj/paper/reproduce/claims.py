@@ -11,6 +11,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from privtraj.paper.reproduce.recipes import means_noise
+
 Rule = Literal["together", "added up", "public choice", "rate", "scaled"]
 
 
@@ -89,32 +91,36 @@ class Claim:
         return f"{parts} [{self.missing}]" if self.missing else parts
 
 
+def _digit(name: int, people: int, epsilon: float, note: str = "") -> Claim:
+    steps, what = Steps(1.0, 250, 5, people), f"digit {name}, no warm start"
+    return Claim("Table 2", what, epsilon, 1e-4, (steps,), missing="K, tau", note=note)
+
+
+TABLE_2 = {  # 'Parameters corresponding to ...' in the paper's appendix, by digit
+    1: _digit(1, 674, 1.19),
+    2: _digit(2, 397, 1.98),
+    3: _digit(3, 408, 1.92),
+    6: _digit(6, 394, 1.05, "a slip: not by what gave the other five"),
+    7: _digit(7, 626, 1.28),
+    9: _digit(9, 396, 1.98),
+}
+
+
 def claims() -> list[Claim]:
     """In the order of the table that is made of them."""
-    unused = digit(7, 626, 1.0)
+    comment = replace(TABLE_2[7], where="source", what="digit 7, a comment")
     return [
-        *(digit(1, 674, 1.19), digit(2, 397, 1.98), digit(3, 408, 1.92)),
-        digit(6, 394, 1.05, "a slip: not by what gave the other five"),
-        *(digit(7, 626, 1.28), digit(9, 396, 1.98)),
+        *TABLE_2.values(),
         *_warm_start(),
         *_half_the_times(),
         *_annealed(),
         *_three_modes(),
-        replace(
-            unused, where="source", what="digit 7, a comment", delta=1e-3, missing="rho, K, tau"
-        ),
+        replace(comment, epsilon=1.0, delta=1e-3, missing="rho, K, tau"),
     ]
 
 
-def digit(name: int, people: int, epsilon: float, note: str = "") -> Claim:
-    """A line of the table 'Parameters corresponding to ...' in the paper's appendix."""
-    steps = Steps(1.0, 250, 5, people)
-    what = f"digit {name}, no warm start"
-    return Claim("Table 2", what, epsilon, 1e-4, (steps,), missing="K, tau", note=note)
-
-
 def _warm_start() -> list[Claim]:
-    steps, means = Steps(1.0, 20, 20, 626), _private_means(1.0, 5e-4)
+    steps, means = Steps(1.0, 20, 20, 626), Steps(means_noise(1.0, 5e-4))
     six = replace(steps, people=591)
     return [
         Claim("Figure 1", "warm start, steps, digit 7", 1.0, 5e-4, (steps,), missing="tau"),
@@ -174,14 +180,6 @@ def _three_modes() -> list[Claim]:
             missing="rho, noise of the counts",
         ),
     ]
-
-
-def _private_means(epsilon: float, delta: float) -> Steps:
-    """Means of points in a ball of radius R, with the noise that the paper's Proposition 4.1 adds.
-
-    Standard deviation sqrt(8 log(1 / delta)) R / (epsilon N), so that much without R / N on sums.
-    """
-    return Steps(math.sqrt(8 * math.log(1 / delta)) / epsilon)
 
 
 def _one_count(epsilon: float, delta: float) -> Steps:

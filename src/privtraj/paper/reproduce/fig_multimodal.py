@@ -7,42 +7,36 @@ other real people, the share of people on each mode, and how many paths change m
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from privtraj.datasets import THREE_MODES_BOUNDS
+from privtraj.paper.reproduce.drawing import blank, dots
+from privtraj.paper.reproduce.modes import Values
 from privtraj.paper.reproduce.parallel import in_parallel
-from privtraj.paper.reproduce.result import Options, Reproduction, markdown, spread
+from privtraj.paper.reproduce.result import Options, Reproduction
+from privtraj.paper.reproduce.tables import Row, markdown, matching, mean_of, paragraphs, spread
 from privtraj.paper.reproduce.three_modes import (
     APART_AT,
     BOTH,
-    CLUSTER_NOISE,
-    CLUSTER_STEPS,
     DELTA,
     EPSILON,
     GAP,
-    MODES,
     MOMENTS,
     QUICK,
-    RECIPES,
     TIMES,
-    Found,
+    Measured,
     Panel,
-    Row,
     Size,
     annealed,
-    fresh,
     of_model,
-    reference,
+    settings,
     warm_started,
 )
+from privtraj.report.style import INK, decorate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection
     from matplotlib.figure import Figure
 
 NAME = "fig-multimodal"
@@ -60,20 +54,15 @@ def run(options: Options) -> Reproduction:
     tasks += [(name, seed, size) for name in rest for seed in range(seeds)]
     # a quick run is one job, which stays in this process: others would take longer to start
     jobs = [(tasks,)] if options.quick else [([task],) for task in tasks]
-    done: list[list[Found]] = in_parallel(_in_turn, jobs, options.progress)
-    found = [each for job in done for each in job]
-    rows = [row for each in found for row in each.rows]
-    drawn = {title: panel for each in reversed(found) for title, panel in each.drawn.items()}
-    return Reproduction(
-        NAME,
-        _settings(size, seeds, slow),
-        rows,
-        _text(rows, size, slow),
-        {NAME: _figure(drawn)},
-    )
+    done: list[list[Measured]] = in_parallel(_in_turn, jobs, options.progress)
+    runs = [each for job in done for each in job]
+    rows = [row for each in runs for row in each.rows]
+    drawn = {title: panel for each in reversed(runs) for title, panel in each.drawn.items()}
+    told = {"seeds": seeds, "seeds_annealed": slow, **settings(size)}
+    return Reproduction(NAME, told, rows, _text(rows, size, slow), {NAME: _figure(drawn)})
 
 
-def _in_turn(tasks: list[tuple[Any, ...]]) -> list[Found]:
+def _in_turn(tasks: list[tuple[Any, ...]]) -> list[Measured]:
     return [of_model(*task) for task in tasks]
 
 
@@ -81,8 +70,6 @@ def _in_turn(tasks: list[tuple[Any, ...]]) -> list[Found]:
 
 
 def _figure(drawn: dict[str, Panel]) -> Figure:
-    from matplotlib.figure import Figure
-
     ours = r"ours, (1, 10$^{-2}$), "
     panels = {
         "truth": "truth",
@@ -94,12 +81,12 @@ def _figure(drawn: dict[str, Panel]) -> Figure:
         "warm start": "paper, warm start, 50 steps\n" r"claimed (1, 10$^{-2}$)",
         "warm start, dt 1": "paper, warm start, 50 steps\n" r"d$t$ = 1 instead of 1/9",
     }
-    figure = Figure(figsize=(12.6, 7.0), layout="constrained", facecolor="white")
+    figure = blank(12.6, 7.0)
     axes = figure.subplots(2, 4, sharex=True, sharey=True)
     for place, (name, title) in zip(axes.flat, panels.items(), strict=True):
-        dots = _panel(place, title, *drawn[name])
+        people = _panel(place, title, *drawn[name])
         place.label_outer()
-    bar = figure.colorbar(dots, ax=axes, aspect=34, pad=0.015, shrink=0.9)
+    bar = figure.colorbar(people, ax=axes, aspect=34, pad=0.015, shrink=0.9)
     if bar.solids is not None:
         bar.solids.set_alpha(1)
     bar.outline.set_visible(False)
@@ -108,92 +95,46 @@ def _figure(drawn: dict[str, Panel]) -> Figure:
     return figure
 
 
-def _panel(axes: Axes, title: str, clouds: NDArray[Any], lines: NDArray[Any]) -> Any:
+def _panel(axes: Axes, title: str, clouds: Values, lines: Values) -> PathCollection:
     """People at the ten times, coloured by time, and lines over them."""
-    from privtraj.report.style import INK, decorate
-
-    points = clouds.reshape(-1, 2)
-    when = np.repeat(MOMENTS, clouds.shape[1])
-    order = np.random.default_rng(0).permutation(len(points))  # so that no time hides another
-    dots = axes.scatter(
-        points[order, 0],
-        points[order, 1],
-        c=when[order],
-        cmap="viridis",
-        vmin=0,
-        vmax=1,
-        s=7,
-        alpha=0.6,
-        lw=0,
-        rasterized=True,
-        clip_on=False,
-    )
+    people = dots(axes, clouds, MOMENTS, s=7, alpha=0.6, clip_on=False)
     axes.plot(*lines.transpose(2, 1, 0), color=INK, lw=0.6, alpha=0.45)
     decorate(axes, "x", "y")
-    (left, right), (bottom, top) = THREE_MODES_BOUNDS
-    axes.set(xlim=(left, right), ylim=(bottom, top), aspect="equal", xticks=(-1, 0, 1))
-    axes.set_yticks((-1, 0, 1))
+    x, y = THREE_MODES_BOUNDS
+    axes.set(xlim=x, ylim=y, aspect="equal", xticks=(-1, 0, 1), yticks=(-1, 0, 1))
     axes.set_title(title, fontsize=10, color=INK, linespacing=1.3)
-    return dots
+    return people
 
 
 # The words ------------------------------------------------------------------------------------
 
 
-def _settings(size: Size, seeds: int, slow: int) -> dict[str, Any]:
-    recipes = {name: recipe(size, "replace-one") for name, recipe in RECIPES.items()}
-    return {
-        **size._asdict(),
-        "times": TIMES,
-        "seeds": seeds,
-        "seeds_annealed": slow,
-        "delta": DELTA,
-        "epsilon_ours": EPSILON,
-        "bounds": [list(pair) for pair in THREE_MODES_BOUNDS],
-        "recipes": {
-            name: {
-                "phases": [asdict(phase) for phase in recipe.phases],
-                **{
-                    symbol: getattr(recipe, symbol) for symbol in ("m", "C", "lam", "sigma", "side")
-                },
-            }
-            for name, recipe in recipes.items()
-        },
-        "clusters": {"k": len(MODES), "steps": CLUSTER_STEPS, "noise": CLUSTER_NOISE},
-        "times_apart": MOMENTS[APART_AT].round(3).tolist(),
-        "seed_of_fresh_people": f"{fresh(0)} + seed",
-        "seed_of_reference": f"{reference(0)} + seed",
-    }
-
-
 def _text(rows: list[Row], size: Size, slow: int) -> str:
-    return "\n\n".join(
-        [
-            "# Three modes",
-            *(["A quick run: its numbers mean nothing."] if size == QUICK else []),
-            f"{size.people} people at each of {TIMES} times, delta {DELTA:g}. Mean (standard "
-            "deviation) over seeds; epsilon composed exactly under replace-one, the paper's "
-            "neighbours, unless add-remove is said. Squared W2: average over times, "
-            f"{size.released} released people against {size.people} other real ones; of the "
-            "paper's recipe particles as they are. Worst weight: largest distance of the share of "
-            "people nearest to a mode from 1/3, over modes, seeds and the "
-            f"{APART_AT.sum()} times at which modes are apart (at the first and the last time they "
-            "coincide). Jumps: share of pairs of consecutive such times at which a path of "
-            "particles is nearest to different modes; in brackets, share of paths that ever do.",
-            _table(rows),
-            _agreement(rows),
-            _disagreement(rows, size),
-            _on_ours(rows),
-            "**Not stated, or ours.** The paper does not state lambda and sigma (1 and .1), "
-            f"nor rho ({size.batch}/N, which gives its 1.84 by Renyi accounting, see "
-            "`table-budgets`). C, sigma and tau are in units of the data, whose public box is "
-            "[-1.5, 1.5]^2; the annealed particles begin uniformly on [-1, 1]^2. Clips are joint "
-            "over particles and sums are divided by rho N. In place of the k-means code that the "
-            "paper used, which is not private as written, noisy Lloyd steps release sums and "
-            f"counts together; they get what the {_steps(size)} iterations leave of the budget, "
-            "at this delta nearly all of it, and so more than the paper's two thirds. The annealed "
-            f"run, which is slow, was repeated with {slow} seeds.",
-        ]
+    return paragraphs(
+        "# Three modes",
+        *(["A quick run: its numbers mean nothing."] if size == QUICK else []),
+        f"{size.people} people at each of {TIMES} times, delta {DELTA:g}. Mean (standard "
+        "deviation) over seeds; epsilon composed exactly under replace-one, the paper's "
+        "neighbours, unless add-remove is said. Squared W2: average over times, "
+        f"{size.released} released people against {size.people} other real ones; of the "
+        "paper's recipe particles as they are. Worst weight: largest distance of the share of "
+        "people nearest to a mode from 1/3, over modes, seeds and the "
+        f"{APART_AT.sum()} times at which modes are apart (at the first and the last time they "
+        "coincide). Jumps: share of pairs of consecutive such times at which a path of "
+        "particles is nearest to different modes; in brackets, share of paths that ever do.",
+        _table(rows),
+        _agreement(rows),
+        _disagreement(rows, size),
+        _on_ours(rows),
+        "**Not stated, or ours.** The paper does not state lambda and sigma (1 and .1), "
+        f"nor rho ({size.batch}/N, which gives its 1.84 by Renyi accounting, see "
+        "`table-budgets`). C, sigma and tau are in units of the data, whose public box is "
+        "[-1.5, 1.5]^2; the annealed particles begin uniformly on [-1, 1]^2. Clips are joint "
+        "over particles and sums are divided by rho N. In place of the k-means code that the "
+        "paper used, which is not private as written, noisy Lloyd steps release sums and "
+        f"counts together; they get what the {_steps(size)} iterations leave of the budget, "
+        "at this delta nearly all of it, and so more than the paper's two thirds. The annealed "
+        f"run, which is slow, was repeated with {slow} seeds.",
     )
 
 
@@ -229,7 +170,7 @@ def _table(rows: list[Row]) -> str:
 def _told(runs: list[Row], name: str) -> str:
     if f"jumps_{name}" not in runs[0]:
         return "-"
-    return f"{_mean(runs, f'jumps_{name}'):.2%} ({_mean(runs, f'paths_{name}'):.1%})"
+    return f"{mean_of(runs, f'jumps_{name}'):.2%} ({mean_of(runs, f'paths_{name}'):.1%})"
 
 
 def _agreement(rows: list[Row]) -> str:
@@ -245,7 +186,7 @@ def _agreement(rows: list[Row]) -> str:
         "from the people. Private clusters with noisy counts do get the weights right, to within "
         f"{_worst(start, 'worst_weight'):.3f} with 50 particles. And entropic plans of the "
         "paper's diffusivity do cross between modes: with tau = 1, "
-        f"{_mean(ours, 'jumps_entropic_at_tau_1'):.0%} of the transitions of our models jump."
+        f"{mean_of(ours, 'jumps_entropic_at_tau_1'):.0%} of the transitions of our models jump."
     )
 
 
@@ -253,24 +194,24 @@ def _disagreement(rows: list[Row], size: Size) -> str:
     warm, cold = warm_started(size, "replace-one").phases[0], _of(rows, "annealed")
     last = annealed(size, "replace-one").phases[-1]
     truth, ends, calm = (_of(rows, x) for x in ("truth", "warm start", "warm start, dt 1"))
+    error, at_first = (mean_of(x, "squared_w2") for x in (ends, _of(rows, "clusters alone")))
     return (
         "**Does not.** As printed, the steps do not keep three modes. Couplings of regularisation "
         f"tau dt, {last.tau * GAP:.2f} or more in squared units of the data, blur partners over "
         "about a third of the distance between modes and more, every neighbour pulls a particle "
         "to the mean of its partners, and nothing in Algorithm 1 holds against it: its noise is "
         "that of privacy and not of temperature tau, and gradients have norm at most C over all "
-        "particles. The annealed particles end within "
-        f"{_mean(cold, 'spread'):.3f} of their mean, where people are {_mean(truth, 'spread'):.2f} "
-        "from theirs; that none of them jumps means nothing, as all are on one mode. In the warm "
+        f"particles. The annealed particles end within {mean_of(cold, 'spread'):.3f} of their "
+        f"mean, where people are {mean_of(truth, 'spread'):.2f} from theirs; that none of them "
+        "jumps means nothing, as all are on one mode. In the warm "
         f"start, a neighbour moves a particle by eta / dt = {warm.eta / GAP:.1f} of its distance "
         "per step, and above .5 such steps overshoot and grow: after "
-        f"{warm.iterations} of them {_mean(ends, 'on_wall'):.0%} of the particles are on the walls "
-        f"of the box, at a squared W2 of {_mean(ends, 'squared_w2'):.1f}, "
-        f"{_mean(ends, 'squared_w2') / _mean(_of(rows, 'clusters alone'), 'squared_w2'):.0f} times "
-        "that of the clusters they began from. Were the time between neighbours the unit (dt = 1), "
+        f"{warm.iterations} of them {mean_of(ends, 'on_wall'):.0%} of the particles are on the "
+        f"walls of the box, at a squared W2 of {error:.1f}, {error / at_first:.0f} times that of "
+        "the clusters they began from. Were the time between neighbours the unit (dt = 1), "
         "steps would not overshoot, but the particles would end within "
-        f"{_mean(calm, 'spread'):.3f} of their mean all the same, at a squared W2 of "
-        f"{_mean(calm, 'squared_w2'):.2f}."
+        f"{mean_of(calm, 'spread'):.3f} of their mean all the same, at a squared W2 of "
+        f"{mean_of(calm, 'squared_w2'):.2f}."
     )
 
 
@@ -283,7 +224,7 @@ def _on_ours(rows: list[Row]) -> str:
         for adjacency, share in ever.items()
     )
     floor = _of(rows, "truth, identities dropped")
-    forced = _mean(ours, "forced_jumps") / max(_mean(ours, "jumps_exact"), 1e-12)
+    forced = mean_of(ours, "forced_jumps") / max(mean_of(ours, "jumps_exact"), 1e-12)
     return (
         f"**Ours**, at ({EPSILON:g}, {DELTA:g}). Weights are within {weight:.3f} of 1/3 in every "
         f"run, at every time ({_met(weight, WEIGHT_TARGET)} the target of {WEIGHT_TARGET:g}). With "
@@ -292,9 +233,9 @@ def _on_ours(rows: list[Row]) -> str:
         f"{forced:.0%} of these jumps are forced: weights of neighbouring times differ by their "
         "privacy noise, and what a mode gains must come from the next one. The others are next to "
         "the ends, where modes are close and there are people between them. Real people whose "
-        f"identities were dropped jump at {_mean(floor, 'jumps_exact'):.2%} of transitions. With "
-        "each person's observation noise it is "
-        f"{_mean(ours, 'jumps_exact_with_noise'):.2%} instead of {_mean(ours, 'jumps_exact'):.2%}."
+        f"identities were dropped jump at {mean_of(floor, 'jumps_exact'):.2%} of transitions. With "
+        f"each person's observation noise it is {mean_of(ours, 'jumps_exact_with_noise'):.2%} "
+        f"instead of {mean_of(ours, 'jumps_exact'):.2%}."
     )
 
 
@@ -307,16 +248,12 @@ def _steps(size: Size) -> int:
 
 
 def _of(rows: list[Row], model: str) -> list[Row]:
-    return [row for row in rows if row["model"] == model]
+    return matching(rows, model=model)
 
 
 def _ours(rows: list[Row]) -> list[Row]:
     return [row for row in rows if row["model"].startswith("ours")]
 
 
-def _mean(rows: Iterable[Row], name: str) -> float:
-    return float(np.mean([row[name] for row in rows]))
-
-
-def _worst(rows: Iterable[Row], name: str) -> float:
+def _worst(rows: list[Row], name: str) -> float:
     return max(row[name] for row in rows)

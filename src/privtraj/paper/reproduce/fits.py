@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 
 from privtraj.arrays import Floats
-from privtraj.paper.reproduce.theorems import Row
+from privtraj.paper.reproduce.tables import Row, matching, mean_of
 
 _EXPONENTS = (0.2, 4.0)
 
@@ -65,8 +65,8 @@ def power(x: ArrayLike, value: ArrayLike) -> Power:
 
     def at(exponent: float) -> tuple[Floats, float]:
         columns = np.stack([np.ones_like(x), x**exponent], axis=1)
-        found, *_ = np.linalg.lstsq(columns, value, rcond=None)
-        return found, float(((columns @ found - value) ** 2).sum())
+        factors, *_ = np.linalg.lstsq(columns, value, rcond=None)
+        return factors, float(((columns @ factors - value) ** 2).sum())
 
     best = minimize_scalar(lambda p: at(p)[1], bounds=_EXPONENTS, method="bounded").x
     limit, factor = at(best)[0]
@@ -88,13 +88,7 @@ def fitted(rows: list[Row]) -> list[Row]:
 
 def select(rows: list[Row], check: str, **values: Any) -> list[Row]:
     """Rows of a check that have these values."""
-    named = (row for row in rows if row["check"] == check)
-    return [row for row in named if all(row.get(k) == v for k, v in values.items())]
-
-
-def mean_of(rows: list[Row], name: str) -> float:
-    """Mean of a column."""
-    return float(np.mean([row[name] for row in rows]))
+    return matching(rows, check=check, **values)
 
 
 def curve(rows: list[Row]) -> tuple[Floats, Floats]:
@@ -108,7 +102,7 @@ def _decays(rows: list[Row]) -> list[Row]:
     """Of each of the descents, with the jackknife's standard error over seeds."""
     keys = ("T", "lam", "tau", "shift", "eta", "m")
     kinds = dict.fromkeys(tuple(row[k] for k in keys) for row in select(rows, "convergence"))
-    found = []
+    decays = []
     for kind in kinds:
         settings = dict(zip(keys, kind, strict=True))
         these = select(rows, "convergence", **settings)
@@ -117,7 +111,7 @@ def _decays(rows: list[Row]) -> list[Row]:
         others = [[row for row in these if row["seed"] != seed] for seed in seeds]
         without = [decay(*curve(other)).rate for other in others if other]
         widest = mean_of(these, "widest")
-        found.append(
+        decays.append(
             {
                 "check": "decay",
                 **settings,
@@ -128,20 +122,20 @@ def _decays(rows: list[Row]) -> list[Row]:
                 "shift_rate": mean_of(these, "shift_rate"),
             }
         )
-    return found
+    return decays
 
 
 def _slopes(rows: list[Row]) -> list[Row]:
     """In T for every N and in N for every T, seed by seed; those of the bound by the same fit."""
     cells = select(rows, "statistics", noise=True, factor=1.0)
-    found = []
+    slopes = []
     for along, across in (("T", "N"), ("N", "T")):
         for fixed in sorted({row[across] for row in cells}):
             these = [row for row in cells if row[across] == fixed]
             seeds = sorted({row["seed"] for row in these})
             each = [_slope([r for r in these if r["seed"] == s], along, "error") for s in seeds]
             limits = [{**row, "limit": bound(row["T"], row["N"])} for row in these]
-            found.append(
+            slopes.append(
                 {
                     "check": f"slope in {along}",
                     across: fixed,
@@ -154,7 +148,7 @@ def _slopes(rows: list[Row]) -> list[Row]:
         mean_of(select(cells, "statistics", T=t, N=n), "error") / bound(t, n)
         for t, n in sorted({(row["T"], row["N"]) for row in cells})
     ]
-    return [*found, {"check": "constant", "largest": max(ratios), "smallest": min(ratios)}]
+    return [*slopes, {"check": "constant", "largest": max(ratios), "smallest": min(ratios)}]
 
 
 def _slope(rows: list[Row], along: str, name: str) -> float:
@@ -163,11 +157,11 @@ def _slope(rows: list[Row], along: str, name: str) -> float:
 
 def _powers(rows: list[Row]) -> list[Row]:
     """G in 1 / m and in eta, with its limit."""
-    found = []
+    powers = []
     for check, name in (("particles", "m"), ("steps", "eta")):
         these = select(rows, check)
         places = sorted({row[name] for row in these})
         values = [mean_of(select(these, check, **{name: at}), "G") for at in places]
         small = np.array(places, float) if name == "eta" else 1 / np.array(places, float)
-        found.append({"check": "power", "of": check, **power(small, values)._asdict()})
-    return found
+        powers.append({"check": "power", "of": check, **power(small, values)._asdict()})
+    return powers

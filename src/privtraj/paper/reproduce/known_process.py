@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.arrays import Floats
-from privtraj.transport.couplings import couple
+from privtraj.transport.couplings import CouplingName, Couplings, couple
 from privtraj.transport.reference import Brownian
 
 GRID = np.linspace(-0.25, 1.25, 301)
@@ -105,7 +105,7 @@ def path_error(
     quarter of the distance between them: that is the second value.
     """
     gaps = np.diff(times)
-    plans = [_couplings(x, gaps, process.tau) for x in iterates]
+    plans = [coupled(x, gaps, process.tau, "entropic").matrices for x in iterates]
     total, floor = 0.0, 0.0
     middle = len(iterates) // 2
     for edge, gap in enumerate(gaps):
@@ -128,7 +128,7 @@ def mismatch(process: Process, sigma: float) -> float:
     return float(np.trapezoid(each, t))
 
 
-def _couplings(particles: Floats, gaps: Floats, tau: float) -> NDArray[np.float32]:
-    """Entropic transition matrices (T - 1, m, m)."""
+def coupled(particles: Floats, gaps: Floats, tau: float, name: CouplingName) -> Couplings:
+    """Couplings between neighbouring times of equally weighted particles (T, m, 1)."""
     equal = np.full(particles.shape[:2], 1 / particles.shape[1])
-    return couple(particles, equal, gaps, Brownian(tau), "entropic").matrices
+    return couple(particles, equal, gaps, Brownian(tau), name)

@@ -128,10 +128,10 @@ def potential_gradient(problem: Problem, particles: Floats, places: Floats) -> F
     next_ones = np.asarray(sinkhorn.barycentres(z, x[1:], reg, ahead))
     back = ahead._replace(f=ahead.g, g=ahead.f)
     ones_before = np.asarray(sinkhorn.barycentres(z, x[:-1], reg, back))
-    found = np.stack([_fit_gradient(problem, i, particles[i], places) for i in range(len(x))])
-    found[:-1] += (places - next_ones) / gaps[:, None, None]
-    found[1:] += (places - ones_before) / gaps[:, None, None]
-    return found
+    slope = np.stack([_fit_gradient(problem, i, particles[i], places) for i in range(len(x))])
+    slope[:-1] += (places - next_ones) / gaps[:, None, None]
+    slope[1:] += (places - ones_before) / gaps[:, None, None]
+    return slope
 
 
 def _fit_gradient(problem: Problem, i: int, particles: Floats, places: Floats) -> Floats:

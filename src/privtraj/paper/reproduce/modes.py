@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.floating[Any]]
+from privtraj.arrays import Mask
+
+Values = NDArray[np.floating[Any]]
 Modes = NDArray[np.intp]
 
 APART = 4.0
@@ -24,7 +26,7 @@ class Jumps(NamedTuple):
     per_path: float
 
 
-def times_apart(centres: Floats, deviation: float) -> NDArray[np.bool_]:
+def times_apart(centres: Values, deviation: float) -> Mask:
     """(T,) whether all modes are more than APART standard deviations from each other."""
     k = centres.shape[1]
     one, other = np.triu_indices(k, 1)
@@ -32,18 +34,18 @@ def times_apart(centres: Floats, deviation: float) -> NDArray[np.bool_]:
     return np.asarray(distances.min(axis=1) > APART * deviation)
 
 
-def nearest_mode(values: Floats, centres: Floats) -> Modes:
+def nearest_mode(values: Values, centres: Values) -> Modes:
     """Index (n, T) of the centre (T, k, d) nearest to each path's value (n, T, d) at each time."""
     squared = ((values[:, :, None, :] - centres[None]) ** 2).sum(axis=-1)
     return np.asarray(squared.argmin(axis=-1))
 
 
-def mode_weights(modes: Modes, k: int) -> Floats:
+def mode_weights(modes: Modes, k: int) -> Values:
     """Share (T, k) of people on each mode, modes (n, T)."""
     return np.stack([(modes == j).mean(axis=0) for j in range(k)], axis=1)
 
 
-def unevenness(weights: Floats) -> Floats:
+def unevenness(weights: Values) -> Values:
     """(T,) largest distance of a weight (T, k) from 1/k."""
     return np.asarray(np.abs(weights - 1 / weights.shape[1]).max(axis=1))
 
@@ -54,7 +56,7 @@ def jumps(modes: Modes) -> Jumps:
     return Jumps(float(changed.mean()), float(changed.any(axis=1).mean()))
 
 
-def forced_jumps(weights: Floats) -> float:
+def forced_jumps(weights: Values) -> float:
     """Share of transitions that jump, at least, if paths change to a neighbouring mode only.
 
     weights: (T, k), modes in order. Between modes j and j + 1 the change of w_1 + .. + w_j must

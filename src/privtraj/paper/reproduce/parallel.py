@@ -18,9 +18,9 @@ def in_parallel(
 
     A module-level function; its work, not its inputs and results, should be what takes time.
     """
-    results = []
     if len(tasks) == 1:
         return [function(*tasks[0])]
+    results = []
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
         jobs = [pool.submit(function, *task) for task in tasks]
         try:
@@ -32,3 +32,8 @@ def in_parallel(
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return results
+
+
+def call(function: Callable[..., Any], *arguments: Any) -> Any:
+    """For tasks of `in_parallel` that begin with their function."""
+    return function(*arguments)

@@ -15,7 +15,7 @@ from privtraj.paper.reproduce.known_process import Process
 from privtraj.paper.reproduce.parallel import in_parallel
 from privtraj.paper.reproduce.rates_text import text
 from privtraj.paper.reproduce.result import Options, Reproduction
-from privtraj.paper.reproduce.theorems import Row
+from privtraj.paper.reproduce.tables import Row
 
 Task = tuple[Callable[..., list[Row]], dict[str, Any]]
 
@@ -84,7 +84,7 @@ def run(options: Options) -> Reproduction:
         measured = [_measure(*task) for task in wanted]
     else:
         measured = in_parallel(_measure, wanted, options.progress)
-    rows = [row for found in measured for row in found]
+    rows = [row for each in measured for row in each]
     rows += fits.fitted(rows)
     constants = ("SIGMA", "WIDTH", "BLOCKS", "KEPT", "PATHS", "PEOPLE")
     return Reproduction(

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privtraj.paper.reproduce.fits import Power, bound, curve, mean_of, select
-from privtraj.paper.reproduce.theorems import Row
+from privtraj.paper.reproduce.drawing import blank, one_two_five
+from privtraj.paper.reproduce.fits import Power, bound, curve, select
+from privtraj.paper.reproduce.tables import Row, mean_of
 from privtraj.report.style import BLUE, GREY, INK, VERMILION, decorate
 from privtraj.text import short
 
@@ -30,11 +31,10 @@ def figures(rows: list[Row]) -> dict[str, Figure]:
 
 
 def _panels(count: int) -> tuple[Figure, list[Axes]]:
-    from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    size, room = (_PANEL[0] * count, _PANEL[1]), ConstrainedLayoutEngine(wspace=0.06)
-    figure = Figure(figsize=size, layout=room, facecolor="white")
+    width, height = _PANEL
+    figure = blank(width * count, height, ConstrainedLayoutEngine(wspace=0.06))
     return figure, list(np.ravel(figure.subplots(1, count)))
 
 
@@ -54,14 +54,12 @@ def _legend(axes: Axes, **where: Any) -> None:
 
 def _logarithmic(axes: Axes, places: list[float]) -> None:
     """Both axes; ticks where something was measured, and at 1, 2, 5 of every decade."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+    from matplotlib.ticker import NullLocator
 
     axes.set(xscale="log", yscale="log")
     axes.set_xticks(places, labels=[short(place) for place in places])
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
-    axes.yaxis.set_minor_locator(NullLocator())
+    one_two_five(axes.yaxis)
 
 
 # Convergence ------------------------------------------------------------------------------------

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from privtraj.paper.reproduce.fits import bound, mean_of, select
+from privtraj.paper.reproduce.fits import bound, select
 from privtraj.paper.reproduce.known_process import Process, mismatch
-from privtraj.paper.reproduce.result import markdown
-from privtraj.paper.reproduce.theorems import SIGMA, Row
+from privtraj.paper.reproduce.tables import Row, formatted, markdown, mean_of, paragraphs
+from privtraj.paper.reproduce.theorems import SIGMA
 
 
 def text(rows: list[Row]) -> str:
@@ -18,39 +18,37 @@ def text(rows: list[Row]) -> str:
         "dynamics are its (10) with noise sqrt(2 eta tau), which belongs to its objective (7)."
     )
     parts = (_convergence, _statistics, _some_times, _paths, _discretisation)
-    return "\n\n".join([intro, *(part(rows) for part in parts)])
+    return paragraphs(intro, *(part(rows) for part in parts))
 
 
 def _convergence(rows: list[Row]) -> str:
-    decays = select(rows, "decay")
-    head = ("T", "lambda", "tau", "rate", "2 tau / v", "small shift", "F - min F, first", "noise")
-    lines: list[tuple[str, ...]] = [
-        (
-            *(f"{row['T']}", f"{row['lam']:g}", f"{row['tau']:g}"),
-            f"{row['rate']:.3g} ({row['rate_error']:.1g})",
-            *(f"{row['bound']:.3g}", f"{row['shift_rate']:.3g}"),
-            *(f"{row['start'] - row['limit']:.2g}", f"{row['noise']:.1g}"),
-        )
-        for row in decays
-    ]
-    return "\n\n".join(
-        [
-            "## Theorem C.3: F falls exponentially",
-            "The paper: F - min F <= exp(-2 C_LSI tau t) (F_0 - min F). A law of variance v has "
-            "C_LSI <= 1/v, with equality for normal laws, so 2 tau / v, v of the widest marginal, "
-            "is the fastest rate that the theorem can promise. Rates (standard error) are fitted "
-            "from where half of F - min F is gone to three times the noise that finitely many "
-            "particles leave.",
-            markdown(head, lines),
-            "\n".join(_verdict(row, rows) for row in decays),
-            "The decrease is exponential, and with a strong fit faster than printed. But the "
-            "printed rate is no lower bound in general. The usual proof needs F - min F <= tau "
-            "KL(mu | Gibbs measure of mu), hence a convex G, and by Proposition C.2 G is not "
-            "jointly convex. A small shift of all times together shows why: transport and entropy "
-            "do not notice it, only the data fit brings it back, at the rate 2 dt / (lambda "
-            "(sigma^2 + v)) for normal marginals, which more times or a larger lambda make as "
-            "small as one likes.",
-        ]
+    decays = [{**row, "first": row["start"] - row["limit"]} for row in select(rows, "decay")]
+    return paragraphs(
+        "## Theorem C.3: F falls exponentially",
+        "The paper: F - min F <= exp(-2 C_LSI tau t) (F_0 - min F). A law of variance v has "
+        "C_LSI <= 1/v, with equality for normal laws, so 2 tau / v, v of the widest marginal, "
+        "is the fastest rate that the theorem can promise. Rates (standard error) are fitted "
+        "from where half of F - min F is gone to three times the noise that finitely many "
+        "particles leave.",
+        formatted(
+            decays,
+            ("T", "{T}"),
+            ("lambda", "{lam:g}"),
+            ("tau", "{tau:g}"),
+            ("rate", "{rate:.3g} ({rate_error:.1g})"),
+            ("2 tau / v", "{bound:.3g}"),
+            ("small shift", "{shift_rate:.3g}"),
+            ("F - min F, first", "{first:.2g}"),
+            ("noise", "{noise:.1g}"),
+        ),
+        "\n".join(_verdict(row, rows) for row in decays),
+        "The decrease is exponential, and with a strong fit faster than printed. But the "
+        "printed rate is no lower bound in general. The usual proof needs F - min F <= tau "
+        "KL(mu | Gibbs measure of mu), hence a convex G, and by Proposition C.2 G is not "
+        "jointly convex. A small shift of all times together shows why: transport and entropy "
+        "do not notice it, only the data fit brings it back, at the rate 2 dt / (lambda "
+        "(sigma^2 + v)) for normal marginals, which more times or a larger lambda make as "
+        "small as one likes.",
     )
 
 
@@ -77,25 +75,23 @@ def _statistics(rows: list[Row]) -> str:
     errors = [(f"{t}", *(_cell(select(cells, "statistics", T=t, N=n)) for n in N)) for t in T]
     constant = select(rows, "constant")[0]
     floor = max(row["floor"] / row["error"] for row in cells)
-    return "\n\n".join(
-        [
-            "## Theorem 3.2: statistical rate",
-            "The paper: the integral over time of d_H^2(R_t * g_sigma, P_t * g_sigma) is at most a "
-            "constant times max(1/T, N^(-2/3) T^(-1/3)), up to logarithms. Measured on a process "
-            "with known normal marginals, at and between the times, with tau its diffusivity and "
-            "lambda = N^(-2/3) T^(-1/3) / energy, so that the penalty at the truth is the second "
-            f"term (energy: half the integral of E|drift|^2, {Process().energy():.3f}). Error, "
-            "and its share of the bound:",
-            markdown(("T", *(f"N = {n}" for n in N)), errors),
-            f"The error is {constant['smallest']:.2g} to {constant['largest']:.2g} times the "
-            "bound: on this grid it holds with the larger of these as its constant.",
-            _slopes(rows),
-            _between(rows),
-            f"The noise of the particles is at most {floor:.1%} of the error, by the distance "
-            "between the halves of the averaged iterates; their O(1/m) bias is not in it.",
-            _penalties(rows),
-            _without_noise(rows),
-        ]
+    return paragraphs(
+        "## Theorem 3.2: statistical rate",
+        "The paper: the integral over time of d_H^2(R_t * g_sigma, P_t * g_sigma) is at most a "
+        "constant times max(1/T, N^(-2/3) T^(-1/3)), up to logarithms. Measured on a process "
+        "with known normal marginals, at and between the times, with tau its diffusivity and "
+        "lambda = N^(-2/3) T^(-1/3) / energy, so that the penalty at the truth is the second "
+        f"term (energy: half the integral of E|drift|^2, {Process().energy():.3f}). Error, "
+        "and its share of the bound:",
+        markdown(("T", *(f"N = {n}" for n in N)), errors),
+        f"The error is {constant['smallest']:.2g} to {constant['largest']:.2g} times the "
+        "bound: on this grid it holds with the larger of these as its constant.",
+        _slopes(rows),
+        _between(rows),
+        f"The noise of the particles is at most {floor:.1%} of the error, by the distance "
+        "between the halves of the averaged iterates; their O(1/m) bias is not in it.",
+        _penalties(rows),
+        _without_noise(rows),
     )
 
 
@@ -105,20 +101,20 @@ def _cell(these: list[Row]) -> str:
 
 
 def _slopes(rows: list[Row]) -> str:
-    lines: list[tuple[str, ...]] = [
-        (
-            f"{check}, {across} = {row[across]}",
-            f"{row['slope']:.2f} ({row['slope_deviation']:.2f})",
-            f"{row['slope_of_bound']:.2f}",
-        )
+    slopes = [
+        {**row, "what": f"{check}, {across} = {row[across]}"}
         for check, across in (("slope in N", "T"), ("slope in T", "N"))
         for row in select(rows, check)
     ]
-    found = [row for check in ("slope in N", "slope in T") for row in select(rows, check)]
-    flat = [row for row in found if row["slope"] > row["slope_of_bound"] + row["slope_deviation"]]
-    table = markdown(("log-log fit over the whole row", "measured", "bound"), lines)
+    flat = [row for row in slopes if row["slope"] > row["slope_of_bound"] + row["slope_deviation"]]
+    table = formatted(
+        slopes,
+        ("log-log fit over the whole row", "{what}"),
+        ("measured", "{slope:.2f} ({slope_deviation:.2f})"),
+        ("bound", "{slope_of_bound:.2f}"),
+    )
     told = (
-        f"{len(found) - len(flat)} of {len(found)} slopes are as steep as the bound's, within a "
+        f"{len(slopes) - len(flat)} of {len(slopes)} slopes are as steep as the bound's, within a "
         "standard deviation over seeds."
     )
     if flat:
@@ -175,16 +171,14 @@ def _some_times(rows: list[Row]) -> str:
         limits = f"{bound(whole / used, people):.3f}", f"{bound(used, people):.3f}"
         lines.append((f"{used}", f"{np.log(used) / np.log(whole):.2f}", f"{error:.4f}", *limits))
     head = ("times used", "alpha", "error", "bound as printed", "with alpha for 1 - alpha")
-    return "\n\n".join(
-        [
-            "## Corollary 4.3: only some of the times",
-            "The paper: with T^alpha times drawn at random the bound is max(T^-(1-alpha), N^(-2/3) "
-            f"T^(-(1-alpha)/3)). Measured at T = {whole}, N = {people}, the first and the last "
-            "time always among them:",
-            markdown(head, lines),
-            "The printed bound grows with the number of times used, the error falls. With alpha in "
-            "place of 1 - alpha, which is what Theorem 3.2 gives for T^alpha times, it falls too.",
-        ]
+    return paragraphs(
+        "## Corollary 4.3: only some of the times",
+        "The paper: with T^alpha times drawn at random the bound is max(T^-(1-alpha), N^(-2/3) "
+        f"T^(-(1-alpha)/3)). Measured at T = {whole}, N = {people}, the first and the last "
+        "time always among them:",
+        markdown(head, lines),
+        "The printed bound grows with the number of times used, the error falls. With alpha in "
+        "place of 1 - alpha, which is what Theorem 3.2 gives for T^alpha times, it falls too.",
     )
 
 
@@ -193,20 +187,18 @@ def _paths(rows: list[Row]) -> str:
     sampled = [row for row in all_rows if "paths" in row]
     costs = {row["coupling"]: row for row in all_rows if "coupling" in row}
     own, last = costs["entropic"], sampled[-1]
-    return "\n\n".join(
-        [
-            "## Theorem C.1: from marginals to paths",
-            "The paper: chains over the entropic plans, with Brownian bridges between, have the "
-            "marginals of F's minimiser and minimise the objective over laws of paths.",
-            f"- {last['paths']} sampled paths are {last['squared_w2']:.1e} from the particles in "
-            f"squared W2, mean over {last['T']} times; as many independent draws of the particles "
-            f"{last['draws_squared_w2']:.1e}. Paths are drawn in strata, so they do better.",
-            f"- tau H(R | W) of the chains, without the marginals' part, is {own['cost']:.4f} by "
-            f"sampling (standard error {own['cost_error']:.4f}); the transport of F is "
-            f"{own['transport']:.4f}. Exact plans cost {costs['exact']['cost']:.3f}, independent "
-            f"ones {costs['independent']['cost']:.3f}, so of these couplings of the same marginals "
-            "the entropic one is the cheapest.",
-        ]
+    return paragraphs(
+        "## Theorem C.1: from marginals to paths",
+        "The paper: chains over the entropic plans, with Brownian bridges between, have the "
+        "marginals of F's minimiser and minimise the objective over laws of paths.",
+        f"- {last['paths']} sampled paths are {last['squared_w2']:.1e} from the particles in "
+        f"squared W2, mean over {last['T']} times; as many independent draws of the particles "
+        f"{last['draws_squared_w2']:.1e}. Paths are drawn in strata, so they do better.",
+        f"- tau H(R | W) of the chains, without the marginals' part, is {own['cost']:.4f} by "
+        f"sampling (standard error {own['cost_error']:.4f}); the transport of F is "
+        f"{own['transport']:.4f}. Exact plans cost {costs['exact']['cost']:.3f}, independent "
+        f"ones {costs['independent']['cost']:.3f}, so of these couplings of the same marginals "
+        "the entropic one is the cheapest.",
     )
 
 
@@ -216,13 +208,11 @@ def _discretisation(rows: list[Row]) -> str:
         sorted({row[name] for row in select(rows, check)})
         for check, name in (("particles", "m"), ("steps", "eta"))
     )
-    return "\n\n".join(
-        [
-            "## Appendix C.4: particles and steps",
-            "The paper: O(1/m) from the mean-field limit, cited for another objective; nothing on "
-            "eta. Measured: G = fit + transport, settled, fitted as limit + factor x^p.",
-            f"- m = {m[0]} to {m[-1]}: p = {particles['exponent']:.2f} in 1/m.",
-            f"- eta = {eta[0]:g} to {eta[-1]:g}, all on one Brownian path: p = "
-            f"{steps['exponent']:.2f} in eta. The usual first-order bias has p = 1.",
-        ]
+    return paragraphs(
+        "## Appendix C.4: particles and steps",
+        "The paper: O(1/m) from the mean-field limit, cited for another objective; nothing on "
+        "eta. Measured: G = fit + transport, settled, fitted as limit + factor x^p.",
+        f"- m = {m[0]} to {m[-1]}: p = {particles['exponent']:.2f} in 1/m.",
+        f"- eta = {eta[0]:g} to {eta[-1]:g}, all on one Brownian path: p = "
+        f"{steps['exponent']:.2f} in eta. The usual first-order bias has p = 1.",
     )

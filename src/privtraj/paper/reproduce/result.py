@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privtraj.paper.reproduce.tables import Row
 from privtraj.version import __version__
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Reproduction:
 
     name: str
     settings: dict[str, Any]
-    rows: list[dict[str, Any]]
+    rows: list[Row]
     text: str
     figures: dict[str, Figure] = field(default_factory=dict)
 
@@ -70,19 +71,3 @@ class Reproduction:
             for suffix in FIGURE_FORMATS:
                 save_figure(figure, out / f"{name}{suffix}", force)
         return self.files(out)
-
-
-def markdown(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    """A table."""
-    lines = [head, ("---",) * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def spread(values: Any, digits: int = 4) -> str:
-    """Mean and standard deviation, as .0012 (.0003)."""
-    import numpy as np
-
-    array = np.asarray(list(values), dtype=float)
-    deviation = array.std(ddof=1) if len(array) > 1 else 0.0
-    mean, around = (f"{value:.{digits}f}".removeprefix("0") for value in (array.mean(), deviation))
-    return f"{mean} ({around})"

@@ -9,13 +9,13 @@ by each accounting. Nothing here is random. Some 70 seconds of one core, shared 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from importlib.metadata import version
 from typing import Any
 
 from privtraj.paper.reproduce.budgets_plot import budgets_figure
 from privtraj.paper.reproduce.claims import Claim, claims
-from privtraj.paper.reproduce.parallel import in_parallel
+from privtraj.paper.reproduce.parallel import call, in_parallel
 from privtraj.paper.reproduce.readings import (
     COARSE,
     COARSER,
@@ -25,13 +25,12 @@ from privtraj.paper.reproduce.readings import (
     epsilon_of,
     largest_batch,
 )
-from privtraj.paper.reproduce.result import Options, Reproduction, markdown
+from privtraj.paper.reproduce.result import Options, Reproduction
+from privtraj.paper.reproduce.tables import Row, markdown, paragraphs
 from privtraj.privacy.pairs import FINE
 
 NAME = "table-budgets"
 QUICK = ("digit 7, no warm start", "5 of 10 times, a public choice")
-
-Row = dict[str, Any]
 
 _EXAMPLES = ("digit 7, no warm start", "warm start, steps, digit 7")
 _BATCHES = "largest batch"
@@ -46,23 +45,17 @@ def run(options: Options) -> Reproduction:
         *((largest_batch, claim, reading) for claim in annealed for reading in _BATCH_READINGS),
         *((epsilon_of, claim, reading) for claim in listed for reading in READINGS),
     ]
-    found = iter(in_parallel(_call, tasks, options.progress))
-    batches = [batch_row(claim, [next(found) for _ in _BATCH_READINGS]) for claim in annealed]
-    rows = [epsilon_row(claim, [next(found) for _ in READINGS]) for claim in listed]
-    text = "\n\n".join(
-        [
-            "# Every privacy figure of the paper, recomputed",
-            _INTRODUCTION,
-            _table(rows),
-            "\n".join(f"- {sentence}" for sentence in summary(listed, rows, batches)),
-        ]
+    answers = iter(in_parallel(call, tasks, options.progress))
+    batches = [batch_row(claim, [next(answers) for _ in _BATCH_READINGS]) for claim in annealed]
+    rows = [epsilon_row(claim, [next(answers) for _ in READINGS]) for claim in listed]
+    text = paragraphs(
+        "# Every privacy figure of the paper, recomputed",
+        _INTRODUCTION,
+        _table(rows),
+        "\n".join(f"- {sentence}" for sentence in summary(listed, rows, batches)),
     )
     shown = [row for claim, row in zip(listed, rows, strict=True) if not claim.wrong]
     return Reproduction(NAME, _settings(), [*rows, *batches], text, {NAME: budgets_figure(shown)})
-
-
-def _call(function: Callable[..., float], *arguments: Any) -> float:
-    return function(*arguments)
 
 
 def _settings() -> dict[str, Any]:

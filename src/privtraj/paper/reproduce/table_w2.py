@@ -16,20 +16,22 @@ from typing import Any
 
 import numpy as np
 
-from privtraj import metrics
+from privtraj.metrics.people import real_people_error
+from privtraj.metrics.transport import average_squared_w2
 from privtraj.paper.reproduce.digits import (
     ASSUMED,
     CLAIMED,
     DIGITS,
     QUICK_DIGITS,
     RELEASED,
-    UNSTATED,
     error,
     load,
     warm_recipe,
 )
 from privtraj.paper.reproduce.parallel import in_parallel
-from privtraj.paper.reproduce.result import Options, Reproduction, markdown, spread
+from privtraj.paper.reproduce.recipes import UNSTATED
+from privtraj.paper.reproduce.result import Options, Reproduction
+from privtraj.paper.reproduce.tables import Row, markdown, matching, paragraphs, spread
 from privtraj.synthesizer import TrajectorySynthesizer
 
 NAME = "table-w2"
@@ -39,16 +41,14 @@ OURS = ("ours, add-remove", "ours, replace-one")
 NON_PRIVATE = (50.0, 1e-2)
 GOAL = 5.0  # times better than the printed table
 
-Row = dict[str, Any]
-
 
 def run(options: Options) -> Reproduction:
     """All digits, all seeds."""
     digits = QUICK_DIGITS if options.quick else DIGITS
     seeds = 1 if options.quick else options.seeds
     tasks = [(options.strokes, digit, seed) for digit in digits for seed in range(seeds)]
-    rows = [row for found in in_parallel(scores, tasks, options.progress) for row in found]
-    rows += [_printed(digit) for digit in digits]
+    rows = [row for each in in_parallel(scores, tasks, options.progress) for row in each]
+    rows += [{"digit": d, "method": "paper", "squared_w2": PAPER[d]} for d in digits]
     settings = {"times": TIMES, "seeds": seeds, "released people": RELEASED, **CLAIMED, **UNSTATED}
     return Reproduction(NAME, settings, rows, _text(digits, rows, seeds))
 
@@ -57,34 +57,29 @@ def scores(path: Path, digit: int, seed: int) -> list[Row]:
     """One row per method."""
     data = load(path, digit, TIMES, seed)
     seen: list[Any] = []
-    recipe = warm_recipe(data.people, seed)
-    published = recipe.fit(data.snapshots, watch=seen.append)
+    published = warm_recipe(data.people, seed).fit(data.snapshots, watch=seen.append)
     stated = published.certificate.epsilon
-    found = [
-        ("means", metrics.average_squared_w2(seen[0], data.truth), None),
+    scored = [
+        ("means", average_squared_w2(seen[0], data.truth), None),
         ("recipe", error(published, data.truth, seed), stated),
-        ("50 people", metrics.real_people_error(data.truth, 50, repeats=1, seed=seed), None),
+        ("50 people", real_people_error(data.truth, 50, repeats=1, seed=seed), None),
     ]
     for name in OURS:
         adjacency = name.removeprefix("ours, ")
         settings = {"adjacency": adjacency, "seed": seed}
         model = TrajectorySynthesizer(*CLAIMED.values(), **settings).fit(data.snapshots)  # type: ignore[arg-type]
-        found.append((name, error(model, data.truth, seed), model.certificate.epsilon))
+        scored.append((name, error(model, data.truth, seed), model.certificate.epsilon))
     free = TrajectorySynthesizer(*NON_PRIVATE, seed=seed).fit(data.snapshots)
-    found.append(("non-private", error(free, data.truth, seed), None))
+    scored.append(("non-private", error(free, data.truth, seed), None))
     return [
         {"digit": digit, "method": name, "seed": seed, "squared_w2": value, "exact_epsilon": cost}
-        for name, value, cost in found
+        for name, value, cost in scored
     ]
-
-
-def _printed(digit: int) -> Row:
-    return {"digit": digit, "method": "paper", "squared_w2": PAPER[digit]}
 
 
 def values(rows: list[Row], digit: int, method: str, key: str = "squared_w2") -> list[float]:
     """Over seeds."""
-    return [row[key] for row in rows if (row["digit"], row["method"]) == (digit, method)]
+    return [row[key] for row in matching(rows, digit=digit, method=method)]
 
 
 def advantage(rows: list[Row], digit: int, method: str) -> float:
@@ -100,19 +95,16 @@ def _text(digits: tuple[int, ...], rows: list[Row], seeds: int) -> str:
     ]
     costs = [max(values(rows, digit, "recipe", "exact_epsilon")) for digit in digits]
     lines.append(("recipe's exact epsilon", *(f"{cost:.3f}" for cost in costs)))
-    for name in OURS:
-        lines.append(
-            (f"paper / {name}", *(f"{advantage(rows, digit, name):.0f}" for digit in digits))
-        )
-    table = markdown(("squared W2", *(f"digit {digit}" for digit in digits)), lines)
-    return "\n\n".join(
-        [
-            "# Table 1: distance between released and true marginals",
-            f"Average over {TIMES} times of squared W2, mean (standard deviation) over {seeds} "
-            f"seeds. {ASSUMED}",
-            table,
-            *_findings(digits, rows, costs),
-        ]
+    lines += [
+        (f"paper / {name}", *(f"{advantage(rows, digit, name):.0f}" for digit in digits))
+        for name in OURS
+    ]
+    return paragraphs(
+        "# Table 1: distance between released and true marginals",
+        f"Average over {TIMES} times of squared W2, mean (standard deviation) over {seeds} "
+        f"seeds. {ASSUMED}",
+        markdown(("squared W2", *(f"digit {digit}" for digit in digits)), lines),
+        *_findings(digits, rows, costs),
     )
 
 
@@ -126,8 +118,8 @@ def _findings(digits: tuple[int, ...], rows: list[Row], costs: list[float]) -> l
         name: [digit for digit in digits if advantage(rows, digit, name) >= GOAL] for name in OURS
     }
     better = "; ".join(
-        f"under {name.removeprefix('ours, ')}: {len(found)} of {len(digits)} digits"
-        for name, found in reached.items()
+        f"under {name.removeprefix('ours, ')}: {len(good)} of {len(digits)} digits"
+        for name, good in reached.items()
     )
     return [
         "**Agrees.** With the printed settings the recipe costs an exact epsilon of "

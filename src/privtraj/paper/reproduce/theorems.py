@@ -14,13 +14,11 @@ import numpy as np
 from scipy.special import ndtri
 
 from privtraj.arrays import Floats
-from privtraj.metrics import average_squared_w2
-from privtraj.paper.reproduce.known_process import Process, path_error
+from privtraj.metrics.transport import average_squared_w2
+from privtraj.paper.reproduce.known_process import Process, coupled, path_error
 from privtraj.paper.reproduce.mean_field import Problem, descend, potential_gradient
-from privtraj.transport.couplings import CouplingName, Couplings, couple
-from privtraj.transport.reference import Brownian
-
-Row = dict[str, Any]
+from privtraj.paper.reproduce.tables import Row
+from privtraj.transport.couplings import Couplings
 
 SIGMA = 0.05  # of the observation noise, and of the fit's kernel
 WIDTH = 0.09  # standard deviation of the steady law
@@ -124,8 +122,8 @@ def statistics(
     error, floor = path_error(process, clock, iterates, SIGMA)
     settings: Row = {"T": times, "N": people, "m": m, "seed": seed, "used": len(clock)}
     settings |= {"noise": noise, "factor": factor, "lam": lam}
-    found = {"error": error, "floor": floor, "plan_error": plan_error}
-    return [{"check": "statistics" if kept is None else "some times", **settings, **found}]
+    errors = {"error": error, "floor": floor, "plan_error": plan_error}
+    return [{"check": "statistics" if kept is None else "some times", **settings, **errors}]
 
 
 def interpolation(times: int, m: int) -> list[Row]:
@@ -174,22 +172,17 @@ def representer(
     problem = Problem(seen, gaps, penalty(times, people), SIGMA, process.tau)
     particles = np.sort(settle(problem, m, steps, rng)[0][-1], axis=1)
     settings = {"T": times, "N": people, "m": m, "seed": seed}
-    plans = {name: _couplings(problem, particles, name) for name in ("entropic", "exact")}
-    plans["independent"] = Couplings(
-        plans["exact"].weights, np.full_like(plans["exact"].matrices, 1 / m), 0.0
-    )
-    rows = [_marginals(particles, plans["entropic"], count, rng) for count in counts]
+    entropic = coupled(particles, gaps, problem.tau, "entropic")
+    exact = coupled(particles, gaps, problem.tau, "exact")
+    independent = Couplings(exact.weights, np.full_like(exact.matrices, 1 / m), 0.0)
+    plans = {"entropic": entropic, "exact": exact, "independent": independent}
+    rows = [_marginals(particles, entropic, count, rng) for count in counts]
     value = problem.objective(particles).transport
     rows += [
         {"coupling": name, **_path_cost(problem, particles, plan, rng), "transport": value}
         for name, plan in plans.items()
     ]
     return [{"check": "paths", **settings, **row} for row in rows]
-
-
-def _couplings(problem: Problem, particles: Floats, name: CouplingName) -> Couplings:
-    equal = np.full(particles.shape[:2], 1 / particles.shape[1])
-    return couple(particles, equal, problem.gaps, Brownian(problem.tau), name)
 
 
 def _marginals(particles: Floats, plans: Couplings, count: int, rng: np.random.Generator) -> Row:

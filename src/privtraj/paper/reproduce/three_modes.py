@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj import metrics
 from privtraj.data.snapshots import Snapshots
 from privtraj.datasets import (
     THREE_MODES_BOUNDS,
@@ -24,8 +23,10 @@ from privtraj.datasets import (
     three_modes_centres,
     three_modes_paths,
 )
+from privtraj.metrics.transport import average_squared_w2
 from privtraj.model import TrajectoryModel
 from privtraj.paper.reproduce.modes import (
+    Values,
     forced_jumps,
     jumps,
     mode_weights,
@@ -33,6 +34,8 @@ from privtraj.paper.reproduce.modes import (
     times_apart,
     unevenness,
 )
+from privtraj.paper.reproduce.recipes import recipe
+from privtraj.paper.reproduce.tables import Row
 from privtraj.paper.synthesizer import PaperSynthesizer, Phase, WarmStart
 from privtraj.privacy.accounting import epsilon_at
 from privtraj.privacy.events import Adjacency
@@ -40,14 +43,11 @@ from privtraj.synthesizer import TrajectorySynthesizer
 from privtraj.transport.couplings import CouplingName, couple
 from privtraj.transport.reference import Brownian
 
-Floats = NDArray[np.floating[Any]]
-Row = dict[str, Any]
-Panel = tuple[Floats, Floats]  # clouds (T, n, 2) and lines (k, q, 2)
+Panel = tuple[Values, Values]  # clouds (T, n, 2) and lines (k, q, 2)
 
 TIMES, DELTA, EPSILON = 10, 0.01, 1.0
 MODES = ("upper", "line", "lower")  # in order
 CLAIMED = {"annealed": 1.84, "warm start": 1.0, "warm start, dt 1": 1.0}
-UNSTATED: dict[str, Any] = {"lam": 1.0, "sigma": 0.1}  # lambda and sigma
 SIDE = THREE_MODES_BOUNDS[0][1] - THREE_MODES_BOUNDS[0][0]
 CLUSTER_STEPS = 8
 CLUSTER_NOISE = 10.67  # to two digits the least with which the warm start costs EPSILON in all
@@ -88,7 +88,7 @@ class Size(NamedTuple):
 QUICK = Size(300, 300, 60, 300, shorter=250, particles=50)
 
 
-class Found(NamedTuple):
+class Measured(NamedTuple):
     """Rows of numbers, and what panels show."""
 
     rows: list[Row]
@@ -121,26 +121,17 @@ def warm_started_unit_gaps(
     proportional to dt / lambda: 1 / (lambda g) is g / (lambda g^2). Only the plans keep tau g, so
     they are less blurred than with tau.
     """
-    recipe = warm_started(size, adjacency, seed)
-    recipe.phases = tuple(replace(phase, eta=phase.eta * GAP) for phase in recipe.phases)
-    recipe.C /= GAP
-    recipe.lam *= GAP**2
-    return recipe
+    slower = warm_started(size, adjacency, seed)
+    slower.phases = tuple(replace(phase, eta=phase.eta * GAP) for phase in slower.phases)
+    slower.C /= GAP
+    slower.lam *= GAP**2
+    return slower
 
 
 def _recipe(
     phases: list[Phase], start: Any, adjacency: Adjacency, seed: int | None
 ) -> PaperSynthesizer:
-    return PaperSynthesizer(
-        phases,
-        start=start,
-        delta=DELTA,
-        adjacency=adjacency,
-        count_epsilon=None,
-        seed=seed,
-        side=SIDE,
-        **UNSTATED,
-    )
+    return recipe(phases, start=start, delta=DELTA, adjacency=adjacency, seed=seed, side=SIDE)
 
 
 RECIPES: dict[str, Callable[..., PaperSynthesizer]] = {
@@ -150,20 +141,42 @@ RECIPES: dict[str, Callable[..., PaperSynthesizer]] = {
 }
 
 
-def costs(recipe: str, size: Size) -> Row:
-    """What the recipe costs at DELTA: composed exactly, and added up part by part."""
-    found: Row = {"claimed_epsilon": CLAIMED[recipe]}
+def costs(name: str, size: Size) -> Row:
+    """What a recipe costs at DELTA: composed exactly, and added up part by part."""
+    row: Row = {"claimed_epsilon": CLAIMED[name]}
     for adjacency in BOTH:
-        paper, name = RECIPES[recipe](size, adjacency), adjacency.replace("-", "_")
-        found[f"exact_epsilon_{name}"] = paper.epsilon
-        found[f"added_epsilon_{name}"] = paper.added_epsilon()
-    return found
+        paper, neighbours = RECIPES[name](size, adjacency), adjacency.replace("-", "_")
+        row[f"exact_epsilon_{neighbours}"] = paper.epsilon
+        row[f"added_epsilon_{neighbours}"] = paper.added_epsilon()
+    return row
+
+
+def settings(size: Size) -> dict[str, Any]:
+    """All it takes to repeat a run, but for its seeds."""
+    symbols = ("m", "C", "lam", "sigma", "side")
+    recipes = {}
+    for name, make in RECIPES.items():
+        paper = make(size, "replace-one")
+        phases = [asdict(phase) for phase in paper.phases]
+        recipes[name] = {"phases": phases, **{each: getattr(paper, each) for each in symbols}}
+    return {
+        **size._asdict(),
+        "times": TIMES,
+        "delta": DELTA,
+        "epsilon_ours": EPSILON,
+        "bounds": [list(pair) for pair in THREE_MODES_BOUNDS],
+        "recipes": recipes,
+        "clusters": {"k": len(MODES), "steps": CLUSTER_STEPS, "noise": CLUSTER_NOISE},
+        "times_apart": MOMENTS[APART_AT].round(3).tolist(),
+        "seed_of_fresh_people": f"{fresh(0)} + seed",
+        "seed_of_reference": f"{reference(0)} + seed",
+    }
 
 
 # The measurements -----------------------------------------------------------------------------
 
 
-def of_model(name: str, seed: int, size: Size) -> Found:
+def of_model(name: str, seed: int, size: Size) -> Measured:
     """One run: the truth, one of RECIPES, or ours under one of BOTH."""
     if name == "truth":
         return of_truth(seed, size)
@@ -172,7 +185,7 @@ def of_model(name: str, seed: int, size: Size) -> Found:
     return of_ours("add-remove" if name == "add-remove" else "replace-one", seed, size)
 
 
-def of_truth(seed: int, size: Size) -> Found:
+def of_truth(seed: int, size: Size) -> Measured:
     """Fresh people on their own paths, and the same people with identities dropped, chained."""
     paths = three_modes_paths(size.people, TIMES, seed=fresh(seed))
     some = paths[: size.released]
@@ -184,19 +197,19 @@ def of_truth(seed: int, size: Size) -> Found:
     chained = clouds[np.arange(TIMES), walk]
     dropped = _with_jumps({**base, "model": "truth, identities dropped"}, "exact", chained)
     panel: Panel = (clouds[:, :SHOWN_PEOPLE], paths[:SHOWN_PATHS])
-    return Found([own, dropped], {"truth": panel} if seed == 0 else {})
+    return Measured([own, dropped], {"truth": panel} if seed == 0 else {})
 
 
-def of_recipe(name: str, seed: int, size: Size) -> Found:
+def of_recipe(name: str, seed: int, size: Size) -> Measured:
     """One of the paper's runs; of a warm-started one also where it began."""
     seen: list[NDArray[np.float64]] = []
     began = time.perf_counter()
-    recipe = RECIPES[name](size, "replace-one", seed)
-    model = recipe.fit(_snapshots(seed, size), watch=lambda x: seen.append(x) if not seen else None)
+    paper = RECIPES[name](size, "replace-one", seed)
+    model = paper.fit(_snapshots(seed, size), watch=lambda x: seen.append(x) if not seen else None)
     seconds = time.perf_counter() - began
     stages = {name: (model, model.certificate.epsilon)}
-    if isinstance(recipe.start, WarmStart) and name == "warm start":
-        sums = (recipe.start.event(), recipe.start.steps)
+    if isinstance(paper.start, WarmStart) and name == "warm start":
+        sums = (paper.start.event(), paper.start.steps)
         cost = epsilon_at([sums], DELTA, "replace-one")
         stages = {"clusters alone": (replace(model, particles=seen[0]), cost), **stages}
     rows = [
@@ -205,10 +218,10 @@ def of_recipe(name: str, seed: int, size: Size) -> Found:
     ]
     rows[-1] |= {**costs(name, size), "seconds": seconds}
     drawn = {stage: _recipe_panel(at, seed) for stage, (at, _) in stages.items()}
-    return Found(rows, drawn if seed == 0 else {})
+    return Measured(rows, drawn if seed == 0 else {})
 
 
-def of_ours(adjacency: Adjacency, seed: int, size: Size) -> Found:
+def of_ours(adjacency: Adjacency, seed: int, size: Size) -> Measured:
     """Ours at (EPSILON, DELTA), everything else as it comes."""
     began = time.perf_counter()
     ours = TrajectorySynthesizer(
@@ -225,7 +238,7 @@ def of_ours(adjacency: Adjacency, seed: int, size: Size) -> Found:
     row |= {"exact_epsilon": model.certificate.epsilon, "seconds": seconds}
     plans: tuple[CouplingName, CouplingName] = ("entropic", "exact")
     drawn = {f"{adjacency}, {name}": _our_panel(model, name, seed) for name in plans}
-    return Found([row], drawn if seed == 0 else {})
+    return Measured([row], drawn if seed == 0 else {})
 
 
 def _row(
@@ -240,12 +253,12 @@ def _row(
     return {**_with_jumps(row, "exact", exact), "forced_jumps": forced_jumps(weights)}
 
 
-def _chain(model: TrajectoryModel, coupling: CouplingName, seed: int, size: Size) -> Floats:
+def _chain(model: TrajectoryModel, coupling: CouplingName, seed: int, size: Size) -> Values:
     """Particles (n, T, d) along the plans, without the people's own offsets."""
     return model.sample(size.walked, coupling=coupling, observation_noise=False, seed=seed).values
 
 
-def _marginals(name: str, seed: int, size: Size, released: Floats, people: Floats) -> Row:
+def _marginals(name: str, seed: int, size: Size, released: Values, people: Values) -> Row:
     """Distance to other real people, weights of the modes, and how far people are spread."""
     _, points = three_modes(size.people, TIMES, seed=reference(seed))
     real = points.reshape(TIMES, size.people, -1)
@@ -257,7 +270,7 @@ def _marginals(name: str, seed: int, size: Size, released: Floats, people: Float
         "model": name,
         "seed": seed,
         "delta": DELTA,
-        "squared_w2": metrics.average_squared_w2(np.swapaxes(released, 0, 1), real),
+        "squared_w2": average_squared_w2(np.swapaxes(released, 0, 1), real),
         "worst_weight": float(unevenness(weights).max()),
         "spread": float(np.sqrt((centred**2).sum(axis=-1).mean())),
         "on_wall": float(((people <= low) | (people >= high)).any(axis=-1).mean()),
@@ -269,12 +282,12 @@ def _marginals(name: str, seed: int, size: Size, released: Floats, people: Float
     }
 
 
-def _with_jumps(row: Row, name: str, paths: Floats) -> Row:
-    found = jumps(modes_of(paths))
-    return {**row, f"jumps_{name}": found.per_transition, f"paths_{name}": found.per_path}
+def _with_jumps(row: Row, name: str, paths: Values) -> Row:
+    changes = jumps(modes_of(paths))
+    return {**row, f"jumps_{name}": changes.per_transition, f"paths_{name}": changes.per_path}
 
 
-def modes_of(paths: Floats) -> NDArray[np.intp]:
+def modes_of(paths: Values) -> NDArray[np.intp]:
     """(n, T') at the times at which modes are apart."""
     return nearest_mode(paths[:, APART_AT], _CENTRES[APART_AT])
 

@@ -1,0 +1,103 @@
+"""The scores of the tables. A score is a function with an entry above it, in a module of its own:
+
+    @cloud_metric("energy", "energy distance", place=50, most=2 * MOST)
+    def energy_distance(a, b): ...
+
+Every module of this package is looked through for such entries, so nothing else has to be told.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from inspect import signature
+from typing import Any, Literal, TypeVar
+
+from privtraj.arrays import Floats
+
+Better = Literal["lower", "higher", "0.5"]
+Compare = Callable[[Any, Any], float]
+Compared = TypeVar("Compared", bound=Callable[..., float])
+
+# How many people of a cloud are compared, so that the slowest score takes seconds.
+MOST = 1000  # in exact transport, whose time grows with their square and more
+MANY = 10 * MOST  # in what takes n log n
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One line of a table.
+
+    compare: function of (synthetic, real) clouds, or paths; the options `bounds` and `seed` are
+    given to it if it has them.  place: lines are in this order.  most: people that are compared.
+    least: with fewer the line is left out.  on_grid: likewise where the usual grid of the box has
+    too many cells.  finish: of the (T,) values.  coupled: the ceiling is true marginals, coupled
+    at random, instead of uniform points.
+    """
+
+    name: str
+    label: str
+    compare: Callable[..., float]
+    place: int
+    better: Better = "lower"
+    most: int = MANY
+    least: int = 1
+    on_grid: bool = False
+    finish: Callable[[Floats], Floats] | None = None
+    coupled: bool = False
+
+    def with_options(self, **options: Any) -> Compare:
+        """`compare` with those of the options that it has."""
+        known = signature(self.compare).parameters
+        return partial(self.compare, **{k: v for k, v in options.items() if k in known})
+
+
+_CLOUDS: dict[str, Metric] = {}
+_PATHS: dict[str, Metric] = {}
+
+
+def cloud_metric(
+    name: str, label: str, *, place: int, **entry: Any
+) -> Callable[[Compared], Compared]:
+    """Enter a function of two clouds (n, d), (k, d) into the table; `entry`: see `Metric`."""
+    return partial(_enter, _CLOUDS, name, label, place, entry)
+
+
+def path_metric(
+    name: str, label: str, *, place: int, **entry: Any
+) -> Callable[[Compared], Compared]:
+    """Enter a function of paths (n, T, d), (k, T, d) into the table; `entry`: see `Metric`."""
+    return partial(_enter, _PATHS, name, label, place, entry)
+
+
+def cloud_metrics() -> list[Metric]:
+    """All scores of clouds, in order."""
+    return _in_order(_CLOUDS)
+
+
+def path_metrics() -> list[Metric]:
+    """All scores of paths, in order."""
+    return _in_order(_PATHS)
+
+
+def _enter(
+    table: dict[str, Metric],
+    name: str,
+    label: str,
+    place: int,
+    entry: dict[str, Any],
+    compare: Compared,
+) -> Compared:
+    table[name] = Metric(name, label, compare, place, **entry)
+    return compare
+
+
+def _in_order(table: dict[str, Metric]) -> list[Metric]:
+    package = sys.modules[__package__]
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{__package__}.{module.name}")
+    return sorted(table.values(), key=lambda metric: metric.place)
