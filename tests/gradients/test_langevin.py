@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privtraj.baselines.inference import HistogramMoments
 from privtraj.counts.cells import estimate
 from privtraj.gradients import start
 from privtraj.gradients.langevin import Fixed, State, Stride, run, step
 from privtraj.gradients.likelihood import Mixture, Moments
-from privtraj.gradients.moments import HistogramMoments
 from privtraj.gradients.schedule import gradient_schedule
 from privtraj.metrics import average_squared_w2
 from privtraj.transport import sinkhorn
@@ -40,7 +40,7 @@ def quiet_moments(drift=0.0, mass=1.0, spread=1.0):
 def stride(**changes):
     values = {
         "step_size": 0.5,
-        "pull": 0.0,
+        "time_coupling": 0.0,
         "debias": 1.0,
         "balance": 1.0,
         "temperature": 0.0,
@@ -104,7 +104,13 @@ def test_a_step_stays_in_the_box_and_finite_whatever_it_is_told(
     if corner is not None:
         particles[:] = corner
     by = stride(
-        pull=0.1, temperature=0.25, noise_limit=limit, relocate=1, learn=1, shrink=0.1, grow=1.1
+        time_coupling=0.1,
+        temperature=0.25,
+        noise_limit=limit,
+        relocate=1,
+        learn=1,
+        shrink=0.1,
+        grow=1.1,
     )
     wavy = drift * np.cos(np.arange(T * M * D)).reshape(T, M, D)
     state = state_of(particles, bandwidth)
@@ -194,28 +200,28 @@ def test_a_bandwidth_set_by_hand_is_reached_and_kept():
     np.testing.assert_allclose(state.mixture.bandwidth, 0.07, rtol=1e-5)
 
 
-# The pull between times -----------------------------------------------------------------------
+# The drift between times ----------------------------------------------------------------------
 
 
-def biased_step(x, bandwidth, pull):
-    """The plain pull bar_ij(x) - x, as an implementation without self-transport would do it."""
+def biased_step(x, bandwidth, time_coupling):
+    """The plain drift bar_ij(x) - x, as an implementation without self-transport would do it."""
     reg = jnp.full(T - 1, bandwidth**2, jnp.float32)
     ahead = sinkhorn.solve(x[:-1], x[1:], reg, sinkhorn.cold(T - 1, M), iterations=50)
     behind = sinkhorn.solve(x[1:], x[:-1], reg, sinkhorn.cold(T - 1, M), iterations=50)
     forth = sinkhorn.barycentres(x[:-1], x[1:], reg, ahead) - x[:-1]
     back = sinkhorn.barycentres(x[1:], x[:-1], reg, behind) - x[1:]
-    return x + pull * jnp.zeros_like(x).at[:-1].add(forth).at[1:].add(back)
+    return x + time_coupling * jnp.zeros_like(x).at[:-1].add(forth).at[1:].add(back)
 
 
-def test_the_pull_vanishes_and_never_shrinks_where_all_times_agree():
+def test_the_transport_drift_vanishes_and_never_shrinks_where_all_times_agree():
     begun = np.stack([cloud()] * T)
     state, biased = state_of(begun, 0.2), jnp.asarray(begun, jnp.float32)
-    first, _ = move(state, by=stride(pull=0.1))
+    first, _ = move(state, by=stride(time_coupling=0.1))
     plain = np.asarray(biased_step(biased, 0.2, 0.1)) - begun
     debiased = np.asarray(first.mixture.particles) - begun
     assert np.abs(debiased).max() < 0.05 * np.abs(plain).max()
     for _ in range(60):
-        state, _ = move(state, by=stride(pull=0.1))
+        state, _ = move(state, by=stride(time_coupling=0.1))
         biased = biased_step(biased, 0.2, 0.1)
     variance = np.asarray(state.mixture.particles).var(axis=1).sum(axis=-1)
     shrunk = np.asarray(biased).var(axis=1).sum(axis=-1)
@@ -224,20 +230,20 @@ def test_the_pull_vanishes_and_never_shrinks_where_all_times_agree():
     assert (shrunk < 0.5 * true).all()
 
 
-def test_the_pull_carries_neighbouring_clouds_towards_each_other():
+def test_the_transport_drift_carries_neighbouring_clouds_towards_each_other():
     offsets = np.array([-0.1, 0.0, 0.1])[:, None, None]
     begun = np.stack([cloud()] * T) + offsets
-    state, _ = move(state_of(begun, 0.1), by=stride(pull=0.1))
+    state, _ = move(state_of(begun, 0.1), by=stride(time_coupling=0.1))
     shift = (np.asarray(state.mixture.particles) - begun).mean(axis=(1, 2))
     assert shift[0] > 0.003
     assert shift[2] < -0.003
     assert abs(shift[1]) < 0.2 * shift[0]
 
 
-def test_a_longer_gap_pulls_less():
+def test_a_longer_gap_draws_less():
     offsets = np.array([-0.1, 0.0, 0.1])[:, None, None]
     begun = np.stack([cloud()] * T) + offsets
-    state, _ = move(state_of(begun, 0.1), by=stride(pull=0.1), around=fixed((0.5, 1.5)))
+    state, _ = move(state_of(begun, 0.1), by=stride(time_coupling=0.1), around=fixed((0.5, 1.5)))
     shift = (np.asarray(state.mixture.particles) - begun).mean(axis=(1, 2))
     assert shift[0] > 2 * abs(shift[2]) > 0
     assert shift[1] < -0.2 * shift[0]  # the near neighbour wins
@@ -283,7 +289,7 @@ def test_particles_begin_where_they_are_put_with_equal_masses():
         (start.at(clouds, 0.07), clouds, 0.07),
         (start.middle(T, M, D, np.random.default_rng(0)), 0.5, 0.5),
     ):
-        np.testing.assert_allclose(begun.mixture.particles - where, 0, atol=start.CLUSTER)
+        np.testing.assert_allclose(begun.mixture.particles - where, 0, atol=start.CLUSTER_WIDTH)
         np.testing.assert_allclose(begun.mixture.bandwidth, np.full(T, width), rtol=1e-6)
         np.testing.assert_array_equal(begun.mass, np.ones((T, M)))
     np.testing.assert_allclose(start.at(clouds, 0.07).mixture.particles, clouds, rtol=1e-6)

@@ -12,6 +12,7 @@ import numpy as np
 from privtraj.arrays import Floats
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
+from privtraj.head_count import count_epsilon, head_count
 from privtraj.model import TrajectoryModel, assemble, diffusivity_or
 from privtraj.privacy import noise
 from privtraj.privacy.certificate import Certificate, certify
@@ -23,7 +24,7 @@ from privtraj.privacy.events import (
 )
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
-from privtraj.synthesizer import SMALLEST_EPSILON, count_epsilon, head_count
+from privtraj.synthesizer import SMALLEST_EPSILON
 
 
 class Release(NamedTuple):

@@ -3,15 +3,15 @@
 One step moves the particles of all times at once:
 
     x <- x - alpha m E[w (x - y)]                        to the people (an EM step at alpha = 1)
-           + pull sum_j (dt / dt_ij) (bar_ij(x) - bar_ii(x))   to neighbouring times, debiased
+           + kappa sum_j (dt / dt_ij) (bar_ij(x) - bar_ii(x))   to neighbouring times, debiased
            + Langevin noise: what the privacy noise leaves of `temperature`
 
-bar_ij is the barycentric projection under the entropic plan between times i and j, bar_ii that
-between a time and itself: their difference vanishes where neighbours agree, so the pull moves
-marginals but never shrinks them. (With `debias` 0 it is bar_ij(x) - x, the gradient of the plain
-transport cost, as in the paper.) The same moments then update, free of further cost, the biases
-that balance the masses, the running masses, and the bandwidth (the maximum-likelihood one, reached
-from above by annealing). A particle that stands for hardly anybody moves next to a heavy one.
+kappa is `time_coupling`. bar_ij is the barycentric projection under the entropic coupling between
+times i and j, bar_ii that between a time and itself: their difference vanishes where neighbours
+agree, so the transport drift moves marginals but never shrinks them. The same moments then update,
+free of further cost, the biases that balance the masses, the running masses, and the bandwidth (the
+maximum-likelihood one, reached from above by annealing). A particle that stands for hardly anybody
+moves next to a heavy one.
 
 The loop asks a `MomentSource` for moments; it does not know whether they come from the guard, noisy
 and paid for, or from a released histogram, for free.
@@ -26,14 +26,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from privtraj.gradients.constants import (
+    BIAS_LIMIT,
+    HEAVY,
+    LARGEST_BANDWIDTH,
+    LEAST_SPREAD,
+    LIGHT,
+    MOVED_AT_ONCE,
+    SINKHORN_SWEEPS,
+    SPLIT_APART,
+)
 from privtraj.gradients.likelihood import Mixture, Moments
 from privtraj.gradients.schedule import Schedule
 from privtraj.transport import sinkhorn
 from privtraj.transport.sinkhorn import Potentials
-
-SINKHORN_SWEEPS = 8
-BIAS_LIMIT = 4.0
-LIGHT, HEAVY = 0.4, 1.6  # masses, in shares of 1/m, at which a particle is moved or split
 
 
 class State(NamedTuple):
@@ -48,8 +54,8 @@ class Stride(NamedTuple):
     """The numbers that change from step to step; arrays, so nothing is compiled again."""
 
     step_size: jax.Array  # () alpha
-    pull: jax.Array  # () weight of the neighbours
-    debias: jax.Array  # () 1 to measure the pull against a time's transport to itself, else 0
+    time_coupling: jax.Array  # () weight of the neighbours
+    debias: jax.Array  # () 1 to measure their drift against a time's transport to itself, else 0
     balance: jax.Array  # () 1 to balance the masses of the particles, else 0
     temperature: jax.Array  # () standard deviation of a unit step's noise, in bandwidths
     noise_limit: jax.Array  # () largest noise of one step, in bandwidths over all coordinates
@@ -73,9 +79,7 @@ class Trace(NamedTuple):
     """What a step did, for the diagnostics."""
 
     alpha: jax.Array  # (T,) step size after the noise limit
-    noise: (
-        jax.Array
-    )  # (T,) standard deviation of the privacy noise in a particle's move / bandwidth
+    noise: jax.Array  # (T,) standard deviation of a move's privacy noise, in bandwidths
     bandwidth: jax.Array  # (T,)
     marginal_error: jax.Array  # () largest L1 error of the plans
 
@@ -129,13 +133,13 @@ def step(
 
     relative = noise / sigma * jnp.sqrt(dimensions)
     alpha = jnp.minimum(stride.step_size, stride.noise_limit / jnp.maximum(relative, 1e-9))
-    pulled, coupling = _pull(mixture, state.coupling, stride.debias, fixed)
+    drawn, coupling = _transport_drift(mixture, state.coupling, stride.debias, fixed)
     wanted = stride.temperature * sigma
     missing = alpha * jnp.sqrt(jnp.maximum(wanted**2 - noise**2, 0.0))
     particles = (
         mixture.particles
         - alpha[:, None, None] * moments.drift
-        + stride.pull * pulled
+        + stride.time_coupling * drawn
         + missing[:, None, None] * kicks[0]
     )
     bias = mixture.bias - stride.balance * alpha[:, None] * (moments.mass - 1)
@@ -148,7 +152,7 @@ def step(
     return State(moved, mass, coupling), trace
 
 
-def _pull(
+def _transport_drift(
     mixture: Mixture, coupling: Potentials, debias: jax.Array, fixed: Fixed
 ) -> tuple[jax.Array, Potentials]:
     """sum_j (bar_ij - bar_ii) / gap_ij at every particle, (T, m, d).
@@ -169,8 +173,8 @@ def _pull(
     weight = (1 / gaps)[:, None, None]
     from_left = jnp.where(debias > 0, own_left, left)
     from_right = jnp.where(debias > 0, own_right, right)
-    pull = jnp.zeros_like(x).at[:-1].add(weight * (ahead - from_left))
-    return pull.at[1:].add(weight * (behind - from_right)), coupling
+    drift = jnp.zeros_like(x).at[:-1].add(weight * (ahead - from_left))
+    return drift.at[1:].add(weight * (behind - from_right)), coupling
 
 
 def _relocate(
@@ -178,7 +182,7 @@ def _relocate(
 ) -> tuple[Mixture, jax.Array]:
     """Pair the lightest with the heaviest; where both are extreme, split the heavy one."""
     times, m = mass.shape
-    pairs = max(1, m // 8)
+    pairs = max(1, m // MOVED_AT_ONCE)
     row = jnp.arange(times)[:, None]
     rank = mass + 1e-5 * jnp.arange(m)  # equal masses must not make a particle light and heavy
     light, heavy = jax.lax.top_k(-rank, pairs)[1], jax.lax.top_k(rank, pairs)[1]
@@ -186,7 +190,7 @@ def _relocate(
     go = (from_mass < LIGHT) & (to_mass > HEAVY) & (allowed > 0)
     x, b = mixture.particles, mixture.bias
     place = x[row, heavy]
-    apart = 0.5 * mixture.bandwidth[:, None, None] * kicks[:, :pairs]
+    apart = SPLIT_APART * mixture.bandwidth[:, None, None] * kicks[:, :pairs]
     x = x.at[row, light].set(jnp.where(go[..., None], place + apart, x[row, light]))
     x = x.at[row, heavy].set(jnp.where(go[..., None], place - apart, place))
     b = b.at[row, light].set(jnp.where(go, b[row, heavy], b[row, light]))
@@ -200,11 +204,10 @@ def _bandwidth(sigma: jax.Array, spread: jax.Array, stride: Stride, fixed: Fixed
 
     The estimate is the maximum-likelihood bandwidth sigma sqrt(spread), or the one set by hand.
     """
-    estimate = sigma * jnp.sqrt(jnp.maximum(spread, 0.05))
+    estimate = sigma * jnp.sqrt(jnp.maximum(spread, LEAST_SPREAD))
     ratio = jnp.where(fixed.target > 0, fixed.target, estimate) / sigma
-    return jnp.clip(
-        sigma * jnp.clip(ratio**stride.learn, stride.shrink, stride.grow), fixed.floor, 0.5
-    )
+    moved = sigma * jnp.clip(ratio**stride.learn, stride.shrink, stride.grow)
+    return jnp.clip(moved, fixed.floor, LARGEST_BANDWIDTH)
 
 
 def _stride(schedule: Schedule, index: int) -> Stride:

@@ -6,11 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from privtraj.arrays import Floats
+from privtraj.gradients.constants import CLUSTER_WIDTH, LARGEST_BANDWIDTH
 from privtraj.gradients.langevin import State
 from privtraj.gradients.likelihood import Mixture
 from privtraj.transport import sinkhorn
-
-CLUSTER = 0.1
 
 
 def middle(times: int, m: int, dimensions: int, rng: np.random.Generator) -> State:
@@ -19,8 +18,8 @@ def middle(times: int, m: int, dimensions: int, rng: np.random.Generator) -> Sta
     The first step carries it to the people's mean, the annealing splits it as clusters split: no
     particle starts where nobody is, so none is left behind.
     """
-    offsets = CLUSTER * (rng.uniform(size=(times, m, dimensions)) - 0.5)
-    return _state(0.5 + offsets, np.full(times, 0.5))
+    offsets = CLUSTER_WIDTH * (rng.uniform(size=(times, m, dimensions)) - 0.5)
+    return _state(0.5 + offsets, np.full(times, LARGEST_BANDWIDTH))
 
 
 def at(particles: Floats, bandwidth: float) -> State:

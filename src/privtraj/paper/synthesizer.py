@@ -36,9 +36,12 @@ from privtraj.errors import InputError
 from privtraj.gradients import start
 from privtraj.gradients.langevin import Fixed, State, run
 from privtraj.gradients.schedule import Schedule
+from privtraj.head_count import HEAD_COUNT, head_count
+from privtraj.marginals import Progress
 from privtraj.model import TrajectoryModel, assemble
 from privtraj.paper import warm_starts as warm
 from privtraj.paper.batches import STEP, Batch, BatchGradients
+from privtraj.paper.constants import LEAST_EPSILON, MOST_EPSILON, SLACK_ROOM, START_VARIANCE
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import epsilon_at
 from privtraj.privacy.calibration import calibrate_scale
@@ -54,13 +57,8 @@ from privtraj.privacy.events import (
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.space import fold, to_unit
-from privtraj.synthesizer import HEAD_COUNT, head_count
 
-Progress = Callable[[int, int], None]
 Watch = Callable[[Floats], None]
-
-_LEAST, _MOST = 1e-6, 25.0  # epsilons of a ledger: above, the slack of the noise shows
-_ROOM = 1 + 1e-3  # of the ledger's cap above what the plan costs: slack of the noise
 
 
 @dataclass(frozen=True)
@@ -111,8 +109,8 @@ class WarmStart:
         if self.kind == "medians":
             place = warm.private_medians(guard, people, self.noise, self.steps)
             return warm.mixture_particles(place, m, self.spread, rng)
-        found = warm.private_clusters(guard, people, self.k, self.noise, self.steps)
-        return warm.mixture_particles(found, m, found.spread, rng)
+        clusters = warm.private_clusters(guard, people, self.k, self.noise, self.steps)
+        return warm.mixture_particles(clusters, m, clusters.spread, rng)
 
 
 @dataclass(frozen=True)
@@ -225,7 +223,7 @@ class PaperSynthesizer:
         released = quiet.events()
         counts = [part for part in released if isinstance(part[0], LaplaceCounts)]
         sums = [part for part in released if part not in counts]
-        factor = calibrate_scale(epsilon / _ROOM, self.delta, self.adjacency, sums, counts)
+        factor = calibrate_scale(epsilon / SLACK_ROOM, self.delta, self.adjacency, sums, counts)
         if factor == 0:
             raise InputError(f"epsilon {epsilon:g} does not cover the counts of people")
         return quiet._with_noise(
@@ -275,15 +273,15 @@ class PaperSynthesizer:
             raise InputError("the paper's recipe runs in one process only")
         if self.times is not None:
             self.times.check(snapshots.n_times)
-        planned = self.events(snapshots.records_per_person, snapshots.together)
-        cost = epsilon_at(planned, self.delta, self.adjacency)
+        events = self.events(snapshots.records_per_person, snapshots.together)
+        cost = epsilon_at(events, self.delta, self.adjacency)
         if not math.isfinite(cost):
             raise InputError(f"these phases cannot be accounted at delta {self.delta:g}: raise it")
-        if cost > _MOST:
+        if cost > MOST_EPSILON:
             raise InputError(
                 f"these phases cost an epsilon of {cost:.3g}: raise tau, or take fewer"
             )
-        ledger = Ledger(max(cost, _LEAST) * _ROOM, self.delta, self.adjacency)
+        ledger = Ledger(max(cost, LEAST_EPSILON) * SLACK_ROOM, self.delta, self.adjacency)
         source = noise.source_for(self.seed)
         guard = Guard(snapshots, ledger, source, public_counts=self.count_epsilon is None)
         people = head_count(guard, self.count_epsilon or 0.0)
@@ -309,7 +307,7 @@ class PaperSynthesizer:
         if isinstance(self.start, str):
             if self.start == "uniform":
                 return rng.uniform(size=shape)
-            return np.asarray(fold(rng.normal(0.5, 0.2**0.5, size=shape)), np.float64)
+            return np.asarray(fold(rng.normal(0.5, START_VARIANCE**0.5, size=shape)), np.float64)
         points = to_unit(self.start, snapshots.bounds)
         return points[rng.integers(len(points), size=shape[:2])]
 
@@ -423,11 +421,11 @@ class TakingPart(NamedTuple):
 
 
 def plain_schedule(phase: Phase, gap: float) -> Schedule:
-    """Steps of size eta, the pull of neighbours eta / dt, and nothing that the paper lacks."""
+    """Steps of size eta, the drift to neighbours eta / dt, and nothing that the paper lacks."""
     same, none = np.ones(phase.iterations), np.zeros(phase.iterations)
     return Schedule(
         step_size=phase.eta * same,
-        pull=phase.eta / gap * same,
+        time_coupling=phase.eta / gap * same,
         debias=none,
         balance=none,
         temperature=none,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from privtraj.arrays import Floats
-from privtraj.gradients.moments import CLIP_QUANTILE
+from privtraj.gradients.constants import CLIP_QUANTILE
 
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel

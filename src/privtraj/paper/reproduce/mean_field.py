@@ -27,6 +27,7 @@ from privtraj.gradients.langevin import Fixed, run
 from privtraj.gradients.likelihood import Mixture, Moments
 from privtraj.paper import objective
 from privtraj.paper.batches import Weighted, mean_vectors
+from privtraj.paper.constants import OBJECTIVE_SWEEPS
 from privtraj.paper.synthesizer import Phase, plain_schedule
 from privtraj.transport import sinkhorn
 
@@ -123,7 +124,7 @@ def potential_gradient(problem: Problem, particles: Floats, places: Floats) -> F
     gaps, reg = problem.gaps, jnp.asarray(problem.tau * problem.gaps, jnp.float32)
     x = jnp.asarray(particles, jnp.float32)
     cold = sinkhorn.cold(len(gaps), x.shape[1])
-    ahead = sinkhorn.solve(x[:-1], x[1:], reg, cold, iterations=objective.SWEEPS)
+    ahead = sinkhorn.solve(x[:-1], x[1:], reg, cold, iterations=OBJECTIVE_SWEEPS)
     z = jnp.broadcast_to(jnp.asarray(places, jnp.float32), (len(gaps), *places.shape))
     next_ones = np.asarray(sinkhorn.barycentres(z, x[1:], reg, ahead))
     back = ahead._replace(f=ahead.g, g=ahead.f)
