@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from privtraj.baselines.inference import HistogramMoments
 from privtraj.counts.cells import estimate
 from privtraj.gradients import start
-from privtraj.gradients.langevin import Fixed, State, Stride, run, step
+from privtraj.gradients.langevin import Fixed, State, langevin_step, run
 from privtraj.gradients.likelihood import Mixture, Moments
-from privtraj.gradients.schedule import gradient_schedule
+from privtraj.gradients.schedule import Schedule, gradient_schedule
 from privtraj.metrics import average_squared_w2
 from privtraj.transport import sinkhorn
 
@@ -41,8 +41,6 @@ def stride(**changes):
     values = {
         "step_size": 0.5,
         "time_coupling": 0.0,
-        "debias": 1.0,
-        "balance": 1.0,
         "temperature": 0.0,
         "noise_limit": np.inf,
         "mass_rate": 0.3,
@@ -51,15 +49,13 @@ def stride(**changes):
         "shrink": 1.0,
         "grow": 1.0,
     }
-    return Stride(**{k: jnp.float32(v) for k, v in {**values, **changes}.items()})
+    return Schedule(**{k: jnp.float32(v) for k, v in {**values, **changes}.items()})
 
 
 def fixed(gaps=(1.0, 1.0), target=0.0):
     return Fixed(
         jnp.asarray(gaps, jnp.float32),
         jnp.full(T, target, jnp.float32),
-        jnp.float32(0.004),
-        jnp.zeros(T - 1, jnp.float32),
     )
 
 
@@ -72,7 +68,7 @@ def kicks(seed=0):
 
 
 def move(state, moments=None, noise=NO_NOISE, by=None, around=None, seed=0):
-    return step(
+    return langevin_step(
         state, moments or quiet_moments(), noise, kicks(seed), by or stride(), around or fixed()
     )
 
@@ -286,13 +282,14 @@ def test_annealing_from_the_middle_finds_both_modes_when_moments_are_exact(known
 def test_particles_begin_where_they_are_put_with_equal_masses():
     clouds = np.stack([cloud(i) for i in range(T)])
     for begun, where, width in (
-        (start.at(clouds, 0.07), clouds, 0.07),
+        (start.state(clouds, np.full(T, 0.07), 1), clouds, 0.07),
         (start.middle(T, M, D, np.random.default_rng(0)), 0.5, 0.5),
     ):
         np.testing.assert_allclose(begun.mixture.particles - where, 0, atol=start.CLUSTER_WIDTH)
         np.testing.assert_allclose(begun.mixture.bandwidth, np.full(T, width), rtol=1e-6)
         np.testing.assert_array_equal(begun.mass, np.ones((T, M)))
-    np.testing.assert_allclose(start.at(clouds, 0.07).mixture.particles, clouds, rtol=1e-6)
+    put = start.state(clouds, np.full(T, 0.07), 1).mixture.particles
+    np.testing.assert_allclose(put, clouds, rtol=1e-6)
 
 
 def test_nothing_is_compiled_again_between_steps(known):
@@ -300,11 +297,11 @@ def test_nothing_is_compiled_again_between_steps(known):
     rng = np.random.default_rng(5)
     moments = HistogramMoments(measure)
     begun = start.middle(T, 9, D, rng)  # a size that no other test uses
-    before = step._cache_size()
+    before = langevin_step._cache_size()
     run(begun, moments, gradient_schedule(5, 0.05), fixed(), rng)
-    assert step._cache_size() - before == 1
+    assert langevin_step._cache_size() - before == 1
     run(begun, moments, gradient_schedule(7, 0.1), fixed((0.5, 1.5), 0.1), rng)
-    assert step._cache_size() - before == 1
+    assert langevin_step._cache_size() - before == 1
 
 
 def test_progress_counts_every_step(known):
@@ -312,7 +309,7 @@ def test_progress_counts_every_step(known):
     rng = np.random.default_rng(6)
     told = []
     run(
-        start.at(np.stack([cloud(i) for i in range(T)]), 0.1),
+        start.middle(T, M, D, rng),
         HistogramMoments(measure),
         gradient_schedule(4, 0.05),
         fixed(),

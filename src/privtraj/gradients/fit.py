@@ -14,7 +14,7 @@ import numpy as np
 from privtraj.arrays import Floats
 from privtraj.clouds import shrunk_masses
 from privtraj.gradients import start
-from privtraj.gradients.constants import SETTLING_MASSES, SETTLING_SHARE, SMALLEST_BANDWIDTH
+from privtraj.gradients.constants import SETTLING_MASSES, SETTLING_SHARE
 from privtraj.gradients.langevin import Fixed, MomentSource, Trace, run
 from privtraj.gradients.likelihood import Mixture, kappa_mass
 from privtraj.gradients.moments import PrivateGradients
@@ -69,8 +69,6 @@ def fixed(gaps: Floats, bandwidth: float | None = None) -> Fixed:
     return Fixed(
         jnp.asarray(np.float32(gaps / gaps.mean())),
         jnp.asarray(np.full(len(gaps) + 1, bandwidth or 0.0, np.float32)),
-        jnp.asarray(np.float32(SMALLEST_BANDWIDTH)),
-        jnp.zeros(len(gaps), jnp.float32),
     )
 
 

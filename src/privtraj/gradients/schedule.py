@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,21 +26,18 @@ from privtraj.gradients.constants import (
 )
 
 
-@dataclass(frozen=True)
-class Schedule:
-    """Per-step settings (K,), named as in `langevin.Stride`."""
+class Schedule(NamedTuple):
+    """Numbers (K,) of all steps; those of one step (`stride`) are arrays too, compiled once."""
 
-    step_size: Floats
-    time_coupling: Floats
-    debias: Floats
-    balance: Floats
-    temperature: Floats
-    noise_limit: Floats
-    mass_rate: Floats
-    relocate: Floats
-    learn: Floats
-    shrink: Floats
-    grow: Floats
+    step_size: Floats  # alpha
+    time_coupling: Floats  # weight of the neighbours
+    temperature: Floats  # standard deviation of a unit step's noise, in bandwidths
+    noise_limit: Floats  # largest noise of one step, in bandwidths over all coordinates
+    mass_rate: Floats  # gain of the running masses
+    relocate: Floats  # 1 while light particles may move, else 0
+    learn: Floats  # exponent of the bandwidth's move to its estimate
+    shrink: Floats  # smallest factor of the bandwidth in one step
+    grow: Floats  # largest
 
     @property
     def steps(self) -> int:
@@ -65,8 +62,6 @@ def gradient_schedule(steps: int, time_coupling: float, features: int = 2) -> Sc
     return Schedule(
         step_size=step_size,
         time_coupling=np.where(searching, 0.0, time_coupling * step_size),
-        debias=np.ones(steps),
-        balance=np.ones(steps),
         temperature=np.where(hot, TEMPERATURE * math.sqrt(2 / max(features, 2)), 0.0),
         noise_limit=np.full(steps, NOISE_LIMIT),
         mass_rate=np.where(searching, 0.0, np.where(settling, averaging, MASS_RATE)),

@@ -1,8 +1,8 @@
 """Private gradients over sampled people, as the paper has them, in the engine's own dynamics.
 
 Every record takes part in a step by a coin of its own (Poisson sampling of rate q). Sums are
-divided by q N with N public or released, never by how many took part. Everybody in every step costs less
-for what it gives, so `TrajectorySynthesizer` does not sample.
+divided by q N with N public or released, never by how many took part. Everybody in every step costs
+less for what it gives, so `TrajectorySynthesizer` does not sample.
 """
 
 from __future__ import annotations

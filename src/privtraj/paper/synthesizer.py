@@ -33,15 +33,14 @@ from privtraj import processes
 from privtraj.arrays import Floats
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
-from privtraj.gradients import start
-from privtraj.gradients.langevin import Fixed, State, run
-from privtraj.gradients.schedule import Schedule
+from privtraj.gradients.langevin import State, run
 from privtraj.head_count import HEAD_COUNT, head_count
 from privtraj.marginals import Progress
 from privtraj.model import TrajectoryModel, assemble
 from privtraj.paper import warm_starts as warm
 from privtraj.paper.batches import STEP, Batch, BatchGradients
 from privtraj.paper.constants import LEAST_EPSILON, MOST_EPSILON, SLACK_ROOM, START_VARIANCE
+from privtraj.paper.dynamics import PlainFixed, PlainSchedule, at, plain_step
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import epsilon_at
 from privtraj.privacy.calibration import calibrate_scale
@@ -288,7 +287,7 @@ class PaperSynthesizer:
         rng = np.random.default_rng(self.seed)
         begin = self._begin(guard, people, snapshots, rng)
         part = self._taking_part(guard, people, rng)
-        state = start.at(begin[part.times], self.sigma / self.side)
+        state = at(begin[part.times], self.sigma / self.side)
         for phase in self.phases:
             state = self._run(phase, part, state, snapshots, rng, progress, watch)
         return self._model(snapshots, ledger, source, people, part, state)
@@ -352,14 +351,12 @@ class PaperSynthesizer:
             guard = guard.reserve(event, phase.iterations)
         batch = Batch(self.C / self.side, phase.tau, phase.rho)
         gradients = BatchGradients(guard, part.people, weight, batch, part.ends, watch)
-        fixed = Fixed(
+        fixed = PlainFixed(
             jnp.asarray(np.float32(gaps / gaps.mean())),
-            jnp.asarray(np.full(len(gaps) + 1, self.sigma / self.side, np.float32)),
-            jnp.float32(0.0),
             jnp.asarray(np.float32(phase.tau / self.side**2 * gaps)),
         )
         steps = plain_schedule(phase, float(gaps.mean()))
-        return run(state, gradients, steps, fixed, rng, progress)[0]
+        return run(state, gradients, steps, fixed, rng, progress, plain_step)[0]
 
     def _model(
         self,
@@ -420,19 +417,7 @@ class TakingPart(NamedTuple):
     ends: Floats | None = None
 
 
-def plain_schedule(phase: Phase, gap: float) -> Schedule:
-    """Steps of size eta, the drift to neighbours eta / dt, and nothing that the paper lacks."""
-    same, none = np.ones(phase.iterations), np.zeros(phase.iterations)
-    return Schedule(
-        step_size=phase.eta * same,
-        time_coupling=phase.eta / gap * same,
-        debias=none,
-        balance=none,
-        temperature=none,
-        noise_limit=np.inf * same,
-        mass_rate=none,
-        relocate=none,
-        learn=none,
-        shrink=same,
-        grow=same,
-    )
+def plain_schedule(phase: Phase, gap: float) -> PlainSchedule:
+    """Steps of size eta, the drift to neighbours eta / dt, no noise beyond that of privacy."""
+    same = np.ones(phase.iterations)
+    return PlainSchedule(phase.eta * same, phase.eta / gap * same, 0 * same)
