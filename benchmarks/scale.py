@@ -97,10 +97,8 @@ class Step:
         self.people = np.full(size.times, size.people / size.times)
         self.multiplier = 5.0
         gaps = jnp.ones(size.times - 1, jnp.float32)
-        self.fixed = langevin.Fixed(
-            gaps, jnp.zeros(size.times), jnp.float32(0.004), jnp.zeros(size.times - 1)
-        )
-        self.stride = langevin._stride(schedule.gradient_schedule(20, 0.1), 10)
+        self.fixed = langevin.Fixed(gaps, jnp.zeros(size.times))
+        self.stride = langevin.stride(schedule.gradient_schedule(20, 0.1), 10)
 
     def clip(self) -> np.ndarray:
         return likelihood.typical_norm(self.state.mixture, self.rng, 0.97)
@@ -123,7 +121,7 @@ class Step:
         moments = likelihood.moments(released, np.float32(self.people), mixture)
         kicks = self.rng.standard_normal((2, *mixture.particles.shape), dtype=np.float32)
         quiet = np.zeros(len(self.people), np.float32)
-        return langevin.step(self.state, moments, quiet, kicks, self.stride, self.fixed)
+        return langevin.langevin_step(self.state, moments, quiet, kicks, self.stride, self.fixed)
 
     def whole(self) -> Any:
         clip = self.clip()

@@ -189,10 +189,10 @@ def pull(times: int = 10, m: int = 100, sigma: float = 0.05, repeats: int = 50) 
     x = clouds(times, m)
     particles = jnp.asarray(x, jnp.float32)
     mixture = Mixture(particles, jnp.zeros((times, m)), jnp.full(times, sigma))
-    zero, edges = jnp.zeros(times), times - 1
-    fixed = langevin.Fixed(jnp.ones(edges), zero, jnp.float32(0.004), zero[1:])
-    pulled = jax.jit(langevin._pull)
-    _, warm = pulled(mixture, sinkhorn.cold(3 * edges, m), jnp.float32(1), fixed)
+    edges = times - 1
+    gaps = jnp.ones(edges)
+    drawn = jax.jit(langevin.transport_drift)
+    _, warm = drawn(mixture, sinkhorn.cold(3 * edges, m), gaps)
 
     def composed() -> None:
         a = np.full(m, 1 / m)
@@ -202,7 +202,7 @@ def pull(times: int = 10, m: int = 100, sigma: float = 0.05, repeats: int = 50) 
                 plan = ot.sinkhorn(a, a, cost, sigma**2, numItermax=SWEEPS, warn=False)
                 plan @ x[k], plan.T @ x[j]
 
-    work = lambda: jax.block_until_ready(pulled(mixture, warm, jnp.float32(1), fixed))  # noqa: E731
+    work = lambda: jax.block_until_ready(drawn(mixture, warm, gaps))  # noqa: E731
     return {"s": seconds(work, repeats), "POT s": seconds(composed, 3)}
 
 

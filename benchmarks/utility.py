@@ -192,7 +192,7 @@ def methods(cell: Cell, seed: int, full: bool) -> dict[str, Callable[[], Any]]:
 def scores(cell: Cell, seed: int, full: bool) -> list[dict[str, Any]]:
     """One row per method; ours is whichever measurement the engine chooses."""
     import privtraj as pt
-    from privtraj.gradients.schedule import choose_measure
+    from privtraj.synthesizer import choose_measure
 
     warnings.simplefilter("ignore")
     data, others = people_and_truth(cell, seed)

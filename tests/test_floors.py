@@ -33,7 +33,9 @@ def imports(name, path, known):
             above = package.split(".")[: package.count(".") + 2 - node.level]
             base = ".".join([*above * bool(node.level), *filter(None, [node.module])])
             found |= {base} | {f"{base}.{alias.name}" for alias in node.names}
-    packages = {".".join(each.split(".")[:k]) for each in found for k in range(2, each.count(".") + 1)}
+    packages = {
+        ".".join(each.split(".")[:k]) for each in found for k in range(2, each.count(".") + 1)
+    }
     return {each for each in found | packages if each in known} - {name, "privtraj"}
 
 
@@ -97,7 +99,9 @@ def test_the_tests_see_a_circle(tmp_path):
     """Of a pair that need each other lazily."""
     one, other = tmp_path / "one.py", tmp_path / "other.py"
     one.write_text("def f():\n    from privtraj.other import g\n")
-    other.write_text("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import privtraj.one\n")
+    other.write_text(
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import privtraj.one\n"
+    )
     known = {"privtraj.one": one, "privtraj.other": other}
     graph = {name: imports(name, path, known) for name, path in known.items()}
     with pytest.raises(CycleError):

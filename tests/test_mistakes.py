@@ -209,7 +209,7 @@ def test_a_message_is_one_plain_sentence_that_names_what_to_change(name):
         ("there is no file 'visits/new_people=True/cap_delta.csv': use cap_delta", "--cap-delta"),
         ("the table has no column 'time_range', 'bins': say missing='drop'", "--missing drop"),
         ("cap_delta in 'fit.toml' must be a number: leave out seed=", "--seed"),
-        ("'fit.toml' has 'time', say: did you mean time_range? say rate=1", "--rate 1"),
+        ("'fit.toml' has 'time', say: did you mean time_range? say cells=2", "--cells 2"),
     ],
 )
 def test_only_hints_become_options(python, typed):

@@ -18,6 +18,7 @@ import pytest
 from privtraj import processes
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
+from privtraj.paper import SampledSynthesizer
 from privtraj.privacy import noise
 from privtraj.privacy import sums as sums_module
 from privtraj.privacy.ledger_file import LedgerFile
@@ -116,7 +117,7 @@ def in_company(rank, port):
         "shared": refusal(lambda: processes.refuse_shared_people(_names(rank, 3))),
         "named": refusal(lambda: _named(rank, 0)),
         "shared names": refusal(lambda: _named(rank, 2)),
-        "rate": refusal(lambda: _fit(people, rate=0.5)),
+        "rate": refusal(lambda: _fit(people, SampledSynthesizer, rate=0.5)),
         "ledger": refusal(lambda: _fit(people, ledger=LedgerFile(f"{port}.jsonl"))),
         "many": refusal(lambda: _fit(people, most=200)),
     }
@@ -147,12 +148,14 @@ def _named(rank, shared):
     )
 
 
-def _fit(people, rate=1.0, ledger=None, most=None):
+def _fit(people, kind=TrajectorySynthesizer, ledger=None, most=None, **options):
     """A fit, with at most so many people in a bin."""
     if most is not None:
         sums_module.MOST_IN_A_BIN = most
-    settings = MEASURES["gradients"] | {"seed": None if ledger else 3}
-    TrajectorySynthesizer(4.0, 1e-4, rate=rate, **settings).fit(people, ledger=ledger)
+    settings = MEASURES["gradients"] | options | {"seed": None if ledger else 3}
+    if kind is SampledSynthesizer:
+        del settings["measure"]
+    kind(4.0, 1e-4, **settings).fit(people, ledger=ledger)
 
 
 # The tests ------------------------------------------------------------------------------------

@@ -224,50 +224,10 @@ def test_the_smallest_budget_that_is_taken_can_be_spent(people, adjacency):
     assert model.certificate.epsilon <= least
 
 
-# Sampled steps --------------------------------------------------------------------------------
-
-SAMPLED = {"rate": 0.3, **SMALL["gradients"]}
-
-
-@pytest.fixture(scope="module")
-def sampled_fit(people):
-    return fit(people, 0.5, seed=1, **SAMPLED)
-
-
-def test_sampled_steps_spend_the_budget_and_not_more(sampled_fit):
-    healthy(sampled_fit)
-    certificate = sampled_fit.certificate
-    assert 0.98 * 0.5 <= certificate.epsilon <= 0.5
-    count, steps = certificate.ledger
-    assert count["mechanism"] == "discrete Laplace"
-    assert (steps["mechanism"], steps["times"], steps["rate"]) == ("sampled Gaussian", 8, 0.3)
-    assert certificate.recomputed() == pytest.approx(certificate.epsilon, rel=1e-9)
-    assert certificate.epsilon_clt < certificate.epsilon
-    assert certificate.public_inputs["sampling rate"] == 0.3
-
-
 def test_full_steps_name_no_rate(fits):
     certificate = fits("gradients").certificate
     assert "sampling rate" not in certificate.public_inputs
     assert certificate.epsilon_clt is None
-
-
-def test_what_is_paid_for_sampled_steps_does_not_follow_from_the_data(
-    moving_blobs, snapshots_of, sampled_fit
-):
-    """Their number and noise are the plan's: losses of other shapes must not be picked later."""
-    few = snapshots_of(list(moving_blobs(T, 15, 2)))
-    options = {**SAMPLED, "particles": None, "steps": None}
-    count, steps = fit(few, 0.5, seed=2, **options).certificate.ledger
-    many = snapshots_of(list(moving_blobs(T, 400, 2)))
-    same_count, same_steps = fit(many, 0.5, seed=3, **options).certificate.ledger
-    assert (count, steps) == (same_count, same_steps)
-    assert sampled_fit.certificate.ledger[0] == count
-
-
-def test_sampled_steps_need_a_delta_that_the_grid_can_tell_from_nothing(people):
-    with pytest.raises(InputError, match="delta above 1e-11"):
-        fit(people, 0.5, 1e-12, seed=0, **SAMPLED)
 
 
 # Several records per person -------------------------------------------------------------------
@@ -441,17 +401,25 @@ def test_a_forced_diffusivity_is_the_diffusivity_of_the_model(people):
 
 
 @pytest.mark.parametrize("measure", SMALL)
-@pytest.mark.parametrize("pull", [0, 0.3, 10])
-def test_any_pull_from_none_to_ten_is_taken_and_kept(people, measure, pull):
-    model = fit(people, seed=1, pull=pull, **SMALL[measure])
+@pytest.mark.parametrize("strength", [0, 0.3, 10])
+def test_any_coupling_of_times_from_none_to_ten_is_taken_and_kept(people, measure, strength):
+    model = fit(people, seed=1, time_coupling=strength, **SMALL[measure])
     healthy(model)
-    assert model.settings["pull"] == pull
+    assert model.settings["time_coupling"] == strength
 
 
-def test_the_pull_of_counts_changes_what_becomes_of_the_counts_and_nothing_that_is_paid_for(
-    people, fits
-):
-    alone = fit(people, seed=1, pull=0, **SMALL["counts"])
+def test_the_coupling_of_times_is_still_taken_by_its_old_name():
+    assert TrajectorySynthesizer(pull=0.3).time_coupling == 0.3
+    assert TrajectorySynthesizer(time_coupling=0, pull=0.3).time_coupling == 0
+
+
+def test_people_are_sampled_in_the_papers_wing_only():
+    with pytest.raises(TypeError, match="rate"):
+        TrajectorySynthesizer(rate=0.5)
+
+
+def test_coupling_changes_what_becomes_of_the_counts_and_nothing_that_is_paid_for(people, fits):
+    alone = fit(people, seed=1, time_coupling=0, **SMALL["counts"])
     assert alone.certificate.ledger == fits("counts").certificate.ledger
     assert alone.settings["cells_per_side"] == fits("counts").settings["cells_per_side"]
     assert (alone.weights != fits("counts").weights).any()
@@ -503,26 +471,21 @@ BAD_SETTINGS = [
     {"bandwidth": 0},
     {"bandwidth": 0.6},
     {"bandwidth": float("nan")},
-    {"pull": -0.1},
-    {"pull": 10.1},
-    {"pull": float("nan")},
+    {"time_coupling": -0.1},
+    {"time_coupling": 10.1},
+    {"time_coupling": float("nan")},
     {"diffusivity": 0},
     {"diffusivity": -1.0},
     {"count_share": 0},
     {"count_share": 0.95},
-    {"rate": 0},
-    {"rate": 1.5},
-    {"rate": float("nan")},
     {"seed": -1},
 ]
 BAD_KINDS = [
     {"epsilon": "1"},
     {"delta": None},
     {"bandwidth": "wide"},
-    {"pull": "strong"},
-    {"pull": True},
-    {"rate": None},
-    {"rate": True},
+    {"time_coupling": "strong"},
+    {"time_coupling": True},
     {"seed": "x"},
     {"seed": 1.5},
 ]
@@ -631,6 +594,12 @@ def test_with_a_large_budget_the_marginals_are_close_to_the_truth(three_modes, o
     uniform = np.random.default_rng(0).uniform(-1.5, 1.5, size=truth.shape)
     assert error < 0.06  # 50 real people score .02, one person about 1
     assert error < 0.2 * metrics.average_squared_w2(uniform, truth)
+
+
+def test_low_dimensions_count_and_high_dimensions_descend():
+    chosen = [synthesizer.choose_measure(d) for d in range(1, 11)]
+    assert (chosen[0], chosen[-1]) == ("counts", "gradients")
+    assert chosen == sorted(chosen)  # one switch, from counts to gradients
 
 
 def test_every_public_name_can_be_imported():

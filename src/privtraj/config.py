@@ -342,7 +342,6 @@ _SECTIONS: dict[str, tuple[Key, ...]] = {
             None,
             12,
         ),
-        Key("rate", NUMBER, "Share of the people in each step of gradients.", None, 0.1),
         Key(
             "bandwidth",
             NUMBER,
@@ -351,7 +350,7 @@ _SECTIONS: dict[str, tuple[Key, ...]] = {
             0.05,
         ),
         Key(
-            "pull",
+            "time_coupling",
             NUMBER,
             "How strongly neighbouring times share what they know, 0 for not at all.",
             None,
@@ -383,6 +382,8 @@ def load(path: str | os.PathLike[str], but: Container[str] = ()) -> dict[str, An
     """
     path = Path(path)
     values = _parsed(path)
+    if "pull" in values:  # its name before version 0.2
+        values["time_coupling"] = values.pop("pull")
     for name in values:
         _check_known(name, path)
     values = {name: value for name, value in values.items() if name not in but}

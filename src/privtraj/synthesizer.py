@@ -1,78 +1,58 @@
 """TrajectorySynthesizer: from snapshots of people to a private model, in one call.
 
-Data flow one way: Snapshots -> Guard -> noisy answers -> dynamics -> TrajectoryModel.
+Data flow one way: Snapshots -> Guard -> noisy answers -> marginals -> TrajectoryModel. There are
+two ways to pay for the answers, each a folder of its own: `counts` and `gradients`.
 """
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable
-from functools import partial
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 
 from privtraj import processes
+from privtraj.arguments import is_number
 from privtraj.arrays import Floats
-from privtraj.clouds import shrunk_masses
-from privtraj.counts import cells as histogram
-from privtraj.counts import pooling, survey
+from privtraj.counts.constants import RELEASED_PARTICLES
+from privtraj.counts.fit import fit_counts
+from privtraj.counts.settings import CountsSettings, counts_settings
+from privtraj.counts.survey import surveyed_area
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
-from privtraj.gradients import schedule, start
-from privtraj.gradients.langevin import Fixed, Trace, run
-from privtraj.gradients.likelihood import Mixture, kappa_mass
-from privtraj.gradients.moments import STEP, PrivateGradients
-from privtraj.gradients.schedule import SETTLING_SHARE, Plan
+from privtraj.gradients.constants import LARGEST_BANDWIDTH, MOST_PARTICLES, SMALLEST_BANDWIDTH
+from privtraj.gradients.fit import fit_gradients
+from privtraj.gradients.settings import GradientSettings, gradient_settings
+from privtraj.head_count import count_epsilon, head_count
+from privtraj.marginals import Marginals, Progress
 from privtraj.model import TrajectoryModel, assemble, diffusivity_or
+from privtraj.planned_releases import SLACK_RESERVE, Budget, planned_releases
 from privtraj.privacy import noise
-from privtraj.privacy.budget_plan import BudgetPlan, Planned
-from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace, calibrate_noise
+from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace
 from privtraj.privacy.certificate import certify
-from privtraj.privacy.events import (
-    Adjacency,
-    GaussianSum,
-    LaplaceCounts,
-    Person,
-    check_adjacency,
-    check_budget,
-)
+from privtraj.privacy.events import Adjacency, check_adjacency, check_budget
 from privtraj.privacy.guard import MAX_CELLS, Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.ledger_file import LedgerFile
-from privtraj.privacy.pairs import ROUNDING
-from privtraj.privacy.rows import PublicShape
-from privtraj.privacy.sampled_events import sum_at_rate
-from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.watching import Watcher
 
-Progress = Callable[[int, int], None]
+MeasureName = Literal["gradients", "counts"]
+Settings = CountsSettings | GradientSettings
 
-LOW_WORTH = 5
-SMALLEST_BANDWIDTH = 0.004
+MOST_COUNTED = 3  # features up to which counts are chosen; utility benchmark, 2026-11-15
+LOW_WORTH = 5  # people per time below which a fit warns; set by hand, 2026-11
 SMALLEST_EPSILON = 5e-3
 LARGEST_EPSILON = 100.0  # beyond it nobody is protected, and the noise would be none
-HEAD_COUNT = "people per time"
-PER_CELL = "people per cell"
-SURVEY = "how concentrated people are"
-SURVEY_SHARE = 0.06  # of epsilon
-GRADIENT_PULL = 0.1
-SLACK_RESERVE = 1e-12  # for the integer noise of the main release: 10^9 draws
 SMALLEST_DELTA = 1e-20  # below it, only a pure guarantee: the error of the noise has to fit
-
 
 _RANGES = (
     ("count_share", 0.01, 0.9),
-    ("rate", 1e-4, 1.0),
-    ("particles", 2, schedule.MOST_PARTICLES),
+    ("particles", 2, MOST_PARTICLES),
     ("steps", 2, 10_000),
     ("cells", 2, 2**24),
-    ("bandwidth", SMALLEST_BANDWIDTH, 0.5),
-    ("pull", 0.0, 10.0),
+    ("bandwidth", SMALLEST_BANDWIDTH, LARGEST_BANDWIDTH),
+    ("time_coupling", 0.0, 10.0),
     ("diffusivity", 1e-9, 100.0),
 )
 
@@ -91,16 +71,15 @@ class TrajectorySynthesizer:
         research, and the result NOT PRIVATE.
     public_counts: True if the number of people per bin is public knowledge.
     count_share: share of epsilon that the private number of people per bin may cost.
-    rate: probability with which each record takes part in a step of private gradients (Poisson
-        sampling). 1, everybody in every step, costs least for what it gives.
-    particles, steps, cells, bandwidth, pull, diffusivity: set by hand what is otherwise chosen from
-        public and released numbers. steps are those of private gradients; bandwidth is in shares
-        of the box. pull says how strongly neighbouring times share what they know, 0 for not at
-        all: in units of the default for counts, and 0.1 by default for gradients. diffusivity is
-        variance, in squared shares of the box, per time range.
+    particles, steps, cells, bandwidth, time_coupling, diffusivity: set by hand what is otherwise
+        chosen from public and released numbers. steps are those of private gradients; bandwidth is
+        in shares of the box. time_coupling says how strongly neighbouring times share what they
+        know, 0 for not at all: in units of the default for counts, and 0.1 by default for
+        gradients. diffusivity is variance, in squared shares of the box, per time range.
+    pull: the name of time_coupling before version 0.2.
     """
 
-    guard_class: ClassVar[type[Guard]] = SamplingGuard
+    guard_class: ClassVar[type[Guard]] = Guard
     """Holds the rows of a fit; tests of the audit put broken ones here."""
 
     def __init__(
@@ -113,13 +92,13 @@ class TrajectorySynthesizer:
         seed: int | None = None,
         public_counts: bool = False,
         count_share: float = 0.05,
-        rate: float = 1.0,
         particles: int | None = None,
         steps: int | None = None,
         cells: int | None = None,
         bandwidth: float | None = None,
-        pull: float | None = None,
+        time_coupling: float | None = None,
         diffusivity: float | None = None,
+        pull: float | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -128,12 +107,11 @@ class TrajectorySynthesizer:
         self.seed = seed
         self.public_counts = public_counts
         self.count_share = count_share
-        self.rate = rate
         self.particles = particles
         self.steps = steps
         self.cells = cells
         self.bandwidth = bandwidth
-        self.pull = pull
+        self.time_coupling = pull if time_coupling is None else time_coupling
         self.diffusivity = diffusivity
 
     def fit(
@@ -156,8 +134,6 @@ class TrajectorySynthesizer:
             raise InputError("fit takes Snapshots, from Snapshots.from_table or from_arrays")
         self.check()
         self._check_for(snapshots)
-        if self.rate < 1 and processes.several():
-            raise InputError("people can be sampled by one process only: use rate=1")
         if ledger is None:
             return self._fitted(snapshots, progress, watcher)
         if processes.several():
@@ -183,7 +159,7 @@ class TrajectorySynthesizer:
     def _fitted(
         self, snapshots: Snapshots, progress: Progress | None, watcher: Watcher | None
     ) -> TrajectoryModel:
-        plan = planned_releases(self, snapshots.shape)
+        plan = planned_releases(self._budget(snapshots.n_features), snapshots.shape)
         ledger = Ledger(self.epsilon, self.delta, self.adjacency, plan)
         source = noise.source_for(self.seed)
         options = {"public_counts": self.public_counts, "watcher": watcher}
@@ -197,6 +173,18 @@ class TrajectorySynthesizer:
             )
             raise
 
+    def _budget(self, features: int) -> Budget:
+        measure = self.measure_for(features)
+        return Budget(
+            self.epsilon,
+            self.delta,
+            self.adjacency,
+            measure,
+            head_share=None if self.public_counts else self.count_share,
+            look_first=self.cells is None and measure == "counts",
+            steps=self.steps,
+        )
+
     def _released(
         self,
         snapshots: Snapshots,
@@ -204,155 +192,83 @@ class TrajectorySynthesizer:
         source: noise.Source,
         progress: Progress | None,
     ) -> TrajectoryModel:
-        people = self._people(guard)
-        plan = self._plan(people, guard)
-        _warn_if_little(plan)
-        spend = self._by_counts if plan.measure == "counts" else self._by_gradients
-        rng = np.random.default_rng(processes.shared_seed(self.seed))
-        task = _Task(rng, snapshots.gaps, progress)
-        found = spend(guard, people, plan, task)
-        return self._model(snapshots, guard.ledger, source, plan, people, found)
-
-    def _people(self, guard: Guard) -> Floats:
-        return head_count(guard, count_epsilon(guard, self.count_share))
-
-    def _area(self, people: Floats, guard: Guard) -> float:
-        """Share of the box that people occupy, from a survey that is released and paid for."""
-        side, epsilon = survey.SIDES.get(guard.n_features, 2), count_epsilon(guard, SURVEY_SHARE)
-        if epsilon == noise.EPSILON_RANGE[0]:  # too small a budget to look first
-            return 1.0
-        counts = guard.counts(side, epsilon, SURVEY)
-        return survey.occupied_area(counts, epsilon, people, guard.n_features)
-
-    def _plan(self, people: Floats, guard: Guard) -> Plan:
-        """What to do with the budget that is left.
-
-        What the main release may spend is fixed here from the budget alone, with a reserve for the
-        slack of its noise; only how it is spent follows from the released number of people.
-        """
-        measure, middle = self.measure_for(guard.n_features), float(np.median(people))
-        area = 1.0
-        if measure == "counts" and self.cells is None:
-            area = self._area(people, guard)
-        budget = (self.epsilon, self.delta, self.adjacency, guard.ledger.events)
-        reserve = min(SLACK_RESERVE, self.delta / 100)
-        limits: dict[str, Any] = {"slack": reserve, **guard.person._asdict()}
-        mu = calibrate_gaussian(*budget, **limits)
-        epsilon = min(calibrate_laplace(*budget, **limits), noise.EPSILON_RANGE[1])
-        plan = partial(
-            schedule.plan,
-            middle,
-            guard.n_features,
-            measure=measure,
-            times=guard.n_times,
-            epsilon=epsilon,
-            area=area,
-            particles=self.particles,
-            cells=self.cells,
-        )
-        full = plan(mu=mu, steps=self.steps)
-        if self.rate == 1 or full.measure == "counts":
-            return full
-        # Sampled steps of different numbers have loss curves of different shapes, so their number
-        # must not follow from the released counts, as the number of full steps may.
-        steps = self.steps or schedule.SAMPLED_STEPS
-        z = calibrate_noise(*budget[:3], steps=steps, rate=self.rate, others=budget[3], **limits)
-        if math.isinf(z):
-            raise InputError(
-                f"sampled steps need a delta above {ROUNDING:g}: raise delta=, or use rate=1"
-            )
-        # as much noise, against the sum over everybody, as full steps of this mu would have
-        return plan(mu=self.rate * math.sqrt(steps) / z, steps=steps)
-
-    def _by_counts(self, guard: Guard, people: Floats, plan: Plan, task: _Task) -> _Found:
-        """One private histogram per time; the times then share what they know."""
-        counts = guard.counts(plan.cells_per_side, plan.epsilon, PER_CELL)
-        total = people
-        if not self.public_counts:
-            head_epsilon = count_epsilon(guard, self.count_share)
-            total = _combined(people, counts, head_epsilon, plan.epsilon)
-        measure = histogram.estimate(
-            counts, plan.cells_per_side, plan.epsilon, total, guard.n_features
-        )
-        known = _effective_people(float(total.mean()), measure, plan.epsilon)
-        strength = 1.0 if self.pull is None else self.pull
-        measure = pooling.pooled_over_time(measure, task.gaps, known, strength)
-        return _Found(
-            *histogram.placed(measure, plan.particles, task.rng, self.bandwidth),
-            resolution=measure.sides / math.sqrt(12),
-            diagnostics={
-                "significant_share": measure.significant.tolist(),
-                "cell_side": measure.sides.tolist(),
-            },
-        )
-
-    def _by_gradients(self, guard: Guard, people: Floats, plan: Plan, task: _Task) -> _Found:
-        """Private gradients at every step of the dynamics, all of the same noise multiplier."""
-        state = start.middle(guard.n_times, plan.particles, guard.n_features, task.rng)
-        pull = GRADIENT_PULL if self.pull is None else self.pull
-        steps = schedule.gradient_schedule(plan.steps, pull, guard.n_features)
-        z = self.rate * math.sqrt(plan.steps) / plan.mu
-        if self.rate < 1:
-            assert isinstance(guard, SamplingGuard)
-            width = plan.particles * (guard.n_features + 1) + 1
-            event = guard.at_rate(self.rate).sum_event(width, z, STEP)
-            guard = guard.reserve(event, plan.steps)
-        gradients = PrivateGradients(guard, people, z, task.rng, self.rate)
-        fixed = _fixed(task.gaps, self.bandwidth)
-        state, trace = run(state, gradients, steps, fixed, task.rng, task.progress)
-        mixture = jax.tree.map(lambda leaf: np.asarray(leaf, dtype=np.float64), state.mixture)
-        mass = shrunk_masses(np.asarray(state.mass, np.float64), _mass_noise(trace, mixture))
-        return _Found(
-            mixture.particles,
-            mass / mass.sum(axis=1, keepdims=True),
-            mixture.bandwidth,
-            resolution=mixture.bandwidth,
-            diagnostics={
-                "marginal_error": float(trace.marginal_error[-1]),
-                "noise_over_bandwidth": float(trace.noise[-1].max()),
-                "effective_temperature": _effective_temperature(trace, steps),
-            },
-        )
-
-    def _model(
-        self,
-        snapshots: Snapshots,
-        ledger: Ledger,
-        source: noise.Source,
-        plan: Plan,
-        people: Floats,
-        found: _Found,
-    ) -> TrajectoryModel:
+        ledger = guard.ledger
+        people = head_count(guard, count_epsilon(guard, self.count_share))
+        settings = self._settings(guard, people)
+        _warn_if_little(settings.worth)
+        rng = np.random.default_rng(processes.shared_seed(self.seed))  # all but the guard's noise
+        marginals = self._spend(guard, people, settings, rng, snapshots.gaps, progress)
+        public = self._public_inputs(snapshots, people)
+        certificate = certify(ledger, public_inputs=public, private_noise=source.private)
         return assemble(
             snapshots,
-            found.particles,
-            found.weights,
-            bandwidth=found.bandwidth,
-            diffusivity=diffusivity_or(self.diffusivity, found.resolution, snapshots.gaps),
-            certificate=certify(
-                ledger,
-                public_inputs=self._public_inputs(snapshots, people, plan),
-                private_noise=source.private,
-            ),
-            cloud_size=self.particles or max(plan.particles, schedule.RELEASED_PARTICLES),
-            settings={
-                "measure": plan.measure,
-                "particles": plan.particles,
-                "steps": plan.steps,
-                "cells_per_side": plan.cells_per_side or None,
-                "pull": self.pull,
-            },
+            marginals.particles,
+            marginals.weights,
+            bandwidth=marginals.bandwidth,
+            diffusivity=diffusivity_or(self.diffusivity, marginals.resolution, snapshots.gaps),
+            certificate=certificate,
+            cloud_size=self.particles or max(settings.particles, RELEASED_PARTICLES),
+            settings={**settings.summary(), "time_coupling": self.time_coupling},
             diagnostics={
                 "people_per_time": people.tolist(),
-                "expected_worth": plan.worth,
-                **found.diagnostics,
+                "expected_worth": settings.worth,
+                **marginals.diagnostics,
             },
         )
 
-    def _public_inputs(self, snapshots: Snapshots, people: Floats, plan: Plan) -> dict[str, Any]:
+    def _settings(self, guard: Guard, people: Floats) -> Settings:
+        """What to do with the budget that is left.
+
+        What the main release may spend is fixed here from the budget alone; only how it is spent
+        follows from the released number of people.
+        """
+        middle, features = float(np.median(people)), guard.n_features
+        if self.measure_for(features) == "gradients":
+            mu = left(guard, calibrate_gaussian)
+            return self._gradient_settings(guard, middle, mu, self.steps)
+        area = surveyed_area(guard, people) if self.cells is None else 1.0
+        head_epsilon = None if self.public_counts else count_epsilon(guard, self.count_share)
+        return counts_settings(
+            middle,
+            features,
+            min(left(guard, calibrate_laplace), noise.EPSILON_RANGE[1]),
+            area=area,
+            cells=self.cells,
+            particles=self.particles,
+            time_coupling=self.time_coupling,
+            bandwidth=self.bandwidth,
+            head_epsilon=head_epsilon,
+        )
+
+    def _gradient_settings(
+        self, guard: Guard, people: float, mu: float, steps: int | None
+    ) -> GradientSettings:
+        return gradient_settings(
+            people,
+            guard.n_features,
+            guard.n_times,
+            mu,
+            particles=self.particles,
+            steps=steps,
+            time_coupling=self.time_coupling,
+            bandwidth=self.bandwidth,
+        )
+
+    def _spend(
+        self,
+        guard: Guard,
+        people: Floats,
+        settings: Settings,
+        rng: np.random.Generator,
+        gaps: Floats,
+        progress: Progress | None,
+    ) -> Marginals:
+        if isinstance(settings, CountsSettings):
+            return fit_counts(guard, people, settings, rng, gaps, progress)
+        return fit_gradients(guard, people, settings, rng, gaps, progress)
+
+    def _public_inputs(self, snapshots: Snapshots, people: Floats) -> dict[str, Any]:
         public = snapshots.public_inputs()
-        if self.rate < 1 and plan.measure == "gradients":
-            public["sampling rate"] = self.rate
         if self.public_counts:
             public["people per time (declared public)"] = people.tolist()
         return public
@@ -368,10 +284,10 @@ class TrajectorySynthesizer:
                 f"{snapshots.n_times} times: use fewer cells, or measure='gradients'"
             )
 
-    def measure_for(self, features: int) -> schedule.MeasureName:
+    def measure_for(self, features: int) -> MeasureName:
         """What the budget will buy with so many features."""
         if self.measure == "auto":
-            return "counts" if self.delta == 0 else schedule.choose_measure(features)
+            return "counts" if self.delta == 0 else choose_measure(features)
         return self.measure
 
     def check(self) -> None:
@@ -388,12 +304,8 @@ class TrajectorySynthesizer:
             )
         for name, low, high in _RANGES:
             value = getattr(self, name)
-            if value is None and name not in ("count_share", "rate"):
-                continue
-            if not (_is_number(value) and low <= value <= high):
-                raise InputError(f"{name} must be between {low:g} and {high:g}")
-            if isinstance(low, int) and not isinstance(value, int | np.integer):
-                raise InputError(f"{name} must be a whole number")
+            if value is not None or name == "count_share":
+                check_setting(name, value, low, high)
         if self.epsilon < SMALLEST_EPSILON:
             raise InputError(
                 f"epsilon must be at least {SMALLEST_EPSILON:g}: less does not buy a head count"
@@ -402,154 +314,41 @@ class TrajectorySynthesizer:
             raise InputError(f"epsilon must be at most {LARGEST_EPSILON:g}: more protects nobody")
 
 
-class _Task(NamedTuple):
-    rng: np.random.Generator  # public randomness, for everything after the guard's noise
-    gaps: Floats  # (T - 1,) between the times
-    progress: Progress | None
+def choose_measure(features: int) -> MeasureName:
+    """Counts up to three features, gradients from four on.
 
-
-class _Found(NamedTuple):
-    """What a measurement bought: weighted particles (T, m, d), and how finely it sees (T,)."""
-
-    particles: Floats
-    weights: Floats
-    bandwidth: Floats
-    resolution: Floats
-    diagnostics: dict[str, Any]
-
-
-def count_epsilon(guard: Guard, share: float) -> float:
-    """Epsilon of the noise of counts that may cost this share of the ledger's epsilon.
-
-    A person moves counts by 1 for each record if added or removed, and by 2 if replaced.
+    Cells multiply with every feature while particles follow the people. The number of people could
+    say more, but it is private, and which mechanism is used must not follow from a private number:
+    each of the two keeps to the budget, a choice between them would not.
     """
-    return _count_epsilon(share * guard.ledger.epsilon, guard.ledger.adjacency, guard.person)
+    return "counts" if features <= MOST_COUNTED else "gradients"
 
 
-def _count_epsilon(epsilon: float, adjacency: Adjacency, person: Person) -> float:
-    moves = LaplaceCounts(1.0, "", records=person.records).sensitivity(adjacency)
-    return float(np.clip(epsilon / moves, *noise.EPSILON_RANGE))
-
-
-def planned_releases(settings: TrajectorySynthesizer, shape: PublicShape) -> BudgetPlan:
-    """All that a fit with these settings may release, from public numbers alone.
-
-    Of the main release, the bound: what its cells, or all its steps together, may tell.
-    """
-    first, person = _first_counts(settings, shape), shape.person
-    budget = (settings.epsilon, settings.delta, settings.adjacency)
-    limits: Any = {"slack": min(SLACK_RESERVE, settings.delta / 100), **person._asdict()}
-    main: list[Planned] = []
-    if settings.measure_for(shape.n_features) == "counts":
-        epsilon = calibrate_laplace(*budget, first, **limits)
-        if epsilon > 0:
-            cells = LaplaceCounts(min(epsilon, noise.EPSILON_RANGE[1]), PER_CELL, 0.0, *person)
-            main = [Planned(cells, shared=True)]
-    else:
-        most = schedule.STEPS_RANGE[1] if settings.rate == 1 else schedule.SAMPLED_STEPS
-        steps = settings.steps or most
-        z = calibrate_noise(*budget, steps=steps, rate=settings.rate, others=first, **limits)
-        if z < math.inf:
-            whole = GaussianSum(z / math.sqrt(steps), STEP, 0.0, *person)
-            main = [Planned(sum_at_rate(whole, settings.rate), steps, shared=True)]
-    return BudgetPlan((*map(Planned, first), *main))
-
-
-def _first_counts(settings: TrajectorySynthesizer, shape: PublicShape) -> list[LaplaceCounts]:
-    """What is counted before the main release: people per bin, and how concentrated they are."""
-
-    def counts(share: float, side: int, what: str) -> LaplaceCounts:
-        epsilon = _count_epsilon(share * settings.epsilon, settings.adjacency, shape.person)
-        drawn = shape.n_times * side**shape.n_features
-        slack = drawn * noise.laplace_tv_per_draw(epsilon) if settings.delta > 0 else 0.0
-        return LaplaceCounts(epsilon, what, slack, *shape.person)
-
-    planned = []
-    if not settings.public_counts:
-        planned.append(counts(settings.count_share, 1, HEAD_COUNT))
-    if settings.cells is None and settings.measure_for(shape.n_features) == "counts":
-        look = counts(SURVEY_SHARE, survey.SIDES.get(shape.n_features, 2), SURVEY)
-        if look.epsilon > noise.EPSILON_RANGE[0]:  # else too small a budget to look first
-            planned.append(look)
-    return planned
-
-
-def head_count(guard: Guard, epsilon: float) -> Floats:
-    """People per bin (T,): as declared public, or noisy, paid for, and steadied."""
-    declared = guard.declared_counts()
-    if declared is not None:
-        return np.maximum(declared, 1.0)
-    counts = guard.counts(1, epsilon, HEAD_COUNT)[:, 0]
-    return steadied_counts(counts.astype(np.float64), 2 / epsilon**2)
-
-
-def steadied_counts(counts: Floats, noise_variance: float) -> Floats:
-    """Noisy counts (T,) shrunk to their mean by the share of their variance that is noise, >= 1."""
-    mean = counts.mean()
-    variance = max(counts.var(ddof=1), 1e-12)
-    steady = mean + (counts - mean) * max(0.0, 1 - noise_variance / variance)
-    return np.maximum(steady, max(1.0, 0.05 * mean))
-
-
-def _combined(
-    people: Floats, counts: NDArray[np.int64], head_epsilon: float, epsilon: float
-) -> Floats:
-    """People per time (T,), steadier: the head count and the sum of all cells, by their noise."""
-    cells = counts.shape[1]
-    in_cells = cells * noise.laplace_variance(epsilon)
-    in_head = noise.laplace_variance(head_epsilon)
-    summed = steadied_counts(counts.sum(axis=1).astype(np.float64), in_cells)
-    return (people * in_cells + summed * in_head) / (in_cells + in_head)
-
-
-def _effective_people(people: float, measure: histogram.GridMeasure, epsilon: float) -> float:
-    """People whose shares chance alone would make as uncertain: N / (1 + cells variance / N)."""
-    held = float(np.count_nonzero(measure.weights, axis=1).mean())
-    return people / (1 + held * noise.laplace_variance(epsilon) / people)
-
-
-def _effective_temperature(trace: Trace, steps: schedule.Schedule) -> float:
-    """Temperature of the dynamics over the one asked for; above 1, privacy noise is the larger.
-
-    A temperature is a variance: mean over steps of max(1, (privacy noise / Langevin noise)^2).
-    """
-    hot = steps.temperature > 0
-    ratio = np.asarray(trace.noise / trace.alpha)[hot] / steps.temperature[hot, None]
-    return float(np.maximum(ratio**2, 1.0).mean())
-
-
-def _mass_noise(trace: Trace, mixture: Mixture) -> Floats:
-    """Variance (T,) of the privacy noise in the running masses.
-
-    One step's masses carry the noise of a full step, in bandwidths, over kappa; the running average
-    over the settling steps, of gains 1/3, 1/4, ..., keeps one part in their number.
-    """
-    last = np.asarray(trace.noise)[-1] / np.maximum(np.asarray(trace.alpha)[-1], 1e-9)
-    kept = 1 / (SETTLING_SHARE * len(np.asarray(trace.noise)) + 2)
-    variance: Floats = (
-        kept * (last.astype(np.float64) / kappa_mass(mixture.particles.shape[2])) ** 2
-    )
-    return variance
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-
-
-def _fixed(gaps: Floats, bandwidth: float | None) -> Fixed:
-    target = np.full(len(gaps) + 1, bandwidth or 0.0)
-    return Fixed(
-        jnp.asarray(np.float32(gaps / gaps.mean())),
-        jnp.asarray(np.float32(target)),
-        jnp.asarray(np.float32(SMALLEST_BANDWIDTH)),
-        jnp.zeros(len(gaps), jnp.float32),
+def left(guard: Guard, calibrate: Callable[..., float]) -> float:
+    """What one more release may spend, with a reserve of delta for the slack of its noise."""
+    ledger = guard.ledger
+    return calibrate(
+        ledger.epsilon,
+        ledger.delta,
+        ledger.adjacency,
+        others=ledger.events,
+        slack=min(SLACK_RESERVE, ledger.delta / 100),
+        **guard.person._asdict(),
     )
 
 
-def _warn_if_little(plan: Plan) -> None:
-    if plan.worth < LOW_WORTH:
+def check_setting(name: str, value: Any, low: float, high: float) -> None:
+    """Refuse what is not a number in this range, a whole one if its limits are."""
+    if not (is_number(value) and low <= value <= high):
+        raise InputError(f"{name} must be between {low:g} and {high:g}")
+    if isinstance(low, int) and not isinstance(value, int | np.integer):
+        raise InputError(f"{name} must be a whole number")
+
+
+def _warn_if_little(worth: float) -> None:
+    if worth < LOW_WORTH:
         warnings.warn(
-            f"this budget buys about {max(plan.worth, 0):.0f} people's worth per time: use fewer "
+            f"this budget buys about {max(worth, 0):.0f} people's worth per time: use fewer "
             "time bins, fewer features or a larger epsilon if the result is to be useful",
             LowBudgetWarning,
             stacklevel=3,

@@ -409,7 +409,7 @@ def test_private_counts_are_within_their_claim_and_well_above_zero(adjacency, ep
     """ "Above zero" holds at all but one seed in 10^4: 100 runs in either world tell rates such as
     0.72 and 0.28 apart by four standard errors more than the bounds take."""
     # answers are what is attacked: what is made of them afterwards, at length, may be left out
-    synthesizer = TrajectorySynthesizer(epsilon, DELTA, adjacency=adjacency, pull=0.0)
+    synthesizer = TrajectorySynthesizer(epsilon, DELTA, adjacency=adjacency, time_coupling=0.0)
     found = audit(synthesizer, runs=200, seed=1)
     assert found.view == "transcript"
     assert found.adjacency == adjacency

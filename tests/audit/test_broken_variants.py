@@ -34,7 +34,7 @@ class Broken(Guard):
 
 
 # the attacker sees the answers, not what is made of them
-COUNTS = {"measure": "counts", "pull": 0.0}
+COUNTS = {"measure": "counts", "time_coupling": 0.0}
 
 
 def audited(guard, epsilon, runs, **settings):

@@ -15,7 +15,7 @@ import privtraj as pt
 from privtraj import cli, datasets
 from privtraj.cli import console, fit
 from privtraj.cli.console import Console
-from privtraj.counts import cells as histogram
+from privtraj.counts import fit as counts_fit
 from privtraj.data import arrow, tables
 from privtraj.export import tables as export_tables
 from privtraj.model import TrajectoryModel
@@ -294,7 +294,7 @@ def test_an_interrupted_fit_says_what_was_spent(clinic, tmp_path, capsys, monkey
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(histogram, "estimate", stop)  # all counts have been answered by then
+    monkeypatch.setattr(counts_fit, "estimate", stop)  # all counts have been answered by then
     assert cli.main(_fit_words(clinic, tmp_path / "m.privtraj")) == 130
     said = capsys.readouterr().err.splitlines()[-1]
     assert "answers worth epsilon 2 of 2 were discarded, and nobody has seen them" in said
@@ -343,9 +343,8 @@ def test_every_setting_reaches_the_fit(clinic, tmp_path, monkeypatch):
         "particles": 24,
         "steps": 4,
         "cells": 6,
-        "rate": 0.25,
         "bandwidth": 0.1,
-        "pull": 0.2,
+        "time_coupling": 0.2,
         "diffusivity": 0.5,
         "adjacency": "replace-one",
     }

@@ -266,7 +266,7 @@ def test_nothing_of_the_data_is_in_the_ledger(fit, clinic, ledger, capsys):
         (["--time", "when"], "no column 'when'"),
         (["--feature", "absent", "0", "1"], "no column 'absent'"),
         (["--person", "nobody"], "no column 'nobody'"),
-        (["--rate", "2"], "rate must be"),
+        (["--bandwidth", "2"], "bandwidth must be"),
     ],
 )
 def test_mistakes_leave_no_entry(options, said, fit, started, ledger, capsys):

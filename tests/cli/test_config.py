@@ -164,7 +164,7 @@ def _placed(options, folder):
 
 def test_a_fit_written_down_parses_to_the_same_fit(suffix, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    words = [*WORDS, "--adjacency", "replace-one", "--rate", "0.1", "--paths", "paths.csv"]
+    words = [*WORDS, "--adjacency", "replace-one", "--time-coupling", "0.1", "--paths", "paths.csv"]
     args = parse(*words, "--write-config", f"fit{suffix}")
     save(Path(f"fit{suffix}"), config.text(args, f"fit{suffix}"))
     again = parse("fit", "--config", f"fit{suffix}")

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from privtraj.counts import cells as histogram
+from privtraj.counts import constants
 from privtraj.counts.cells import (
     GridMeasure,
     blocks,
@@ -65,7 +65,7 @@ def test_without_noise_to_speak_of_the_cells_are_recovered_exactly(d, side):
     np.testing.assert_allclose(rebuilt.ravel(), exact / 400, atol=1e-12)
 
 
-def test_noise_alone_is_almost_always_not_believed():
+def test_noise_alone_is_almost_always_not_significant():
     times, side = 200, 16
     counts = noisy(np.zeros((times, side * side), dtype=np.int64), 1.0, seed=3)
     measure = estimate(counts, side, 1.0, np.full(times, 100.0), 2)
@@ -195,13 +195,13 @@ def test_noise_exceeds_the_quantile_no_more_often_than_the_chance(cells):
     for chance in (0.1, 0.01, 0.001):
         x = noise_quantile(cells, epsilon, math.log(chance))
         error = 4.5 * math.sqrt(chance / many)
-        found = (smooth > x).mean()
-        assert found < chance + error
+        share = (smooth > x).mean()
+        assert share < chance + error
         assert (whole > x).mean() < 1.05 * chance + 2 * error
         if cells == 1:
-            assert found > chance - error
+            assert share > chance - error
         else:
-            assert 0.02 * chance < found < 0.3 * chance
+            assert 0.02 * chance < share < 0.3 * chance
 
 
 def test_a_field_of_noise_raises_a_false_alarm_as_rarely_as_stated():
@@ -209,23 +209,27 @@ def test_a_field_of_noise_raises_a_false_alarm_as_rarely_as_stated():
     fields, side, epsilon = 2000, 16, 0.1
     noise = noisy(np.zeros((fields, side, side), dtype=np.int64), epsilon, seed=8)
     ones = np.ones((side, side), dtype=np.int64)
-    alarms = np.mean([significant(f, ones, epsilon, histogram.WEAK).any() for f in noise])
-    stated = (side * side) ** (1 - histogram.STRONG) / 2
+    alarms = np.mean(
+        [significant(f, ones, epsilon, constants.NEIGHBOUR_EXPONENT).any() for f in noise]
+    )
+    stated = (side * side) ** (1 - constants.SIGNIFICANCE_EXPONENT) / 2
     assert alarms < 1.05 * stated + 4.5 * math.sqrt(stated / fields)
 
 
-def test_a_doubtful_cell_is_believed_next_to_a_sure_one_only():
+def test_a_doubtful_cell_is_significant_next_to_a_sure_one_only():
     counts = np.zeros((16, 16))
-    doubtful = noise_quantile(1, 1.0, -2 * math.log(3) * histogram.WEAK - math.log(2)) + 0.1
+    doubtful = (
+        noise_quantile(1, 1.0, -2 * math.log(3) * constants.NEIGHBOUR_EXPONENT - math.log(2)) + 0.1
+    )
     counts[4, 4] = 1000.0
     counts[4, 5] = counts[12, 12] = doubtful
-    kept = significant(counts, np.ones((16, 16), dtype=np.int64), 1.0, histogram.WEAK)
+    kept = significant(counts, np.ones((16, 16), dtype=np.int64), 1.0, constants.NEIGHBOUR_EXPONENT)
     assert set(map(tuple, np.argwhere(kept))) == {(4, 4), (4, 5)}
 
 
-def test_sums_of_no_cells_are_not_believed():
+def test_sums_of_no_cells_are_not_significant():
     counts, cells = np.full((4, 4), 1e6), np.zeros((4, 4), dtype=np.int64)
-    assert not significant(counts, cells, 1.0, histogram.WEAK).any()
+    assert not significant(counts, cells, 1.0, constants.NEIGHBOUR_EXPONENT).any()
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
@@ -250,32 +254,32 @@ def test_people_too_thin_for_single_cells_are_found_in_blocks():
     for seed in range(40):
         counts = noisy(exact, 1.0, seed).astype(float)
         alone.append(reading(counts, 1, 1.0, poolings=0).counts.sum() / 48)
-        found = reading(counts, 1, 1.0, poolings=2)
-        together.append(found.counts.sum() / 48)
-        means.append(found.counts @ found.centres / max(found.counts.sum(), 1))
+        read = reading(counts, 1, 1.0, poolings=2)
+        together.append(read.counts.sum() / 48)
+        means.append(read.counts @ read.centres / max(read.counts.sum(), 1))
     assert np.mean(alone) < 0.2
     assert np.median(together) == pytest.approx(1.0, abs=0.25)
     assert np.mean(np.array(together) > 0.5) > 0.8
     np.testing.assert_allclose(np.median(means, axis=0), [0.375, 0.625], atol=0.03)
 
 
-def test_a_believed_block_shares_its_people_as_the_counts_of_its_cells_suggest():
+def test_a_significant_block_shares_its_people_as_the_counts_of_its_cells_suggest():
     counts = np.zeros((8, 8))
     counts[2:4, 4:6] = [[5.0, 5.0], [5.0, -1.0]]
     assert len(reading(counts, 1, 1.0, poolings=0).counts) == 0
-    found = reading(counts, 1, 1.0, poolings=1)
-    assert found.side == 1 / 8
-    assert found.counts.sum() == pytest.approx(14.0)
-    shares = {tuple((8 * c).astype(int)): n for c, n in zip(*found[:2], strict=True)}
+    read = reading(counts, 1, 1.0, poolings=1)
+    assert read.side == 1 / 8
+    assert read.counts.sum() == pytest.approx(14.0)
+    shares = {tuple((8 * c).astype(int)): n for c, n in zip(*read[:2], strict=True)}
     assert set(shares) == {(2, 4), (2, 5), (3, 4), (3, 5)}
     assert shares[2, 4] == shares[2, 5] == shares[3, 4] > 3 * shares[3, 5]
 
 
-def test_people_in_believed_cells_are_not_counted_again_in_blocks():
+def test_people_in_significant_cells_are_not_counted_again_in_blocks():
     counts = np.zeros((8, 8))
     counts[1, 1], counts[6, 6] = 500.0, 300.0
-    found = reading(counts, 1, 1.0, poolings=2)
-    np.testing.assert_allclose(sorted(found.counts), [300.0, 500.0])
+    read = reading(counts, 1, 1.0, poolings=2)
+    np.testing.assert_allclose(sorted(read.counts), [300.0, 500.0])
 
 
 # Particles that stand for the cells -----------------------------------------------------------

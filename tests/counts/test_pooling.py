@@ -36,9 +36,9 @@ def shares_of(measure):
     return measure.weights[:, J:].sum(axis=1)
 
 
-def pooled_shares(shares, apart, gaps=None, strength=1.0, people=PEOPLE):
+def pooled_shares(shares, apart, gaps=None, time_coupling=1.0, people=PEOPLE):
     gaps = np.ones(len(shares) - 1) if gaps is None else np.asarray(gaps, float)
-    return shares_of(pooled_over_time(two_groups(shares, apart), gaps, people, strength))
+    return shares_of(pooled_over_time(two_groups(shares, apart), gaps, people, time_coupling))
 
 
 def anything(rng, times, held, d):
@@ -63,7 +63,7 @@ def assert_sound(before, after):
 # Always ---------------------------------------------------------------------------------------
 
 
-def test_no_strength_changes_nothing():
+def test_no_time_coupling_changes_nothing():
     measure = anything(np.random.default_rng(0), 4, 9, 2)
     assert pooled_over_time(measure, np.ones(3), PEOPLE, 0) is measure
 
@@ -73,8 +73,8 @@ def test_no_strength_changes_nothing():
 def test_weights_stay_a_distribution_on_the_same_cells(times, d):
     measure = anything(np.random.default_rng(d), times, 40, d)
     before = measure.weights.copy()
-    for strength in (0.1, 1.0, 10.0):
-        assert_sound(measure, pooled_over_time(measure, np.ones(times - 1), PEOPLE, strength))
+    for time_coupling in (0.1, 1.0, 10.0):
+        assert_sound(measure, pooled_over_time(measure, np.ones(times - 1), PEOPLE, time_coupling))
     np.testing.assert_array_equal(measure.weights, before)
 
 
@@ -92,9 +92,9 @@ def measures(draw):
 
 @settings(max_examples=60)
 @given(measures(), st.floats(1, 1e7), st.floats(1e-3, 10))
-def test_any_measure_and_any_gaps_give_finite_distributions(drawn, people, strength):
+def test_any_measure_and_any_gaps_give_finite_distributions(drawn, people, time_coupling):
     measure, gaps = drawn
-    assert_sound(measure, pooled_over_time(measure, gaps, people, strength))
+    assert_sound(measure, pooled_over_time(measure, gaps, people, time_coupling))
 
 
 @pytest.mark.parametrize("gaps", [[1e-9, 1, 1, 1], [1, 1e-3, 40, 1e-6], [1e-9] * 4, [1e9] * 4])
@@ -113,11 +113,11 @@ def test_the_unit_of_time_does_not_matter():
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
-@pytest.mark.parametrize(("strength", "moved"), [(0.1, 0.01), (1.0, 0.03), (5.0, 0.1)])
-def test_measures_that_agree_at_all_times_hardly_change(d, strength, moved):
+@pytest.mark.parametrize(("time_coupling", "moved"), [(0.1, 0.01), (1.0, 0.03), (5.0, 0.1)])
+def test_measures_that_agree_at_all_times_hardly_change(d, time_coupling, moved):
     one = anything(np.random.default_rng(d), 1, 60, d)
     same = measure_of(np.tile(one.centres, (8, 1, 1)), np.tile(one.weights, (8, 1)))
-    after = pooled_over_time(same, np.ones(7), PEOPLE, strength)
+    after = pooled_over_time(same, np.ones(7), PEOPLE, time_coupling)
     assert np.abs(after.weights - same.weights).sum(axis=1).max() / 2 < moved
 
 
@@ -144,9 +144,9 @@ def test_a_lasting_change_of_shares_is_kept(times):
     assert after[late].min() > 0.65
 
 
-def test_two_times_move_towards_each_other_and_further_the_more_strength():
+def test_two_times_move_towards_each_other_and_further_the_more_time_coupling():
     shares = np.array([0.4, 0.5])
-    apart = [np.diff(pooled_shares(shares, 0.3, strength=s))[0] for s in (0.1, 0.5, 2.0)]
+    apart = [np.diff(pooled_shares(shares, 0.3, time_coupling=s))[0] for s in (0.1, 0.5, 2.0)]
     assert 0.1 > apart[0] > apart[1] > apart[2] > -1e-3
     assert pooled_shares(shares, 0.3).mean() == pytest.approx(0.45, abs=0.01)
 
@@ -187,7 +187,7 @@ def test_the_more_people_the_less_is_pooled():
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_details_inside_a_block_keep_their_proportions(d):
     rng = np.random.default_rng(d)
-    side = pooling.BLOCKS[d]
+    side = pooling.BLOCKS_PER_SIDE[d]
     middles = (rng.choice(side, size=(6, d)) + 0.5) / side
     centres = np.repeat(np.unique(middles, axis=0), 4, axis=0)
     centres = centres + 0.4 / side * rng.uniform(-1, 1, size=centres.shape)
@@ -227,5 +227,5 @@ def test_marginals_are_those_of_the_least_objective(times):
 
     best = minimize(objective, np.zeros(reference.size), method="BFGS").x
     ones = [np.ones(3) for _ in noisy]
-    found, _ = pooling._scaled(noisy, kernels, power, ones, 200)
-    np.testing.assert_allclose(found, marginals(best)[1], atol=1e-4)
+    solved, _ = pooling._scaled(noisy, kernels, power, ones, 200)
+    np.testing.assert_allclose(solved, marginals(best)[1], atol=1e-4)

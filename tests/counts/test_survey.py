@@ -158,6 +158,6 @@ def test_any_counts_give_a_share_of_the_box(counts, epsilon, people, d):
 
 
 def test_a_survey_is_coarse_whatever_the_number_of_features():
-    for d, side in survey.SIDES.items():
+    for d, side in survey.SURVEY_SIDES.items():
         assert side >= 2
         assert side**d <= 4096

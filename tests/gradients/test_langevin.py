@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privtraj.baselines.inference import HistogramMoments
 from privtraj.counts.cells import estimate
 from privtraj.gradients import start
-from privtraj.gradients.langevin import Fixed, State, Stride, run, step
+from privtraj.gradients.langevin import Fixed, State, langevin_step, run
 from privtraj.gradients.likelihood import Mixture, Moments
-from privtraj.gradients.moments import HistogramMoments
-from privtraj.gradients.schedule import gradient_schedule
+from privtraj.gradients.schedule import Schedule, gradient_schedule
 from privtraj.metrics import average_squared_w2
 from privtraj.transport import sinkhorn
 
@@ -40,9 +40,7 @@ def quiet_moments(drift=0.0, mass=1.0, spread=1.0):
 def stride(**changes):
     values = {
         "step_size": 0.5,
-        "pull": 0.0,
-        "debias": 1.0,
-        "balance": 1.0,
+        "time_coupling": 0.0,
         "temperature": 0.0,
         "noise_limit": np.inf,
         "mass_rate": 0.3,
@@ -51,15 +49,13 @@ def stride(**changes):
         "shrink": 1.0,
         "grow": 1.0,
     }
-    return Stride(**{k: jnp.float32(v) for k, v in {**values, **changes}.items()})
+    return Schedule(**{k: jnp.float32(v) for k, v in {**values, **changes}.items()})
 
 
 def fixed(gaps=(1.0, 1.0), target=0.0):
     return Fixed(
         jnp.asarray(gaps, jnp.float32),
         jnp.full(T, target, jnp.float32),
-        jnp.float32(0.004),
-        jnp.zeros(T - 1, jnp.float32),
     )
 
 
@@ -72,7 +68,7 @@ def kicks(seed=0):
 
 
 def move(state, moments=None, noise=NO_NOISE, by=None, around=None, seed=0):
-    return step(
+    return langevin_step(
         state, moments or quiet_moments(), noise, kicks(seed), by or stride(), around or fixed()
     )
 
@@ -104,7 +100,13 @@ def test_a_step_stays_in_the_box_and_finite_whatever_it_is_told(
     if corner is not None:
         particles[:] = corner
     by = stride(
-        pull=0.1, temperature=0.25, noise_limit=limit, relocate=1, learn=1, shrink=0.1, grow=1.1
+        time_coupling=0.1,
+        temperature=0.25,
+        noise_limit=limit,
+        relocate=1,
+        learn=1,
+        shrink=0.1,
+        grow=1.1,
     )
     wavy = drift * np.cos(np.arange(T * M * D)).reshape(T, M, D)
     state = state_of(particles, bandwidth)
@@ -194,28 +196,28 @@ def test_a_bandwidth_set_by_hand_is_reached_and_kept():
     np.testing.assert_allclose(state.mixture.bandwidth, 0.07, rtol=1e-5)
 
 
-# The pull between times -----------------------------------------------------------------------
+# The drift between times ----------------------------------------------------------------------
 
 
-def biased_step(x, bandwidth, pull):
-    """The plain pull bar_ij(x) - x, as an implementation without self-transport would do it."""
+def biased_step(x, bandwidth, time_coupling):
+    """The plain drift bar_ij(x) - x, as an implementation without self-transport would do it."""
     reg = jnp.full(T - 1, bandwidth**2, jnp.float32)
     ahead = sinkhorn.solve(x[:-1], x[1:], reg, sinkhorn.cold(T - 1, M), iterations=50)
     behind = sinkhorn.solve(x[1:], x[:-1], reg, sinkhorn.cold(T - 1, M), iterations=50)
     forth = sinkhorn.barycentres(x[:-1], x[1:], reg, ahead) - x[:-1]
     back = sinkhorn.barycentres(x[1:], x[:-1], reg, behind) - x[1:]
-    return x + pull * jnp.zeros_like(x).at[:-1].add(forth).at[1:].add(back)
+    return x + time_coupling * jnp.zeros_like(x).at[:-1].add(forth).at[1:].add(back)
 
 
-def test_the_pull_vanishes_and_never_shrinks_where_all_times_agree():
+def test_the_transport_drift_vanishes_and_never_shrinks_where_all_times_agree():
     begun = np.stack([cloud()] * T)
     state, biased = state_of(begun, 0.2), jnp.asarray(begun, jnp.float32)
-    first, _ = move(state, by=stride(pull=0.1))
+    first, _ = move(state, by=stride(time_coupling=0.1))
     plain = np.asarray(biased_step(biased, 0.2, 0.1)) - begun
     debiased = np.asarray(first.mixture.particles) - begun
     assert np.abs(debiased).max() < 0.05 * np.abs(plain).max()
     for _ in range(60):
-        state, _ = move(state, by=stride(pull=0.1))
+        state, _ = move(state, by=stride(time_coupling=0.1))
         biased = biased_step(biased, 0.2, 0.1)
     variance = np.asarray(state.mixture.particles).var(axis=1).sum(axis=-1)
     shrunk = np.asarray(biased).var(axis=1).sum(axis=-1)
@@ -224,20 +226,20 @@ def test_the_pull_vanishes_and_never_shrinks_where_all_times_agree():
     assert (shrunk < 0.5 * true).all()
 
 
-def test_the_pull_carries_neighbouring_clouds_towards_each_other():
+def test_the_transport_drift_carries_neighbouring_clouds_towards_each_other():
     offsets = np.array([-0.1, 0.0, 0.1])[:, None, None]
     begun = np.stack([cloud()] * T) + offsets
-    state, _ = move(state_of(begun, 0.1), by=stride(pull=0.1))
+    state, _ = move(state_of(begun, 0.1), by=stride(time_coupling=0.1))
     shift = (np.asarray(state.mixture.particles) - begun).mean(axis=(1, 2))
     assert shift[0] > 0.003
     assert shift[2] < -0.003
     assert abs(shift[1]) < 0.2 * shift[0]
 
 
-def test_a_longer_gap_pulls_less():
+def test_a_longer_gap_draws_less():
     offsets = np.array([-0.1, 0.0, 0.1])[:, None, None]
     begun = np.stack([cloud()] * T) + offsets
-    state, _ = move(state_of(begun, 0.1), by=stride(pull=0.1), around=fixed((0.5, 1.5)))
+    state, _ = move(state_of(begun, 0.1), by=stride(time_coupling=0.1), around=fixed((0.5, 1.5)))
     shift = (np.asarray(state.mixture.particles) - begun).mean(axis=(1, 2))
     assert shift[0] > 2 * abs(shift[2]) > 0
     assert shift[1] < -0.2 * shift[0]  # the near neighbour wins
@@ -280,13 +282,14 @@ def test_annealing_from_the_middle_finds_both_modes_when_moments_are_exact(known
 def test_particles_begin_where_they_are_put_with_equal_masses():
     clouds = np.stack([cloud(i) for i in range(T)])
     for begun, where, width in (
-        (start.at(clouds, 0.07), clouds, 0.07),
+        (start.state(clouds, np.full(T, 0.07), 1), clouds, 0.07),
         (start.middle(T, M, D, np.random.default_rng(0)), 0.5, 0.5),
     ):
-        np.testing.assert_allclose(begun.mixture.particles - where, 0, atol=start.CLUSTER)
+        np.testing.assert_allclose(begun.mixture.particles - where, 0, atol=start.CLUSTER_WIDTH)
         np.testing.assert_allclose(begun.mixture.bandwidth, np.full(T, width), rtol=1e-6)
         np.testing.assert_array_equal(begun.mass, np.ones((T, M)))
-    np.testing.assert_allclose(start.at(clouds, 0.07).mixture.particles, clouds, rtol=1e-6)
+    put = start.state(clouds, np.full(T, 0.07), 1).mixture.particles
+    np.testing.assert_allclose(put, clouds, rtol=1e-6)
 
 
 def test_nothing_is_compiled_again_between_steps(known):
@@ -294,11 +297,11 @@ def test_nothing_is_compiled_again_between_steps(known):
     rng = np.random.default_rng(5)
     moments = HistogramMoments(measure)
     begun = start.middle(T, 9, D, rng)  # a size that no other test uses
-    before = step._cache_size()
+    before = langevin_step._cache_size()
     run(begun, moments, gradient_schedule(5, 0.05), fixed(), rng)
-    assert step._cache_size() - before == 1
+    assert langevin_step._cache_size() - before == 1
     run(begun, moments, gradient_schedule(7, 0.1), fixed((0.5, 1.5), 0.1), rng)
-    assert step._cache_size() - before == 1
+    assert langevin_step._cache_size() - before == 1
 
 
 def test_progress_counts_every_step(known):
@@ -306,7 +309,7 @@ def test_progress_counts_every_step(known):
     rng = np.random.default_rng(6)
     told = []
     run(
-        start.at(np.stack([cloud(i) for i in range(T)]), 0.1),
+        start.middle(T, M, D, rng),
         HistogramMoments(measure),
         gradient_schedule(4, 0.05),
         fixed(),

@@ -6,7 +6,7 @@ from scipy.special import logsumexp
 
 from privtraj import Snapshots
 from privtraj.errors import InputError
-from privtraj.gradients import start
+from privtraj.paper.dynamics import at
 from privtraj.paper.objective import objective
 from privtraj.paper.synthesizer import PaperSynthesizer, Phase, TakingPart, TimeSample, WarmStart
 from privtraj.privacy import noise
@@ -70,7 +70,7 @@ def test_a_step_is_the_formula(people, silent, clip, sigma):
     guard = people.guarded(SamplingGuard, Ledger(50.0, 1e-4), silent())
     rng = np.random.default_rng(0)
     everybody = TakingPart(np.arange(T), guard, np.full(T, float(N)))
-    state = recipe._run(phase, everybody, start.at(x, sigma), people, rng)
+    state = recipe._run(phase, everybody, at(x, sigma), people, rng)
     expected = by_hand(x, clouds(people), phase, m, clip, 0.7, sigma)
     np.testing.assert_allclose(state.mixture.particles, expected, atol=2e-4)
 
@@ -94,7 +94,7 @@ def test_a_larger_box_is_the_same_recipe_in_its_own_units(people, silent):
             people.guarded(SamplingGuard, Ledger(50.0, 1e-4), silent()),
             np.full(T, float(N)),
         )
-        state = start.at(x, sigma / side)
+        state = at(x, sigma / side)
         rng = np.random.default_rng(0)
         moved.append(recipe._run(recipe.phases[0], everybody, state, people, rng))
     one, other = (np.asarray(state.mixture.particles) for state in moved)

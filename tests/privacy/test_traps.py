@@ -15,6 +15,7 @@ from dp_accounting import rdp
 from privtraj import LowBudgetWarning, TrajectorySynthesizer
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
+from privtraj.paper import SampledSynthesizer
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import epsilon_at, gaussian_delta, tally
 from privtraj.privacy.calibration import calibrate_gaussian
@@ -200,7 +201,7 @@ class Blindfold(SamplingGuard):
     [
         {"measure": "counts", "particles": 16, "steps": 3},
         {"measure": "gradients", "particles": 8, "steps": 3},
-        {"measure": "gradients", "particles": 8, "steps": 3, "rate": 0.5},
+        {"particles": 8, "steps": 3, "rate": 0.5},
     ],
     ids=str,
 )
@@ -215,7 +216,8 @@ def test_everything_a_model_knows_of_the_data_came_through_the_guard(
         warnings.simplefilter("ignore", LowBudgetWarning)
         for n, place in [(40, 0.1), (170, 0.9)]:
             clouds = [np.clip(place + 0.05 * rng.standard_normal((n, 2)), 0, 1) for _ in range(3)]
-            fit = TrajectorySynthesizer(0.3, 1e-5, seed=5, **settings)
+            kind = SampledSynthesizer if "rate" in settings else TrajectorySynthesizer
+            fit = kind(0.3, 1e-5, seed=5, **settings)
             models.append(fit.fit(snapshots_of(clouds)))
     first, second = models
     for name in ("particles", "weights", "bandwidth", "marginals"):

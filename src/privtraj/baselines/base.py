@@ -12,6 +12,7 @@ from privtraj.arguments import check_range, check_whole
 from privtraj.arrays import Floats
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
+from privtraj.head_count import count_epsilon, head_count
 from privtraj.model import TrajectoryModel, assemble, diffusivity_or
 from privtraj.privacy import noise
 from privtraj.privacy.certificate import Certificate, certify
@@ -19,7 +20,7 @@ from privtraj.privacy.events import Adjacency, check_adjacency, check_budget
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.watching import Watcher
-from privtraj.synthesizer import SMALLEST_EPSILON, count_epsilon, head_count
+from privtraj.synthesizer import SMALLEST_EPSILON
 
 
 class Release(NamedTuple):

@@ -14,9 +14,9 @@ import numpy as np
 from privtraj.arrays import Floats
 from privtraj.baselines.base import Release
 from privtraj.baselines.histogram import CELLS, Counted, in_cells, occupied
+from privtraj.counts.constants import MOST_CELLS_PER_TIME
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
-from privtraj.gradients.schedule import MAX_CELLS
 from privtraj.paper.warm_starts import on_simplex
 from privtraj.privacy import noise
 from privtraj.privacy.events import LaplaceCounts
@@ -78,7 +78,7 @@ class PrivateMeasure(Counted):
 def depth(people: float, dimensions: int, epsilon: float) -> int:
     """r with 2^(d r) nearest to N e on the scale of logarithms: one or more, as far as allowed."""
     wanted = round(math.log2(max(people * epsilon, 2)) / dimensions)
-    return int(np.clip(wanted, 1, max(1, int(math.log2(MAX_CELLS) / dimensions))))
+    return int(np.clip(wanted, 1, max(1, int(math.log2(MOST_CELLS_PER_TIME) / dimensions))))
 
 
 def level_budgets(epsilon: float, levels: int, dimensions: int) -> Floats:

@@ -13,8 +13,8 @@ from privtraj.arguments import check_whole
 from privtraj.arrays import Floats
 from privtraj.baselines.base import Baseline, Release
 from privtraj.clouds import systematic
+from privtraj.counts.constants import MOST_CELLS_PER_TIME
 from privtraj.data.snapshots import Snapshots
-from privtraj.gradients.schedule import MAX_CELLS
 from privtraj.privacy import noise
 from privtraj.privacy.calibration import calibrate_laplace
 from privtraj.privacy.guard import Guard
@@ -73,7 +73,7 @@ def grid(people: float, dimensions: int, epsilon: float) -> int:
     little more on a line, all of a plane, about half of the directions beyond.
     """
     wanted = (people * epsilon / CROWD) ** (1 / (1 + dimensions / 2))
-    return max(2, round(min(wanted, MAX_CELLS ** (1 / dimensions))))
+    return max(2, round(min(wanted, MOST_CELLS_PER_TIME ** (1 / dimensions))))
 
 
 def in_cells(

@@ -1,6 +1,6 @@
 """The engine's dynamics without noise, on records or on a private sample that stands in for them.
 
-The same start in the middle of the box, the same annealing and the same pull between times as in a
+The same start in the middle of the box, the same annealing and the same coupling of times as in a
 fit by private gradients; the moments are exact.
 """
 
@@ -24,16 +24,18 @@ from privtraj.baselines.unguarded import unguarded
 from privtraj.counts.cells import GridMeasure
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
-from privtraj.gradients import schedule, start
-from privtraj.gradients.langevin import Fixed, run
-from privtraj.gradients.moments import HistogramMoments
+from privtraj.gradients import start
+from privtraj.gradients.constants import MOST_PARTICLES, TIME_COUPLING
+from privtraj.gradients.fit import fixed
+from privtraj.gradients.langevin import run
+from privtraj.gradients.likelihood import Mixture, Moments, moments, person_vectors
+from privtraj.gradients.schedule import gradient_schedule
 from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.events import Opaque
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
-from privtraj.synthesizer import SMALLEST_BANDWIDTH
 
-PULL = 0.1
+CELL_CHUNK = 256  # points whose vectors are held at a time
 NOTHING_PROMISED = (1e6, math.nextafter(1.0, 0.0))
 NO_NOISE = "none: NOT PRIVATE, the records were used as they are"
 
@@ -109,17 +111,11 @@ def inferred(
 ) -> Release:
     """Mean-field Langevin dynamics on T clouds (n_i, d) of the unit cube, gaps (T - 1,) apart."""
     times, dimensions = len(clouds), clouds[0].shape[1]
-    fixed = Fixed(
-        jnp.asarray(np.float32(gaps / gaps.mean())),
-        jnp.zeros(times, jnp.float32),
-        jnp.float32(SMALLEST_BANDWIDTH),
-        jnp.zeros(len(gaps), jnp.float32),
-    )
     state, _ = run(
         start.middle(times, particles, dimensions, rng),
         HistogramMoments(_as_measure(clouds)),
-        schedule.gradient_schedule(steps, PULL, dimensions),
-        fixed,
+        gradient_schedule(steps, TIME_COUPLING, dimensions),
+        fixed(gaps),
         rng,
     )
     mixture = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), state.mixture)
@@ -132,9 +128,42 @@ def inferred(
     )
 
 
+class HistogramMoments:
+    """Moments of a released measure that stands in for the people: free, as often as wanted."""
+
+    def __init__(self, measure: GridMeasure) -> None:
+        times, cells, dimensions = measure.centres.shape
+        pad = -cells % CELL_CHUNK
+        centres = np.pad(measure.centres, ((0, 0), (0, pad), (0, 0)))
+        weights = np.pad(measure.weights, ((0, 0), (0, pad)))
+        self._centres = np.float32(centres).reshape(times, -1, CELL_CHUNK, dimensions)
+        self._weights = np.float32(weights).reshape(times, -1, CELL_CHUNK)
+
+    def __call__(self, mixture: Mixture) -> tuple[Moments, jax.Array]:
+        return _weighted_moments(self._centres, self._weights, mixture)
+
+
+@jax.jit
+def _weighted_moments(
+    centres: jax.Array, weights: jax.Array, mixture: Mixture
+) -> tuple[Moments, jax.Array]:
+    """Moments of weighted points: centres (T, n, CELL_CHUNK, d), weights (T, n, CELL_CHUNK)."""
+
+    def one(centres: jax.Array, weights: jax.Array, mixture: Mixture) -> jax.Array:
+        sums = jax.lax.map(
+            lambda chunk: chunk[1] @ person_vectors(chunk[0], mixture), (centres, weights)
+        )
+        return sums.sum(axis=0)
+
+    sums = jax.lax.map(lambda args: one(*args), (centres, weights, mixture))
+    times = centres.shape[0]
+    ones = jnp.ones(times, jnp.float32)
+    return moments(sums, ones, mixture), jnp.zeros_like(ones)
+
+
 def check_inference(particles: int, steps: int) -> None:
     """Refuse settings that the dynamics cannot use."""
-    check_whole("particles", particles, 2, schedule.MOST_PARTICLES)
+    check_whole("particles", particles, 2, MOST_PARTICLES)
     check_whole("steps", steps, 2, 10_000)
 
 

@@ -13,9 +13,9 @@ from privtraj.baselines.base import Baseline, Release
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
 from privtraj.paper import warm_starts as warm
+from privtraj.planned_releases import SLACK_RESERVE
 from privtraj.privacy.calibration import calibrate_gaussian
 from privtraj.privacy.guard import Guard
-from privtraj.synthesizer import SLACK_RESERVE
 
 
 @dataclass(kw_only=True)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from privtraj.privacy.ledger_file import LedgerFile
     from privtraj.synthesizer import TrajectorySynthesizer
 
-BY_HAND = ("particles", "steps", "cells", "rate", "bandwidth", "pull", "diffusivity")
+BY_HAND = ("particles", "steps", "cells", "bandwidth", "time_coupling", "diffusivity")
 
 _EXAMPLE = """\
 example:
@@ -156,12 +156,17 @@ def _add_advanced(group: Any) -> None:
             at_least(2),
             "cells per feature of the private counts: more is finer, and noisier",
         ),
-        ("--rate", float, "share of the people in each step of gradients, drawn by coins"),
         ("--bandwidth", float, "width of a person around a particle, as a share of the box"),
-        ("--pull", float, "how strongly neighbouring times share what they know, 0 for not at all"),
+        (
+            "--time-coupling",
+            float,
+            "how strongly neighbouring times share what they know, 0 for not at all",
+        ),
         ("--diffusivity", float, "how much single paths wander: variance, in boxes, per range"),
     ):
         group.add_argument(flag, type=kind, metavar="X", help=text)
+    # its name before version 0.2
+    group.add_argument("--pull", type=float, dest="time_coupling", help=argparse.SUPPRESS)
 
 
 def run(args: argparse.Namespace, console: Console) -> None:
@@ -292,7 +297,7 @@ def _note(args: argparse.Namespace, synthesizer: TrajectorySynthesizer, console:
             "NOT PRIVATE: --seed makes the noise predictable; use the result for research only and "
             "never release it"
         )
-    if args.records_per_person > 1 and args.rate is None:
+    if args.records_per_person > 1:
         console.note(_price_of_records(args, synthesizer))
     if args.person is None:
         console.note(

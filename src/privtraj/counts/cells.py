@@ -1,18 +1,19 @@
 """From noisy counts to a measure that can stand in for the people. All of it is post-processing.
 
-A cell is significant when its noisy count is one that noise alone would hardly produce anywhere, that
-is with chance below cells^-STRONG / 2; or when it touches a significant cell and its count is one that
-noise would hardly produce among the 3^d neighbours of a cell (3^(-d WEAK) / 2), because a false
-cell next to a true one costs little in transport distance and a missing one more. What is left is
-asked again in blocks of 2 and 4 cells a side: people too thinly spread for a cell stand out in a
-block, and a significant block shares its people among its cells as their own counts suggest.
+A cell is significant when noise alone would produce its count, or a larger one, with a chance below
+    cells^-SIGNIFICANCE_EXPONENT / 2,
+or when it touches a significant cell and the chance is below 3^(-d NEIGHBOUR_EXPONENT) / 2, a level
+for the 3^d cells of a neighbourhood: a false cell next to a true one costs little in transport
+distance and a missing one more. What is left is asked again in blocks of 2 and 4 cells a side:
+people too thinly spread for a cell stand out in a block, and a significant block shares its people
+among its cells as their own counts suggest.
 
 The same noisy counts pooled into cells of 2 and 4 times the side give two coarser readings; each
 time takes the reading with the least estimated squared error
     (share of people not in significant cells)^2 * spread^2 + d h^2 / 24,      h = side of a cell,
 so that fine cells serve concentrated people and coarse ones serve people who are spread out. If
-not even half of the people are in it, the others are spread around as the coarsest counts say; a
-time at which nothing stands out is read as the nearest one at which most people do.
+it holds less than MAJORITY of the people, the others are spread around as the coarsest counts say;
+a time at which nothing is significant is read as the nearest one at which a majority is.
 """
 
 from __future__ import annotations
@@ -27,14 +28,16 @@ from numpy.typing import NDArray
 
 from privtraj.arrays import Floats, Mask
 from privtraj.clouds import systematic, total_variance
-
-STRONG = 1.6
-WEAK = 0.85
-NEAR = 1.5  # as WEAK, for blocks: a false one is larger than a false cell
-HALF = 0.5  # share of the people in significant cells below which the others are not left out
-GROWTH_ROUNDS = 2
-MAX_POOLINGS = 2
-_DOUBTFUL = 0.2  # a cell of a significant block gets its own count and this much of its noise
+from privtraj.counts.constants import (
+    BLOCK_EXPONENT,
+    GROWTH_ROUNDS,
+    MAJORITY,
+    MAX_POOLINGS,
+    NEIGHBOUR_EXPONENT,
+    OWN_NOISE_SHARE,
+    SIGNIFICANCE_EXPONENT,
+)
+from privtraj.head_count import continuous_laplace_deviation
 
 
 @dataclass(frozen=True)
@@ -80,10 +83,10 @@ def estimate(
 
 
 def _nearest_significant(chosen: list[tuple[Reading, float]], i: int) -> tuple[Reading, float]:
-    """Time i's reading; if nothing is significant there, that of the nearest time where most are."""
+    """Time i's reading; if nothing is significant, that of the nearest time with a majority."""
     if chosen[i][1] > 0:
         return chosen[i]
-    others = [j for j, (_, share) in enumerate(chosen) if share > HALF]
+    others = [j for j, (_, share) in enumerate(chosen) if share > MAJORITY]
     return (chosen[min(others, key=lambda j: abs(j - i))][0], 0.0) if others else chosen[i]
 
 
@@ -107,67 +110,69 @@ def _best_reading(counts: Floats, epsilon: float, people: float) -> tuple[Readin
     best = int(np.argmin(errors))
     if shares[best] == 0:  # nothing stands out from the noise: all that is left is the box
         return Reading(np.full((1, counts.ndim), 0.5), np.ones(1), 1.0), 0.0
-    found = readings[best]
-    if shares[best] < HALF:
-        found = _completed(found, people, levels[-1])
-    return found, float(shares[best])
+    chosen = readings[best]
+    if shares[best] < MAJORITY:
+        chosen = _completed(chosen, people, levels[-1])
+    return chosen, float(shares[best])
 
 
-def _completed(found: Reading, people: float, coarse: Floats) -> Reading:
+def _completed(seen: Reading, people: float, coarse: Floats) -> Reading:
     """The reading with the people it misses, in the blocks around it as the coarsest counts say."""
     from scipy.ndimage import maximum_filter
 
-    per_side = round(1 / found.side)
+    per_side = round(1 / seen.side)
     level = round(math.log2(per_side / len(coarse)))
     counts = np.zeros((per_side,) * coarse.ndim)
-    np.add.at(counts, tuple((found.centres * per_side).astype(np.int64).T), found.counts)
+    np.add.at(counts, tuple((seen.centres * per_side).astype(np.int64).T), seen.counts)
     near = maximum_filter(blocks(counts, level) > 0, size=3, mode="constant")
     share = np.where(near, np.maximum(coarse, 0.0) + 1e-9, 0.0)
     spread = spread_out(share / share.sum(), level) / 2 ** (level * coarse.ndim)
-    counts += (people - found.counts.sum()) * spread
-    return Reading((np.argwhere(counts > 0) + 0.5) / per_side, counts[counts > 0], found.side)
+    counts += (people - seen.counts.sum()) * spread
+    return Reading((np.argwhere(counts > 0) + 0.5) / per_side, counts[counts > 0], seen.side)
 
 
 def reading(counts: Floats, cells: int, epsilon: float, poolings: int) -> Reading:
-    """Believed cells, then significant blocks of what is left; counts has one axis per dimension.
+    """People in significant cells, then in significant blocks of what is left.
 
+    counts: one axis per dimension.
     cells: how many counted cells each entry adds up.  poolings: how many sizes of blocks to ask.
     """
-    kept = significant(counts, np.full(counts.shape, cells), epsilon, WEAK)
-    found = np.where(kept, counts, 0.0)
-    noise = _DOUBTFUL * math.sqrt(2 * cells) / epsilon
+    kept = significant(counts, np.full(counts.shape, cells), epsilon, NEIGHBOUR_EXPONENT)
+    people = np.where(kept, counts, 0.0)
+    noise = OWN_NOISE_SHARE * continuous_laplace_deviation(epsilon, cells)
     for level in range(1, poolings + 1):
         left = np.where(kept, 0.0, counts)
         free = blocks(np.where(kept, 0, cells), level)
         known = blocks(kept.astype(np.int64), level) > 0
-        hot = (
-            spread_out(significant(blocks(left, level), free, epsilon, NEAR, known), level) & ~kept
-        )
-        own = np.where(hot, np.maximum(counts, 0.0) + noise, 0.0)
+        crowded = significant(blocks(left, level), free, epsilon, BLOCK_EXPONENT, known)
+        added = spread_out(crowded, level) & ~kept
+        own = np.where(added, np.maximum(counts, 0.0) + noise, 0.0)
         share = own / np.maximum(spread_out(blocks(own, level), level), 1e-300)
-        found += share * spread_out(blocks(left, level), level)
-        kept |= hot
-    return Reading((np.argwhere(found > 0) + 0.5) / len(counts), found[found > 0], 1 / len(counts))
+        people += share * spread_out(blocks(left, level), level)
+        kept |= added
+    held = people > 0
+    return Reading((np.argwhere(held) + 0.5) / len(counts), people[held], 1 / len(counts))
 
 
 def significant(
     counts: Floats,
     cells: NDArray[np.int64],
     epsilon: float,
-    weak: float,
+    neighbour_exponent: float,
     known: Mask | None = None,
 ) -> Mask:
     """Which counts noise would hardly produce, each the sum of so many noisy cells (0: none).
 
-    weak: what is asked of neighbours of significant ones, over GROWTH_ROUNDS rounds; or, where it is
-    known which of these places hold significant cells already, over one round around those as well.
+    neighbour_exponent: level 3^(-d exponent) / 2 of neighbours of significant ones, over
+    GROWTH_ROUNDS rounds.  known: places that hold significant cells already; then one round, around
+    these as well.
     """
     from scipy.ndimage import maximum_filter
 
-    strong_chance = -STRONG * math.log(counts.size) - math.log(2)
-    weak_chance = -weak * counts.ndim * math.log(3) - math.log(2)
-    keep: Mask = (cells > 0) & (counts > _quantiles(cells, epsilon, strong_chance))
-    likely = (cells > 0) & (counts > _quantiles(cells, epsilon, weak_chance))
+    anywhere = -SIGNIFICANCE_EXPONENT * math.log(counts.size) - math.log(2)
+    nearby = -neighbour_exponent * counts.ndim * math.log(3) - math.log(2)
+    keep: Mask = (cells > 0) & (counts > _quantiles(cells, epsilon, anywhere))
+    likely = (cells > 0) & (counts > _quantiles(cells, epsilon, nearby))
     rounds = GROWTH_ROUNDS if known is None else 1
     for _ in range(rounds):
         around = keep if known is None else keep | known
@@ -185,7 +190,7 @@ def noise_quantile(cells: int, epsilon: float, log_chance: float) -> float:
     """
     if cells == 1:
         return max(0.0, -(log_chance + math.log(2)) / epsilon)
-    low, high = 0.0, (cells - 2 * log_chance) * 2 / epsilon  # in units where the bound is below
+    low, high = 0.0, (cells - 2 * log_chance) * 2 / epsilon  # the bound at high is below the chance
     for _ in range(50):
         x = (low + high) / 2
         s = (math.sqrt(cells**2 + (epsilon * x) ** 2) - cells) / x

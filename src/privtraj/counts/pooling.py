@@ -5,8 +5,8 @@ jump to and fro. So the masses a_t of T noisy measures are replaced by the solut
     min over a   sum_t KL(a_t | noisy_t)  +  price sum_t (mean dt / dt_t) OT_t(a_t, a_{t+1}),
 the paper's objective with the noisy measure for the data and the transport between times on cells
 instead of particles: a share that leaves one group of cells at one time only to come back at the
-next costs transport twice and is smoothed away, one that stays away is significant. OT_t is entropic,
-eta dt_t of regularisation. The problem is convex and solved by alternating scalings along the
+next costs transport twice and is smoothed away, one that stays away is kept. OT_t is entropic, eta
+dt_t of regularisation. The problem is convex and solved by alternating scalings along the
 chain, as Sinkhorn's algorithm, with the marginals raised to a power below one because they are only
 asked to be near. All of it is post-processing.
 
@@ -15,10 +15,11 @@ noise has variance p (1 - p) / n, n the effective number of people behind a meas
 weight of sqrt(T / n) against the variance p (1 - p) D^2 of the whole cloud:
     price = sqrt(T / n) / variance.
 Transport also charges people who really move, and would tilt the masses towards those who move
-less, so the median motion between times may cost TILT at most.
+less, so the median motion between times may cost MOTION_PRICE at most.
 
-Masses are pooled in blocks of a box cut `BLOCKS` ways a side, and every cell of a block takes part
-in the block's factor: details smaller than a block stay as counted, and the work stays bounded.
+Masses are pooled in blocks of a box cut `BLOCKS_PER_SIDE` ways a side, and every cell of a block
+takes part in the block's factor: details smaller than a block stay as counted, and the work stays
+bounded.
 """
 
 from __future__ import annotations
@@ -33,15 +34,19 @@ from numpy.typing import NDArray
 from privtraj.arrays import Floats
 from privtraj.clouds import total_variance
 from privtraj.counts.cells import GridMeasure
+from privtraj.counts.constants import (
+    BLOCKS_PER_SIDE,
+    BLOCKS_PER_SIDE_BEYOND,
+    BLURS,
+    CONVERGED,
+    MOTION_PRICE,
+    SHORTEST_GAP,
+    SWEEPS,
+    TIME_COUPLING,
+    TRANSPORT_BLUR,
+)
 
-TILT = 0.03
-BLOCKS = {1: 20, 2: 10, 3: 6}  # per side, by the number of features; 4 for more
-BLURS = (64.0, 16.0, 4.0, 1.0)  # from blurred transport, which settles at once, to the wanted one
-SWEEPS = (30, 30, 30, 150)  # at most
-_BLUR = 0.5  # eta of a mean gap, in squared blocks
-_STILL = 1e-12  # largest change of a share in a sweep after which none is needed
-_SHORTEST = 0.5  # gaps, in mean gaps, below which transport is as between these
-_TINY, _FAR = 1e-300, 1e-200
+_TINY, _FAR = 1e-300, 1e-200  # least scaling, least kernel: never 0
 
 
 class _Blocks(NamedTuple):
@@ -53,24 +58,27 @@ class _Blocks(NamedTuple):
 
 
 def pooled_over_time(
-    measure: GridMeasure, gaps: Floats, effective_people: float, strength: float = 1.0
+    measure: GridMeasure,
+    gaps: Floats,
+    effective_people: float,
+    time_coupling: float = TIME_COUPLING,
 ) -> GridMeasure:
     """The same cells with pooled masses; gaps (T - 1,) between the times, any unit.
 
-    effective_people: whose shares would by chance be as uncertain as these.  strength: of the
-    price above, 0 for none.
+    effective_people: whose shares would by chance be as uncertain as these.  time_coupling: in
+    units of the price above, 0 for none.
     """
-    if strength == 0:
+    if time_coupling == 0:
         return measure
-    per_side = BLOCKS.get(measure.centres.shape[2], 4)
+    per_side = BLOCKS_PER_SIDE.get(measure.centres.shape[2], BLOCKS_PER_SIDE_BEYOND)
     times = [
         _in_blocks(centres[weights > 0], weights[weights > 0], per_side)
         for centres, weights in zip(measure.centres, measure.weights, strict=True)
     ]
     variance = float(np.mean([total_variance(one.centres, one.masses) for one in times]))
     price = np.sqrt(len(times) / effective_people) / max(variance, 1e-12)
-    price = strength * min(price, TILT / max(_motion(times), 1e-12))
-    masses = _solved(times, gaps / gaps.mean(), price, _BLUR / per_side**2)
+    price = time_coupling * min(price, MOTION_PRICE / max(_motion(times), 1e-12))
+    masses = _solved(times, gaps / gaps.mean(), price, TRANSPORT_BLUR / per_side**2)
     weights = measure.weights.copy()
     for row, one, mass in zip(weights, times, masses, strict=True):
         row[row > 0] *= (mass / one.masses)[one.of_cell]
@@ -108,7 +116,7 @@ def _solved(times: list[_Blocks], gaps: Floats, price: float, blur: float) -> li
     noisy = [one.masses for one in times]
     scaling = [np.ones_like(mass) for mass in noisy]
     for factor, sweeps in zip(BLURS, SWEEPS, strict=True):
-        etas = factor * blur * np.maximum(gaps, _SHORTEST)
+        etas = factor * blur * np.maximum(gaps, SHORTEST_GAP)
         edges = zip(pairwise(times), etas, strict=True)
         kernels = [_kernel(a.centres, b.centres, eta) for (a, b), eta in edges]
         power = 1 / (1 + price * factor * blur)
@@ -153,7 +161,7 @@ def _scaled(
 
 
 def _settled(masses: Floats, before: Floats) -> bool:
-    return bool(np.abs(masses - before).max() < _STILL)
+    return bool(np.abs(masses - before).max() < CONVERGED)
 
 
 def _from_one(values: Floats) -> Floats:

@@ -4,10 +4,10 @@ If a share p_j of the people of a time is in cell j of M equal cells, then peopl
     area = 1 / (M sum_j p_j^2)
 of the box: 1 when they are spread evenly, 1/M when all are in one cell. From noisy counts c_j of
 variance v the sum of n_j (n_j - 1) is estimated without bias by sum_j c_j^2 - M v - N; added up
-over the times, as N^2 is, and lowered by DOUBT standard errors, because cells too small for people
-who turn out to be spread out cost more than cells too large. People look wider in cells of side h
-than they are: a group of width L looks about sqrt(L^2 + WIDENING h^2) wide in every direction,
-which is undone.
+over the times, as N^2 is, and lowered by STANDARD_ERRORS_BELOW of its standard errors, because
+cells too small for people who turn out to be spread out cost more than cells too large. People look
+wider in cells of side h than they are: a group of width L looks about sqrt(L^2 + WIDENING h^2) wide
+in every direction, which is undone.
 """
 
 from __future__ import annotations
@@ -18,11 +18,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.arrays import Floats
-from privtraj.privacy.noise import laplace_variance
+from privtraj.counts.constants import (
+    STANDARD_ERRORS_BELOW,
+    SURVEY_SHARE,
+    SURVEY_SIDES,
+    SURVEY_SIDES_BEYOND,
+    WIDENING,
+)
+from privtraj.head_count import count_epsilon
+from privtraj.privacy.guard import Guard
+from privtraj.privacy.noise import EPSILON_RANGE, laplace_variance
 
-SIDES = {1: 32, 2: 16, 3: 5, 4: 4}  # cells per side of the survey, by the number of features
-WIDENING = 0.8
-DOUBT = 1.0
+SURVEY = "how concentrated people are"
+
+
+def surveyed_area(guard: Guard, people: Floats) -> float:
+    """Share of the box that people (T,) occupy, from counts that are released and paid for."""
+    epsilon = count_epsilon(guard, SURVEY_SHARE)
+    if epsilon == EPSILON_RANGE[0]:  # too small a budget to look first
+        return 1.0
+    counts = guard.counts(survey_side(guard.n_features), epsilon, SURVEY)
+    return occupied_area(counts, epsilon, people, guard.n_features)
+
+
+def survey_side(features: int) -> int:
+    """Cells per side of the survey."""
+    return SURVEY_SIDES.get(features, SURVEY_SIDES_BEYOND)
 
 
 def occupied_area(
@@ -35,7 +56,8 @@ def occupied_area(
     together -= times * cells * variance + float(people.sum())
     error = math.sqrt(5 * times * cells * variance**2 + 4 * variance * max(together, 0.0))
     squares = float((people**2).sum())
-    area = float(squares / np.clip(together - DOUBT * error, squares / cells, squares) / cells)
+    lower = np.clip(together - STANDARD_ERRORS_BELOW * error, squares / cells, squares)
+    area = float(squares / lower / cells)
     widened, squared_side = area ** (2 / dimensions), cells ** (-2 / dimensions)
     width = max(widened - WIDENING * squared_side, (1 - WIDENING) * squared_side)
     return area if area == 1 else float(width ** (dimensions / 2))

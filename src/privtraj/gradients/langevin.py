@@ -3,15 +3,15 @@
 One step moves the particles of all times at once:
 
     x <- x - alpha m E[w (x - y)]                        to the people (an EM step at alpha = 1)
-           + pull sum_j (dt / dt_ij) (bar_ij(x) - bar_ii(x))   to neighbouring times, debiased
+           + kappa sum_j (dt / dt_ij) (bar_ij(x) - bar_ii(x))   to neighbouring times, debiased
            + Langevin noise: what the privacy noise leaves of `temperature`
 
-bar_ij is the barycentric projection under the entropic plan between times i and j, bar_ii that
-between a time and itself: their difference vanishes where neighbours agree, so the pull moves
-marginals but never shrinks them. (With `debias` 0 it is bar_ij(x) - x, the gradient of the plain
-transport cost, as in the paper.) The same moments then update, free of further cost, the biases
-that balance the masses, the running masses, and the bandwidth (the maximum-likelihood one, reached
-from above by annealing). A particle that stands for hardly anybody moves next to a heavy one.
+kappa is `time_coupling`. bar_ij is the barycentric projection under the entropic coupling between
+times i and j, bar_ii that between a time and itself: their difference vanishes where neighbours
+agree, so the transport drift moves marginals but never shrinks them. The same moments then update,
+free of further cost, the biases that balance the masses, the running masses, and the bandwidth (the
+maximum-likelihood one, reached from above by annealing). A particle that stands for hardly anybody
+moves next to a heavy one.
 
 The loop asks a `MomentSource` for moments; it does not know whether they come from the guard, noisy
 and paid for, or from a released histogram, for free.
@@ -20,20 +20,31 @@ and paid for, or from a released histogram, for free.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from privtraj.arrays import Floats
+from privtraj.gradients.constants import (
+    BIAS_LIMIT,
+    HEAVY,
+    LARGEST_BANDWIDTH,
+    LEAST_SPREAD,
+    LIGHT,
+    MOVED_AT_ONCE,
+    SINKHORN_SWEEPS,
+    SMALLEST_BANDWIDTH,
+    SPLIT_APART,
+)
 from privtraj.gradients.likelihood import Mixture, Moments
 from privtraj.gradients.schedule import Schedule
+from privtraj.marginals import Progress
 from privtraj.transport import sinkhorn
 from privtraj.transport.sinkhorn import Potentials
 
-SINKHORN_SWEEPS = 8
-BIAS_LIMIT = 4.0
-LIGHT, HEAVY = 0.4, 1.6  # masses, in shares of 1/m, at which a particle is moved or split
+S = TypeVar("S", bound=tuple[Any, ...])  # a schedule
 
 
 class State(NamedTuple):
@@ -44,38 +55,18 @@ class State(NamedTuple):
     coupling: Potentials  # potentials of 3 E problems: i to i+1, i to itself, i+1 to itself
 
 
-class Stride(NamedTuple):
-    """The numbers that change from step to step; arrays, so nothing is compiled again."""
-
-    step_size: jax.Array  # () alpha
-    pull: jax.Array  # () weight of the neighbours
-    debias: jax.Array  # () 1 to measure the pull against a time's transport to itself, else 0
-    balance: jax.Array  # () 1 to balance the masses of the particles, else 0
-    temperature: jax.Array  # () standard deviation of a unit step's noise, in bandwidths
-    noise_limit: jax.Array  # () largest noise of one step, in bandwidths over all coordinates
-    mass_rate: jax.Array  # () gain of the running masses
-    relocate: jax.Array  # () 1 while light particles may move, else 0
-    learn: jax.Array  # () exponent of the bandwidth's move to its estimate
-    shrink: jax.Array  # () smallest factor of the bandwidth in one step
-    grow: jax.Array  # () largest
-
-
 class Fixed(NamedTuple):
     """What stays the same during a run."""
 
     gaps: jax.Array  # (E,) time gaps, mean 1
     target: jax.Array  # (T,) a bandwidth set by hand, or 0 where it is learned
-    floor: jax.Array  # () smallest bandwidth
-    reg: jax.Array  # (E,) regularisation of the transport, or 0 where the bandwidth sets it
 
 
 class Trace(NamedTuple):
     """What a step did, for the diagnostics."""
 
     alpha: jax.Array  # (T,) step size after the noise limit
-    noise: (
-        jax.Array
-    )  # (T,) standard deviation of the privacy noise in a particle's move / bandwidth
+    noise: jax.Array  # (T,) standard deviation of a move's privacy noise, in bandwidths
     bandwidth: jax.Array  # (T,)
     marginal_error: jax.Array  # () largest L1 error of the plans
 
@@ -90,33 +81,40 @@ class MomentSource(Protocol):
 def run(
     state: State,
     measure: MomentSource,
-    schedule: Schedule,
-    fixed: Fixed,
+    schedule: S,
+    fixed: Any,
     rng: np.random.Generator,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
+    step: Callable[..., tuple[State, Trace]] | None = None,
 ) -> tuple[State, Trace]:
     """The loop: measure, move, repeat. The trace is stacked over steps.
 
     rng: public randomness for the Langevin noise; the noise that protects is the guard's.
+    step: another move than `langevin_step`, with its own schedule and what it keeps fixed.
     """
-    traces = []
-    for index in range(schedule.steps):
+    move, steps, traces = step or langevin_step, len(schedule[0]), []
+    for index in range(steps):
         moments, noise = measure(state.mixture)
         kicks = rng.standard_normal((2, *state.mixture.particles.shape), dtype=np.float32)
-        state, trace = step(state, moments, noise, kicks, _stride(schedule, index), fixed)
+        state, trace = move(state, moments, noise, kicks, stride(schedule, index), fixed)
         traces.append(trace)
         if progress is not None:
-            progress(index + 1, schedule.steps)
+            progress(index + 1, steps)
     return state, jax.tree.map(lambda *rows: np.stack(rows), *traces)
 
 
+def stride(schedule: S, index: int) -> S:
+    """The numbers of one step."""
+    return jax.tree.map(lambda row: np.float32(row[index]), schedule)
+
+
 @jax.jit
-def step(
+def langevin_step(
     state: State,
     moments: Moments,
     noise: jax.Array,
     kicks: jax.Array,
-    stride: Stride,
+    stride: Schedule,
     fixed: Fixed,
 ) -> tuple[State, Trace]:
     """One move of everything.
@@ -129,56 +127,61 @@ def step(
 
     relative = noise / sigma * jnp.sqrt(jnp.float32(dimensions))
     alpha = jnp.minimum(stride.step_size, stride.noise_limit / jnp.maximum(relative, 1e-9))
-    pulled, coupling = _pull(mixture, state.coupling, stride.debias, fixed)
+    drawn, coupling = transport_drift(mixture, state.coupling, fixed.gaps)
     wanted = stride.temperature * sigma
     missing = alpha * jnp.sqrt(jnp.maximum(wanted**2 - noise**2, 0.0))
     particles = (
         mixture.particles
         - alpha[:, None, None] * moments.drift
-        + stride.pull * pulled
+        + stride.time_coupling * drawn
         + missing[:, None, None] * kicks[0]
     )
-    bias = mixture.bias - stride.balance * alpha[:, None] * (moments.mass - 1)
+    bias = mixture.bias - alpha[:, None] * (moments.mass - 1)
     bias = bias - bias.mean(axis=1, keepdims=True)
     moved = Mixture(particles, jnp.clip(bias, -BIAS_LIMIT, BIAS_LIMIT), sigma)
     mass = state.mass + stride.mass_rate * (moments.mass - state.mass)
     moved, mass = _relocate(moved, mass, kicks[1], stride.relocate)
-    moved = moved._replace(bandwidth=_bandwidth(sigma, moments.spread, stride, fixed))
+    moved = moved._replace(bandwidth=_bandwidth(sigma, moments.spread, stride, fixed.target))
     trace = Trace(alpha, alpha * noise / sigma, moved.bandwidth, coupling.error.max())
     return State(moved, mass, coupling), trace
 
 
-def _pull(
-    mixture: Mixture, coupling: Potentials, debias: jax.Array, fixed: Fixed
+def transport_drift(
+    mixture: Mixture, coupling: Potentials, gaps: jax.Array
 ) -> tuple[jax.Array, Potentials]:
     """sum_j (bar_ij - bar_ii) / gap_ij at every particle, (T, m, d).
 
-    Unless it is fixed, the regularisation of edge i is sigma^2 gap_i: diffusion that spreads as far
-    over a mean gap as one person's noise.
+    The regularisation of edge i is sigma^2 gap_i: diffusion that spreads as far over a mean gap as
+    one person's noise.
     """
-    x, gaps = mixture.particles, fixed.gaps
-    variance = mixture.bandwidth**2
+    x, variance = mixture.particles, mixture.bandwidth**2
     left, right = x[:-1], x[1:]
-    reg = jnp.where(fixed.reg > 0, fixed.reg, (variance[:-1] + variance[1:]) / 2 * gaps)
+    reg = (variance[:-1] + variance[1:]) / 2 * gaps
     a = jnp.concatenate([left, left, right])
     b = jnp.concatenate([right, left, right])
     reg3 = jnp.concatenate([reg, reg, reg])
     coupling, forth, back = sinkhorn.project(a, b, reg3, coupling, iterations=SINKHORN_SWEEPS)
     ahead, own_left, own_right = jnp.split(forth, 3)
     behind = back[: len(gaps)]
+    # gaps are never 0: the choice keeps XLA from a fusion that changes the bits of seeded fits
+    apart = (gaps > 0)[:, None, None]
+    left, right = jnp.where(apart, own_left, left), jnp.where(apart, own_right, right)
+    return between_times(ahead - left, behind - right, gaps), coupling
+
+
+def between_times(ahead: jax.Array, behind: jax.Array, gaps: jax.Array) -> jax.Array:
+    """Moves (T, m, d) from those (E, m, d) along every edge, ahead and back, over its gap."""
     weight = (1 / gaps)[:, None, None]
-    from_left = jnp.where(debias > 0, own_left, left)
-    from_right = jnp.where(debias > 0, own_right, right)
-    pull = jnp.zeros_like(x).at[:-1].add(weight * (ahead - from_left))
-    return pull.at[1:].add(weight * (behind - from_right)), coupling
+    still = jnp.zeros((len(gaps) + 1, *ahead.shape[1:]), ahead.dtype)
+    return still.at[:-1].add(weight * ahead).at[1:].add(weight * behind)
 
 
 def _relocate(
-    mixture: Mixture, mass: jax.Array, kicks: jax.Array, allowed: jax.Array
+    mixture: Mixture, mass: jax.Array, kicks: jax.Array, allowed: Floats
 ) -> tuple[Mixture, jax.Array]:
     """Pair the lightest with the heaviest; where both are extreme, split the heavy one."""
     times, m = mass.shape
-    pairs = max(1, m // 8)
+    pairs = max(1, m // MOVED_AT_ONCE)
     row = jnp.arange(times, dtype=jnp.int32)[:, None]
     # equal masses must not make a particle light and heavy
     rank = mass + 1e-5 * jnp.arange(m, dtype=jnp.float32)
@@ -187,7 +190,7 @@ def _relocate(
     go = (from_mass < LIGHT) & (to_mass > HEAVY) & (allowed > 0)
     x, b = mixture.particles, mixture.bias
     place = x[row, heavy]
-    apart = 0.5 * mixture.bandwidth[:, None, None] * kicks[:, :pairs]
+    apart = SPLIT_APART * mixture.bandwidth[:, None, None] * kicks[:, :pairs]
     x = x.at[row, light].set(jnp.where(go[..., None], place + apart, x[row, light]))
     x = x.at[row, heavy].set(jnp.where(go[..., None], place - apart, place))
     b = b.at[row, light].set(jnp.where(go, b[row, heavy], b[row, light]))
@@ -196,17 +199,15 @@ def _relocate(
     return mixture._replace(particles=jnp.clip(x, 0.0, 1.0), bias=b), mass
 
 
-def _bandwidth(sigma: jax.Array, spread: jax.Array, stride: Stride, fixed: Fixed) -> jax.Array:
+def _bandwidth(
+    sigma: jax.Array, spread: jax.Array, stride: Schedule, target: jax.Array
+) -> jax.Array:
     """sigma <- sigma (estimate / sigma)^learn within the step's limits.
 
-    The estimate is the maximum-likelihood bandwidth sigma sqrt(spread), or the one set by hand.
+    The estimate is the maximum-likelihood bandwidth sigma sqrt(spread), or the target (T,) set by
+    hand where that is not 0.
     """
-    estimate = sigma * jnp.sqrt(jnp.maximum(spread, 0.05))
-    ratio = jnp.where(fixed.target > 0, fixed.target, estimate) / sigma
-    return jnp.clip(
-        sigma * jnp.clip(ratio**stride.learn, stride.shrink, stride.grow), fixed.floor, 0.5
-    )
-
-
-def _stride(schedule: Schedule, index: int) -> Stride:
-    return Stride(*(np.float32(getattr(schedule, name)[index]) for name in Stride._fields))  # type: ignore[arg-type]
+    estimate = sigma * jnp.sqrt(jnp.maximum(spread, LEAST_SPREAD))
+    ratio = jnp.where(target > 0, target, estimate) / sigma
+    moved = sigma * jnp.clip(ratio**stride.learn, stride.shrink, stride.grow)
+    return jnp.clip(moved, SMALLEST_BANDWIDTH, LARGEST_BANDWIDTH)

@@ -19,14 +19,13 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from privtraj.gradients.constants import CLIP_DRAWS, KAPPA_MASS_EXPONENT, KAPPA_SPREAD
 from privtraj.privacy.sums import GRID
-
-KAPPA_SPREAD = 0.3
 
 
 def kappa_mass(dimensions: int) -> float:
     """Weight of the masses beside the gradient, whose norm grows with d and drowns them less."""
-    return (dimensions / 2) ** 0.25
+    return (dimensions / 2) ** KAPPA_MASS_EXPONENT
 
 
 class Mixture(NamedTuple):
@@ -107,7 +106,7 @@ def norms(points: jax.Array, mixture: Mixture) -> jax.Array:
 
 
 def typical_norm(
-    mixture: Mixture, rng: np.random.Generator, quantile: float, draws: int = 128
+    mixture: Mixture, rng: np.random.Generator, quantile: float, draws: int = CLIP_DRAWS
 ) -> NDArray[np.float64]:
     """(T,) quantile of |person vector| over people whom the mixture itself would produce.
 

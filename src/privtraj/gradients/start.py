@@ -1,4 +1,4 @@
-"""Where the particles begin: in the middle of the box, or where they are put."""
+"""Where the particles begin: in the middle of the box."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from privtraj.arrays import Floats
+from privtraj.gradients.constants import CLUSTER_WIDTH, LARGEST_BANDWIDTH
 from privtraj.gradients.langevin import State
 from privtraj.gradients.likelihood import Mixture
 from privtraj.transport import sinkhorn
-
-CLUSTER = 0.1
 
 
 def middle(times: int, m: int, dimensions: int, rng: np.random.Generator) -> State:
@@ -19,20 +18,16 @@ def middle(times: int, m: int, dimensions: int, rng: np.random.Generator) -> Sta
     The first step carries it to the people's mean, the annealing splits it as clusters split: no
     particle starts where nobody is, so none is left behind.
     """
-    offsets = CLUSTER * (rng.uniform(size=(times, m, dimensions)) - 0.5)
-    return _state(0.5 + offsets, np.full(times, 0.5))
+    offsets = CLUSTER_WIDTH * (rng.uniform(size=(times, m, dimensions)) - 0.5)
+    return state(0.5 + offsets, np.full(times, LARGEST_BANDWIDTH), 3 * (times - 1))
 
 
-def at(particles: Floats, bandwidth: float) -> State:
-    """Given particles (T, m, d) in the unit cube, at one bandwidth for all times."""
-    return _state(particles, np.full(len(particles), bandwidth))
-
-
-def _state(particles: Floats, bandwidth: Floats) -> State:
+def state(particles: Floats, bandwidth: Floats, problems: int) -> State:
+    """Particles (T, m, d) of equal masses, bandwidths (T,), and so many problems of transport."""
     times, m, _ = particles.shape
     mixture = Mixture(
         jnp.asarray(particles.astype(np.float32)),
         jnp.asarray(np.zeros((times, m), np.float32)),
         jnp.asarray(bandwidth.astype(np.float32)),
     )
-    return State(mixture, jnp.ones((times, m), jnp.float32), sinkhorn.cold(3 * (times - 1), m))
+    return State(mixture, jnp.ones((times, m), jnp.float32), sinkhorn.cold(problems, m))

@@ -1,3 +1,6 @@
+from .sampled import (
+    SampledSynthesizer as SampledSynthesizer,
+)
 from .synthesizer import (
     PaperSynthesizer as PaperSynthesizer,
 )

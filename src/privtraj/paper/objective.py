@@ -22,10 +22,8 @@ from scipy.spatial import cKDTree
 from scipy.special import digamma, gammaln, logsumexp
 
 from privtraj.arrays import Floats
+from privtraj.paper.constants import CLOSEST, OBJECTIVE_SWEEPS
 from privtraj.transport import sinkhorn
-
-SWEEPS = 200
-_CLOSEST = 1e-9  # particles nearer than this count as that far apart
 
 
 class Objective(NamedTuple):
@@ -71,10 +69,10 @@ def _transport(particles: Floats, reg: Floats) -> Floats:
     """(T - 1,) entropic costs: reg (mean f + mean g + 2 log m), from the potentials over reg."""
     x, y = (jnp.asarray(part, jnp.float32) for part in (particles[:-1], particles[1:]))
     edges, m = x.shape[:2]
-    found = sinkhorn.solve(
-        x, y, jnp.asarray(reg, jnp.float32), sinkhorn.cold(edges, m), iterations=SWEEPS
+    solved = sinkhorn.solve(
+        x, y, jnp.asarray(reg, jnp.float32), sinkhorn.cold(edges, m), iterations=OBJECTIVE_SWEEPS
     )
-    duals = np.asarray(found.f, np.float64).mean(axis=1) + np.asarray(found.g).mean(axis=1)
+    duals = np.asarray(solved.f, np.float64).mean(axis=1) + np.asarray(solved.g).mean(axis=1)
     return reg * (duals + 2 * math.log(m))
 
 
@@ -83,5 +81,5 @@ def _negative_entropy(x: Floats) -> float:
     m, d = x.shape
     nearest = cKDTree(x).query(x, k=2)[0][:, 1]
     log_ball = d / 2 * math.log(math.pi) - gammaln(d / 2 + 1)
-    mean = float(np.log(np.maximum(nearest, _CLOSEST)).mean())
+    mean = float(np.log(np.maximum(nearest, CLOSEST)).mean())
     return -float(digamma(m) - digamma(1) + log_ball + d * mean)

@@ -33,12 +33,14 @@ from privtraj import processes
 from privtraj.arrays import Floats
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
-from privtraj.gradients import start
-from privtraj.gradients.langevin import Fixed, State, run
-from privtraj.gradients.schedule import Schedule
+from privtraj.gradients.langevin import State, run
+from privtraj.head_count import HEAD_COUNT, head_count
+from privtraj.marginals import Progress
 from privtraj.model import TrajectoryModel, assemble
 from privtraj.paper import warm_starts as warm
 from privtraj.paper.batches import STEP, Batch, BatchGradients
+from privtraj.paper.constants import LEAST_EPSILON, MOST_EPSILON, SLACK_ROOM, START_VARIANCE
+from privtraj.paper.dynamics import PlainFixed, PlainSchedule, at, plain_step
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import epsilon_at
 from privtraj.privacy.budget_plan import BudgetPlan
@@ -56,13 +58,8 @@ from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.sampled_events import ChosenTimes, sum_at_rate
 from privtraj.privacy.sampling import SamplingGuard
 from privtraj.space import fold, to_unit
-from privtraj.synthesizer import HEAD_COUNT, head_count
 
-Progress = Callable[[int, int], None]
 Watch = Callable[[Floats], None]
-
-_LEAST, _MOST = 1e-6, 25.0  # epsilons of a ledger: above, the slack of the noise shows
-_ROOM = 1 + 1e-3  # of the ledger's cap above what the plan costs: slack of the noise
 
 
 @dataclass(frozen=True)
@@ -113,8 +110,8 @@ class WarmStart:
         if self.kind == "medians":
             place = warm.private_medians(guard, people, self.noise, self.steps)
             return warm.mixture_particles(place, m, self.spread, rng)
-        found = warm.private_clusters(guard, people, self.k, self.noise, self.steps)
-        return warm.mixture_particles(found, m, found.spread, rng)
+        clusters = warm.private_clusters(guard, people, self.k, self.noise, self.steps)
+        return warm.mixture_particles(clusters, m, clusters.spread, rng)
 
 
 @dataclass(frozen=True)
@@ -227,7 +224,7 @@ class PaperSynthesizer:
         released = quiet.events()
         counts = [part for part in released if isinstance(part[0], LaplaceCounts)]
         sums = [part for part in released if part not in counts]
-        factor = calibrate_scale(epsilon / _ROOM, self.delta, self.adjacency, sums, counts)
+        factor = calibrate_scale(epsilon / SLACK_ROOM, self.delta, self.adjacency, sums, counts)
         if factor == 0:
             raise InputError(f"epsilon {epsilon:g} does not cover the counts of people")
         return quiet._with_noise(
@@ -277,16 +274,16 @@ class PaperSynthesizer:
             raise InputError("the paper's recipe runs in one process only")
         if self.times is not None:
             self.times.check(snapshots.n_times)
-        planned = self.events(snapshots.records_per_person, snapshots.together)
-        cost = epsilon_at(planned, self.delta, self.adjacency)
+        events = self.events(snapshots.records_per_person, snapshots.together)
+        cost = epsilon_at(events, self.delta, self.adjacency)
         if not math.isfinite(cost):
             raise InputError(f"these phases cannot be accounted at delta {self.delta:g}: raise it")
-        if cost > _MOST:
+        if cost > MOST_EPSILON:
             raise InputError(
                 f"these phases cost an epsilon of {cost:.3g}: raise tau, or take fewer"
             )
-        budget = (max(cost, _LEAST) * _ROOM, self.delta, self.adjacency)
-        ledger = Ledger(*budget, BudgetPlan.of(planned))
+        budget = (max(cost, LEAST_EPSILON) * SLACK_ROOM, self.delta, self.adjacency)
+        ledger = Ledger(*budget, BudgetPlan.of(events))
         source = noise.source_for(self.seed)
         public = self.count_epsilon is None
         guard = snapshots.guarded(SamplingGuard, ledger, source, public_counts=public)
@@ -294,7 +291,7 @@ class PaperSynthesizer:
         rng = np.random.default_rng(self.seed)
         begin = self._begin(guard, people, snapshots, rng)
         part = self._taking_part(guard, people, rng)
-        state = start.at(begin[part.times], self.sigma / self.side)
+        state = at(begin[part.times], self.sigma / self.side)
         for phase in self.phases:
             state = self._run(phase, part, state, snapshots, rng, progress, watch)
         return self._model(snapshots, ledger, source, people, part, state)
@@ -313,7 +310,7 @@ class PaperSynthesizer:
         if isinstance(self.start, str):
             if self.start == "uniform":
                 return rng.uniform(size=shape)
-            return np.asarray(fold(rng.normal(0.5, 0.2**0.5, size=shape)), np.float64)
+            return np.asarray(fold(rng.normal(0.5, START_VARIANCE**0.5, size=shape)), np.float64)
         points = to_unit(self.start, snapshots.bounds)
         return points[rng.integers(len(points), size=shape[:2])]
 
@@ -356,14 +353,12 @@ class PaperSynthesizer:
             guard = guard.reserve(event, phase.iterations)
         batch = Batch(self.C / self.side, phase.tau, phase.rho)
         gradients = BatchGradients(guard, part.people, weight, batch, part.ends, watch)
-        fixed = Fixed(
+        fixed = PlainFixed(
             jnp.asarray(np.float32(gaps / gaps.mean())),
-            jnp.asarray(np.full(len(gaps) + 1, self.sigma / self.side, np.float32)),
-            jnp.float32(0.0),
             jnp.asarray(np.float32(phase.tau / self.side**2 * gaps)),
         )
         steps = plain_schedule(phase, float(gaps.mean()))
-        return run(state, gradients, steps, fixed, rng, progress)[0]
+        return run(state, gradients, steps, fixed, rng, progress, plain_step)[0]
 
     def _model(
         self,
@@ -424,19 +419,7 @@ class TakingPart(NamedTuple):
     ends: Floats | None = None
 
 
-def plain_schedule(phase: Phase, gap: float) -> Schedule:
-    """Steps of size eta, the pull of neighbours eta / dt, and nothing that the paper lacks."""
-    same, none = np.ones(phase.iterations), np.zeros(phase.iterations)
-    return Schedule(
-        step_size=phase.eta * same,
-        pull=phase.eta / gap * same,
-        debias=none,
-        balance=none,
-        temperature=none,
-        noise_limit=np.inf * same,
-        mass_rate=none,
-        relocate=none,
-        learn=none,
-        shrink=same,
-        grow=same,
-    )
+def plain_schedule(phase: Phase, gap: float) -> PlainSchedule:
+    """Steps of size eta, the drift to neighbours eta / dt, no noise beyond that of privacy."""
+    same = np.ones(phase.iterations)
+    return PlainSchedule(phase.eta * same, phase.eta / gap * same, 0 * same)

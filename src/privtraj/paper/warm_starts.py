@@ -30,6 +30,16 @@ from privtraj.arrays import Floats
 from privtraj.clouds import systematic
 from privtraj.errors import InputError
 from privtraj.gradients.likelihood import squared_distances
+from privtraj.paper.constants import (
+    AT_MEDIAN,
+    AVERAGED,
+    FIRST_CENTRES,
+    MIN_SPREAD,
+    REACH,
+    SHRINK,
+    SIGNIFICANT_DEVIATIONS,
+    SMALLEST_SHARE,
+)
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.sums import Statistic
 from privtraj.space import fold
@@ -38,16 +48,7 @@ MEANS = "sums of private means"
 MEDIANS = "directions of private medians"
 CLUSTERS = "sums of private clusters"
 
-AT = 1e-12  # distance at which a person is on the median
-CLUSTER_CLIP = 1.5  # sqrt(1 + 1 + 1/4)
-REACH = 1.5  # radius within which people pull in full, in units of sqrt(d) spread
-SHRINK = 0.5  # of the radius, at most, per step
-MIN_SPREAD = 0.005
-CERTAIN = (
-    2.0  # standard deviations of the noise of a count below which a cluster is not significant
-)
-FEW = 0.02  # share of an equal part of the people that a cluster must have, however small the noise
-START = 0.7  # share of the width of the cube over which the first centres are
+CLUSTER_CLIP = 1.5  # sqrt(1 + 1 + 1/4), see `cluster_vectors`
 
 
 # Means ----------------------------------------------------------------------------------------
@@ -101,7 +102,7 @@ def directions(points: jax.Array, theta: jax.Array) -> jax.Array:
     """v = (y - theta) / |y - theta|, 0 at theta: points (n, d), theta (d,) -> (n, d)."""
     away = points - theta
     distance = jnp.linalg.norm(away, axis=-1, keepdims=True)
-    apart = distance > AT  # nearer ones are at theta: their squares would underflow
+    apart = distance > AT_MEDIAN  # nearer ones are at theta: their squares would underflow
     return jnp.where(apart, away / jnp.where(apart, distance, 1), 0)
 
 
@@ -149,7 +150,7 @@ def private_clusters(
         radius <- REACH sqrt(d) spread,  at least SHRINK times what it was,
     from the half diagonal over k^(1/d), about the distance to the nearest of k centres, on.
     A step is damped where the size is below
-        floor = max(CERTAIN standard deviations of its noise, FEW people / k),
+        floor = max(SIGNIFICANT_DEVIATIONS of its noise, SMALLEST_SHARE people / k),
     and before the last third of the steps centres may jump (`_relocate`). Centres, weights and
     spread are averages over that last third. Eight steps are enough for a few clusters, twelve for
     six or more.
@@ -157,9 +158,11 @@ def private_clusters(
     _check_at_least_one(steps=steps, k=k)
     total, d = _released(guard, people), guard.n_features
     farthest = math.sqrt(d) / 2
-    centres = np.tile(0.5 + START * _even_offsets(k, d), (guard.n_times, 1, 1))
+    centres = np.tile(0.5 + FIRST_CENTRES * _even_offsets(k, d), (guard.n_times, 1, 1))
     radius = np.full(guard.n_times, farthest * k ** (-1 / d))
-    floor = np.maximum(CERTAIN * CLUSTER_CLIP * noise_multiplier, FEW * total / k)
+    floor = np.maximum(
+        SIGNIFICANT_DEVIATIONS * CLUSTER_CLIP * noise_multiplier, SMALLEST_SHARE * total / k
+    )
     ways = _even_offsets(1 + steps * k, d)[1:].reshape(steps, k, d)  # the first has no direction
     settled, kept = _settled(steps), []
     for step in range(steps):
@@ -223,8 +226,8 @@ def _relocate(centres: Floats, reading: _Reading, floor: Floats, ways: Floats) -
 
     Of little use are clusters below the floor; where there are none, one of the pair that is
     cheapest to merge. Lloyd's iteration alone cannot do it: a centre between two modes and two
-    centres on a third are a fixed point. A cluster is split only if both halves would be significant.
-    ways: (k, d) directions of splits. Released numbers decide all of it.
+    centres on a third are a fixed point. A cluster is split only if both halves
+    would be significant.  ways: (k, d) directions of splits. Released numbers decide all of it.
     """
     for i, places in enumerate(centres):
         size = np.maximum(reading.size[i], 0)
@@ -312,7 +315,7 @@ def _released(guard: Guard, people: ArrayLike) -> Floats:
 
 
 def _settled(steps: int) -> int:
-    return max(1, steps // 3)
+    return max(1, steps // AVERAGED)
 
 
 def _even_offsets(n: int, d: int) -> Floats:

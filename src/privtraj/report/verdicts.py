@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from privtraj.arrays import Floats
-from privtraj.gradients.moments import CLIP_QUANTILE
+from privtraj.gradients.constants import CLIP_QUANTILE
 from privtraj.report.numbers import percent, round_number
 from privtraj.report.templates import asset
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from privtraj.gradients.likelihood import Mixture
-from privtraj.gradients.start import at
 from privtraj.paper.batches import Weighted, batch_vectors
+from privtraj.paper.dynamics import at
 from privtraj.paper.reproduce.mean_field import FullBatch, Problem, descend, potential_gradient
 
 T, M, N, D = 3, 12, 7, 2

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
@@ -22,11 +22,12 @@ import numpy as np
 from scipy.special import logsumexp
 
 from privtraj.arrays import Floats
-from privtraj.gradients import start as starts
-from privtraj.gradients.langevin import Fixed, run
+from privtraj.gradients.langevin import run
 from privtraj.gradients.likelihood import Mixture, Moments
 from privtraj.paper import objective
 from privtraj.paper.batches import Weighted, mean_vectors
+from privtraj.paper.constants import OBJECTIVE_SWEEPS
+from privtraj.paper.dynamics import PlainFixed, at, plain_step
 from privtraj.paper.synthesizer import Phase, plain_schedule
 from privtraj.transport import sinkhorn
 
@@ -98,19 +99,16 @@ def descend(
     cube back to its wall.
     """
     gap = float(problem.gaps.mean())
-    fixed = Fixed(
+    fixed = PlainFixed(
         jnp.asarray(problem.gaps / gap, jnp.float32),
-        jnp.full(len(start), problem.sigma, jnp.float32),
-        jnp.float32(0.0),
         jnp.asarray(problem.tau * problem.gaps, jnp.float32),
     )
     # the loop's noise is its step size times temperature times bandwidth
     temperature = math.sqrt(2 * problem.tau / eta) / problem.sigma
-    schedule = replace(
-        plain_schedule(Phase(steps, eta), gap), temperature=np.full(steps, temperature)
-    )
+    schedule = plain_schedule(Phase(steps, eta), gap)
+    schedule = schedule._replace(temperature=np.full(steps, temperature))
     measure = FullBatch(problem, start.shape[1], watch)
-    state, trace = run(starts.at(start, problem.sigma), measure, schedule, fixed, rng)
+    state, trace = run(at(start, problem.sigma), measure, schedule, fixed, rng, step=plain_step)
     error = float(np.median(trace.marginal_error))
     return Descent(np.asarray(state.mixture.particles, dtype=np.float64), error)
 
@@ -123,7 +121,7 @@ def potential_gradient(problem: Problem, particles: Floats, places: Floats) -> F
     gaps, reg = problem.gaps, jnp.asarray(problem.tau * problem.gaps, jnp.float32)
     x = jnp.asarray(particles, jnp.float32)
     cold = sinkhorn.cold(len(gaps), x.shape[1])
-    ahead = sinkhorn.solve(x[:-1], x[1:], reg, cold, iterations=objective.SWEEPS)
+    ahead = sinkhorn.solve(x[:-1], x[1:], reg, cold, iterations=OBJECTIVE_SWEEPS)
     z = jnp.broadcast_to(jnp.asarray(places, jnp.float32), (len(gaps), *places.shape))
     next_ones = np.asarray(sinkhorn.barycentres(z, x[1:], reg, ahead))
     back = ahead._replace(f=ahead.g, g=ahead.f)

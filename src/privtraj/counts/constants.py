@@ -1,0 +1,50 @@
+"""Every number that was chosen in the way through counts, and what chose it.
+
+"Stand-ins" are the simulated data sets of `privtraj.datasets`; docs/benchmark.md has what the whole
+reaches on them and on data that no number was set on. N: people per time.  d: features.
+"""
+
+# The survey of how concentrated people are -----------------------------------------------------
+SURVEY_SHARE = 0.06  # of epsilon; set by hand on stand-ins, 2026-11
+SURVEY_SIDES = {1: 32, 2: 16, 3: 5, 4: 4}  # cells per side by d; by hand, 2026-11
+SURVEY_SIDES_BEYOND = 2  # for more features
+STANDARD_ERRORS_BELOW = 1.0  # of the sum of squares; set by hand, as too small cells cost more
+WIDENING = 0.8  # squared width that cells of side 1 add to a group; set by hand, 2026-11
+
+# Cells per side --------------------------------------------------------------------------------
+MOST_CELLS_PER_TIME = 2**18  # bounds work and memory; set by hand, 2026-11
+PEOPLE_EPSILON_PER_CELL = {1: 60.0, 2: 60.0}  # N epsilon of a cell with people; stand-ins, 2026-11
+PEOPLE_EPSILON_PER_CELL_BEYOND = 12.0  # for more features; set by hand on stand-ins, 2026-11
+PEOPLE_PER_CELL = {1: 10.0, 2: 10.0}  # whatever the budget; set by hand on stand-ins, 2026-11
+PEOPLE_PER_CELL_BEYOND = 6.0  # for more features; set by hand on stand-ins, 2026-11
+LEAST_PER_SIDE = {1: 12, 2: 12, 3: 12}  # also for few people; utility benchmark, 2026-11-15
+LEAST_BUDGET = 60.0  # N epsilon below which LEAST_PER_SIDE is lost in noise; stand-ins, 2026-11
+AMPLE_BUDGET = 400.0  # N epsilon that allows AMPLE_PER_SIDE for d <= 2; benchmark, 2026-11-15
+AMPLE_PER_SIDE = 16
+FINEST = 4.0  # per side, times (N epsilon / FINEST_PEOPLE)^(1 / (1 + d/2)): no time starves
+FINEST_PEOPLE = 10.0  # both set by hand when times of unequal size were tried, 2026-11-15
+MOST_PER_SIDE = {1: 256, 2: 64, 3: 24}  # set by hand on stand-ins, 2026-11
+MOST_PER_SIDE_BEYOND = 12  # for more features
+
+# Significant cells -----------------------------------------------------------------------------
+SIGNIFICANCE_EXPONENT = 1.6  # chance of a false cell: cells^-1.6 / 2; by hand on stand-ins, 2026-11
+NEIGHBOUR_EXPONENT = 0.85  # beside one: chance 3^(-0.85 d) / 2; set by hand on stand-ins, 2026-11
+BLOCK_EXPONENT = 1.5  # the same for blocks, larger if false; set by hand on stand-ins, 2026-11
+MAX_POOLINGS = 2  # of counts, to cells of 2 and 4 times the side; set by hand, 2026-11
+GROWTH_ROUNDS = 2  # of neighbours; set by hand on stand-ins, 2026-11
+MAJORITY = 0.5  # of the people: a reading with fewer is completed, with more it may stand in
+OWN_NOISE_SHARE = 0.2  # of its noise that a cell of a block gets beside its count; by hand, 2026-11
+
+# Pooling over time -----------------------------------------------------------------------------
+TIME_COUPLING = 1.0  # the price as derived in `pooling`
+MOTION_PRICE = 0.03  # most that the median motion may cost; set by hand on stand-ins, 2026-11
+BLOCKS_PER_SIDE = {1: 20, 2: 10, 3: 6}  # by d; bounds the work; set by hand, 2026-11
+BLOCKS_PER_SIDE_BEYOND = 4  # for more features
+BLURS = (64.0, 16.0, 4.0, 1.0)  # from blurred transport, which settles at once, to the wanted one
+SWEEPS = (30, 30, 30, 150)  # at most, of each blur
+TRANSPORT_BLUR = 0.5  # eta of a mean gap, in squared blocks; set by hand, 2026-11
+CONVERGED = 1e-12  # largest change of a share in a sweep after which none is needed
+SHORTEST_GAP = 0.5  # in mean gaps: below, transport is as between these; set by hand, 2026-11
+
+# Released particles ----------------------------------------------------------------------------
+RELEASED_PARTICLES = 256  # at each time; set by hand, 2026-11

@@ -1,0 +1,95 @@
+"""A fit by private gradients: noisy sums over people at every step of mean-field Langevin dynamics.
+
+measure   clipped sums of a step (`moments`), paid for in equal parts
+infer     the particles move to the people, and the bandwidth is learned (`langevin`)
+couple    in the same step, neighbouring times draw each other by debiased transport
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from privtraj.arrays import Floats
+from privtraj.clouds import shrunk_masses
+from privtraj.gradients import start
+from privtraj.gradients.constants import SETTLING_MASSES, SETTLING_SHARE
+from privtraj.gradients.langevin import Fixed, MomentSource, Trace, run
+from privtraj.gradients.likelihood import Mixture, kappa_mass
+from privtraj.gradients.moments import PrivateGradients
+from privtraj.gradients.schedule import Schedule, gradient_schedule
+from privtraj.gradients.settings import GradientSettings
+from privtraj.marginals import Marginals, Progress
+from privtraj.privacy.guard import Guard
+
+
+def fit_gradients(
+    guard: Guard,
+    people: Floats,
+    settings: GradientSettings,
+    rng: np.random.Generator,
+    gaps: Floats,
+    progress: Progress | None = None,
+) -> Marginals:
+    """Marginals of people (T,), public or released, at times `gaps` (T - 1,) apart."""
+    gradients = PrivateGradients(guard.kernel_sums, people, settings.noise_multiplier, rng)
+    return descend(gradients, guard.n_features, settings, rng, gaps, progress)
+
+
+def descend(
+    gradients: MomentSource,
+    features: int,
+    settings: GradientSettings,
+    rng: np.random.Generator,
+    gaps: Floats,
+    progress: Progress | None = None,
+) -> Marginals:
+    """The dynamics from the middle of the box; masses are shrunk by the noise they carry."""
+    state = start.middle(len(gaps) + 1, settings.particles, features, rng)
+    schedule = gradient_schedule(settings.steps, settings.time_coupling, features)
+    state, trace = run(state, gradients, schedule, fixed(gaps, settings.bandwidth), rng, progress)
+    mixture = jax.tree.map(lambda leaf: np.asarray(leaf, dtype=np.float64), state.mixture)
+    mass = shrunk_masses(np.asarray(state.mass, np.float64), _mass_noise(trace, mixture))
+    return Marginals(
+        mixture.particles,
+        mass / mass.sum(axis=1, keepdims=True),
+        mixture.bandwidth,
+        resolution=mixture.bandwidth,
+        diagnostics={
+            "marginal_error": float(trace.marginal_error[-1]),
+            "noise_over_bandwidth": float(trace.noise[-1].max()),
+            "effective_temperature": _effective_temperature(trace, schedule),
+        },
+    )
+
+
+def fixed(gaps: Floats, bandwidth: float | None = None) -> Fixed:
+    """What a run between times `gaps` (T - 1,) apart keeps: a bandwidth by hand, or learned."""
+    return Fixed(
+        jnp.asarray(np.float32(gaps / gaps.mean())),
+        jnp.asarray(np.full(len(gaps) + 1, bandwidth or 0.0, np.float32)),
+    )
+
+
+def _effective_temperature(trace: Trace, schedule: Schedule) -> float:
+    """Temperature of the dynamics over the one asked for; above 1, privacy noise is the larger.
+
+    A temperature is a variance: mean over steps of max(1, (privacy noise / Langevin noise)^2).
+    """
+    hot = schedule.temperature > 0
+    ratio = np.asarray(trace.noise / trace.alpha)[hot] / schedule.temperature[hot, None]
+    return float(np.maximum(ratio**2, 1.0).mean())
+
+
+def _mass_noise(trace: Trace, mixture: Mixture) -> Floats:
+    """Variance (T,) of the privacy noise in the running masses.
+
+    One step's masses carry the noise of a full step, in bandwidths, over kappa; the running average
+    over the settling steps, of gains 1/3, 1/4, ..., keeps one part in their number.
+    """
+    last = np.asarray(trace.noise)[-1] / np.maximum(np.asarray(trace.alpha)[-1], 1e-9)
+    kept = 1 / (SETTLING_SHARE * len(np.asarray(trace.noise)) + (SETTLING_MASSES - 1))
+    kappa = kappa_mass(mixture.particles.shape[2])
+    variance: Floats = kept * (last.astype(np.float64) / kappa) ** 2
+    return variance

@@ -1,0 +1,59 @@
+"""How many people there are at each time: declared public, or counted with noise and steadied."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from privtraj.arrays import Floats
+from privtraj.privacy import noise
+from privtraj.privacy.events import Adjacency, LaplaceCounts, Person
+from privtraj.privacy.guard import Guard
+
+HEAD_COUNT = "people per time"
+LEAST_OF_MEAN = 0.05  # share of the mean below which no count falls; set by hand, 2026-11
+
+
+def count_epsilon(guard: Guard, share: float) -> float:
+    """Epsilon of the noise of counts that may cost this share of the ledger's epsilon.
+
+    A person moves counts by 1 for each record if added or removed, and by 2 if replaced.
+    """
+    return epsilon_of_counts(share * guard.ledger.epsilon, guard.ledger.adjacency, guard.person)
+
+
+def epsilon_of_counts(epsilon: float, adjacency: Adjacency, person: Person) -> float:
+    """Epsilon of the noise of counts that cost `epsilon` together, as far as there is such noise."""
+    moves = LaplaceCounts(1.0, "", records=person.records).sensitivity(adjacency)
+    return float(np.clip(epsilon / moves, *noise.EPSILON_RANGE))
+
+
+def head_count(guard: Guard, epsilon: float) -> Floats:
+    """People per bin (T,): as declared public, or noisy, paid for, and steadied."""
+    declared = guard.declared_counts()
+    if declared is not None:
+        return np.maximum(declared, 1.0)
+    counts = guard.counts(1, epsilon, HEAD_COUNT)[:, 0]
+    return steadied_counts(counts.astype(np.float64), continuous_laplace_variance(epsilon))
+
+
+def steadied_counts(counts: Floats, noise_variance: float) -> Floats:
+    """Noisy counts (T,) shrunk to their mean by the share of their variance that is noise, >= 1."""
+    mean = counts.mean()
+    variance = max(counts.var(ddof=1), 1e-12)
+    steady = mean + (counts - mean) * max(0.0, 1 - noise_variance / variance)
+    return np.maximum(steady, max(1.0, LEAST_OF_MEAN * mean))
+
+
+def continuous_laplace_variance(epsilon: float) -> float:
+    """2 / epsilon^2, a little above `noise.laplace_variance` of the integer noise that is added.
+
+    The head count was steadied, and blocks were shared out, by it: elsewhere it is the exact one.
+    """
+    return 2 / epsilon**2
+
+
+def continuous_laplace_deviation(epsilon: float, draws: int) -> float:
+    """sqrt(2 draws) / epsilon, of a sum of so many draws: the root of the same variance."""
+    return math.sqrt(2 * draws) / epsilon

@@ -1,0 +1,100 @@
+"""Private gradients over sampled people, as the paper has them, in the engine's own dynamics.
+
+Every record takes part in a step by a coin of its own (Poisson sampling of rate q). Sums are
+divided by q N with N public or released, never by how many took part. Everybody in every step costs
+less for what it gives, so `TrajectorySynthesizer` does not sample.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from privtraj import processes
+from privtraj.arrays import Floats
+from privtraj.data.snapshots import Snapshots
+from privtraj.errors import InputError
+from privtraj.gradients.fit import descend
+from privtraj.gradients.moments import STEP, PrivateGradients
+from privtraj.gradients.settings import GradientSettings
+from privtraj.marginals import Marginals, Progress
+from privtraj.model import TrajectoryModel
+from privtraj.paper.constants import SAMPLED_STEPS
+from privtraj.planned_releases import Budget
+from privtraj.privacy.calibration import calibrate_noise
+from privtraj.privacy.guard import Guard
+from privtraj.privacy.pairs import ROUNDING
+from privtraj.privacy.sampling import SamplingGuard
+from privtraj.synthesizer import TrajectorySynthesizer, check_setting, left
+
+
+class SampledSynthesizer(TrajectorySynthesizer):
+    """A fit by private gradients in which each record takes part in a step with probability `rate`.
+
+    steps: their number, which must not follow from the data: steps of different numbers have loss
+        curves of different shapes.  options: as of `TrajectorySynthesizer`.
+    """
+
+    guard_class: ClassVar[type[Guard]] = SamplingGuard
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        *,
+        rate: float,
+        steps: int | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(epsilon, delta, measure="gradients", steps=steps, **options)
+        self.rate = rate
+
+    def fit(self, snapshots: Snapshots, **options: Any) -> TrajectoryModel:
+        """As `TrajectorySynthesizer.fit`, in one process."""
+        if processes.several():
+            raise InputError("people can be sampled by one process only: use rate=1")
+        return super().fit(snapshots, **options)
+
+    def check(self) -> None:
+        """Refuse settings that cannot be used."""
+        super().check()
+        check_setting("rate", self.rate, 1e-4, 1.0)
+
+    def _budget(self, features: int) -> Budget:
+        steps = self.steps or SAMPLED_STEPS
+        return super()._budget(features)._replace(steps=steps, rate=self.rate)
+
+    def _settings(self, guard: Guard, people: Floats) -> GradientSettings:
+        steps = self.steps or SAMPLED_STEPS
+        z = left(guard, partial(calibrate_noise, steps=steps, rate=self.rate))
+        if math.isinf(z):
+            raise InputError(
+                f"sampled steps need a delta above {ROUNDING:g}: raise delta=, or use rate=1"
+            )
+        # as much noise, against the sum over everybody, as full steps of this mu would have
+        mu = self.rate * math.sqrt(steps) / z
+        settings = self._gradient_settings(guard, float(np.median(people)), mu, steps)
+        return replace(settings, noise_multiplier=z)
+
+    def _spend(
+        self,
+        guard: Guard,
+        people: Floats,
+        settings: Any,
+        rng: np.random.Generator,
+        gaps: Floats,
+        progress: Progress | None,
+    ) -> Marginals:
+        assert isinstance(guard, SamplingGuard)
+        z, width = settings.noise_multiplier, settings.particles * (guard.n_features + 1) + 1
+        sampled = guard.at_rate(self.rate)
+        paid = sampled.reserve(sampled.sum_event(width, z, STEP), settings.steps)
+        gradients = PrivateGradients(paid.kernel_sums, self.rate * people, z, rng)
+        return descend(gradients, guard.n_features, settings, rng, gaps, progress)
+
+    def _public_inputs(self, snapshots: Snapshots, people: Floats) -> dict[str, Any]:
+        return {**super()._public_inputs(snapshots, people), "sampling rate": self.rate}

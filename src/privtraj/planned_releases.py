@@ -1,0 +1,77 @@
+"""All that a fit may release, from public numbers alone: the plan that its ledger holds it to."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, NamedTuple
+
+from privtraj.counts.constants import SURVEY_SHARE
+from privtraj.counts.fit import CELLS
+from privtraj.counts.survey import SURVEY, survey_side
+from privtraj.gradients.constants import STEPS_RANGE
+from privtraj.gradients.moments import STEP
+from privtraj.head_count import HEAD_COUNT, epsilon_of_counts
+from privtraj.privacy import noise
+from privtraj.privacy.budget_plan import BudgetPlan, Planned
+from privtraj.privacy.calibration import calibrate_laplace, calibrate_noise
+from privtraj.privacy.events import Adjacency, GaussianSum, LaplaceCounts
+from privtraj.privacy.rows import PublicShape
+from privtraj.privacy.sampled_events import sum_at_rate
+
+SLACK_RESERVE = 1e-12  # of delta, for the integer noise of the main release: 10^9 draws
+
+
+class Budget(NamedTuple):
+    """What a fit is asked to spend, and on what; rate and steps are those of gradients."""
+
+    epsilon: float
+    delta: float
+    adjacency: Adjacency
+    measure: Literal["gradients", "counts"]
+    head_share: float | None  # of epsilon, for the number of people; None where that is public
+    look_first: bool  # whether cells are chosen by a survey
+    steps: int | None = None
+    rate: float = 1.0
+
+    @property
+    def reserve(self) -> float:
+        """Of delta, for the slack of the main release's noise."""
+        return min(SLACK_RESERVE, self.delta / 100)
+
+
+def planned_releases(budget: Budget, shape: PublicShape) -> BudgetPlan:
+    """Of the main release, the bound: what its cells, or all its steps together, may tell."""
+    first, person = _first_counts(budget, shape), shape.person
+    limits: Any = {"others": first, "slack": budget.reserve, **person._asdict()}
+    main: list[Planned] = []
+    if budget.measure == "counts":
+        epsilon = calibrate_laplace(*budget[:3], **limits)
+        if epsilon > 0:
+            cells = LaplaceCounts(min(epsilon, noise.EPSILON_RANGE[1]), CELLS, 0.0, *person)
+            main = [Planned(cells, shared=True)]
+    else:
+        steps = budget.steps or STEPS_RANGE[1]
+        z = calibrate_noise(*budget[:3], steps=steps, rate=budget.rate, **limits)
+        if z < math.inf:
+            whole = GaussianSum(z / math.sqrt(steps), STEP, 0.0, *person)
+            main = [Planned(sum_at_rate(whole, budget.rate), steps, shared=True)]
+    return BudgetPlan((*map(Planned, first), *main))
+
+
+def _first_counts(budget: Budget, shape: PublicShape) -> list[LaplaceCounts]:
+    """What is counted before the main release: people per bin, and how concentrated they are."""
+
+    def counts(share: float, side: int, what: str) -> LaplaceCounts:
+        epsilon = epsilon_of_counts(share * budget.epsilon, budget.adjacency, shape.person)
+        drawn = shape.n_times * side**shape.n_features
+        slack = drawn * noise.laplace_tv_per_draw(epsilon) if budget.delta > 0 else 0.0
+        return LaplaceCounts(epsilon, what, slack, *shape.person)
+
+    planned = []
+    if budget.head_share is not None:
+        planned.append(counts(budget.head_share, 1, HEAD_COUNT))
+    if budget.look_first:
+        look = counts(SURVEY_SHARE, survey_side(shape.n_features), SURVEY)
+        if look.epsilon > noise.EPSILON_RANGE[0]:  # else too small a budget to look first
+            planned.append(look)
+    return planned
