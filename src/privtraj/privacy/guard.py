@@ -65,7 +65,7 @@ from numpy.typing import NDArray
 
 from privtraj import processes
 from privtraj.data.snapshots import Snapshots
-from privtraj.errors import BudgetError, InputError
+from privtraj.errors import Arg, BudgetError, InputError
 from privtraj.privacy import noise
 from privtraj.privacy.events import GaussianSum, LaplaceCounts
 from privtraj.privacy.ledger import Ledger, Payer
@@ -248,7 +248,7 @@ class Guard:
         there = chunks.row >= 0
         if rate < 1:
             if processes.several():
-                raise InputError("people can be sampled by one process only: use rate=1")
+                raise InputError("people can be sampled by one process only: use ", Arg("rate", 1))
             words = self._source.words(len(self._rows.bins))
             coins = words < np.uint64(math.floor(rate * 2.0**64))
             there = np.append(coins, False)[chunks.row]  # row -1, padding, is the last
