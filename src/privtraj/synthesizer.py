@@ -22,7 +22,7 @@ from privtraj.clouds import shrunk_masses
 from privtraj.counts import cells as histogram
 from privtraj.counts import pooling, survey
 from privtraj.data.snapshots import Snapshots
-from privtraj.errors import InputError
+from privtraj.errors import Arg, InputError
 from privtraj.gradients import schedule, start
 from privtraj.gradients.langevin import Fixed, Trace, run
 from privtraj.gradients.likelihood import Mixture, kappa_mass
@@ -138,7 +138,7 @@ class TrajectorySynthesizer:
         self.check()
         self._check_for(snapshots)
         if self.rate < 1 and processes.several():
-            raise InputError("people can be sampled by one process only: use rate=1")
+            raise InputError("people can be sampled by one process only: use ", Arg("rate", 1))
         if ledger is None:
             return self._fitted(snapshots, progress)
         if processes.several():
@@ -236,7 +236,10 @@ class TrajectorySynthesizer:
         z = calibrate_noise(*budget[:3], steps=steps, rate=self.rate, others=budget[3], **limits)
         if math.isinf(z):
             raise InputError(
-                f"sampled steps need a delta above {pld.ROUNDING:g}: raise delta=, or use rate=1"
+                f"sampled steps need a delta above {pld.ROUNDING:g}: raise ",
+                Arg("delta="),
+                ", or use ",
+                Arg("rate", 1),
             )
         # as much noise, against the sum over everybody, as full steps of this mu would have
         return plan(mu=self.rate * math.sqrt(steps) / z, steps=steps)
@@ -340,8 +343,10 @@ class TrajectorySynthesizer:
         cells = snapshots.n_times * self.cells**snapshots.n_features
         if cells > MAX_CELLS:
             raise InputError(
-                f"cells={self.cells} makes {cells} cells in {snapshots.n_features} dimensions at "
-                f"{snapshots.n_times} times: use fewer cells, or measure='gradients'"
+                Arg("cells", self.cells),
+                f" makes {cells} cells in {snapshots.n_features} dimensions at "
+                f"{snapshots.n_times} times: use fewer cells, or ",
+                Arg("measure", "gradients"),
             )
 
     def measure_for(self, features: int) -> schedule.MeasureName:
@@ -355,27 +360,35 @@ class TrajectorySynthesizer:
         check_budget(self.epsilon, self.delta)
         check_adjacency(self.adjacency)
         if self.delta == 0 and self.measure == "gradients":
-            raise InputError("gradients need a delta above 0: set delta=, or use measure='counts'")
+            raise InputError(
+                "gradients need a delta above 0: set ",
+                Arg("delta="),
+                ", or use ",
+                Arg("measure", "counts"),
+            )
         if 0 < self.delta < SMALLEST_DELTA:
-            raise InputError(f"delta must be 0 or at least {SMALLEST_DELTA:g}")
+            raise InputError(Arg("delta"), f" must be 0 or at least {SMALLEST_DELTA:g}")
         if self.measure not in ("auto", "gradients", "counts"):
             raise InputError(
-                f"measure must be 'auto', 'gradients' or 'counts', not '{self.measure}'"
+                Arg("measure"), f" must be 'auto', 'gradients' or 'counts', not '{self.measure}'"
             )
         for name, low, high in _RANGES:
             value = getattr(self, name)
             if value is None and name not in ("count_share", "rate"):
                 continue
             if not (_is_number(value) and low <= value <= high):
-                raise InputError(f"{name} must be between {low:g} and {high:g}")
+                raise InputError(Arg(name), f" must be between {low:g} and {high:g}")
             if isinstance(low, int) and not isinstance(value, int | np.integer):
-                raise InputError(f"{name} must be a whole number")
+                raise InputError(Arg(name), " must be a whole number")
         if self.epsilon < SMALLEST_EPSILON:
             raise InputError(
-                f"epsilon must be at least {SMALLEST_EPSILON:g}: less does not buy a head count"
+                Arg("epsilon"),
+                f" must be at least {SMALLEST_EPSILON:g}: less does not buy a head count",
             )
         if self.epsilon > LARGEST_EPSILON:
-            raise InputError(f"epsilon must be at most {LARGEST_EPSILON:g}: more protects nobody")
+            raise InputError(
+                Arg("epsilon"), f" must be at most {LARGEST_EPSILON:g}: more protects nobody"
+            )
 
 
 class _Task(NamedTuple):
