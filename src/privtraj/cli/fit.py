@@ -71,11 +71,10 @@ def _add_data(group: Any) -> None:
     add("--feature", nargs=3, action="append", metavar=("NAME", "LOW", "HIGH"), help=text)
     text = "public range, numbers or dates such as 2024-01-31; records outside count at its ends"
     add("--time-range", nargs=2, metavar=("START", "END"), help=text)
-    bins = group.add_mutually_exclusive_group()
     text = "times to fit, spread over the range; more bins, fewer people in each"
-    bins.add_argument("--bins", type=at_least(2), metavar="N", help=text)
+    add("--bins", type=at_least(2), metavar="N", help=text)
     text = "times to fit, listed; each record goes to the nearest"
-    bins.add_argument("--bin-times", nargs="+", metavar="T", help=text)
+    add("--bin-times", nargs="+", metavar="T", help=text)
     add("--person", metavar="COL", help="column that says whose record it is: one each is checked")
     text = "several records of a person: refuse them, or keep one at random"
     choice(group, "--one-per-person", text, "error", "random")

@@ -18,29 +18,46 @@ from privtraj.version import __version__
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that explains mistakes; if `configured`, --config may name a file with options."""
+    """A parser that explains mistakes; if `configured`, --config may name a file with options.
+
+    What is wrong is told by data, never read off argparse's sentences, which change with Python.
+    """
 
     def __init__(self, configured: bool = False, **options: Any) -> None:
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
-        super().__init__(allow_abbrev=False, **options)
+        super().__init__(allow_abbrev=False, exit_on_error=False, **options)
         self._configured = configured
+        self._needed: list[argparse.Action] = []
         # Without this, argparse takes a bound such as -1e-3 for an option.
         self._negative_number_matcher = re.compile(r"^-\.?\d")
         self.register("type", float, _number)
 
     def error(self, message: str) -> NoReturn:
-        raise InputError(f"{words.plain(message)} (see '{self.prog} --help')")
+        raise InputError(f"{message} (see '{self.prog} --help')")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        if not self._configured:
-            found, rest = super().parse_known_args(args, namespace)
-            self._check_known(rest)
-            return found, rest
-        with _defaults_aside(self._actions) as defaults:
-            found, rest = super().parse_known_args(args, namespace)
+        self._needed += [action for action in self._actions if action.required]
+        for action in self._needed:
+            action.required = False  # we say what is missing
+        with _defaults_aside(self._actions if self._configured else []) as defaults:
+            try:
+                values, rest = super().parse_known_args(args, namespace)
+            except argparse.ArgumentError as error:
+                # ours begin with "must": else argparse complains of a value, such as --force=yes
+                ours = error.message.startswith("must ")
+                why = error.message if ours else "takes no value: leave it out"
+                self.error(f"{error.argument_name} {why}")
+        self._check_complete(values)
         self._check_known(rest)
-        given = {name: value for name, value in vars(found).items() if value is not None}
+        if not self._configured:
+            return values, rest
+        given = {name: value for name, value in vars(values).items() if value is not None}
         return argparse.Namespace(**_settled(given, defaults)), rest
+
+    def _check_complete(self, values: argparse.Namespace) -> None:
+        absent = [action for action in self._needed if getattr(values, action.dest) is None]
+        if absent:
+            self.error(f"this command needs {', '.join(str(action.metavar) for action in absent)}")
 
     def _check_known(self, rest: list[str]) -> None:
         if rest and self._subparsers is not None:
@@ -82,6 +99,8 @@ def _defaults_aside(actions: list[argparse.Action]) -> Iterator[dict[str, Any]]:
 
 def _settled(given: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
     """What is given on the command line, else in the configuration, else by default."""
+    if "bins" in given and "bin_times" in given:
+        raise InputError("--bins and --bin-times exclude each other: give one of them")
     if "config" not in given:
         return config.plain(defaults | given)
     decided = set(given)

@@ -43,7 +43,7 @@ def run(args: argparse.Namespace, console: Console) -> None:
     try:
         recomputed = certificate.verify()
     except InputError as error:
-        raise InputError(f"do not trust '{args.model}': {error}") from None
+        raise InputError(f"do not trust '{args.model}': ", *error.args) from None
     if not certificate.private:
         raise InputError(
             f"'{args.model}' is whole but NOT PRIVATE, as {certificate.caveat}: do not release it"
