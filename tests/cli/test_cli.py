@@ -144,7 +144,7 @@ def test_runs_as_a_module():
     command = [sys.executable, "-m", "privtraj.cli", "fit"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr.startswith("privtraj: error: this command needs DATA")
+    assert done.stderr.startswith("privtraj: error: DATA is needed")
     assert done.stderr.count("\n") == 1
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privtraj.cli.console import Console
-from privtraj.cli.fit import add_budget
-from privtraj.cli.options import add_common_options, at_least, check_output, choice
+from privtraj.cli.options import add as add_options
+from privtraj.cli.options import add_budget, add_common_options, check_output, command
 from privtraj.errors import InputError
+from privtraj.options import FILE, NUMBER, Option, arguments, one_of, whole
 
 if TYPE_CHECKING:
     from privtraj.audit.attack import Audit
@@ -28,38 +28,34 @@ exit codes: 0, no violation found; 1, a lower bound exceeds the claim; 2, bad in
 
 def add(commands: Any) -> None:
     about = "attack simulated fits, and compare the privacy loss found with the one claimed"
-    audit = commands.add_parser(
-        "audit",
-        help=about,
-        description=f"{about}; no data of yours are needed or read",
-        epilog=_EXAMPLE,
-    )
-    audit.set_defaults(run=run)
+    text = f"{about}; no data of yours are needed or read"
+    audit = command(commands, "audit", about, run, description=text, epilog=_EXAMPLE)
     privacy = audit.add_argument_group("privacy", "the claim to put to the test")
-    add_budget(privacy, epsilon=1.0, delta=1e-5)
-    text = "what is hidden: whether a person is in the data, or what the record says"
-    choice(privacy, "--adjacency", text, "add-remove", "replace-one")
-    text = "what the budget buys: counts suit few features, gradients many"
-    choice(privacy, "--measure", text, "auto", "gradients", "counts")
-    _add_attack(audit.add_argument_group("attack"))
+    add_budget(privacy)
+    add_options(privacy, "adjacency", "measure")
+    attack = audit.add_argument_group("attack")
+    add_options(
+        attack,
+        Option("features", whole(1), "features of the simulated data", default=2),
+        Option(
+            "runs",
+            whole(LEAST_RUNS),
+            "fits, half of them with the person",
+            otherwise="2000, or 400 for the released view",
+        ),
+        Option("confidence", NUMBER, "chance that the bounds hold", default=0.95),
+        Option(
+            "view",
+            one_of("transcript", "released"),
+            "what the attacker sees: all noisy answers, as the claim allows, or the model alone",
+            default="transcript",
+        ),
+    )
+    add_options(attack, "seed", about="the same audit again")
     output = audit.add_argument_group("output")
-    output.add_argument("--out", type=Path, metavar="FILE", help="write the result as .json")
-    text = "draw what was found: .png, .pdf or .svg"
-    output.add_argument("--plot", type=Path, metavar="FILE", help=text)
+    add_options(output, "out", about="write the result as .json", needed="")
+    add_options(output, Option("plot", FILE, "draw what was found: .png, .pdf or .svg"))
     add_common_options(output, "replace existing files")
-
-
-def _add_attack(group: Any) -> None:
-    add = group.add_argument
-    text = "features of the simulated data (default: 2)"
-    add("--features", type=at_least(1), default=2, metavar="N", help=text)
-    text = "fits, half of them with the person (default: 2000, or 400 for the released view)"
-    add("--runs", type=at_least(LEAST_RUNS), metavar="N", help=text)
-    text = "chance that the bounds hold (default: 0.95)"
-    add("--confidence", type=float, default=0.95, metavar="X", help=text)
-    text = "what the attacker sees: all noisy answers, as the claim allows, or the model alone"
-    choice(group, "--view", text, "transcript", "released")
-    add("--seed", type=at_least(0), metavar="S", help="the same audit again")
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
@@ -68,10 +64,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
     from privtraj.audit.attack import audit
     from privtraj.synthesizer import TrajectorySynthesizer
 
+    claimed = {**vars(args), "seed": None}  # the seed is the attack's
     found = audit(
-        TrajectorySynthesizer(
-            args.epsilon, args.delta, adjacency=args.adjacency, measure=args.measure
-        ),
+        TrajectorySynthesizer(**arguments(TrajectorySynthesizer, claimed)),
         runs=args.runs,
         confidence=args.confidence,
         features=args.features,
@@ -100,14 +95,12 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _write(args: argparse.Namespace, found: Audit, console: Console) -> None:
-    from privtraj.files import write_text
     from privtraj.report.audit import audit_figure
     from privtraj.report.figures import save_figure
 
     if args.out is not None:
         text = json.dumps(found.to_dict(), allow_nan=False) + "\n"
-        write_text(text, args.out, args.force)
-        console.written.append(args.out)
+        console.write(text, args.out, args.force)
     if args.plot is not None:
         save_figure(audit_figure(found), args.plot, args.force)
         console.written.append(args.plot)

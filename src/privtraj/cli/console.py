@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from privtraj.files import write_text
+
 BAD_INPUT = 2
 INTERRUPTED = 130
 UNREAD = 141
@@ -48,6 +50,11 @@ class Console:
 
         show(0, 1)
         return show
+
+    def write(self, text: str, path: Path, force: bool) -> None:
+        """A file of text, among those written."""
+        write_text(text, path, force)
+        self.written.append(path)
 
     def note(self, text: object) -> None:
         """One line that the user should know."""

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from privtraj.cli import fit, sample
 from privtraj.cli.console import Console
-from privtraj.cli.options import add_common_options, at_least, make_directory, parser
+from privtraj.cli.options import add as add_options
+from privtraj.cli.options import add_budget, add_directory, command, make_directory
+from privtraj.cli.parser import parser
 from privtraj.export import tables as export_tables
+from privtraj.options import PEOPLE_DRAWN, Option, whole
 
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
@@ -32,16 +35,12 @@ _SHOWN = {"overview": "overview.png", "report": "report.html"}
 
 def add(commands: Any) -> None:
     about = "fit a simulated growth clinic and write everything to a directory"
-    demo = commands.add_parser("demo", help=about, description=about, epilog=_EXAMPLE)
-    demo.set_defaults(run=run)
-    text = "children in the clinic; more people, sharper result (default: 6000)"
-    data = demo.add_argument_group("data")
-    data.add_argument("--people", type=at_least(100), default=6000, metavar="N", help=text)
-    fit.add_budget(demo.add_argument_group("privacy"), epsilon=1.0, delta=1e-5)
+    demo = command(commands, "demo", about, run, epilog=_EXAMPLE)
+    text = "children in the clinic; more people, sharper result"
+    add_options(demo.add_argument_group("data"), Option("people", whole(100), text, default=6000))
+    add_budget(demo.add_argument_group("privacy"))
     output = demo.add_argument_group("output")
-    text = "directory to write to, made if missing (default: privtraj-demo)"
-    output.add_argument("--out", type=Path, default="privtraj-demo", metavar="DIR", help=text)
-    add_common_options(output, "write into a directory that is not empty")
+    add_directory(output, "privtraj-demo")
 
 
 def run(args: argparse.Namespace, console: Console) -> None:
@@ -86,7 +85,7 @@ def _fit_words(args: argparse.Namespace, model: Path) -> list[str]:
 
 
 def _sample_words(model: Path, paths: Path) -> list[str]:
-    return ["sample", str(model), "-n", str(sample.PEOPLE), "--at", "81", "--out", str(paths)]
+    return ["sample", str(model), "-n", str(PEOPLE_DRAWN), "--at", "81", "--out", str(paths)]
 
 
 def _result(

@@ -34,7 +34,7 @@ from privtraj.cli.console import (
     notes,
     os_sentence,
 )
-from privtraj.cli.options import parser
+from privtraj.cli.parser import parser
 from privtraj.errors import PrivtrajError
 
 __all__ = ["main"]
@@ -95,5 +95,5 @@ def _run(args: argparse.Namespace, console: Console) -> int:
     if args.command is None:
         print(WELCOME)
         return 0
-    console.quiet, console.json = args.quiet, args.json
+    console.quiet, console.json = getattr(args, "quiet", False), args.json
     return args.run(args, console) or 0

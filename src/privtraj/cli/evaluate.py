@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privtraj.cli.console import Console
-from privtraj.cli.options import add_common_options, at_least, check_output
+from privtraj.cli.options import add as add_options
+from privtraj.cli.options import add_common_options, add_model, check_output, command
 from privtraj.errors import InputError
+from privtraj.options import FILE, PEOPLE_DRAWN, Option, whole
 
 if TYPE_CHECKING:
     from privtraj.metrics.evaluation import Evaluation
@@ -29,39 +31,32 @@ The result compares with raw data: it is not private, and not for release."""
 def add(commands: Any) -> None:
     about = "compare a model with raw data, for those who may see them; not for release"
     usage = "privtraj evaluate MODEL TABLE [options]"
-    evaluate = commands.add_parser(
-        "evaluate", help=about, description=about, usage=usage, epilog=_EXAMPLE
-    )
-    evaluate.set_defaults(run=run)
+    evaluate = command(commands, "evaluate", about, run, usage=usage, epilog=_EXAMPLE)
     _add_data(evaluate.add_argument_group("data"))
     output = evaluate.add_argument_group("output")
     text = "write everything as .json, which is not for release"
-    output.add_argument("--out", type=Path, metavar="FILE", help=text)
+    add_options(output, "out", about=text, needed="")
     text = "write a .html page of real beside synthetic people; holds raw data, not for release"
-    output.add_argument("--report", type=Path, metavar="FILE", help=text)
+    add_options(output, Option("report", FILE, text))
     add_common_options(output, "replace an existing file")
 
 
 def _add_data(group: Any) -> None:
-    add = group.add_argument
-    add("model", metavar="MODEL", type=Path, help="model file that fit has written")
+    add_model(group)
     text = "file, folder or pattern of files with the model's columns: the data of the fit, usually"
-    add("table", metavar="TABLE", type=Path, help=text)
-    text = "records of other people, to see what real people score (default: halves of TABLE)"
-    add("--holdout", type=Path, metavar="TABLE", help=text)
+    group.add_argument("table", metavar="TABLE", type=Path, help=text)
+    text = "records of other people, to see what real people score"
+    add_options(group, Option("holdout", FILE, text, otherwise="halves of TABLE", metavar="TABLE"))
     text = "column that says whose record it is; several records of a person allow scores of paths"
-    add("--person", metavar="COL", help=text)
-    text = "number of synthetic people (default: 1000)"
-    add("--n", type=at_least(LEAST_PEOPLE), default=1000, metavar="N", help=text)
-    text = "of all that is drawn at random (default: 0)"
-    add("--seed", type=at_least(0), default=0, metavar="S", help=text)
+    add_options(group, "person", about=text)
+    people = Option("n", whole(LEAST_PEOPLE), "number of synthetic people", default=PEOPLE_DRAWN)
+    add_options(group, people)
+    add_options(group, "seed", about="of all that is drawn at random", default=0)
 
 
 def run(args: argparse.Namespace, console: Console) -> None:
     _check(args)
-    from privtraj.files import write_text
-    from privtraj.metrics import evaluate
-    from privtraj.metrics.evaluation import NOTICE
+    from privtraj.metrics.evaluation import NOTICE, evaluate
     from privtraj.model import load
 
     model = load(args.model)
@@ -81,8 +76,7 @@ def run(args: argparse.Namespace, console: Console) -> None:
         files["holdout"] = str(args.holdout)
     values = {"notice": NOTICE, "command": "evaluate", **files, **found.to_dict()}
     if args.out is not None:
-        write_text(json.dumps(values, indent=1, allow_nan=False) + "\n", args.out, args.force)
-        console.written.append(args.out)
+        console.write(json.dumps(values, indent=1, allow_nan=False) + "\n", args.out, args.force)
         values["out"] = str(args.out)
     if args.report is not None:
         _write_page(args, model, found)

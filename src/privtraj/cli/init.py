@@ -16,7 +16,9 @@ from typing import Any
 
 from privtraj import config
 from privtraj.cli.console import Console
-from privtraj.cli.options import add_common_options, check_output
+from privtraj.cli.options import add as add_options
+from privtraj.cli.options import add_common_options, check_output, command
+from privtraj.options import OPTIONS, source
 
 _EXAMPLE = """\
 examples:
@@ -30,25 +32,19 @@ then fill in the file and run:
 def add(commands: Any) -> None:
     about = "write a commented configuration for fit to fill in, without showing any of the data"
     usage = "privtraj init DATA [-o FILE] [options]"
-    init = commands.add_parser("init", help=about, description=about, usage=usage, epilog=_EXAMPLE)
-    init.set_defaults(run=run)
+    init = command(commands, "init", about, run, usage=usage, epilog=_EXAMPLE)
     data = init.add_argument_group("data", "only names and kinds of columns are looked at")
-    text = "CSV, Parquet, Arrow or .h5ad file; folder or pattern of files; connection string"
-    data.add_argument("data", metavar="DATA", type=config.source, help=text)
-    text = "what to read from a database: a SELECT, or a table's name"
-    data.add_argument("--query", metavar="SQL", help=text)
+    data.add_argument("data", metavar="DATA", type=source, help=OPTIONS["data"].about)
+    add_options(data, "query")
     output = init.add_argument_group("output")
-    text = "file to write, .toml or .yaml (default: privtraj.toml)"
-    output.add_argument(
-        "-o", "--out", type=Path, default=Path("privtraj.toml"), metavar="FILE", help=text
-    )
+    text = "file to write, .toml or .yaml"
+    add_options(output, "out", about=text, needed="", default=Path("privtraj.toml"), short="-o")
     add_common_options(output, "replace an existing file")
 
 
 def run(args: argparse.Namespace, console: Console) -> None:
     check_output(args.out, config.SUFFIXES, args.force)
     from privtraj.data.sql import columns_of
-    from privtraj.files import write_text
 
     columns = columns_of(args.data, args.query)
     known = {"data": args.data, "query": args.query}
@@ -58,7 +54,7 @@ def run(args: argparse.Namespace, console: Console) -> None:
             f"the connection string may hold a password and is not in '{args.out}': give it to fit "
             "on the command line"
         )
-    write_text(template(columns, known, args.out), args.out, args.force)
+    console.write(template(columns, known, args.out), args.out, args.force)
     roles = guess_roles(columns)
     values = {
         "command": "init",

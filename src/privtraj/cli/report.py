@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from privtraj.cli.compiled import keep_compiled
 from privtraj.cli.console import Console
-from privtraj.cli.options import add_common_options, check_output, require
+from privtraj.cli.options import add as add_options
+from privtraj.cli.options import add_common_options, add_model, check_output, command, require
 from privtraj.errors import InputError
 
 _EXAMPLE = """\
@@ -21,20 +21,15 @@ The page is one file, needs no network, and shows nothing but the released model
 def add(commands: Any) -> None:
     about = "write a model as one page to look at in a browser; costs no privacy"
     usage = "privtraj report MODEL -o FILE.html [options]"
-    report = commands.add_parser(
-        "report", help=about, description=about, usage=usage, epilog=_EXAMPLE
-    )
-    report.set_defaults(run=run)
-    data = report.add_argument_group("data")
-    data.add_argument("model", metavar="MODEL", type=Path, help="model file that fit has written")
+    report = command(commands, "report", about, run, usage=usage, epilog=_EXAMPLE)
+    add_model(report.add_argument_group("data"))
     output = report.add_argument_group("output")
-    text = "page to write: .html (required)"
-    output.add_argument("-o", "--out", type=Path, metavar="FILE", help=text)
+    add_options(output, "out", about="page to write: .html", short="-o")
     add_common_options(output, "replace an existing file")
 
 
 def run(args: argparse.Namespace, console: Console) -> None:
-    require(args, "out")
+    require(vars(args), "out")
     check_output(args.out, (".html",), args.force)
     if args.out.resolve() == args.model.resolve():
         raise InputError("--out names the model itself: give the page a name of its own")

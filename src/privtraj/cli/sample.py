@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from privtraj.cli.compiled import keep_compiled
 from privtraj.cli.console import Console
-from privtraj.cli.options import add_common_options, at_least, check_output, choice, require
+from privtraj.cli.options import add as add_options
+from privtraj.cli.options import add_common_options, add_model, check_output, command, require
 from privtraj.errors import InputError
+from privtraj.options import PEOPLE_DRAWN, TIMES, Option, one_of
 
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
-
-PEOPLE = 1000  # drawn unless told otherwise
 
 _EXAMPLE = """\
 examples:
@@ -26,36 +26,27 @@ examples:
 def add(commands: Any) -> None:
     about = "draw synthetic trajectories from a model; this costs no privacy, however often"
     usage = "privtraj sample MODEL --out FILE [options]"
-    sample = commands.add_parser(
-        "sample", help=about, description=about, usage=usage, epilog=_EXAMPLE
-    )
-    sample.set_defaults(run=run)
+    sample = command(commands, "sample", about, run, usage=usage, epilog=_EXAMPLE)
     data = sample.add_argument_group("data")
-    data.add_argument("model", metavar="MODEL", type=Path, help="model file that fit has written")
-    add_sampling_size(data)
+    add_model(data)
+    add_options(data, "n", about="number of synthetic people")
+    add_options(data, "at", about="number of times, spread over the range")
     text = "instead of --at: the times themselves, numbers or dates inside the range"
-    data.add_argument("--times", nargs="+", metavar="T", help=text)
+    add_options(data, Option("times", TIMES, text))
     output = sample.add_argument_group("output")
-    text = "file to write: .csv, .parquet, .arrow, .geojson, .geoparquet or .h5ad (required)"
-    output.add_argument("--out", type=Path, metavar="FILE", help=text)
+    text = "file to write: .csv, .parquet, .arrow, .geojson, .geoparquet or .h5ad"
+    add_options(output, "out", about=text)
     add_common_options(output, "replace an existing file")
     _add_path_options(sample.add_argument_group("advanced"))
 
 
-def add_sampling_size(group: Any, where: str = "") -> None:
-    """How many paths to draw, and at how many times."""
-    text = f"number of synthetic people{where} (default: {PEOPLE})"
-    group.add_argument("-n", "--n", type=at_least(1), metavar="N", help=text)
-    text = f"number of times{where}, spread over the range (default: the fitted times)"
-    group.add_argument("--at", type=at_least(1), metavar="N", help=text)
-
-
 def _add_path_options(group: Any) -> None:
-    group.add_argument("--seed", type=at_least(0), metavar="S", help="draw the same paths again")
+    add_options(group, "seed", about="draw the same paths again")
+    between, whom = one_of("bridge", "linear", "spline"), one_of("entropic", "exact")
     text = "between fitted times: wander, go straight, or bend smoothly"
-    choice(group, "--interpolation", text, "bridge", "linear", "spline")
+    add_options(group, Option("interpolation", between, text, default="bridge"))
     text = "who becomes whom: likely moves, or the shortest only"
-    choice(group, "--coupling", text, "entropic", "exact")
+    add_options(group, Option("coupling", whom, text, default="entropic"))
     text = "bare particles: less spread out than the people were"
     group.add_argument(
         "--no-observation-noise", dest="observation_noise", action="store_false", help=text
@@ -75,7 +66,7 @@ def sampled(
     """The model, the paths drawn from it and written, and what to say about them."""
     if args.at is not None and args.times is not None:
         raise InputError("--at and --times exclude each other: say how many times, or which")
-    require(args, "out")
+    require(vars(args), "out")
     check_output(args.out, None, args.force)
     keep_compiled()
     from privtraj.model import load
@@ -88,7 +79,7 @@ def sampled(
     if not model.certificate.private:
         console.note(f"NOT PRIVATE: {model.certificate.caveat}; do not release the paths")
     paths = model.sample(
-        args.n or PEOPLE,
+        args.n or PEOPLE_DRAWN,
         at,
         seed=args.seed,
         interpolation=args.interpolation,

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privtraj.cli.console import Console
+from privtraj.cli.options import add as add_options
+from privtraj.cli.options import add_model, command
 from privtraj.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,14 +23,10 @@ example:
 def add(commands: Any) -> None:
     about = "check that a model file is whole and that its certificate belongs to it and adds up"
     usage = "privtraj verify MODEL [--certificate FILE]"
-    verify = commands.add_parser(
-        "verify", help=about, description=about, usage=usage, epilog=_EXAMPLE
-    )
-    verify.set_defaults(run=run, quiet=False)
-    verify.add_argument("model", metavar="MODEL", type=Path, help="model file that fit has written")
-    text = "certificate that came beside it, as .json"
-    verify.add_argument("--certificate", metavar="FILE", type=Path, help=text)
-    verify.add_argument("--json", action="store_true", help="print the result as one JSON object")
+    verify = command(commands, "verify", about, run, usage=usage, epilog=_EXAMPLE)
+    add_model(verify)
+    add_options(verify, "certificate", about="certificate that came beside it, as .json")
+    add_options(verify, "json")
 
 
 def run(args: argparse.Namespace, console: Console) -> None:
