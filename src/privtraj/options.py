@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from privtraj.text import short
+
 LARGEST_NUMBER = 10**9
 
 
@@ -210,7 +212,7 @@ class Option:
         if self.kind is BOOLEAN or self.default is self.otherwise is None:
             return self.about
         shown = self.default if self.otherwise is None else self.otherwise
-        shown = f"{shown:g}" if isinstance(shown, float) else shown
+        shown = short(shown) if isinstance(shown, float) else shown
         return f"{self.about} (default: {shown})"
 
     @property

@@ -1,4 +1,4 @@
-"""Lists of names in sentences."""
+"""Names in sentences, numbers in few letters, rows in columns."""
 
 from __future__ import annotations
 
@@ -28,3 +28,22 @@ def free_name(name: str, taken: Container[str]) -> str:
     while name in taken:
         name += "_"
     return name
+
+
+def short(value: float) -> str:
+    """1e-5, not 1e-05."""
+    return f"{value:g}".replace("e-0", "e-")
+
+
+def aligned(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> list[str]:
+    """Lines of a table: columns as wide as their widest cell, those named in `right` to the right.
+
+    All rows have the same number of cells; two blanks stand between columns, none at the end.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(_padded(row, widths, right)).rstrip() for row in rows]
+
+
+def _padded(row: Sequence[str], widths: Sequence[int], right: Container[int]) -> list[str]:
+    pairs = enumerate(zip(row, widths, strict=True))
+    return [cell.rjust(n) if k in right else cell.ljust(n) for k, (cell, n) in pairs]

@@ -14,6 +14,7 @@ from privtraj.cli.options import add_budget, add_directory, command, make_direct
 from privtraj.cli.parser import parser
 from privtraj.export import tables as export_tables
 from privtraj.options import PEOPLE_DRAWN, Option, whole
+from privtraj.text import aligned
 
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
@@ -94,8 +95,8 @@ def _result(
     mine = args.out / "mine.privtraj"
     by_hand = [_fit_words(args, mine), _sample_words(mine, args.out / "mine.csv")]
     commands = [shlex.join(["privtraj", *words]) for words in by_hand]
-    width = max(len(str(args.out / name)) for name in _FILES)
-    files = "\n".join(f"  {args.out / name!s:<{width}}  {about}" for name, about in _FILES.items())
+    rows = aligned([(str(args.out / name), about) for name, about in _FILES.items()])
+    files = "\n".join(f"  {row}" for row in rows)
     text = (
         f"{model.certificate}\n\nWritten:\n{files}\n\n"
         "The same by hand (the noise differs each time):\n"

@@ -19,6 +19,7 @@ from privtraj.cli.console import Console
 from privtraj.cli.options import add as add_options
 from privtraj.cli.options import add_common_options, check_output, command
 from privtraj.options import OPTIONS, source
+from privtraj.text import aligned
 
 _EXAMPLE = """\
 examples:
@@ -88,11 +89,8 @@ def template(columns: Sequence[tuple[str, str]], known: Mapping[str, Any], path:
         "The columns, by name and kind; no value of the data is in this file:",
     ]
     names = [name if name.isprintable() else config.quoted(name) for name, _ in columns]
-    width = max(map(len, names), default=0)
-    listing = [
-        f"#   {shown:<{width}}  {kind:<6}  {roles.of(name)}".rstrip()
-        for shown, (name, kind) in zip(names, columns, strict=True)
-    ]
+    rows = [(s, kind, roles.of(name)) for s, (name, kind) in zip(names, columns, strict=True)]
+    listing = [f"#   {line}" for line in aligned(rows)]
     guessed = {
         "time": roles.time or "<column>",
         "person": roles.person,

@@ -13,6 +13,7 @@ from privtraj.cli.options import add_directory, command, make_directory
 from privtraj.options import BOOLEAN, FILE, Option, whole
 from privtraj.paper.reproduce.registry import NAMES, Options, check_strokes
 from privtraj.paper.reproduce.registry import reproduce as reproduction
+from privtraj.text import aligned
 
 _EXAMPLE = """\
 example:
@@ -22,8 +23,9 @@ example:
 
 def add(commands: Any) -> None:
     about = "the paper's tables and figures again, with its settings and with ours"
-    names = "\n".join(f"  {name:<15} {entry.about}" for name, entry in NAMES.items())
-    text = f"{about}\n\nnames:\n{names}\n  {'all':<15} everything, about 13 minutes on two cores"
+    rows = [(name, entry.about) for name, entry in NAMES.items()]
+    names = aligned([*rows, ("all", "everything, about 13 minutes on two cores")])
+    text = "\n  ".join([f"{about}\n\nnames:", *names])
     reproduce = command(commands, "reproduce", about, run, description=text, epilog=_EXAMPLE)
     reproduce.add_argument(
         "name", metavar="NAME", choices=[*NAMES, "all"], help="what to reproduce"
