@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from privtraj.errors import InputError
-from privtraj.options import GROUPS, OPTIONS, Refused
+from privtraj.options import GROUPS, OPTIONS
 from privtraj.text import listed
 
 SUFFIXES = (".toml", ".yaml", ".yml")
@@ -124,7 +124,7 @@ def _checked(name: str, value: Any, path: Path) -> Any:
         )
     try:
         return kind.read(value)
-    except Refused:
+    except ValueError:
         raise InputError(f"{name} in '{path}' must be {kind.must}") from None
 
 
@@ -156,7 +156,7 @@ def plain(options: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("feature", "time_range", "bin_times"):
         try:
             result[name] = OPTIONS[name].kind.read([_as_list(item) for item in options[name]])
-        except (Refused, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError):
             continue  # absent, or wrong: whoever uses it explains
     return result
 

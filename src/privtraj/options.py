@@ -24,15 +24,11 @@ LARGEST_NUMBER = 10**9
 # What a value may be --------------------------------------------------------------------------
 
 
-class Refused(ValueError):
-    """The value is not of its kind; the kind says what it must be."""
-
-
 @dataclass(frozen=True)
 class Kind:
     """What values a choice takes.
 
-    must: in words.  read: checks a value of a configuration and makes it plain, or raises Refused.
+    must: in words.  read: a value of a configuration made plain, or a ValueError.
     typed: what argparse is to know of it.
     """
 
@@ -41,29 +37,30 @@ class Kind:
     typed: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
+def _need(condition: object) -> None:
+    if not condition:
+        raise ValueError  # the kind says what it must be
+
+
 def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value:
-        raise Refused
-    return value
+    _need(isinstance(value, str) and value)
+    return str(value)
 
 
 def _boolean(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise Refused
-    return value
+    _need(isinstance(value, bool))
+    return bool(value)
 
 
 def _number(value: Any) -> float:
     """A number, or text that reads as one: YAML takes 1e-5, without a point, for text."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise Refused
+    _need(isinstance(value, int | float | str) and not isinstance(value, bool))
     try:
-        result = float(value)
-    except (ValueError, OverflowError):
-        raise Refused from None
-    if not math.isfinite(result):
-        raise Refused
-    return result
+        number = float(value)
+    except OverflowError:
+        raise ValueError from None
+    _need(math.isfinite(number))
+    return number
 
 
 def _typed_number(text: str) -> float:
@@ -79,36 +76,26 @@ def _moment(value: Any) -> float | str:
         return value.isoformat()
     try:
         return _number(value)
-    except Refused:
-        return _iso(value)
-
-
-def _iso(value: Any) -> str:
-    try:
-        dt.datetime.fromisoformat(_text(value))
     except ValueError:
-        raise Refused from None
-    return str(value)
+        dt.datetime.fromisoformat(_text(value))
+        return str(value)
 
 
 def _moments(least: int, most: int | None = None) -> Callable[[Any], list[float | str]]:
     def read(value: Any) -> list[float | str]:
-        if not isinstance(value, list) or not least <= len(value) <= (most or len(value)):
-            raise Refused
+        _need(isinstance(value, list) and least <= len(value) <= (most or len(value)))
         return [_moment(time) for time in value]
 
     return read
 
 
 def _features(value: Any) -> list[list[Any]]:
-    if not isinstance(value, list) or not value:
-        raise Refused
+    _need(isinstance(value, list) and value)
     return [_feature(item) for item in value]
 
 
 def _feature(item: Any) -> list[Any]:
-    if not isinstance(item, list) or len(item) != 3:
-        raise Refused
+    _need(isinstance(item, list) and len(item) == 3)
     name, low, high = item
     return [_text(name), _number(low), _number(high)]
 
@@ -118,16 +105,14 @@ def whole(least: int) -> Kind:
     must = f"a whole number of at least {least} and at most {LARGEST_NUMBER}"
 
     def read(value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise Refused
-        if not least <= value <= LARGEST_NUMBER:
-            raise Refused
-        return value
+        _need(isinstance(value, int) and not isinstance(value, bool))
+        _need(least <= value <= LARGEST_NUMBER)
+        return int(value)
 
     def typed(text: str) -> int:
         try:
             return read(int(text))
-        except ValueError:  # Refused is one
+        except ValueError:
             raise argparse.ArgumentTypeError(f"must be {must}") from None
 
     return Kind(must, read, {"type": typed, "metavar": "N"})
@@ -137,8 +122,7 @@ def one_of(*choices: str) -> Kind:
     """One of these words."""
 
     def read(value: Any) -> str:
-        if value not in choices:
-            raise Refused
+        _need(value in choices)
         return str(value)
 
     return Kind(" or ".join(f'"{choice}"' for choice in choices), read, {"choices": choices})

@@ -6,9 +6,8 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
+from privtraj.cli import shared
 from privtraj.cli.console import Console
-from privtraj.cli.options import add as add_options
-from privtraj.cli.options import add_budget, add_common_options, check_output, command
 from privtraj.errors import InputError
 from privtraj.options import FILE, NUMBER, Option, arguments, one_of, whole
 
@@ -29,12 +28,12 @@ exit codes: 0, no violation found; 1, a lower bound exceeds the claim; 2, bad in
 def add(commands: Any) -> None:
     about = "attack simulated fits, and compare the privacy loss found with the one claimed"
     text = f"{about}; no data of yours are needed or read"
-    audit = command(commands, "audit", about, run, description=text, epilog=_EXAMPLE)
+    audit = shared.command(commands, "audit", about, run, description=text, epilog=_EXAMPLE)
     privacy = audit.add_argument_group("privacy", "the claim to put to the test")
-    add_budget(privacy)
-    add_options(privacy, "adjacency", "measure")
+    shared.add_budget(privacy)
+    shared.add(privacy, "adjacency", "measure")
     attack = audit.add_argument_group("attack")
-    add_options(
+    shared.add(
         attack,
         Option("features", whole(1), "features of the simulated data", default=2),
         Option(
@@ -51,11 +50,11 @@ def add(commands: Any) -> None:
             default="transcript",
         ),
     )
-    add_options(attack, "seed", about="the same audit again")
+    shared.add(attack, "seed", about="the same audit again")
     output = audit.add_argument_group("output")
-    add_options(output, "out", about="write the result as .json", needed="")
-    add_options(output, Option("plot", FILE, "draw what was found: .png, .pdf or .svg"))
-    add_common_options(output, "replace existing files")
+    shared.add(output, "out", about="write the result as .json", needed="")
+    shared.add(output, Option("plot", FILE, "draw what was found: .png, .pdf or .svg"))
+    shared.add_common_options(output, "replace existing files")
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
@@ -90,8 +89,8 @@ def _check(args: argparse.Namespace) -> None:
     check_confidence(args.confidence)
     if args.out is not None and args.plot is not None and args.out == args.plot:
         raise InputError("--out and --plot name the same file: give each a name of its own")
-    check_output(args.out, (".json",), args.force)
-    check_output(args.plot, (".png", ".pdf", ".svg"), args.force)
+    shared.check_output(args.out, (".json",), args.force)
+    shared.check_output(args.plot, shared.PICTURES, args.force)
 
 
 def _write(args: argparse.Namespace, found: Audit, console: Console) -> None:

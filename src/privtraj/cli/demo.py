@@ -7,10 +7,8 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privtraj.cli import fit, sample
+from privtraj.cli import fit, sample, shared
 from privtraj.cli.console import Console
-from privtraj.cli.options import add as add_options
-from privtraj.cli.options import add_budget, add_directory, command, make_directory
 from privtraj.cli.parser import parser
 from privtraj.export import tables as export_tables
 from privtraj.options import PEOPLE_DRAWN, Option, whole
@@ -36,12 +34,12 @@ _SHOWN = {"overview": "overview.png", "report": "report.html"}
 
 def add(commands: Any) -> None:
     about = "fit a simulated growth clinic and write everything to a directory"
-    demo = command(commands, "demo", about, run, epilog=_EXAMPLE)
+    demo = shared.command(commands, "demo", about, run, epilog=_EXAMPLE)
     text = "children in the clinic; more people, sharper result"
-    add_options(demo.add_argument_group("data"), Option("people", whole(100), text, default=6000))
-    add_budget(demo.add_argument_group("privacy"))
+    shared.add(demo.add_argument_group("data"), Option("people", whole(100), text, default=6000))
+    shared.add_budget(demo.add_argument_group("privacy"))
     output = demo.add_argument_group("output")
-    add_directory(output, "privtraj-demo")
+    shared.add_directory(output, "privtraj-demo")
 
 
 def run(args: argparse.Namespace, console: Console) -> None:
@@ -52,13 +50,14 @@ def run(args: argparse.Namespace, console: Console) -> None:
     from privtraj.synthesizer import TrajectorySynthesizer
 
     TrajectorySynthesizer(args.epsilon, args.delta).check()
-    make_directory(args.out, args.force)
+    shared.make_directory(args.out, args.force)
     files = {name: args.out / name for name in _FILES}
     export_tables.write_table(datasets.growth_clinic(args.people), files["clinic.csv"], args.force)
     console.written.append(files["clinic.csv"])
     rest = ["--certificate", str(files["certificate.json"]), *(["--force"] * args.force)]
     fitting = _fit_words(args, files["growth.privtraj"])
-    _, fitted = fit.fitted(parser(fit.add).parse_args([*fitting, *rest]), console)
+    typed = parser(fit.add).parse_args([*fitting, *rest])
+    _, fitted = fit.fitted(fit.settled(typed), console)
     drawing = _sample_words(files["growth.privtraj"], files["paths.csv"])
     draw = parser(sample.add).parse_args([*drawing, *(["--force"] * args.force)])
     model, paths, drawn = sample.sampled(draw, console)
@@ -103,7 +102,11 @@ def _result(
         + "\n".join(f"  {c}" for c in commands)
         + f"\n\nTo look at it, open {args.out / 'report.html'} in a browser"
     )
-    about = {"command": "demo", "directory": str(args.out), "data": str(args.out / "clinic.csv")}
+    about = {
+        "command": "demo",
+        "directory": str(args.out),
+        "data": str(args.out / "clinic.csv"),
+    }
     console.result({**about, **values, "commands": commands}, text)
 
 

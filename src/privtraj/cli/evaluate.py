@@ -7,9 +7,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privtraj.cli import shared
 from privtraj.cli.console import Console
-from privtraj.cli.options import add as add_options
-from privtraj.cli.options import add_common_options, add_model, check_output, command
 from privtraj.errors import InputError
 from privtraj.options import FILE, PEOPLE_DRAWN, Option, whole
 
@@ -31,27 +30,27 @@ The result compares with raw data: it is not private, and not for release."""
 def add(commands: Any) -> None:
     about = "compare a model with raw data, for those who may see them; not for release"
     usage = "privtraj evaluate MODEL TABLE [options]"
-    evaluate = command(commands, "evaluate", about, run, usage=usage, epilog=_EXAMPLE)
+    evaluate = shared.command(commands, "evaluate", about, run, usage=usage, epilog=_EXAMPLE)
     _add_data(evaluate.add_argument_group("data"))
     output = evaluate.add_argument_group("output")
     text = "write everything as .json, which is not for release"
-    add_options(output, "out", about=text, needed="")
+    shared.add(output, "out", about=text, needed="")
     text = "write a .html page of real beside synthetic people; holds raw data, not for release"
-    add_options(output, Option("report", FILE, text))
-    add_common_options(output, "replace an existing file")
+    shared.add(output, Option("report", FILE, text))
+    shared.add_common_options(output, "replace an existing file")
 
 
 def _add_data(group: Any) -> None:
-    add_model(group)
+    shared.add_model(group)
     text = "file, folder or pattern of files with the model's columns: the data of the fit, usually"
     group.add_argument("table", metavar="TABLE", type=Path, help=text)
     text = "records of other people, to see what real people score"
-    add_options(group, Option("holdout", FILE, text, otherwise="halves of TABLE", metavar="TABLE"))
+    shared.add(group, Option("holdout", FILE, text, otherwise="halves of TABLE", metavar="TABLE"))
     text = "column that says whose record it is; several records of a person allow scores of paths"
-    add_options(group, "person", about=text)
+    shared.add(group, "person", about=text)
     people = Option("n", whole(LEAST_PEOPLE), "number of synthetic people", default=PEOPLE_DRAWN)
-    add_options(group, people)
-    add_options(group, "seed", about="of all that is drawn at random", default=0)
+    shared.add(group, people)
+    shared.add(group, "seed", about="of all that is drawn at random", default=0)
 
 
 def run(args: argparse.Namespace, console: Console) -> None:
@@ -89,8 +88,8 @@ def run(args: argparse.Namespace, console: Console) -> None:
 
 
 def _check(args: argparse.Namespace) -> None:
-    check_output(args.out, (".json",), args.force)
-    check_output(args.report, (".html",), args.force)
+    shared.check_output(args.out, (".json",), args.force)
+    shared.check_output(args.report, (".html",), args.force)
     inputs = [path.resolve() for path in (args.model, args.table, args.holdout) if path is not None]
     if len(set(inputs)) < len(inputs):
         raise InputError("MODEL, TABLE and --holdout must be different files")

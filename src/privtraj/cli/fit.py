@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privtraj import config
+from privtraj.cli import shared
 from privtraj.cli.compiled import keep_compiled
 from privtraj.cli.console import Console
-from privtraj.cli.options import add as add_options
-from privtraj.cli.options import check_output, command, require
 from privtraj.cli.sample import even_times, write_paths
 from privtraj.errors import InputError
-from privtraj.options import FILE, GROUPS, PEOPLE_DRAWN, Option, arguments
+from privtraj.options import FILE, GROUPS, OPTIONS, PEOPLE_DRAWN, Option, arguments
 
 if TYPE_CHECKING:
     from privtraj.data.snapshots import Snapshots
@@ -37,20 +36,36 @@ or write all of that to a file, fill it in, and use it:
 def add(commands: Any) -> None:
     about = "spend a privacy budget on a table, once, and write a model that may be released"
     usage = "privtraj fit DATA [options]"
-    fit = command(commands, "fit", about, run, usage=usage, epilog=_EXAMPLE, configured=True)
+    fit = shared.command(commands, "fit", about, run, usage=usage, epilog=_EXAMPLE)
     text = "TOML or YAML file with any of these options; those on the command line win"
-    add_options(
+    shared.add(
         fit.add_argument_group("configuration", "all of the options below, in a file"),
         Option("config", FILE, text),
         Option("write_config", FILE, "write the file that repeats this fit: every public choice"),
     )
     for group in GROUPS:
-        add_options(fit.add_argument_group(group.title, group.about), *group.options)
+        titled = fit.add_argument_group(group.title, group.about)
+        shared.add(titled, *group.options, configured=True)
+
+
+def settled(args: argparse.Namespace) -> argparse.Namespace:
+    """What is given on the command line, else in the configuration, else by default."""
+    given = {name: value for name, value in vars(args).items() if value is not None}
+    decided = set(given)
+    if {"bins", "bin_times"} <= decided:
+        raise InputError("--bins and --bin-times exclude each other: give one of them")
+    if decided & {"bins", "bin_times"}:  # one stands for the other
+        decided |= {"bins", "bin_times"}
+    loaded = {} if args.config is None else config.load(args.config, but=decided)
+    defaults = {name: option.default for name, option in OPTIONS.items()}
+    return argparse.Namespace(**config.plain(vars(args) | defaults | loaded | given))
 
 
 def run(args: argparse.Namespace, console: Console) -> None:
     from privtraj import processes
 
+    args = settled(args)
+    console.quiet, console.json = args.quiet, args.json
     together = (args.coordinator, args.processes, args.process)
     if args.distributed or together != (None, None, None):
         processes.start(*together)
@@ -101,9 +116,9 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
 def _check(args: argparse.Namespace) -> None:
     from privtraj.privacy.events import check_budget
 
-    require(vars(args), "data", "time", "feature")
+    shared.require(vars(args), "data", "time", "feature")
     _check_time_options(args)
-    require(vars(args), "epsilon", "delta", "out")
+    shared.require(vars(args), "epsilon", "delta", "out")
     check_budget(args.epsilon, args.delta)
     if args.paths is None and (args.n is not None or args.at is not None):
         raise InputError("-n and --at say how many paths to draw: add --paths FILE, or remove them")
@@ -116,11 +131,11 @@ def _check(args: argparse.Namespace) -> None:
     data = args.data if isinstance(args.data, Path) else None
     files = ("out", "certificate", "paths", "ledger", "config", "write_config")
     _check_distinct([data, *(getattr(args, name) for name in files)])
-    check_output(args.out, (".privtraj",), args.force)
-    check_output(args.certificate, (".json",), args.force)
-    check_output(args.paths, None, args.force)
+    shared.check_output(args.out, (".privtraj",), args.force)
+    shared.check_output(args.certificate, (".json",), args.force)
+    shared.check_output(args.paths, None, args.force)
     _check_paths(args)
-    check_output(args.write_config, config.SUFFIXES, args.force)
+    shared.check_output(args.write_config, config.SUFFIXES, args.force)
 
 
 def _check_paths(args: argparse.Namespace) -> None:
@@ -242,11 +257,7 @@ def _extras(args: argparse.Namespace, model: TrajectoryModel, console: Console) 
     if args.write_config is not None:
         console.write(config.text(vars(args), args.write_config), args.write_config, args.force)
         values["config"] = str(args.write_config)
-        if not config.is_public_source(args.data):
-            console.note(
-                f"the connection string may hold a password and is not in '{args.write_config}': "
-                "give it on the command line"
-            )
+        shared.note_left_out(args.data, args.write_config, "on the command line", console)
     if (ledger := _ledger(args)) is not None:
         values["ledger"] = ledger.summary()
     return values

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from privtraj import config
+from privtraj.cli import shared
 from privtraj.cli.console import Console
-from privtraj.cli.options import add as add_options
-from privtraj.cli.options import add_common_options, check_output, command
 from privtraj.options import OPTIONS, source
 from privtraj.text import aligned
 
@@ -33,28 +32,23 @@ then fill in the file and run:
 def add(commands: Any) -> None:
     about = "write a commented configuration for fit to fill in, without showing any of the data"
     usage = "privtraj init DATA [-o FILE] [options]"
-    init = command(commands, "init", about, run, usage=usage, epilog=_EXAMPLE)
+    init = shared.command(commands, "init", about, run, usage=usage, epilog=_EXAMPLE)
     data = init.add_argument_group("data", "only names and kinds of columns are looked at")
     data.add_argument("data", metavar="DATA", type=source, help=OPTIONS["data"].about)
-    add_options(data, "query")
+    shared.add(data, "query")
     output = init.add_argument_group("output")
     text = "file to write, .toml or .yaml"
-    add_options(output, "out", about=text, needed="", default=Path("privtraj.toml"), short="-o")
-    add_common_options(output, "replace an existing file")
+    shared.add(output, "out", about=text, needed="", default=Path("privtraj.toml"), short="-o")
+    shared.add_common_options(output, "replace an existing file")
 
 
 def run(args: argparse.Namespace, console: Console) -> None:
-    check_output(args.out, config.SUFFIXES, args.force)
+    shared.check_output(args.out, config.SUFFIXES, args.force)
     from privtraj.data.sql import columns_of
 
     columns = columns_of(args.data, args.query)
     known = {"data": args.data, "query": args.query}
-    if not config.is_public_source(args.data):
-        known["data"] = None
-        console.note(
-            f"the connection string may hold a password and is not in '{args.out}': give it to fit "
-            "on the command line"
-        )
+    shared.note_left_out(args.data, args.out, "to fit on the command line", console)
     console.write(template(columns, known, args.out), args.out, args.force)
     roles = guess_roles(columns)
     values = {

@@ -6,9 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from privtraj.cli import shared
 from privtraj.cli.console import Console
-from privtraj.cli.options import add as add_options
-from privtraj.cli.options import command, require
 from privtraj.options import TEXT, Option, arguments
 
 _EXAMPLE = """\
@@ -26,18 +25,18 @@ def add(commands: Any) -> None:
     ledger = commands.add_parser("ledger", help=about, description=about, epilog=_EXAMPLE)
     actions = ledger.add_subparsers(dest="action", metavar="ACTION", required=True)
     about = "print the fits, their totals, and what the caps leave"
-    _add_ledger(command(actions, "show", about, _show))
+    _add_ledger(shared.command(actions, "show", about, _show))
     about = "record a private release of the same people that another tool has made"
-    charge = command(actions, "charge", about, _charge)
+    charge = shared.command(actions, "charge", about, _charge)
     _add_ledger(charge)
-    add_options(charge, "epsilon", "delta", _WHAT)
-    add_options(charge, "adjacency", about="the relation of the other tool's guarantee")
-    add_options(charge, "cap_epsilon", "cap_delta")
+    shared.add(charge, "epsilon", "delta", _WHAT)
+    shared.add(charge, "adjacency", about="the relation of the other tool's guarantee")
+    shared.add(charge, "cap_epsilon", "cap_delta")
 
 
 def _add_ledger(parser: Any) -> None:
     parser.add_argument("ledger", metavar="FILE", type=Path, help="ledger that fit has written")
-    add_options(parser, "json")
+    shared.add(parser, "json")
 
 
 def _show(args: argparse.Namespace, console: Console) -> None:
@@ -49,7 +48,7 @@ def _show(args: argparse.Namespace, console: Console) -> None:
 
 
 def _charge(args: argparse.Namespace, console: Console) -> None:
-    require(vars(args), "epsilon", "delta", _WHAT)
+    shared.require(vars(args), "epsilon", "delta", _WHAT)
     from privtraj.privacy.ledger_file import LedgerFile
 
     file = LedgerFile(args.ledger, **arguments(LedgerFile, vars(args)))

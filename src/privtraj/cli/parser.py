@@ -1,33 +1,27 @@
-"""The parser: options on the command line, else in a configuration, else by default.
-
-What was typed and is not understood is said plainly, with what was probably meant.
-"""
+"""The parser: what was typed and is not understood is said plainly, with what was meant."""
 
 from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-from privtraj import config
 from privtraj.errors import InputError
 from privtraj.text import either
 from privtraj.version import __version__
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that explains mistakes; if `configured`, --config may name a file with options.
+    """A parser that explains mistakes.
 
     What is wrong is told by data, never read off argparse's sentences, which change with Python.
     """
 
-    def __init__(self, configured: bool = False, **options: Any) -> None:
+    def __init__(self, **options: Any) -> None:
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(allow_abbrev=False, exit_on_error=False, **options)
-        self._configured = configured
         self._needed: list[argparse.Action] = []
         # Without this, argparse takes a bound such as -1e-3 for an option.
         self._negative_number_matcher = re.compile(r"^-\.?\d")
@@ -39,20 +33,16 @@ class _Parser(argparse.ArgumentParser):
         self._needed += [action for action in self._actions if action.required]
         for action in self._needed:
             action.required = False  # we say what is missing
-        with _defaults_aside(self._actions if self._configured else []) as defaults:
-            try:
-                values, rest = super().parse_known_args(args, namespace)
-            except argparse.ArgumentError as error:
-                # ours begin with "must": else argparse complains of a value, such as --force=yes
-                ours = error.message.startswith("must ")
-                why = error.message if ours else "takes no value: leave it out"
-                self.error(f"{error.argument_name} {why}")
+        try:
+            values, rest = super().parse_known_args(args, namespace)
+        except argparse.ArgumentError as error:
+            # ours begin with "must": else argparse complains of a value, such as --force=yes
+            ours = error.message.startswith("must ")
+            why = error.message if ours else "takes no value: leave it out"
+            self.error(f"{error.argument_name} {why}")
         self._check_complete(values)
         self._check_known(rest)
-        if not self._configured:
-            return values, rest
-        given = {name: value for name, value in vars(values).items() if value is not None}
-        return argparse.Namespace(**_settled(given, defaults)), rest
+        return values, rest
 
     def _check_complete(self, values: argparse.Namespace) -> None:
         absent = [action for action in self._needed if getattr(values, action.dest) is None]
@@ -79,34 +69,6 @@ class _Parser(argparse.ArgumentParser):
         except argparse.ArgumentError:
             wanted = self._get_formatter()._format_args(action, action.dest.upper())
             raise argparse.ArgumentError(action, f"must be followed by {wanted}") from None
-
-
-@contextmanager
-def _defaults_aside(actions: list[argparse.Action]) -> Iterator[dict[str, Any]]:
-    """The defaults of options, out of the way: what is given can be told from what is not."""
-    options = [action for action in actions if action.option_strings and action.dest != "help"]
-    defaults = {action: action.default for action in options}
-    try:
-        for action in options:
-            action.default = argparse.SUPPRESS
-        yield {action.dest: None for action in actions if action.dest != "help"} | {
-            action.dest: default for action, default in defaults.items()
-        }
-    finally:
-        for action, default in defaults.items():
-            action.default = default
-
-
-def _settled(given: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
-    """What is given on the command line, else in the configuration, else by default."""
-    if "bins" in given and "bin_times" in given:
-        raise InputError("--bins and --bin-times exclude each other: give one of them")
-    if "config" not in given:
-        return config.plain(defaults | given)
-    decided = set(given)
-    if decided & {"bins", "bin_times"}:  # one stands for the other
-        decided |= {"bins", "bin_times"}
-    return config.plain(defaults | config.load(given["config"], but=decided) | given)
 
 
 def parser(*adds: Callable[[Any], None]) -> argparse.ArgumentParser:

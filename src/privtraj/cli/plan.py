@@ -7,10 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privtraj.cli import shared
 from privtraj.cli.compiled import keep_compiled
 from privtraj.cli.console import Console
-from privtraj.cli.options import add as add_options
-from privtraj.cli.options import add_common_options, check_output, command, require
 from privtraj.options import ADVANCED, BOOLEAN, FILE, OPTIONS, Option, whole
 
 if TYPE_CHECKING:
@@ -46,35 +45,27 @@ _COUNTS = (
 
 def add(commands: Any) -> None:
     about = "forecast the quality of a fit by simulation: no data are read, nothing is spent"
-    plan = command(commands, "plan", about, run, epilog=_EXAMPLE)
+    plan = shared.command(commands, "plan", about, run, epilog=_EXAMPLE)
     data = plan.add_argument_group("data", "what is public about them")
-    add_options(data, *_COUNTS)
-    _add_shared(data, "records_per_person", about="most records of a person that are used")
+    shared.add(data, *_COUNTS)
+    text = "most records of a person that are used"
+    shared.add(data, "records_per_person", about=text, configured=True)
     text = "file of 'privtraj init': bins, features, budget and settings are taken from it"
-    add_options(data, Option("config", FILE, text))
-    _add_shared(
-        plan.add_argument_group("privacy"),
-        *("epsilon", "delta", "adjacency", "measure", "public_counts"),
-    )
+    shared.add(data, Option("config", FILE, text))
+    privacy = plan.add_argument_group("privacy")
+    shared.add_budget(privacy, configured=True)
+    shared.add(privacy, "adjacency", "measure", "public_counts", configured=True)
     output = plan.add_argument_group("output")
     text = "draw worth against epsilon: .png, .pdf or .svg"
-    add_options(output, Option("plot", FILE, text))
+    shared.add(output, Option("plot", FILE, text))
     text = "simulate again, and keep nothing for the next time"
-    add_options(output, Option("no_cache", BOOLEAN, text, default=False))
-    add_common_options(output, "replace an existing file")
-
-
-def _add_shared(group: Any, *names: str, **changes: Any) -> None:
-    """Options that a configuration may answer where the command line does not."""
-    for name in names:
-        option = OPTIONS[name]
-        known = option.example if option.default is None else option.default
-        add_options(group, name, default=None, otherwise=known, needed="", **changes)
+    shared.add(output, Option("no_cache", BOOLEAN, text, default=False))
+    shared.add_common_options(output, "replace an existing file")
 
 
 def run(args: argparse.Namespace, console: Console) -> None:
     asked = _asked(args)
-    check_output(args.plot, (".png", ".pdf", ".svg"), args.force)
+    shared.check_output(args.plot, shared.PICTURES, args.force)
     from privtraj.planning.planner import plan
 
     forecast = plan(**asked, keep=not args.no_cache, progress=_when_simulating(console))
@@ -104,7 +95,7 @@ def _asked(args: argparse.Namespace) -> dict[str, Any]:
     names = [*(option.name for option in _COUNTS), *_SHARED]
     given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
     asked = {} if args.config is None else _configured(args.config, given)
-    require(dict.fromkeys(names) | asked | given, *_COUNTS)
+    shared.require(dict.fromkeys(names) | asked | given, *_COUNTS)
     return asked | given
 
 
@@ -117,12 +108,12 @@ def _configured(path: Path, given: dict[str, Any]) -> dict[str, Any]:
         wanted -= {"bins", "bin_times"}
     if "features" in given:
         wanted -= {"feature"}
-    found = config.load(path, but=set(OPTIONS) - wanted)
-    asked = {name: found[name] for name in (*_SHARED, *ADVANCED) if name in found}
-    if "bins" in found or "bin_times" in found:
-        asked["times"] = found["bins"] if "bins" in found else len(found["bin_times"])
-    if "feature" in found:
-        asked["features"] = len(found["feature"])
+    chosen = config.load(path, but=set(OPTIONS) - wanted)
+    asked = {name: chosen[name] for name in (*_SHARED, *ADVANCED) if name in chosen}
+    if "bins" in chosen or "bin_times" in chosen:
+        asked["times"] = chosen["bins"] if "bins" in chosen else len(chosen["bin_times"])
+    if "feature" in chosen:
+        asked["features"] = len(chosen["feature"])
     return asked
 
 

@@ -7,9 +7,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from privtraj.cli import shared
 from privtraj.cli.console import Console
-from privtraj.cli.options import add as add_options
-from privtraj.cli.options import add_directory, command, make_directory
 from privtraj.options import BOOLEAN, FILE, Option, whole
 from privtraj.paper.reproduce.registry import NAMES, Options, check_strokes
 from privtraj.paper.reproduce.registry import reproduce as reproduction
@@ -26,19 +25,19 @@ def add(commands: Any) -> None:
     rows = [(name, entry.about) for name, entry in NAMES.items()]
     names = aligned([*rows, ("all", "everything, about 13 minutes on two cores")])
     text = "\n  ".join([f"{about}\n\nnames:", *names])
-    reproduce = command(commands, "reproduce", about, run, description=text, epilog=_EXAMPLE)
+    reproduce = shared.command(commands, "reproduce", about, run, description=text, epilog=_EXAMPLE)
     reproduce.add_argument(
         "name", metavar="NAME", choices=[*NAMES, "all"], help="what to reproduce"
     )
     text = "pen strokes of MNIST (E. de Jong): an .npz file or the folder of text files"
     quick = "smallest run of everything: shows that it works, its numbers mean nothing"
-    add_options(
+    shared.add(
         reproduce.add_argument_group("data"),
         Option("strokes", FILE, text),
         Option("seeds", whole(1), "repetitions behind every mean", default=3),
         Option("quick", BOOLEAN, quick, default=False),
     )
-    add_directory(reproduce.add_argument_group("output"), "privtraj-paper")
+    shared.add_directory(reproduce.add_argument_group("output"), "privtraj-paper")
 
 
 def run(args: argparse.Namespace, console: Console) -> None:
@@ -46,7 +45,7 @@ def run(args: argparse.Namespace, console: Console) -> None:
     names = list(NAMES) if args.name == "all" else [args.name]
     for name in names:
         check_strokes(name, args.strokes)
-    make_directory(args.out, args.force)
+    shared.make_directory(args.out, args.force)
     reports: list[dict[str, Any]] = []
     for name in names:
         began = time.monotonic()

@@ -6,10 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privtraj.cli.compiled import keep_compiled
+from privtraj.cli import shared
 from privtraj.cli.console import Console
-from privtraj.cli.options import add as add_options
-from privtraj.cli.options import add_common_options, add_model, check_output, command, require
 from privtraj.errors import InputError
 from privtraj.options import PEOPLE_DRAWN, TIMES, Option, one_of
 
@@ -26,27 +24,27 @@ examples:
 def add(commands: Any) -> None:
     about = "draw synthetic trajectories from a model; this costs no privacy, however often"
     usage = "privtraj sample MODEL --out FILE [options]"
-    sample = command(commands, "sample", about, run, usage=usage, epilog=_EXAMPLE)
+    sample = shared.command(commands, "sample", about, run, usage=usage, epilog=_EXAMPLE)
     data = sample.add_argument_group("data")
-    add_model(data)
-    add_options(data, "n", about="number of synthetic people")
-    add_options(data, "at", about="number of times, spread over the range")
+    shared.add_model(data)
+    shared.add(data, "n", about="number of synthetic people")
+    shared.add(data, "at", about="number of times, spread over the range")
     text = "instead of --at: the times themselves, numbers or dates inside the range"
-    add_options(data, Option("times", TIMES, text))
+    shared.add(data, Option("times", TIMES, text))
     output = sample.add_argument_group("output")
     text = "file to write: .csv, .parquet, .arrow, .geojson, .geoparquet or .h5ad"
-    add_options(output, "out", about=text)
-    add_common_options(output, "replace an existing file")
+    shared.add(output, "out", about=text)
+    shared.add_common_options(output, "replace an existing file")
     _add_path_options(sample.add_argument_group("advanced"))
 
 
 def _add_path_options(group: Any) -> None:
-    add_options(group, "seed", about="draw the same paths again")
+    shared.add(group, "seed", about="draw the same paths again")
     between, whom = one_of("bridge", "linear", "spline"), one_of("entropic", "exact")
     text = "between fitted times: wander, go straight, or bend smoothly"
-    add_options(group, Option("interpolation", between, text, default="bridge"))
+    shared.add(group, Option("interpolation", between, text, default="bridge"))
     text = "who becomes whom: likely moves, or the shortest only"
-    add_options(group, Option("coupling", whom, text, default="entropic"))
+    shared.add(group, Option("coupling", whom, text, default="entropic"))
     text = "bare particles: less spread out than the people were"
     group.add_argument(
         "--no-observation-noise", dest="observation_noise", action="store_false", help=text
@@ -66,18 +64,14 @@ def sampled(
     """The model, the paths drawn from it and written, and what to say about them."""
     if args.at is not None and args.times is not None:
         raise InputError("--at and --times exclude each other: say how many times, or which")
-    require(vars(args), "out")
-    check_output(args.out, None, args.force)
-    keep_compiled()
-    from privtraj.model import load
+    shared.require(vars(args), "out")
+    shared.check_output(args.out, None, args.force)
+    model = shared.load_model(args.model, "paths", console)
     from privtraj.paths import check_format
 
-    model = load(args.model)
     at = even_times(model, args.at) if args.times is None else args.times
     count = len(model.times if at is None else at)
     check_format(args.out, model.features, model.bounds, count)
-    if not model.certificate.private:
-        console.note(f"NOT PRIVATE: {model.certificate.caveat}; do not release the paths")
     paths = model.sample(
         args.n or PEOPLE_DRAWN,
         at,

@@ -7,9 +7,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privtraj.cli import shared
 from privtraj.cli.console import Console
-from privtraj.cli.options import add as add_options
-from privtraj.cli.options import add_model, command
 from privtraj.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,10 +22,10 @@ example:
 def add(commands: Any) -> None:
     about = "check that a model file is whole and that its certificate belongs to it and adds up"
     usage = "privtraj verify MODEL [--certificate FILE]"
-    verify = command(commands, "verify", about, run, usage=usage, epilog=_EXAMPLE)
-    add_model(verify)
-    add_options(verify, "certificate", about="certificate that came beside it, as .json")
-    add_options(verify, "json")
+    verify = shared.command(commands, "verify", about, run, usage=usage, epilog=_EXAMPLE)
+    shared.add_model(verify)
+    shared.add(verify, "certificate", about="certificate that came beside it, as .json")
+    shared.add(verify, "json")
 
 
 def run(args: argparse.Namespace, console: Console) -> None:

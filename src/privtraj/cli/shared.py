@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from privtraj import files
+from privtraj import config, files
+from privtraj.cli.compiled import keep_compiled
+from privtraj.cli.console import Console
 from privtraj.errors import InputError
 from privtraj.options import OPTIONS, SOURCE, Option
 from privtraj.text import either
+
+if TYPE_CHECKING:
+    from privtraj.model import TrajectoryModel
+
+PICTURES = (".png", ".pdf", ".svg")
 
 
 def command(commands: Any, name: str, about: str, run: Callable[..., Any], **more: Any) -> Any:
@@ -20,24 +27,29 @@ def command(commands: Any, name: str, about: str, run: Callable[..., Any], **mor
     return added
 
 
-def add(group: Any, *options: str | Option, **changes: Any) -> None:
-    """Options, by name if a fit has them; changes: what this command says of them otherwise."""
+def add(group: Any, *options: str | Option, configured: bool = False, **changes: Any) -> None:
+    """Options, by name if a fit has them.
+
+    configured: those not given are None, as a file may have them.  changes: what this command says
+    of them otherwise.
+    """
     for option in map(_declared, options):
         option = replace(option, **changes)
-        words = dict(option.kind.typed)
+        words: dict[str, Any] = dict(option.kind.typed)
         if option.metavar is not None:
             words["metavar"] = option.metavar
         if option.kind is SOURCE:
             group.add_argument(option.name, nargs="?", help=option.help, **words)
             continue
+        words["default"] = None if configured else option.default
         flags = [flag for flag in (option.short, option.flag) if flag]
-        group.add_argument(*flags, default=option.default, help=option.help, **words)
+        group.add_argument(*flags, help=option.help, **words)
 
 
-def add_budget(group: Any) -> None:
+def add_budget(group: Any, configured: bool = False) -> None:
     """The two numbers of the guarantee, where they need not be chosen."""
     for name in ("epsilon", "delta"):
-        add(group, name, default=OPTIONS[name].example, needed="")
+        add(group, name, default=OPTIONS[name].example, needed="", configured=configured)
 
 
 def add_model(group: Any) -> None:
@@ -56,6 +68,25 @@ def add_directory(group: Any, default: str) -> None:
     about, path = "directory to write to, made if missing", Path(default)
     add(group, "out", about=about, default=path, needed="", metavar="DIR")
     add_common_options(group, "write into a directory that is not empty")
+
+
+def load_model(path: Path, what: str, console: Console) -> TrajectoryModel:
+    """The model; a note if what is made of it may not be released."""
+    keep_compiled()
+    from privtraj.model import load
+
+    model = load(path)
+    if not model.certificate.private:
+        console.note(f"NOT PRIVATE: {model.certificate.caveat}; do not release the {what}")
+    return model
+
+
+def note_left_out(data: str | Path, file: Path, where: str, console: Console) -> None:
+    """Say that a connection string is not written to a configuration, if it is not."""
+    if not config.is_public_source(data):
+        console.note(
+            f"the connection string may hold a password and is not in '{file}': give it {where}"
+        )
 
 
 def require(given: Mapping[str, Any], *options: str | Option) -> None:
