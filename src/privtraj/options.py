@@ -133,32 +133,21 @@ def source(text: str) -> str | Path:
     return text if "://" in text else Path(text)
 
 
+# fmt: off
 TEXT = Kind("text, in quotes", _text)
-FILE = Kind(
-    "the name of a file, in quotes",
-    lambda value: Path(_text(value)),
-    {"type": Path, "metavar": "FILE"},
-)
-SOURCE = Kind(
-    "the name of a file, or a connection string, in quotes",
-    lambda value: source(_text(value)),
-    {"type": source},
-)
+FILE = Kind("the name of a file, in quotes",
+            lambda value: Path(_text(value)), {"type": Path, "metavar": "FILE"})
+SOURCE = Kind("the name of a file, or a connection string, in quotes",
+              lambda value: source(_text(value)), {"type": source})
 NUMBER = Kind("a number", _number, {"type": _typed_number, "metavar": "X"})
 BOOLEAN = Kind("true or false", _boolean, {"action": "store_true"})
-RANGE = Kind(
-    "two times, [start, end], numbers or dates such as 2024-01-31",
-    _moments(2, 2),
-    {"nargs": 2, "metavar": ("START", "END")},
-)
-TIMES = Kind(
-    "a list of numbers or of dates such as 2024-01-31", _moments(1), {"nargs": "+", "metavar": "T"}
-)
-FEATURES = Kind(
-    'a list of columns with their bounds, such as [["height", 40, 210]]',
-    _features,
-    {"nargs": 3, "action": "append", "metavar": ("NAME", "LOW", "HIGH")},
-)
+RANGE = Kind("two times, [start, end], numbers or dates such as 2024-01-31",
+             _moments(2, 2), {"nargs": 2, "metavar": ("START", "END")})
+TIMES = Kind("a list of numbers or of dates such as 2024-01-31",
+             _moments(1), {"nargs": "+", "metavar": "T"})
+FEATURES = Kind('a list of columns with their bounds, such as [["height", 40, 210]]', _features,
+                {"nargs": 3, "action": "append", "metavar": ("NAME", "LOW", "HIGH")})
+# fmt: on
 
 
 # The choices ----------------------------------------------------------------------------------

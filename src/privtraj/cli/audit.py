@@ -33,23 +33,13 @@ def add(commands: Any) -> None:
     shared.add_budget(privacy)
     shared.add(privacy, "adjacency", "measure")
     attack = audit.add_argument_group("attack")
-    shared.add(
-        attack,
-        Option("features", whole(1), "features of the simulated data", default=2),
-        Option(
-            "runs",
-            whole(LEAST_RUNS),
-            "fits, half of them with the person",
-            otherwise="2000, or 400 for the released view",
-        ),
-        Option("confidence", NUMBER, "chance that the bounds hold", default=0.95),
-        Option(
-            "view",
-            one_of("transcript", "released"),
-            "what the attacker sees: all noisy answers, as the claim allows, or the model alone",
-            default="transcript",
-        ),
-    )
+    shared.add(attack, Option("features", whole(1), "features of the simulated data", default=2))
+    text, known = "fits, half of them with the person", "2000, or 400 for the released view"
+    shared.add(attack, Option("runs", whole(LEAST_RUNS), text, otherwise=known))
+    shared.add(attack, Option("confidence", NUMBER, "chance that the bounds hold", default=0.95))
+    text = "what the attacker sees: all noisy answers, as the claim allows, or the model alone"
+    views = one_of("transcript", "released")
+    shared.add(attack, Option("view", views, text, default="transcript"))
     shared.add(attack, "seed", about="the same audit again")
     output = audit.add_argument_group("output")
     shared.add(output, "out", about="write the result as .json", needed="")
@@ -64,7 +54,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     from privtraj.synthesizer import TrajectorySynthesizer
 
     claimed = {**vars(args), "seed": None}  # the seed is the attack's
-    found = audit(
+    result = audit(
         TrajectorySynthesizer(**arguments(TrajectorySynthesizer, claimed)),
         runs=args.runs,
         confidence=args.confidence,
@@ -73,12 +63,12 @@ def run(args: argparse.Namespace, console: Console) -> int:
         seed=args.seed,
         progress=console.progress("auditing"),
     )
-    _write(args, found, console)
-    text = "\n".join([str(found), *(f"Written: {path}" for path in console.written)])
+    _write(args, result, console)
+    text = "\n".join([str(result), *(f"Written: {path}" for path in console.written)])
     files = {"out": args.out, "plot": args.plot}
     written = {name: str(path) for name, path in files.items() if path is not None}
-    console.result({"command": "audit", **found.to_dict(scores=False), **written}, text)
-    return VIOLATED if found.violated else 0
+    console.result({"command": "audit", **result.to_dict(scores=False), **written}, text)
+    return VIOLATED if result.violated else 0
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -93,13 +83,13 @@ def _check(args: argparse.Namespace) -> None:
     shared.check_output(args.plot, shared.PICTURES, args.force)
 
 
-def _write(args: argparse.Namespace, found: Audit, console: Console) -> None:
+def _write(args: argparse.Namespace, result: Audit, console: Console) -> None:
     from privtraj.report.audit import audit_figure
     from privtraj.report.figures import save_figure
 
     if args.out is not None:
-        text = json.dumps(found.to_dict(), allow_nan=False) + "\n"
+        text = json.dumps(result.to_dict(), allow_nan=False) + "\n"
         console.write(text, args.out, args.force)
     if args.plot is not None:
-        save_figure(audit_figure(found), args.plot, args.force)
+        save_figure(audit_figure(result), args.plot, args.force)
         console.written.append(args.plot)

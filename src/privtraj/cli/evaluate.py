@@ -59,7 +59,7 @@ def run(args: argparse.Namespace, console: Console) -> None:
     from privtraj.model import load
 
     model = load(args.model)
-    found = evaluate(
+    evaluation = evaluate(
         model,
         args.table,
         holdout=args.holdout,
@@ -68,20 +68,20 @@ def run(args: argparse.Namespace, console: Console) -> None:
         seed=args.seed,
         progress=console.progress("evaluating"),
     )
-    for note in found.notes:
+    for note in evaluation.notes:
         console.note(note)
     files = {"model": str(args.model), "table": str(args.table)}
     if args.holdout is not None:
         files["holdout"] = str(args.holdout)
-    values = {"notice": NOTICE, "command": "evaluate", **files, **found.to_dict()}
+    values = {"notice": NOTICE, "command": "evaluate", **files, **evaluation.to_dict()}
     if args.out is not None:
         console.write(json.dumps(values, indent=1, allow_nan=False) + "\n", args.out, args.force)
         values["out"] = str(args.out)
     if args.report is not None:
-        _write_page(args, model, found)
+        _write_page(args, model, evaluation)
         console.written.append(args.report)
         values["report"] = str(args.report)
-    text = str(found)
+    text = str(evaluation)
     if console.written:
         text += f"\n\nWritten, and not for release: {', '.join(map(str, console.written))}"
     console.result(values, text)
@@ -98,9 +98,9 @@ def _check(args: argparse.Namespace) -> None:
             raise InputError(f"{name} names a file that is read: give it a name of its own")
 
 
-def _write_page(args: argparse.Namespace, model: TrajectoryModel, found: Evaluation) -> None:
+def _write_page(args: argparse.Namespace, model: TrajectoryModel, evaluation: Evaluation) -> None:
     from privtraj.metrics.records import read_records
     from privtraj.report.comparison import write_comparison
 
     records = read_records(args.table, model, args.person)
-    write_comparison(model, found, records, args.report, force=args.force)
+    write_comparison(model, evaluation, records, args.report, force=args.force)

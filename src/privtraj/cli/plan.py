@@ -21,26 +21,16 @@ examples:
   privtraj plan --people 6000 --config fit.toml --plot plan.png"""
 
 _SHARED = ("epsilon", "delta", "adjacency", "measure", "public_counts", "records_per_person")
+# fmt: off
 _COUNTS = (
-    Option(
-        "people",
-        whole(2),
-        "how many there are, at all times together; a round number will do",
-        needed="about how many people there are, at all times together",
-    ),
-    Option(
-        "times",
-        whole(2),
-        "time bins",
-        needed="the number of time bins, here or as bins in a --config FILE",
-    ),
-    Option(
-        "features",
-        whole(1),
-        "columns of numbers, without the time",
-        needed="the number of columns to use, here or as feature in a --config FILE",
-    ),
+    Option("people", whole(2), "how many there are, at all times together; a round number will do",
+           needed="about how many people there are, at all times together"),
+    Option("times", whole(2), "time bins",
+           needed="the number of time bins, here or as bins in a --config FILE"),
+    Option("features", whole(1), "columns of numbers, without the time",
+           needed="the number of columns to use, here or as feature in a --config FILE"),
 )
+# fmt: on
 
 
 def add(commands: Any) -> None:
