@@ -334,7 +334,7 @@ def test_progress_is_told_to_the_end(one_stand_in):
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"people": 5}, "people is 5 and times= is 10"),
+        ({"people": 5}, "people is 5 and times is 10"),
         ({"people": 1}, "people must be a whole number"),
         ({"people": 6000.5}, "people must be a whole number"),
         ({"people": True}, "people must be a whole number"),
