@@ -113,10 +113,10 @@ def _output(output: Any) -> str:
 
 
 def _commands() -> Iterator[str]:
-    from privtraj.cli import _parser
+    from privtraj.cli.entry import full_parser
 
     os.environ["COLUMNS"] = "76"  # the width at which argparse wraps
-    top = _parser()
+    top = full_parser()
     yield f"## privtraj\n\n```text\n{top.format_help()}```\n"
     for prog, parser in _subparsers(top):
         yield f"## {prog}\n\n```text\n{parser.format_help()}```\n"

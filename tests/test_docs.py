@@ -145,10 +145,10 @@ def test_the_site_asks_nobody_else_for_anything(site):
 
 
 def test_the_site_has_every_command_and_the_changelog(site):
-    from privtraj.cli import _parser
+    from privtraj.cli.entry import full_parser
 
     commands = (site / "reference" / "cli.html").read_text("utf-8")
-    (known,) = [action.choices for action in _parser()._actions if action.choices]
+    (known,) = [action.choices for action in full_parser()._actions if action.choices]
     assert {"fit", "report", "plan"} <= set(known)
     for name in (*known, "ledger charge"):
         assert f"usage: privtraj {name}" in commands

@@ -8,6 +8,7 @@ a row that ends there: whoever adds a message adds a row.
 
 import ast
 import dataclasses
+import pickle
 import re
 import shlex
 import sys
@@ -21,8 +22,9 @@ import pytest
 
 import privtraj as pt
 from privtraj import baselines, cli, datasets, errors, metrics, paper, plot, processes
-from privtraj.audit import attack as audit
-from privtraj.cli.console import in_options
+from privtraj.audit import attack
+from privtraj.cli import entry
+from privtraj.errors import Arg, InputError, Said
 from privtraj.report import figures
 
 for package in ("anndata", "duckdb", "geopandas", "ibis", "movingpandas", "polars", "yaml"):
@@ -95,7 +97,7 @@ def made(monkeypatch):
         frame = sys._getframe(1)
         file = Path(frame.f_code.co_filename)
         if file.is_relative_to(SOURCE):
-            found.append((str(self), file.relative_to(SOURCE).as_posix(), frame.f_lineno))
+            found.append((self, file.relative_to(SOURCE).as_posix(), frame.f_lineno))
 
     monkeypatch.setattr(errors.PrivtrajError, "__init__", remember)
     return found
@@ -111,8 +113,8 @@ def _files(folder):
 
 def _reached(row, made, shown):
     """Note the place whose message was shown, not those whose error was caught on the way."""
-    for message, file, line in made[::-1]:
-        if shown(message) == row.message:
+    for error, file, line in made[::-1]:
+        if shown(error) == row.message:
             REACHED.add((file, line))
             return
 
@@ -131,7 +133,7 @@ def test_a_mistake_on_the_command_line(name, folder, made, capsys, monkeypatch):
     assert (code, shown.out) == (2, "")
     assert not any(secret in shown.err for secret in SECRETS)
     assert _files(folder) == before
-    _reached(row, made, in_options)
+    _reached(row, made, errors.PrivtrajError.typed)
 
 
 class _Names(dict):
@@ -166,7 +168,7 @@ LATER = {
 
 @pytest.fixture(scope="module")
 def names():
-    modules = (audit, baselines, datasets, figures, processes, metrics, paper, plot)
+    modules = (attack, baselines, datasets, figures, processes, metrics, paper, plot)
     named = {module.__name__.rpartition(".")[2]: module for module in modules}
     return _Names(named, pt=pt, np=np, pd=pd, snapshots=snapshots, forbidden=_forbidden)
 
@@ -204,16 +206,22 @@ def test_a_message_is_one_plain_sentence_that_names_what_to_change(name):
 
 
 @pytest.mark.parametrize(
-    ("python", "typed"),
+    ("part", "python", "typed"),
     [
-        ("there is no file 'visits/new_people=True/cap_delta.csv': use cap_delta", "--cap-delta"),
-        ("the table has no column 'time_range', 'bins': say missing='drop'", "--missing drop"),
-        ("cap_delta in 'fit.toml' must be a number: leave out seed=", "--seed"),
-        ("'fit.toml' has 'time', say: did you mean time_range? say cells=2", "--cells 2"),
+        (Arg("time_range"), "time_range", "--time-range"),
+        (Arg("person="), "person=", "--person"),
+        (Arg("missing", "drop"), "missing='drop'", "--missing drop"),
+        (Arg("rate", 1), "rate=1", "--rate 1"),
+        (Arg("new_people", True), "new_people=True", "--new-people"),
+        (Arg("bins", option="bin_times"), "bins", "--bin-times"),
+        (Said("sample more times", "raise --at"), "sample more times", "raise --at"),
+        ("'visits/new_people=True/cap_delta.csv'",) * 3,
     ],
 )
-def test_only_hints_become_options(python, typed):
-    assert in_options(python) == f"{python.rpartition(' ')[0]} {typed}"
+def test_only_arguments_are_said_as_options(part, python, typed):
+    error = InputError("use ", part, " here")
+    assert (str(error), error.typed()) == (f"use {python} here", f"use {typed} here")
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
 # The first words ------------------------------------------------------------------------------
@@ -223,7 +231,7 @@ def test_privtraj_alone_shows_every_command_in_order_and_what_to_do_next(capsys)
     assert cli.main([]) == 0
     shown = capsys.readouterr()
     lines = shown.out.splitlines()
-    (commands,) = cli._parser()._subparsers._group_actions
+    (commands,) = entry.full_parser()._subparsers._group_actions
     listed = [re.fullmatch(r"  privtraj ([a-z]+) +(\S.*)", line) for line in lines]
     assert [line[1] for line in listed if line] == list(commands.choices)
     assert len({line.start(2) for line in listed if line}) == 1
@@ -254,11 +262,11 @@ ERRORS = ("InputError", "BudgetError")
 CORE = "behind the guard, where a user's settings do not get unchecked: tests/privacy"
 TOGETHER = "needs several processes: tests/test_processes.py"
 ELSEWHERE = {
-    "dynamics/": "called by the library with what it has made: tests/dynamics",
     "data/sql_rows.py:_changed": "records that change while they are read: tests/data",
     "processes.py:refuse_shared_people": TOGETHER,
     "synthesizer.py:fit": TOGETHER,
-    "paper.py:fit": TOGETHER,
+    "paper/synthesizer.py:fit": TOGETHER,
+    "paper/warm_starts.py": "called by the library with what it has made: tests/paper",
     "privacy/accounting.py": CORE,
     "privacy/events.py": CORE,
     "privacy/guard.py": CORE,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from privtraj.errors import InputError
+from privtraj.errors import Arg, InputError
 
 
 def cache_folder(name: str) -> Path:
@@ -54,8 +54,8 @@ def check_writable(path: Path, force: bool) -> None:
         raise InputError(f"'{path}' is a directory: give the name of a file")
     if path.exists() and not force:
         raise InputError(
-            f"the file '{path}' already exists: choose another name, or replace it with --force "
-            "(force=True in Python)"
+            f"the file '{path}' already exists: choose another name, or replace it with ",
+            Arg("force", True),
         )
     if not os.access(path.parent, os.W_OK):
         raise InputError(f"the directory '{path.parent}' cannot be written to: choose another one")

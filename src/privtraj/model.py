@@ -19,7 +19,7 @@ from privtraj import display, model_file
 from privtraj.arrays import Floats
 from privtraj.clouds import along_main_axis, equal_weight
 from privtraj.data.snapshots import Snapshots
-from privtraj.errors import InputError
+from privtraj.errors import Arg, InputError
 from privtraj.paths import Paths, fill_in_blocks
 from privtraj.privacy.certificate import Certificate
 from privtraj.space import as_user_times, fold, from_unit, moment, unit_time
@@ -147,7 +147,9 @@ class TrajectoryModel:
         if not (self.certificate.private or not_private):
             raise InputError(
                 f"this model is not private, as {self.certificate.caveat}: fit without seed to "
-                "release one, or say not_private=True to write it all the same"
+                "release one, or say ",
+                Arg("not_private", True),
+                " to write it all the same",
             )
         named = self if self.certificate.model_sha256 else self.sealed()
         certificate = named.certificate.to_dict()
@@ -191,17 +193,18 @@ class TrajectoryModel:
     def _query_times(self, times: Any) -> Floats:
         if times is None:
             return self.numeric_times
-        pairs = [moment(value, "times") for value in np.atleast_1d(np.asarray(times)).ravel()]
+        pairs = [moment(value, Arg("times")) for value in np.atleast_1d(np.asarray(times)).ravel()]
         if not pairs:
-            raise InputError("times is empty: give at least one time")
+            raise InputError(Arg("times"), " is empty: give at least one time")
         if any(datetime != self.datetime for _, datetime in pairs):
             kind = "dates" if self.datetime else "numbers"
-            raise InputError(f"times must be {kind}, as the model's times are")
+            raise InputError(Arg("times"), f" must be {kind}, as the model's times are")
         at = np.array([value for value, _ in pairs])
         first, last = self.numeric_times[[0, -1]]
         if at.min() < first or at.max() > last:
             raise InputError(
-                f"times must lie between {self.times[0]} and {self.times[-1]}, the model's range"
+                Arg("times"),
+                f" must lie between {self.times[0]} and {self.times[-1]}, the model's range",
             )
         return at
 

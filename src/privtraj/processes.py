@@ -13,10 +13,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.errors import InputError
+from privtraj.errors import Arg, InputError
 
 Array = TypeVar("Array", bound=NDArray[np.generic])
 
+_PLACE = (Arg("coordinator"), ", ", Arg("processes"), " and ", Arg("process"))
 _KEYS = ("people of one h.", "people of one p.")  # sixteen letters each
 _AT_A_TIME = 2**23  # people of all processes
 
@@ -33,19 +34,20 @@ def start(
 
     given = [value is not None for value in (coordinator, processes, process)]
     if any(given) and not all(given):
-        raise InputError(
-            "coordinator, processes and process go together: give all three, or none of them"
-        )
+        raise InputError(*_PLACE, " go together: give all three, or none of them")
     if processes is not None and process is not None and not 0 <= process < processes:
         raise InputError(
-            f"process must be from 0 to {processes - 1}, as there are {processes} processes"
+            Arg("process"),
+            f" must be from 0 to {processes - 1}, as there are {processes} processes",
         )
     try:
         jax.distributed.initialize(coordinator, processes, process)
     except (ValueError, RuntimeError):
         raise InputError(
             "this process cannot join the others: start all of them under Slurm, Open MPI or "
-            "Kubernetes, or give coordinator=, processes= and process= to each"
+            "Kubernetes, or give ",
+            *_PLACE,
+            " to each",
         ) from None
 
 

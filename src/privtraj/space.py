@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privtraj.arrays import Floats
-from privtraj.errors import InputError
+from privtraj.errors import Arg, InputError
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -96,7 +96,7 @@ def as_user_times(times: ArrayLike, datetime: bool) -> NDArray[Any]:
     return np.rint(times * 1e6).astype("datetime64[us]") if datetime else times
 
 
-def moment(value: Any, what: str = "the time") -> tuple[float, bool]:
+def moment(value: Any, what: str | Arg = "the time") -> tuple[float, bool]:
     """One public time as (number, False) or, for a date in any form, (UTC seconds, True)."""
     if isinstance(value, str):
         value = _parsed(value, what)
@@ -110,22 +110,22 @@ def moment(value: Any, what: str = "the time") -> tuple[float, bool]:
         return (value - _EPOCH.date()).total_seconds(), True
     if isinstance(value, Real):
         return _finite(float(value), what), False
-    raise InputError(f"{what} must be made of numbers or dates, not of {type(value).__name__}")
+    raise InputError(what, f" must be made of numbers or dates, not of {type(value).__name__}")
 
 
-def _parsed(text: str, what: str) -> float | dt.datetime:
+def _parsed(text: str, what: str | Arg) -> float | dt.datetime:
     readers: tuple[Callable[[str], float | dt.datetime], ...] = (float, dt.datetime.fromisoformat)
     for read in readers:
         try:
             return read(text)
         except ValueError:
             continue
-    raise InputError(f"{what} has '{text}', which is neither a number nor a date like 2024-01-31")
+    raise InputError(what, f" has '{text}', which is neither a number nor a date like 2024-01-31")
 
 
-def _finite(value: float, what: str) -> float:
+def _finite(value: float, what: str | Arg) -> float:
     if not np.isfinite(value):
-        raise InputError(f"{what} must be finite")
+        raise InputError(what, " must be finite")
     return value
 
 

@@ -20,7 +20,7 @@ from privtraj.counts.fit import fit_counts
 from privtraj.counts.settings import CountsSettings, counts_settings
 from privtraj.counts.survey import surveyed_area
 from privtraj.data.snapshots import Snapshots
-from privtraj.errors import InputError
+from privtraj.errors import Arg, InputError
 from privtraj.gradients.constants import LARGEST_BANDWIDTH, MOST_PARTICLES, SMALLEST_BANDWIDTH
 from privtraj.gradients.fit import fit_gradients
 from privtraj.gradients.settings import GradientSettings, gradient_settings
@@ -280,8 +280,10 @@ class TrajectorySynthesizer:
         cells = snapshots.n_times * self.cells**snapshots.n_features
         if cells > MAX_CELLS:
             raise InputError(
-                f"cells={self.cells} makes {cells} cells in {snapshots.n_features} dimensions at "
-                f"{snapshots.n_times} times: use fewer cells, or measure='gradients'"
+                Arg("cells", self.cells),
+                f" makes {cells} cells in {snapshots.n_features} dimensions at "
+                f"{snapshots.n_times} times: use fewer cells, or ",
+                Arg("measure", "gradients"),
             )
 
     def measure_for(self, features: int) -> MeasureName:
@@ -295,12 +297,17 @@ class TrajectorySynthesizer:
         check_budget(self.epsilon, self.delta)
         check_adjacency(self.adjacency)
         if self.delta == 0 and self.measure == "gradients":
-            raise InputError("gradients need a delta above 0: set delta=, or use measure='counts'")
+            raise InputError(
+                "gradients need a delta above 0: set ",
+                Arg("delta="),
+                ", or use ",
+                Arg("measure", "counts"),
+            )
         if 0 < self.delta < SMALLEST_DELTA:
-            raise InputError(f"delta must be 0 or at least {SMALLEST_DELTA:g}")
+            raise InputError(Arg("delta"), f" must be 0 or at least {SMALLEST_DELTA:g}")
         if self.measure not in ("auto", "gradients", "counts"):
             raise InputError(
-                f"measure must be 'auto', 'gradients' or 'counts', not '{self.measure}'"
+                Arg("measure"), f" must be 'auto', 'gradients' or 'counts', not '{self.measure}'"
             )
         for name, low, high in _RANGES:
             value = getattr(self, name)
@@ -308,10 +315,13 @@ class TrajectorySynthesizer:
                 check_setting(name, value, low, high)
         if self.epsilon < SMALLEST_EPSILON:
             raise InputError(
-                f"epsilon must be at least {SMALLEST_EPSILON:g}: less does not buy a head count"
+                Arg("epsilon"),
+                f" must be at least {SMALLEST_EPSILON:g}: less does not buy a head count",
             )
         if self.epsilon > LARGEST_EPSILON:
-            raise InputError(f"epsilon must be at most {LARGEST_EPSILON:g}: more protects nobody")
+            raise InputError(
+                Arg("epsilon"), f" must be at most {LARGEST_EPSILON:g}: more protects nobody"
+            )
 
 
 def choose_measure(features: int) -> MeasureName:
@@ -340,9 +350,9 @@ def left(guard: Guard, calibrate: Callable[..., float]) -> float:
 def check_setting(name: str, value: Any, low: float, high: float) -> None:
     """Refuse what is not a number in this range, a whole one if its limits are."""
     if not (is_number(value) and low <= value <= high):
-        raise InputError(f"{name} must be between {low:g} and {high:g}")
+        raise InputError(Arg(name), f" must be between {low:g} and {high:g}")
     if isinstance(low, int) and not isinstance(value, int | np.integer):
-        raise InputError(f"{name} must be a whole number")
+        raise InputError(Arg(name), " must be a whole number")
 
 
 def _warn_if_little(worth: float) -> None:

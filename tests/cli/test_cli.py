@@ -133,7 +133,7 @@ def test_version(capsys):
 
 def test_the_parser_imports_nothing_heavy():
     code = (
-        "import sys, privtraj.cli; privtraj.cli._parser();"
+        "import sys, privtraj.cli.entry; privtraj.cli.entry.full_parser();"
         "print([m for m in ('numpy', 'jax', 'scipy', 'pyarrow', 'matplotlib') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -144,7 +144,7 @@ def test_runs_as_a_module():
     command = [sys.executable, "-m", "privtraj.cli", "fit"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr.startswith("privtraj: error: this command needs DATA")
+    assert done.stderr.startswith("privtraj: error: DATA is needed")
     assert done.stderr.count("\n") == 1
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from privtraj import cli
 from privtraj.cli import plan as command
-from privtraj.cli.options import parser
+from privtraj.cli.parser import parser
 from privtraj.planning import simulation, standins, trials
 
 ASK = ["plan", "--people", "400", "--times", "2", "--features", "1"]
@@ -119,9 +119,9 @@ def test_an_unfinished_configuration_says_what_is_missing(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("", "--people N is needed"),
-        ("--people 10", "--times N is needed"),
-        ("--people 10 --times 3", "--features N is needed"),
+        ("", "--people is needed"),
+        ("--people 10", "--times is needed"),
+        ("--people 10 --times 3", "--features is needed"),
         ("--people 3 --times 10 --features 2", "use fewer times"),
         ("--people few --times 10 --features 2", "--people must be a whole number"),
         ("--people 60 --times 1 --features 2", "--times must be a whole number"),

@@ -3,6 +3,7 @@
 import argparse
 import builtins
 import datetime as dt
+import inspect
 import tempfile
 from pathlib import Path
 
@@ -10,10 +11,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from privtraj import cli, config
+from privtraj import cli, config, options
 from privtraj.cli import fit, init
-from privtraj.cli.options import parser
+from privtraj.cli.parser import parser
+from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
+from privtraj.options import OPTIONS
+from privtraj.synthesizer import TrajectorySynthesizer
 
 GOOD = {
     "data": "clinic.csv",
@@ -41,7 +45,7 @@ def suffix(request):
 
 
 def parse(*words):
-    return vars(parser(fit.add).parse_args([str(word) for word in words]))
+    return vars(fit.settled(parser(fit.add).parse_args([str(word) for word in words])))
 
 
 def save(path, text):
@@ -54,40 +58,46 @@ def save(path, text):
 
 def _options():
     commands = argparse.ArgumentParser().add_subparsers()
-    commands._parser_class = lambda configured, **options: argparse.ArgumentParser(**options)
     fit.add(commands)
     actions = commands.choices["fit"]._actions
     return {a.dest: a for a in actions if a.dest not in ("help", "config", "write_config")}
 
 
-def test_every_option_of_fit_is_a_key_with_the_same_default():
-    assert set(config.KEYS) == set(_options())
-    defaults = {name: option.default for name, option in _options().items()}
-    assert {name: key.default for name, key in config.KEYS.items()} == defaults
-
-
-def test_keys_take_what_the_options_take():
+def test_every_choice_is_an_option_of_fit_that_says_what_the_configuration_says():
+    assert set(OPTIONS) == set(_options())
     for name, option in _options().items():
-        key = config.KEYS[name]
-        for choice in option.choices or ():
-            assert key.kind.read(choice) == choice
-            assert f'"{choice}"' in key.kind.must
-        if isinstance(option, argparse._StoreTrueAction):
-            assert key.kind is config.BOOLEAN
-        example = key.default if key.example is None else key.example
-        assert key.kind.read(example) is not None, "what a template shows is right"
+        assert option.default is None, "so that a configuration can say it"
+        assert OPTIONS[name].about in option.help
+
+
+def test_what_a_configuration_shows_is_right():
+    for option in OPTIONS.values():
+        shown = option.default if option.example is None else option.example
+        assert option.kind.read(shown) is not None
+
+
+@pytest.mark.parametrize("function", [TrajectorySynthesizer, Snapshots.from_table])
+def test_choices_have_the_defaults_of_the_function_that_takes_them(function):
+    for name, parameter in inspect.signature(function).parameters.items():
+        if name in OPTIONS and OPTIONS[name].default is not None:
+            assert OPTIONS[name].default == parameter.default
+
+
+def test_a_synthesizer_can_be_told_everything_on_the_command_line():
+    taken = set(inspect.signature(TrajectorySynthesizer).parameters)
+    assert taken - set(OPTIONS) == {"count_share"}
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, key in config.KEYS.items() if "whole" in key.kind.must]
+    "name", [name for name, option in OPTIONS.items() if "whole" in option.kind.must]
 )
 def test_whole_numbers_have_the_limits_of_their_options(name):
-    kind, option = config.KEYS[name].kind, _options()[name].type
+    kind, option = OPTIONS[name].kind, _options()[name].type
     for value in (-1, 0, 1, 2, 10**9, 10**9 + 1):
         try:
             expected = option(str(value))
         except argparse.ArgumentTypeError:
-            with pytest.raises(config._Refused):
+            with pytest.raises(ValueError, match=r"^$"):
                 kind.read(value)
         else:
             assert kind.read(value) == expected
@@ -106,14 +116,14 @@ DATES = st.one_of(
 MOMENTS = st.one_of(FLOATS, DATES)
 FILES = st.from_regex(r"[a-z .é]{0,5}[a-z]\.[a-z]{2,4}", fullmatch=True).map(Path)
 VALUES = {
-    config.TEXT: NAMES,
-    config.FILE: FILES,
-    config.SOURCE: st.one_of(FILES, st.just("duckdb://visits.duckdb")),
-    config.NUMBER: FLOATS,
-    config.BOOLEAN: st.booleans(),
-    config.RANGE: st.lists(MOMENTS, min_size=2, max_size=2),
-    config.TIMES: st.lists(MOMENTS, min_size=1, max_size=4),
-    config.FEATURES: st.lists(st.tuples(NAMES, FLOATS, FLOATS).map(list), min_size=1, max_size=3),
+    options.TEXT: NAMES,
+    options.FILE: FILES,
+    options.SOURCE: st.one_of(FILES, st.just("duckdb://visits.duckdb")),
+    options.NUMBER: FLOATS,
+    options.BOOLEAN: st.booleans(),
+    options.RANGE: st.lists(MOMENTS, min_size=2, max_size=2),
+    options.TIMES: st.lists(MOMENTS, min_size=1, max_size=4),
+    options.FEATURES: st.lists(st.tuples(NAMES, FLOATS, FLOATS).map(list), min_size=1, max_size=3),
 }
 
 
@@ -129,7 +139,7 @@ CHOICES = st.fixed_dictionaries(
     {},
     optional={
         name: _values(key)
-        for name, key in config.KEYS.items()
+        for name, key in OPTIONS.items()
         if name not in ("bin_times", "force", "json", "quiet")
     },
 )
@@ -148,7 +158,7 @@ def test_what_is_written_reads_the_same(kind, options):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"fit.{kind}"
         save(path, config.text(_placed(options, folder), path))
-        defaults = {n: k.default for n, k in config.KEYS.items() if k.default is not None}
+        defaults = {n: k.default for n, k in OPTIONS.items() if k.default is not None}
         for spoken in ("force", "json", "quiet"):
             defaults.pop(spoken)
         assert config.load(path) == defaults | _placed(options, folder)
@@ -227,7 +237,7 @@ def test_what_is_given_wins_even_if_it_is_the_default(good):
 def test_a_parser_can_be_used_twice(good):
     once = parser(fit.add)
     first = once.parse_args(["fit", "--config", str(good)])
-    assert once.parse_args(WORDS).adjacency == "add-remove"
+    assert fit.settled(once.parse_args(WORDS)).adjacency == "add-remove"
     assert once.parse_args(["fit", "--config", str(good)]) == first
 
 

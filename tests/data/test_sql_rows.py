@@ -747,7 +747,7 @@ def test_the_command_line_takes_connections_folders_and_patterns(
         shown = capsys.readouterr()
         assert SECRET not in shown.out + shown.err
     assert cli.main(_words(url, tmp_path / "n.privtraj")) == 2
-    assert "a connection string needs --query, which" in capsys.readouterr().err
+    assert "needs --query" in capsys.readouterr().err
     words = ["evaluate", str(out), str(tmp_path / "visits"), "--n", "50"]
     assert cli.main(words) == 0
     assert "400 people" in capsys.readouterr().out

@@ -305,7 +305,7 @@ def test_write_then_read(name, tmp_path):
 def test_an_existing_file_is_kept_unless_forced(tmp_path):
     path = _write(tmp_path, "t.csv")
     before = path.read_bytes()
-    with pytest.raises(InputError, match="--force"):
+    with pytest.raises(InputError, match="force=True"):
         export_tables.write_table(pa.table({"x": [1]}), path)
     assert path.read_bytes() == before
     export_tables.write_table(pa.table({"x": [1]}), path, force=True)

@@ -49,8 +49,8 @@ def test_places_can_be_named():
 
 
 WRONG = {
-    "no longitude": (("lat", "speed"), {}, "named like a longitude .*x= in Python"),
-    "no latitude": (("lon", "speed"), {}, "named like a latitude .*y= in Python"),
+    "no longitude": (("lat", "speed"), {}, "named like a longitude .*x="),
+    "no latitude": (("lon", "speed"), {}, "named like a latitude .*y="),
     "no such feature": (("lon", "lat"), {"x": "east"}, "x='east' is not a feature"),
     "one for both": (("lon", "lat"), {"y": "lon"}, "x and y are both 'lon'"),
 }
@@ -240,7 +240,7 @@ def test_a_failed_save_leaves_no_trace(tmp_path):
         trips(("height",)).save(tmp_path / "paths.geojson")
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "paths.geojson").write_text("old")
-    with pytest.raises(InputError, match="--force"):
+    with pytest.raises(InputError, match="force=True"):
         trips().save(tmp_path / "paths.geojson")
     trips().save(tmp_path / "paths.geojson", force=True)
     assert (tmp_path / "paths.geojson").read_text() != "old"

@@ -210,5 +210,5 @@ def test_too_few_people_are_refused(rows, sentence):
 
 def test_a_hold_out_of_the_same_people_is_refused():
     rows = table(walk(30, 0))
-    with pytest.raises(InputError, match="30 people are in the table and in the hold-out"):
+    with pytest.raises(InputError, match="30 people are in the table and"):
         metrics.evaluate(fake(), rows, holdout=rows, person="who")

@@ -338,7 +338,7 @@ def test_a_forecast_can_be_asked_for_by_its_name():
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"people": 5}, "people is 5 and times= is 10"),
+        ({"people": 5}, "people is 5 and times is 10"),
         ({"people": 1}, "people must be a whole number"),
         ({"people": 6000.5}, "people must be a whole number"),
         ({"people": True}, "people must be a whole number"),

@@ -29,7 +29,7 @@ from scipy.special import betaincinv, ndtri
 
 from privtraj.arguments import is_number
 from privtraj.arrays import Floats
-from privtraj.errors import InputError
+from privtraj.errors import Arg, InputError
 from privtraj.privacy.accounting import Tally
 
 Counts = int | NDArray[np.intp]
@@ -155,5 +155,5 @@ def _least(holds: Callable[[float], bool], precision: float) -> float:
 def check_confidence(confidence: float) -> float:
     """Refuse what cannot be a confidence."""
     if not (is_number(confidence) and 0 < confidence < 1):
-        raise InputError("confidence must be above 0 and below 1")
+        raise InputError(Arg("confidence"), " must be above 0 and below 1")
     return float(confidence)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privtraj.cli import shared
 from privtraj.cli.console import Console
-from privtraj.cli.fit import add_budget
-from privtraj.cli.options import add_common_options, at_least, check_output, choice
 from privtraj.errors import InputError
+from privtraj.options import FILE, NUMBER, Option, arguments, one_of, whole
 
 if TYPE_CHECKING:
     from privtraj.audit.attack import Audit
@@ -28,38 +27,24 @@ exit codes: 0, no violation found; 1, a lower bound exceeds the claim; 2, bad in
 
 def add(commands: Any) -> None:
     about = "attack simulated fits, and compare the privacy loss found with the one claimed"
-    audit = commands.add_parser(
-        "audit",
-        help=about,
-        description=f"{about}; no data of yours are needed or read",
-        epilog=_EXAMPLE,
-    )
-    audit.set_defaults(run=run)
+    text = f"{about}; no data of yours are needed or read"
+    audit = shared.command(commands, "audit", about, run, description=text, epilog=_EXAMPLE)
     privacy = audit.add_argument_group("privacy", "the claim to put to the test")
-    add_budget(privacy, epsilon=1.0, delta=1e-5)
-    text = "what is hidden: whether a person is in the data, or what the record says"
-    choice(privacy, "--adjacency", text, "add-remove", "replace-one")
-    text = "what the budget buys: counts suit few features, gradients many"
-    choice(privacy, "--measure", text, "auto", "gradients", "counts")
-    _add_attack(audit.add_argument_group("attack"))
-    output = audit.add_argument_group("output")
-    output.add_argument("--out", type=Path, metavar="FILE", help="write the result as .json")
-    text = "draw what was found: .png, .pdf or .svg"
-    output.add_argument("--plot", type=Path, metavar="FILE", help=text)
-    add_common_options(output, "replace existing files")
-
-
-def _add_attack(group: Any) -> None:
-    add = group.add_argument
-    text = "features of the simulated data (default: 2)"
-    add("--features", type=at_least(1), default=2, metavar="N", help=text)
-    text = "fits, half of them with the person (default: 2000, or 400 for the released view)"
-    add("--runs", type=at_least(LEAST_RUNS), metavar="N", help=text)
-    text = "chance that the bounds hold (default: 0.95)"
-    add("--confidence", type=float, default=0.95, metavar="X", help=text)
+    shared.add_budget(privacy)
+    shared.add(privacy, "adjacency", "measure")
+    attack = audit.add_argument_group("attack")
+    shared.add(attack, Option("features", whole(1), "features of the simulated data", default=2))
+    text, known = "fits, half of them with the person", "2000, or 400 for the released view"
+    shared.add(attack, Option("runs", whole(LEAST_RUNS), text, otherwise=known))
+    shared.add(attack, Option("confidence", NUMBER, "chance that the bounds hold", default=0.95))
     text = "what the attacker sees: all noisy answers, as the claim allows, or the model alone"
-    choice(group, "--view", text, "transcript", "released")
-    add("--seed", type=at_least(0), metavar="S", help="the same audit again")
+    views = one_of("transcript", "released")
+    shared.add(attack, Option("view", views, text, default="transcript"))
+    shared.add(attack, "seed", about="the same audit again")
+    output = audit.add_argument_group("output")
+    shared.add(output, "out", about="write the result as .json", needed="")
+    shared.add(output, Option("plot", FILE, "draw what was found: .png, .pdf or .svg"))
+    shared.add_common_options(output, "replace existing files")
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
@@ -68,10 +53,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
     from privtraj.audit.attack import audit
     from privtraj.synthesizer import TrajectorySynthesizer
 
-    found = audit(
-        TrajectorySynthesizer(
-            args.epsilon, args.delta, adjacency=args.adjacency, measure=args.measure
-        ),
+    claimed = {**vars(args), "seed": None}  # the seed is the attack's
+    result = audit(
+        TrajectorySynthesizer(**arguments(TrajectorySynthesizer, claimed)),
         runs=args.runs,
         confidence=args.confidence,
         features=args.features,
@@ -79,12 +63,12 @@ def run(args: argparse.Namespace, console: Console) -> int:
         seed=args.seed,
         progress=console.progress("auditing"),
     )
-    _write(args, found, console)
-    text = "\n".join([str(found), *(f"Written: {path}" for path in console.written)])
+    _write(args, result, console)
+    text = "\n".join([str(result), *(f"Written: {path}" for path in console.written)])
     files = {"out": args.out, "plot": args.plot}
     written = {name: str(path) for name, path in files.items() if path is not None}
-    console.result({"command": "audit", **found.to_dict(scores=False), **written}, text)
-    return VIOLATED if found.violated else 0
+    console.result({"command": "audit", **result.to_dict(scores=False), **written}, text)
+    return VIOLATED if result.violated else 0
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -95,19 +79,17 @@ def _check(args: argparse.Namespace) -> None:
     check_confidence(args.confidence)
     if args.out is not None and args.plot is not None and args.out == args.plot:
         raise InputError("--out and --plot name the same file: give each a name of its own")
-    check_output(args.out, (".json",), args.force)
-    check_output(args.plot, (".png", ".pdf", ".svg"), args.force)
+    shared.check_output(args.out, (".json",), args.force)
+    shared.check_output(args.plot, shared.PICTURES, args.force)
 
 
-def _write(args: argparse.Namespace, found: Audit, console: Console) -> None:
-    from privtraj.files import write_text
+def _write(args: argparse.Namespace, result: Audit, console: Console) -> None:
     from privtraj.report.audit import audit_figure
     from privtraj.report.figures import save_figure
 
     if args.out is not None:
-        text = json.dumps(found.to_dict(), allow_nan=False) + "\n"
-        write_text(text, args.out, args.force)
-        console.written.append(args.out)
+        text = json.dumps(result.to_dict(), allow_nan=False) + "\n"
+        console.write(text, args.out, args.force)
     if args.plot is not None:
-        save_figure(audit_figure(found), args.plot, args.force)
+        save_figure(audit_figure(result), args.plot, args.force)
         console.written.append(args.plot)

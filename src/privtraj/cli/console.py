@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 import time
 import warnings
@@ -13,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from privtraj.files import write_text
 
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -49,6 +50,11 @@ class Console:
 
         show(0, 1)
         return show
+
+    def write(self, text: str, path: Path, force: bool) -> None:
+        """A file of text, among those written."""
+        write_text(text, path, force)
+        self.written.append(path)
 
     def note(self, text: object) -> None:
         """One line that the user should know."""
@@ -99,45 +105,6 @@ def notes(console: Console) -> Iterator[None]:
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = show
         yield
-
-
-# The library explains itself in Python's terms; on the command line these are options.
-_PHRASES = (
-    (r" \(force=True in Python\)", ""),
-    (
-        r"name one so, or say with [xy]= in Python which of (.*) it is$",
-        r"rename one of \1, or choose a table such as .csv",
-    ),
-    (r", or in Python crs=, which says what the numbers are$", ""),
-    (r", as for datasets\.strokes$", ""),
-    (r"sample the paths at more times=$", "raise --at"),
-    (r"^coordinator, processes and process ", "--coordinator, --processes and --process "),
-    (r"^bins(?= has | lists | mixes | reach | must | and time_range)", "bin_times"),
-    (r"leave it out of features$", "leave it out of feature="),
-)
-_NAMES = (
-    r"(?P<quoted>(?<![\w=])'[^']*')"  # names of files and columns stay as they are
-    r"|(?P<keyword>\b[a-z_]+)=(?:'(?P<text>[\w-]+)'|True|(?P<number>\d+))?"
-    r"|(?P<subject>^[a-z]+)(?= must | has | is | mixes )"
-    r"|(?P<name>\b[a-z]+(?:_[a-z]+)+\b)(?! in '|\?)"  # but not those in a configuration
-)
-
-
-def in_options(message: str) -> str:
-    """The message with Python's names said as options: `missing='drop'` is `--missing drop`."""
-    for python, option in _PHRASES:
-        message = re.sub(python, option, message)
-    return re.sub(_NAMES, _option, message)
-
-
-def _option(found: re.Match[str]) -> str:
-    from privtraj.config import KEYS
-
-    keyword, name = found["keyword"], found["subject"] or found["name"]
-    if keyword is None and name not in {*KEYS, "people", "times", "features", "confidence"}:
-        return found[0]
-    words = [f"--{(keyword or name).replace('_', '-')}", found["text"] or found["number"]]
-    return " ".join(word for word in words if word)
 
 
 def os_sentence(error: OSError) -> str:

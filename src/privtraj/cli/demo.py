@@ -7,10 +7,12 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privtraj.cli import fit, sample
+from privtraj.cli import fit, sample, shared
 from privtraj.cli.console import Console
-from privtraj.cli.options import add_common_options, at_least, make_directory, parser
+from privtraj.cli.parser import parser
 from privtraj.export import tables as export_tables
+from privtraj.options import PEOPLE_DRAWN, Option, whole
+from privtraj.text import aligned
 
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
@@ -32,16 +34,12 @@ _SHOWN = {"overview": "overview.png", "report": "report.html"}
 
 def add(commands: Any) -> None:
     about = "fit a simulated growth clinic and write everything to a directory"
-    demo = commands.add_parser("demo", help=about, description=about, epilog=_EXAMPLE)
-    demo.set_defaults(run=run)
-    text = "children in the clinic; more people, sharper result (default: 6000)"
-    data = demo.add_argument_group("data")
-    data.add_argument("--people", type=at_least(100), default=6000, metavar="N", help=text)
-    fit.add_budget(demo.add_argument_group("privacy"), epsilon=1.0, delta=1e-5)
+    demo = shared.command(commands, "demo", about, run, epilog=_EXAMPLE)
+    text = "children in the clinic; more people, sharper result"
+    shared.add(demo.add_argument_group("data"), Option("people", whole(100), text, default=6000))
+    shared.add_budget(demo.add_argument_group("privacy"))
     output = demo.add_argument_group("output")
-    text = "directory to write to, made if missing (default: privtraj-demo)"
-    output.add_argument("--out", type=Path, default="privtraj-demo", metavar="DIR", help=text)
-    add_common_options(output, "write into a directory that is not empty")
+    shared.add_directory(output, "privtraj-demo")
 
 
 def run(args: argparse.Namespace, console: Console) -> None:
@@ -52,13 +50,14 @@ def run(args: argparse.Namespace, console: Console) -> None:
     from privtraj.synthesizer import TrajectorySynthesizer
 
     TrajectorySynthesizer(args.epsilon, args.delta).check()
-    make_directory(args.out, args.force)
+    shared.make_directory(args.out, args.force)
     files = {name: args.out / name for name in _FILES}
     export_tables.write_table(datasets.growth_clinic(args.people), files["clinic.csv"], args.force)
     console.written.append(files["clinic.csv"])
     rest = ["--certificate", str(files["certificate.json"]), *(["--force"] * args.force)]
     fitting = _fit_words(args, files["growth.privtraj"])
-    _, fitted = fit.fitted(parser(fit.add).parse_args([*fitting, *rest]), console)
+    typed = parser(fit.add).parse_args([*fitting, *rest])
+    _, fitted = fit.fitted(fit.settled(typed), console)
     drawing = _sample_words(files["growth.privtraj"], files["paths.csv"])
     draw = parser(sample.add).parse_args([*drawing, *(["--force"] * args.force)])
     model, paths, drawn = sample.sampled(draw, console)
@@ -86,7 +85,7 @@ def _fit_words(args: argparse.Namespace, model: Path) -> list[str]:
 
 
 def _sample_words(model: Path, paths: Path) -> list[str]:
-    return ["sample", str(model), "-n", str(sample.PEOPLE), "--at", "81", "--out", str(paths)]
+    return ["sample", str(model), "-n", str(PEOPLE_DRAWN), "--at", "81", "--out", str(paths)]
 
 
 def _result(
@@ -95,15 +94,19 @@ def _result(
     mine = args.out / "mine.privtraj"
     by_hand = [_fit_words(args, mine), _sample_words(mine, args.out / "mine.csv")]
     commands = [shlex.join(["privtraj", *words]) for words in by_hand]
-    width = max(len(str(args.out / name)) for name in _FILES)
-    files = "\n".join(f"  {args.out / name!s:<{width}}  {about}" for name, about in _FILES.items())
+    rows = aligned([(str(args.out / name), about) for name, about in _FILES.items()])
+    files = "\n".join(f"  {row}" for row in rows)
     text = (
         f"{model.certificate}\n\nWritten:\n{files}\n\n"
         "The same by hand (the noise differs each time):\n"
         + "\n".join(f"  {c}" for c in commands)
         + f"\n\nTo look at it, open {args.out / 'report.html'} in a browser"
     )
-    about = {"command": "demo", "directory": str(args.out), "data": str(args.out / "clinic.csv")}
+    about = {
+        "command": "demo",
+        "directory": str(args.out),
+        "data": str(args.out / "clinic.csv"),
+    }
     console.result({**about, **values, "commands": commands}, text)
 
 

@@ -31,11 +31,10 @@ from privtraj.cli.console import (
     UNREAD,
     Console,
     give_up_stdout_if_broken,
-    in_options,
     notes,
     os_sentence,
 )
-from privtraj.cli.options import parser
+from privtraj.cli.parser import parser
 from privtraj.errors import PrivtrajError
 
 __all__ = ["main"]
@@ -68,10 +67,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     console = Console()
     try:
         with notes(console):
-            code = _run(_parser().parse_args(argv), console)
+            code = _run(full_parser().parse_args(argv), console)
             sys.stdout.flush()
     except PrivtrajError as error:
-        return console.fail(in_options(str(error)))
+        return console.fail(error.typed())
     except MemoryError:
         return console.fail("there is not enough memory: ask for fewer paths or fewer times")
     except BrokenPipeError:  # whoever reads, such as head, has seen enough
@@ -86,7 +85,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
+def full_parser() -> argparse.ArgumentParser:
+    """The parser of `privtraj` with all its commands."""
     commands = (demo, init, plan, fit, report, sample, evaluate, verify, ledger, audit, reproduce)
     return parser(*(command.add for command in commands))
 
@@ -95,5 +95,5 @@ def _run(args: argparse.Namespace, console: Console) -> int:
     if args.command is None:
         print(WELCOME)
         return 0
-    console.quiet, console.json = args.quiet, args.json
+    console.quiet, console.json = getattr(args, "quiet", False), args.json
     return args.run(args, console) or 0

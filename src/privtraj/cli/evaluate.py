@@ -7,9 +7,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privtraj.cli import shared
 from privtraj.cli.console import Console
-from privtraj.cli.options import add_common_options, at_least, check_output
 from privtraj.errors import InputError
+from privtraj.options import FILE, PEOPLE_DRAWN, Option, whole
 
 if TYPE_CHECKING:
     from privtraj.metrics.evaluation import Evaluation
@@ -29,43 +30,36 @@ The result compares with raw data: it is not private, and not for release."""
 def add(commands: Any) -> None:
     about = "compare a model with raw data, for those who may see them; not for release"
     usage = "privtraj evaluate MODEL TABLE [options]"
-    evaluate = commands.add_parser(
-        "evaluate", help=about, description=about, usage=usage, epilog=_EXAMPLE
-    )
-    evaluate.set_defaults(run=run)
+    evaluate = shared.command(commands, "evaluate", about, run, usage=usage, epilog=_EXAMPLE)
     _add_data(evaluate.add_argument_group("data"))
     output = evaluate.add_argument_group("output")
     text = "write everything as .json, which is not for release"
-    output.add_argument("--out", type=Path, metavar="FILE", help=text)
+    shared.add(output, "out", about=text, needed="")
     text = "write a .html page of real beside synthetic people; holds raw data, not for release"
-    output.add_argument("--report", type=Path, metavar="FILE", help=text)
-    add_common_options(output, "replace an existing file")
+    shared.add(output, Option("report", FILE, text))
+    shared.add_common_options(output, "replace an existing file")
 
 
 def _add_data(group: Any) -> None:
-    add = group.add_argument
-    add("model", metavar="MODEL", type=Path, help="model file that fit has written")
+    shared.add_model(group)
     text = "file, folder or pattern of files with the model's columns: the data of the fit, usually"
-    add("table", metavar="TABLE", type=Path, help=text)
-    text = "records of other people, to see what real people score (default: halves of TABLE)"
-    add("--holdout", type=Path, metavar="TABLE", help=text)
+    group.add_argument("table", metavar="TABLE", type=Path, help=text)
+    text = "records of other people, to see what real people score"
+    shared.add(group, Option("holdout", FILE, text, otherwise="halves of TABLE", metavar="TABLE"))
     text = "column that says whose record it is; several records of a person allow scores of paths"
-    add("--person", metavar="COL", help=text)
-    text = "number of synthetic people (default: 1000)"
-    add("--n", type=at_least(LEAST_PEOPLE), default=1000, metavar="N", help=text)
-    text = "of all that is drawn at random (default: 0)"
-    add("--seed", type=at_least(0), default=0, metavar="S", help=text)
+    shared.add(group, "person", about=text)
+    people = Option("n", whole(LEAST_PEOPLE), "number of synthetic people", default=PEOPLE_DRAWN)
+    shared.add(group, people)
+    shared.add(group, "seed", about="of all that is drawn at random", default=0)
 
 
 def run(args: argparse.Namespace, console: Console) -> None:
     _check(args)
-    from privtraj.files import write_text
-    from privtraj.metrics import evaluate
-    from privtraj.metrics.evaluation import NOTICE
+    from privtraj.metrics.evaluation import NOTICE, evaluate
     from privtraj.model import load
 
     model = load(args.model)
-    found = evaluate(
+    evaluation = evaluate(
         model,
         args.table,
         holdout=args.holdout,
@@ -74,29 +68,28 @@ def run(args: argparse.Namespace, console: Console) -> None:
         seed=args.seed,
         progress=console.progress("evaluating"),
     )
-    for note in found.notes:
+    for note in evaluation.notes:
         console.note(note)
     files = {"model": str(args.model), "table": str(args.table)}
     if args.holdout is not None:
         files["holdout"] = str(args.holdout)
-    values = {"notice": NOTICE, "command": "evaluate", **files, **found.to_dict()}
+    values = {"notice": NOTICE, "command": "evaluate", **files, **evaluation.to_dict()}
     if args.out is not None:
-        write_text(json.dumps(values, indent=1, allow_nan=False) + "\n", args.out, args.force)
-        console.written.append(args.out)
+        console.write(json.dumps(values, indent=1, allow_nan=False) + "\n", args.out, args.force)
         values["out"] = str(args.out)
     if args.report is not None:
-        _write_page(args, model, found)
+        _write_page(args, model, evaluation)
         console.written.append(args.report)
         values["report"] = str(args.report)
-    text = str(found)
+    text = str(evaluation)
     if console.written:
         text += f"\n\nWritten, and not for release: {', '.join(map(str, console.written))}"
     console.result(values, text)
 
 
 def _check(args: argparse.Namespace) -> None:
-    check_output(args.out, (".json",), args.force)
-    check_output(args.report, (".html",), args.force)
+    shared.check_output(args.out, (".json",), args.force)
+    shared.check_output(args.report, (".html",), args.force)
     inputs = [path.resolve() for path in (args.model, args.table, args.holdout) if path is not None]
     if len(set(inputs)) < len(inputs):
         raise InputError("MODEL, TABLE and --holdout must be different files")
@@ -105,9 +98,9 @@ def _check(args: argparse.Namespace) -> None:
             raise InputError(f"{name} names a file that is read: give it a name of its own")
 
 
-def _write_page(args: argparse.Namespace, model: TrajectoryModel, found: Evaluation) -> None:
+def _write_page(args: argparse.Namespace, model: TrajectoryModel, evaluation: Evaluation) -> None:
     from privtraj.metrics.records import read_records
     from privtraj.report.comparison import write_comparison
 
     records = read_records(args.table, model, args.person)
-    write_comparison(model, found, records, args.report, force=args.force)
+    write_comparison(model, evaluation, records, args.report, force=args.force)

@@ -9,19 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privtraj import config
+from privtraj.cli import shared
 from privtraj.cli.compiled import keep_compiled
 from privtraj.cli.console import Console
-from privtraj.cli.options import add_common_options, at_least, check_output, choice, require
-from privtraj.cli.sample import PEOPLE, add_sampling_size, even_times, write_paths
+from privtraj.cli.sample import even_times, write_paths
 from privtraj.errors import InputError
+from privtraj.options import FILE, GROUPS, OPTIONS, PEOPLE_DRAWN, Option, arguments
 
 if TYPE_CHECKING:
     from privtraj.data.snapshots import Snapshots
     from privtraj.model import TrajectoryModel
     from privtraj.privacy.ledger_file import LedgerFile
     from privtraj.synthesizer import TrajectorySynthesizer
-
-BY_HAND = ("particles", "steps", "cells", "bandwidth", "time_coupling", "diffusivity")
 
 _EXAMPLE = """\
 example:
@@ -37,141 +36,36 @@ or write all of that to a file, fill it in, and use it:
 def add(commands: Any) -> None:
     about = "spend a privacy budget on a table, once, and write a model that may be released"
     usage = "privtraj fit DATA [options]"
-    fit = commands.add_parser(
-        "fit", help=about, description=about, usage=usage, epilog=_EXAMPLE, configured=True
-    )
-    fit.set_defaults(run=run)
-    _add_config(fit.add_argument_group("configuration", "all of the options below, in a file"))
-    _add_data(fit.add_argument_group("data", "the columns to use, and what is public about them"))
-    privacy = fit.add_argument_group("privacy")
-    add_budget(privacy)
-    _add_privacy(privacy)
-    _add_processes(fit.add_argument_group("several processes", "each with records of other people"))
-    _add_ledger(fit.add_argument_group("ledger", "for more than one fit on the same people"))
-    _add_output(fit.add_argument_group("output"))
-    _add_advanced(
-        fit.add_argument_group("advanced", "chosen from public and released numbers by default")
-    )
-
-
-def _add_config(group: Any) -> None:
+    fit = shared.command(commands, "fit", about, run, usage=usage, epilog=_EXAMPLE)
     text = "TOML or YAML file with any of these options; those on the command line win"
-    group.add_argument("--config", type=Path, metavar="FILE", help=text)
-    text = "write the file that repeats this fit: every public choice"
-    group.add_argument("--write-config", type=Path, metavar="FILE", help=text)
+    shared.add(
+        fit.add_argument_group("configuration", "all of the options below, in a file"),
+        Option("config", FILE, text),
+        Option("write_config", FILE, "write the file that repeats this fit: every public choice"),
+    )
+    for group in GROUPS:
+        titled = fit.add_argument_group(group.title, group.about)
+        shared.add(titled, *group.options, configured=True)
 
 
-def _add_data(group: Any) -> None:
-    add = group.add_argument
-    text = "CSV, Parquet, Arrow or .h5ad file; folder or pattern of files; connection string"
-    add("data", nargs="?", metavar="DATA", type=config.source, help=text)
-    add("--query", metavar="SQL", help="what to read from a database: a SELECT, or a table's name")
-    add("--time", metavar="COL", help="column of numbers or dates (required)")
-    text = "column of numbers and its public bounds, values outside are clamped; repeat (required)"
-    add("--feature", nargs=3, action="append", metavar=("NAME", "LOW", "HIGH"), help=text)
-    text = "public range, numbers or dates such as 2024-01-31; records outside count at its ends"
-    add("--time-range", nargs=2, metavar=("START", "END"), help=text)
-    bins = group.add_mutually_exclusive_group()
-    text = "times to fit, spread over the range; more bins, fewer people in each"
-    bins.add_argument("--bins", type=at_least(2), metavar="N", help=text)
-    text = "times to fit, listed; each record goes to the nearest"
-    bins.add_argument("--bin-times", nargs="+", metavar="T", help=text)
-    add("--person", metavar="COL", help="column that says whose record it is: one each is checked")
-    text = "several records of a person: refuse them, or keep one at random"
-    choice(group, "--one-per-person", text, "error", "random")
-    text = "instead, keep up to so many records of a person, one per bin, and pay for all of them"
-    add("--records-per-person", type=at_least(1), default=1, metavar="G", help=text)
-    text = "records with missing values: refuse them, or leave them out"
-    choice(group, "--missing", text, "refuse", "drop")
-
-
-def add_budget(group: Any, epsilon: float | None = None, delta: float | None = None) -> None:
-    """The two numbers of the guarantee, required unless given here."""
-    for flag, value, text in (
-        (
-            "--epsilon",
-            epsilon,
-            "privacy loss allowed: smaller is more private and blurs the result",
-        ),
-        ("--delta", delta, "chance of a larger loss: far below one over the number of people"),
-    ):
-        text += " (required)" if value is None else f" (default: {value:g})"
-        group.add_argument(flag, type=float, default=value, metavar="X", help=text)
-
-
-def _add_privacy(group: Any) -> None:
-    text = "what is hidden: whether a person is in the data, or what the record says"
-    choice(group, "--adjacency", text, "add-remove", "replace-one")
-    text = "what the budget buys: counts suit few features, gradients many"
-    choice(group, "--measure", text, "auto", "gradients", "counts")
-    text = "people per bin are public knowledge, so nothing is spent on them"
-    group.add_argument("--public-counts", action="store_true", help=text)
-    add_seed(group)
-
-
-def add_seed(group: Any) -> None:
-    """Repeatable noise, and the consent that it takes to write the result."""
-    text = "repeatable noise, for research: the result is NOT PRIVATE"
-    group.add_argument("--seed", type=at_least(0), metavar="S", help=text)
-    text = "write a result that is not private all the same (needed with --seed)"
-    group.add_argument("--not-private", action="store_true", help=text)
-
-
-def _add_processes(group: Any) -> None:
-    add = group.add_argument
-    text = "join the processes that Slurm, Open MPI or Kubernetes started"
-    add("--distributed", action="store_true", help=text)
-    text = "instead, address of the first process, the same in all of them"
-    add("--coordinator", metavar="HOST:PORT", help=text)
-    add("--processes", type=at_least(1), metavar="P", help="with it, how many there are")
-    add("--process", type=at_least(0), metavar="I", help="and the number of this one, from 0")
-
-
-def _add_ledger(group: Any) -> None:
-    add = group.add_argument
-    text = "file that records the budget before anything is released; fits on it add up"
-    add("--ledger", type=Path, metavar="FILE", help=text)
-    text = "most that all fits in the ledger may spend together (default: as recorded last)"
-    add("--cap-epsilon", type=float, metavar="E", help=text)
-    add("--cap-delta", type=float, metavar="D", help="the same for delta")
-    text = "nobody in these records is among the people of the ledger, so they need not add up"
-    add("--new-people", action="store_true", help=text)
-
-
-def _add_output(group: Any) -> None:
-    add = group.add_argument
-    add("--out", type=Path, metavar="MODEL", help="model file, named .privtraj (required)")
-    add("--certificate", type=Path, metavar="FILE", help="also write the certificate, as .json")
-    add("--paths", type=Path, metavar="FILE", help="also draw paths: .csv, .parquet, .geojson, ...")
-    add_sampling_size(group, " in --paths")
-    add_common_options(group, "replace existing files")
-
-
-def _add_advanced(group: Any) -> None:
-    for flag, kind, text in (
-        ("--particles", at_least(2), "points that carry each time: more is finer, and noisier"),
-        ("--steps", at_least(2), "moves of the particles; gradients share the budget among them"),
-        (
-            "--cells",
-            at_least(2),
-            "cells per feature of the private counts: more is finer, and noisier",
-        ),
-        ("--bandwidth", float, "width of a person around a particle, as a share of the box"),
-        (
-            "--time-coupling",
-            float,
-            "how strongly neighbouring times share what they know, 0 for not at all",
-        ),
-        ("--diffusivity", float, "how much single paths wander: variance, in boxes, per range"),
-    ):
-        group.add_argument(flag, type=kind, metavar="X", help=text)
-    # its name before version 0.2
-    group.add_argument("--pull", type=float, dest="time_coupling", help=argparse.SUPPRESS)
+def settled(args: argparse.Namespace) -> argparse.Namespace:
+    """What is given on the command line, else in the configuration, else by default."""
+    given = {name: value for name, value in vars(args).items() if value is not None}
+    decided = set(given)
+    if {"bins", "bin_times"} <= decided:
+        raise InputError("--bins and --bin-times exclude each other: give one of them")
+    if decided & {"bins", "bin_times"}:  # one stands for the other
+        decided |= {"bins", "bin_times"}
+    loaded = {} if args.config is None else config.load(args.config, but=decided)
+    defaults = {name: option.default for name, option in OPTIONS.items()}
+    return argparse.Namespace(**config.plain(vars(args) | defaults | loaded | given))
 
 
 def run(args: argparse.Namespace, console: Console) -> None:
     from privtraj import processes
 
+    args = settled(args)
+    console.quiet, console.json = args.quiet, args.json
     together = (args.coordinator, args.processes, args.process)
     if args.distributed or together != (None, None, None):
         processes.start(*together)
@@ -183,7 +77,7 @@ def run(args: argparse.Namespace, console: Console) -> None:
         text += f"\n\n{ledger.describe()}"
     if args.paths is None:
         hint = shlex.join(
-            ["privtraj", "sample", str(args.out), "-n", str(PEOPLE), "--out", "paths.csv"]
+            ["privtraj", "sample", str(args.out), "-n", str(PEOPLE_DRAWN), "--out", "paths.csv"]
         )
         text += f"\n\nNext: {hint}"
     console.result({"command": "fit", **values}, text)
@@ -196,15 +90,7 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
     from privtraj import processes
     from privtraj.synthesizer import TrajectorySynthesizer
 
-    synthesizer = TrajectorySynthesizer(
-        args.epsilon,
-        args.delta,
-        adjacency=args.adjacency,
-        measure=args.measure,
-        seed=args.seed,
-        public_counts=args.public_counts,
-        **{name: getattr(args, name) for name in BY_HAND if getattr(args, name) is not None},
-    )
+    synthesizer = TrajectorySynthesizer(**arguments(TrajectorySynthesizer, vars(args)))
     synthesizer.check()
     _check_records(args)
     _note(args, synthesizer, console)
@@ -230,9 +116,9 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
 def _check(args: argparse.Namespace) -> None:
     from privtraj.privacy.events import check_budget
 
-    require(args, "data", "time", "feature")
+    shared.require(vars(args), "data", "time", "feature")
     _check_time_options(args)
-    require(args, "epsilon", "delta", "out")
+    shared.require(vars(args), "epsilon", "delta", "out")
     check_budget(args.epsilon, args.delta)
     if args.paths is None and (args.n is not None or args.at is not None):
         raise InputError("-n and --at say how many paths to draw: add --paths FILE, or remove them")
@@ -245,11 +131,11 @@ def _check(args: argparse.Namespace) -> None:
     data = args.data if isinstance(args.data, Path) else None
     files = ("out", "certificate", "paths", "ledger", "config", "write_config")
     _check_distinct([data, *(getattr(args, name) for name in files)])
-    check_output(args.out, (".privtraj",), args.force)
-    check_output(args.certificate, (".json",), args.force)
-    check_output(args.paths, None, args.force)
+    shared.check_output(args.out, (".privtraj",), args.force)
+    shared.check_output(args.certificate, (".json",), args.force)
+    shared.check_output(args.paths, None, args.force)
     _check_paths(args)
-    check_output(args.write_config, config.SUFFIXES, args.force)
+    shared.check_output(args.write_config, config.SUFFIXES, args.force)
 
 
 def _check_paths(args: argparse.Namespace) -> None:
@@ -325,7 +211,7 @@ def _ledger(args: argparse.Namespace) -> LedgerFile | None:
         return None
     from privtraj.privacy.ledger_file import LedgerFile
 
-    return LedgerFile(args.ledger, cap_epsilon=args.cap_epsilon, cap_delta=args.cap_delta)
+    return LedgerFile(args.ledger, **arguments(LedgerFile, vars(args)))
 
 
 def _price_of_records(args: argparse.Namespace, synthesizer: TrajectorySynthesizer) -> str:
@@ -346,25 +232,16 @@ def _price_of_records(args: argparse.Namespace, synthesizer: TrajectorySynthesiz
 def _snapshots(args: argparse.Namespace) -> Snapshots:
     from privtraj.data.snapshots import Snapshots
 
-    return Snapshots.from_table(
-        args.data,
-        query=args.query,
-        time=args.time,
-        features=[name for name, _, _ in args.feature],
-        bounds=[(low, high) for _, low, high in args.feature],
-        time_range=args.time_range,
-        bins=args.bins if args.bin_times is None else args.bin_times,
-        person=args.person,
-        one_per_person=args.one_per_person,
-        records_per_person=args.records_per_person,
-        missing=args.missing,
-        seed=args.seed,
-    )
+    declared = {
+        **arguments(Snapshots.from_table, vars(args)),
+        "features": [name for name, _, _ in args.feature],
+        "bounds": [(low, high) for _, low, high in args.feature],
+        "bins": args.bins if args.bin_times is None else args.bin_times,
+    }
+    return Snapshots.from_table(args.data, **declared)
 
 
 def _extras(args: argparse.Namespace, model: TrajectoryModel, console: Console) -> dict[str, Any]:
-    from privtraj.files import write_text
-
     values = {
         "model": str(args.out),
         "certificate": model.certificate.to_dict(),
@@ -372,21 +249,15 @@ def _extras(args: argparse.Namespace, model: TrajectoryModel, console: Console) 
         "diagnostics": model.diagnostics,
     }
     if args.certificate is not None:
-        write_text(model.certificate.to_json() + "\n", args.certificate, args.force)
-        console.written.append(args.certificate)
+        console.write(model.certificate.to_json() + "\n", args.certificate, args.force)
         values["certificate_file"] = str(args.certificate)
     if args.paths is not None:
-        paths = model.sample(args.n or PEOPLE, even_times(model, args.at), seed=args.seed)
+        paths = model.sample(args.n or PEOPLE_DRAWN, even_times(model, args.at), seed=args.seed)
         values["paths"] = write_paths(paths, args.paths, args.force, console)
     if args.write_config is not None:
-        write_text(config.text(vars(args), args.write_config), args.write_config, args.force)
-        console.written.append(args.write_config)
+        console.write(config.text(vars(args), args.write_config), args.write_config, args.force)
         values["config"] = str(args.write_config)
-        if not config.is_public_source(args.data):
-            console.note(
-                f"the connection string may hold a password and is not in '{args.write_config}': "
-                "give it on the command line"
-            )
+        shared.note_left_out(args.data, args.write_config, "on the command line", console)
     if (ledger := _ledger(args)) is not None:
         values["ledger"] = ledger.summary()
     return values

@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from privtraj import config
+from privtraj.cli import shared
 from privtraj.cli.console import Console
-from privtraj.cli.options import add_common_options, check_output
+from privtraj.options import OPTIONS, source
+from privtraj.text import aligned
 
 _EXAMPLE = """\
 examples:
@@ -30,35 +32,24 @@ then fill in the file and run:
 def add(commands: Any) -> None:
     about = "write a commented configuration for fit to fill in, without showing any of the data"
     usage = "privtraj init DATA [-o FILE] [options]"
-    init = commands.add_parser("init", help=about, description=about, usage=usage, epilog=_EXAMPLE)
-    init.set_defaults(run=run)
+    init = shared.command(commands, "init", about, run, usage=usage, epilog=_EXAMPLE)
     data = init.add_argument_group("data", "only names and kinds of columns are looked at")
-    text = "CSV, Parquet, Arrow or .h5ad file; folder or pattern of files; connection string"
-    data.add_argument("data", metavar="DATA", type=config.source, help=text)
-    text = "what to read from a database: a SELECT, or a table's name"
-    data.add_argument("--query", metavar="SQL", help=text)
+    data.add_argument("data", metavar="DATA", type=source, help=OPTIONS["data"].about)
+    shared.add(data, "query")
     output = init.add_argument_group("output")
-    text = "file to write, .toml or .yaml (default: privtraj.toml)"
-    output.add_argument(
-        "-o", "--out", type=Path, default=Path("privtraj.toml"), metavar="FILE", help=text
-    )
-    add_common_options(output, "replace an existing file")
+    text = "file to write, .toml or .yaml"
+    shared.add(output, "out", about=text, needed="", default=Path("privtraj.toml"), short="-o")
+    shared.add_common_options(output, "replace an existing file")
 
 
 def run(args: argparse.Namespace, console: Console) -> None:
-    check_output(args.out, config.SUFFIXES, args.force)
+    shared.check_output(args.out, config.SUFFIXES, args.force)
     from privtraj.data.sql import columns_of
-    from privtraj.files import write_text
 
     columns = columns_of(args.data, args.query)
     known = {"data": args.data, "query": args.query}
-    if not config.is_public_source(args.data):
-        known["data"] = None
-        console.note(
-            f"the connection string may hold a password and is not in '{args.out}': give it to fit "
-            "on the command line"
-        )
-    write_text(template(columns, known, args.out), args.out, args.force)
+    shared.note_left_out(args.data, args.out, "to fit on the command line", console)
+    console.write(template(columns, known, args.out), args.out, args.force)
     roles = guess_roles(columns)
     values = {
         "command": "init",
@@ -92,11 +83,8 @@ def template(columns: Sequence[tuple[str, str]], known: Mapping[str, Any], path:
         "The columns, by name and kind; no value of the data is in this file:",
     ]
     names = [name if name.isprintable() else config.quoted(name) for name, _ in columns]
-    width = max(map(len, names), default=0)
-    listing = [
-        f"#   {shown:<{width}}  {kind:<6}  {roles.of(name)}".rstrip()
-        for shown, (name, kind) in zip(names, columns, strict=True)
-    ]
+    rows = [(s, kind, roles.of(name)) for s, (name, kind) in zip(names, columns, strict=True)]
+    listing = [f"#   {line}" for line in aligned(rows)]
     guessed = {
         "time": roles.time or "<column>",
         "person": roles.person,

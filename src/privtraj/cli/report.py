@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
-from privtraj.cli.compiled import keep_compiled
+from privtraj.cli import shared
 from privtraj.cli.console import Console
-from privtraj.cli.options import add_common_options, check_output, require
 from privtraj.errors import InputError
 
 _EXAMPLE = """\
@@ -21,30 +19,21 @@ The page is one file, needs no network, and shows nothing but the released model
 def add(commands: Any) -> None:
     about = "write a model as one page to look at in a browser; costs no privacy"
     usage = "privtraj report MODEL -o FILE.html [options]"
-    report = commands.add_parser(
-        "report", help=about, description=about, usage=usage, epilog=_EXAMPLE
-    )
-    report.set_defaults(run=run)
-    data = report.add_argument_group("data")
-    data.add_argument("model", metavar="MODEL", type=Path, help="model file that fit has written")
+    report = shared.command(commands, "report", about, run, usage=usage, epilog=_EXAMPLE)
+    shared.add_model(report.add_argument_group("data"))
     output = report.add_argument_group("output")
-    text = "page to write: .html (required)"
-    output.add_argument("-o", "--out", type=Path, metavar="FILE", help=text)
-    add_common_options(output, "replace an existing file")
+    shared.add(output, "out", about="page to write: .html", short="-o")
+    shared.add_common_options(output, "replace an existing file")
 
 
 def run(args: argparse.Namespace, console: Console) -> None:
-    require(args, "out")
-    check_output(args.out, (".html",), args.force)
+    shared.require(vars(args), "out")
+    shared.check_output(args.out, (".html",), args.force)
     if args.out.resolve() == args.model.resolve():
         raise InputError("--out names the model itself: give the page a name of its own")
-    keep_compiled()
-    from privtraj.model import load
+    model = shared.load_model(args.model, "page", console)
     from privtraj.report.page import write_report
 
-    model = load(args.model)
-    if not model.certificate.private:
-        console.note(f"NOT PRIVATE: {model.certificate.caveat}; do not release the page")
     write_report(model, args.out, force=args.force)
     console.written.append(args.out)
     values = {

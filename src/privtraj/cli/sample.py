@@ -6,15 +6,13 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privtraj.cli.compiled import keep_compiled
+from privtraj.cli import shared
 from privtraj.cli.console import Console
-from privtraj.cli.options import add_common_options, at_least, check_output, choice, require
 from privtraj.errors import InputError
+from privtraj.options import PEOPLE_DRAWN, TIMES, Option, one_of
 
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
-
-PEOPLE = 1000  # drawn unless told otherwise
 
 _EXAMPLE = """\
 examples:
@@ -26,36 +24,27 @@ examples:
 def add(commands: Any) -> None:
     about = "draw synthetic trajectories from a model; this costs no privacy, however often"
     usage = "privtraj sample MODEL --out FILE [options]"
-    sample = commands.add_parser(
-        "sample", help=about, description=about, usage=usage, epilog=_EXAMPLE
-    )
-    sample.set_defaults(run=run)
+    sample = shared.command(commands, "sample", about, run, usage=usage, epilog=_EXAMPLE)
     data = sample.add_argument_group("data")
-    data.add_argument("model", metavar="MODEL", type=Path, help="model file that fit has written")
-    add_sampling_size(data)
+    shared.add_model(data)
+    shared.add(data, "n", about="number of synthetic people")
+    shared.add(data, "at", about="number of times, spread over the range")
     text = "instead of --at: the times themselves, numbers or dates inside the range"
-    data.add_argument("--times", nargs="+", metavar="T", help=text)
+    shared.add(data, Option("times", TIMES, text))
     output = sample.add_argument_group("output")
-    text = "file to write: .csv, .parquet, .arrow, .geojson, .geoparquet or .h5ad (required)"
-    output.add_argument("--out", type=Path, metavar="FILE", help=text)
-    add_common_options(output, "replace an existing file")
+    text = "file to write: .csv, .parquet, .arrow, .geojson, .geoparquet or .h5ad"
+    shared.add(output, "out", about=text)
+    shared.add_common_options(output, "replace an existing file")
     _add_path_options(sample.add_argument_group("advanced"))
 
 
-def add_sampling_size(group: Any, where: str = "") -> None:
-    """How many paths to draw, and at how many times."""
-    text = f"number of synthetic people{where} (default: {PEOPLE})"
-    group.add_argument("-n", "--n", type=at_least(1), metavar="N", help=text)
-    text = f"number of times{where}, spread over the range (default: the fitted times)"
-    group.add_argument("--at", type=at_least(1), metavar="N", help=text)
-
-
 def _add_path_options(group: Any) -> None:
-    group.add_argument("--seed", type=at_least(0), metavar="S", help="draw the same paths again")
+    shared.add(group, "seed", about="draw the same paths again")
+    between, whom = one_of("bridge", "linear", "spline"), one_of("entropic", "exact")
     text = "between fitted times: wander, go straight, or bend smoothly"
-    choice(group, "--interpolation", text, "bridge", "linear", "spline")
+    shared.add(group, Option("interpolation", between, text, default="bridge"))
     text = "who becomes whom: likely moves, or the shortest only"
-    choice(group, "--coupling", text, "entropic", "exact")
+    shared.add(group, Option("coupling", whom, text, default="entropic"))
     text = "bare particles: less spread out than the people were"
     group.add_argument(
         "--no-observation-noise", dest="observation_noise", action="store_false", help=text
@@ -75,20 +64,16 @@ def sampled(
     """The model, the paths drawn from it and written, and what to say about them."""
     if args.at is not None and args.times is not None:
         raise InputError("--at and --times exclude each other: say how many times, or which")
-    require(args, "out")
-    check_output(args.out, None, args.force)
-    keep_compiled()
+    shared.require(vars(args), "out")
+    shared.check_output(args.out, None, args.force)
+    model = shared.load_model(args.model, "paths", console)
     from privtraj.export.writers import check_paths
-    from privtraj.model import load
 
-    model = load(args.model)
     at = even_times(model, args.at) if args.times is None else args.times
     count = len(model.times if at is None else at)
     check_paths(args.out, model.features, model.bounds, count)
-    if not model.certificate.private:
-        console.note(f"NOT PRIVATE: {model.certificate.caveat}; do not release the paths")
     paths = model.sample(
-        args.n or PEOPLE,
+        args.n or PEOPLE_DRAWN,
         at,
         seed=args.seed,
         interpolation=args.interpolation,

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privtraj.cli import shared
 from privtraj.cli.console import Console
 from privtraj.errors import InputError
 
@@ -21,14 +22,10 @@ example:
 def add(commands: Any) -> None:
     about = "check that a model file is whole and that its certificate belongs to it and adds up"
     usage = "privtraj verify MODEL [--certificate FILE]"
-    verify = commands.add_parser(
-        "verify", help=about, description=about, usage=usage, epilog=_EXAMPLE
-    )
-    verify.set_defaults(run=run, quiet=False)
-    verify.add_argument("model", metavar="MODEL", type=Path, help="model file that fit has written")
-    text = "certificate that came beside it, as .json"
-    verify.add_argument("--certificate", metavar="FILE", type=Path, help=text)
-    verify.add_argument("--json", action="store_true", help="print the result as one JSON object")
+    verify = shared.command(commands, "verify", about, run, usage=usage, epilog=_EXAMPLE)
+    shared.add_model(verify)
+    shared.add(verify, "certificate", about="certificate that came beside it, as .json")
+    shared.add(verify, "json")
 
 
 def run(args: argparse.Namespace, console: Console) -> None:
@@ -43,7 +40,7 @@ def run(args: argparse.Namespace, console: Console) -> None:
     try:
         recomputed = certificate.verify()
     except InputError as error:
-        raise InputError(f"do not trust '{args.model}': {error}") from None
+        raise InputError(f"do not trust '{args.model}': ", *error.args) from None
     if not certificate.private:
         raise InputError(
             f"'{args.model}' is whole but NOT PRIVATE, as {certificate.caveat}: do not release it"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from privtraj.arrays import Mask
-from privtraj.errors import InputError
+from privtraj.errors import Arg, InputError
 from privtraj.text import listed
 
 MIN_RECORDS = 10
@@ -38,13 +38,15 @@ def check_same_kind(column: bool, axis: bool, time_name: str) -> None:
     """Dates with dates, numbers with numbers."""
     if column and not axis:
         raise InputError(
-            f"the time column '{time_name}' holds dates but time_range and bins are numbers: "
-            "write them as dates such as '2024-01-31'"
+            f"the time column '{time_name}' holds dates but ",
+            Arg("time_range"),
+            " and bins are numbers: write them as dates such as '2024-01-31'",
         )
     if axis and not column:
         raise InputError(
-            f"the time column '{time_name}' holds numbers but time_range and bins are dates: "
-            "write them as numbers"
+            f"the time column '{time_name}' holds numbers but ",
+            Arg("time_range"),
+            " and bins are dates: write them as numbers",
         )
 
 
@@ -59,15 +61,17 @@ def check_missing(faults: FaultCount, missing: str) -> None:
     if faults.columns and missing == "refuse":
         raise InputError(
             f"{faults} have missing values in {listed(faults.columns)}: fill them in, or leave "
-            "these records out with missing='drop'"
+            "these records out with ",
+            Arg("missing", "drop"),
         )
 
 
 def check_identified(unidentified: int, total: int) -> None:
     if unidentified:
         raise InputError(
-            f"{unidentified} of {total} records do not say whose they are (person=): fill it in, "
-            "or remove these records"
+            f"{unidentified} of {total} records do not say whose they are (",
+            Arg("person="),
+            "): fill it in, or remove these records",
         )
 
 
@@ -75,7 +79,10 @@ def refuse_several(several: int, people: int) -> None:
     """Somebody has several records, and the user has not said what to do about it."""
     raise InputError(
         f"{several} of {people} people have more than one record: keep one record per person, or "
-        "let one_per_person='random' choose it, or keep several of each with records_per_person="
+        "let ",
+        Arg("one_per_person", "random"),
+        " choose it, or keep several of each with ",
+        Arg("records_per_person="),
     )
 
 

@@ -10,8 +10,11 @@ import numpy as np
 
 from privtraj.arrays import Floats
 from privtraj.columns import Column
-from privtraj.errors import InputError
+from privtraj.errors import Arg, InputError
 from privtraj.space import moment
+
+_WHOSE = (" needs ", Arg("person="), ", which says whose record it is")
+_TIMES, _RANGE = Arg("bins", option="bin_times"), Arg("time_range")
 
 
 @dataclass(frozen=True)
@@ -35,22 +38,24 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.missing not in ("refuse", "drop"):
-            raise InputError(f"missing must be 'refuse' or 'drop', not '{self.missing}'")
+            raise InputError(Arg("missing"), f" must be 'refuse' or 'drop', not '{self.missing}'")
         if self.one_per_person not in ("error", "random"):
             raise InputError(
-                f"one_per_person must be 'error' or 'random', not '{self.one_per_person}'"
+                Arg("one_per_person"), f" must be 'error' or 'random', not '{self.one_per_person}'"
             )
         if self.one_per_person == "random" and not self.has_person:
-            raise InputError("one_per_person='random' needs person=, which says whose record it is")
+            raise InputError(Arg("one_per_person", "random"), *_WHOSE)
         most = self.records_per_person
         if not _is_whole(most) or most < 1:
-            raise InputError("records_per_person must be a whole number of at least 1")
+            raise InputError(Arg("records_per_person"), " must be a whole number of at least 1")
         if most > 1 and not self.has_person:
-            raise InputError("records_per_person needs person=, which says whose record it is")
+            raise InputError(Arg("records_per_person"), *_WHOSE)
         if most > 1 and self.one_per_person == "random":
             raise InputError(
-                "one_per_person='random' keeps one record and records_per_person several: "
-                "leave out one of them"
+                Arg("one_per_person", "random"),
+                " keeps one record and ",
+                Arg("records_per_person"),
+                " several: leave out one of them",
             )
 
     @property
@@ -100,27 +105,28 @@ def _is_whole(value: object) -> bool:
 def declared_axis(bins: Any, time_range: Any) -> TimeAxis:
     """Bin times from their number and the range, or as listed."""
     if bins is None or isinstance(bins, str | bool):
-        raise InputError("bins must be given: a number of bins, or the list of bin times")
+        raise InputError(Arg("bins"), " must be given: a number of bins, or the list of bin times")
     ends = _time_range(time_range)
     if isinstance(bins, Integral):
         if ends is None:
             raise InputError(
-                "time_range must be given as public (start, end) with a number of bins: a range "
-                "taken from the data would reveal its earliest and latest people"
+                _RANGE,
+                " must be given as public (start, end) with a number of bins: a range "
+                "taken from the data would reveal its earliest and latest people",
             )
         if bins < 2:
-            raise InputError(f"bins is {bins}: trajectories need at least two times")
+            raise InputError(Arg("bins"), f" is {bins}: trajectories need at least two times")
         return TimeAxis(np.linspace(ends.times[0], ends.times[1], int(bins)), ends.datetime)
-    axis = _moments(bins, "bins")
+    axis = _moments(bins, _TIMES)
     if len(axis.times) < 2:
-        raise InputError(f"bins lists {len(axis.times)}: trajectories need at least two times")
+        raise InputError(_TIMES, f" lists {len(axis.times)}: trajectories need at least two times")
     if not (np.diff(axis.times) > 0).all() or np.isinf(axis.times[-1] - axis.times[0]):
-        raise InputError("bins must increase strictly: sort them and remove repeated times")
+        raise InputError(_TIMES, " must increase strictly: sort them and remove repeated times")
     if ends is not None:
         if ends.datetime != axis.datetime:
-            raise InputError("bins and time_range must both be numbers or both be dates")
+            raise InputError(_TIMES, " and ", _RANGE, " must both be numbers or both be dates")
         if axis.times[0] < ends.times[0] or axis.times[-1] > ends.times[1]:
-            raise InputError("bins reach outside time_range: widen it, or leave it out")
+            raise InputError(_TIMES, " reach outside ", _RANGE, ": widen it, or leave it out")
     return axis
 
 
@@ -129,21 +135,22 @@ def _time_range(time_range: Any) -> TimeAxis | None:
         return None
     if isinstance(time_range, str):
         raise InputError(
-            "time_range must be public (start, end): a range taken from the data would reveal "
-            "its earliest and latest people"
+            _RANGE,
+            " must be public (start, end): a range taken from the data would reveal "
+            "its earliest and latest people",
         )
-    axis = _moments(time_range, "time_range")
+    axis = _moments(time_range, _RANGE)
     if len(axis.times) != 2 or not 0 < axis.times[1] - axis.times[0] < np.inf:
-        raise InputError("time_range must be two times (start, end), start before end")
+        raise InputError(_RANGE, " must be two times (start, end), start before end")
     return axis
 
 
-def _moments(values: Any, what: str) -> TimeAxis:
+def _moments(values: Any, what: Arg) -> TimeAxis:
     try:
         pairs = [moment(value, what) for value in values]
     except TypeError:
-        raise InputError(f"{what} must be a list of numbers or dates") from None
+        raise InputError(what, " must be a list of numbers or dates") from None
     kinds = {datetime for _, datetime in pairs}
     if len(kinds) > 1:
-        raise InputError(f"{what} mixes numbers and dates: use one kind")
+        raise InputError(what, " mixes numbers and dates: use one kind")
     return TimeAxis(np.array([value for value, _ in pairs], dtype=np.float64), kinds == {True})

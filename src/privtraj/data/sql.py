@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privtraj.data import arrow, csv_files, readers, tables
-from privtraj.errors import InputError
+from privtraj.errors import Arg, InputError
 from privtraj.formats import TABLES, find_format
 
 if TYPE_CHECKING:
@@ -113,8 +113,9 @@ def columns_of(source: str | Path, query: str | None) -> list[tuple[str, str]]:
 def _refuse_query(query: str | None) -> None:
     if query is not None:
         raise InputError(
-            "query= goes with a connection string such as postgresql://host/database: leave it "
-            "out, or give one"
+            Arg("query="),
+            " goes with a connection string such as postgresql://host/database: leave it "
+            "out, or give one",
         )
 
 
@@ -143,13 +144,13 @@ def _failure(database: str) -> str:
 
 
 @contextmanager
-def _saying(sentence: str) -> Iterator[None]:
+def _saying(*sentence: str | Arg) -> Iterator[None]:
     try:
         yield
     except (InputError, MemoryError):
         raise
     except Exception:
-        raise InputError(sentence) from None
+        raise InputError(*sentence) from None
 
 
 @contextmanager
@@ -165,13 +166,16 @@ def _silence() -> Iterator[None]:
 def _connected(url: str, query: str | None) -> RemoteTable:
     if query is None or not query.strip():
         raise InputError(
-            "a connection string needs query=, which is a SELECT or the name of a table"
+            "a connection string needs ",
+            Arg("query="),
+            ", which is a SELECT or the name of a table",
         )
     scheme = re.split(r"\W", url)[0]
     connection = _connection(url, scheme)
     with _saying(
-        f"{scheme} does not accept the query (query=): check its SQL and the names in it, and that "
-        "you may read what it selects"
+        f"{scheme} does not accept the query (",
+        Arg("query="),
+        "): check its SQL and the names in it, and that you may read what it selects",
     ):
         return RemoteTable(_queried(connection, query.strip().rstrip(";")), _failure(scheme))
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.errors import InputError
+from privtraj.errors import InputError, Said
 from privtraj.export.rows import PathRows
 from privtraj.space import moment
 from privtraj.text import free_name, listed
@@ -43,8 +43,11 @@ def _axis(features: tuple[str, ...], given: str | None, what: str, names: tuple[
         if name in lower:
             return lower.index(name)
     raise InputError(
-        f"no feature is named like a {names[1]} ({', '.join(names)}): name one so, or say with "
-        f"{what}= in Python which of {listed(features)} it is"
+        f"no feature is named like a {names[1]} ({', '.join(names)}): ",
+        Said(
+            f"name one so, or say with {what}= which of {listed(features)} it is",
+            f"rename one of {listed(features)}, or choose a table such as .csv",
+        ),
     )
 
 
@@ -63,7 +66,8 @@ def check_geoparquet(features: tuple[str, ...], bounds: Any, times: int) -> None
 def _check_times(count: int) -> None:
     if count < 2:
         raise InputError(
-            "a line on a map needs at least two times: sample the paths at more times="
+            "a line on a map needs at least two times: ",
+            Said("sample the paths at more times", "raise --at"),
         )
 
 
@@ -100,14 +104,15 @@ def _spoken(time: Any) -> float | str:
 
 
 def check_degrees(
-    features: tuple[str, ...], at: tuple[int, int], values: NDArray[Any], hint: str = ""
+    features: tuple[str, ...], at: tuple[int, int], values: NDArray[Any], hint: str | Said = ""
 ) -> None:
     """Refuse values (..., d), or public bounds, that are no longitudes and latitudes."""
     for k, limit, (_, what, *_) in zip(at, _LIMITS, _NAMES, strict=True):
         if not (np.abs(values[..., k]) <= limit).all():
             raise InputError(
                 f"'{features[k]}' cannot be a {what} in degrees, as it goes beyond "
-                f"[-{limit:g}, {limit:g}]: a map needs degrees{hint}"
+                f"[-{limit:g}, {limit:g}]: a map needs degrees",
+                hint,
             )
 
 
@@ -118,7 +123,7 @@ def to_geopandas(
     geopandas = needed("geopandas")
     at = axes(paths.features, x, y)
     if crs == DEGREES:
-        hint = ", or in Python crs=, which says what the numbers are"
+        hint = Said(", or crs=, which says what the numbers are", "")
         check_degrees(paths.features, at, paths.values, hint)
     points = geopandas.points_from_xy(*(paths.values[:, :, k].ravel() for k in at))
     frame = paths.to_frame()

@@ -17,7 +17,7 @@ import numpy as np
 from privtraj import processes
 from privtraj.arrays import Floats
 from privtraj.data.snapshots import Snapshots
-from privtraj.errors import InputError
+from privtraj.errors import Arg, InputError
 from privtraj.gradients.fit import descend
 from privtraj.gradients.moments import STEP, PrivateGradients
 from privtraj.gradients.settings import GradientSettings
@@ -56,7 +56,7 @@ class SampledSynthesizer(TrajectorySynthesizer):
     def fit(self, snapshots: Snapshots, **options: Any) -> TrajectoryModel:
         """As `TrajectorySynthesizer.fit`, in one process."""
         if processes.several():
-            raise InputError("people can be sampled by one process only: use rate=1")
+            raise InputError("people can be sampled by one process only: use ", Arg("rate", 1))
         return super().fit(snapshots, **options)
 
     def check(self) -> None:
@@ -73,7 +73,10 @@ class SampledSynthesizer(TrajectorySynthesizer):
         z = left(guard, partial(calibrate_noise, steps=steps, rate=self.rate))
         if math.isinf(z):
             raise InputError(
-                f"sampled steps need a delta above {ROUNDING:g}: raise delta=, or use rate=1"
+                f"sampled steps need a delta above {ROUNDING:g}: raise ",
+                Arg("delta="),
+                ", or use ",
+                Arg("rate", 1),
             )
         # as much noise, against the sum over everybody, as full steps of this mu would have
         mu = self.rate * math.sqrt(steps) / z

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from privtraj.arguments import is_whole
-from privtraj.errors import InputError
+from privtraj.errors import Arg, InputError
 from privtraj.planning import cache
 from privtraj.planning.forecast import Forecast
 from privtraj.planning.question import LARGEST_FEATURES, LARGEST_TIMES, Question
@@ -82,18 +82,25 @@ def _kept(question: Question) -> Forecast | None:
 
 def _whole(name: str, value: Any, low: int, high: int) -> int:
     if not (is_whole(value) and low <= value <= high):
-        raise InputError(f"{name} must be a whole number from {low} to {high}")
+        raise InputError(Arg(name), f" must be a whole number from {low} to {high}")
     return int(value)
 
 
 def _check(question: Question) -> None:
     if question.people < question.times:
         raise InputError(
-            f"people is {question.people} and times= is {question.times}: there must be at least "
-            "one person per time, so use fewer times"
+            Arg("people"),
+            f" is {question.people} and ",
+            Arg("times"),
+            f" is {question.times}: there must be at least one person per time, so use fewer times",
         )
     if question.records_per_person > question.times:
-        raise InputError("records_per_person must not exceed times=: a person has one per time")
+        raise InputError(
+            Arg("records_per_person"),
+            " must not exceed ",
+            Arg("times"),
+            ": a person has one per time",
+        )
     try:
         synthesizer = question.synthesizer()
     except TypeError:

@@ -36,7 +36,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self, cast, get_args
 from scipy.special import ndtri
 
 from privtraj.arguments import check_whole, is_number
-from privtraj.errors import InputError
+from privtraj.errors import Arg, InputError
 from privtraj.privacy import noise
 from privtraj.privacy.pairs import DominatingPair
 
@@ -46,21 +46,26 @@ Adjacency = Literal["add-remove", "replace-one"]
 def check_adjacency(adjacency: str) -> Adjacency:
     """The neighbouring relation, or an `InputError` that names the two there are."""
     if adjacency not in get_args(Adjacency):
-        raise InputError(f"adjacency must be 'add-remove' or 'replace-one', not {adjacency!r}")
+        raise InputError(
+            Arg("adjacency"), f" must be 'add-remove' or 'replace-one', not {adjacency!r}"
+        )
     return cast(Adjacency, adjacency)
 
 
-def check_budget(epsilon: float, delta: float) -> None:
-    """Refuse an epsilon that is not positive and finite, or a delta outside [0, 1)."""
+def check_budget(epsilon: float, delta: float, prefix: str = "") -> None:
+    """Refuse an epsilon that is not positive and finite, or a delta outside [0, 1).
+
+    prefix: of the names that the user knows them by, "cap_" for example.
+    """
     if not (is_number(epsilon) and math.isfinite(epsilon) and epsilon > 0):
-        raise InputError("epsilon must be a positive, finite number")
-    check_delta(delta)
+        raise InputError(Arg(f"{prefix}epsilon"), " must be a positive, finite number")
+    check_delta(delta, prefix)
 
 
-def check_delta(delta: float) -> None:
+def check_delta(delta: float, prefix: str = "") -> None:
     """Refuse a delta outside [0, 1)."""
     if not (is_number(delta) and 0 <= delta < 1):
-        raise InputError("delta must be at least 0 and below 1")
+        raise InputError(Arg(f"{prefix}delta"), " must be at least 0 and below 1")
 
 
 class Person(NamedTuple):

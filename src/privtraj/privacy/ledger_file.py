@@ -37,7 +37,7 @@ from typing import Any
 from filelock import lock_descriptor, unlock_descriptor
 
 from privtraj.arguments import is_number
-from privtraj.errors import BudgetError, InputError
+from privtraj.errors import Arg, BudgetError, InputError
 from privtraj.privacy.certificate import PROTECTS
 from privtraj.privacy.events import Adjacency, check_adjacency, check_budget
 from privtraj.privacy.ledger import down, up
@@ -177,7 +177,8 @@ class LedgerFile:
             if recognised and new_people:
                 raise InputError(
                     f"these records are in the ledger '{self.path}' already, so their people are "
-                    "not new: leave out new_people"
+                    "not new: leave out ",
+                    Arg("new_people"),
                 )
             cap_epsilon, cap_delta = self._caps_for(book)
             entry = _Entry(
@@ -201,7 +202,9 @@ class LedgerFile:
         if book.adjacency != adjacency:
             raise InputError(
                 f"the ledger '{self.path}' counts under {book.adjacency}, which does not add up "
-                f"with {adjacency}: use adjacency='{book.adjacency}', or a second ledger file"
+                f"with {adjacency}: use ",
+                Arg("adjacency", book.adjacency),
+                ", or a second ledger file",
             )
 
     def _caps_for(self, book: _Book) -> _Pair:
@@ -217,13 +220,15 @@ class LedgerFile:
         if all(s <= cap * (1 + _TOLERANCE) for s, cap in zip(after, caps, strict=True)):
             return
         epsilon, delta = _left(book.spent(entry.group), caps)
-        advice = "lower epsilon and delta, or raise the cap if you may"
+        advice: tuple[str | Arg, ...] = ("lower epsilon and delta, or raise the cap if you may",)
         if may_be_new and book.entries:
-            advice += ", or say new_people=True if nobody in these records is in the others of it"
+            new = Arg("new_people", True)
+            advice += (", or say ", new, " if nobody in these records is in the others of it")
         raise BudgetError(
             f"the ledger '{self.path}' has epsilon {down(epsilon)} and delta {down(delta)} left "
             f"of {caps[0]:g} and {caps[1]:g}, and this fit asks for {up(entry.epsilon)} and "
-            f"{up(entry.delta)}: {advice}"
+            f"{up(entry.delta)}: ",
+            *advice,
         )
 
     def _existing(self, file: int) -> _Book:
@@ -283,7 +288,10 @@ class LedgerFile:
             return InputError(f"there is no directory '{self.path.parent}': create it first")
         return InputError(
             f"there is no ledger '{self.path}' yet: check the path, or start one by a fit with "
-            "both cap_epsilon and cap_delta"
+            "both ",
+            Arg("cap_epsilon"),
+            " and ",
+            Arg("cap_delta"),
         )
 
 
@@ -457,11 +465,9 @@ def _checked_caps(epsilon: float | None, delta: float | None) -> _Pair | None:
     if epsilon is None and delta is None:
         return None
     if epsilon is None or delta is None:
-        raise InputError("the cap of a ledger needs both numbers: give cap_epsilon and cap_delta")
-    try:
-        check_budget(epsilon, delta)
-    except InputError as error:
-        raise InputError(f"cap_{error}") from None
+        caps = (Arg("cap_epsilon"), " and ", Arg("cap_delta"))
+        raise InputError("the cap of a ledger needs both numbers: give ", *caps)
+    check_budget(epsilon, delta, "cap_")
     return float(epsilon), float(delta)
 
 

@@ -42,7 +42,7 @@ from jax.sharding import PartitionSpec as Split
 from numpy.typing import NDArray
 
 from privtraj import processes
-from privtraj.errors import InputError
+from privtraj.errors import Arg, InputError
 
 GRID = 2**16  # steps to the side of the box
 WEIGHT_BITS = 20  # A is between 2^19 and 2^20
@@ -365,7 +365,8 @@ def _check_exact(crowd: int, clip: float) -> None:
     if crowd * max(clip, 2.0) > 2 * MOST_IN_A_BIN:
         raise InputError(
             f"a time bin holds more than {int(2 * MOST_IN_A_BIN / max(clip, 2.0))} records, too "
-            "many for gradients: use more bins, or measure='counts'"
+            "many for gradients: use more bins, or ",
+            Arg("measure", "counts"),
         )
     if clip > MOST_CLIP:
         raise InputError("there are too many features for gradients: leave some out")

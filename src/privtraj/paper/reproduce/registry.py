@@ -10,7 +10,7 @@ import importlib
 from pathlib import Path
 from typing import NamedTuple
 
-from privtraj.errors import InputError
+from privtraj.errors import Arg, InputError
 from privtraj.paper.reproduce.result import Options, Reproduction
 
 __all__ = ["NAMES", "Options", "Reproduction", "check_strokes", "reproduce"]
@@ -45,8 +45,9 @@ def check_strokes(name: str, strokes: Path | None) -> None:
     """Refuse what needs pen strokes without them."""
     if NAMES[name].needs_strokes and strokes is None:
         raise InputError(
-            f"{name} needs the pen strokes of MNIST: give strokes= an .npz file or the folder of "
-            "text files, as for datasets.strokes"
+            f"{name} needs the pen strokes of MNIST: give ",
+            Arg("strokes="),
+            " an .npz file or the folder of text files",
         )
     if strokes is not None and not strokes.exists():
         raise InputError(f"there is no file or directory '{strokes}': check the path")

@@ -1,0 +1,125 @@
+"""What the commands share: their options, and the checks before anything is read or spent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privtraj import config, files
+from privtraj.cli.compiled import keep_compiled
+from privtraj.cli.console import Console
+from privtraj.errors import InputError
+from privtraj.options import OPTIONS, SOURCE, Option
+from privtraj.text import either
+
+if TYPE_CHECKING:
+    from privtraj.model import TrajectoryModel
+
+PICTURES = (".png", ".pdf", ".svg")
+
+
+def command(commands: Any, name: str, about: str, run: Callable[..., Any], **more: Any) -> Any:
+    """The parser of a command that `run` runs."""
+    added = commands.add_parser(name, help=about, **{"description": about, **more})
+    added.set_defaults(run=run)
+    return added
+
+
+def add(group: Any, *options: str | Option, configured: bool = False, **changes: Any) -> None:
+    """Options, by name if a fit has them.
+
+    configured: those not given are None, as a file may have them.  changes: what this command says
+    of them otherwise.
+    """
+    for option in map(_declared, options):
+        option = replace(option, **changes)
+        words: dict[str, Any] = dict(option.kind.typed)
+        if option.metavar is not None:
+            words["metavar"] = option.metavar
+        if option.kind is SOURCE:
+            group.add_argument(option.name, nargs="?", help=option.help, **words)
+            continue
+        words["default"] = None if configured else option.default
+        flags = [flag for flag in (option.short, option.flag) if flag]
+        group.add_argument(*flags, help=option.help, **words)
+
+
+def add_budget(group: Any, configured: bool = False) -> None:
+    """The two numbers of the guarantee, where they need not be chosen."""
+    for name in ("epsilon", "delta"):
+        add(group, name, default=OPTIONS[name].example, needed="", configured=configured)
+
+
+def add_model(group: Any) -> None:
+    """The model that a command is about."""
+    group.add_argument("model", metavar="MODEL", type=Path, help="model file that fit has written")
+
+
+def add_common_options(group: Any, force: str) -> None:
+    """The options that every command has that writes something."""
+    add(group, "force", about=force)
+    add(group, "json", "quiet")
+
+
+def add_directory(group: Any, default: str) -> None:
+    """The directory that a command writes to."""
+    about, path = "directory to write to, made if missing", Path(default)
+    add(group, "out", about=about, default=path, needed="", metavar="DIR")
+    add_common_options(group, "write into a directory that is not empty")
+
+
+def load_model(path: Path, what: str, console: Console) -> TrajectoryModel:
+    """The model; a note if what is made of it may not be released."""
+    keep_compiled()
+    from privtraj.model import load
+
+    model = load(path)
+    if not model.certificate.private:
+        console.note(f"NOT PRIVATE: {model.certificate.caveat}; do not release the {what}")
+    return model
+
+
+def note_left_out(data: str | Path, file: Path, where: str, console: Console) -> None:
+    """Say that a connection string is not written to a configuration, if it is not."""
+    if not config.is_public_source(data):
+        console.note(
+            f"the connection string may hold a password and is not in '{file}': give it {where}"
+        )
+
+
+def require(given: Mapping[str, Any], *options: str | Option) -> None:
+    """Refuse a command that lacks one of these options."""
+    for option in map(_declared, options):
+        if given[option.name] is None:
+            name = option.metavar if option.kind is SOURCE else option.flag
+            raise InputError(f"{name} is needed: {option.needed}")
+
+
+def _declared(option: str | Option) -> Option:
+    return OPTIONS[option] if isinstance(option, str) else option
+
+
+def check_output(path: Path | None, suffixes: tuple[str, ...] | None, force: bool) -> None:
+    """Refuse a file that could not be written; `suffixes` None means any that paths can have."""
+    if path is None:
+        return
+    from privtraj import paths
+
+    known = paths.SUFFIXES if suffixes is None else suffixes
+    if not path.name.lower().endswith(known):
+        raise InputError(f"the name '{path.name}' must end in {either(known)}")
+    files.check_writable(path, force)
+
+
+def make_directory(path: Path, force: bool) -> None:
+    """Make it if missing; one that holds something is refused unless forced."""
+    if path.exists() and not path.is_dir():
+        raise InputError(f"'{path}' is a file: give --out the name of a directory")
+    if path.is_dir() and any(path.iterdir()) and not force:
+        raise InputError(
+            f"the directory '{path}' is not empty: choose another with --out, or write into it "
+            "with --force"
+        )
+    path.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,329 @@
+"""Every choice of a fit, declared once.
+
+The command line makes its options of this list, the configuration its keys and comments, and the
+functions of the library take theirs by name (`arguments`). Standard library only, because
+`privtraj --help` reads it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from privtraj.text import short
+
+LARGEST_NUMBER = 10**9
+
+
+# What a value may be --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What values a choice takes.
+
+    must: in words.  read: a value of a configuration made plain, or a ValueError.
+    typed: what argparse is to know of it.
+    """
+
+    must: str
+    read: Callable[[Any], Any]
+    typed: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+def _need(condition: object) -> None:
+    if not condition:
+        raise ValueError  # the kind says what it must be
+
+
+def _text(value: Any) -> str:
+    _need(isinstance(value, str) and value)
+    return str(value)
+
+
+def _boolean(value: Any) -> bool:
+    _need(isinstance(value, bool))
+    return bool(value)
+
+
+def _number(value: Any) -> float:
+    """A number, or text that reads as one: YAML takes 1e-5, without a point, for text."""
+    _need(isinstance(value, int | float | str) and not isinstance(value, bool))
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError from None
+    _need(math.isfinite(number))
+    return number
+
+
+def _typed_number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number, not '{text}'") from None
+
+
+def _moment(value: Any) -> float | str:
+    """A number, or a date as text."""
+    if isinstance(value, dt.date):  # a datetime is one
+        return value.isoformat()
+    try:
+        return _number(value)
+    except ValueError:
+        dt.datetime.fromisoformat(_text(value))
+        return str(value)
+
+
+def _moments(least: int, most: int | None = None) -> Callable[[Any], list[float | str]]:
+    def read(value: Any) -> list[float | str]:
+        _need(isinstance(value, list) and least <= len(value) <= (most or len(value)))
+        return [_moment(time) for time in value]
+
+    return read
+
+
+def _features(value: Any) -> list[list[Any]]:
+    _need(isinstance(value, list) and value)
+    return [_feature(item) for item in value]
+
+
+def _feature(item: Any) -> list[Any]:
+    _need(isinstance(item, list) and len(item) == 3)
+    name, low, high = item
+    return [_text(name), _number(low), _number(high)]
+
+
+def whole(least: int) -> Kind:
+    """Whole numbers from `least` on."""
+    must = f"a whole number of at least {least} and at most {LARGEST_NUMBER}"
+
+    def read(value: Any) -> int:
+        _need(isinstance(value, int) and not isinstance(value, bool))
+        _need(least <= value <= LARGEST_NUMBER)
+        return int(value)
+
+    def typed(text: str) -> int:
+        try:
+            return read(int(text))
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"must be {must}") from None
+
+    return Kind(must, read, {"type": typed, "metavar": "N"})
+
+
+def one_of(*choices: str) -> Kind:
+    """One of these words."""
+
+    def read(value: Any) -> str:
+        _need(value in choices)
+        return str(value)
+
+    return Kind(" or ".join(f'"{choice}"' for choice in choices), read, {"choices": choices})
+
+
+def source(text: str) -> str | Path:
+    """Where the data are: a connection string stays text, all else is a path."""
+    return text if "://" in text else Path(text)
+
+
+# fmt: off
+TEXT = Kind("text, in quotes", _text)
+FILE = Kind("the name of a file, in quotes",
+            lambda value: Path(_text(value)), {"type": Path, "metavar": "FILE"})
+SOURCE = Kind("the name of a file, or a connection string, in quotes",
+              lambda value: source(_text(value)), {"type": source})
+NUMBER = Kind("a number", _number, {"type": _typed_number, "metavar": "X"})
+BOOLEAN = Kind("true or false", _boolean, {"action": "store_true"})
+RANGE = Kind("two times, [start, end], numbers or dates such as 2024-01-31",
+             _moments(2, 2), {"nargs": 2, "metavar": ("START", "END")})
+TIMES = Kind("a list of numbers or of dates such as 2024-01-31",
+             _moments(1), {"nargs": "+", "metavar": "T"})
+FEATURES = Kind('a list of columns with their bounds, such as [["height", 40, 210]]', _features,
+                {"nargs": 3, "action": "append", "metavar": ("NAME", "LOW", "HIGH")})
+# fmt: on
+
+
+# The choices ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Option:
+    """One choice: its name, what it may be, and what it means, in a few words.
+
+    more: sentences that a configuration adds.  default: what holds where it is not given.
+    otherwise: that in words, where it is not known beforehand.  example: shown by a configuration
+    where there is no default.  needed: why a command cannot do without it.
+    """
+
+    name: str
+    kind: Kind
+    about: str
+    more: str = ""
+    default: Any = None
+    otherwise: object = None
+    example: Any = None
+    needed: str = ""
+    metavar: str | None = None
+    short: str | None = None
+
+    @property
+    def flag(self) -> str:
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def help(self) -> str:
+        """What the command line says of it."""
+        if self.needed:
+            return f"{self.about} (required)"
+        if self.kind is BOOLEAN or self.default is self.otherwise is None:
+            return self.about
+        shown = self.default if self.otherwise is None else self.otherwise
+        shown = short(shown) if isinstance(shown, float) else shown
+        return f"{self.about} (default: {shown})"
+
+    @property
+    def comment(self) -> str:
+        """What a configuration says of it."""
+        known = "" if self.otherwise is None else f" (default: {self.otherwise})"
+        return f"{self.about[0].upper()}{self.about[1:]}{known}. {self.more}".rstrip()
+
+
+@dataclass(frozen=True)
+class Group:
+    """Choices that belong together."""
+
+    title: str
+    about: str
+    options: tuple[Option, ...]
+
+
+PEOPLE_DRAWN = 1000  # unless told otherwise
+
+# fmt: off
+_DATA = (
+    Option("data", SOURCE, example="clinic.csv", metavar="DATA", about=
+           "CSV, Parquet, Arrow or .h5ad file; folder or pattern of files; connection string",
+           needed="it names the records, here or as data in a --config FILE",
+           more="A connection string of a database is best without a password."),
+    Option("query", TEXT, example="SELECT * FROM visits", metavar="SQL", about=
+           "what to read from a database: a SELECT, or the name of a table"),
+    Option("time", TEXT, example="age", metavar="COL", about=
+           "column that says when: numbers or dates",
+           needed="it names the column that says when each record was taken"),
+    Option("person", TEXT, example="id", metavar="COL", about=
+           "column that says whose record it is, not which record",
+           more="Without it every row is taken to be a different person, and the guarantee holds "
+           "only if that is true."),
+    Option("feature", FEATURES, example=[["height", 40.0, 210.0]], about=
+           "column of numbers and its public bounds, to which values are clamped; one or more",
+           needed="it names a column to use and its bounds, which must be public knowledge, "
+           "because bounds taken from the data would reveal its most extreme people",
+           more="Take the bounds from general knowledge (a chart, a map, a device's range), never "
+           "from these data: the smallest and the largest value are those of two persons, and "
+           "bounds are published with the model. Wide is safe, but blurs."),
+    Option("time_range", RANGE, example=[0.0, 20.0], about=
+           "public first and last time, numbers or dates; records outside count at its ends",
+           more="For the same reason not taken from the data. Dates in quotes: 2024-01-31."),
+    Option("bins", whole(2), example=12, about=
+           "how many times to fit, spread evenly over the range; more bins, fewer people in each"),
+    Option("bin_times", TIMES, example=[0.0, 1.0, 5.0, 20.0], about=
+           "instead of bins: the times themselves; each record goes to the nearest"),
+    Option("one_per_person", one_of("error", "random"), default="error", about=
+           "several records of a person: refuse them (error), or keep one at random"),
+    Option("records_per_person", whole(1), default=1, about=
+           "or keep up to so many records of a person, one per bin, and pay for all of them"),
+    Option("missing", one_of("refuse", "drop"), default="refuse", about=
+           "records with missing values: refuse them, or leave them out (drop)"),
+)
+_PRIVACY = (
+    Option("epsilon", NUMBER, example=1.0, about=
+           "privacy loss allowed: smaller is more private and blurs the result",
+           needed="how much privacy loss to allow is your decision (1 is a common choice, smaller "
+           "is more private)",
+           more="1 is a common choice."),
+    Option("delta", NUMBER, example=1e-5, about=
+           "chance of a larger loss: far below one over the number of people",
+           needed="choose it well below one over the number of people, such as 1e-5",
+           more="1e-5 is a common choice."),
+    Option("adjacency", one_of("add-remove", "replace-one"), default="add-remove", about=
+           "what is hidden: whether a person is in the data (add-remove), or what the record says"),
+    Option("measure", one_of("auto", "gradients", "counts"), default="auto", about=
+           "what the budget buys: counts suit few features, gradients many; auto chooses"),
+    Option("public_counts", BOOLEAN, default=False, about=
+           "the number of people in each bin is public knowledge, so nothing is spent on it"),
+    Option("seed", whole(0), example=3, about=
+           "repeatable noise, for research: the result is NOT PRIVATE"),
+    Option("not_private", BOOLEAN, default=False, about=
+           "write a result that is not private all the same (needed with a seed)"),
+)
+_LEDGER = (
+    Option("ledger", FILE, example="clinic.ledger", about=
+           "file that records the budget before anything is released; fits on it add up"),
+    Option("cap_epsilon", NUMBER, example=3.0, otherwise="as recorded last", about=
+           "most that everything in the ledger may spend together"),
+    Option("cap_delta", NUMBER, example=1e-4, about="the same for delta"),
+    Option("new_people", BOOLEAN, default=False, about=
+           "nobody in these records is among the people of the ledger, so they need not add up"),
+)
+_OUTPUT = (
+    Option("out", FILE, example="model.privtraj", about="the model, named .privtraj",
+           needed="it names the file to write"),
+    Option("certificate", FILE, example="certificate.json", about="the certificate, as .json"),
+    Option("paths", FILE, example="paths.csv", about=
+           "synthetic paths too, as a table or a map: .csv, .parquet, .geojson, ..."),
+    Option("n", whole(1), example=1000, otherwise=PEOPLE_DRAWN, short="-n", about=
+           "number of synthetic people in the paths"),
+    Option("at", whole(1), example=81, otherwise="the fitted times", about=
+           "number of times in the paths, spread over the range"),
+    Option("force", BOOLEAN, default=False, about="replace existing files"),
+    Option("json", BOOLEAN, default=False, about="print the result as one JSON object"),
+    Option("quiet", BOOLEAN, default=False, about="show no progress"),
+)
+_PROCESSES = (
+    Option("distributed", BOOLEAN, default=False, about=
+           "join the processes that Slurm, Open MPI or Kubernetes started"),
+    Option("coordinator", TEXT, example="host:1234", metavar="HOST:PORT", about=
+           "instead: address of the first process, the same in all of them"),
+    Option("processes", whole(1), example=2, about="with it: how many there are"),
+    Option("process", whole(0), example=0, about="and the number of this one, from 0"),
+)
+_ADVANCED = (
+    Option("particles", whole(2), example=64, about=
+           "points that carry each time: more is finer, and noisier"),
+    Option("steps", whole(2), example=30, about=
+           "moves of the particles; gradients share the budget among them"),
+    Option("cells", whole(2), example=12, about=
+           "cells per feature of the private counts: more is finer, and noisier"),
+    Option("bandwidth", NUMBER, example=0.05, about=
+           "width of a person around a particle, as a share of the box"),
+    Option("time_coupling", NUMBER, example=0.03, about=
+           "how strongly neighbouring times share what they know, 0 for not at all"),
+    Option("diffusivity", NUMBER, example=0.01, about=
+           "how much single paths wander: variance, in boxes, per range"),
+)
+# fmt: on
+
+GROUPS = (
+    Group("data", "the columns to use, and what is public about them", _DATA),
+    Group("privacy", "what the result may reveal of a person", _PRIVACY),
+    Group("ledger", "for more than one fit on the same people", _LEDGER),
+    Group("output", "what to write", _OUTPUT),
+    Group("several processes", "each with records of other people", _PROCESSES),
+    Group("advanced", "chosen from public and released numbers where left out", _ADVANCED),
+)
+OPTIONS = {option.name: option for group in GROUPS for option in group.options}
+ADVANCED = tuple(option.name for option in _ADVANCED)
+
+
+def arguments(function: Callable[..., Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """Those choices that a function of the library takes by name, as far as they are made."""
+    taken = inspect.signature(function).parameters
+    made = {name: chosen.get(name) for name in OPTIONS if name in taken}
+    return {name: value for name, value in made.items() if value is not None}
