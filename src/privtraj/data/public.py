@@ -91,7 +91,10 @@ class PublicInputs:
         """Refuse a column of a table that is to be two things at once."""
         time, names = self.time_name, self.names
         if time in names:
-            raise InputError(f"column '{time}' is the time and a feature: leave it out of features")
+            raise InputError(
+                f"column '{time}' is the time and a feature: leave it out of ",
+                Arg("features", option="feature"),
+            )
         if person is not None and person in (time, *names):
             raise InputError(
                 f"column '{person}' is the person and also time or feature: use another"
