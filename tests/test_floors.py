@@ -1,7 +1,7 @@
 """The house: every import points down, and no two modules need each other.
 
-Floors are listed in CONTRIBUTING.md, lowest first. Imports inside functions, under TYPE_CHECKING and
-of whole packages count like any other. Facades are stubs (`__init__.pyi`) that Python reads by name.
+Floors are listed in CONTRIBUTING.md, lowest first. Imports inside functions, under TYPE_CHECKING
+and of whole packages count like any other. Facades are stubs (`__init__.pyi`), read by name.
 """
 
 import ast
