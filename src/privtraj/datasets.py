@@ -79,8 +79,7 @@ def _noisy(centres: Floats, seed: int, dimensions: int, rotation_seed: int) -> F
     """Centres (..., 2) mapped to R^D, plus noise."""
     placed = centres @ _frame(dimensions, rotation_seed)
     noise = np.random.default_rng(seed).standard_normal(placed.shape)
-    points: Floats = placed + np.sqrt(THREE_MODES_VARIANCE) * noise
-    return points
+    return placed + np.sqrt(THREE_MODES_VARIANCE) * noise
 
 
 def _frame(dimensions: int, seed: int) -> Floats:
@@ -239,8 +238,7 @@ def _visit_ages(n: int, rng: np.random.Generator) -> Floats:
     due = rng.choice(_CHECKUPS, n)
     checkup = np.abs(due + (0.01 + 0.04 * due) * rng.standard_normal(n))
     anytime = rng.uniform(*GROWTH_TIME_RANGE, n)
-    ages: Floats = np.where(rng.random(n) < 0.5, checkup, anytime)
-    return ages.round(3)
+    return np.where(rng.random(n) < 0.5, checkup, anytime).round(3)
 
 
 def _scores(n: int, rng: np.random.Generator) -> Floats:
@@ -258,8 +256,7 @@ def _lms(table: Mapping[str, tuple[float, ...]], ages: Floats, z: Floats) -> Flo
     at = {key: PchipInterpolator(_AGES, values)(ages) for key, values in table.items()}
     power = at.get("L", np.ones_like(ages))
     power = np.where(np.abs(power) < 1e-6, 1e-6, power)  # the formula tends to M exp(S z) there
-    value: Floats = at["M"] * (1 + power * at["S"] * z) ** (1 / power)
-    return value
+    return at["M"] * (1 + power * at["S"] * z) ** (1 / power)
 
 
 # Pen strokes ----------------------------------------------------------------------------------

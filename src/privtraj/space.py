@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privtraj.arrays import Floats
+from privtraj.arrays import Floats, Ints, Mask
 from privtraj.errors import Arg, InputError
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -22,28 +22,25 @@ def to_unit(values: ArrayLike, bounds: ArrayLike, clamp: bool = True) -> Floats:
     values = np.asarray(values, dtype=np.float64)
     if clamp:  # before the subtraction, which could overflow
         values = np.clip(values, low, high)
-    unit: Floats = (values - low) / (high - low)
+    unit = (values - low) / (high - low)
     return np.clip(unit, 0.0, 1.0) if clamp else unit
 
 
 def from_unit(values: ArrayLike, bounds: ArrayLike) -> Floats:
     """y = low + u (high - low), for values (..., d) and bounds (d, 2); the inverse of `to_unit`."""
     low, high = np.asarray(bounds, dtype=np.float64).T
-    result: Floats = low + np.asarray(values, dtype=np.float64) * (high - low)
-    return result
+    return low + np.asarray(values, dtype=np.float64) * (high - low)
 
 
 def fold(values: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
     """Reflect into [0, 1]: what leaves the box through a wall comes back from it."""
     nearest_even = 2 * np.rint(values / 2)
-    away: NDArray[np.floating[Any]] = np.abs(values - nearest_even)
-    return away
+    return np.abs(values - nearest_even)
 
 
 def unit_time(times: Floats, knots: Floats) -> Floats:
     """Times as shares of the range of the knots."""
-    share: Floats = (times - knots[0]) / (knots[-1] - knots[0])
-    return share
+    return (times - knots[0]) / (knots[-1] - knots[0])
 
 
 def nearest_bin(values: ArrayLike, times: ArrayLike) -> NDArray[np.int32]:
@@ -61,11 +58,7 @@ def bin_edges(times: ArrayLike) -> Floats:
     return largest(lambda value: after - value >= value - before, before, after)
 
 
-def largest(
-    holds: Callable[[Floats], NDArray[np.bool_]],
-    low: Floats,
-    high: Floats,
-) -> Floats:
+def largest(holds: Callable[[Floats], Mask], low: Floats, high: Floats) -> Floats:
     """Largest float that satisfies a monotone predicate, true at low and false at high; (k,) each.
 
     Monotone: true up to some float, false above it.
@@ -78,13 +71,13 @@ def largest(
     return _ranked(below)
 
 
-def _rank(values: Floats) -> NDArray[np.int64]:
+def _rank(values: Floats) -> Ints:
     """Floats as integers in the same order, without gaps; both zeros are 0."""
     bits = (values + 0.0).view(np.int64)
     return np.where(bits < 0, np.iinfo(np.int64).min - bits, bits)
 
 
-def _ranked(ranks: NDArray[np.int64]) -> Floats:
+def _ranked(ranks: Ints) -> Floats:
     """The floats of these ranks."""
     bits = np.where(ranks < 0, np.iinfo(np.int64).min - ranks, ranks)
     return bits.view(np.float64)
@@ -101,8 +94,7 @@ def moment(value: Any, what: str | Arg = "the time") -> tuple[float, bool]:
     if isinstance(value, str):
         value = _parsed(value, what)
     if isinstance(value, np.datetime64):
-        seconds = utc_seconds(np.asarray(value)).item()
-        return _finite(seconds, what), True
+        return _finite(utc_seconds(np.asarray(value)).item(), what), True
     if isinstance(value, dt.datetime):
         aware = value if value.tzinfo else value.replace(tzinfo=dt.UTC)
         return (aware - _EPOCH).total_seconds(), True

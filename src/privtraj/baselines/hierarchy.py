@@ -89,8 +89,7 @@ def level_budgets(epsilon: float, levels: int, dimensions: int) -> Floats:
     e_j make it least for a given sum.
     """
     share = 2.0 ** ((dimensions - 1) / 2 * np.arange(levels))
-    split: Floats = epsilon * share / share.sum()
-    return split
+    return epsilon * share / share.sum()
 
 
 def consistent(parents: Floats, counts: Floats, dimensions: int) -> Floats:

@@ -74,8 +74,7 @@ class MarginalSynthesizer(Baseline):
             keys=keys, algorithm=getattr(dp.mbi, self.algorithm)()
         )
         made = query.release().synthesize(rows=self.points * times).drop_nulls()
-        synthetic: Ints = made.select(names).to_numpy()
-        return synthetic
+        return made.select(names).to_numpy()
 
     def _certificate(self, exact: Certificate) -> Certificate:
         return replace(exact, noise=THEIR_NOISE) if exact.private else exact

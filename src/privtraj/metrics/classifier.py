@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privtraj.arrays import Floats
+from privtraj.arrays import Floats, Mask
 from privtraj.errors import InputError
 from privtraj.metrics.clouds import as_points, pair, path_pair
 from privtraj.metrics.registry import cloud_metric, path_metric
@@ -64,20 +63,16 @@ def _features(points: Floats, rng: np.random.Generator) -> Floats:
     some = z[rng.permutation(len(z))[:200]]
     gaps = np.linalg.norm(some[:, None] - some[None, :], axis=2)
     middle = max(float(np.median(gaps)), 1e-9)
-    waves = [
-        np.cos(
-            z @ rng.standard_normal((d, _WAVES)) / (width * middle)
-            + rng.uniform(0, 2 * np.pi, _WAVES)
-        )
-        for width in _WIDTHS
-    ]
+    waves = []
+    for width in _WIDTHS:
+        angles = z @ rng.standard_normal((d, _WAVES)) / (width * middle)
+        waves.append(np.cos(angles + rng.uniform(0, 2 * np.pi, _WAVES)))
     return _standard(np.concatenate([z, z[:, i] * z[:, j], *waves], axis=1))
 
 
 def _standard(columns: Floats) -> Floats:
     spread = columns.std(axis=0)
-    scores: Floats = (columns - columns.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    return scores
+    return (columns - columns.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
 
 
 def _ridge(features: Floats, target: Floats) -> Floats:
@@ -87,7 +82,7 @@ def _ridge(features: Floats, target: Floats) -> Floats:
     return np.asarray(np.linalg.solve(square, features.T @ target / len(features)), np.float64)
 
 
-def _auc(score: Floats, positive: NDArray[np.bool_]) -> float:
+def _auc(score: Floats, positive: Mask) -> float:
     """P(score of a positive > score of a negative) + P(equal) / 2."""
     from scipy.stats import rankdata
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privtraj.arrays import Floats
+from privtraj.arrays import Floats, Ints
 from privtraj.errors import InputError
 
 ENTRIES = 2**22  # of an intermediate array: 32 MiB of float64
@@ -52,11 +51,10 @@ def path_pair(a: Any, b: Any) -> tuple[Floats, Floats]:
 def as_points(paths: Floats) -> Floats:
     """Paths (n, T, d) as points (n, T d) scaled by 1 / sqrt(T): |x - y| is the root mean square
     over times of the distance between two people."""
-    points: Floats = paths.reshape(len(paths), -1) / np.sqrt(paths.shape[1])
-    return points
+    return paths.reshape(len(paths), -1) / np.sqrt(paths.shape[1])
 
 
-def halves(n: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def halves(n: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
     """The indices 0..n-1 in two random halves."""
     if n < 2:
         raise InputError("one person alone cannot be split in halves: give at least two")

@@ -41,8 +41,7 @@ def nearest_distances(points: Any, training: Any) -> Floats:
     from scipy.spatial import KDTree
 
     x, y = pair(points, training)
-    distances: Floats = KDTree(y).query(x)[0]
-    return distances
+    return KDTree(y).query(x)[0]
 
 
 def memorisation(synthetic: Any, training: Any, holdout: Any) -> Memorisation:

@@ -34,12 +34,7 @@ class Reference(ABC):
 
     @abstractmethod
     def bridge(
-        self,
-        x: Points,
-        y: Points,
-        ends: tuple[float, float],
-        times: Floats,
-        rng: np.random.Generator,
+        self, x: Points, y: Points, ends: Ends, times: Floats, rng: np.random.Generator
     ) -> Points:
         """Values (q, n, d) at sorted times (q,) from a to b, given x (n, d) at a and y (n, d) at b.
 
@@ -75,12 +70,7 @@ class Brownian(Reference):
         return self.diffusivity * gaps
 
     def bridge(
-        self,
-        x: Points,
-        y: Points,
-        ends: tuple[float, float],
-        times: Floats,
-        rng: np.random.Generator,
+        self, x: Points, y: Points, ends: Ends, times: Floats, rng: np.random.Generator
     ) -> Points:
         """The straight line from x to y plus B with B_a = B_b = 0, walked from time to time.
 

@@ -51,6 +51,18 @@ class Potentials(NamedTuple):
     error: jax.Array  # (B,) L1 distance between row sums and a; columns are right
 
 
+class _Problem(NamedTuple):
+    x: jax.Array  # (m, d)
+    y: jax.Array  # (m, d)
+    reg: jax.Array  # ()
+    a: jax.Array  # (m,) weights of x, and
+    b: jax.Array  # (m,) of y
+
+
+_Projected = tuple[Potentials, jax.Array, jax.Array]  # with the mean partners of x and of y
+_Rounds = tuple[jax.Array, Potentials, jax.Array]  # how many, where they led, whether they stalled
+
+
 def cold(batch: int, m: int) -> Potentials:
     """Potentials to start from when nothing is known."""
     zero = jnp.zeros((batch, m), jnp.float32)
@@ -74,16 +86,15 @@ def project(
     weights: tuple[jax.Array, jax.Array] | None = None,
     *,
     iterations: int,
-) -> tuple[Potentials, jax.Array, jax.Array]:
+) -> _Projected:
     """Plain sweeps on a batch, and the mean partners (B, m, d) of every x and of every y.
 
     x, y (B, m, d), reg (B,), weights a and b (B, m), or uniform.
     """
     uniform = jnp.full(x.shape[:2], 1 / x.shape[1], jnp.float32)
     a, b = weights or (uniform, uniform)
-    solved: tuple[Potentials, jax.Array, jax.Array]
-    solved = _each(partial(_project, iterations=iterations), (x, y, reg, start.g, a, b))
-    return solved
+    problems = _Problem(x, y, reg, a, b), start.g
+    return _each(partial(_project, iterations=iterations), problems)
 
 
 @partial(jax.jit, static_argnames="iterations")
@@ -92,16 +103,8 @@ def solve(*problems: Any, iterations: int) -> Potentials:
     return project(*problems, iterations=iterations)[0]
 
 
-def _project(
-    x: jax.Array,
-    y: jax.Array,
-    reg: jax.Array,
-    g: jax.Array,
-    a: jax.Array,
-    b: jax.Array,
-    *,
-    iterations: int,
-) -> tuple[Potentials, jax.Array, jax.Array]:
+def _project(problem: _Problem, g: jax.Array, *, iterations: int) -> _Projected:
+    x, y, reg, a, b = problem
     kernel, f, g, v = _absorbed(scaled_cost(x, y, reg), g)
 
     def sweep(_: int, u: jax.Array) -> jax.Array:
@@ -118,9 +121,7 @@ def _project(
     return potentials, ahead, back
 
 
-def _absorbed(
-    cost: jax.Array, g: jax.Array, blur: jax.Array | float = 1.0
-) -> tuple[jax.Array, ...]:
+def _absorbed(cost: jax.Array, g: jax.Array, blur: Any = 1.0) -> tuple[jax.Array, ...]:
     """The kernel (m, m) near a potential g (m,), its f and h (m,), and v = exp(g - h).
 
     blur: the regularisation of kernel and v, in units of that of the cost and the potentials.
@@ -133,11 +134,7 @@ def _absorbed(
 
 
 def settle(
-    x: Singles,
-    y: Singles,
-    reg: Singles,
-    weights: tuple[Singles, Singles],
-    tolerance: float,
+    x: Singles, y: Singles, reg: Singles, weights: tuple[Singles, Singles], tolerance: float
 ) -> Potentials:
     """Potentials with an error below the tolerance, or as small as it gets, from nothing.
 
@@ -161,21 +158,19 @@ def settle(
 
 @jax.jit
 def _settled(problems: tuple[jax.Array, ...], tolerance: float) -> Potentials:
-    potentials: Potentials = _each(partial(_settle, tolerance=tolerance), problems)
-    return potentials
+    return _each(partial(_settle, tolerance=tolerance), (_Problem(*problems),))
 
 
-def _settle(
-    x: jax.Array, y: jax.Array, reg: jax.Array, a: jax.Array, b: jax.Array, tolerance: float
-) -> Potentials:
+def _settle(problem: _Problem, tolerance: float) -> Potentials:
     """One problem; of many particles, from the potentials of fewer that stand for them."""
+    x, y, reg, a, b = problem
     if len(a) < _MANY:
-        return _cooled(x, y, reg, a, b, jnp.zeros_like(b), np.inf, tolerance)
+        return _cooled(problem, jnp.zeros_like(b), np.inf, tolerance)
     (some_x, some_a), (some_y, some_b) = _fewer(x, a), _fewer(y, b)
-    wide, nothing = _COOLING * reg, jnp.zeros_like(some_b)
-    f = _cooled(some_x, some_y, wide, some_a, some_b, nothing, np.inf, tolerance).f
-    g = jax.nn.logsumexp(f[:, None] - scaled_cost(some_x, y, wide), axis=0)
-    return _cooled(x, y, reg, a, b, -_COOLING * g, 0.0, tolerance)
+    fewer = _Problem(some_x, some_y, _COOLING * reg, some_a, some_b)
+    f = _cooled(fewer, jnp.zeros_like(some_b), np.inf, tolerance).f
+    g = jax.nn.logsumexp(f[:, None] - scaled_cost(some_x, y, fewer.reg), axis=0)
+    return _cooled(problem, -_COOLING * g, 0.0, tolerance)
 
 
 def _fewer(x: jax.Array, a: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -188,24 +183,14 @@ def _fewer(x: jax.Array, a: jax.Array) -> tuple[jax.Array, jax.Array]:
     return jnp.where(weights[:, None] > 0, means, some), weights
 
 
-def _cooled(
-    x: jax.Array,
-    y: jax.Array,
-    reg: jax.Array,
-    a: jax.Array,
-    b: jax.Array,
-    g: jax.Array,
-    most: float,
-    tolerance: float,
-) -> Potentials:
+def _cooled(problem: _Problem, g: jax.Array, most: float, tolerance: float) -> Potentials:
     """From g (m,), with at most so many rounds at larger regularisations before."""
+    x, y, reg, a, b = problem
     cost = scaled_cost(x, y, reg)
     soft = jnp.ceil(jnp.log(cost.max() / _SOFT) / math.log(_COOLING))
     soft = jnp.clip(soft, 0.0, most)
 
-    def sweeps(
-        state: tuple[jax.Array, Potentials, jax.Array],
-    ) -> tuple[jax.Array, Potentials, jax.Array]:
+    def sweeps(state: _Rounds) -> _Rounds:
         round, last, _ = state
         blur = _COOLING ** jnp.maximum(soft - round, 0.0)
         kernel, f, g, v = _absorbed(cost, last.g, blur)
@@ -214,7 +199,7 @@ def _cooled(
         error = jnp.where(blur > 1, jnp.inf, error)
         return round + 1, Potentials(f + blur * log_u, g + blur * log_v, error), stalled
 
-    def unsettled(state: tuple[jax.Array, Potentials, jax.Array]) -> jax.Array:
+    def unsettled(state: _Rounds) -> jax.Array:
         round, last, stalled = state
         return (last.error >= tolerance) & (round < soft + _ROUNDS) & ~stalled
 
@@ -288,13 +273,12 @@ def barycentres(x: jax.Array, y: jax.Array, reg: jax.Array, potentials: Potentia
     def one(x: jax.Array, y: jax.Array, reg: jax.Array, g: jax.Array) -> jax.Array:
         return _dot(jax.nn.softmax(g[None, :] - scaled_cost(x, y, reg), axis=1), y)
 
-    means: jax.Array = _each(one, (x, y, reg, potentials.g))
-    return means
+    return _each(one, (x, y, reg, potentials.g))
 
 
-def _each(work: Callable[..., Any], problems: tuple[jax.Array, ...]) -> Any:
+def _each(work: Callable[..., Any], problems: tuple[Any, ...]) -> Any:
     """The work on every problem of a batch, as many at a time as suits the machine."""
-    count, m = problems[1].shape[:2]
+    count, m = jax.tree.leaves(problems)[1].shape[:2]  # those of y
     cpu = jax.default_backend() == "cpu"
     at_once = max(1, (_CACHED if cpu else _KERNELS) // m**2)
     if 1 < count <= at_once:
