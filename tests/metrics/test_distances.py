@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from privtraj import metrics
 from privtraj.errors import InputError
-from privtraj.metrics import energy, sliced
-from privtraj.metrics.sliced import quantile_partners
+from privtraj.metrics import transport
+from privtraj.metrics.transport import quantile_partners
 
 DISTANCES = [
     metrics.wasserstein1,
@@ -144,8 +144,7 @@ def test_energy_distance_of_two_points():
 def test_little_memory_changes_nothing(monkeypatch):
     x, y = cloud(50, 3, 0), cloud(31, 3, 1)
     whole = metrics.sliced_wasserstein2(x, y), metrics.energy_distance(x, y)
-    monkeypatch.setattr(sliced, "ENTRIES", 200)
-    monkeypatch.setattr(energy, "ENTRIES", 200)
+    monkeypatch.setattr(transport, "ENTRIES", 200)
     parts = metrics.sliced_wasserstein2(x, y), metrics.energy_distance(x, y)
     assert parts == pytest.approx(whole)
 

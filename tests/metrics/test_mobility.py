@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from privtraj import metrics
 from privtraj.errors import InputError
-from privtraj.metrics import mobility, trips
+from privtraj.metrics import mobility
 from privtraj.metrics.cells import grid_cells, usual_cells
 
 LN2 = np.log(2)
@@ -196,9 +196,9 @@ def test_lengths_and_diameters_are_told_apart():
 def test_diameters_by_brute_force(monkeypatch):
     x = walks(7, 0)
     expected = [max(np.linalg.norm(a - b) for a in path for b in path) for path in x]
-    np.testing.assert_allclose(trips._diameters(x), expected)
-    monkeypatch.setattr(trips, "ENTRIES", 60)
-    np.testing.assert_allclose(trips._diameters(x), expected)
+    np.testing.assert_allclose(mobility._diameters(x), expected)
+    monkeypatch.setattr(mobility, "ENTRIES", 60)
+    np.testing.assert_allclose(mobility._diameters(x), expected)
 
 
 def test_patterns_by_hand():
@@ -206,8 +206,8 @@ def test_patterns_by_hand():
         return (np.array(cells) + 0.5)[None, :, None] / 4
 
     real = np.concatenate([walk(0, 0, 1, 2), walk(0, 1, 1, 1)])  # 01 twice, 12 and 012 once
-    assert trips._top_patterns(grid_cells(real, None, 4)[0], 9, 8) == {(0, 1), (1, 2), (0, 1, 2)}
-    assert trips._top_patterns(grid_cells(real, None, 4)[0], 1, 8) == {(0, 1)}
+    assert mobility._top_patterns(grid_cells(real, None, 4)[0], 9, 8) == {(0, 1), (1, 2), (0, 1, 2)}
+    assert mobility._top_patterns(grid_cells(real, None, 4)[0], 1, 8) == {(0, 1)}
     one = metrics.pattern_f1(walk(0, 0, 0, 1), real, cells=4)
     assert one == pytest.approx(2 * 1 / (1 + 3))
     assert metrics.pattern_f1(walk(3, 2, 1, 0), real, cells=4) == 0

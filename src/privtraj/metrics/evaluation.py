@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from privtraj.metrics.people import Panels, Worth
 from privtraj.metrics.records import Records, read_records, shared_people
 from privtraj.metrics.registry import MOST
 from privtraj.metrics.table import Score, cloud_scores, layout, path_scores, uniform_like
-from privtraj.metrics.transport import average_squared_w2
 from privtraj.space import to_unit
 
 if TYPE_CHECKING:
@@ -46,25 +45,22 @@ class Evaluation:
     path_scores: tuple[Score, ...]
     path_memorisation: Memorisation | None
     settings: dict[str, Any]
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, None for what is not a number."""
+        limits = {"floor": self.worth_floor, "ceiling": self.worth_ceiling}
         whole = {
             "notice": NOTICE,
             **self.settings,
             "scores": [score.to_dict() for score in self.scores],
-            "worth": {
-                **self.worth.to_dict(),
-                "floor": self.worth_floor,
-                "ceiling": self.worth_ceiling,
-            },
+            "worth": {**self.worth.to_dict(), **limits},
             "memorisation": self.memorisation.to_dict(),
             "path_scores": [score.to_dict() for score in self.path_scores],
             "path_memorisation": self.path_memorisation and self.path_memorisation.to_dict(),
             "notes": list(self.notes),
         }
-        return {key: _plain(value) for key, value in whole.items()}
+        return _plain(whole)
 
     def __str__(self) -> str:
         people = (self.worth.people, self.worth_floor, self.worth_ceiling)
@@ -73,7 +69,7 @@ class Evaluation:
         if self.path_scores:
             times, rows = len(self.settings["path_times"]), [s.line for s in self.path_scores]
             parts.append(f"Whole paths at {times} times\n{layout(rows)}")
-        parts.append("\n".join([*self._legend(), *self._sentences()]))
+        parts.append("\n".join(self._sentences()))
         return "\n\n".join(parts)
 
     def _heading(self) -> str:
@@ -83,19 +79,16 @@ class Evaluation:
             f"{s['people']} people; means over {len(s['times'])} times, in shares of the box"
         )
 
-    def _legend(self) -> list[str]:
-        return [
-            f"Floor: {self.settings['floor']}. Ceiling: people spread uniformly over the box"
-            + ("; for path W2, true marginals coupled at random." if self.path_scores else ".")
-        ]
-
     def _sentences(self) -> list[str]:
-        w, m = self.worth, self.memorisation
+        w = self.worth
         more = " or more" if w.high >= w.most else ""
+        coupled = "; for path W2, true marginals coupled at random" if self.path_scores else ""
         lines = [
+            f"Floor: {self.settings['floor']}. "
+            f"Ceiling: people spread uniformly over the box{coupled}.",
             f"Worth {w.people:.3g} real people per time ({w.low:.3g} to {w.high:.3g}{more} cannot "
             "be ruled out).",
-            _copies("records", m),
+            _copies("records", self.memorisation),
         ]
         if self.path_memorisation is not None:
             lines.append(_copies("paths", self.path_memorisation))
@@ -216,7 +209,7 @@ def _worth(
     )
     spread = [uniform_like(x, None, rng) for x in clouds]
     panels = Panels(truth, _DRAWS, seed)
-    ours, floor, ceiling = (average_squared_w2(c, truth) for c in (clouds, others, spread))
+    ours, floor, ceiling = map(panels.error, (clouds, others, spread))
     return panels.interval(ours, 0.95), panels.worth(floor), panels.worth(ceiling)
 
 
@@ -227,11 +220,8 @@ def _path_results(
         return _PathResults()
     times = _common_times(reference, fresh)
     if len(times) < 2:
-        return _PathResults(
-            notes=(
-                f"no scores of paths: fewer than {LEAST_PATHS} people on a side have several times",
-            )
-        )
+        few = f"fewer than {LEAST_PATHS} people on a side have several times"
+        return _PathResults(notes=(f"no scores of paths: {few}",))
     synthetic, real, others = drawn[:, times], reference.paths(times), fresh.paths(times)
     scores = path_scores(synthetic, real, fresh=others, seed=seed)
     copies = path_memorisation(synthetic, real, others)

@@ -19,7 +19,7 @@ _LADDER = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 def real_people_error(truth: Any, n: int, *, repeats: int = 4, seed: int = 0) -> float:
     """What n real people per time score: mean over `repeats` draws from the truth, without
     replacement, of the average squared W2."""
-    return float(np.mean(_errors(truth, n, repeats, seed)))
+    return float(np.mean(Panels(truth, repeats, seed).errors(n)))
 
 
 def worth(marginals: Any, truth: Any, *, repeats: int = 4, seed: int = 0) -> float:
@@ -29,7 +29,8 @@ def worth(marginals: Any, truth: Any, *, repeats: int = 4, seed: int = 0) -> flo
     n real people is measured on a ladder of n and interpolated between rungs, both in logarithms.
     0.0 means worse than one person; the largest rung is reported where even that is beaten.
     """
-    return Panels(truth, repeats, seed).worth(average_squared_w2(marginals, truth))
+    panels = Panels(truth, repeats, seed)
+    return panels.worth(panels.error(marginals))
 
 
 def worth_interval(
@@ -48,7 +49,7 @@ def worth_interval(
     about another fit with other noise: fit again for that.
     """
     panels = Panels(truth, repeats, seed)
-    return panels.interval(average_squared_w2(marginals, truth), level)
+    return panels.interval(panels.error(marginals), level)
 
 
 @dataclass(frozen=True)
@@ -85,10 +86,16 @@ class Panels:
         most = min(len(y) for y in self._truth) // 2
         self.rungs = [n for n in _LADDER if n <= max(most, 1)]
 
+    def error(self, clouds: Any) -> float:
+        """Average squared W2 of T clouds (k, d)."""
+        return average_squared_w2(clouds, self._truth)
+
     def errors(self, n: int) -> Floats:
-        """(repeats,) average squared W2 of panels of n people."""
+        """(repeats,) errors of panels of n people."""
         if n not in self._known:
-            self._known[n] = _errors(self._truth, n, self._repeats, self._seed)
+            rng = self._generator(n)
+            draws = [[_some(y, n, rng) for y in self._truth] for _ in range(self._repeats)]
+            self._known[n] = np.array([self.error(draw) for draw in draws])
         return self._known[n]
 
     def worth(self, error: float) -> float:
@@ -114,6 +121,9 @@ class Panels:
             people, min(low, people), max(high, people), level, float(error), self.rungs[-1]
         )
 
+    def _generator(self, n: int) -> np.random.Generator:
+        return np.random.default_rng(self._seed)
+
     def _meeting(self, target: float, curve: Callable[[int], float]) -> float:
         """n at which a falling curve first meets the target."""
         above: tuple[int, float] | None = None
@@ -125,13 +135,9 @@ class Panels:
         return float(self.rungs[-1])
 
 
-def _errors(truth: Any, n: int, repeats: int, seed: int) -> Floats:
-    rng = np.random.default_rng(seed)
-    errors = []
-    for _ in range(repeats):
-        draw = [cloud(y)[rng.choice(len(y), size=min(n, len(y)), replace=False)] for y in truth]
-        errors.append(average_squared_w2(draw, truth))
-    return np.array(errors)
+def _some(people: Floats, n: int, rng: np.random.Generator) -> Floats:
+    """n of the people (k, d), or all if there are fewer."""
+    return people[rng.choice(len(people), min(n, len(people)), replace=False)]
 
 
 def _between(above: tuple[int, float] | None, below: tuple[int, float], target: float) -> float:

@@ -1,4 +1,4 @@
-"""The scores of the tables. A score is a function with an entry above it, in a module of its own:
+"""The scores of the tables. A score is a function with an entry above it:
 
     @cloud_metric("energy", "energy distance", place=50, most=2 * MOST)
     def energy_distance(a, b): ...
@@ -60,18 +60,14 @@ _CLOUDS: dict[str, Metric] = {}
 _PATHS: dict[str, Metric] = {}
 
 
-def cloud_metric(
-    name: str, label: str, *, place: int, **entry: Any
-) -> Callable[[Compared], Compared]:
+def cloud_metric(name: str, label: str, **entry: Any) -> Callable[[Compared], Compared]:
     """Enter a function of two clouds (n, d), (k, d) into the table; `entry`: see `Metric`."""
-    return partial(_enter, _CLOUDS, name, label, place, entry)
+    return partial(_enter, _CLOUDS, name, label, entry)
 
 
-def path_metric(
-    name: str, label: str, *, place: int, **entry: Any
-) -> Callable[[Compared], Compared]:
+def path_metric(name: str, label: str, **entry: Any) -> Callable[[Compared], Compared]:
     """Enter a function of paths (n, T, d), (k, T, d) into the table; `entry`: see `Metric`."""
-    return partial(_enter, _PATHS, name, label, place, entry)
+    return partial(_enter, _PATHS, name, label, entry)
 
 
 def cloud_metrics() -> list[Metric]:
@@ -85,14 +81,9 @@ def path_metrics() -> list[Metric]:
 
 
 def _enter(
-    table: dict[str, Metric],
-    name: str,
-    label: str,
-    place: int,
-    entry: dict[str, Any],
-    compare: Compared,
+    table: dict[str, Metric], name: str, label: str, entry: dict[str, Any], compare: Compared
 ) -> Compared:
-    table[name] = Metric(name, label, compare, place, **entry)
+    table[name] = Metric(name, label, compare, **entry)
     return compare
 
 

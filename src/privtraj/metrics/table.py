@@ -89,11 +89,7 @@ def cloud_scores(
     elsewhere.
     """
     rng = np.random.default_rng(seed)
-    people, reference = ([rng.permutation(cloud(x)) for x in side] for side in (synthetic, real))
-    if fresh is None:
-        others, reference = _halved(reference, rng)
-    else:
-        others = [rng.permutation(cloud(x)) for x in fresh]
+    people, reference, others = _sides(cloud, synthetic, real, fresh, rng)
     if not len(people) == len(reference) == len(others) > 0:
         raise InputError("synthetic, real and fresh people must be given at the same times")
     candidates = _candidates(people, others, bounds, rng)
@@ -109,11 +105,8 @@ def path_scores(
     random, so that it shows the coupling; all others have paths of uniform points.
     """
     rng = np.random.default_rng(seed)
-    people, reference = ([rng.permutation(path_cloud(x))] for x in (synthetic, real))
-    if fresh is None:
-        others, reference = _halved(reference, rng)
-    else:
-        others = [rng.permutation(path_cloud(fresh))]
+    more = None if fresh is None else [fresh]
+    people, reference, others = _sides(path_cloud, [synthetic], [real], more, rng)
     if len({side[0].shape[1:] for side in (people, reference, others)}) > 1:
         raise InputError("all paths must have the same times and features")
     uniform = _candidates(people, others, bounds, rng)
@@ -139,11 +132,21 @@ def uniform_like(points: Floats, bounds: Any, rng: np.random.Generator) -> Float
     return unit if bounds is None else from_unit(unit, bounds)
 
 
-def _halved(sides: list[Floats], rng: np.random.Generator) -> tuple[list[Floats], list[Floats]]:
-    """Two random halves of the people at each time."""
-    splits = [halves(len(y), rng) for y in sides]
-    some = [y[one] for y, (one, _) in zip(sides, splits, strict=True)]
-    return some, [y[other] for y, (_, other) in zip(sides, splits, strict=True)]
+def _sides(
+    checked: Callable[[Any], Floats],
+    synthetic: Sequence[Any],
+    real: Sequence[Any],
+    fresh: Sequence[Any] | None,
+    rng: np.random.Generator,
+) -> tuple[list[Floats], ...]:
+    """Synthetic, reference and fresh people at each time, in random order."""
+    given = [side for side in (synthetic, real, fresh) if side is not None]
+    sides = [[rng.permutation(checked(x)) for x in side] for side in given]
+    if fresh is None:
+        splits = [halves(len(y), rng) for y in sides[1]]
+        pairs = list(zip(sides[1], splits, strict=True))
+        sides[1:] = [[y[split[half]] for y, split in pairs] for half in (1, 0)]
+    return tuple(sides)
 
 
 def _candidates(

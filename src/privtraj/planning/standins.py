@@ -35,17 +35,13 @@ def people_at(name: str, moments: Floats, features: int, seed: int) -> Floats:
     """(n, d) in the unit cube: where n people are, each seen once, at moments (n,) in [0, 1]."""
     d = max(features, 2)
     if name == "three modes":
-        unit = _three_modes(moments, d, seed)
+        points = datasets.three_modes(1, moments, seed, dimensions=d)[1]
+        unit = to_unit(points, [datasets.PROCESS_BOUNDS] * d)
     elif name == "growth":
         unit = _growth(moments, d, seed)
     else:
         unit = _process(name, moments, d, seed)
     return unit if features > 1 else unit[:, [_ALONE[name]]]
-
-
-def _three_modes(moments: Floats, d: int, seed: int) -> Floats:
-    points = datasets.three_modes(1, moments, seed, dimensions=d)[1]
-    return to_unit(points, [datasets.PROCESS_BOUNDS] * d)
 
 
 def _growth(moments: Floats, d: int, seed: int) -> Floats:
@@ -77,9 +73,7 @@ class Yardstick(Panels):
     people are; they come from the population, or from `others` of the same kind where it is small.
     """
 
-    def __init__(
-        self, population: Sequence[Floats], others: Sequence[Floats] | None = None
-    ) -> None:
+    def __init__(self, population: Sequence[Floats], others: Sequence[Floats] = ()) -> None:
         super().__init__(others or population, _PANELS, seed=0)
         self.rungs = [n for n in self.rungs if n <= LARGEST_WORTH]
         self._gathered = [_gathered(cloud) for cloud in population]
@@ -99,16 +93,8 @@ class Yardstick(Panels):
         ]
         return float(np.mean(costs))
 
-    def errors(self, n: int) -> Floats:
-        """(repeats,) errors of panels of n people."""
-        if n not in self._known:
-            rng = np.random.default_rng(n)
-            draws = [
-                [y[rng.choice(len(y), n, replace=False)] for y in self._truth]
-                for _ in range(self._repeats)
-            ]
-            self._known[n] = np.array([self.error(draw) for draw in draws])
-        return self._known[n]
+    def _generator(self, n: int) -> np.random.Generator:
+        return np.random.default_rng(n)
 
 
 def _gathered(people: Floats) -> tuple[Floats, Floats]:
