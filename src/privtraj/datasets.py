@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from privtraj.errors import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+When = int | ArrayLike  # so many times spread over [0, 1], or the times themselves
 
 # Three modes ----------------------------------------------------------------------------------
 
@@ -26,7 +26,7 @@ THREE_MODES_VARIANCE = 0.005
 
 def three_modes(
     n_per_time: int,
-    times: int | ArrayLike = 10,
+    times: When = 10,
     seed: int = 0,
     *,
     dimensions: int = 2,
@@ -50,19 +50,14 @@ def three_modes(
 
 
 def three_modes_paths(
-    n: int,
-    times: int | ArrayLike = 10,
-    seed: int = 0,
-    *,
-    dimensions: int = 2,
-    rotation_seed: int = 0,
+    n: int, times: When = 10, seed: int = 0, *, dimensions: int = 2, rotation_seed: int = 0
 ) -> Floats:
     """Paths (n, T, D) of the people of `three_modes`: each stays on its mode, with fresh noise."""
     centres = three_modes_centres(_unit_times(times))[:, np.arange(n) % 3].swapaxes(0, 1)
     return _noisy(centres, seed, dimensions, rotation_seed)
 
 
-def _unit_times(times: int | ArrayLike) -> Floats:
+def _unit_times(times: When) -> Floats:
     u = np.linspace(0.0, 1.0, times) if isinstance(times, int) else np.asarray(times, np.float64)
     if u.ndim != 1 or len(u) == 0 or not ((u >= 0) & (u <= 1)).all():
         raise InputError("times must be a number of times, or times between 0 and 1")
@@ -102,7 +97,7 @@ _SHAKE = 0.4  # standard deviation of the noise per unit of time
 
 
 def process_paths(
-    name: str, n: int, times: int | ArrayLike = 10, seed: int = 0, *, dimensions: int = 2
+    name: str, n: int, times: When = 10, seed: int = 0, *, dimensions: int = 2
 ) -> Floats:
     """Paths (n, T, D) of a stochastic differential equation over [0, 1], by Euler's method.
 
@@ -155,43 +150,28 @@ GROWTH_CORRELATION = 0.65  # of the standard scores of height and weight
 _CHECKUPS = np.array([0, 1, 2, 4, 6, 9, 12, 15, 18, 24, 30, 36, 48, 60, 72]) / 12
 _LARGEST_SCORE = 2.5
 
-_AGES = (0, 0.5, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 18, 20)
-
-# L (skewness), M (median), S (coefficient of variation) at these ages; heights have L = 1.
+# Age, then height M, S and weight L, M, S of girls, then of boys: L (skewness), M (median),
+# S (coefficient of variation); heights have L = 1.
 # fmt: off
-_HEIGHT = {
-    "F": {
-        "M": (49.15, 65.73, 74.02, 84.98, 93.92, 100.75, 107.66, 114.71, 127.59, 137.99, 151.19,
-              160.39, 162.55, 163.12, 163.34),
-        "S": (.0379, .0345, .0348, .0408, .0420, .0432, .0442, .0449, .0459, .0486, .0488,
-              .0411, .0398, .0397, .0396),
-    },
-    "M": {
-        "M": (49.88, 67.62, 75.75, 86.45, 94.96, 102.22, 108.90, 115.39, 127.88, 138.62, 149.05,
-              163.84, 173.51, 176.16, 176.85),
-        "S": (.0380, .0317, .0314, .0403, .0406, .0413, .0425, .0436, .0451, .0476, .0499,
-              .0490, .0432, .0407, .0404),
-    },
-}
-_WEIGHT = {
-    "F": {
-        "L": (.381, -.076, -.202, -.735, -1.017, -1.172, -1.284, -1.327, -1.134, -.851, -.805,
-              -1.102, -1.641, -1.854, -1.513),
-        "M": (3.23, 7.30, 8.95, 12.06, 13.87, 15.79, 17.93, 20.24, 25.63, 32.89, 41.65,
-              49.36, 53.88, 56.19, 58.22),
-        "S": (.142, .122, .123, .107, .119, .131, .141, .149, .172, .196, .202,
-              .189, .169, .160, .167),
-    },
-    "M": {
-        "L": (.349, .126, .064, -.206, -.603, -.908, -.998, -1.082, -1.349, -1.214, -.844,
-              -.633, -.795, -1.065, -.916),
-        "M": (3.35, 7.93, 9.65, 12.67, 14.33, 16.23, 18.39, 20.68, 25.64, 31.94, 40.47,
-              51.00, 60.92, 67.20, 70.60),
-        "S": (.146, .110, .109, .108, .112, .120, .130, .139, .156, .178, .196,
-              .191, .173, .162, .161),
-    },
-}
+_GROWTH = np.array((
+    (  0,  49.15, .0379,   .381,  3.23, .142,  49.88, .0380,   .349,  3.35, .146),
+    (0.5,  65.73, .0345,  -.076,  7.30, .122,  67.62, .0317,   .126,  7.93, .110),
+    (  1,  74.02, .0348,  -.202,  8.95, .123,  75.75, .0314,   .064,  9.65, .109),
+    (  2,  84.98, .0408,  -.735, 12.06, .107,  86.45, .0403,  -.206, 12.67, .108),
+    (  3,  93.92, .0420, -1.017, 13.87, .119,  94.96, .0406,  -.603, 14.33, .112),
+    (  4, 100.75, .0432, -1.172, 15.79, .131, 102.22, .0413,  -.908, 16.23, .120),
+    (  5, 107.66, .0442, -1.284, 17.93, .141, 108.90, .0425,  -.998, 18.39, .130),
+    (  6, 114.71, .0449, -1.327, 20.24, .149, 115.39, .0436, -1.082, 20.68, .139),
+    (  8, 127.59, .0459, -1.134, 25.63, .172, 127.88, .0451, -1.349, 25.64, .156),
+    ( 10, 137.99, .0486,  -.851, 32.89, .196, 138.62, .0476, -1.214, 31.94, .178),
+    ( 12, 151.19, .0488,  -.805, 41.65, .202, 149.05, .0499,  -.844, 40.47, .196),
+    ( 14, 160.39, .0411, -1.102, 49.36, .189, 163.84, .0490,  -.633, 51.00, .191),
+    ( 16, 162.55, .0398, -1.641, 53.88, .169, 173.51, .0432,  -.795, 60.92, .173),
+    ( 18, 163.12, .0397, -1.854, 56.19, .160, 176.16, .0407, -1.065, 67.20, .162),
+    ( 20, 163.34, .0396, -1.513, 58.22, .167, 176.85, .0404,  -.916, 70.60, .161),
+)).T
 # fmt: on
+_CURVES = {"F": _GROWTH[1:6], "M": _GROWTH[6:]}
 
 
 def growth_clinic(n: int, seed: int = 0) -> pa.Table:
@@ -200,7 +180,7 @@ def growth_clinic(n: int, seed: int = 0) -> pa.Table:
         value = M (1 + L S z)^(1/L),   z standard normal, correlation .65 between the two
 
     L, M, S by age and sex are modelled on the WHO Child Growth Standards (2006) below two years and
-    on the CDC growth charts (2000) from two years on, rounded and interpolated between _AGES: close
+    on the CDC growth charts (2000) from two years on, rounded, and interpolated between ages: close
     enough to look real, not to be used as a reference. Scores beyond 2.5, two children in 100,
     are drawn again. Age is in years, 0 to 20: half of the visits are routine check-ups of the early
     years, the rest spread over all ages. Height is in cm, weight in kg.
@@ -210,11 +190,10 @@ def growth_clinic(n: int, seed: int = 0) -> pa.Table:
     rng = np.random.default_rng(seed)
     ages = _visit_ages(n, rng)
     girl = rng.random(n) < 0.5
-    z_height, z_weight = _scores(n, rng)
-    height, weight = np.empty(n), np.empty(n)
+    scores = _scores(n, rng)
+    height, weight = values = np.empty((2, n))
     for sex, rows in (("F", girl), ("M", ~girl)):
-        height[rows] = _lms(_HEIGHT[sex], ages[rows], z_height[rows])
-        weight[rows] = _lms(_WEIGHT[sex], ages[rows], z_weight[rows])
+        values[:, rows] = _grown(sex, ages[rows], scores[:, rows])
     return pa.table(
         {
             "id": [f"C{k:06d}" for k in range(n)],
@@ -230,8 +209,7 @@ def growth_at(ages: ArrayLike, seed: int = 0) -> Floats:
     """Height and weight (n, 2) of n boys of these ages (n,), as in `growth_clinic`."""
     ages = np.asarray(ages, dtype=np.float64)
     scores = _scores(len(ages), np.random.default_rng(seed))
-    tables = (_HEIGHT["M"], _WEIGHT["M"])
-    return np.stack([_lms(t, ages, z) for t, z in zip(tables, scores, strict=True)], axis=1)
+    return np.stack(_grown("M", ages, scores), axis=1)
 
 
 def _visit_ages(n: int, rng: np.random.Generator) -> Floats:
@@ -250,13 +228,15 @@ def _scores(n: int, rng: np.random.Generator) -> Floats:
     return scores
 
 
-def _lms(table: Mapping[str, tuple[float, ...]], ages: Floats, z: Floats) -> Floats:
+def _grown(sex: str, ages: Floats, scores: Floats) -> tuple[Floats, Floats]:
+    """Heights and weights (n,) of children of one sex, of ages (n,) and standard scores (2, n)."""
     from scipy.interpolate import PchipInterpolator
 
-    at = {key: PchipInterpolator(_AGES, values)(ages) for key, values in table.items()}
-    power = at.get("L", np.ones_like(ages))
+    curves = (PchipInterpolator(_GROWTH[0], curve)(ages) for curve in _CURVES[sex])
+    height, spread, power, weight, weight_spread = curves
     power = np.where(np.abs(power) < 1e-6, 1e-6, power)  # the formula tends to M exp(S z) there
-    return at["M"] * (1 + power * at["S"] * z) ** (1 / power)
+    weights = weight * (1 + power * weight_spread * scores[1]) ** (1 / power)
+    return height * (1 + spread * scores[0]), weights
 
 
 # Pen strokes ----------------------------------------------------------------------------------
@@ -326,7 +306,8 @@ def _stroke_labels(path: Path, images: list[int], split: str) -> dict[int, int]:
         if listed.is_file():
             labels = np.loadtxt(listed, ndmin=1).astype(int)
             return {k: int(labels[k]) for k in images}
-        return {k: _target_label(path / f"{split}img-{k}-targetdata.txt") for k in images}
+        targets = {k: path / f"{split}img-{k}-targetdata.txt" for k in images}
+        return {k: int(np.argmax(np.loadtxt(f, max_rows=1)[:10])) for k, f in targets.items()}
     except (OSError, ValueError, IndexError):
         raise InputError(
             f"the directory '{path}' does not say which digits its images show: it needs a "
@@ -334,14 +315,10 @@ def _stroke_labels(path: Path, images: list[int], split: str) -> dict[int, int]:
         ) from None
 
 
-def _target_label(path: Path) -> int:
-    return int(np.argmax(np.loadtxt(path, max_rows=1)[:10]))
-
-
 def _pen_path(path: Path, times: int) -> NDArray[np.float32]:
     """T points (T, 2) of one image."""
     try:
-        cells: NDArray[Any] = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
+        cells = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
         drawn = cells[(cells >= 0).all(axis=1)]
         if drawn.shape[0] == 0 or drawn.shape[1] != 2:
             raise ValueError

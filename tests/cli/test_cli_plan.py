@@ -7,7 +7,7 @@ import pytest
 from privtraj import cli
 from privtraj.cli import plan as command
 from privtraj.cli.parser import parser
-from privtraj.planning import simulation, standins, trials
+from privtraj.planning import standins, trials
 
 ASK = ["plan", "--people", "400", "--times", "2", "--features", "1"]
 
@@ -35,9 +35,9 @@ def least(monkeypatch, tmp_path):
     monkeypatch.setattr(trials, "_STEPS", {"counts": (-1, 0, 1)})
     monkeypatch.setattr(trials, "_BINS", {"counts": (1,)})
     monkeypatch.setattr(trials, "_MORE_PEOPLE", (2,))
-    for name, number in {"RELEASED": 50, "_POPULATION": 500, "_POINTS": 50}.items():
+    for name, number in {"_POPULATION": 500, "_POINTS": 50}.items():
         monkeypatch.setattr(standins, name, number)
-    monkeypatch.setattr(simulation, "RELEASED", 50)
+    monkeypatch.setattr(trials, "RELEASED", 50)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 

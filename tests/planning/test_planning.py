@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import privtraj as pt
-from privtraj.planning import cache, simulation, standins, trials
+from privtraj.planning import cache, standins, trials
 from privtraj.planning.forecast import GOOD, Forecast, Level, level_of
 from privtraj.planning.question import ENOUGH, LARGEST_WORTH, STAND_INS, Question
 from privtraj.privacy.calibration import calibrate_gaussian
 
 QUESTION = Question(6000, 10, 2, 1.0, 1e-5)
-FEWER = {"RELEASED": 100, "LARGEST_WORTH": 100, "_POPULATION": 1500, "_POINTS": 100, "_PANELS": 3}
+FEWER = {"LARGEST_WORTH": 100, "_POPULATION": 1500, "_POINTS": 100, "_PANELS": 3}
 TINY = {"times": 2, "features": 1, "epsilon": 1.0}
 
 
@@ -24,7 +24,7 @@ def small():
     with pytest.MonkeyPatch.context() as patch:
         for name, number in FEWER.items():
             patch.setattr(standins, name, number)
-        patch.setattr(simulation, "RELEASED", FEWER["RELEASED"])
+        patch.setattr(trials, "RELEASED", 100)
         yield
 
 
@@ -57,13 +57,13 @@ def one_stand_in(monkeypatch, tmp_path):
     monkeypatch.setattr(trials, "_STEPS", {"counts": (0,), "gradients": (0,)})
     monkeypatch.setattr(trials, "_BINS", {"counts": (1,), "gradients": (1,)})
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    fits, fit = [], simulation.fit
+    fits, fit = [], trials.fit
 
     def counted(question, records, seed):
         fits.append(question)
         return fit(question, records, seed)
 
-    monkeypatch.setattr(simulation, "fit", counted)
+    monkeypatch.setattr(trials, "fit", counted)
     return fits
 
 
@@ -298,12 +298,12 @@ def test_many_people_are_simulated_by_fewer_with_as_much_noise_each():
 
 def test_several_records_per_person_are_paid_for():
     asked = Question(300, 3, 2, 2.0, 1e-5, records_per_person=2)
-    records = simulation.snapshots_of(asked, "growth", 1)
+    records = trials.snapshots_of(asked, "growth", 1)
     assert len(records.moments) == 600
-    model = simulation.fit(asked, records, 1)
+    model = trials.fit(asked, records, 1)
     assert model.certificate.public_inputs["most records of one person"] == 2
     one = Question(600, 3, 2, 2.0, 1e-5)
-    alone = simulation.fit(one, simulation.snapshots_of(one, "growth", 1), 1)
+    alone = trials.fit(one, trials.snapshots_of(one, "growth", 1), 1)
     assert model.diagnostics["expected_worth"] < alone.diagnostics["expected_worth"]
 
 

@@ -73,7 +73,8 @@ class Baseline(ABC):
             raise InputError("fit takes Snapshots, from Snapshots.from_table or from_arrays")
         self.check()
         ledger, source = self._ledger(), noise.source_for(self.seed)
-        guard = self._guard(snapshots, ledger, source, watcher)
+        options = {"public_counts": self.public_counts, "watcher": watcher}
+        guard = snapshots.guarded(Guard, ledger, source, **options)
         made = self._release(snapshots, guard, np.random.default_rng(self.seed))
         certificate = certify(
             self._accounted(ledger),
@@ -110,13 +111,6 @@ class Baseline(ABC):
     def _ledger(self) -> Ledger:
         return Ledger(self.epsilon, 0.0 if self.pure else self.delta, self.adjacency)
 
-    def _guard(
-        self, snapshots: Snapshots, ledger: Ledger, source: noise.Source, watcher: Watcher | None
-    ) -> Guard:
-        """The only holder of rows."""
-        options = {"public_counts": self.public_counts, "watcher": watcher}
-        return snapshots.guarded(Guard, ledger, source, **options)
-
     def _people(self, guard: Guard) -> Floats:
         """People per bin (T,): declared public, or released for count_share of epsilon."""
         return head_count(guard, count_epsilon(guard, self.count_share))
@@ -134,3 +128,11 @@ class Baseline(ABC):
     def _certificate(self, exact: Certificate) -> Certificate:
         """What is said of a fit that the ledger alone does not tell."""
         return exact
+
+
+class Uniform(Baseline):
+    """Uniform on the box at every time, which asks nobody anything: epsilon 0, delta 0."""
+
+    def _release(self, snapshots: Snapshots, guard: Guard, rng: np.random.Generator) -> Release:
+        shape = (guard.n_times, self.points, guard.n_features)
+        return Release(rng.uniform(size=shape), np.full(guard.n_times, 12**-0.5))

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privtraj.arguments import check_whole
-from privtraj.arrays import Floats
+from privtraj.arrays import Floats, Ints
 from privtraj.baselines.base import Baseline, Release
 from privtraj.clouds import systematic
 from privtraj.counts.constants import MOST_CELLS_PER_TIME
@@ -18,8 +17,6 @@ from privtraj.data.snapshots import Snapshots
 from privtraj.privacy import noise
 from privtraj.privacy.calibration import calibrate_laplace
 from privtraj.privacy.guard import Guard
-
-Cells = NDArray[np.int64]
 
 CELLS = "people per cell"
 CROWD = 5.0  # people times epsilon that a cell should hold
@@ -77,7 +74,7 @@ def grid(people: float, dimensions: int, epsilon: float) -> int:
 
 
 def in_cells(
-    cells: Sequence[tuple[Cells, Floats]], side: int, points: int, rng: np.random.Generator
+    cells: Sequence[tuple[Ints, Floats]], side: int, points: int, rng: np.random.Generator
 ) -> Release:
     """Points uniform inside cells drawn in proportion to their weights.
 
@@ -94,7 +91,7 @@ def in_cells(
     return Release(np.stack(clouds), np.array(sides) / math.sqrt(12))
 
 
-def occupied(weights: Floats, side: int, dimensions: int) -> list[tuple[Cells, Floats]]:
+def occupied(weights: Floats, side: int, dimensions: int) -> list[tuple[Ints, Floats]]:
     """The cells of positive weight, for `in_cells`; weights (T, side ** d), last axis fastest."""
     shape = (side,) * dimensions
     cells = []

@@ -7,12 +7,12 @@ mechanism of its own, whose guarantee its certificate states as another's word.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from privtraj.arrays import Floats
 from privtraj.data.snapshots import Snapshots
 
 
-def unguarded(snapshots: Snapshots) -> list[NDArray[np.float64]]:
+def unguarded(snapshots: Snapshots) -> list[Floats]:
     """T clouds (n_i, d) of raw records. Whoever asks has left the guard, and has to say so."""
     points, bins = snapshots._rows.points.astype(np.float64), snapshots._rows.bins
     return [points[bins == i] for i in range(snapshots.n_times)]

@@ -9,11 +9,11 @@ import hashlib
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from privtraj import files
 from privtraj.errors import InputError
 from privtraj.files import write_text
+from privtraj.planning.forecast import Forecast
 from privtraj.planning.question import STAND_INS, Question
 from privtraj.version import __version__
 
@@ -28,20 +28,23 @@ def file_of(question: Question) -> Path:
     return files.cache_folder("plans") / f"{key[:32]}.json"
 
 
-def read(question: Question) -> dict[str, Any] | None:
+def read(question: Question) -> Forecast | None:
     """What was kept; None if there is nothing that can be read."""
     try:
-        values = json.loads(file_of(question).read_text("utf-8"))
-    except (OSError, ValueError, RuntimeError):  # RuntimeError: no home
+        kept = Forecast.from_dict(json.loads(file_of(question).read_text("utf-8")))
+    except (OSError, RuntimeError):  # RuntimeError: no home
         return None
-    return values if isinstance(values, dict) else None
+    except (KeyError, TypeError, ValueError, AttributeError):  # damaged
+        return None
+    return kept if kept.question == question else None
 
 
-def keep(question: Question, values: dict[str, Any]) -> None:
+def keep(forecast: Forecast) -> None:
     """Keep it for the next time, if there is a place for it."""
     try:
-        path = file_of(question)
+        path = file_of(forecast.question)
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_text(json.dumps(values, allow_nan=False, default=float) + "\n", path, force=True)
+        text = json.dumps(forecast.to_dict(), allow_nan=False, default=float)
+        write_text(f"{text}\n", path, force=True)
     except (OSError, RuntimeError, InputError):
         return

@@ -104,7 +104,7 @@ class Forecast:
             return None
         little = "hardly anything" if self.expected.worth < POOR else "little"
         start = (
-            f"{_grouped(self.question.people)} people are few for this wish: expect {little}, as "
+            f"{self.question.people:,} people are few for this wish: expect {little}, as "
             f"{_people(self.expected.worth)} per time is below {GOOD}."
         )
         helps, useless = _helps(self.question, self.remedies)
@@ -170,8 +170,8 @@ def _asked(question: Question) -> str:
     counts = "public" if question.public_counts else "private"
     hand = ", ".join(f"{name} {value:g}" for name, value in question.settings)
     return (
-        f"Forecast for {_grouped(question.people)} people, {each}, at {question.times} times "
-        f"({_grouped(int(question.per_time))} per time), {_features(question.features)},\n"
+        f"Forecast for {question.people:,} people, {each}, at {question.times} times "
+        f"({int(question.per_time):,} per time), {_features(question.features)},\n"
         f"epsilon {question.epsilon:g}, delta {short(question.delta)}, {question.adjacency}, "
         f"numbers of people per time {counts}" + (f", by hand: {hand}" if hand else "")
     )
@@ -228,7 +228,7 @@ def _helps(question: Question, remedies: Remedies) -> tuple[list[str], list[str]
     """What helps, and what does not."""
     each = {
         "a larger epsilon": remedies.epsilon and f"epsilon {remedies.epsilon:.3g}",
-        "more people": remedies.people and f"{_grouped(remedies.people)} people",
+        "more people": remedies.people and f"{remedies.people:,} people",
         "fewer times": remedies.times and f"{remedies.times} times instead of {question.times}",
         "fewer features": remedies.features
         and f"{_features(remedies.features)} instead of {question.features}",
@@ -243,7 +243,7 @@ def _small_print(forecast: Forecast) -> str:
     size = ""
     if forecast.simulated < question.people:
         size = (
-            f"with {_grouped(forecast.simulated)} people instead of {_grouped(question.people)}, "
+            f"with {forecast.simulated:,} people instead of {question.people:,}, "
             "and as much noise per person, "
         )
     return _wrapped(
@@ -273,10 +273,6 @@ def _number(worth: float) -> str:
 
 def _features(number: int) -> str:
     return "1 feature" if number == 1 else f"{number} features"
-
-
-def _grouped(number: int) -> str:
-    return f"{number:,}"
 
 
 def _wrapped(paragraph: str) -> str:

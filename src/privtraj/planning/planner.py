@@ -1,4 +1,4 @@
-"""The forecast: what quality to expect before a single unit of privacy is spent.
+"""The forecast before a single unit of privacy is spent.
 
 Nothing is known about the data yet but their public shape, so `plan` runs the fit itself on public
 stand-ins of that shape, several times, and says what came out: over epsilon, over numbers of bins,
@@ -56,7 +56,7 @@ def plan(
         _whole("records_per_person", records_per_person, 1, LARGEST_TIMES),
         tuple(sorted(settings.items())),
     )
-    kept = _kept(question) if keep else None
+    kept = cache.read(question) if keep else None
     if kept is not None:
         return kept
     _check(question)
@@ -64,20 +64,11 @@ def plan(
 
     made = simulated(question, progress)
     if keep:
-        cache.keep(question, made.to_dict())
+        cache.keep(made)
     return made
 
 
 forecast = plan  # the same call, by the name of what it returns
-
-
-def _kept(question: Question) -> Forecast | None:
-    values = cache.read(question)
-    try:
-        kept = None if values is None else Forecast.from_dict(values)
-    except (KeyError, TypeError, ValueError, AttributeError):  # damaged
-        return None
-    return kept if kept is None or kept.question == question else None
 
 
 def _whole(name: str, value: Any, low: int, high: int) -> int:

@@ -22,7 +22,6 @@ from privtraj.planning.question import LARGEST_WORTH
 from privtraj.space import to_unit
 
 # Set by hand, so that the error of a yardstick is small beside what it measures.
-RELEASED = 500  # synthetic people that are compared
 _POPULATION, _POINTS = 8000, 500  # people of a population, and points that represent them
 _PANELS = 4  # draws of real people at each number of them
 _ALONE = {"three modes": 1, "bifurcation": 1, "ornstein-uhlenbeck": 0, "growth": 0}  # feature

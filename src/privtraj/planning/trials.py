@@ -1,18 +1,22 @@
-"""Which fits to simulate for a question, and what they say together."""
+"""Fits that cost nobody anything: the real pipeline on stand-ins, and what they say together."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from privtraj.arrays import Floats
-from privtraj.planning import simulation
+from privtraj.arrays import Floats, Ints
+from privtraj.clouds import systematic
+from privtraj.data.snapshots import Snapshots
+from privtraj.model import TrajectoryModel
 from privtraj.planning.forecast import GOOD, Forecast, Level, Remedies, level_of
 from privtraj.planning.question import LARGEST_TIMES, STAND_INS, Question
-from privtraj.planning.standins import Yardstick
+from privtraj.planning.standins import Yardstick, people_at
+from privtraj.space import fold
 from privtraj.synthesizer import LARGEST_EPSILON, SMALLEST_EPSILON
 
 Progress = Callable[[int, int], None]
@@ -22,6 +26,11 @@ _SEEDS = {"counts": (1, 2), "gradients": (1,)}
 _STEPS = {"counts": (-3, -2, -1, 0, 1, 2, 3), "gradients": (-3, -1.5, 0, 1.5, 3)}  # powers of two
 _BINS = {"counts": (0.5, 0.7, 1, 1.5, 2), "gradients": (0.5, 1, 2)}  # times the asked number
 _MORE_PEOPLE = (2, 4, 8, 16, 32, 64)
+# Set by hand: few times are scored, as each takes an optimal transport.
+_SCORED_TIMES = 3  # bins at which a fit is compared with the truth
+_VISITS = 64  # moments at which visitors come, or more if there are many bins
+RELEASED = 500  # synthetic people that are compared
+READ_AT = np.array([0.12, 0.45, 0.83])  # where bins of any number are compared
 
 
 class _Counter:
@@ -82,16 +91,16 @@ def _curve(
 ) -> tuple[Floats, dict[str, Any]]:
     """Worth (fits, k), and what the fits at the asked epsilon chose."""
     asked = [replace(question, epsilon=float(epsilon)).simulated() for epsilon in epsilons]
-    bins = simulation.scored_bins(question)
+    bins = scored_bins(question)
     worths, chosen = [], []
     for name in STAND_INS:
-        yardstick = Yardstick.of(name, simulation.bin_times(question)[bins], question.features)
+        yardstick = Yardstick.of(name, bin_times(question)[bins], question.features)
         for seed in seeds:
-            records = simulation.snapshots_of(asked[0], name, seed)
+            records = snapshots_of(asked[0], name, seed)
             row = []
             for epsilon, each in zip(epsilons, asked, strict=True):
-                model = simulation.fit(each, records, seed)
-                row.append(simulation.worth_at_bins(model, yardstick, bins, seed))
+                model = fit(each, records, seed)
+                row.append(worth_at_bins(model, yardstick, bins, seed))
                 if epsilon == question.epsilon:
                     chosen.append(model.settings)
                 count()
@@ -113,11 +122,11 @@ def _by_bins(question: Question, numbers: list[int], count: _Counter) -> dict[in
     simulated, seed = question.simulated(), 1
     worths: dict[int, list[float]] = {n: [] for n in numbers}
     for name in STAND_INS:
-        yardstick = Yardstick.of(name, simulation.READ_AT, question.features)
-        records = simulation.visitors(simulated, name, seed)
+        yardstick = Yardstick.of(name, READ_AT, question.features)
+        records = visitors(simulated, name, seed)
         for n in numbers:
-            model = simulation.fit(replace(simulated, times=n), records, seed)
-            worths[n].append(simulation.worth_at_any_time(model, yardstick, seed))
+            model = fit(replace(simulated, times=n), records, seed)
+            worths[n].append(worth_at_any_time(model, yardstick, seed))
             count()
     return {n: level_of(each) for n, each in worths.items()}
 
@@ -158,3 +167,82 @@ def worth_once(question: Question) -> float:
     seeds = _SEEDS[question.chosen_measure]
     curve, _ = _curve(question, np.array([question.epsilon]), seeds, _Counter(0, None))
     return level_of(curve[:, 0]).worth
+
+
+# One fit -------------------------------------------------------------------------------------
+
+
+class Records(NamedTuple):
+    """Stand-in people: moments (n,) in order, points (n, d) in the unit cube, whose they are."""
+
+    moments: Floats
+    points: Floats
+    person: Ints
+
+
+def snapshots_of(question: Question, name: str, seed: int) -> Records:
+    """People of a stand-in, the same number at every bin time."""
+    each = question.people * question.records_per_person // question.times
+    return _records(question, name, np.repeat(bin_times(question), each), seed)
+
+
+def visitors(question: Question, name: str, seed: int) -> Records:
+    """People of a stand-in, each seen at a random moment of the range."""
+    rng = np.random.default_rng(seed)
+    n = question.people * question.records_per_person
+    visits = max(_VISITS, 4 * question.times)
+    moments = (np.sort(rng.integers(visits, size=n)) + 0.5) / visits
+    return _records(question, name, moments, seed)
+
+
+def _records(question: Question, name: str, moments: Floats, seed: int) -> Records:
+    # in order of time, so that records of one person are far apart and hardly ever in one bin
+    person = np.arange(len(moments)) % question.people
+    return Records(moments, people_at(name, moments, question.features, seed), person)
+
+
+def bin_times(question: Question) -> Floats:
+    return np.linspace(0.0, 1.0, question.times)
+
+
+def scored_bins(question: Question) -> Ints:
+    """Bins at which a fit is compared with the truth: the middle one of each third."""
+    parts = np.array_split(np.arange(question.times), min(question.times, _SCORED_TIMES))
+    return np.array([part[len(part) // 2] for part in parts])
+
+
+def fit(question: Question, records: Records, seed: int) -> TrajectoryModel:
+    """The real thing, on people who do not exist."""
+    several = question.records_per_person > 1
+    snapshots = Snapshots.from_arrays(
+        records.moments,
+        records.points,
+        bounds=[(0.0, 1.0)] * question.features,
+        bins=bin_times(question),
+        person=records.person if several else None,
+        records_per_person=question.records_per_person,
+        seed=0,
+    )
+    with warnings.catch_warnings():  # that the budget buys little is what the forecast says
+        warnings.simplefilter("ignore")
+        return question.synthesizer(seed).fit(snapshots)
+
+
+def worth_at_bins(model: TrajectoryModel, yardstick: Yardstick, bins: Ints, seed: int) -> float:
+    """People per time that the released marginals at these bins are worth."""
+    rng = np.random.default_rng(seed)
+    clouds = [_released(model, i, rng) for i in bins]
+    return yardstick.worth(yardstick.error(clouds))
+
+
+def worth_at_any_time(model: TrajectoryModel, yardstick: Yardstick, seed: int) -> float:
+    """People per time that sampled paths are worth where they are read, between the bins too."""
+    paths = model.sample(RELEASED, times=READ_AT, seed=seed).values
+    return yardstick.worth(yardstick.error(list(paths.swapaxes(0, 1))))
+
+
+def _released(model: TrajectoryModel, i: int, rng: np.random.Generator) -> Floats:
+    """What `sample` gives at one bin, without coupling it to the others."""
+    which = systematic(model.weights[i], RELEASED, rng)
+    noise = rng.standard_normal((RELEASED, model.particles.shape[2]))
+    return np.asarray(fold(model.particles[i][which] + model.bandwidth[i] * noise))
