@@ -11,9 +11,9 @@ groups would state for the person at that very noise. About two minutes on two c
 from __future__ import annotations
 
 import argparse
+import math
 
-from privtraj.planning.records import generic_epsilon
-from privtraj.privacy.accounting import tally
+from privtraj.privacy.accounting import Tally, bisect, tally
 from privtraj.privacy.calibration import calibrate_noise
 from privtraj.privacy.events import GaussianSum
 from privtraj.privacy.sampled_events import sum_at_rate
@@ -37,6 +37,25 @@ def row(name: str, records: int, epsilon: float, delta: float) -> str:
     return (
         f"| {name} | {records} | {several:.3g} | {one:.3g} | {several / one:.3g} | {generic:.3g} |"
     )
+
+
+def generic_epsilon(one_record: Tally, records: int, delta: float) -> float:
+    """What the general theorem on groups makes of a guarantee for one record; inf if nothing.
+
+    (e, d) for one record is (g e, d (1 + e^e + ... + e^{(g - 1) e})) for g of them. The least g e
+    whose delta is small enough; `Tally` of the g records themselves is never more.
+    """
+
+    def group_delta(epsilon: float) -> float:
+        exponents = [k * epsilon for k in range(records)]
+        return one_record.delta(epsilon) * sum(math.exp(min(x, 700.0)) for x in exponents)
+
+    good = 1e-3
+    while group_delta(good) > delta:
+        good *= 2
+        if good > 500:
+            return math.inf
+    return records * bisect(lambda eps: group_delta(eps) <= delta, good, good / 2, 1e-4)
 
 
 def main() -> None:

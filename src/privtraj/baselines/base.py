@@ -73,8 +73,7 @@ class Baseline(ABC):
             raise InputError("fit takes Snapshots, from Snapshots.from_table or from_arrays")
         self.check()
         ledger, source = self._ledger(), noise.source_for(self.seed)
-        options = {"public_counts": self.public_counts, "watcher": watcher}
-        guard = snapshots.guarded(Guard, ledger, source, **options)
+        guard = self._guard(snapshots, ledger, source, watcher)
         made = self._release(snapshots, guard, np.random.default_rng(self.seed))
         certificate = certify(
             self._accounted(ledger),
@@ -110,6 +109,13 @@ class Baseline(ABC):
 
     def _ledger(self) -> Ledger:
         return Ledger(self.epsilon, 0.0 if self.pure else self.delta, self.adjacency)
+
+    def _guard(
+        self, snapshots: Snapshots, ledger: Ledger, source: noise.Source, watcher: Watcher | None
+    ) -> Guard:
+        """The only holder of rows."""
+        options = {"public_counts": self.public_counts, "watcher": watcher}
+        return snapshots.guarded(Guard, ledger, source, **options)
 
     def _people(self, guard: Guard) -> Floats:
         """People per bin (T,): declared public, or released for count_share of epsilon."""

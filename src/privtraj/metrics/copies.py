@@ -50,19 +50,10 @@ def memorisation(synthetic: Any, training: Any, holdout: Any) -> Memorisation:
     Every list holds clouds (n, d), one per time; records are compared at the same time, and all
     distances are pooled. It is a check for copies and no privacy guarantee.
     """
-    ours = [nearest_distances(x, y) for x, y in each_time(synthetic, training)]
-    theirs = [nearest_distances(x, y) for x, y in each_time(holdout, training)]
-    return _compared(np.concatenate(ours), np.concatenate(theirs))
-
-
-def path_memorisation(synthetic: Any, training: Any, holdout: Any) -> Memorisation:
-    """The same of whole paths (n, T, d): root mean square distance over times."""
-    x, y = path_pair(synthetic, training)
-    z, y = path_pair(holdout, y)
-    return memorisation([as_points(x)], [as_points(y)], [as_points(z)])
-
-
-def _compared(ours: Floats, theirs: Floats) -> Memorisation:
+    ours, theirs = (
+        np.concatenate([nearest_distances(x, y) for x, y in each_time(people, training)])
+        for people in (synthetic, holdout)
+    )
     median, other = float(np.median(ours)), float(np.median(theirs))
     close = float(np.quantile(theirs, CLOSE))
     return Memorisation(
@@ -73,3 +64,10 @@ def _compared(ours: Floats, theirs: Floats) -> Memorisation:
         median_holdout=other,
         close=close,
     )
+
+
+def path_memorisation(synthetic: Any, training: Any, holdout: Any) -> Memorisation:
+    """The same of whole paths (n, T, d): root mean square distance over times."""
+    x, y = path_pair(synthetic, training)
+    z, y = path_pair(holdout, y)
+    return memorisation([as_points(x)], [as_points(y)], [as_points(z)])

@@ -64,20 +64,21 @@ class Evaluation:
 
     def __str__(self) -> str:
         people = (self.worth.people, self.worth_floor, self.worth_ceiling)
-        rows = [*(s.line for s in self.scores), ("worth (people per time)", *people, "higher")]
-        parts = [NOTICE, self._heading(), layout(rows)]
-        if self.path_scores:
-            times, rows = len(self.settings["path_times"]), [s.line for s in self.path_scores]
-            parts.append(f"Whole paths at {times} times\n{layout(rows)}")
-        parts.append("\n".join(self._sentences()))
-        return "\n\n".join(parts)
-
-    def _heading(self) -> str:
+        rows = [
+            *(score.line for score in self.scores),
+            ("worth (people per time)", *people, "higher"),
+        ]
         s = self.settings
-        return (
+        heading = (
             f"{s['synthetic_people']} synthetic people against {s['records']} records of "
             f"{s['people']} people; means over {len(s['times'])} times, in shares of the box"
         )
+        parts = [NOTICE, heading, layout(rows)]
+        if self.path_scores:
+            rows = [score.line for score in self.path_scores]
+            parts.append(f"Whole paths at {len(s['path_times'])} times\n{layout(rows)}")
+        parts.append("\n".join(self._sentences()))
+        return "\n\n".join(parts)
 
     def _sentences(self) -> list[str]:
         w = self.worth

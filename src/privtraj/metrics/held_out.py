@@ -12,6 +12,7 @@ from privtraj.arrays import Floats
 from privtraj.errors import InputError
 from privtraj.metrics.clouds import cloud, distinct, pair
 from privtraj.metrics.transport import wasserstein2, weighted_cost
+from privtraj.space import utc_seconds
 
 Predict = Callable[[list[Floats], Floats, float], Any]
 
@@ -104,9 +105,7 @@ def displacement_interpolation(a: Any, b: Any, share: float) -> tuple[Floats, Fl
 def _axis(times: Any, count: int) -> Floats:
     """Times (T,) as numbers; dates count in seconds."""
     at = np.asarray(times)
-    if at.dtype.kind == "M":
-        at = at.astype("datetime64[us]").astype(np.int64) / 1e6
-    at = at.astype(np.float64)
+    at = utc_seconds(at) if at.dtype.kind == "M" else at.astype(np.float64)
     if at.shape != (count,) or not (np.diff(at) > 0).all():
         raise InputError("give one time per cloud, in increasing order")
     return at

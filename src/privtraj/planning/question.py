@@ -60,17 +60,12 @@ class Question:
         """Records in each bin."""
         return self.people * self.records_per_person / self.times
 
-    @property
-    def shrinkage(self) -> float:
-        """How many times fewer people are simulated."""
-        return max(self.per_time / ENOUGH[self.chosen_measure], 1.0)
-
     def simulated(self) -> Question:
         """The question that is simulated instead, with the same noise for each person.
 
         Noise per person is that of N epsilon for counts, and that of N mu for gradients.
         """
-        factor = self.shrinkage
+        factor = max(self.per_time / ENOUGH[self.chosen_measure], 1.0)  # so many times fewer people
         if factor == 1:
             return self
         from privtraj.privacy.accounting import epsilon_at

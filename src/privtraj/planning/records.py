@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from privtraj.privacy.accounting import Tally, bisect
 from privtraj.privacy.calibration import calibrate_laplace, calibrate_noise
 from privtraj.privacy.events import Adjacency
 
@@ -44,22 +43,3 @@ def price(
         for g in (records, 1)
     ]
     return needed[0] / needed[1]
-
-
-def generic_epsilon(one_record: Tally, records: int, delta: float) -> float:
-    """What the general theorem on groups makes of a guarantee for one record; inf if nothing.
-
-    (e, d) for one record is (g e, d (1 + e^e + ... + e^{(g - 1) e})) for g of them. The least g e
-    whose delta is small enough; `Tally` of the g records themselves is never more.
-    """
-
-    def group_delta(epsilon: float) -> float:
-        exponents = [k * epsilon for k in range(records)]
-        return one_record.delta(epsilon) * sum(math.exp(min(x, 700.0)) for x in exponents)
-
-    good = 1e-3
-    while group_delta(good) > delta:
-        good *= 2
-        if good > 500:
-            return math.inf
-    return records * bisect(lambda eps: group_delta(eps) <= delta, good, good / 2, 1e-4)

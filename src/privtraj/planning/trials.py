@@ -57,9 +57,8 @@ def simulated(question: Question, progress: Progress | None = None) -> Forecast:
     by_bins = _by_bins(question, bins, count)
     levels = [level_of(worths) for worths in curve.T]
     asked = levels[epsilons.tolist().index(question.epsilon)]
-    remedies = None
-    if asked.worth < GOOD:
-        remedies = _remedies(question, epsilons, levels, by_bins)
+    bad = asked.worth < GOOD
+    remedies = _remedies(question, epsilons, levels, by_bins) if bad else None
     count()
     return Forecast(
         question,

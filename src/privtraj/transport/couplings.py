@@ -62,7 +62,8 @@ class Couplings:
         for i in range(self.begin, len(self.transitions)):
             walk.append(_stratified(self._matrix(i), walk[-1], rng))
         for i in reversed(range(self.begin)):
-            back = _reversed(self._matrix(i), self.weights[i])
+            weights = self.weights[i].astype(np.float32)
+            back = _row_stochastic(np.multiply(self._matrix(i).T, weights, order="C"))
             walk.insert(0, _stratified(back, walk[0], rng))
         return np.stack(walk, axis=1)
 
@@ -105,9 +106,11 @@ def couple(
     weights = weights / weights.sum(axis=1, keepdims=True)
     x = np.stack([reference.ahead(x, dt) for x, dt in zip(particles[:-1], gaps, strict=True)])
     problems = x, particles[1:], weights[:-1], weights[1:]
-    error, transitions = 0.0, []
     if coupling == "exact":
-        transitions = [Transition(_exact(*problem)) for problem in zip(*problems, strict=True)]
+        transitions, error = (
+            [Transition(_exact(*each)) for each in zip(*problems, strict=True)],
+            0.0,
+        )
     else:
         transitions, error = _entropic(problems, reference.regularisation(gaps))
     widest = int(np.argmax(list(map(total_variance, particles, weights))))
@@ -185,11 +188,6 @@ def _in_order(rows: Floats, columns: Floats) -> coo_array:
     mass = np.diff(cuts, prepend=0.0)
     i, j = (np.minimum(np.searchsorted(end, cuts - mass / 2), len(end) - 1) for end in ends)
     return coo_array((mass, (i, j)), shape=(len(rows), len(columns)))
-
-
-def _reversed(matrix: Singles, weights: Floats) -> Singles:
-    """Transition matrix (m, m) from the later cloud to the earlier one, of these weights (m,)."""
-    return _row_stochastic(np.multiply(matrix.T, weights.astype(np.float32), order="C"))
 
 
 def _row_stochastic(joint: Singles) -> Singles:
