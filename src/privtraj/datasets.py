@@ -25,12 +25,7 @@ THREE_MODES_VARIANCE = 0.005
 
 
 def three_modes(
-    n_per_time: int,
-    times: When = 10,
-    seed: int = 0,
-    *,
-    dimensions: int = 2,
-    rotation_seed: int = 0,
+    n_per_time: int, times: When = 10, seed: int = 0, *, dimensions: int = 2, rotation_seed: int = 0
 ) -> tuple[Floats, Floats]:
     """Times (n,) and points (n, D), n = n_per_time T: independent people at each time u.
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from privtraj.baselines import PrivateMeasure
-from privtraj.baselines.hierarchy import _by_parent, _by_place, consistent, depth, level_budgets
+from privtraj.baselines.counted import _by_parent, _by_place, consistent, depth, level_budgets
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])

@@ -61,7 +61,7 @@ def test_text_json_plot_and_cache(capsys, tmp_path, monkeypatch):
     assert f"Written: {plot}" in text
     assert plot.read_bytes().startswith(b"\x89PNG")
 
-    monkeypatch.setattr(simulation, "fit", None)  # all that follows is known already
+    monkeypatch.setattr(trials, "fit", None)  # all that follows is known already
     assert cli.main([*ASK, "--json", "--epsilon", "1", "--delta", "1e-5"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["command"] == "plan"

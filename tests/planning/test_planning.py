@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import privtraj as pt
-from privtraj.planning import cache, standins, trials
+from privtraj.planning import planner, standins, trials
 from privtraj.planning.forecast import GOOD, Forecast, Level, level_of
 from privtraj.planning.question import ENOUGH, LARGEST_WORTH, STAND_INS, Question
 from privtraj.privacy.calibration import calibrate_gaussian
@@ -191,7 +191,7 @@ def test_a_kept_forecast_needs_no_fit(one_stand_in):
 def test_a_damaged_file_is_ignored_and_written_again(one_stand_in, damage):
     whole = pt.plan(400, **TINY)
     once = len(one_stand_in)
-    path = cache.file_of(whole.question)
+    path = planner.file_of(whole.question)
     path.write_bytes(damage.encode(errors="surrogateescape"))
     assert pt.plan(400, **TINY).to_dict() == whole.to_dict()
     assert len(one_stand_in) == 2 * once
@@ -202,7 +202,7 @@ def test_a_damaged_file_is_ignored_and_written_again(one_stand_in, damage):
 def test_a_file_of_another_question_is_not_believed(one_stand_in):
     other = pt.plan(500, **TINY)
     mine = dataclasses.replace(other.question, people=400)
-    cache.file_of(other.question).rename(cache.file_of(mine))
+    planner.file_of(other.question).rename(planner.file_of(mine))
     one_stand_in.clear()
     assert pt.plan(400, **TINY).question.people == 400
     assert one_stand_in
@@ -231,11 +231,11 @@ OTHERS = {
 def test_every_part_of_the_question_is_in_the_key(monkeypatch):
     assert set(OTHERS) == {field.name for field in dataclasses.fields(Question)}
     other = [dataclasses.replace(QUESTION, **{name: value}) for name, value in OTHERS.items()]
-    names = [cache.file_of(question) for question in (QUESTION, *other)]
-    monkeypatch.setattr(cache, "__version__", "0.0.0")
-    names.append(cache.file_of(QUESTION))
-    monkeypatch.setattr(cache, "FORMAT", cache.FORMAT + 1)
-    names.append(cache.file_of(QUESTION))
+    names = [planner.file_of(question) for question in (QUESTION, *other)]
+    monkeypatch.setattr(planner, "__version__", "0.0.0")
+    names.append(planner.file_of(QUESTION))
+    monkeypatch.setattr(planner, "FORMAT", planner.FORMAT + 1)
+    names.append(planner.file_of(QUESTION))
     assert len(set(names)) == len(OTHERS) + 3
 
 

@@ -1,7 +1,7 @@
 from .base import Baseline as Baseline
 from .base import Uniform as Uniform
-from .hierarchy import PrivateMeasure as PrivateMeasure
-from .histogram import ThresholdedHistogram as ThresholdedHistogram
+from .counted import PrivateMeasure as PrivateMeasure
+from .counted import ThresholdedHistogram as ThresholdedHistogram
 from .inference import MeasureThenInference as MeasureThenInference
 from .inference import NonPrivate as NonPrivate
 from .marginals import MarginalSynthesizer as MarginalSynthesizer

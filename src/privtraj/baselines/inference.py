@@ -18,8 +18,7 @@ import numpy as np
 from privtraj.arguments import check_whole
 from privtraj.arrays import Floats
 from privtraj.baselines.base import Baseline, Release
-from privtraj.baselines.hierarchy import PrivateMeasure
-from privtraj.baselines.histogram import Counted, ThresholdedHistogram
+from privtraj.baselines.counted import Counted, PrivateMeasure, ThresholdedHistogram
 from privtraj.baselines.unguarded import unguarded
 from privtraj.counts.cells import GridMeasure
 from privtraj.data.snapshots import Snapshots
@@ -39,10 +38,7 @@ CELL_CHUNK = 256  # points whose vectors are held at a time
 NOTHING_PROMISED = (1e6, math.nextafter(1.0, 0.0))
 NO_NOISE = "none: NOT PRIVATE, the records were used as they are"
 
-_MEASURES: dict[str, type[Counted]] = {
-    "histogram": ThresholdedHistogram,
-    "hierarchy": PrivateMeasure,
-}
+_MEASURES = {"histogram": ThresholdedHistogram, "hierarchy": PrivateMeasure}
 
 
 @dataclass(kw_only=True)
@@ -120,12 +116,8 @@ def inferred(
     )
     mixture = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), state.mixture)
     mass = np.asarray(state.mass, np.float64)
-    return Release(
-        mixture.particles,
-        mixture.bandwidth,
-        mixture.bandwidth,
-        mass / mass.sum(axis=1, keepdims=True),
-    )
+    weights = mass / mass.sum(axis=1, keepdims=True)
+    return Release(mixture.particles, mixture.bandwidth, mixture.bandwidth, weights)
 
 
 class HistogramMoments:
@@ -150,14 +142,11 @@ def _weighted_moments(
     """Moments of weighted points: centres (T, n, CELL_CHUNK, d), weights (T, n, CELL_CHUNK)."""
 
     def one(centres: jax.Array, weights: jax.Array, mixture: Mixture) -> jax.Array:
-        sums = jax.lax.map(
-            lambda chunk: chunk[1] @ person_vectors(chunk[0], mixture), (centres, weights)
-        )
-        return sums.sum(axis=0)
+        chunks = centres, weights
+        return jax.lax.map(lambda c: c[1] @ person_vectors(c[0], mixture), chunks).sum(axis=0)
 
     sums = jax.lax.map(lambda args: one(*args), (centres, weights, mixture))
-    times = centres.shape[0]
-    ones = jnp.ones(times, jnp.float32)
+    ones = jnp.ones(len(centres), jnp.float32)
     return moments(sums, ones, mixture), jnp.zeros_like(ones)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from privtraj.arguments import check_whole
 from privtraj.arrays import Ints
 from privtraj.baselines.base import Baseline, Release
-from privtraj.baselines.histogram import in_cells
+from privtraj.baselines.counted import in_cells
 from privtraj.baselines.unguarded import unguarded
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
@@ -62,9 +62,9 @@ class MarginalSynthesizer(Baseline):
         dp, pl = _opendp()
         names = ["time", *(f"x{k}" for k in range(1, rows.shape[1]))]
         keys = {name: list(range(self.cells)) for name in names[1:]} | {"time": list(range(times))}
-        loss = (
-            {"rho": _rho(dp, self.epsilon, self.delta)} if self.delta else {"epsilon": self.epsilon}
-        )
+        loss = {"epsilon": self.epsilon}
+        if self.delta:
+            loss = {"rho": _rho(dp, self.epsilon, self.delta)}
         context = dp.Context.compositor(
             data=pl.DataFrame(rows, schema=names).lazy(),
             privacy_unit=dp.unit_of(contributions=unit),

@@ -2,20 +2,28 @@
 
 Nothing is known about the data yet but their public shape, so `plan` runs the fit itself on public
 stand-ins of that shape, several times, and says what came out: over epsilon, over numbers of bins,
-and, where it is too little, what would help.
+and, where it is too little, what would help. Forecasts are kept from one run to the next, in one
+small JSON file for each question: they hold nothing but it, which is public, and what came out.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Literal
 
+from privtraj import files
 from privtraj.arguments import is_whole
 from privtraj.errors import Arg, InputError
-from privtraj.planning import cache
 from privtraj.planning.forecast import Forecast
-from privtraj.planning.question import LARGEST_FEATURES, LARGEST_TIMES, Question
+from privtraj.planning.question import LARGEST_FEATURES, LARGEST_TIMES, STAND_INS, Question
 from privtraj.privacy.events import Adjacency, check_budget
+from privtraj.version import __version__
+
+FORMAT = 1  # of the kept files
 
 
 def plan(
@@ -56,7 +64,7 @@ def plan(
         _whole("records_per_person", records_per_person, 1, LARGEST_TIMES),
         tuple(sorted(settings.items())),
     )
-    kept = cache.read(question) if keep else None
+    kept = _kept(question) if keep else None
     if kept is not None:
         return kept
     _check(question)
@@ -64,11 +72,41 @@ def plan(
 
     made = simulated(question, progress)
     if keep:
-        cache.keep(made)
+        _keep(made)
     return made
 
 
 forecast = plan  # the same call, by the name of what it returns
+
+
+def file_of(question: Question) -> Path:
+    """Where the answer is kept, by every part of the question and by what made the answer."""
+    made_by = {"format": FORMAT, "version": __version__, "stand-ins": STAND_INS}
+    whole = {**made_by, "question": asdict(question)}
+    key = hashlib.sha256(json.dumps(whole, sort_keys=True, default=float).encode()).hexdigest()
+    return files.cache_folder("plans") / f"{key[:32]}.json"
+
+
+def _kept(question: Question) -> Forecast | None:
+    """What was kept; None if there is nothing that can be read."""
+    try:
+        kept = Forecast.from_dict(json.loads(file_of(question).read_text("utf-8")))
+    except (OSError, RuntimeError):  # RuntimeError: no home
+        return None
+    except (KeyError, TypeError, ValueError, AttributeError):  # damaged
+        return None
+    return kept if kept.question == question else None
+
+
+def _keep(forecast: Forecast) -> None:
+    """Keep it for the next time, if there is a place for it."""
+    try:
+        path = file_of(forecast.question)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        text = json.dumps(forecast.to_dict(), allow_nan=False, default=float)
+        files.write_text(f"{text}\n", path, force=True)
+    except (OSError, RuntimeError, InputError):
+        return
 
 
 def _whole(name: str, value: Any, low: int, high: int) -> int:
