@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from privtraj import metrics
 from privtraj.errors import InputError
 from privtraj.metrics import mobility
-from privtraj.metrics.cells import grid_cells, usual_cells
+from privtraj.metrics.mobility import grid_cells, usual_cells
 
 LN2 = np.log(2)
 OF_POINTS = [

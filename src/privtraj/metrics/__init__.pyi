@@ -1,4 +1,3 @@
-from .cells import jensen_shannon as jensen_shannon
 from .classifier import path_auc as path_auc
 from .classifier import two_sample_auc as two_sample_auc
 from .copies import Memorisation as Memorisation
@@ -14,6 +13,7 @@ from .held_out import leave_one_out as leave_one_out
 from .mobility import density_jsd as density_jsd
 from .mobility import diameter_jsd as diameter_jsd
 from .mobility import hotspot_ndcg as hotspot_ndcg
+from .mobility import jensen_shannon as jensen_shannon
 from .mobility import kendall_tau as kendall_tau
 from .mobility import length_jsd as length_jsd
 from .mobility import pattern_f1 as pattern_f1

@@ -16,11 +16,13 @@ import numpy as np
 
 from privtraj.arrays import Floats, Ints
 from privtraj.errors import InputError
-from privtraj.metrics.cells import grid_cells, in_box, jensen_shannon, jensen_shannon_of
 from privtraj.metrics.clouds import ENTRIES, pair, path_pair
 from privtraj.metrics.registry import cloud_metric, path_metric
+from privtraj.space import to_unit
 
-_BINS = 20
+MOST_CELLS = 4096
+_CELLS = 36  # about so many unless told otherwise: six by six in two dimensions
+_BINS = 20  # of lengths and diameters
 
 
 @cloud_metric("query_error", "range-query error", place=60)
@@ -100,7 +102,9 @@ def trip_jsd(synthetic: Any, real: Any, *, bounds: Any = None, cells: int | None
     for paths in path_pair(synthetic, real):
         place, total = grid_cells(paths[:, [0, -1]], bounds, cells)
         trips.append(place[:, 0] * total + place[:, 1])
-    return jensen_shannon_of(*trips)
+    seen, code = np.unique(np.concatenate(trips), return_inverse=True)
+    sides = np.split(code, [len(trips[0])])
+    return jensen_shannon(*(np.bincount(side, minlength=len(seen)) for side in sides))
 
 
 @path_metric("length_jsd", "length JSD", place=20)
@@ -151,6 +155,48 @@ def pattern_f1(
     if not ours and not true:
         return 1.0
     return 2 * len(ours & true) / (len(ours) + len(true))
+
+
+def usual_cells(d: int) -> int:
+    """Cells per feature unless told otherwise: 36, 6, 3, then 2 for one, two, three and more."""
+    return max(2, int(_CELLS ** (1 / d) + 1e-9))
+
+
+def grid_cells(points: Floats, bounds: Any, per_feature: int | None) -> tuple[Ints, int]:
+    """The cell (...) of points (..., d), numbered 0 to C - 1, and C.
+
+    Each feature's range (unit interval unless `bounds` (d, 2) are given) is cut in `per_feature`
+    equal parts; what lies outside counts at the wall.
+    """
+    d = points.shape[-1]
+    parts = usual_cells(d) if per_feature is None else per_feature
+    if parts < 1 or parts**d > MOST_CELLS:
+        raise InputError(
+            f"{parts} cells for each of {d} features are too many or none: at most {MOST_CELLS} "
+            "in all can be compared"
+        )
+    place = np.minimum((in_box(points, bounds) * parts).astype(np.int64), parts - 1)
+    return place @ (parts ** np.arange(d)), parts**d
+
+
+def in_box(points: Floats, bounds: Any) -> Floats:
+    """Points (..., d) in shares of the box, clamped to it; without bounds it is the unit cube."""
+    return to_unit(points, np.tile([0.0, 1.0], (points.shape[-1], 1)) if bounds is None else bounds)
+
+
+def jensen_shannon(p: Any, q: Any) -> float:
+    """JSD(p, q) = H((p + q) / 2) - (H(p) + H(q)) / 2 of counts or shares (C,), H in nats.
+
+    Between 0, for equal shares, and ln 2 = 0.693, for shares that do not overlap; lower is better.
+    """
+    from scipy.special import entr
+
+    p, q = (np.asarray(v, dtype=np.float64) for v in (p, q))
+    if p.shape != q.shape or p.ndim != 1 or p.sum() <= 0 or q.sum() <= 0:
+        raise InputError("two histograms over the same cells are needed, neither of them empty")
+    p, q = p / p.sum(), q / q.sum()
+    gap = entr((p + q) / 2).sum() - (entr(p).sum() + entr(q).sum()) / 2
+    return float(np.clip(gap, 0.0, np.log(2)))
 
 
 def _paths(synthetic: Any, real: Any) -> tuple[Floats, Floats]:

@@ -16,8 +16,8 @@ import numpy as np
 
 from privtraj.arrays import Floats
 from privtraj.errors import InputError
-from privtraj.metrics.cells import MOST_CELLS, usual_cells
 from privtraj.metrics.clouds import cloud, halves, path_cloud
+from privtraj.metrics.mobility import MOST_CELLS, usual_cells
 from privtraj.metrics.path_space import randomly_coupled
 from privtraj.metrics.registry import Better, Compare, Metric, cloud_metrics, path_metrics
 from privtraj.space import from_unit

@@ -91,10 +91,8 @@ def _kept(question: Question) -> Forecast | None:
     """What was kept; None if there is nothing that can be read."""
     try:
         kept = Forecast.from_dict(json.loads(file_of(question).read_text("utf-8")))
-    except (OSError, RuntimeError):  # RuntimeError: no home
-        return None
-    except (KeyError, TypeError, ValueError, AttributeError):  # damaged
-        return None
+    except (OSError, RuntimeError, KeyError, TypeError, ValueError, AttributeError):
+        return None  # there is none, or no home, or it is damaged
     return kept if kept.question == question else None
 
 

@@ -228,9 +228,12 @@ def fit(question: Question, records: Records, seed: int) -> TrajectoryModel:
 
 
 def worth_at_bins(model: TrajectoryModel, yardstick: Yardstick, bins: Ints, seed: int) -> float:
-    """People per time that the released marginals at these bins are worth."""
-    rng = np.random.default_rng(seed)
-    clouds = [_released(model, i, rng) for i in bins]
+    """People per time that what `sample` gives at these bins, without coupling them, is worth."""
+    rng, clouds = np.random.default_rng(seed), []
+    for i in bins:
+        which = systematic(model.weights[i], RELEASED, rng)
+        noise = rng.standard_normal((RELEASED, model.particles.shape[2]))
+        clouds.append(fold(model.particles[i][which] + model.bandwidth[i] * noise))
     return yardstick.worth(yardstick.error(clouds))
 
 
@@ -238,10 +241,3 @@ def worth_at_any_time(model: TrajectoryModel, yardstick: Yardstick, seed: int) -
     """People per time that sampled paths are worth where they are read, between the bins too."""
     paths = model.sample(RELEASED, times=READ_AT, seed=seed).values
     return yardstick.worth(yardstick.error(list(paths.swapaxes(0, 1))))
-
-
-def _released(model: TrajectoryModel, i: int, rng: np.random.Generator) -> Floats:
-    """What `sample` gives at one bin, without coupling it to the others."""
-    which = systematic(model.weights[i], RELEASED, rng)
-    noise = rng.standard_normal((RELEASED, model.particles.shape[2]))
-    return np.asarray(fold(model.particles[i][which] + model.bandwidth[i] * noise))

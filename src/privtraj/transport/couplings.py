@@ -21,6 +21,8 @@ from privtraj.transport.reference import Reference
 
 CouplingName = Literal["entropic", "exact"]
 
+_softmax = jax.jit(sinkhorn.transition)
+
 _REPAIR = 1e-4  # one person in 10,000: with less mass amiss it does not matter who is matched
 _TOLERANCE = 2 * _REPAIR  # of Sinkhorn's L1 error, which counts too much here and too little there
 _GOLDEN = (5**0.5 - 1) / 2  # its multiples mod 1 are spread most evenly, however many there are
@@ -137,11 +139,6 @@ def _entropic(
     g = np.asarray(sinkhorn.settle(x, y, reg, (a, b), _TOLERANCE).g)
     repaired = [_repaired(*each) for each in zip(*problems, reg, g, strict=True)]
     return [transition for transition, _ in repaired], max(error for _, error in repaired)
-
-
-@jax.jit
-def _softmax(x: jax.Array, y: jax.Array, reg: jax.Array, g: jax.Array) -> jax.Array:
-    return jax.nn.softmax(g[None, :] - sinkhorn.scaled_cost(x, y, reg), axis=1)
 
 
 def _repaired(

@@ -269,11 +269,12 @@ class _Sweeps(NamedTuple):
 @jax.jit
 def barycentres(x: jax.Array, y: jax.Array, reg: jax.Array, potentials: Potentials) -> jax.Array:
     """Mean partner of any x (B, n, d) under the coupling whose columns are at y: (B, n, d)."""
+    return _each(lambda x, y, *rest: _dot(transition(x, y, *rest), y), (x, y, reg, potentials.g))
 
-    def one(x: jax.Array, y: jax.Array, reg: jax.Array, g: jax.Array) -> jax.Array:
-        return _dot(jax.nn.softmax(g[None, :] - scaled_cost(x, y, reg), axis=1), y)
 
-    return _each(one, (x, y, reg, potentials.g))
+def transition(x: jax.Array, y: jax.Array, reg: jax.Array, g: jax.Array) -> jax.Array:
+    """Rows (n, m) over y (m, d) of any x (n, d) under the coupling of potential g (m,)."""
+    return jax.nn.softmax(g[None, :] - scaled_cost(x, y, reg), axis=1)
 
 
 def _each(work: Callable[..., Any], problems: tuple[Any, ...]) -> Any:
