@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from privtraj.cli.compiled import keep_compiled
+from privtraj.cli.shared import keep_compiled
 from privtraj.columns import NumberColumn
 from privtraj.data.snapshots import Snapshots
 from privtraj.privacy.rows import MemoryRows

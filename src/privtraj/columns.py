@@ -32,15 +32,11 @@ class NumberColumn:
         name, low, high = self.name, self.low, self.high
         if not np.isfinite([low, high]).all() or high - low == np.inf:
             raise InputError(f"the bounds of '{name}' must be finite: ({low:g}, {high:g}) are not")
+        start = f"the bounds of '{name}' are"
         if low == high:
-            raise InputError(
-                f"the bounds of '{name}' are both {low:g}: a feature that cannot vary must be left "
-                "out"
-            )
+            raise InputError(f"{start} both {low:g}: a feature that cannot vary must be left out")
         if low > high:
-            raise InputError(
-                f"the bounds of '{name}' are reversed: ({low:g}, {high:g}), low goes first"
-            )
+            raise InputError(f"{start} reversed: ({low:g}, {high:g}), low goes first")
 
     @property
     def domain(self) -> tuple[float, float]:

@@ -44,11 +44,15 @@ def load(path: str | os.PathLike[str], but: Container[str] = ()) -> dict[str, An
     values = {name: value for name, value in values.items() if name not in but}
     if "bins" in values and "bin_times" in values:
         raise InputError(f"'bins' and 'bin_times' exclude each other: keep one of them in '{path}'")
-    return {name: _located(_checked(name, value, path), path) for name, value in values.items()}
+    return {name: _checked(name, value, path) for name, value in values.items()}
 
 
 def _parsed(path: Path) -> dict[str, Any]:
-    check_name(path)
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError(
+            f"the configuration '{path.name}' is neither TOML nor YAML: its name must end in "
+            + " or ".join(SUFFIXES)
+        )
     if not path.is_file():
         raise InputError(f"there is no file '{path}': check the path, or write one: privtraj init")
     try:
@@ -59,15 +63,6 @@ def _parsed(path: Path) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise InputError(f"'{path}' has no choices: it must have lines such as epsilon: 1.0")
     return values
-
-
-def check_name(path: Path) -> None:
-    """Refuse a name that says neither TOML nor YAML, or YAML where it cannot be read."""
-    if path.suffix.lower() not in SUFFIXES:
-        raise InputError(
-            f"the configuration '{path.name}' is neither TOML nor YAML: its name must end in "
-            + " or ".join(SUFFIXES)
-        )
 
 
 def _toml(text: str, path: Path) -> Any:
@@ -119,37 +114,25 @@ def _check_known(name: object, path: Path) -> None:
 
 def _checked(name: str, value: Any, path: Path) -> Any:
     kind = OPTIONS[name].kind
-    if _is_open(name, value):
+    left, where = _placeholders(value), ""
+    if name == "feature" and isinstance(value, list):  # one may be named like a placeholder
+        left = [str(x[0]) for x in value if isinstance(x, list) and _placeholders(x[1:])]
+        where = f" for {listed(left)}"
+    if left:
         raise InputError(
-            f"{name} in '{path}' is still to be filled in{_where(name, value)}: it must be "
-            f"{kind.must}"
+            f"{name} in '{path}' is still to be filled in{where}: it must be {kind.must}"
         )
     try:
-        return kind.read(value)
+        plain = kind.read(value)
     except ValueError:
         raise InputError(f"{name} in '{path}' must be {kind.must}") from None
+    return path.parent / plain if isinstance(plain, Path) else plain
 
 
-def _is_open(name: str, value: Any) -> bool:
-    """Whether a placeholder of the template is left; a feature may have such a name."""
-    if name == "feature" and isinstance(value, list):
-        return any(_open_bounds(item) for item in value)
+def _placeholders(value: Any) -> list[str]:
+    """Those of the template that are left in a value."""
     parts = value if isinstance(value, list) else [value]
-    return any(isinstance(part, str) and _PLACEHOLDER.fullmatch(part) for part in parts)
-
-
-def _open_bounds(item: Any) -> bool:
-    return isinstance(item, list) and _is_open("", item[1:])
-
-
-def _where(name: str, value: Any) -> str:
-    if name != "feature" or not isinstance(value, list):
-        return ""
-    return " for " + listed([str(item[0]) for item in value if _open_bounds(item)])
-
-
-def _located(value: Any, path: Path) -> Any:
-    return path.parent / value if isinstance(value, Path) else value
+    return [part for part in parts if isinstance(part, str) and _PLACEHOLDER.fullmatch(part)]
 
 
 def plain(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -157,14 +140,11 @@ def plain(options: Mapping[str, Any]) -> dict[str, Any]:
     result = dict(options)
     for name in ("feature", "time_range", "bin_times"):
         try:
-            result[name] = OPTIONS[name].kind.read([_as_list(item) for item in options[name]])
+            items = [list(x) if isinstance(x, tuple) else x for x in options[name]]
+            result[name] = OPTIONS[name].kind.read(items)
         except (ValueError, KeyError, TypeError):
             continue  # absent, or wrong: whoever uses it explains
     return result
-
-
-def _as_list(item: Any) -> Any:
-    return list(item) if isinstance(item, tuple) else item
 
 
 # Writing --------------------------------------------------------------------------------------
@@ -216,12 +196,10 @@ def comment(paragraph: str) -> list[str]:
 
 def _written(value: Any, flat: bool = False) -> str:
     """A value in the words that TOML and YAML share, which are close to those of JSON."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
     if isinstance(value, float):
         return re.sub(r"^(-?\d+)e", r"\1.0e", repr(value))  # YAML wants the point
     if isinstance(value, int):
-        return str(value)
+        return str(value).lower()  # of True and False too
     if isinstance(value, list | tuple):
         parts = [_written(part, flat=True) for part in value]
         if flat or not isinstance(value[0], list | tuple):

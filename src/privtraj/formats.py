@@ -6,6 +6,7 @@ imported when a file needs them, because some need packages that come with an ex
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -19,9 +20,9 @@ from privtraj.errors import InputError
 class Format:
     """A format; what it cannot do is "".
 
-    reader: a `data.readers.Reader`.
+    reader: a `data.tables.Reader`.
     write_table: function (pyarrow.Table, Path), for any table.
-    write_paths: function (export.rows.PathRows, Path), for paths alone.
+    write_paths: function (export.tables.PathRows, Path), for paths alone.
     check_paths: function (features, bounds, times) that refuses early what `write_paths` would.
     """
 
@@ -33,34 +34,20 @@ class Format:
     check_paths: str = ""
 
 
+# fmt: off
 FORMATS = (
-    Format("csv", (".csv", ".csv.gz"), "data.csv_files:CsvReader", "export.tables:write_csv"),
-    Format(
-        "parquet", (".parquet", ".pq"), "data.readers:ParquetReader", "export.tables:write_parquet"
-    ),
-    Format(
-        "arrow", (".arrow", ".feather"), "data.readers:ArrowReader", "export.tables:write_arrow"
-    ),
-    Format(
-        "geojson",
-        (".geojson",),
-        write_paths="export.geo:write_geojson",
-        check_paths="export.geo:check_geojson",
-    ),
-    Format(
-        "geoparquet",
-        (".geoparquet",),
-        write_paths="export.geo:write_geoparquet",
-        check_paths="export.geo:check_geoparquet",
-    ),
-    Format(
-        "h5ad",
-        (".h5ad",),
-        reader="data.anndata:H5adReader",
-        write_paths="export.anndata:write_h5ad",
-        check_paths="export.anndata:check_h5ad",
-    ),
+    Format("csv", (".csv", ".csv.gz"), "data.tables:CsvReader", "export.tables:write_csv"),
+    Format("parquet", (".parquet", ".pq"),
+           "data.tables:ParquetReader", "export.tables:write_parquet"),
+    Format("arrow", (".arrow", ".feather"), "data.tables:ArrowReader", "export.tables:write_arrow"),
+    Format("geojson", (".geojson",), "", "", "export.geo:write_geojson",
+           "export.geo:check_geojson"),
+    Format("geoparquet", (".geoparquet",), "", "", "export.geo:write_geoparquet",
+           "export.geo:check_geoparquet"),
+    Format("h5ad", (".h5ad",), "data.tables:H5adReader", "", "export.anndata:write_h5ad",
+           "export.anndata:check_h5ad"),
 )
+# fmt: on
 READABLE = tuple(known for known in FORMATS if known.reader)
 TABLES = tuple(known for known in FORMATS if known.write_table)
 PATHS = tuple(known for known in FORMATS if known.write_table or known.write_paths)
@@ -92,3 +79,18 @@ def load(place: str) -> Any:
     """What stands at "module:name" in this package."""
     module, _, name = place.partition(":")
     return getattr(import_module(f"privtraj.{module}"), name)
+
+
+def extra(module: str, purpose: str, package: str) -> Any:
+    """A module that comes with an extra."""
+    try:
+        with warnings.catch_warnings():  # about extras of its own
+            warnings.simplefilter("ignore")
+            return import_module(module)
+    except ImportError:
+        raise absent(module, purpose, package) from None
+
+
+def absent(what: str, purpose: str, package: str) -> InputError:
+    """The sentence about what is not installed."""
+    return InputError(f"{what} is needed for {purpose}: run pip install '{package}'")

@@ -12,6 +12,7 @@ import hashlib
 import io
 import json
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -82,13 +83,10 @@ def _header(fields: Fields, members: dict[str, bytes], certificate: Fields) -> F
 
 
 def _members(arrays: Arrays) -> dict[str, bytes]:
-    return {f"{name}.npy": _npy(array) for name, array in arrays.items()}
-
-
-def _npy(array: NDArray[Any]) -> bytes:
-    buffer = io.BytesIO()
-    np.save(buffer, array, allow_pickle=False)
-    return buffer.getvalue()
+    buffers = {f"{name}.npy": io.BytesIO() for name in arrays}
+    for buffer, array in zip(buffers.values(), arrays.values(), strict=True):
+        np.save(buffer, array, allow_pickle=False)
+    return {name: buffer.getvalue() for name, buffer in buffers.items()}
 
 
 def _sha256(data: bytes) -> str:
@@ -106,12 +104,10 @@ def _read_members(path: Path) -> dict[str, bytes]:
             f"'{path}' is not a privtraj model, or is cut short: give a file that fit has written, "
             "or copy it again"
         ) from None
-    except Exception as error:  # zlib.error and friends: damaged contents
-        if type(error).__module__ == "zlib":
-            raise InputError(
-                f"'{path}' is damaged, as its contents do not unpack: copy it again"
-            ) from None
-        raise
+    except zlib.error:
+        raise InputError(
+            f"'{path}' is damaged, as its contents do not unpack: copy it again"
+        ) from None
 
 
 def _check_digests(path: str | Path, members: dict[str, bytes], header: dict[str, Any]) -> None:

@@ -91,13 +91,8 @@ def _moments(least: int, most: int | None = None) -> Callable[[Any], list[float 
 
 def _features(value: Any) -> list[list[Any]]:
     _need(isinstance(value, list) and value)
-    return [_feature(item) for item in value]
-
-
-def _feature(item: Any) -> list[Any]:
-    _need(isinstance(item, list) and len(item) == 3)
-    name, low, high = item
-    return [_text(name), _number(low), _number(high)]
+    _need(all(isinstance(item, list) and len(item) == 3 for item in value))
+    return [[_text(name), _number(low), _number(high)] for name, low, high in value]
 
 
 def whole(least: int) -> Kind:

@@ -5,41 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privtraj import display, formats
-from privtraj.arrays import Floats
 from privtraj.errors import InputError
 from privtraj.export import anndata as export_anndata
-from privtraj.export import writers
-from privtraj.space import as_user_times
-from privtraj.text import free_name
+from privtraj.export.tables import PathRows, write_paths
 
 SUFFIXES = formats.suffixes(formats.PATHS)
 _BLOCK = 2**19  # numbers of people who are worked on at once
 
 
-@dataclass(frozen=True, eq=False)
-class Paths:
+class Paths(PathRows):
     """n synthetic people at q times. values: (n, q, d) in data units, inside the public bounds."""
-
-    values: Floats
-    numeric_times: Floats  # (q,) numbers; seconds since 1970-01-01 UTC when `datetime`
-    features: tuple[str, ...]
-    time_name: str
-    datetime: bool
-
-    @property
-    def times(self) -> NDArray[Any]:
-        """(q,) in the user's form: numbers or datetime64."""
-        return as_user_times(self.numeric_times, self.datetime)
-
-    def __len__(self) -> int:
-        return len(self.values)
 
     def __repr__(self) -> str:
         n, q, _ = self.values.shape
@@ -47,21 +27,6 @@ class Paths:
 
     def _repr_html_(self) -> str:
         return display.card(self)
-
-    def to_arrow(self) -> Any:
-        """The long table (pyarrow): path, time, one column per feature; n q rows."""
-        import pyarrow as pa
-
-        n, q, _ = self.values.shape
-        columns: dict[str, NDArray[Any]] = {"path": np.repeat(np.arange(n, dtype=np.int64), q)}
-        columns[free_name(self.time_name, columns)] = np.tile(self.times, n)
-        for k, name in enumerate(self.features):
-            columns[free_name(name, columns)] = self.values[:, :, k].ravel()
-        return pa.table(columns)
-
-    def to_frame(self) -> Any:
-        """The long table as a pandas DataFrame."""
-        return self.to_arrow().to_pandas()
 
     def to_polars(self) -> Any:
         """The long table as a polars DataFrame."""
@@ -130,7 +95,7 @@ class Paths:
         The long table: .csv, .csv.gz, .parquet, .arrow, .feather; with a point in each row:
         .geoparquet; as lines: .geojson; as AnnData: .h5ad.
         """
-        writers.write_paths(self, path, force)
+        write_paths(self, path, force)
 
 
 def fill_in_blocks(

@@ -17,23 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privtraj.arrays import Floats
 from privtraj.errors import InputError
 from privtraj.model import TrajectoryModel
 from privtraj.paths import Paths
 from privtraj.privacy.certificate import Certificate
-from privtraj.report.drawing import (
-    Bar,
-    attack_region,
-    draw_bands,
-    in_order,
-    literal,
-    named_bars,
-    spread,
-    time_axis,
-    time_bar,
-)
+from privtraj.report import style
 from privtraj.report.page_data import maps
-from privtraj.report.style import BLUE, PALE, VERMILION, decorate
+from privtraj.report.style import BLUE, PALE, VERMILION, decorate, in_order, literal, spread
 from privtraj.report.ticks import time_ticks
 from privtraj.space import as_user_times
 from privtraj.text import short
@@ -67,7 +58,7 @@ def paths(
     lines = np.stack([_along(shown, name)[people][:, order] for name in (across, up)], axis=2)
     if across == shown.time_name:
         ax.plot(shown.times[order], lines[:, :, 1].T, color=BLUE, lw=0.8, alpha=0.5)
-        time_axis(ax, shown.datetime)
+        style.time_axis(ax, shown.datetime)
     else:
         _coloured(ax, lines, shown.numeric_times[order], shown)
         _keep_proportions(ax, shown, across, up)
@@ -88,11 +79,10 @@ def marginals(
     shown = _sampled(source)
     names = shown.features if features is None else features
     names = (names,) if isinstance(names, str) else tuple(names)
-    for name in names:
-        _known(shown, name, shown.features)
+    _check_known(names, shown.features)
     panels = _panels(len(names), ax)
     for panel, name in zip(panels, names, strict=True):
-        draw_bands(panel, shown, shown.features.index(name))
+        style.draw_bands(panel, shown, shown.features.index(name))
     panels[0].legend(fontsize=8.5, frameon=False)
     return panels[0] if len(names) == 1 else np.array(panels, dtype=object)
 
@@ -101,7 +91,7 @@ def budget(source: TrajectoryModel | Certificate, *, ax: Axes | None = None) -> 
     """Where epsilon went: what each release added, in the order in which it was paid for."""
     certificate = _certificate(source)
     target, spent = certificate.target_epsilon, 0.0
-    bars: list[Bar] = []
+    bars: list[style.Bar] = []
     for entry, epsilon in zip(certificate.ledger, certificate.spending(), strict=True):
         name = f"{entry['what']}\n{entry['times']} x {entry['mechanism']}"
         bars.append((name, spent, spent + epsilon, epsilon, BLUE))
@@ -111,7 +101,7 @@ def budget(source: TrajectoryModel | Certificate, *, ax: Axes | None = None) -> 
         bars.append(("not spent", spent, spent + unspent, unspent, PALE))
     ax = _axes(ax)
     label = rf"$\varepsilon$ at $\delta$ = {short(certificate.delta)}"
-    named_bars(ax, bars, label, target, size=9)
+    style.named_bars(ax, bars, label, target, size=9)
     ax.axvline(target, color=VERMILION, lw=1.2, ls="--")
     _warn(ax, certificate)
     return ax
@@ -153,27 +143,24 @@ def _two_names(shown: Paths, x: str | None, y: str | None) -> tuple[str, str]:
     across = x or (shown.features[0] if several and y != shown.features[0] else shown.time_name)
     left = [name for name in shown.features if name != across]
     up = y or (left[0] if left else shown.features[0])
-    known = (*shown.features, shown.time_name)
-    for name in (across, up):
-        _known(shown, name, known)
+    _check_known((across, up), (*shown.features, shown.time_name))
     return across, up
 
 
-def _known(shown: Paths, name: str, names: Sequence[str]) -> None:
-    if name not in names:
-        raise InputError(f"there is no '{name}' to draw: choose among {', '.join(names)}")
+def _check_known(names: Sequence[str], known: Sequence[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise InputError(f"there is no '{name}' to draw: choose among {', '.join(known)}")
 
 
-def _along(shown: Paths, name: str) -> NDArray[np.floating[Any]]:
+def _along(shown: Paths, name: str) -> Floats:
     """(n, q) what people have at the times."""
     if name in shown.features:
         return shown.values[:, :, shown.features.index(name)]
     return np.broadcast_to(shown.numeric_times, shown.values.shape[:2])
 
 
-def _coloured(
-    ax: Axes, points: NDArray[np.floating[Any]], times: NDArray[np.floating[Any]], shown: Paths
-) -> None:
+def _coloured(ax: Axes, points: Floats, times: Floats, shown: Paths) -> None:
     """Lines (n, q, 2) in pieces, each in the colour of its time, and a bar that explains it."""
     from matplotlib.collections import LineCollection
 
@@ -185,7 +172,7 @@ def _coloured(
     ax.add_collection(lines)
     ax.autoscale_view()
     marks, labels = zip(*time_ticks(times[0], times[-1], shown.datetime), strict=True)
-    time_bar(ax, lines, shown.time_name, marks, labels)
+    style.time_bar(ax, lines, shown.time_name, marks, labels)
 
 
 def _keep_proportions(ax: Axes, shown: Paths, across: str, up: str) -> None:
@@ -196,13 +183,11 @@ def _keep_proportions(ax: Axes, shown: Paths, across: str, up: str) -> None:
 
 
 def _attack(certificate: Certificate, ax: Axes) -> Axes:
-    attack_region(
-        ax,
-        lambda alarms: 1 - certificate.trade_off(alarms),
-        "members found, at most",
-        lw=2,
-        label="best possible attack",
-    )
+    def found(alarms: Floats) -> Floats:
+        return 1 - certificate.trade_off(alarms)
+
+    label = "best possible attack"
+    style.attack_region(ax, found, "members found, at most", lw=2, label=label)
     ax.legend(loc="lower right", fontsize=8.5, frameon=False)
     _warn(ax, certificate)
     return ax
@@ -240,13 +225,9 @@ def _panels(count: int, ax: Axes | Sequence[Axes] | None) -> list[Axes]:
     if ax is None:
         from matplotlib import pyplot
 
-        size = (4.3 * min(count, 3), 3.4 * -(-count // 3))
-        figure, grid = pyplot.subplots(
-            -(-count // 3), min(count, 3), figsize=size, layout="constrained", squeeze=False
-        )
-        for unused in grid.ravel()[count:]:
-            figure.delaxes(unused)
-        return list(grid.ravel()[:count])
+        rows, columns = -(-count // 3), min(count, 3)
+        figure = pyplot.figure(figsize=(4.3 * columns, 3.4 * rows), layout="constrained")
+        return [figure.add_subplot(rows, columns, k + 1) for k in range(count)]
     given: list[Axes] = list(np.ravel(np.asarray(ax, dtype=object)))
     if len(given) != count:
         raise InputError(f"{count} features need as many axes: ax has {len(given)}")

@@ -75,13 +75,7 @@ def device() -> str:
 
 def gathered(local: Array) -> Array:
     """Arrays of one shape from all processes, (P, ...)."""
-    if not several():
-        return local[None]  # type: ignore[return-value]
-    import jax
-    from jax.experimental import multihost_utils
-
-    with jax.enable_x64(True):
-        return np.asarray(multihost_utils.process_allgather(local, tiled=False))  # type: ignore
+    return _exchanged("process_allgather", local) if several() else local[None]  # type: ignore
 
 
 def total(local: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -91,13 +85,16 @@ def total(local: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def broadcast_first(local: Array) -> Array:
     """What the first process has, everywhere."""
-    if not several():
-        return local
+    return _exchanged("broadcast_one_to_all", local) if several() else local
+
+
+def _exchanged(how: str, local: Array) -> Array:
+    """What all processes together make of the array of each, by a function of JAX; in 64 bits."""
     import jax
     from jax.experimental import multihost_utils
 
     with jax.enable_x64(True):
-        return np.asarray(multihost_utils.broadcast_one_to_all(local))  # type: ignore[return-value]
+        return np.asarray(getattr(multihost_utils, how)(local))  # type: ignore[return-value]
 
 
 def refuse_shared_people(names: NDArray[np.object_]) -> None:

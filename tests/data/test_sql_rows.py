@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from decimal import Decimal
@@ -704,7 +705,7 @@ def test_a_failed_connection_is_explained_without_the_password(wrong):
 def test_what_to_install(source, package, tmp_path, monkeypatch):
     options = {} if source is None else {"query": "visits"}
     source = source or str(_pieces(tmp_path, ".csv"))
-    monkeypatch.setattr(sql, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "ibis", None)
     assert f"pip install '{package}'" in _message(source, options)
     monkeypatch.undo()
     if options:

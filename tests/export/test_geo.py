@@ -14,7 +14,7 @@ from privtraj import cli
 from privtraj.errors import InputError
 from privtraj.export import geo
 from privtraj.export import tables as export_tables
-from privtraj.export.writers import check_paths
+from privtraj.export.tables import check_paths
 from privtraj.paths import Paths
 
 NEED = "maps need pip install 'privtraj[geo]'"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from privtraj import formats
-from privtraj.data.readers import Reader
+from privtraj.data.tables import Reader
 from privtraj.paths import SUFFIXES
 
 WORKERS = ("write_table", "write_paths", "check_paths")

@@ -6,8 +6,7 @@ import pytest
 from privtraj.audit.attack import compare
 from privtraj.privacy.accounting import tally
 from privtraj.privacy.events import GaussianSum
-from privtraj.report.audit import audit_figure
-from privtraj.report.figures import save_figure
+from privtraj.report.figures import audit_figure, save_figure
 
 
 def _audit(true, claimed):

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from privtraj.cli import shared
 from privtraj.cli.console import Console
 from privtraj.errors import InputError
 from privtraj.options import FILE, NUMBER, Option, arguments, one_of, whole
-
-if TYPE_CHECKING:
-    from privtraj.audit.attack import Audit
 
 VIOLATED = 1
 LEAST_RUNS = 20
@@ -51,23 +48,28 @@ def run(args: argparse.Namespace, console: Console) -> int:
     """Exit code 1 if the claim is refuted."""
     _check(args)
     from privtraj.audit.attack import audit
+    from privtraj.report.figures import audit_figure, save_figure
     from privtraj.synthesizer import TrajectorySynthesizer
 
     claimed = {**vars(args), "seed": None}  # the seed is the attack's
+    attack = {name: getattr(args, name) for name in ("runs", "confidence", "features", "view")}
     result = audit(
         TrajectorySynthesizer(**arguments(TrajectorySynthesizer, claimed)),
-        runs=args.runs,
-        confidence=args.confidence,
-        features=args.features,
-        view=args.view,
+        **attack,
         seed=args.seed,
         progress=console.progress("auditing"),
     )
-    _write(args, result, console)
-    text = "\n".join([str(result), *(f"Written: {path}" for path in console.written)])
-    files = {"out": args.out, "plot": args.plot}
-    written = {name: str(path) for name, path in files.items() if path is not None}
-    console.result({"command": "audit", **result.to_dict(scores=False), **written}, text)
+    values = {"command": "audit", **result.to_dict(scores=False)}
+    if args.out is not None:
+        text = json.dumps(result.to_dict(), allow_nan=False) + "\n"
+        console.write(text, args.out, args.force)
+        values["out"] = str(args.out)
+    if args.plot is not None:
+        save_figure(audit_figure(result), args.plot, args.force)
+        console.written.append(args.plot)
+        values["plot"] = str(args.plot)
+    written = (f"Written: {path}" for path in console.written)
+    console.result(values, "\n".join([str(result), *written]))
     return VIOLATED if result.violated else 0
 
 
@@ -81,15 +83,3 @@ def _check(args: argparse.Namespace) -> None:
         raise InputError("--out and --plot name the same file: give each a name of its own")
     shared.check_output(args.out, (".json",), args.force)
     shared.check_output(args.plot, shared.PICTURES, args.force)
-
-
-def _write(args: argparse.Namespace, result: Audit, console: Console) -> None:
-    from privtraj.report.audit import audit_figure
-    from privtraj.report.figures import save_figure
-
-    if args.out is not None:
-        text = json.dumps(result.to_dict(), allow_nan=False) + "\n"
-        console.write(text, args.out, args.force)
-    if args.plot is not None:
-        save_figure(audit_figure(result), args.plot, args.force)
-        console.written.append(args.plot)

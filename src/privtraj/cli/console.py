@@ -84,10 +84,9 @@ def remaining(elapsed: float, done: int, total: int) -> str:
     seconds = elapsed / (done - 1) * (total - done)
     if seconds < 90:
         return f", about {max(seconds, 1):.0f} s left"
-    minutes = seconds / 60
-    return (
-        f", about {minutes:.0f} min left" if minutes < 90 else f", about {minutes / 60:.0f} h left"
-    )
+    if seconds < 5400:
+        return f", about {seconds / 60:.0f} min left"
+    return f", about {seconds / 3600:.0f} h left"
 
 
 @contextmanager

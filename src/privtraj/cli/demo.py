@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from privtraj.cli import fit, sample, shared
 from privtraj.cli.console import Console
 from privtraj.cli.parser import parser
-from privtraj.export import tables as export_tables
 from privtraj.options import PEOPLE_DRAWN, Option, whole
 from privtraj.text import aligned
 
@@ -29,7 +28,6 @@ _FILES = {
     "overview.png": "a picture of them: may be released",
     "report.html": "the model as a page to look at: may be released",
 }
-_SHOWN = {"overview": "overview.png", "report": "report.html"}
 
 
 def add(commands: Any) -> None:
@@ -45,6 +43,7 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace, console: Console) -> None:
     """Write the table, then run the very commands that are printed at the end."""
     from privtraj import datasets
+    from privtraj.export.tables import write_table
     from privtraj.report.figures import overview, save_figure
     from privtraj.report.page import write_report
     from privtraj.synthesizer import TrajectorySynthesizer
@@ -52,7 +51,7 @@ def run(args: argparse.Namespace, console: Console) -> None:
     TrajectorySynthesizer(args.epsilon, args.delta).check()
     shared.make_directory(args.out, args.force)
     files = {name: args.out / name for name in _FILES}
-    export_tables.write_table(datasets.growth_clinic(args.people), files["clinic.csv"], args.force)
+    write_table(datasets.growth_clinic(args.people), files["clinic.csv"], args.force)
     console.written.append(files["clinic.csv"])
     rest = ["--certificate", str(files["certificate.json"]), *(["--force"] * args.force)]
     fitting = _fit_words(args, files["growth.privtraj"])
@@ -64,18 +63,16 @@ def run(args: argparse.Namespace, console: Console) -> None:
     save_figure(overview(model, paths), files["overview.png"], args.force)
     console.written.append(files["overview.png"])
     write_report(model, files["report.html"], force=args.force)
-    shown = {name: str(files[file]) for name, file in _SHOWN.items()}
+    shown = {"overview": str(files["overview.png"]), "report": str(files["report.html"])}
     _result(args, {**fitted, **drawn, **shown}, model, console)
 
 
 def _fit_words(args: argparse.Namespace, model: Path) -> list[str]:
     from privtraj.datasets import GROWTH_BOUNDS, GROWTH_TIME_RANGE
 
-    bounds = [
-        word
-        for name, (low, high) in GROWTH_BOUNDS.items()
-        for word in ("--feature", name, _typed(low), _typed(high))
-    ]
+    bounds: list[str] = []
+    for name, limits in GROWTH_BOUNDS.items():
+        bounds += ["--feature", name, *map(_typed, limits)]
     ages = [_typed(age) for age in GROWTH_TIME_RANGE]
     budget = ["--epsilon", _typed(args.epsilon), "--delta", _typed(args.delta)]
     columns = ["--time", "age", "--person", "id"]
@@ -96,18 +93,14 @@ def _result(
     commands = [shlex.join(["privtraj", *words]) for words in by_hand]
     rows = aligned([(str(args.out / name), about) for name, about in _FILES.items()])
     files = "\n".join(f"  {row}" for row in rows)
+    typed = "\n".join(f"  {command}" for command in commands)
     text = (
         f"{model.certificate}\n\nWritten:\n{files}\n\n"
-        "The same by hand (the noise differs each time):\n"
-        + "\n".join(f"  {c}" for c in commands)
-        + f"\n\nTo look at it, open {args.out / 'report.html'} in a browser"
+        f"The same by hand (the noise differs each time):\n{typed}\n\n"
+        f"To look at it, open {args.out / 'report.html'} in a browser"
     )
-    about = {
-        "command": "demo",
-        "directory": str(args.out),
-        "data": str(args.out / "clinic.csv"),
-    }
-    console.result({**about, **values, "commands": commands}, text)
+    places = {"directory": str(args.out), "data": str(args.out / "clinic.csv")}
+    console.result({"command": "demo", **places, **values, "commands": commands}, text)
 
 
 def _typed(number: float) -> str:

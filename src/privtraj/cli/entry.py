@@ -1,5 +1,4 @@
-"""The command line: `privtraj demo`, `init`, `plan`, `fit`, `report`, `sample`, `evaluate`,
-`verify`, `ledger`, `audit`, `reproduce`.
+"""The command line.
 
 Results go to stdout, progress and notes to stderr; whatever a user can put right ends in one
 sentence and exit code 2. Nothing beyond the standard library is imported before a command runs,
@@ -13,31 +12,12 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from privtraj.cli import (
-    audit,
-    demo,
-    evaluate,
-    fit,
-    init,
-    ledger,
-    plan,
-    report,
-    reproduce,
-    sample,
-    verify,
-)
-from privtraj.cli.console import (
-    INTERRUPTED,
-    UNREAD,
-    Console,
-    give_up_stdout_if_broken,
-    notes,
-    os_sentence,
-)
+from privtraj.cli import console
 from privtraj.cli.parser import parser
 from privtraj.errors import PrivtrajError
+from privtraj.formats import load
 
-__all__ = ["main"]
+COMMANDS = "demo init plan fit report sample evaluate verify ledger audit reproduce"
 
 WELCOME = """\
 privtraj makes private synthetic trajectories from one time-stamped record per
@@ -64,36 +44,35 @@ then, filled in:   privtraj fit --config fit.toml"""
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code."""
-    console = Console()
+    user = console.Console()
     try:
-        with notes(console):
-            code = _run(full_parser().parse_args(argv), console)
+        with console.notes(user):
+            code = _run(full_parser().parse_args(argv), user)
             sys.stdout.flush()
     except PrivtrajError as error:
-        return console.fail(error.typed())
+        return user.fail(error.typed())
     except MemoryError:
-        return console.fail("there is not enough memory: ask for fewer paths or fewer times")
+        return user.fail("there is not enough memory: ask for fewer paths or fewer times")
     except BrokenPipeError:  # whoever reads, such as head, has seen enough
-        give_up_stdout_if_broken()
-        return UNREAD
+        console.give_up_stdout_if_broken()
+        return console.UNREAD
     except OSError as error:
-        give_up_stdout_if_broken()
-        return console.fail(os_sentence(error))
+        console.give_up_stdout_if_broken()
+        return user.fail(console.os_sentence(error))
     except KeyboardInterrupt as stop:
         said = "; ".join(["nothing is left half-written", *getattr(stop, "__notes__", [])])
-        return console.fail(f"interrupted: {said}{console.remains}", INTERRUPTED)
+        return user.fail(f"interrupted: {said}{user.remains}", console.INTERRUPTED)
     return code
 
 
 def full_parser() -> argparse.ArgumentParser:
     """The parser of `privtraj` with all its commands."""
-    commands = (demo, init, plan, fit, report, sample, evaluate, verify, ledger, audit, reproduce)
-    return parser(*(command.add for command in commands))
+    return parser(*(load(f"cli.{name}:add") for name in COMMANDS.split()))
 
 
-def _run(args: argparse.Namespace, console: Console) -> int:
+def _run(args: argparse.Namespace, user: console.Console) -> int:
     if args.command is None:
         print(WELCOME)
         return 0
-    console.quiet, console.json = getattr(args, "quiet", False), args.json
-    return args.run(args, console) or 0
+    user.quiet, user.json = getattr(args, "quiet", False), args.json
+    return args.run(args, user) or 0

@@ -5,16 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from privtraj.cli import shared
 from privtraj.cli.console import Console
 from privtraj.errors import InputError
 from privtraj.options import FILE, PEOPLE_DRAWN, Option, whole
-
-if TYPE_CHECKING:
-    from privtraj.metrics.evaluation import Evaluation
-    from privtraj.model import TrajectoryModel
 
 LEAST_PEOPLE = 10
 
@@ -31,7 +27,17 @@ def add(commands: Any) -> None:
     about = "compare a model with raw data, for those who may see them; not for release"
     usage = "privtraj evaluate MODEL TABLE [options]"
     evaluate = shared.command(commands, "evaluate", about, run, usage=usage, epilog=_EXAMPLE)
-    _add_data(evaluate.add_argument_group("data"))
+    data = evaluate.add_argument_group("data")
+    shared.add_model(data)
+    text = "file, folder or pattern of files with the model's columns: the data of the fit, usually"
+    data.add_argument("table", metavar="TABLE", type=Path, help=text)
+    text = "records of other people, to see what real people score"
+    shared.add(data, Option("holdout", FILE, text, otherwise="halves of TABLE", metavar="TABLE"))
+    text = "column that says whose record it is; several records of a person allow scores of paths"
+    shared.add(data, "person", about=text)
+    text = "number of synthetic people"
+    shared.add(data, Option("n", whole(LEAST_PEOPLE), text, default=PEOPLE_DRAWN))
+    shared.add(data, "seed", about="of all that is drawn at random", default=0)
     output = evaluate.add_argument_group("output")
     text = "write everything as .json, which is not for release"
     shared.add(output, "out", about=text, needed="")
@@ -40,45 +46,28 @@ def add(commands: Any) -> None:
     shared.add_common_options(output, "replace an existing file")
 
 
-def _add_data(group: Any) -> None:
-    shared.add_model(group)
-    text = "file, folder or pattern of files with the model's columns: the data of the fit, usually"
-    group.add_argument("table", metavar="TABLE", type=Path, help=text)
-    text = "records of other people, to see what real people score"
-    shared.add(group, Option("holdout", FILE, text, otherwise="halves of TABLE", metavar="TABLE"))
-    text = "column that says whose record it is; several records of a person allow scores of paths"
-    shared.add(group, "person", about=text)
-    people = Option("n", whole(LEAST_PEOPLE), "number of synthetic people", default=PEOPLE_DRAWN)
-    shared.add(group, people)
-    shared.add(group, "seed", about="of all that is drawn at random", default=0)
-
-
 def run(args: argparse.Namespace, console: Console) -> None:
     _check(args)
     from privtraj.metrics.evaluation import NOTICE, evaluate
+    from privtraj.metrics.records import read_records
     from privtraj.model import load
+    from privtraj.report.comparison import write_comparison
 
     model = load(args.model)
-    evaluation = evaluate(
-        model,
-        args.table,
-        holdout=args.holdout,
-        person=args.person,
-        n=args.n,
-        seed=args.seed,
-        progress=console.progress("evaluating"),
-    )
+    chosen = {name: getattr(args, name) for name in ("holdout", "person", "n", "seed")}
+    show = console.progress("evaluating")
+    evaluation = evaluate(model, args.table, **chosen, progress=show)
     for note in evaluation.notes:
         console.note(note)
-    files = {"model": str(args.model), "table": str(args.table)}
-    if args.holdout is not None:
-        files["holdout"] = str(args.holdout)
+    read = {"model": args.model, "table": args.table, "holdout": args.holdout}
+    files = {name: str(path) for name, path in read.items() if path is not None}
     values = {"notice": NOTICE, "command": "evaluate", **files, **evaluation.to_dict()}
     if args.out is not None:
         console.write(json.dumps(values, indent=1, allow_nan=False) + "\n", args.out, args.force)
         values["out"] = str(args.out)
     if args.report is not None:
-        _write_page(args, model, evaluation)
+        records = read_records(args.table, model, args.person)
+        write_comparison(model, evaluation, records, args.report, force=args.force)
         console.written.append(args.report)
         values["report"] = str(args.report)
     text = str(evaluation)
@@ -96,11 +85,3 @@ def _check(args: argparse.Namespace) -> None:
     for name, path in (("--out", args.out), ("--report", args.report)):
         if path is not None and path.resolve() in inputs:
             raise InputError(f"{name} names a file that is read: give it a name of its own")
-
-
-def _write_page(args: argparse.Namespace, model: TrajectoryModel, evaluation: Evaluation) -> None:
-    from privtraj.metrics.records import read_records
-    from privtraj.report.comparison import write_comparison
-
-    records = read_records(args.table, model, args.person)
-    write_comparison(model, evaluation, records, args.report, force=args.force)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privtraj import config
 from privtraj.cli import shared
-from privtraj.cli.compiled import keep_compiled
 from privtraj.cli.console import Console
 from privtraj.cli.sample import even_times, write_paths
 from privtraj.errors import InputError
@@ -72,27 +70,27 @@ def run(args: argparse.Namespace, console: Console) -> None:
     model, values = fitted(args, console)
     if not processes.is_first():
         return
-    text = f"{model.certificate}\n\nWritten:\n{_listed(console.written)}"
+    text = "\n  ".join([f"{model.certificate}\n\nWritten:", *map(str, console.written)])
     if (ledger := _ledger(args)) is not None:
         text += f"\n\n{ledger.describe()}"
     if args.paths is None:
-        hint = shlex.join(
-            ["privtraj", "sample", str(args.out), "-n", str(PEOPLE_DRAWN), "--out", "paths.csv"]
-        )
-        text += f"\n\nNext: {hint}"
+        out = shlex.quote(str(args.out))
+        text += f"\n\nNext: privtraj sample {out} -n {PEOPLE_DRAWN} --out paths.csv"
     console.result({"command": "fit", **values}, text)
 
 
 def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel, dict[str, Any]]:
     """The model, saved with all that was asked for, and what to say about it."""
     _check(args)
-    keep_compiled()
+    shared.keep_compiled()
     from privtraj import processes
+    from privtraj.data.public import Options
     from privtraj.synthesizer import TrajectorySynthesizer
 
     synthesizer = TrajectorySynthesizer(**arguments(TrajectorySynthesizer, vars(args)))
     synthesizer.check()
-    _check_records(args)
+    kept = (args.one_per_person, args.records_per_person, True, args.missing, args.seed)
+    Options(*kept, has_person=args.person is not None)  # refuses what does not go together
     _note(args, synthesizer, console)
     snapshots = _snapshots(args)
     if synthesizer.measure_for(len(args.feature)) == "gradients" and not args.quiet:
@@ -128,9 +126,7 @@ def _check(args: argparse.Namespace) -> None:
             "--not-private to write the model all the same, for research"
         )
     _check_ledger(args)
-    data = args.data if isinstance(args.data, Path) else None
-    files = ("out", "certificate", "paths", "ledger", "config", "write_config")
-    _check_distinct([data, *(getattr(args, name) for name in files)])
+    _check_distinct(args)
     shared.check_output(args.out, (".privtraj",), args.force)
     shared.check_output(args.certificate, (".json",), args.force)
     shared.check_output(args.paths, None, args.force)
@@ -140,7 +136,7 @@ def _check(args: argparse.Namespace) -> None:
 
 def _check_paths(args: argparse.Namespace) -> None:
     """Whether the paths can be written that way, before anything is spent on them."""
-    from privtraj.export.writers import check_paths
+    from privtraj.export.tables import check_paths
 
     if args.paths is not None:
         names, *bounds = zip(*args.feature, strict=True)
@@ -161,20 +157,13 @@ def _check_time_options(args: argparse.Namespace) -> None:
         )
 
 
-def _check_distinct(paths: Sequence[Path | None]) -> None:
-    given = [path.resolve() for path in paths if path is not None]
+def _check_distinct(args: argparse.Namespace) -> None:
+    names = ("data", "out", "certificate", "paths", "ledger", "config", "write_config")
+    files = (getattr(args, name) for name in names)
+    given = [path.resolve() for path in files if isinstance(path, Path)]
     for path in given:
         if given.count(path) > 1:
             raise InputError(f"'{path.name}' is named twice: give every file a name of its own")
-
-
-def _check_records(args: argparse.Namespace) -> None:
-    """Refuse what does not go together, before there is anything to note about it."""
-    from privtraj.data.public import Options
-
-    has_person = args.person is not None
-    kept = (args.one_per_person, args.records_per_person)
-    Options(*kept, True, args.missing, args.seed, has_person)
 
 
 def _note(args: argparse.Namespace, synthesizer: TrajectorySynthesizer, console: Console) -> None:
@@ -261,7 +250,3 @@ def _extras(args: argparse.Namespace, model: TrajectoryModel, console: Console) 
     if (ledger := _ledger(args)) is not None:
         values["ledger"] = ledger.summary()
     return values
-
-
-def _listed(paths: Sequence[Path]) -> str:
-    return "\n".join(f"  {path}" for path in paths)

@@ -10,7 +10,7 @@ import argparse
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -55,14 +55,12 @@ def run(args: argparse.Namespace, console: Console) -> None:
         "command": "init",
         "config": str(args.out),
         "columns": dict(columns),
-        "time": roles.time,
-        "person": roles.person,
-        "features": list(roles.features),
+        **asdict(roles),
     }
-    command = shlex.join(["privtraj", "fit", "--config", str(args.out)])
     text = (
         f"{len(columns)} columns, by name and kind, in {args.out}: fill in what is in <angle "
-        f"brackets>, check what is guessed\n\nNext: {command}"
+        "brackets>, check what is guessed\n\n"
+        f"Next: privtraj fit --config {shlex.quote(str(args.out))}"
     )
     console.result(values, text)
 
@@ -126,11 +124,8 @@ class Roles:
     features: tuple[str, ...]
 
     def of(self, name: str) -> str:
-        if name == self.time:
-            return "time?"
-        if name == self.person:
-            return "person?"
-        return "feature?" if name in self.features else ""
+        known = {self.time: "time?", self.person: "person?"}
+        return known.get(name, "feature?" if name in self.features else "")
 
 
 def guess_roles(columns: Sequence[tuple[str, str]]) -> Roles:

@@ -16,7 +16,7 @@ examples:
   privtraj ledger charge clinic.ledger --what "histogram in the yearly report" \\
       --epsilon 0.3 --delta 0"""
 _WHAT = Option(
-    "what", TEXT, "what was released", needed="it says what was released", metavar="TEXT"
+    "what", TEXT, "what was released", metavar="TEXT", needed="it says what was released"
 )
 
 
@@ -25,9 +25,9 @@ def add(commands: Any) -> None:
     ledger = commands.add_parser("ledger", help=about, description=about, epilog=_EXAMPLE)
     actions = ledger.add_subparsers(dest="action", metavar="ACTION", required=True)
     about = "print the fits, their totals, and what the caps leave"
-    _add_ledger(shared.command(actions, "show", about, _show))
+    _add_ledger(shared.command(actions, "show", about, run))
     about = "record a private release of the same people that another tool has made"
-    charge = shared.command(actions, "charge", about, _charge)
+    charge = shared.command(actions, "charge", about, run)
     _add_ledger(charge)
     shared.add(charge, "epsilon", "delta", _WHAT)
     shared.add(charge, "adjacency", about="the relation of the other tool's guarantee")
@@ -39,19 +39,13 @@ def _add_ledger(parser: Any) -> None:
     shared.add(parser, "json")
 
 
-def _show(args: argparse.Namespace, console: Console) -> None:
-    from privtraj.privacy.ledger_file import LedgerFile
-
-    file = LedgerFile(args.ledger)
-    values = {"command": "ledger show", "ledger": str(args.ledger), **file.summary()}
-    console.result(values, file.describe())
-
-
-def _charge(args: argparse.Namespace, console: Console) -> None:
-    shared.require(vars(args), "epsilon", "delta", _WHAT)
+def run(args: argparse.Namespace, console: Console) -> None:
+    if args.action == "charge":
+        shared.require(vars(args), "epsilon", "delta", _WHAT)
     from privtraj.privacy.ledger_file import LedgerFile
 
     file = LedgerFile(args.ledger, **arguments(LedgerFile, vars(args)))
-    file.charge(args.epsilon, args.delta, args.adjacency, args.what)
-    values = {"command": "ledger charge", "ledger": str(args.ledger), **file.summary()}
+    if args.action == "charge":
+        file.charge(args.epsilon, args.delta, args.adjacency, args.what)
+    values = {"command": f"ledger {args.action}", "ledger": str(args.ledger), **file.summary()}
     console.result(values, file.describe())

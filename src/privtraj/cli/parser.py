@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
@@ -40,27 +40,23 @@ class _Parser(argparse.ArgumentParser):
             ours = error.message.startswith("must ")
             why = error.message if ours else "takes no value: leave it out"
             self.error(f"{error.argument_name} {why}")
-        self._check_complete(values)
-        self._check_known(rest)
-        return values, rest
-
-    def _check_complete(self, values: argparse.Namespace) -> None:
-        absent = [action for action in self._needed if getattr(values, action.dest) is None]
+        absent = [a.metavar for a in self._needed if getattr(values, a.dest) is None]
         if absent:
-            self.error(f"this command needs {', '.join(str(action.metavar) for action in absent)}")
-
-    def _check_known(self, rest: list[str]) -> None:
+            self.error(f"this command needs {', '.join(map(str, absent))}")
         if rest and self._subparsers is not None:
             self.error(f"{rest[0]} must come after the command that it is for")
         if rest:
-            self.error(unknown_option(rest[0], self._option_string_actions))
+            self.error(_unknown_option(rest[0], self._option_string_actions))
+        return values, rest
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:
             return
         names = [str(choice) for choice in action.choices]
         if not action.option_strings:
-            self.error(unknown_name(str(action.metavar).lower(), str(value), names))
+            near = get_close_matches(str(value), names, n=1, cutoff=0.75)
+            hint = f"did you mean {near[0]}?" if near else f"choose among {', '.join(names)}"
+            self.error(f"there is no {str(action.metavar).lower()} '{value}': {hint}")
         raise argparse.ArgumentError(action, f"must be {either(names)}, not '{value}'")
 
     def _match_argument(self, action: argparse.Action, arg_strings_pattern: str) -> int:
@@ -85,7 +81,7 @@ def parser(*adds: Callable[[Any], None]) -> argparse.ArgumentParser:
     return top
 
 
-def unknown_option(typed: str, options: Iterable[str]) -> str:
+def _unknown_option(typed: str, options: Iterable[str]) -> str:
     """The sentence about an option that a command does not have, or a word too many."""
     if not typed.startswith("-"):
         scheme, sign, _ = typed.partition("://")  # a connection string may hold a password
@@ -95,10 +91,3 @@ def unknown_option(typed: str, options: Iterable[str]) -> str:
     longer = [option for option in known if option.startswith(name)]
     near = longer or get_close_matches(name, known, n=1, cutoff=0.75)
     return f"there is no option {name}" + (f": did you mean {near[0]}?" if near else "")
-
-
-def unknown_name(what: str, typed: str, names: Collection[str]) -> str:
-    """The sentence about a command, say, that does not exist."""
-    near = get_close_matches(typed, names, n=1, cutoff=0.75)
-    hint = f"did you mean {near[0]}?" if near else f"choose among {', '.join(names)}"
-    return f"there is no {what} '{typed}': {hint}"

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from privtraj.cli import shared
-from privtraj.cli.compiled import keep_compiled
 from privtraj.cli.console import Console
 from privtraj.options import ADVANCED, BOOLEAN, FILE, OPTIONS, Option, whole
-
-if TYPE_CHECKING:
-    from privtraj.planning.forecast import Forecast
 
 _EXAMPLE = """\
 examples:
@@ -61,7 +58,14 @@ def run(args: argparse.Namespace, console: Console) -> None:
     forecast = plan(**asked, keep=not args.no_cache, progress=_when_simulating(console))
     text, files = str(forecast), {}
     if args.plot is not None:
-        _draw(forecast, args.plot, args.force)
+        from matplotlib.figure import Figure
+
+        from privtraj import plot
+        from privtraj.report.figures import save_figure
+
+        figure = Figure(figsize=(6.4, 4.2), layout="constrained", facecolor="white")
+        plot.tradeoff(forecast, ax=figure.subplots())
+        save_figure(figure, args.plot, args.force)
         text += f"\n\nWritten: {args.plot}"
         files["plot"] = str(args.plot)
     console.result({"command": "plan", **forecast.to_dict(), **files}, text)
@@ -69,35 +73,33 @@ def run(args: argparse.Namespace, console: Console) -> None:
 
 def _when_simulating(console: Console) -> Callable[[int, int], None]:
     """A bar that appears, and heavy parts that are loaded, only if the answer is not known yet."""
-    bar: list[Callable[[int, int], None]] = []
 
-    def show(done: int, total: int) -> None:
-        if not bar:
-            keep_compiled()
-            bar.append(console.progress("simulating"))
-        bar[0](done, total)
+    @cache
+    def bar() -> Callable[[int, int], None]:
+        shared.keep_compiled()
+        return console.progress("simulating")
 
-    return show
+    return lambda done, total: bar()(done, total)
 
 
 def _asked(args: argparse.Namespace) -> dict[str, Any]:
     """The question: as given on the command line, else in the configuration."""
     names = [*(option.name for option in _COUNTS), *_SHARED]
     given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
-    asked = {} if args.config is None else _configured(args.config, given)
-    shared.require(dict.fromkeys(names) | asked | given, *_COUNTS)
-    return asked | given
+    asked = given if args.config is None else _configured(args.config, given) | given
+    shared.require(dict.fromkeys(names) | asked, *_COUNTS)
+    return asked
 
 
 def _configured(path: Path, given: dict[str, Any]) -> dict[str, Any]:
     """What a configuration says that the command line does not."""
     from privtraj import config
 
-    wanted = {"bins", "bin_times", "feature", *_SHARED, *ADVANCED} - set(given)
-    if "times" in given:
-        wanted -= {"bins", "bin_times"}
-    if "features" in given:
-        wanted -= {"feature"}
+    wanted = {*_SHARED, *ADVANCED} - set(given)
+    if "times" not in given:
+        wanted |= {"bins", "bin_times"}
+    if "features" not in given:
+        wanted |= {"feature"}
     chosen = config.load(path, but=set(OPTIONS) - wanted)
     asked = {name: chosen[name] for name in (*_SHARED, *ADVANCED) if name in chosen}
     if "bins" in chosen or "bin_times" in chosen:
@@ -105,14 +107,3 @@ def _configured(path: Path, given: dict[str, Any]) -> dict[str, Any]:
     if "feature" in chosen:
         asked["features"] = len(chosen["feature"])
     return asked
-
-
-def _draw(forecast: Forecast, path: Path, force: bool) -> None:
-    from matplotlib.figure import Figure
-
-    from privtraj import plot
-    from privtraj.report.figures import save_figure
-
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained", facecolor="white")
-    plot.tradeoff(forecast, ax=figure.subplots())
-    save_figure(figure, path, force)

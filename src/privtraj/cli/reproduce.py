@@ -26,9 +26,8 @@ def add(commands: Any) -> None:
     names = aligned([*rows, ("all", "everything, about 13 minutes on two cores")])
     text = "\n  ".join([f"{about}\n\nnames:", *names])
     reproduce = shared.command(commands, "reproduce", about, run, description=text, epilog=_EXAMPLE)
-    reproduce.add_argument(
-        "name", metavar="NAME", choices=[*NAMES, "all"], help="what to reproduce"
-    )
+    known = {"metavar": "NAME", "choices": [*NAMES, "all"], "help": "what to reproduce"}
+    reproduce.add_argument("name", **known)
     text = "pen strokes of MNIST (E. de Jong): an .npz file or the folder of text files"
     quick = "smallest run of everything: shows that it works, its numbers mean nothing"
     shared.add(

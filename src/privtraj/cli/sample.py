@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from privtraj.cli import shared
 from privtraj.cli.console import Console
 from privtraj.errors import InputError
-from privtraj.options import PEOPLE_DRAWN, TIMES, Option, one_of
+from privtraj.options import BOOLEAN, PEOPLE_DRAWN, TIMES, Option, one_of
 
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
@@ -35,10 +35,7 @@ def add(commands: Any) -> None:
     text = "file to write: .csv, .parquet, .arrow, .geojson, .geoparquet or .h5ad"
     shared.add(output, "out", about=text)
     shared.add_common_options(output, "replace an existing file")
-    _add_path_options(sample.add_argument_group("advanced"))
-
-
-def _add_path_options(group: Any) -> None:
+    group = sample.add_argument_group("advanced")
     shared.add(group, "seed", about="draw the same paths again")
     between, whom = one_of("bridge", "linear", "spline"), one_of("entropic", "exact")
     text = "between fitted times: wander, go straight, or bend smoothly"
@@ -46,9 +43,7 @@ def _add_path_options(group: Any) -> None:
     text = "who becomes whom: likely moves, or the shortest only"
     shared.add(group, Option("coupling", whom, text, default="entropic"))
     text = "bare particles: less spread out than the people were"
-    group.add_argument(
-        "--no-observation-noise", dest="observation_noise", action="store_false", help=text
-    )
+    shared.add(group, Option("no_observation_noise", BOOLEAN, text, default=False))
 
 
 def run(args: argparse.Namespace, console: Console) -> None:
@@ -67,19 +62,14 @@ def sampled(
     shared.require(vars(args), "out")
     shared.check_output(args.out, None, args.force)
     model = shared.load_model(args.model, "paths", console)
-    from privtraj.export.writers import check_paths
+    from privtraj.export.tables import check_paths
 
     at = even_times(model, args.at) if args.times is None else args.times
     count = len(model.times if at is None else at)
     check_paths(args.out, model.features, model.bounds, count)
-    paths = model.sample(
-        args.n or PEOPLE_DRAWN,
-        at,
-        seed=args.seed,
-        interpolation=args.interpolation,
-        coupling=args.coupling,
-        observation_noise=args.observation_noise,
-    )
+    how = {name: getattr(args, name) for name in ("seed", "interpolation", "coupling")}
+    how["observation_noise"] = not args.no_observation_noise
+    paths = model.sample(args.n or PEOPLE_DRAWN, at, **how)
     values = {
         "model": str(args.model),
         "private": model.certificate.private,

@@ -1,14 +1,15 @@
-"""What the commands share: their options, and the checks before anything is read or spent."""
+"""What the commands share: their options, the checks before anything is read or spent, a cache."""
 
 from __future__ import annotations
 
+import os
+import platform
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privtraj import config, files
-from privtraj.cli.compiled import keep_compiled
 from privtraj.cli.console import Console
 from privtraj.errors import InputError
 from privtraj.options import OPTIONS, SOURCE, Option
@@ -35,15 +36,14 @@ def add(group: Any, *options: str | Option, configured: bool = False, **changes:
     """
     for option in map(_declared, options):
         option = replace(option, **changes)
-        words: dict[str, Any] = dict(option.kind.typed)
+        words: dict[str, Any] = {"help": option.help, **option.kind.typed}
         if option.metavar is not None:
             words["metavar"] = option.metavar
         if option.kind is SOURCE:
-            group.add_argument(option.name, nargs="?", help=option.help, **words)
+            group.add_argument(option.name, nargs="?", **words)
             continue
-        words["default"] = None if configured else option.default
-        flags = [flag for flag in (option.short, option.flag) if flag]
-        group.add_argument(*flags, help=option.help, **words)
+        flags = [option.short, option.flag] if option.short else [option.flag]
+        group.add_argument(*flags, default=None if configured else option.default, **words)
 
 
 def add_budget(group: Any, configured: bool = False) -> None:
@@ -123,3 +123,23 @@ def make_directory(path: Path, force: bool) -> None:
             "with --force"
         )
     path.mkdir(parents=True, exist_ok=True)
+
+
+def keep_compiled() -> None:
+    """Let JAX keep what it compiles in the user's cache, so that the next run starts at once.
+
+    Compiled code holds sizes, rounded up, and no data. Whoever told JAX another place is obeyed.
+    """
+    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
+        return
+    # by machine: a home may be shared by machines of different kinds
+    folder = files.cache_folder("compiled") / platform.node()
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError:  # nowhere to keep it: everything works, only slower
+        return
+    import jax
+
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

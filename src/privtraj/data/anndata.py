@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.data.arrow import plain, read_object, to_column
-from privtraj.data.readers import Reader
 from privtraj.errors import InputError
+from privtraj.formats import extra
 from privtraj.text import first_few, listed
 
 if TYPE_CHECKING:
@@ -35,28 +35,8 @@ def is_anndata(source: Any) -> bool:
 
 
 def needed() -> Any:
-    """The module anndata, which comes with an extra."""
-    try:
-        import anndata
-    except ImportError:
-        raise InputError(
-            "anndata is needed for AnnData and .h5ad files: run pip install 'privtraj[anndata]'"
-        ) from None
-    return anndata
-
-
-class H5adReader(Reader):
-    def schema(self, path: Path) -> pa.Schema:
-        """Text is looked at, as it may hold dates."""
-        with opened(path) as data:
-            return table(data, names(data)).schema
-
-    def check(self, path: Path, columns: Sequence[str]) -> None:
-        """`table` does it, with the places where it looked."""
-
-    def read(self, path: Path, columns: Sequence[str], text: Sequence[str]) -> pa.Table:
-        with opened(path) as data:
-            return table(data, columns, text)
+    """The module anndata."""
+    return extra("anndata", "AnnData and .h5ad files", "privtraj[anndata]")
 
 
 @contextmanager
@@ -73,12 +53,9 @@ def opened(path: Path) -> Iterator[Any]:
 
 def names(data: Any) -> list[str]:
     """Columns of obs and coordinates of obsm. Genes, which are many, are not listed."""
-    coordinates = [f"{key}-{k}" for key, width in _widths(data).items() for k in range(width)]
+    tables = {key: values for key, values in data.obsm.items() if values.ndim == 2}
+    coordinates = [f"{key}-{k}" for key, x in tables.items() for k in range(x.shape[1])]
     return [*map(str, data.obs.columns), *coordinates]
-
-
-def _widths(data: Any) -> dict[str, int]:
-    return {key: data.obsm[key].shape[1] for key in data.obsm if data.obsm[key].ndim == 2}
 
 
 def table(data: Any, columns: Sequence[str], text: Sequence[str] = ()) -> pa.Table:
@@ -121,7 +98,11 @@ def _genes(data: Any, genes: list[str]) -> dict[str, pa.ChunkedArray]:
     """All at once: a matrix on disk is read through for any of them."""
     if not genes:
         return {}
-    if not _has_matrix(data):
+    try:
+        empty = data.X is None
+    except KeyError:  # a file without one
+        empty = True
+    if empty:
         raise InputError(
             f"there are no values of the genes {listed(genes)}, as X is empty: fill it in, "
             "or use columns of obs or obsm"
@@ -129,13 +110,6 @@ def _genes(data: Any, genes: list[str]) -> dict[str, pa.ChunkedArray]:
     part = data[:, genes]
     values = _dense((part.to_memory() if data.isbacked else part).X)
     return {gene: to_column(values[:, k], gene) for k, gene in enumerate(genes)}
-
-
-def _has_matrix(data: Any) -> bool:
-    try:
-        return data.X is not None
-    except KeyError:  # a file without one
-        return False
 
 
 def _dense(values: Any) -> NDArray[Any]:

@@ -28,10 +28,9 @@ def read_object(source: Any, columns: list[str]) -> pa.Table:
         return pa.table(source).select(columns)
     parts = {name: _object_column(source, name) for name in columns}
     if len({len(part) for part in parts.values()}) > 1:
+        names = listed(columns)
         raise InputError(
-            "the columns "
-            + listed(columns)
-            + " differ in length: give every column one value per record"
+            f"the columns {names} differ in length: give every column one value per record"
         )
     return pa.table(parts)
 
@@ -57,9 +56,9 @@ def object_names(source: Any) -> list[str]:
 def _object_column(source: Any, name: str) -> pa.ChunkedArray:
     import pyarrow as pa
 
-    keys = source if isinstance(source, Mapping) else source.columns
-    key = next(key for key in keys if str(key) == name)
-    if isinstance(source, Mapping):
+    in_dictionary = isinstance(source, Mapping)
+    key = next(key for key in (source if in_dictionary else source.columns) if str(key) == name)
+    if in_dictionary:
         return to_column(source[key], name)
     # One column at a time, so that a column that cannot be converted can be named.
     try:
@@ -134,16 +133,13 @@ def check_numeric(kind: pa.DataType, name: str, cells: Iterable[pa.Scalar]) -> N
 
 def is_moment(kind: pa.DataType, name: str, cells: Iterable[pa.Scalar]) -> bool:
     """Whether a time column holds dates; refuses one that holds no numbers either."""
-    import pyarrow as pa
-
-    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        return True
-    if not is_numeric(kind):
+    dates = _is_date(kind)
+    if not dates and not is_numeric(kind):
         raise InputError(
             f"the time column '{name}' is neither numeric nor a date {_holds(kind, cells)} "
             "or dates such as 2024-01-31"
         )
-    return False
+    return dates
 
 
 def identities(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], pa.Array]:
@@ -169,14 +165,14 @@ def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def is_numeric(kind: pa.DataType) -> bool:
     from pyarrow import types
 
-    tests = (
-        types.is_boolean,
-        types.is_integer,
-        types.is_floating,
-        types.is_decimal,
-        types.is_null,
-    )
+    tests = (types.is_boolean, types.is_integer, types.is_floating, types.is_decimal, types.is_null)
     return any(test(kind) for test in tests)
+
+
+def _is_date(kind: pa.DataType) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_date(kind) or types.is_timestamp(kind))
 
 
 def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
@@ -213,14 +209,10 @@ def _reads_as_number(cell: str | None) -> bool:
 
 def kinds_of(schema: pa.Schema) -> list[tuple[str, str]]:
     """Name and kind, "number", "date" or "text", of columns of these types."""
-    return [(field.name, _kind(field.type)) for field in schema]
+    from pyarrow.types import is_dictionary
 
+    def kind_of(kind: pa.DataType) -> str:
+        plain_kind = kind.value_type if is_dictionary(kind) else kind
+        return "date" if _is_date(plain_kind) else "number" if is_numeric(plain_kind) else "text"
 
-def _kind(kind: pa.DataType) -> str:
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        return "date"
-    return "number" if is_numeric(kind) else "text"
+    return [(field.name, kind_of(field.type)) for field in schema]

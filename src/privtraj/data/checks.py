@@ -36,17 +36,12 @@ class FaultCount(NamedTuple):
 
 def check_same_kind(column: bool, axis: bool, time_name: str) -> None:
     """Dates with dates, numbers with numbers."""
-    if column and not axis:
+    if column != axis:
+        held, given = ("dates", "numbers") if column else ("numbers", "dates")
         raise InputError(
-            f"the time column '{time_name}' holds dates but ",
+            f"the time column '{time_name}' holds {held} but ",
             Arg("time_range"),
-            " and bins are numbers: write them as dates such as '2024-01-31'",
-        )
-    if axis and not column:
-        raise InputError(
-            f"the time column '{time_name}' holds numbers but ",
-            Arg("time_range"),
-            " and bins are dates: write them as numbers",
+            f" and bins are {given}: write them as {held}" + " such as '2024-01-31'" * column,
         )
 
 

@@ -21,9 +21,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privtraj.data import arrow, csv_files, readers, tables
+from privtraj.data import arrow, tables
 from privtraj.errors import Arg, InputError
-from privtraj.formats import TABLES, find_format
+from privtraj.formats import TABLES, absent, extra, find_format
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,6 +38,7 @@ _PACKAGES = {
     "postgresql": "privtraj[postgres]",
     "pyspark": "privtraj[spark]",
 }
+_STAYING = "records that stay where they are"
 _TEMPORARY_VIEWS = ("duckdb", "postgres", "pyspark")
 
 
@@ -90,8 +91,13 @@ def remote_table(
     if isinstance(source, str) and "://" in source:
         return _selected(_connected(source, query), columns)
     _refuse_query(query)
-    if _is_expression(source):
-        return _selected(RemoteTable(source, _failure(_name(source))), columns)
+    ibis = sys.modules.get("ibis")  # whoever has an expression has imported it
+    if ibis is not None and isinstance(source, ibis.Table):
+        try:
+            name = str(source.get_backend().name)
+        except Exception:
+            name = "the engine of the table"
+        return _selected(RemoteTable(source, _failure(name)), columns)
     files = _files(source) if isinstance(source, str | os.PathLike) else None
     return None if files is None else _in_duckdb(files, str(source), columns, text)
 
@@ -122,18 +128,6 @@ def _refuse_query(query: str | None) -> None:
 def _selected(remote: RemoteTable, columns: Sequence[str]) -> RemoteTable:
     arrow.check_columns(remote.table.columns, columns)
     return remote.with_table(remote.table.select(*columns))
-
-
-def _is_expression(source: Any) -> bool:
-    ibis = sys.modules.get("ibis")  # whoever has an expression has imported it
-    return ibis is not None and isinstance(source, ibis.Table)
-
-
-def _name(table: Any) -> str:
-    try:
-        return str(table.get_backend().name)
-    except Exception:
-        return "the engine of the table"
 
 
 def _failure(database: str) -> str:
@@ -182,26 +176,20 @@ def _connected(url: str, query: str | None) -> RemoteTable:
 
 def _connection(url: str, scheme: str) -> Any:
     package = _PACKAGES.get(scheme, f"ibis-framework[{scheme}]")
-    _need("ibis", package)
-    import ibis
-
+    ibis = extra("ibis", _STAYING, package)
     try:
-        if scheme == "duckdb":
-            return _frugal(ibis.connect(url, **_read_only(url)))
-        return ibis.connect(url)
+        if scheme != "duckdb":
+            return ibis.connect(url)
+        # A file is only read, so that one that is not there is an error; memory has to be written.
+        in_memory = url.removeprefix("duckdb://").split("?")[0] in ("", ":memory:")
+        return _frugal(ibis.connect(url, **({} if in_memory else {"read_only": True})))
     except ImportError:
-        raise _absent(f"the driver of {scheme}", package) from None
+        raise absent(f"the driver of {scheme}", _STAYING, package) from None
     except Exception:
         raise InputError(
             f"there is no connection to '{scheme}://...': check the address, the user and the "
             "password, and that the server runs"
         ) from None
-
-
-def _read_only(url: str) -> dict[str, bool]:
-    """A file is only read, so that one that is not there is an error; memory has to be written."""
-    file = url.removeprefix("duckdb://").split("?")[0]
-    return {"read_only": True} if file not in ("", ":memory:") else {}
 
 
 def _queried(connection: Any, query: str) -> Any:
@@ -216,17 +204,6 @@ def _queried(connection: Any, query: str) -> Any:
     return connection.table(name)
 
 
-def _need(module: str, package: str) -> None:
-    if find_spec(module) is None:
-        raise _absent(module, package)
-
-
-def _absent(what: str, package: str) -> InputError:
-    return InputError(
-        f"{what} is needed for records that stay where they are: run pip install '{package}'"
-    )
-
-
 # Files ----------------------------------------------------------------------------------------
 
 
@@ -234,17 +211,15 @@ def _files(source: str | os.PathLike[str]) -> list[Path] | None:
     """The files of a folder, of a pattern, or a large file; None for a file to be read at once."""
     path = Path(source)
     if path.is_dir():
-        inside = (file for file in path.rglob("*") if not _is_hidden(file.relative_to(path)))
-        return _alike(inside, f"the folder '{path}'")
+        # A dot or an underscore begins what is hidden, or what a cluster writes beside its data.
+        inside = {file: file.relative_to(path).parts for file in path.rglob("*")}
+        shown = (file for file, parts in inside.items() if not any(p[0] in "._" for p in parts))
+        return _alike(shown, f"the folder '{path}'")
     if has_magic(str(source)) and not path.exists():
         return _alike(map(Path, glob(str(source), recursive=True)), f"'{path}'")
     large = path.is_file() and path.stat().st_size > LARGE_FILE
     installed = all(find_spec(package) for package in ("ibis", "duckdb"))
     return [path] if large and installed and _kind(path) in ("csv", "parquet") else None
-
-
-def _is_hidden(path: Path) -> bool:
-    return any(part[0] in "._" for part in path.parts)  # also what a cluster writes beside its data
 
 
 def _alike(paths: Iterable[Path], where: str) -> list[Path]:
@@ -269,15 +244,12 @@ def _kind(path: Path) -> str:
 def _in_duckdb(
     files: list[Path], source: str, columns: Sequence[str], text: Sequence[str]
 ) -> RemoteTable:
-    for module in ("ibis", "duckdb"):
-        _need(module, _PACKAGES["duckdb"])
-    import ibis
-
+    ibis, _ = (extra(module, _STAYING, _PACKAGES["duckdb"]) for module in ("ibis", "duckdb"))
     for path in files:  # each by itself, because DuckDB would fill in columns that one lacks
         tables.check_file(path, columns)
     kind = _kind(files[0])
     what = f"the file '{source}'" if len(files) == 1 else f"'{source}'"
-    complaint = readers.unreadable(what, kind) + ", and every column one kind of values"
+    complaint = tables.unreadable(what, kind) + ", and every column one kind of values"
     names = [escape(str(path)) for path in files]  # DuckDB takes them for patterns
     options = _csv_options(files[0], columns, text) if kind == "csv" else {}
     with _saying(complaint):
@@ -288,15 +260,17 @@ def _in_duckdb(
 
 
 def _csv_options(path: Path, columns: Sequence[str], text: Sequence[str]) -> dict[str, Any]:
-    """So that DuckDB reads CSV as `csv_files` does: same types, same signs for missing."""
+    """So that DuckDB reads CSV as `CsvReader` does: same types, same signs for missing."""
     from pyarrow.csv import ConvertOptions
 
+    with tables.reader_of(path) as reader:
+        delimiter, schema = reader.header()[1], reader.types(columns, text)
     return {
-        "delim": csv_files.header(path)[1],
+        "delim": delimiter,
         "quote": '"',
         "escape": '"',
         "nullstr": list(ConvertOptions().null_values),
-        "types": {field.name: _type(field.type) for field in csv_files.schema(path, columns, text)},
+        "types": {field.name: _type(field.type) for field in schema},
         "auto_type_candidates": ["VARCHAR"],  # for all other columns
     }
 

@@ -151,14 +151,11 @@ def _faults(records: RemoteTable, columns: Sequence[str]) -> list[checks.FaultCo
         for k, column in enumerate(_values(table)):
             counts[f"{what}{k}"] = table.count(where=test(table[column]))
     counted = _one(records.with_table(table.aggregate(**counts)))
-    return [
-        checks.FaultCount(
-            [name for k, name in enumerate(columns) if counted[f"{what}{k}"]],
-            counted[what],
-            counted["total"],
-        )
-        for what in tests
-    ]
+    faults = []
+    for what in tests:
+        where = [name for k, name in enumerate(columns) if counted[f"{what}{k}"]]
+        faults.append(checks.FaultCount(where, counted[what], counted["total"]))
+    return faults
 
 
 def _have_several(records: RemoteTable, count: int, options: Options) -> bool:
@@ -245,11 +242,8 @@ def _unit(value: Any, column: Column) -> Any:
 
 
 def _bin(moment: Any, axis: TimeAxis) -> Any:
-    edges = bin_edges(axis.times)
-    if axis.datetime:
-        past = [_later(moment, float(edge)) for edge in edges]
-    else:
-        past = [moment > _double(edge) for edge in edges]
+    edges = bin_edges(axis.times).tolist()
+    past = [_later(moment, e) if axis.datetime else moment > _double(e) for e in edges]
     return _number_of(past, 0, len(past)).cast("int32")
 
 
@@ -260,9 +254,8 @@ def _number_of(past: list[Any], first: int, last: int) -> Any:
     if first == last:
         return ibis.literal(first)
     middle = (first + last) // 2
-    return ibis.ifelse(
-        past[middle], _number_of(past, middle + 1, last), _number_of(past, first, middle)
-    )
+    fewer, more = _number_of(past, first, middle), _number_of(past, middle + 1, last)
+    return ibis.ifelse(past[middle], more, fewer)
 
 
 def _later(moment: Any, edge: float) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from privtraj.data.anndata import COORDINATE, needed
-from privtraj.export.rows import PathRows
+from privtraj.export.tables import PathRows
 from privtraj.text import free_name
 
 FEATURES = "X_features"  # obsm of features that are no coordinates of one
@@ -23,11 +23,9 @@ def to_anndata(paths: PathRows, basis: str | None = None) -> Any:
     obs.index = [f"{path}-{k}" for path in range(n) for k in range(q)]
     values = paths.values.reshape(n * q, d)
     places = _places(paths.features) if basis is None else {basis: list(range(d))}
-    result = anndata.AnnData(obs=obs, obsm={key: values[:, at] for key, at in places.items()})
-    result.uns["privtraj_features"] = {
-        key: [paths.features[k] for k in at] for key, at in places.items()
-    }
-    return result
+    obsm = {key: values[:, at] for key, at in places.items()}
+    names = {key: [paths.features[k] for k in at] for key, at in places.items()}
+    return anndata.AnnData(obs=obs, obsm=obsm, uns={"privtraj_features": names})
 
 
 def _places(features: Sequence[str]) -> dict[str, list[int]]:

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.errors import InputError, Said
-from privtraj.export.rows import PathRows
+from privtraj.export.tables import PathRows
+from privtraj.formats import extra
 from privtraj.space import moment
 from privtraj.text import free_name, listed
 
@@ -34,14 +35,14 @@ def axes(features: tuple[str, ...], x: str | None = None, y: str | None = None) 
 
 
 def _axis(features: tuple[str, ...], given: str | None, what: str, names: tuple[str, ...]) -> int:
-    if given is not None and given not in features:
-        raise InputError(f"{what}='{given}' is not a feature: the paths have {listed(features)}")
-    if given is not None:
+    if given in features:
         return features.index(given)
+    if given is not None:
+        raise InputError(f"{what}='{given}' is not a feature: the paths have {listed(features)}")
     lower = [name.lower() for name in features]
-    for name in names:
-        if name in lower:
-            return lower.index(name)
+    named = [lower.index(name) for name in names if name in lower]
+    if named:
+        return named[0]
     raise InputError(
         f"no feature is named like a {names[1]} ({', '.join(names)}): ",
         Said(
@@ -60,7 +61,7 @@ def check_geojson(features: tuple[str, ...], bounds: Any, times: int) -> None:
 def check_geoparquet(features: tuple[str, ...], bounds: Any, times: int) -> None:
     """Refuse what `write_geoparquet` would; bounds: (d, 2) public limits."""
     check_degrees(features, axes(features), np.transpose(bounds))
-    needed("geopandas")
+    _needed("geopandas")
 
 
 def _check_times(count: int) -> None:
@@ -77,30 +78,17 @@ def to_geojson(paths: PathRows, x: str | None = None, y: str | None = None) -> d
     check_degrees(paths.features, at, paths.values)
     _check_times(paths.values.shape[1])
     order = np.argsort(paths.numeric_times, kind="stable")
-    times = [_spoken(time) for time in paths.times[order]]
+    times = [f"{t}Z" if paths.datetime else float(t) for t in paths.times[order]]  # ISO 8601, UTC
     names: dict[str, int] = {}  # of the other features
     for k in set(range(len(paths.features))) - set(at):
         names[free_name(paths.features[k], {"path", "times", *names})] = k
-    return {
-        "type": "FeatureCollection",
-        "features": [
-            {
-                "type": "Feature",
-                "geometry": {"type": "LineString", "coordinates": line[:, at].tolist()},
-                "properties": {
-                    "path": path,
-                    "times": times,
-                    **{name: line[:, k].tolist() for name, k in names.items()},
-                },
-            }
-            for path, line in enumerate(paths.values[:, order])
-        ],
-    }
-
-
-def _spoken(time: Any) -> float | str:
-    """A number as it is, a date as ISO 8601 in UTC."""
-    return f"{time}Z" if isinstance(time, np.datetime64) else float(time)
+    lines: list[dict[str, Any]] = []
+    for path, line in enumerate(paths.values[:, order]):
+        other = {name: line[:, k].tolist() for name, k in names.items()}
+        place = {"type": "LineString", "coordinates": line[:, at].tolist()}
+        known = {"path": path, "times": times, **other}
+        lines.append({"type": "Feature", "geometry": place, "properties": known})
+    return {"type": "FeatureCollection", "features": lines}
 
 
 def check_degrees(
@@ -120,7 +108,7 @@ def to_geopandas(
     paths: PathRows, x: str | None = None, y: str | None = None, crs: str = DEGREES
 ) -> Any:
     """See `Paths.to_geopandas`."""
-    geopandas = needed("geopandas")
+    geopandas = _needed("geopandas")
     at = axes(paths.features, x, y)
     if crs == DEGREES:
         hint = Said(", or crs=, which says what the numbers are", "")
@@ -140,7 +128,7 @@ def to_movingpandas(
     unit: str = "seconds",
 ) -> Any:
     """See `Paths.to_movingpandas`."""
-    movingpandas = needed("movingpandas")
+    movingpandas = _needed("movingpandas")
     frame = to_geopandas(paths, x, y, crs)
     name = frame.columns[1]
     if not paths.datetime:
@@ -165,19 +153,8 @@ def _dated(paths: PathRows, origin: Any, unit: str) -> Any:
     return micros.astype("datetime64[us]")
 
 
-def needed(module: str) -> Any:
-    """The module, which comes with an extra."""
-    import importlib
-    import warnings
-
-    try:
-        with warnings.catch_warnings():  # about extras of its own
-            warnings.simplefilter("ignore")
-            return importlib.import_module(module)
-    except ImportError:
-        raise InputError(
-            f"{module} is needed for maps of paths: run pip install 'privtraj[geo]'"
-        ) from None
+def _needed(module: str) -> Any:
+    return extra(module, "maps of paths", "privtraj[geo]")
 
 
 def write_geojson(paths: PathRows, path: Path) -> None:

@@ -1,16 +1,57 @@
-"""Long tables to CSV, Parquet and Arrow files."""
+"""Paths and other long tables to files, in the format that the name of the file says."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from privtraj.arrays import Floats
 from privtraj.files import atomic_path
-from privtraj.formats import TABLES, format_of, load
+from privtraj.formats import PATHS, TABLES, format_of, load
+from privtraj.space import as_user_times
+from privtraj.text import free_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+@dataclass(frozen=True, eq=False)
+class PathRows:
+    """n synthetic people at q times. values: (n, q, d) in data units, inside the public bounds."""
+
+    values: Floats
+    numeric_times: Floats  # (q,) numbers; seconds since 1970-01-01 UTC when `datetime`
+    features: tuple[str, ...]
+    time_name: str
+    datetime: bool
+
+    @property
+    def times(self) -> NDArray[Any]:
+        """(q,) in the user's form: numbers or datetime64."""
+        return as_user_times(self.numeric_times, self.datetime)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def to_arrow(self) -> Any:
+        """The long table (pyarrow): path, time, one column per feature; n q rows."""
+        import pyarrow as pa
+
+        n, q, _ = self.values.shape
+        columns: dict[str, NDArray[Any]] = {"path": np.repeat(np.arange(n, dtype=np.int64), q)}
+        columns[free_name(self.time_name, columns)] = np.tile(self.times, n)
+        for k, name in enumerate(self.features):
+            columns[free_name(name, columns)] = self.values[:, :, k].ravel()
+        return pa.table(columns)
+
+    def to_frame(self) -> Any:
+        """The long table as a pandas DataFrame."""
+        return self.to_arrow().to_pandas()
 
 
 def write_table(table: pa.Table, path: str | os.PathLike[str], force: bool = False) -> None:
@@ -19,6 +60,27 @@ def write_table(table: pa.Table, path: str | os.PathLike[str], force: bool = Fal
     write = load(format_of(path, TABLES).write_table)
     with atomic_path(path, force) as temporary:
         write(table, temporary)
+
+
+def write_paths(paths: PathRows, path: str | os.PathLike[str], force: bool = False) -> None:
+    """See `Paths.save`."""
+    path = Path(path)
+    kind = format_of(path, PATHS)
+    with atomic_path(path, force) as temporary:
+        if kind.write_paths:
+            load(kind.write_paths)(paths, temporary)
+        else:
+            load(kind.write_table)(paths.to_arrow(), temporary)
+
+
+def check_paths(path: Path, features: tuple[str, ...], bounds: Any, times: int) -> None:
+    """Refuse now what `write_paths` would refuse later: a map without places, a missing package.
+
+    bounds: (d, 2) public limits of the features.  times: how many there are on each path.
+    """
+    check = format_of(path, PATHS).check_paths
+    if check:
+        load(check)(features, bounds, times)
 
 
 def write_csv(table: pa.Table, path: Path) -> None:

@@ -99,15 +99,11 @@ def _pictures(model: TrajectoryModel) -> list[dict[str, Any]]:
     pictures = []
     for name, (low, high), curves in zip(model.features, model.bounds, quantiles, strict=False):
         below, _, middle, _, above = _HEIGHT * (1 - (curves - low) / (high - low))
-        pictures.append(
-            {
-                "name": name,
-                "range": f"{low:g} to {high:g}",
-                "size": (_WIDTH, _HEIGHT),
-                "band": (_points([*x, *x[::-1]], [*below, *above[::-1]]), BLUE),
-                "median": (_points(x, middle), VERMILION),
-            }
-        )
+        limits, size = f"{low:g} to {high:g}", (_WIDTH, _HEIGHT)
+        band = (_points([*x, *x[::-1]], [*below, *above[::-1]]), BLUE)
+        line = (_points(x, middle), VERMILION)
+        parts = {"name": name, "range": limits, "size": size, "band": band, "median": line}
+        pictures.append(parts)
     return pictures
 
 

@@ -10,18 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privtraj.arrays import Floats
-from privtraj.report.numbers import percent, round_number
-from privtraj.report.page import Page, page, write_page
-from privtraj.report.page_data import (
-    QUANTILES,
-    SEED,
-    bands,
-    densities,
-    packed,
-    packed_bytes,
-    sampled,
-)
+from privtraj.files import write_text
+from privtraj.report.page import Page, check_name, page
+from privtraj.report.page_data import QUANTILES, SEED, bands, densities, packed, sampled
 from privtraj.report.sections import sha256
+from privtraj.report.templates import percent, round_number
 from privtraj.report.verdicts import Verdict, judged
 
 if TYPE_CHECKING:
@@ -47,7 +40,8 @@ def write_comparison(
     seed: int = SEED,
 ) -> None:
     """Write the page as one .html file, whole or not at all; it holds raw records."""
-    write_page(comparison(model, evaluation, records, seed), path, force)
+    check_name(path)
+    write_text(comparison(model, evaluation, records, seed).html(), path, force)
 
 
 def comparison(
@@ -116,11 +110,8 @@ def _copies(what: str, copies: Memorisation) -> Verdict:
     excess = close / max(expected, 1e-9)
     words = {"what": what, "close": percent(close), "expected": percent(expected)}
     verdict = judged("copies", excess, **words)
-    if not math.isfinite(ratio):
-        return verdict
-    return replace(
-        verdict, sentence=f"{verdict.sentence} Median distance: {ratio:.2g} times theirs."
-    )
+    far = f" Median distance: {ratio:.2g} times theirs." if math.isfinite(ratio) else ""
+    return replace(verdict, sentence=verdict.sentence + far)
 
 
 def _row(score: Score) -> dict[str, Any]:
@@ -172,5 +163,5 @@ def _real(clouds: list[Floats], ranges: Floats) -> dict[str, Any]:
         "counts": counts,
         "starts": np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(int).tolist(),
         "points": packed(np.concatenate([x.T.ravel() for x in some])),
-        "density": packed_bytes(density),
+        "density": packed(density, "u1"),
     }

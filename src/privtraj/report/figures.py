@@ -1,10 +1,12 @@
-"""Figures of a released model. They show sampled people only, so they may leave with the model.
+"""Figures of a released model, which show sampled people only and may leave with it, and of an
+audit: what the attack reached, and what the claim allows.
 
 Figures are built without pyplot: nothing here opens a window or changes global settings.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,14 +15,8 @@ import numpy as np
 
 from privtraj.errors import InputError
 from privtraj.files import atomic_path
-from privtraj.report.drawing import (
-    draw_bands,
-    in_order,
-    literal,
-    spread,
-    time_bar,
-)
-from privtraj.report.style import GREY, INK, VERMILION, decorate
+from privtraj.report import style
+from privtraj.report.style import BLUE, GREY, INK, VERMILION, decorate, in_order, literal, spread
 from privtraj.report.ticks import time_labels
 from privtraj.text import short
 
@@ -28,6 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from privtraj.audit.attack import Audit
     from privtraj.model import TrajectoryModel
     from privtraj.paths import Paths
 
@@ -38,6 +35,7 @@ _CLOUD_TIMES = 6
 _CLOUD_PEOPLE = 250
 _COLUMNS = 3
 _PANEL = (4.3, 3.7)  # inches
+_AUDIT = (9.6, 4.4)  # inches
 _RESOLUTION = 160  # dots per inch
 
 
@@ -81,13 +79,9 @@ def _over_time(axes: Axes, model: TrajectoryModel, paths: Paths, feature: int) -
     lines = paths.values[spread(len(paths), _THIN_PATHS)][:, order, feature].T
     marker = "o" if len(times) == 1 else ""
     axes.plot(times, lines, color=GREY, lw=0.5, alpha=0.35, marker=marker, zorder=2.5)
-    draw_bands(axes, paths, feature)
+    style.draw_bands(axes, paths, feature)
     axes.plot([], [], color=GREY, lw=1, label="single synthetic people")
-    _mark_bins(axes, model)
-
-
-def _mark_bins(axes: Axes, model: TrajectoryModel) -> None:
-    """Short marks on the lower edge: between them a path is interpolated."""
+    # Short marks on the lower edge: between them a path is interpolated.
     edge = axes.get_xaxis_transform()
     axes.vlines(model.times, 0, 0.022, transform=edge, color=INK, lw=1, zorder=5)
     axes.plot([], [], color=INK, lw=0, marker="|", label="fitted times")
@@ -107,7 +101,7 @@ def _together(axes: Axes, paths: Paths) -> None:
     dots = axes.scatter(x, y, c=when[shuffled], **look)
     decorate(axes, literal(paths.features[0]), literal(paths.features[1]))
     labels = time_labels(moments, paths.datetime)
-    bar = time_bar(axes, dots, paths.time_name, moments, labels)
+    bar = style.time_bar(axes, dots, paths.time_name, moments, labels)
     bar.ax.tick_params(labelsize=8.5, length=0, colors=INK)
 
 
@@ -119,16 +113,73 @@ def _title(figure: Figure, model: TrajectoryModel, paths: Paths, shown: int) -> 
     guarantee = (
         rf"differentially private: $\varepsilon$ = {promise.target_epsilon:g}, "
         rf"$\delta$ = {short(promise.delta)}, {promise.adjacency}"
-        if promise.private
-        else f"NOT PRIVATE: {promise.caveat}, do not release"
     )
-    colour = INK if promise.private else VERMILION
-    figure.suptitle(f"{people}\n{guarantee}", fontsize=12, color=colour, linespacing=1.5)
+    if not promise.private:
+        guarantee = f"NOT PRIVATE: {promise.caveat}, do not release"
+    _suptitle(figure, f"{people}\n{guarantee}", bad=not promise.private)
+
+
+def _suptitle(figure: Figure, text: str, bad: bool) -> None:
+    figure.suptitle(text, fontsize=12, color=VERMILION if bad else INK, linespacing=1.5)
 
 
 def _legend(figure: Figure, axes: Axes) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    columns = len(labels) if figure.get_figwidth() > 8 else 2
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9
+    named = axes.get_legend_handles_labels()
+    columns = len(named[1]) if figure.get_figwidth() > 8 else 2
+    figure.legend(*named, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
+
+
+# What an audit found -------------------------------------------------------------------------
+
+
+def audit_figure(audit: Audit) -> Figure:
+    """Left: rates of the attack in the region that the claim allows. Right: epsilon, three ways."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=_AUDIT, layout="constrained", facecolor="white")
+    rates, bars = figure.subplots(1, 2, width_ratios=(1.1, 1))
+    _rates(rates, audit)
+    _epsilons(bars, audit)
+    violated = "VIOLATED: a lower bound exceeds the claim"
+    title = (
+        rf"claim: $\varepsilon$ = {audit.epsilon:.4g}, $\delta$ = {short(audit.delta)}, "
+        f"{audit.adjacency}\n{violated if audit.violated else 'no violation found'} "
+        f"({audit.view}, {audit.runs} runs, {100 * audit.confidence:g} % confidence)"
     )
+    _suptitle(figure, title, bad=audit.violated)
+    return figure
+
+
+def _rates(axes: Axes, audit: Audit) -> None:
+    allowed, area = audit.claim.true_positive_rates, "what the claim allows"
+    style.attack_region(axes, allowed, "people found", lw=1.2, area=area)
+    cuts = np.unique(np.concatenate([audit.scores_without, audit.scores_with]))[::-1]
+    reached = [
+        np.append(0.0, [(scores > cut).mean() for cut in cuts] + [1.0])
+        for scores in (audit.scores_without, audit.scores_with)
+    ]
+    axes.plot(*reached, color=INK, lw=1.4, label="the attack, all thresholds")
+    # The rates that were tested, with lines to the bounds that go into epsilon.
+    seen = audit.rates
+    x, y = seen.false_positives / seen.absent, seen.true_positives / seen.present
+    right, down = audit.false_positive_rate - x, y - audit.true_positive_rate
+    look: dict[str, Any] = {"fmt": "o", "ms": 5, "color": VERMILION, "elinewidth": 1.4, "zorder": 5}
+    label = "tested, with its uncertainty"
+    axes.errorbar(x, y, xerr=[[0.0], [right]], yerr=[[down], [0.0]], label=label, **look)
+    axes.legend(loc="lower right", fontsize=8.5, frameon=False)
+
+
+def _epsilons(axes: Axes, audit: Audit) -> None:
+    amounts = {
+        "claim": audit.epsilon,
+        "at least, for noise of\nthe claimed shape": audit.epsilon_shape,
+        "at least, from the\nrates alone": audit.epsilon_threshold,
+    }
+    longest = 1.15 * max(*(value for value in amounts.values() if math.isfinite(value)), 1e-3)
+    bars: list[style.Bar] = []
+    for name, value in amounts.items():
+        colour = BLUE if name == "claim" else VERMILION if value > audit.epsilon else GREY
+        bars.append((name, 0.0, min(value, longest), value, colour))
+    style.named_bars(axes, bars, r"$\varepsilon$", longest, size=10)
+    if math.isfinite(audit.epsilon):
+        axes.axvline(audit.epsilon, color=INK, lw=1, ls="--")

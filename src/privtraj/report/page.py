@@ -21,10 +21,9 @@ from privtraj.errors import InputError
 from privtraj.files import write_text
 from privtraj.privacy.ledger import up
 from privtraj.report import sections
-from privtraj.report.numbers import percent_up, round_number
 from privtraj.report.page_data import SEED, Sampled, page_data, sampled
 from privtraj.report.panels import BOX, panels
-from privtraj.report.templates import asset, render
+from privtraj.report.templates import asset, percent_up, render, round_number
 from privtraj.report.verdicts import Verdict, summary, verdicts
 
 if TYPE_CHECKING:
@@ -43,15 +42,9 @@ class Page:
 
     def html(self) -> str:
         """The whole file."""
-        style, script = asset("page.css"), asset("page.js")
-        return render(
-            self.template,
-            **self.values,
-            data=as_script_data(self.data),
-            policy=_policy(style, script),
-            style=style,
-            script=script,
-        )
+        inline = {"style": asset("page.css"), "script": asset("page.js")}
+        data, policy = as_script_data(self.data), _policy(**inline)
+        return render(self.template, **self.values, **inline, data=data, policy=policy)
 
 
 def write_report(
@@ -59,13 +52,7 @@ def write_report(
 ) -> None:
     """Write the report of a model as one .html file, whole or not at all."""
     check_name(path)
-    write_page(report(model, seed), path, force)
-
-
-def write_page(page: Page, path: str | os.PathLike[str], force: bool) -> None:
-    """Write it, whole or not at all."""
-    check_name(path)
-    write_text(page.html(), path, force)
+    write_text(report(model, seed).html(), path, force)
 
 
 def check_name(path: str | os.PathLike[str]) -> None:
@@ -110,9 +97,8 @@ def page(
         "compared": real is not None,
         "box": BOX,
     }
-    return Page(
-        template, {**common, **values}, {**page_data(model, shown), "panel": BOX, **(data or {})}
-    )
+    drawn_from = {**page_data(model, shown), "panel": BOX, **(data or {})}
+    return Page(template, {**common, **values}, drawn_from)
 
 
 def listed_names(features: Sequence[str]) -> str:
@@ -134,9 +120,8 @@ def _figures(model: TrajectoryModel, judged: list[Verdict]) -> list[tuple[str, s
         (percent_up(sections.chance_right(certificate)), "Best attacker is right, at most"),
     ]
     if worth is not None:
-        figures.append(
-            (f"≈ {round_number(max(worth, 0))}", "Worth, in people per time, cautiously")
-        )
+        people = round_number(max(worth, 0))
+        figures.append((f"≈ {people}", "Worth, in people per time, cautiously"))
     return [*figures, (f"{grades.count('good')} of {len(grades)}", "Checks that are good")]
 
 

@@ -34,7 +34,6 @@ _MANY_NUMBERS = 4_000_000
 _FRAMES = 61
 _FEWEST_FRAMES = 5
 _EDGES = (0.002, 0.998)  # quantiles over all times that an axis reaches
-_STEPS = 65535
 
 _MAPS = (
     (r"lon|lng|long|longitude", r"lat|latitude"),
@@ -67,8 +66,7 @@ def frame_times(knots: Floats, features: int) -> Floats:
         return np.linspace(knots[0], knots[-1], most)
     parts = max(1, (most - 1) // (len(knots) - 1))
     place = np.arange((len(knots) - 1) * parts + 1) / parts
-    times: Floats = np.interp(place, np.arange(len(knots)), knots)
-    return times
+    return np.interp(place, np.arange(len(knots)), knots)
 
 
 def sampled(model: TrajectoryModel, seed: int = SEED) -> Sampled:
@@ -86,8 +84,7 @@ def sampled(model: TrajectoryModel, seed: int = SEED) -> Sampled:
 
 def bands(values: NDArray[np.floating[Any]]) -> Floats:
     """(d, 5, Q) quantiles of people (n, Q, d)."""
-    quantiles: Floats = np.quantile(values, QUANTILES, axis=0).transpose(2, 0, 1)
-    return quantiles
+    return np.quantile(values, QUANTILES, axis=0).transpose(2, 0, 1)
 
 
 def axis_ranges(values: Floats) -> Floats:
@@ -108,8 +105,7 @@ def densities(values: Floats, ranges: Floats) -> Floats:
     rows = np.arange(q)[None, :, None] + q * np.arange(d)
     flat = np.bincount((rows * DENSITY_BINS + bins).ravel(), minlength=d * q * DENSITY_BINS)
     smooth = gaussian_filter1d(flat.reshape(d, q, -1).astype(np.float64), 1.0, mode="nearest")
-    heaps: Floats = smooth / smooth.max(axis=2, keepdims=True)
-    return heaps
+    return smooth / smooth.max(axis=2, keepdims=True)
 
 
 def page_data(model: TrajectoryModel, shown: Sampled) -> dict[str, Any]:
@@ -128,24 +124,15 @@ def page_data(model: TrajectoryModel, shown: Sampled) -> dict[str, Any]:
         "people": len(shown.people),
         "paths": packed(shown.people.transpose(2, 1, 0)),  # (d, Q, n)
         "bands": packed(shown.bands),
-        "density": packed_bytes(shown.density),
+        "density": packed(shown.density, "u1"),
         "densityBins": DENSITY_BINS,
         "maps": maps(model.features, model.bounds),
     }
 
 
-def packed(shares: Floats) -> str:
-    """Numbers in [0, 1] as little-endian two-byte integers in base64."""
-    return _encoded(shares, _STEPS, "<u2")
-
-
-def packed_bytes(shares: Floats) -> str:
-    """Numbers in [0, 1] as bytes in base64."""
-    return _encoded(shares, 255, "u1")
-
-
-def _encoded(shares: Floats, steps: int, kind: str) -> str:
-    whole = np.rint(np.clip(shares, 0, 1) * steps).astype(kind)
+def packed(shares: Floats, kind: str = "<u2") -> str:
+    """Numbers in [0, 1] as whole ones in base64: little-endian in two bytes, or "u1" in one."""
+    whole = np.rint(np.clip(shares, 0, 1) * np.iinfo(kind).max).astype(kind)
     return base64.b64encode(whole.tobytes()).decode()
 
 

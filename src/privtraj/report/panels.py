@@ -21,15 +21,9 @@ if TYPE_CHECKING:
 
 MOST_PANELS = 60
 BOX = {
-    "width": 380,
-    "height": 230,
-    "left": 48,
-    "right": 292,
-    "top": 10,
-    "bottom": 200,
-    "heapLeft": 304,
-    "heapRight": 372,
-}
+    "width": 380, "height": 230, "left": 48, "right": 292, "top": 10, "bottom": 200,
+    "heapLeft": 304, "heapRight": 372,
+}  # fmt: skip
 _LETTER = 7.2  # width of one
 
 
@@ -78,8 +72,7 @@ class _Scale:
 
     def __call__(self, values: Floats | float) -> Floats:
         share = (np.asarray(values, np.float64) - self.low) / ((self.high - self.low) or 1.0)
-        places: Floats = self.start + np.clip(share, -0.02, 1.02) * (self.end - self.start)
-        return places
+        return self.start + np.clip(share, -0.02, 1.02) * (self.end - self.start)
 
 
 def _apart(x: _Scale, ticks: list[Tick]) -> list[Tick]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from privtraj.privacy.certificate import PROTECTS, Certificate
 from privtraj.privacy.ledger import up
-from privtraj.report.numbers import round_number
+from privtraj.report.templates import round_number
 from privtraj.report.ticks import time_labels
 from privtraj.text import short
 
@@ -27,9 +27,10 @@ _MOST_TIMES = 16  # listed one by one
 
 def guarantee(certificate: Certificate) -> dict[str, Any]:
     """What the promise in words, the facts under it and the dial beside it are made of."""
-    delta = certificate.delta
+    epsilon, delta = certificate.epsilon, certificate.delta
+    small = epsilon < 20
     return {
-        "factor": _factor(certificate.epsilon),
+        "factor": f"{math.exp(epsilon):.3g}" if small else f"e to the power of {epsilon:.3g}",
         "failure": f"1 in {round_number(1 / delta)}" if delta >= 1e-9 else short(delta),
         "facts": _facts(certificate),
         "dial": _dial(chance_right(certificate)),
@@ -44,10 +45,6 @@ def chance_right(certificate: Certificate) -> float:
     return (1 + min(float(certificate.attacker["advantage"]), 1.0)) / 2
 
 
-def _factor(epsilon: float) -> str:
-    return f"{math.exp(epsilon):.3g}" if epsilon < 20 else f"e to the power of {epsilon:.3g}"
-
-
 def _facts(certificate: Certificate) -> list[tuple[str, str]]:
     other = next(a for a in PROTECTS if a != certificate.adjacency)
     weaker = certificate.epsilon_other_adjacency
@@ -55,9 +52,8 @@ def _facts(certificate: Certificate) -> list[tuple[str, str]]:
     if certificate.private:
         facts.append(("Protected", f"{PROTECTS[certificate.adjacency]} ({certificate.adjacency})"))
     if certificate.private and math.isfinite(weaker):
-        facts.append(
-            ("Also protected", f"{PROTECTS[other]}, with epsilon = {up(weaker)} ({other})")
-        )
+        protected = f"{PROTECTS[other]}, with epsilon = {up(weaker)} ({other})"
+        facts.append(("Also protected", protected))
     facts += [
         ("A person has", _records(certificate.public_inputs)),
         ("Equivalently", f"{up(certificate.mu)}-Gaussian privacy" if certificate.mu else ""),
@@ -134,16 +130,10 @@ def budget(certificate: Certificate) -> list[Part]:
 
 
 def _how(entry: dict[str, Any]) -> str:
-    told = [f"{entry['mechanism']} noise"]
-    for key, name in (
-        ("noise_multiplier", "multiplier"),
-        ("noise_epsilon", "epsilon"),
-        ("rate", "sampling rate"),
-    ):
-        if key in entry:
-            told.append(f"{name} {entry[key]:.3g}")
+    names = {"noise_multiplier": "multiplier", "noise_epsilon": "epsilon", "rate": "sampling rate"}
+    told = [f"{name} {entry[key]:.3g}" for key, name in names.items() if key in entry]
     times = f"{entry['times']} releases, each with " if entry["times"] > 1 else ""
-    return times + ", ".join(told)
+    return times + ", ".join([f"{entry['mechanism']} noise", *told])
 
 
 # Settings --------------------------------------------------------------------------------------
@@ -152,20 +142,16 @@ def _how(entry: dict[str, Any]) -> str:
 def settings(model: TrajectoryModel) -> dict[str, Any]:
     """Public inputs, settings, versions."""
     labels = time_labels(model.numeric_times, model.datetime)
-    many = len(labels) > _MOST_TIMES
-    public = model.certificate.public_inputs
+    times = ", ".join(labels)
+    if len(labels) > _MOST_TIMES:
+        times = f"{len(labels)} times from {labels[0]} to {labels[-1]}"
+    public = {name: _said(value) for name, value in model.certificate.public_inputs.items()}
+    elsewhere = ("bounds", "bin times")
+    boxes = zip(model.features, model.bounds.tolist(), strict=True)
     return {
-        "bounds": [
-            (name, *box) for name, box in zip(model.features, model.bounds.tolist(), strict=True)
-        ],
-        "fitted_times": f"{len(labels)} times from {labels[0]} to {labels[-1]}"
-        if many
-        else ", ".join(labels),
-        "public_inputs": [
-            (name, _said(value))
-            for name, value in public.items()
-            if name not in ("bounds", "bin times")
-        ],
+        "bounds": [(name, *box) for name, box in boxes],
+        "fitted_times": times,
+        "public_inputs": [(name, said) for name, said in public.items() if name not in elsewhere],
         "made": _made(model),
         "sha256": sha256(model),
     }

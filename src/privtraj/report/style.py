@@ -1,13 +1,20 @@
-"""The look that all figures share."""
+"""The look that all figures share, and the pieces that several of them are made of."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
-from privtraj.text import short as short
+import numpy as np
+from numpy.typing import NDArray
+
+from privtraj.arrays import Floats
+from privtraj.report.page_data import bands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from privtraj.paths import Paths
 
 # Tints of blue, and vermilion, of the Okabe-Ito palette, which colour-blind readers tell apart.
 PALE = "#d3e6f2"
@@ -15,6 +22,10 @@ BLUE = "#8cbfe0"
 VERMILION = "#D55E00"
 GREY = "#5f6b76"
 INK = "#22272c"
+
+Bar = tuple[str, float, float, float, str]  # name, from, to, number at the end, colour
+
+_ALARMS = np.concatenate([[0.0], np.geomspace(1e-4, 0.02, 40), np.linspace(0.02, 1, 80)[1:]])
 
 
 def decorate(axes: Axes, x: str, y: str) -> None:
@@ -26,3 +37,83 @@ def decorate(axes: Axes, x: str, y: str) -> None:
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color("#9aa4ad")
+
+
+def spread(size: int, count: int) -> NDArray[np.intp]:
+    """At most `count` indices below `size`, evenly spread, first and last among them."""
+    return np.unique(np.linspace(0, size - 1, min(size, count)).round().astype(np.intp))
+
+
+def in_order(paths: Paths) -> NDArray[np.intp]:
+    """(q,) indices of the times from the first to the last."""
+    return np.argsort(paths.numeric_times, kind="stable")
+
+
+def literal(text: str) -> str:
+    """A column's name as it is: matplotlib would read formulas between dollar signs."""
+    return text.replace("$", r"\$")
+
+
+def draw_bands(axes: Axes, paths: Paths, feature: int) -> None:
+    """Median, middle half and middle 80 % of the people over time."""
+    order = in_order(paths)
+    times = paths.times[order]
+    low, lower, middle, upper, high = bands(paths.values[:, order, feature, None])[0]
+    axes.fill_between(times, low, high, color=PALE, lw=0, label="middle 80 % of people")
+    axes.fill_between(times, lower, upper, color=BLUE, lw=0, label="middle half of people")
+    marker = "o" if len(times) == 1 else ""  # a line through one point would be invisible
+    axes.plot(times, middle, color=VERMILION, lw=2.2, marker=marker, label="median", zorder=4)
+    axes.margins(x=0.01)
+    decorate(axes, literal(paths.time_name), literal(paths.features[feature]))
+    time_axis(axes, paths.datetime)
+
+
+def time_axis(axes: Axes, datetime: bool) -> None:
+    """Few and readable marks on the time axis; they follow whoever moves or enlarges the plot."""
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+    from matplotlib.ticker import MaxNLocator
+
+    if not datetime:
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+        return
+    locator = AutoDateLocator(maxticks=6)
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+
+
+def time_bar(axes: Axes, coloured: Any, name: str, marks: Any, labels: Sequence[str]) -> Any:
+    """The bar beside the axes that says which colour is which time."""
+    bar: Any = axes.figure.colorbar(coloured, ax=axes, pad=0.02, aspect=28)
+    if bar.solids is not None:
+        bar.solids.set_alpha(1)
+    bar.outline.set_visible(False)
+    bar.set_ticks(marks, labels=labels)
+    bar.set_label(literal(name), fontsize=10, color=INK)
+    return bar
+
+
+def attack_region(
+    axes: Axes, rates: Callable[[Floats], Floats], upward: str, area: str | None = None, **edge: Any
+) -> None:
+    """Where attacks may lie: people found against false alarms, up to `rates`.
+
+    upward: what that axis is.  area, edge: label of the region, look of its upper edge.
+    """
+    highest = rates(_ALARMS)
+    axes.fill_between(_ALARMS, _ALARMS, highest, color=PALE, lw=0, label=area)
+    axes.plot(_ALARMS, highest, color=BLUE, **edge)
+    axes.plot([0, 1], [0, 1], color=GREY, lw=0.8, ls=":", label="guessing")
+    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    decorate(axes, "false alarms", upward)
+
+
+def named_bars(axes: Axes, bars: Sequence[Bar], label: str, longest: float, size: float) -> None:
+    """Bars along an axis that ends after `longest`, the first on top, numbers at their ends."""
+    for row, (_, start, end, number, colour) in enumerate(bars):
+        axes.barh(row, end - start, left=start, color=colour, height=0.55)
+        axes.annotate(f" {number:.3g}", (end, row), va="center", fontsize=size, color=INK)
+    axes.set_yticks(range(len(bars)), labels=[literal(name) for name, *_ in bars])
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1.12 * longest)
+    decorate(axes, label, "")
+    axes.grid(visible=False, axis="y")

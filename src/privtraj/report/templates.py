@@ -1,17 +1,17 @@
 """Templates of pages and cards, in `report/assets`: markup there, values from here.
 
 Everything that a template prints is escaped, and a name it does not know is an error. Numbers are
-written by the filters below, the same on every page.
+written by the functions below, the same on every page.
 """
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from privtraj.privacy.ledger import up
-from privtraj.report.numbers import percent, percent_up, round_number
 from privtraj.text import short
 
 if TYPE_CHECKING:
@@ -40,12 +40,32 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "percent": percent,
-        "percent_up": percent_up,
-        "place": lambda pixels: f"{pixels:.1f}",
-        "round_number": round_number,
-        "short": short,
-        "up": up,
-    }
+    written = (percent, percent_up, place, round_number, short, up)
+    environment.filters |= {function.__name__: function for function in written}
     return environment
+
+
+def percent(share: float) -> str:
+    """At most two digits below 10 %."""
+    value = 100 * share
+    if 0 < value < 0.1:
+        return "less than 0.1\N{NO-BREAK SPACE}%"
+    digits = f"{value:.0f}" if value >= 10 or value == 0 else f"{value:.2g}"
+    return f"{digits}\N{NO-BREAK SPACE}%"
+
+
+def percent_up(share: float) -> str:
+    """Percent with one decimal, never less than it is."""
+    return f"{min(math.ceil(share * 1000 - 1e-9) / 10, 100):g}\N{NO-BREAK SPACE}%"
+
+
+def round_number(value: Any) -> str:
+    """At most three digits, with a narrow space between thousands."""
+    value = float(value)
+    if abs(value) < 1000:
+        return f"{value:.3g}" if abs(value) < 10 else f"{value:.0f}"
+    return f"{float(f'{value:.3g}'):,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+
+
+def place(pixels: float) -> str:
+    return f"{pixels:.1f}"

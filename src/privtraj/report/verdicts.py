@@ -15,8 +15,7 @@ import numpy as np
 
 from privtraj.arrays import Floats
 from privtraj.gradients.constants import CLIP_QUANTILE
-from privtraj.report.numbers import percent, round_number
-from privtraj.report.templates import asset
+from privtraj.report.templates import asset, percent, round_number
 
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
@@ -38,27 +37,17 @@ class Verdict:
 
 def verdicts(model: TrajectoryModel, people: Floats) -> list[Verdict]:
     """All that can be said of the model; people: sampled ones (n, Q, d), shares of the box."""
-    possible = [
-        _worth(model),
-        _head_count(model),
-        _significant(model),
-        _blur(model),
-        _noise(model),
-        _temperature(model),
-        _couplings(model),
-        _clipping(model),
-        _walls(model, people),
-    ]
+    checks = (_worth, _head_count, _significant, _blur, _noise, _temperature, _couplings, _clipping)
+    possible = [*(check(model) for check in checks), _walls(model, people)]
     return [verdict for verdict in possible if verdict is not None]
 
 
 def graded(value: float, good: float, fair: float) -> Grade:
     """good: limit of a good value, fair: of one to look at; which way is better follows."""
     sign = 1 if good < fair else -1
-    return (
-        "good" if sign * value <= sign * good else
-        "look closer" if sign * value <= sign * fair else "poor"
-    )  # fmt: skip
+    if sign * value <= sign * good:
+        return "good"
+    return "look closer" if sign * value <= sign * fair else "poor"
 
 
 def judged(check: str, number: float | None, **words: str) -> Verdict:
@@ -103,12 +92,8 @@ def _head_count(model: TrajectoryModel) -> Verdict | None:
     middle, least = float(np.median(people)), min(people)
     exact = "people per time (declared public)" in model.certificate.public_inputs
     how = "Declared public by whoever made the fit." if exact else "Counted with noise, paid for."
-    verdict = judged(
-        "people",
-        model.certificate.target_epsilon * middle,
-        range=" to ".join(dict.fromkeys(map(round_number, (least, max(people))))),
-        how=how,
-    )
+    known = " to ".join(dict.fromkeys(map(round_number, (least, max(people)))))
+    verdict = judged("people", model.certificate.target_epsilon * middle, range=known, how=how)
     if least >= middle / 4:
         return verdict
     thin = "Some times have far fewer people than others and are known less well."
