@@ -46,6 +46,8 @@ bench: $(READY)
 	$(BIN)/python benchmarks/speed.py --json results/speed.json
 
 bench-utility: $(READY)
+	mkdir -p results
+	$(BIN)/python benchmarks/slabs.py --out results/slabs.md $(if $(QUICK),--quick)
 	$(BIN)/python benchmarks/utility.py --out results/utility $(if $(QUICK),--quick)
 
 clean:

@@ -24,7 +24,7 @@ def count_epsilon(guard: Guard, share: float) -> float:
 
 
 def epsilon_of_counts(epsilon: float, adjacency: Adjacency, person: Person) -> float:
-    """Epsilon of the noise of counts that together cost `epsilon`, within the range of the noise."""
+    """Epsilon of the noise of counts that cost `epsilon` together, within the noise's range."""
     moves = LaplaceCounts(1.0, "", records=person.records).sensitivity(adjacency)
     return float(np.clip(epsilon / moves, *noise.EPSILON_RANGE))
 

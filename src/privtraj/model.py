@@ -219,10 +219,10 @@ def assemble(
     particles: Floats,
     weights: Floats,
     *,
-    times: NDArray[np.int64] | None = None,
+    times: Floats | None = None,
     **rest: Any,
 ) -> TrajectoryModel:
-    """The sealed model of particles (T, m, d) at these snapshots' times, or at some of them.
+    """The sealed model of particles (T, m, d) at these snapshots' times, or at others (T,).
 
     Particles are put in order along their main axis, by which paths are stratified.
     """
@@ -230,7 +230,7 @@ def assemble(
     return TrajectoryModel(
         particles=np.take_along_axis(particles, order[..., None], axis=1),
         weights=np.take_along_axis(weights, order, axis=1),
-        numeric_times=snapshots.times if times is None else snapshots.times[times],
+        numeric_times=snapshots.times if times is None else times,
         bounds=snapshots.bounds,
         features=snapshots.features,
         time_name=snapshots.time_name,

@@ -113,6 +113,23 @@ def whole(least: int) -> Kind:
     return Kind(must, read, {"type": typed, "metavar": "N"})
 
 
+def word_or_whole(word: str, least: int) -> Kind:
+    """A word, or whole numbers from `least` on."""
+    number = whole(least)
+    must = f'"{word}", or {number.must}'
+
+    def read(value: Any) -> str | int:
+        return word if value == word else int(number.read(value))
+
+    def typed(text: str) -> str | int:
+        try:
+            return read(text if text == word else int(text))
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"must be {must}") from None
+
+    return Kind(must, read, {"type": typed, "metavar": "N"})
+
+
 def one_of(*choices: str) -> Kind:
     """One of these words."""
 
@@ -296,6 +313,9 @@ _ADVANCED = (
            "moves of the particles; gradients share the budget among them"),
     Option("cells", whole(2), example=12, about=
            "cells per feature of the private counts: more is finer, and noisier"),
+    Option("slabs", word_or_whole("auto", 2), example="auto", about=
+           "runs of time bins measured as one, with curves through them; auto finds how many",
+           otherwise="every bin by itself"),
     Option("bandwidth", NUMBER, example=0.05, about=
            "width of a person around a particle, as a share of the box"),
     Option("time_coupling", NUMBER, example=0.03, about=

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 from privtraj.counts.constants import SURVEY_SHARE
@@ -17,6 +18,8 @@ from privtraj.privacy.calibration import calibrate_laplace, calibrate_noise
 from privtraj.privacy.events import Adjacency, GaussianSum, LaplaceCounts
 from privtraj.privacy.rows import PublicShape
 from privtraj.privacy.sampled_events import sum_at_rate
+from privtraj.slabs.constants import PROBE_SHARE
+from privtraj.slabs.fit import MOTION, look_side
 
 SLACK_RESERVE = 1e-12  # of delta, for the integer noise of the main release: 10^9 draws
 
@@ -32,6 +35,8 @@ class Budget(NamedTuple):
     look_first: bool  # whether cells are chosen by a survey
     steps: int | None = None
     rate: float = 1.0
+    slabs: bool = False  # whether bins are measured in slabs, in which a person's records may meet
+    look_at_motion: bool = False  # whether their number is found first
 
     @property
     def reserve(self) -> float:
@@ -41,6 +46,9 @@ class Budget(NamedTuple):
 
 def planned_releases(budget: Budget, shape: PublicShape) -> BudgetPlan:
     """Of the main release, the bound: what its cells, or all its steps together, may tell."""
+    if budget.slabs:
+        person = shape.person._replace(together=shape.person.records > 1)
+        shape = replace(shape, person=person)
     first, person = _first_counts(budget, shape), shape.person
     limits: Any = {"others": first, "slack": budget.reserve, **person._asdict()}
     main: list[Planned] = []
@@ -68,10 +76,12 @@ def _first_counts(budget: Budget, shape: PublicShape) -> list[LaplaceCounts]:
         return LaplaceCounts(epsilon, what, slack, *shape.person)
 
     planned = []
+    if budget.look_at_motion:
+        planned.append(counts(PROBE_SHARE, look_side(shape.n_features), MOTION))
     if budget.head_share is not None:
         planned.append(counts(budget.head_share, 1, HEAD_COUNT))
     if budget.look_first:
-        look = counts(SURVEY_SHARE, survey_side(shape.n_features), SURVEY)
-        if look.epsilon > noise.EPSILON_RANGE[0]:  # else too small a budget to look first
-            planned.append(look)
-    return planned
+        planned.append(counts(SURVEY_SHARE, survey_side(shape.n_features), SURVEY))
+    looks = (MOTION, SURVEY)  # which a budget that is too small does without
+    least = noise.EPSILON_RANGE[0]
+    return [one for one in planned if one.epsilon > least or one.what not in looks]

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from privtraj import processes
-from privtraj.arguments import is_number
-from privtraj.arrays import Floats
+from privtraj.arguments import is_number, is_whole
+from privtraj.arrays import Floats, Ints
 from privtraj.counts.constants import RELEASED_PARTICLES
 from privtraj.counts.fit import fit_counts
 from privtraj.counts.settings import CountsSettings, counts_settings
@@ -36,6 +36,8 @@ from privtraj.privacy.guard import MAX_CELLS, Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.ledger_file import LedgerFile
 from privtraj.privacy.watching import Watcher
+from privtraj.slabs.choice import slab_of_bin
+from privtraj.slabs.fit import centres, curved, found_slabs
 
 MeasureName = Literal["gradients", "counts"]
 Settings = CountsSettings | GradientSettings
@@ -76,6 +78,9 @@ class TrajectorySynthesizer:
         in shares of the box. time_coupling says how strongly neighbouring times share what they
         know, 0 for not at all: in units of the default for counts, and 0.1 by default for
         gradients. diffusivity is variance, in squared shares of the box, per time range.
+    slabs: None measures every time bin by itself. A number measures so many runs of neighbouring
+        bins instead and fits curves through them, and "auto" finds the number that suits how people
+        move, from a private look at it. The model's times are then the knots of the curves.
     pull: the name of time_coupling before version 0.2.
     """
 
@@ -95,6 +100,7 @@ class TrajectorySynthesizer:
         particles: int | None = None,
         steps: int | None = None,
         cells: int | None = None,
+        slabs: int | Literal["auto"] | None = None,
         bandwidth: float | None = None,
         time_coupling: float | None = None,
         diffusivity: float | None = None,
@@ -110,6 +116,7 @@ class TrajectorySynthesizer:
         self.particles = particles
         self.steps = steps
         self.cells = cells
+        self.slabs = slabs
         self.bandwidth = bandwidth
         self.time_coupling = pull if time_coupling is None else time_coupling
         self.diffusivity = diffusivity
@@ -183,6 +190,8 @@ class TrajectorySynthesizer:
             head_share=None if self.public_counts else self.count_share,
             look_first=self.cells is None and measure == "counts",
             steps=self.steps,
+            slabs=self.slabs is not None,
+            look_at_motion=self.slabs == "auto",
         )
 
     def _released(
@@ -192,12 +201,19 @@ class TrajectorySynthesizer:
         source: noise.Source,
         progress: Progress | None,
     ) -> TrajectoryModel:
-        ledger = guard.ledger
+        ledger, slabs = guard.ledger, self._slabs(guard)
+        times = snapshots.times if slabs is None else centres(snapshots.times, slabs)
+        gaps = np.diff(times) / (snapshots.times[-1] - snapshots.times[0])
+        guard = guard if slabs is None else guard.in_slabs(slabs)
         people = head_count(guard, count_epsilon(guard, self.count_share))
         settings = self._settings(guard, people)
         _warn_if_little(settings.worth)
         rng = np.random.default_rng(processes.shared_seed(self.seed))  # all but the guard's noise
-        marginals = self._spend(guard, people, settings, rng, snapshots.gaps, progress)
+        marginals = self._spend(guard, people, settings, rng, gaps, progress)
+        marginals.diagnostics["people_per_time"] = people.tolist()
+        if slabs is not None and len(people) < snapshots.n_times:
+            marginals, times = curved(marginals, snapshots.times, slabs, rng, self.particles)
+            gaps = np.diff(times) / (times[-1] - times[0])
         public = self._public_inputs(snapshots, people)
         certificate = certify(ledger, public_inputs=public, private_noise=source.private)
         return assemble(
@@ -205,16 +221,24 @@ class TrajectorySynthesizer:
             marginals.particles,
             marginals.weights,
             bandwidth=marginals.bandwidth,
-            diffusivity=diffusivity_or(self.diffusivity, marginals.resolution, snapshots.gaps),
+            times=times,
+            diffusivity=diffusivity_or(self.diffusivity, marginals.resolution, gaps),
             certificate=certificate,
-            cloud_size=self.particles or max(settings.particles, RELEASED_PARTICLES),
-            settings={**settings.summary(), "time_coupling": self.time_coupling},
-            diagnostics={
-                "people_per_time": people.tolist(),
-                "expected_worth": settings.worth,
-                **marginals.diagnostics,
+            cloud_size=self.particles or max(marginals.particles.shape[1], RELEASED_PARTICLES),
+            settings={
+                **settings.summary(),
+                "time_coupling": self.time_coupling,
+                "slabs": None if slabs is None else len(people),
             },
+            diagnostics={**marginals.diagnostics, "expected_worth": settings.worth},
         )
+
+    def _slabs(self, guard: Guard) -> Ints | None:
+        """(T,) slab of each time bin; None where every bin is measured by itself."""
+        if self.slabs is None:
+            return None
+        wanted = found_slabs(guard).slabs if self.slabs == "auto" else self.slabs
+        return slab_of_bin(guard.n_times, min(wanted, guard.n_times))
 
     def _settings(self, guard: Guard, people: Floats) -> Settings:
         """What to do with the budget that is left.
@@ -309,6 +333,9 @@ class TrajectorySynthesizer:
             raise InputError(
                 Arg("measure"), f" must be 'auto', 'gradients' or 'counts', not '{self.measure}'"
             )
+        wanted: Any = self.slabs
+        if wanted not in (None, "auto") and not (is_whole(wanted) and wanted >= 2):
+            raise InputError(Arg("slabs"), " must be 'auto' or a whole number of at least 2")
         for name, low, high in _RANGES:
             value = getattr(self, name)
             if value is not None or name == "count_share":

@@ -59,3 +59,10 @@ def test_the_records_experiment_compares_the_exact_with_the_generic_bound():
     assert "| 20 full steps | 2 | 12.6 | 8.92 | 1.41 | 3" in run(
         "experiments/records.py", "--quick"
     )
+
+
+def test_the_benchmark_of_slabs_compares_with_every_bin_and_by_hand(tmp_path):
+    printed = run("benchmarks/slabs.py", "--quick", "--out", str(tmp_path / "slabs.md"))
+    assert printed == (tmp_path / "slabs.md").read_text("utf-8")
+    assert printed.count("still ring") == 1
+    assert "best by hand" in printed

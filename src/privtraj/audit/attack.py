@@ -45,7 +45,7 @@ from privtraj.audit.lower_bounds import (
     epsilon_of_shape,
 )
 from privtraj.data.snapshots import Snapshots
-from privtraj.errors import InputError
+from privtraj.errors import Arg, InputError
 from privtraj.privacy.accounting import Tally
 from privtraj.privacy.events import Adjacency, check_delta
 from privtraj.privacy.ledger import down, up
@@ -331,6 +331,11 @@ def _check(synthesizer: TrajectorySynthesizer, runs: int, features: int, times: 
     least = {"runs": LEAST_RUNS, "features": 1, "times": 3}
     for (name, smallest), value in zip(least.items(), (runs, features, times), strict=True):
         check_whole(name, value, smallest)
+    if synthesizer.slabs is not None:
+        raise InputError(
+            "an audit's person is alone in a time bin, which slabs would not leave: leave out ",
+            Arg("slabs"),
+        )
     if synthesizer.public_counts and synthesizer.adjacency == "add-remove":
         raise InputError(
             "public counts differ between data with and without a person: audit them under "

@@ -63,10 +63,10 @@ class Evidence:
         """An answer left the guard."""
 
         def of(person: Canary) -> float:
-            rows = np.flatnonzero(question.bins == person.bin)
-            if len(rows) == 0:  # of other bins, it says nothing
+            row = int(question.row_of_bin[person.bin])
+            if row < 0:  # of other bins, it says nothing
                 return 0.0
-            return answer_evidence(event, question, answer, int(rows[0]), person.point)
+            return answer_evidence(event, question, answer, row, person.point)
 
         self.log.append(_between(self._neighbours, of))
 

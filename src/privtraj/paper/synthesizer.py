@@ -379,7 +379,7 @@ class PaperSynthesizer:
             snapshots,
             particles,
             np.full(particles.shape[:2], 1 / self.m),
-            times=part.times,
+            times=snapshots.times[part.times],
             bandwidth=np.full(len(particles), self.sigma / self.side),
             diffusivity=self.phases[-1].tau / self.side**2,
             certificate=certify(ledger, public_inputs=public, private_noise=source.private),

@@ -36,6 +36,10 @@ Why the stated cost holds
     sum changes. So the released integers of a bin move by at most B = L + sqrt(D) when a row is
     added or removed, and the rest is as for sums. L is chosen so that B = S / z.
 
+    slabs: runs of neighbouring bins may be taken as one, by public or released numbers. A row is
+    then in one slab, so all of the above holds with slabs for bins; but records of one person that
+    were in different bins may be in one slab, and g stands where sqrt(g) stood.
+
     The number of people in the data, in a bin or in a batch never enters an answer except through
     these mechanisms. `public_counts=True` is the caller's statement that the number of records per
     bin is public knowledge; it is marked on the certificate.
@@ -48,8 +52,9 @@ Why the stated cost holds
 from __future__ import annotations
 
 import math
+from copy import copy
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -62,7 +67,7 @@ from privtraj.errors import BudgetError, InputError
 from privtraj.privacy import noise
 from privtraj.privacy.events import Event, GaussianSum, LaplaceCounts
 from privtraj.privacy.ledger import Ledger, Payer
-from privtraj.privacy.rows import PublicShape, Rows
+from privtraj.privacy.rows import PublicShape, Rows, SlabRows
 from privtraj.privacy.sums import (
     Chunks,
     KernelSum,
@@ -97,12 +102,28 @@ class Guard:
         self.n_features = shape.n_features
         self.person = shape.person
         self._rows = rows
-        self._bins: Ints = np.arange(shape.n_times)
+        self._row_of_bin: Ints = np.arange(shape.n_times)
         self._payer: Payer = ledger
         self._source = source
         self._public_counts = public_counts
         self._watcher = watcher
         self._chunks: Chunks | None = None
+
+    def in_slabs(self, slab_of_bin: Ints) -> Self:
+        """The same rows in K slabs; slab_of_bin: (T,) 0, .., 0, 1, .., K - 1, public or released.
+
+        Records of one person in different bins may meet in a slab, so whoever has several is paid
+        for as if they were together.
+        """
+        of_bin, steps = np.shape(slab_of_bin), np.diff(slab_of_bin)
+        if of_bin != (self.n_times,) or slab_of_bin[0] != 0 or not np.isin(steps, (0, 1)).all():
+            raise InputError(f"slabs are runs of the {self.n_times} bins, numbered from 0")
+        part = copy(self)
+        part._rows, part._chunks = SlabRows(self._rows, slab_of_bin), None
+        part.n_times = int(slab_of_bin[-1]) + 1
+        part.person = self.person._replace(together=self.person.records > 1)
+        part._row_of_bin = np.append(slab_of_bin, -1)[self._row_of_bin]
+        return part
 
     def counts(self, cells_per_side: int, epsilon: float, what: str) -> Ints:
         """Noisy numbers of records (T, cells_per_side ** d); one cell per side counts the bins."""
@@ -123,7 +144,7 @@ class Guard:
             exact = exact + noise.laplace_integers(self._source, exact.shape, epsilon)
         answer = processes.broadcast_first(exact)
         if self._watcher is not None:
-            self._watcher.released(event, CellCounts(self._bins, cells_per_side), answer)
+            self._watcher.released(event, CellCounts(self._row_of_bin, cells_per_side), answer)
         return answer
 
     def declared_counts(self) -> Ints | None:
@@ -197,7 +218,7 @@ class Guard:
             exact = exact + noise.gaussian_integers(self._source, exact.shape)
         answer = processes.broadcast_first((exact * unit[:, None]).astype(np.float64))
         if self._watcher is not None:
-            self._watcher.released(event, ClippedSums(self._bins, vector, clip), answer)
+            self._watcher.released(event, ClippedSums(self._row_of_bin, vector, clip), answer)
         return answer
 
     def _check_shapes(self, clip: Floats, parameters: Any) -> None:

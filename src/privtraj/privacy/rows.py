@@ -41,6 +41,30 @@ class Rows(Protocol):
         """Exact numbers of records (T, cells_per_side ** d)."""
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class SlabRows:
+    """Rows in slabs: runs of neighbouring bins that count as one. slab_of_bin: (T,), increasing."""
+
+    rows: Rows
+    slab_of_bin: NDArray[np.int64]
+
+    @property
+    def points(self) -> NDArray[np.float32]:
+        return self.rows.points
+
+    @property
+    def bins(self) -> NDArray[np.int32]:
+        return self.slab_of_bin.astype(np.int32)[self.rows.bins]
+
+    @property
+    def digest(self) -> bytes:
+        return self.rows.digest
+
+    def cell_counts(self, n_times: int, cells_per_side: int) -> NDArray[np.int64]:
+        counts = self.rows.cell_counts(len(self.slab_of_bin), cells_per_side)
+        return np.add.reduceat(counts, np.searchsorted(self.slab_of_bin, np.arange(n_times)))
+
+
 @dataclass(frozen=True)
 class PublicShape:
     """What everybody may know of rows: T bins, d features, and what one person may contribute."""

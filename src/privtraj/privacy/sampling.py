@@ -56,7 +56,10 @@ class SamplingGuard(Guard):
         if len(wanted) == 0 or not (wanted[0] >= 0 and wanted[-1] < self.n_times):
             raise InputError(f"times are numbered from 0 to {self.n_times - 1}")
         part = copy(self)
-        part._chunks, part.n_times, part._bins = None, len(wanted), self._bins[wanted]
+        part._chunks, part.n_times = None, len(wanted)
+        row = np.append(np.full(self.n_times, -1), -1)  # the last for bins that are out already
+        row[wanted] = np.arange(len(wanted))
+        part._row_of_bin = row[self._row_of_bin]
         part._rows = MemoryRows(self._rows.points, self._rows.bins).at(wanted)
         return part
 

@@ -23,17 +23,17 @@ RecordVector = Callable[[int, NDArray[np.float32]], Floats]
 
 @dataclass(frozen=True, eq=False)
 class CellCounts:
-    """How many records are in each cell? bins: (T,) the time bins of the rows of the answer."""
+    """How many records are in each cell? row_of_bin: row of the answer of each time bin, or -1."""
 
-    bins: Ints
+    row_of_bin: Ints
     cells_per_side: int
 
 
 @dataclass(frozen=True, eq=False)
 class ClippedSums:
-    """What is the sum of clip_c( v(record) )? bins as above; clip: (T,) c."""
+    """What is the sum of clip_c( v(record) )? row_of_bin as above; clip: (T,) c."""
 
-    bins: Ints
+    row_of_bin: Ints
     vector: RecordVector
     clip: Floats
 

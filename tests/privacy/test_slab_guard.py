@@ -1,0 +1,99 @@
+"""A guard in slabs: what it counts, and what it pays for people with several records."""
+
+import math
+
+import numpy as np
+import pytest
+
+import privtraj as pt
+from privtraj.errors import InputError
+from privtraj.privacy.guard import Guard
+from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.rows import MemoryRows, SlabRows
+
+
+@pytest.fixture
+def rows():
+    bins = np.repeat(np.arange(6, dtype=np.int32), [3, 1, 0, 4, 2, 5])
+    points = np.random.default_rng(0).random((len(bins), 2)).astype(np.float32)
+    return MemoryRows(points, bins)
+
+
+def test_slabs_count_the_rows_of_their_bins(rows):
+    of_bin = np.array([0, 0, 0, 1, 1, 2])
+    whole = rows.cell_counts(6, 4)
+    slabs = SlabRows(rows, of_bin).cell_counts(3, 4)
+    np.testing.assert_array_equal(slabs, [whole[:3].sum(0), whole[3:5].sum(0), whole[5]])
+    np.testing.assert_array_equal(np.bincount(SlabRows(rows, of_bin).bins), [4, 6, 5])
+
+
+def guard_over(snapshots, silent, epsilon=100.0):
+    return snapshots.guarded(Guard, Ledger(epsilon, 1e-5), silent())
+
+
+def test_answers_are_those_of_the_slabs(snapshots_of, silent):
+    clouds = [np.full((n, 1), 0.5) for n in (3, 1, 4)]
+    guard = guard_over(snapshots_of(clouds), silent).in_slabs(np.array([0, 0, 1]))
+    assert guard.n_times == 2
+    np.testing.assert_array_equal(guard.counts(1, 1.0, "people")[:, 0], [4, 4])
+
+
+@pytest.mark.parametrize("wrong", [[0, 1], [1, 1, 2], [0, 2, 2], [0, 1, 0]])
+def test_only_runs_of_all_bins_are_slabs(wrong, snapshots_of, silent):
+    guard = guard_over(snapshots_of([np.full((2, 1), 0.5)] * 3), silent)
+    with pytest.raises(InputError, match="slabs are runs of the 3 bins"):
+        guard.in_slabs(np.array(wrong))
+
+
+def two_records_each(bins=4):
+    """Every person has two records, in neighbouring bins, which a slab brings together."""
+    people = np.repeat(np.arange(40), 2)
+    times = np.tile([0.0, 1.0], 40) + 2 * (np.arange(80) // 2 % (bins // 2))
+    return pt.Snapshots.from_arrays(
+        times,
+        np.full((80, 1), 0.5),
+        bounds=[(0, 1)],
+        bins=np.arange(float(bins)),
+        person=people,
+        records_per_person=2,
+    )
+
+
+def test_records_that_meet_in_a_slab_are_paid_for_together(silent):
+    """Two vectors of norm c in one bin move a sum by 2 c, in two bins by sqrt(2) c."""
+    guard = guard_over(two_records_each(), silent)
+    slabs = guard.in_slabs(np.array([0, 0, 1, 1]))
+    assert guard.sum_event(1, 3.0, "sums").sensitivity("add-remove") == pytest.approx(math.sqrt(2))
+    assert slabs.sum_event(1, 3.0, "sums").sensitivity("add-remove") == 2
+    slabs.counts(2, 0.5, "cells")
+    (event, _), *_ = slabs.ledger.events
+    assert event.together
+
+
+def test_a_person_moves_a_slab_by_what_was_paid(silent):
+    """Without noise: the sum over a slab with and without one person differs by 2 c, not more."""
+
+    def answer(people):
+        times = np.repeat([0.0, 1.0], people)
+        who = np.tile(np.arange(people), 2)
+        snapshots = pt.Snapshots.from_arrays(
+            times, np.ones((2 * people, 1)), bounds=[(0, 1)], bins=[0.0, 1.0, 2.0],
+            person=who, records_per_person=2,
+        )  # fmt: skip
+        guard = guard_over(snapshots, silent).in_slabs(np.array([0, 0, 1]))
+        sums = guard.sums(
+            lambda points, at: points - at, np.zeros((2, 1), np.float32), np.ones(2), 3.0, "sums"
+        )
+        event, _ = guard.ledger.events[-1]
+        return sums, event.sensitivity("add-remove")
+
+    (with_one, paid), (without, _) = answer(9), answer(8)
+    moved = np.linalg.norm(with_one - without)
+    assert moved == pytest.approx(2.0, rel=1e-3)
+    assert moved <= paid * (1 + 1e-6)
+
+
+def test_a_plan_in_slabs_covers_people_with_several_records():
+    model = pt.TrajectorySynthesizer(8.0, 1e-5, seed=1, slabs=2).fit(two_records_each())
+    assert all(entry["together"] for entry in model.certificate.ledger)
+    model.certificate.verify()
