@@ -30,7 +30,7 @@ from privtraj.paper.reproduce.drawing import blank, dithered, grid, panel, thinn
 from privtraj.paper.reproduce.parallel import call, in_parallel
 from privtraj.paper.reproduce.recipes import UNSTATED, means_noise, recipe
 from privtraj.paper.reproduce.result import Options, Reproduction
-from privtraj.paper.reproduce.tables import Row, markdown, matching, paragraphs, spread
+from privtraj.paper.reproduce.tables import Row, markdown, matching, spread, texts
 from privtraj.paper.synthesizer import PaperSynthesizer, Phase, TimeSample, WarmStart
 from privtraj.privacy.events import Adjacency
 from privtraj.report.style import BLUE, GREY, VERMILION, decorate
@@ -244,27 +244,15 @@ def _text(rows: list[Row]) -> str:
         for kept in KEPT
         if _values(rows, kept, SCORES[0])
     ]
-    return paragraphs(
-        "# Digit 7 from some of its times",
-        f"The paper's run: 5 of 10 times, 100 steps, claimed ({CLAIMED}, 5e-4). {ASSUMED}",
-        f"**Agrees.** Under add-remove it costs {plain['exact_epsilon_add_remove']:.3f}, less "
-        "than claimed: whoever is at a time that was dropped pays nothing, whoever is at one "
-        "that was drawn pays in full, and delta is the mixture of both. The expected largest "
-        f"gap is {min(ratios):.2f} to {max(ratios):.2f} times (T / z) log z over all T tried: "
-        "Proposition 4.2 has the right order.",
-        "**Does not.** Under replace-one, where a person may also change times, the bound is "
-        f"{plain['exact_epsilon_replace_one']:.3f}; for neighbours that keep their time it is "
-        ".392 (`table-budgets`): the claim is too small either way. With private means at both "
-        f"ends the run costs {ends['exact_epsilon_add_remove']:.3f} under add-remove and "
-        f"{ends['exact_epsilon_replace_one']:.3f} under replace-one, ends and inner times "
-        "added up. As without a warm start (`fig-plain`), the marginals contract: squared W2 "
-        f"{plain['squared_w2_at_its_times']:.3f} at the drawn times, "
-        f"{ends['squared_w2_at_its_times']:.3f} with the ends.",
-        "**What dropping times costs ours**, at its stated (2, 1e-3), add-remove, both ends "
-        "and k - 2 other times, squared W2 at all ten times:",
-        markdown(("ours from", "all ten times", "kept times", "dropped times"), lines),
-        "Dropping times saves no budget here, as everybody who is left pays the same; between "
-        "kept times the paths interpolate, and a stroke that bends in between is cut short.",
+    head = ("ours from", "all ten times", "kept times", "dropped times")
+    return texts(NAME)["text"].format(
+        claimed=CLAIMED,
+        assumed=ASSUMED,
+        plain=plain,
+        ends=ends,
+        least=min(ratios),
+        most=max(ratios),
+        table=markdown(head, lines),
     )
 
 

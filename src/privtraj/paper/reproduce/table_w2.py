@@ -31,7 +31,7 @@ from privtraj.paper.reproduce.digits import (
 from privtraj.paper.reproduce.parallel import in_parallel
 from privtraj.paper.reproduce.recipes import UNSTATED
 from privtraj.paper.reproduce.result import Options, Reproduction
-from privtraj.paper.reproduce.tables import Row, markdown, matching, paragraphs, spread
+from privtraj.paper.reproduce.tables import Row, markdown, matching, spread, texts
 from privtraj.synthesizer import TrajectorySynthesizer
 
 NAME = "table-w2"
@@ -99,38 +99,20 @@ def _text(digits: tuple[int, ...], rows: list[Row], seeds: int) -> str:
         (f"paper / {name}", *(f"{advantage(rows, digit, name):.0f}" for digit in digits))
         for name in OURS
     ]
-    return paragraphs(
-        "# Table 1: distance between released and true marginals",
-        f"Average over {TIMES} times of squared W2, mean (standard deviation) over {seeds} "
-        f"seeds. {ASSUMED}",
-        markdown(("squared W2", *(f"digit {digit}" for digit in digits)), lines),
-        *_findings(digits, rows, costs),
-    )
-
-
-def _findings(digits: tuple[int, ...], rows: list[Row], costs: list[float]) -> list[str]:
     shifts = [
         abs(np.mean(values(rows, digit, "recipe")) / np.mean(values(rows, digit, "means")) - 1)
         for digit in digits
     ]
-    floor = min(float(np.sqrt(np.mean(values(rows, digit, "recipe")))) for digit in digits)
-    reached = {
-        name: [digit for digit in digits if advantage(rows, digit, name) >= GOAL] for name in OURS
-    }
-    better = "; ".join(
-        f"under {name.removeprefix('ours, ')}: {len(good)} of {len(digits)} digits"
-        for name, good in reached.items()
+    reached = {name: [advantage(rows, digit, name) >= GOAL for digit in digits] for name in OURS}
+    return texts(NAME)["text"].format(
+        **{"times": TIMES, "seeds": seeds, "assumed": ASSUMED, "goal": GOAL, **CLAIMED},
+        table=markdown(("squared W2", *(f"digit {digit}" for digit in digits)), lines),
+        least=min(costs),
+        most=max(costs),
+        floor=min(float(np.sqrt(np.mean(values(rows, digit, "recipe")))) for digit in digits),
+        shift=max(shifts),
+        better="; ".join(
+            f"under {name.removeprefix('ours, ')}: {sum(good)} of {len(digits)} digits"
+            for name, good in reached.items()
+        ),
     )
-    return [
-        "**Agrees.** With the printed settings the recipe costs an exact epsilon of "
-        f"{min(costs):.2f} to {max(costs):.2f} at delta {CLAIMED['delta']:g} under the paper's own "
-        f"neighbours, replace-one: the claim of {CLAIMED['epsilon']:g} holds.",
-        "**Does not.** The caption says W2. No run of the recipe comes below a W2 of "
-        f"{floor:.2f}, and exact means of this data cannot: the printed figures are of the size of "
-        "squared W2, and are read so. Read so, they are on some digits below and on some above "
-        "what the recipe gives here. Its twenty steps of size .001 "
-        f"change the score of the private means they start from by at most {max(shifts):.1%}.",
-        f"**Ours.** At the same stated (2, 1e-3), at least {GOAL:g} times better than the printed "
-        f"table {better}. Under add-remove the neighbours are not the paper's; under replace-one "
-        "they are. 'non-private' is the same engine at (50, 1e-2).",
-    ]
