@@ -10,28 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from privtraj.datasets import THREE_MODES_BOUNDS
+from privtraj.paper.reproduce import three_modes
 from privtraj.paper.reproduce.drawing import blank, dots
-from privtraj.paper.reproduce.modes import Values
 from privtraj.paper.reproduce.parallel import in_parallel
 from privtraj.paper.reproduce.result import Options, Reproduction
 from privtraj.paper.reproduce.tables import Row, markdown, matching, mean_of, spread, texts
-from privtraj.paper.reproduce.three_modes import (
-    APART_AT,
-    BOTH,
-    DELTA,
-    EPSILON,
-    GAP,
-    MOMENTS,
-    QUICK,
-    TIMES,
-    Measured,
-    Panel,
-    Size,
-    annealed,
-    of_model,
-    settings,
-    warm_started,
-)
+from privtraj.paper.reproduce.three_modes import BOTH, DELTA, EPSILON, GAP, QUICK, TIMES, Size
 from privtraj.report.style import INK, decorate
 
 if TYPE_CHECKING:
@@ -55,22 +39,22 @@ def run(options: Options) -> Reproduction:
     tasks += [(name, seed, size) for name in rest for seed in range(seeds)]
     # a quick run is one job, which stays in this process: others would take longer to start
     jobs = [(tasks,)] if options.quick else [([task],) for task in tasks]
-    done: list[list[Measured]] = in_parallel(_in_turn, jobs, options.progress)
+    done: list[list[three_modes.Measured]] = in_parallel(_in_turn, jobs, options.progress)
     runs = [each for job in done for each in job]
     rows = [row for each in runs for row in each.rows]
     drawn = {title: panel for each in reversed(runs) for title, panel in each.drawn.items()}
-    told = {"seeds": seeds, "seeds_annealed": slow, **settings(size)}
+    told = {"seeds": seeds, "seeds_annealed": slow, **three_modes.settings(size)}
     return Reproduction(NAME, told, rows, _text(rows, size, slow), {NAME: _figure(drawn)})
 
 
-def _in_turn(tasks: list[tuple[Any, ...]]) -> list[Measured]:
-    return [of_model(*task) for task in tasks]
+def _in_turn(tasks: list[tuple[Any, ...]]) -> list[three_modes.Measured]:
+    return [three_modes.of_model(*task) for task in tasks]
 
 
 # The figure -----------------------------------------------------------------------------------
 
 
-def _figure(drawn: dict[str, Panel]) -> Figure:
+def _figure(drawn: dict[str, three_modes.Panel]) -> Figure:
     ours = r"ours, (1, 10$^{-2}$), "
     panels = {
         "truth": "truth",
@@ -96,9 +80,11 @@ def _figure(drawn: dict[str, Panel]) -> Figure:
     return figure
 
 
-def _panel(axes: Axes, title: str, clouds: Values, lines: Values) -> PathCollection:
+def _panel(
+    axes: Axes, title: str, clouds: three_modes.Values, lines: three_modes.Values
+) -> PathCollection:
     """People at the ten times, coloured by time, and lines over them."""
-    people = dots(axes, clouds, MOMENTS, s=7, alpha=0.6, clip_on=False)
+    people = dots(axes, clouds, three_modes.MOMENTS, s=7, alpha=0.6, clip_on=False)
     axes.plot(*lines.transpose(2, 1, 0), color=INK, lw=0.6, alpha=0.45)
     decorate(axes, "x", "y")
     x, y = THREE_MODES_BOUNDS
@@ -123,7 +109,10 @@ def _text(rows: list[Row], size: Size, slow: int) -> str:
     )
     price, ours = groups["annealed"][0], mean["ours"]
     claim_holds = price["exact_epsilon_replace_one"] <= price["claimed_epsilon"]
-    last, warm = (make(size, "replace-one").phases[-1] for make in (annealed, warm_started))
+    last, warm = (
+        make(size, "replace-one").phases[-1]
+        for make in (three_modes.annealed, three_modes.warm_started)
+    )
     ever = {x: worst[f"ours, {x}"]["paths_exact"] for x in BOTH}
     return _WORDS["text"].format(
         quick="A quick run: its numbers mean nothing.\n\n" if size == QUICK else "",
@@ -137,7 +126,7 @@ def _text(rows: list[Row], size: Size, slow: int) -> str:
         worst=worst,
         price=price,
         warm=warm,
-        apart=APART_AT.sum(),
+        apart=three_modes.APART_AT.sum(),
         holds="holds" if claim_holds else "does not hold",
         blur=last.tau * GAP,
         move=warm.eta / GAP,

@@ -12,7 +12,7 @@ from privtraj.paper.reproduce.tables import (
     markdown,
     matching,
     mean_of,
-    paragraphs,
+    means_along,
     texts,
     values_of,
 )
@@ -24,7 +24,7 @@ _WORDS = texts("rates")
 def text(rows: list[Row]) -> str:
     """Markdown, a section for every statement."""
     parts = (_convergence, _statistics, _some_times, _paths, _discretisation)
-    return paragraphs(_WORDS["introduction"], *(part(rows) for part in parts))
+    return "\n\n".join([_WORDS["introduction"], *(part(rows) for part in parts)])
 
 
 def _convergence(rows: list[Row]) -> str:
@@ -58,7 +58,6 @@ def _statistics(rows: list[Row]) -> str:
         for row in select(rows, check)
     ]
     flat = [row for row in slopes if row["slope"] > row["slope_of_bound"] + row["slope_deviation"]]
-    between = sorted(select(rows, "interpolation"), key=lambda row: row["T"])
     here = matching(seen, T=other[0]["T"], N=other[0]["N"])
     bare = select(rows, "statistics", noise=False)
     return _WORDS["statistics"].format(
@@ -72,12 +71,12 @@ def _statistics(rows: list[Row]) -> str:
         steep=len(slopes) - len(flat),
         count=len(slopes),
         flat=_WORDS["flat"] if flat else "",
-        between=", ".join(f"{row['error']:.1e} at T = {row['T']}" for row in between),
+        between=_errors(select(rows, "interpolation"), "T", "{:.1e} at T = {}"),
         floor=max(row["floor"] / row["error"] for row in cells),
         other=other[0],
-        penalties=_errors(here, "factor", "with {:g}"),
+        penalties=_errors(here, "factor", "{:.4f} with {:g}"),
         mismatch=mismatch(Process(), SIGMA),
-        bare=_errors(bare, "T", "at T = {}"),
+        bare=_errors(bare, "T", "{:.4f} at T = {}"),
         crowd=bare[0]["N"],
     )
 
@@ -87,13 +86,10 @@ def _cell(these: list[Row]) -> str:
     return f"{error:.4f} ({error / bound(these[0]['T'], these[0]['N']):.2f})"
 
 
-def _errors(rows: list[Row], along: str, where: str) -> str:
+def _errors(rows: list[Row], along: str, sentence: str) -> str:
     """Mean errors, each with its place."""
-    places = values_of(rows, along)
-    errors = [mean_of(matching(rows, **{along: at}), "error") for at in places]
-    return ", ".join(
-        f"{error:.4f} {where.format(at)}" for error, at in zip(errors, places, strict=True)
-    )
+    pairs = zip(*means_along(rows, along, "error"), strict=True)
+    return ", ".join(sentence.format(error, at) for at, error in pairs)
 
 
 def _some_times(rows: list[Row]) -> str:
@@ -103,11 +99,11 @@ def _some_times(rows: list[Row]) -> str:
         {
             "used": used,
             "alpha": np.log(used) / np.log(whole),
-            "error": mean_of(matching(drawn, used=used), "error"),
+            "error": error,
             "printed": bound(whole / used, people),
             "corrected": bound(used, people),
         }
-        for used in values_of(drawn, "used")
+        for used, error in zip(*means_along(drawn, "used", "error"), strict=True)
     ]
     table = formatted(lines, _WORDS["drawn"])
     return _WORDS["some_times"].format(whole=whole, people=people, table=table)

@@ -28,6 +28,12 @@ def mean_of(rows: Iterable[Row], name: str) -> float:
     return float(np.mean([row[name] for row in rows]))
 
 
+def means_along(rows: list[Row], along: str, name: str) -> tuple[list[Any], list[float]]:
+    """The different values of one column, in order, and the mean of another at each."""
+    places = values_of(rows, along)
+    return places, [mean_of(matching(rows, **{along: at}), name) for at in places]
+
+
 def spread(values: Iterable[float], digits: int = 4) -> str:
     """Mean and standard deviation, as .0012 (.0003)."""
     array = np.asarray(list(values), dtype=float)
@@ -46,11 +52,6 @@ def formatted(rows: Iterable[Row], columns: Sequence[Sequence[str]]) -> str:
     """A table of columns (head, format of a cell), such as ("claimed", "{claimed_epsilon:.2f}")."""
     heads, cells = zip(*columns, strict=True)
     return markdown(heads, [[cell.format_map(row) for cell in cells] for row in rows])
-
-
-def paragraphs(*parts: str) -> str:
-    """One below the other."""
-    return "\n\n".join(parts)
 
 
 def texts(name: str) -> dict[str, Any]:
