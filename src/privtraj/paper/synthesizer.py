@@ -242,11 +242,7 @@ class PaperSynthesizer:
         return other
 
     def fit(
-        self,
-        snapshots: Snapshots,
-        *,
-        progress: Progress | None = None,
-        watch: Watch | None = None,
+        self, snapshots: Snapshots, *, progress: Progress | None = None, watch: Watch | None = None
     ) -> TrajectoryModel:
         """Run the phases on these snapshots and return the model, certified at what it cost.
 

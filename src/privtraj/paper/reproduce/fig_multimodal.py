@@ -15,7 +15,7 @@ from privtraj.paper.reproduce.drawing import blank, dots
 from privtraj.paper.reproduce.parallel import in_parallel
 from privtraj.paper.reproduce.result import Options, Reproduction
 from privtraj.paper.reproduce.tables import Row, markdown, matching, mean_of, spread, texts
-from privtraj.paper.reproduce.three_modes import BOTH, DELTA, EPSILON, GAP, QUICK, TIMES, Size
+from privtraj.paper.reproduce.three_modes import BOTH, GAP, QUICK, Size
 from privtraj.report.style import INK, decorate
 
 if TYPE_CHECKING:
@@ -49,9 +49,6 @@ def run(options: Options) -> Reproduction:
 
 def _in_turn(tasks: list[tuple[Any, ...]]) -> list[three_modes.Measured]:
     return [three_modes.of_model(*task) for task in tasks]
-
-
-# The figure -----------------------------------------------------------------------------------
 
 
 def _figure(drawn: dict[str, three_modes.Panel]) -> Figure:
@@ -93,9 +90,6 @@ def _panel(
     return people
 
 
-# The words ------------------------------------------------------------------------------------
-
-
 def _text(rows: list[Row], size: Size, slow: int) -> str:
     groups = {name: matching(rows, model=name) for name in _WORDS["names"]}
     table = _table(groups)
@@ -117,9 +111,7 @@ def _text(rows: list[Row], size: Size, slow: int) -> str:
     return _WORDS["text"].format(
         quick="A quick run: its numbers mean nothing.\n\n" if size == QUICK else "",
         size=size,
-        times=TIMES,
-        epsilon=EPSILON,
-        delta=DELTA,
+        modes=three_modes,
         slow=slow,
         table=table,
         mean=mean,

@@ -60,9 +60,6 @@ def _logarithmic(axes: Axes, places: list[float]) -> None:
     one_two_five(axes.yaxis)
 
 
-# Convergence ------------------------------------------------------------------------------------
-
-
 def _convergence(rows: list[Row]) -> Figure:
     """A panel for every strength of the fit, a curve for every temperature."""
     decays = select(rows, "decay")
@@ -100,9 +97,6 @@ def _descent(axes: Axes, rows: list[Row], line: Row, colour: Any) -> None:
         slowest = left[0] * np.exp(-2 * max(bent["least"], 0) * (t - t[0]))
         label = f"printed rate, at least {2 * bent['least']:.2g} (Bakry, Emery)"
         axes.fill_between(t, fastest, slowest, color=colour, alpha=0.12, lw=0, label=label)
-
-
-# Statistics -------------------------------------------------------------------------------------
 
 
 def _statistics(rows: list[Row]) -> Figure:
@@ -169,9 +163,6 @@ def _some_times(axes: Axes, rows: list[Row], constant: float) -> None:
     _logarithmic(axes, places)
 
 
-# Paths ------------------------------------------------------------------------------------------
-
-
 def _paths(rows: list[Row]) -> Figure:
     """Marginals of sampled chains, and the cost of laws of paths with several couplings."""
     figure, (left, right) = _panels(2)
@@ -195,9 +186,6 @@ def _paths(rows: list[Row]) -> Figure:
     _finish(right, x, y, "objective over laws of paths", "upper right")
     right.grid(visible=False, axis="x")
     return figure
-
-
-# Discretisation ---------------------------------------------------------------------------------
 
 
 def _discretisation(rows: list[Row]) -> Figure:

@@ -13,18 +13,11 @@ from collections.abc import Iterable
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from privtraj.paper.reproduce import readings
 from privtraj.paper.reproduce.claims import Claim, claims
 from privtraj.paper.reproduce.drawing import blank, one_two_five
 from privtraj.paper.reproduce.parallel import call, in_parallel
-from privtraj.paper.reproduce.readings import (
-    COARSE,
-    COARSER,
-    EXACT,
-    PARTICLES,
-    READINGS,
-    epsilon_of,
-    largest_batch,
-)
+from privtraj.paper.reproduce.readings import EXACT, PARTICLES, READINGS
 from privtraj.paper.reproduce.result import Options, Reproduction
 from privtraj.paper.reproduce.tables import Row, markdown, texts
 from privtraj.privacy.pairs import FINE
@@ -47,8 +40,8 @@ def run(options: Options) -> Reproduction:
     listed = [claim for claim in claims() if not options.quick or claim.what in QUICK]
     annealed = [claim for claim in listed if claim.rule == "added up"]
     tasks: list[tuple[Any, ...]] = [
-        *((largest_batch, claim, reading) for claim in annealed for reading in _BATCH_READINGS),
-        *((epsilon_of, claim, reading) for claim in listed for reading in READINGS),
+        *((readings.largest_batch, claim, x) for claim in annealed for x in _BATCH_READINGS),
+        *((readings.epsilon_of, claim, x) for claim in listed for x in READINGS),
     ]
     answers = iter(in_parallel(call, tasks, options.progress))
     batches = [batch_row(claim, [next(answers) for _ in _BATCH_READINGS]) for claim in annealed]
@@ -56,8 +49,8 @@ def run(options: Options) -> Reproduction:
     sentences = "\n".join(f"- {sentence}" for sentence in summary(listed, rows, batches))
     settings = {
         "loss grid, certified": FINE,
-        "loss grid, searching a batch": COARSE,
-        "loss grid, per particle": COARSER,
+        "loss grid, searching a batch": readings.COARSE,
+        "loss grid, per particle": readings.COARSER,
         "particles": PARTICLES,
         "dp-accounting": version("dp-accounting"),
         "assumed": _WORDS["assumed"],
@@ -76,34 +69,30 @@ def epsilon_row(claim: Claim, values: Iterable[float]) -> Row:
         reading: None if math.isnan(value) else value
         for reading, value in zip(READINGS, values, strict=True)
     }
-    return {
-        **_head(claim, "epsilon"),
-        "claimed": claim.epsilon,
-        **by_reading,
-        "verdict": _verdict(claim, by_reading),
-        "note": claim.note,
-    }
+    verdict = _verdict(claim, by_reading)
+    return _row(claim, "epsilon", claim.epsilon, by_reading, verdict, claim.note)
 
 
 def batch_row(claim: Claim, values: Iterable[float]) -> Row:
     """The largest batch by each accounting that the figure leaves room for."""
-    return {
-        **_head(claim, "largest batch"),
-        "claimed": None,
-        **dict.fromkeys(READINGS),
-        **dict(zip(_BATCH_READINGS, values, strict=True)),
-        "verdict": "",
-        "note": "rho is not stated",
-    }
+    by_reading = dict(zip(_BATCH_READINGS, values, strict=True))
+    return _row(claim, "largest batch", None, by_reading, "", "rho is not stated")
 
 
-def _head(claim: Claim, quantity: str) -> Row:
+def _row(
+    claim: Claim, quantity: str, claimed: float | None, values: Row, verdict: str, note: str
+) -> Row:
     return {
         "where": claim.where,
         "what": claim.what,
         "quantity": quantity,
         "settings": claim.settings,
         "delta": claim.delta,
+        "claimed": claimed,
+        **dict.fromkeys(READINGS),
+        **values,
+        "verdict": verdict,
+        "note": note,
     }
 
 

@@ -18,16 +18,8 @@ import numpy as np
 
 from privtraj.metrics.people import real_people_error
 from privtraj.metrics.transport import average_squared_w2
-from privtraj.paper.reproduce.digits import (
-    ASSUMED,
-    CLAIMED,
-    DIGITS,
-    QUICK_DIGITS,
-    RELEASED,
-    error,
-    load,
-    warm_recipe,
-)
+from privtraj.paper.reproduce import digits
+from privtraj.paper.reproduce.digits import ASSUMED, CLAIMED, RELEASED, error, load, warm_recipe
 from privtraj.paper.reproduce.parallel import in_parallel
 from privtraj.paper.reproduce.recipes import UNSTATED
 from privtraj.paper.reproduce.result import Options, Reproduction
@@ -44,13 +36,13 @@ GOAL = 5.0  # times better than the printed table
 
 def run(options: Options) -> Reproduction:
     """All digits, all seeds."""
-    digits = QUICK_DIGITS if options.quick else DIGITS
+    shown = digits.QUICK_DIGITS if options.quick else digits.DIGITS
     seeds = 1 if options.quick else options.seeds
-    tasks = [(options.strokes, digit, seed) for digit in digits for seed in range(seeds)]
+    tasks = [(options.strokes, digit, seed) for digit in shown for seed in range(seeds)]
     rows = [row for each in in_parallel(scores, tasks, options.progress) for row in each]
-    rows += [{"digit": d, "method": "paper", "squared_w2": PAPER[d]} for d in digits]
+    rows += [{"digit": d, "method": "paper", "squared_w2": PAPER[d]} for d in shown]
     settings = {"times": TIMES, "seeds": seeds, "released people": RELEASED, **CLAIMED, **UNSTATED}
-    return Reproduction(NAME, settings, rows, _text(digits, rows, seeds))
+    return Reproduction(NAME, settings, rows, _text(shown, rows, seeds))
 
 
 def scores(path: Path, digit: int, seed: int) -> list[Row]:
@@ -87,32 +79,32 @@ def advantage(rows: list[Row], digit: int, method: str) -> float:
     return PAPER[digit] / float(np.mean(values(rows, digit, method)))
 
 
-def _text(digits: tuple[int, ...], rows: list[Row], seeds: int) -> str:
+def _text(shown: tuple[int, ...], rows: list[Row], seeds: int) -> str:
     methods = ("means", "recipe", *OURS, "50 people", "non-private")
-    lines = [("paper's Table 1", *(f"{PAPER[digit]:.3f}".removeprefix("0") for digit in digits))]
+    lines = [("paper's Table 1", *(f"{PAPER[digit]:.3f}".removeprefix("0") for digit in shown))]
     lines += [
-        (method, *(spread(values(rows, digit, method)) for digit in digits)) for method in methods
+        (method, *(spread(values(rows, digit, method)) for digit in shown)) for method in methods
     ]
-    costs = [max(values(rows, digit, "recipe", "exact_epsilon")) for digit in digits]
+    costs = [max(values(rows, digit, "recipe", "exact_epsilon")) for digit in shown]
     lines.append(("recipe's exact epsilon", *(f"{cost:.3f}" for cost in costs)))
     lines += [
-        (f"paper / {name}", *(f"{advantage(rows, digit, name):.0f}" for digit in digits))
+        (f"paper / {name}", *(f"{advantage(rows, digit, name):.0f}" for digit in shown))
         for name in OURS
     ]
     shifts = [
         abs(np.mean(values(rows, digit, "recipe")) / np.mean(values(rows, digit, "means")) - 1)
-        for digit in digits
+        for digit in shown
     ]
-    reached = {name: [advantage(rows, digit, name) >= GOAL for digit in digits] for name in OURS}
+    reached = {name: [advantage(rows, digit, name) >= GOAL for digit in shown] for name in OURS}
     return texts(NAME)["text"].format(
         **{"times": TIMES, "seeds": seeds, "assumed": ASSUMED, "goal": GOAL, **CLAIMED},
-        table=markdown(("squared W2", *(f"digit {digit}" for digit in digits)), lines),
+        table=markdown(("squared W2", *(f"digit {digit}" for digit in shown)), lines),
         least=min(costs),
         most=max(costs),
-        floor=min(float(np.sqrt(np.mean(values(rows, digit, "recipe")))) for digit in digits),
+        floor=min(float(np.sqrt(np.mean(values(rows, digit, "recipe")))) for digit in shown),
         shift=max(shifts),
         better="; ".join(
-            f"under {name.removeprefix('ours, ')}: {sum(good)} of {len(digits)} digits"
+            f"under {name.removeprefix('ours, ')}: {sum(good)} of {len(shown)} digits"
             for name, good in reached.items()
         ),
     )

@@ -44,6 +44,7 @@ TIMES, DELTA, EPSILON = 10, 0.01, 1.0
 MODES = ("upper", "line", "lower")  # in order
 CLAIMED = {"annealed": 1.84, "warm start": 1.0, "warm start, dt 1": 1.0}
 SIDE = THREE_MODES_BOUNDS[0][1] - THREE_MODES_BOUNDS[0][0]
+_SHARED = {"delta": DELTA, "side": SIDE}  # settings of all recipes
 CLUSTER_STEPS = 8
 CLUSTER_NOISE = 10.67  # to two digits the least with which the warm start costs EPSILON in all
 BOTH: tuple[Adjacency, Adjacency] = ("add-remove", "replace-one")
@@ -158,13 +159,14 @@ def annealed(size: Size, adjacency: Adjacency, seed: int | None = None) -> Paper
     stated = ((1000, 0.005, 2.5), (500, 0.003, 1.5), (500, 0.001, 1.0))
     phases = [size.phase(*phase) for phase in stated]
     square = np.random.default_rng(0).uniform(-1, 1, (4096, 2))
-    return _recipe(phases, square, adjacency, seed)
+    return recipe(phases, start=square, adjacency=adjacency, seed=seed, **_SHARED)
 
 
 def warm_started(size: Size, adjacency: Adjacency, seed: int | None = None) -> PaperSynthesizer:
     """Private 3-means with noisy counts, then the paper's 50 iterations."""
     start = WarmStart("clusters", CLUSTER_NOISE, steps=CLUSTER_STEPS, k=len(MODES))
-    return _recipe([size.phase(50, 0.1, 2.0)], start, adjacency, seed)
+    phases = [size.phase(50, 0.1, 2.0)]
+    return recipe(phases, start=start, adjacency=adjacency, seed=seed, **_SHARED)
 
 
 def warm_started_unit_gaps(
@@ -181,12 +183,6 @@ def warm_started_unit_gaps(
     slower.C /= GAP
     slower.lam *= GAP**2
     return slower
-
-
-def _recipe(
-    phases: list[Phase], start: Any, adjacency: Adjacency, seed: int | None
-) -> PaperSynthesizer:
-    return recipe(phases, start=start, delta=DELTA, adjacency=adjacency, seed=seed, side=SIDE)
 
 
 RECIPES: dict[str, Callable[..., PaperSynthesizer]] = {
