@@ -211,34 +211,26 @@ class PaperSynthesizer:
         factor = calibrate_scale(epsilon / SLACK_ROOM, self.delta, self.adjacency, sums, counts)
         if factor == 0:
             raise InputError(f"epsilon {epsilon:g} does not cover the counts of people")
-        return quiet._with_noise(
-            [part.noise / factor for part in quiet._warm_starts()],
-            [phase.tau / factor for phase in quiet.phases],
-        )
+        noises = [part.noise for part in quiet._warm_starts()]
+        noises += [phase.tau for phase in quiet.phases]
+        return quiet._with_noise([each / factor for each in noises])
 
     def _shared(self, shares: Sequence[float]) -> PaperSynthesizer:
-        begin, n = self._warm_starts(), len(self.phases)
-        if len(shares) != len(begin) + n or not all(share > 0 for share in shares):
-            raise InputError(f"{len(begin) + n} positive shares are needed: warm starts, phases")
-        early, late = shares[: len(begin)], shares[len(begin) :]
-        return self._with_noise(
-            [math.sqrt(part.steps / share) for part, share in zip(begin, early, strict=True)],
-            [
-                phase.rho * math.sqrt(phase.iterations / share)
-                for phase, share in zip(self.phases, late, strict=True)
-            ],
-        )
+        parts = [(part.steps, 1.0) for part in self._warm_starts()]
+        parts += [(phase.iterations, phase.rho) for phase in self.phases]
+        if len(shares) != len(parts) or not all(share > 0 for share in shares):
+            raise InputError(f"{len(parts)} positive shares are needed: warm starts, phases")
+        pairs = zip(parts, shares, strict=True)
+        return self._with_noise([rho * math.sqrt(steps / share) for (steps, rho), share in pairs])
 
-    def _with_noise(self, begin: list[float], taus: list[float]) -> PaperSynthesizer:
-        """A copy with these noises of warm starts and phases."""
-        other, noises = copy(self), iter(begin)
+    def _with_noise(self, noises: Sequence[float]) -> PaperSynthesizer:
+        """A copy with these noises of warm starts, then of phases."""
+        other, rest = copy(self), iter(noises)
         if isinstance(self.start, WarmStart):
-            other.start = replace(self.start, noise=next(noises))
+            other.start = replace(self.start, noise=next(rest))
         if self.times is not None and self.times.ends is not None:
-            other.times = replace(self.times, ends=replace(self.times.ends, noise=next(noises)))
-        other.phases = tuple(
-            replace(phase, tau=tau) for phase, tau in zip(self.phases, taus, strict=True)
-        )
+            other.times = replace(self.times, ends=replace(self.times.ends, noise=next(rest)))
+        other.phases = tuple(replace(phase, tau=next(rest)) for phase in self.phases)
         return other
 
     def fit(

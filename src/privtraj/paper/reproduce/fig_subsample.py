@@ -93,10 +93,10 @@ def recipe_runs(path: Path) -> dict[str, Any]:
     return {
         "rows": rows,
         "stages": [stages[k] for k in STAGES],
-        "stage times": np.asarray(models[0].numeric_times),
+        "stage moments": np.asarray(models[0].numeric_times) / (TIMES - 1),
         "true clouds": [dithered(thinned(cloud, 120)) for cloud in data.truth],
         "ends": models[1].marginals,
-        "ends times": np.asarray(models[1].numeric_times),
+        "ends moments": np.asarray(models[1].numeric_times) / (TIMES - 1),
         "ends paths": digits.straight(models[1], 40),
     }
 
@@ -144,13 +144,12 @@ def gap(times: int, power: float) -> Row:
 
 def _figure(published: dict[str, Any], ours: dict[str, Any]) -> Figure:
     figure, (upper, lower) = grid(2, 4, 2.0)
-    when = published["stage times"] / (TIMES - 1)
     for place, stage, k in zip(upper, published["stages"], STAGES, strict=True):
-        panel(place, f"recipe, 5 of 10 times, step {k}", clouds=stage, moments=when)
+        title = f"recipe, 5 of 10 times, step {k}"
+        panel(place, title, clouds=stage, moments=published["stage moments"])
     panel(lower[0], "true marginals, all times", clouds=published["true clouds"])
-    ends, when = published["ends"], published["ends times"] / (TIMES - 1)
-    lines = published["ends paths"]
-    panel(lower[1], "recipe, private end points", clouds=ends, paths=lines, moments=when)
+    ends = {"clouds": published["ends"], "paths": published["ends paths"]}
+    panel(lower[1], "recipe, private end points", **ends, moments=published["ends moments"])
     panel(lower[2], "ours from 5 of 10: all times", clouds=ours["clouds"])
     panel(lower[3], "ours from 5 of 10: 40 paths", paths=ours["paths"])
     return figure

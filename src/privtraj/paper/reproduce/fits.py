@@ -73,9 +73,6 @@ def power(x: ArrayLike, value: ArrayLike) -> Power:
     return Power(float(limit), float(factor), float(best))
 
 
-# Of rows ---------------------------------------------------------------------------------------
-
-
 def bound(times: float, people: float) -> float:
     """Of Theorem 3.2, without its constant: max(1 / T, N^(-2/3) T^(-1/3))."""
     return max(1 / times, people ** (-2 / 3) * times ** (-1 / 3))

@@ -264,7 +264,7 @@ def of_recipe(name: str, seed: int, size: Size) -> Measured:
         cost = epsilon_at([sums], DELTA, "replace-one")
         stages = {"clusters alone": (replace(model, particles=seen[0]), cost), **stages}
     rows = [
-        _row(stage, at, seed, size, observation_noise=False) | {"exact_epsilon": epsilon}
+        _row(stage, at, seed, size, noisy=False) | {"exact_epsilon": epsilon}
         for stage, (at, epsilon) in stages.items()
     ]
     rows[-1] |= {**costs(name, size), "seconds": seconds}
@@ -280,7 +280,7 @@ def of_ours(adjacency: Adjacency, seed: int, size: Size) -> Measured:
     )
     model = ours.fit(_snapshots(seed, size))
     seconds = time.perf_counter() - began
-    row = _row(f"ours, {adjacency}", model, seed, size, observation_noise=True)
+    row = _row(f"ours, {adjacency}", model, seed, size, noisy=True)
     for coupling in ("entropic", "exact"):
         people = model.sample(size.walked, coupling=coupling, seed=seed).values
         row = _with_jumps(row, f"{coupling}_with_noise", people)
@@ -292,11 +292,10 @@ def of_ours(adjacency: Adjacency, seed: int, size: Size) -> Measured:
     return Measured([row], drawn if seed == 0 else {})
 
 
-def _row(
-    name: str, model: TrajectoryModel, seed: int, size: Size, *, observation_noise: bool
-) -> Row:
-    released = model.sample(size.released, observation_noise=observation_noise, seed=seed).values
-    many = model.sample(size.walked, observation_noise=observation_noise, seed=seed).values
+def _row(name: str, model: TrajectoryModel, seed: int, size: Size, *, noisy: bool) -> Row:
+    """Of people with their observation noise, or of particles as they are."""
+    released = model.sample(size.released, observation_noise=noisy, seed=seed).values
+    many = model.sample(size.walked, observation_noise=noisy, seed=seed).values
     row = _marginals(name, seed, size, released, many)
     row = _with_jumps(row, "entropic", _chain(model, "entropic", seed, size))
     exact = _chain(model, "exact", seed, size)
@@ -343,9 +342,6 @@ def _snapshots(seed: int, size: Size) -> Snapshots:
     return Snapshots.from_arrays(times, points, bounds=THREE_MODES_BOUNDS, bins=MOMENTS)
 
 
-# What panels show -----------------------------------------------------------------------------
-
-
 def _recipe_panel(model: TrajectoryModel, seed: int) -> Panel:
     """Particles as they are, joined by straight lines along exact plans, as in the paper."""
     plain: dict[str, Any] = {"observation_noise": False, "interpolation": "linear"}
@@ -354,6 +350,7 @@ def _recipe_panel(model: TrajectoryModel, seed: int) -> Panel:
 
 
 def _our_panel(model: TrajectoryModel, coupling: CouplingName, seed: int) -> Panel:
+    """People, and smooth paths along these plans."""
     fine = np.linspace(0, 1, FINE * (TIMES - 1) + 1)
     smooth: dict[str, Any] = {"interpolation": "spline", "coupling": coupling, "seed": seed}
     people = model.sample(SHOWN_PEOPLE, **smooth).values
