@@ -76,9 +76,8 @@ class BatchGradients:
         sums = self._guard.sums(batch_vectors, parameters, self._clip, noise, STEP)
         drift = np.float32(sums / self._expected[:, None])
         deviation = np.float32(self._clip * noise / self._expected)
-        return jnp.asarray(drift.reshape(parameters.mixture.particles.shape)), jnp.asarray(
-            deviation
-        )
+        shape = parameters.mixture.particles.shape
+        return jnp.asarray(drift.reshape(shape)), jnp.asarray(deviation)
 
 
 class Weighted(NamedTuple):

@@ -40,13 +40,7 @@ class Objective(NamedTuple):
 
 
 def objective(
-    particles: Floats,
-    data: Sequence[Floats],
-    gaps: Floats,
-    *,
-    lam: float,
-    sigma: float,
-    tau: float,
+    particles: Floats, data: Sequence[Floats], gaps: Floats, *, lam: float, sigma: float, tau: float
 ) -> Objective:
     """F of particles (T, m, d) for T clouds (n_i, d) of public data and gaps (T - 1,) in time."""
     dt = np.append(gaps, gaps[-1])

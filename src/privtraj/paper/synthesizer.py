@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import asdict, dataclass, replace
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
@@ -46,13 +46,7 @@ from privtraj.privacy.accounting import epsilon_at
 from privtraj.privacy.budget_plan import BudgetPlan
 from privtraj.privacy.calibration import calibrate_scale
 from privtraj.privacy.certificate import certify
-from privtraj.privacy.events import (
-    Adjacency,
-    Event,
-    GaussianSum,
-    LaplaceCounts,
-    check_adjacency,
-)
+from privtraj.privacy.events import Adjacency, Event, GaussianSum, LaplaceCounts, check_adjacency
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.sampled_events import ChosenTimes, sum_at_rate
@@ -104,14 +98,14 @@ class WarmStart:
 
     def particles(self, guard: Guard, people: Floats, m: int, rng: np.random.Generator) -> Floats:
         """(T, m, d) in the unit cube."""
+        if self.kind == "clusters":
+            clusters = warm.private_clusters(guard, people, self.k, self.noise, self.steps)
+            return warm.mixture_particles(clusters, m, clusters.spread, rng)
         if self.kind == "means":
-            place = warm.private_means(guard, people, self.noise)
-            return warm.mixture_particles(place, m, self.spread, rng)
-        if self.kind == "medians":
-            place = warm.private_medians(guard, people, self.noise, self.steps)
-            return warm.mixture_particles(place, m, self.spread, rng)
-        clusters = warm.private_clusters(guard, people, self.k, self.noise, self.steps)
-        return warm.mixture_particles(clusters, m, clusters.spread, rng)
+            places = warm.private_means(guard, people, self.noise)
+        else:
+            places = warm.private_medians(guard, people, self.noise, self.steps)
+        return warm.mixture_particles(places, m, self.spread, rng)
 
 
 @dataclass(frozen=True)
@@ -139,6 +133,7 @@ class TimeSample:
 Start = Literal["normal", "uniform"] | WarmStart | TrajectoryModel | ArrayLike
 
 
+@dataclass(eq=False, repr=False)
 class PaperSynthesizer:
     """The paper's parameters by name. The constructor only stores them; `fit` runs the phases.
 
@@ -153,34 +148,23 @@ class PaperSynthesizer:
     seed: as in `TrajectorySynthesizer`.
     """
 
-    def __init__(
-        self,
-        phases: Sequence[Phase],
-        *,
-        m: int = 50,
-        C: float = 1.0,
-        lam: float = 1.0,
-        sigma: float = 0.1,
-        side: float = 1.0,
-        start: Start = "normal",
-        delta: float = 1e-5,
-        adjacency: Adjacency = "add-remove",
-        count_epsilon: float | None = 0.05,
-        times: TimeSample | None = None,
-        seed: int | None = None,
-    ) -> None:
-        self.phases = tuple(phases)
-        self.m = m
-        self.C = C
-        self.lam = lam
-        self.sigma = sigma
-        self.side = side
-        self.start = start
-        self.delta = delta
-        self.adjacency = check_adjacency(adjacency)
-        self.count_epsilon = count_epsilon
-        self.times = times
-        self.seed = seed
+    phases: Sequence[Phase]
+    _: KW_ONLY
+    m: int = 50
+    C: float = 1.0
+    lam: float = 1.0
+    sigma: float = 0.1
+    side: float = 1.0
+    start: Start = "normal"
+    delta: float = 1e-5
+    adjacency: Adjacency = "add-remove"
+    count_epsilon: float | None = 0.05
+    times: TimeSample | None = None
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        self.phases = tuple(self.phases)
+        check_adjacency(self.adjacency)
 
     def events(self, records: int = 1, together: bool = False) -> list[tuple[Event, int]]:
         """What a fit will release, and how often, of people with up to so many records."""
@@ -227,42 +211,30 @@ class PaperSynthesizer:
         factor = calibrate_scale(epsilon / SLACK_ROOM, self.delta, self.adjacency, sums, counts)
         if factor == 0:
             raise InputError(f"epsilon {epsilon:g} does not cover the counts of people")
-        return quiet._with_noise(
-            [part.noise / factor for part in quiet._warm_starts()],
-            [phase.tau / factor for phase in quiet.phases],
-        )
+        noises = [part.noise for part in quiet._warm_starts()]
+        noises += [phase.tau for phase in quiet.phases]
+        return quiet._with_noise([each / factor for each in noises])
 
     def _shared(self, shares: Sequence[float]) -> PaperSynthesizer:
-        begin, n = self._warm_starts(), len(self.phases)
-        if len(shares) != len(begin) + n or not all(share > 0 for share in shares):
-            raise InputError(f"{len(begin) + n} positive shares are needed: warm starts, phases")
-        early, late = shares[: len(begin)], shares[len(begin) :]
-        return self._with_noise(
-            [math.sqrt(part.steps / share) for part, share in zip(begin, early, strict=True)],
-            [
-                phase.rho * math.sqrt(phase.iterations / share)
-                for phase, share in zip(self.phases, late, strict=True)
-            ],
-        )
+        parts = [(part.steps, 1.0) for part in self._warm_starts()]
+        parts += [(phase.iterations, phase.rho) for phase in self.phases]
+        if len(shares) != len(parts) or not all(share > 0 for share in shares):
+            raise InputError(f"{len(parts)} positive shares are needed: warm starts, phases")
+        pairs = zip(parts, shares, strict=True)
+        return self._with_noise([rho * math.sqrt(steps / share) for (steps, rho), share in pairs])
 
-    def _with_noise(self, begin: list[float], taus: list[float]) -> PaperSynthesizer:
-        """A copy with these noises of warm starts and phases."""
-        other, noises = copy(self), iter(begin)
+    def _with_noise(self, noises: Sequence[float]) -> PaperSynthesizer:
+        """A copy with these noises of warm starts, then of phases."""
+        other, rest = copy(self), iter(noises)
         if isinstance(self.start, WarmStart):
-            other.start = replace(self.start, noise=next(noises))
+            other.start = replace(self.start, noise=next(rest))
         if self.times is not None and self.times.ends is not None:
-            other.times = replace(self.times, ends=replace(self.times.ends, noise=next(noises)))
-        other.phases = tuple(
-            replace(phase, tau=tau) for phase, tau in zip(self.phases, taus, strict=True)
-        )
+            other.times = replace(self.times, ends=replace(self.times.ends, noise=next(rest)))
+        other.phases = tuple(replace(phase, tau=next(rest)) for phase in self.phases)
         return other
 
     def fit(
-        self,
-        snapshots: Snapshots,
-        *,
-        progress: Progress | None = None,
-        watch: Watch | None = None,
+        self, snapshots: Snapshots, *, progress: Progress | None = None, watch: Watch | None = None
     ) -> TrajectoryModel:
         """Run the phases on these snapshots and return the model, certified at what it cost.
 

@@ -41,7 +41,6 @@ from privtraj.paper.constants import (
     SMALLEST_SHARE,
 )
 from privtraj.privacy.guard import Guard
-from privtraj.privacy.sums import Statistic
 from privtraj.space import fold
 
 MEANS = "sums of private means"
@@ -49,9 +48,6 @@ MEDIANS = "directions of private medians"
 CLUSTERS = "sums of private clusters"
 
 CLUSTER_CLIP = 1.5  # sqrt(1 + 1 + 1/4), see `cluster_vectors`
-
-
-# Means ----------------------------------------------------------------------------------------
 
 
 def private_means(guard: Guard, people: ArrayLike, noise_multiplier: float) -> Floats:
@@ -62,16 +58,14 @@ def private_means(guard: Guard, people: ArrayLike, noise_multiplier: float) -> F
     """
     total, d = _released(guard, people), guard.n_features
     middle = np.full((guard.n_times, d), 0.5)
-    sums = _sums(guard, offsets, np.float32(middle), math.sqrt(d) / 2, noise_multiplier, MEANS)
+    clip = np.full(guard.n_times, math.sqrt(d) / 2)
+    sums = guard.sums(offsets, np.float32(middle), clip, noise_multiplier, MEANS)
     return np.clip(middle + sums / total[:, None], 0, 1)
 
 
 def offsets(points: jax.Array, origin: jax.Array) -> jax.Array:
     """v = y - origin: points (n, d), origin (d,) -> (n, d)."""
     return points - origin
-
-
-# Medians --------------------------------------------------------------------------------------
 
 
 def private_medians(guard: Guard, people: ArrayLike, noise_multiplier: float, steps: int) -> Floats:
@@ -88,9 +82,9 @@ def private_medians(guard: Guard, people: ArrayLike, noise_multiplier: float, st
     total = _released(guard, people)
     theta = np.full((guard.n_times, guard.n_features), 0.5)
     eta = np.full(guard.n_times, math.sqrt(guard.n_features) / 4)
-    before, path = np.zeros_like(theta), []
+    clip, before, path = np.ones(guard.n_times), np.zeros_like(theta), []
     for _ in range(steps):
-        sums = _sums(guard, directions, np.float32(theta), 1.0, noise_multiplier, MEDIANS)
+        sums = guard.sums(directions, np.float32(theta), clip, noise_multiplier, MEDIANS)
         eta = np.where((sums * before).sum(axis=1) < 0, eta / 2, eta)
         theta = np.clip(theta + (eta / total)[:, None] * sums, 0, 1)
         before = sums
@@ -199,7 +193,8 @@ def cluster_vectors(points: jax.Array, centres: Centres) -> jax.Array:
 def _read(guard: Guard, centres: Floats, radius: Floats, noise_multiplier: float) -> _Reading:
     times, k, d = centres.shape
     single = Centres(jnp.asarray(centres, jnp.float32), jnp.asarray(radius, jnp.float32))
-    sums = _sums(guard, cluster_vectors, single, CLUSTER_CLIP, noise_multiplier, CLUSTERS)
+    clip = np.full(times, CLUSTER_CLIP)
+    sums = guard.sums(cluster_vectors, single, clip, noise_multiplier, CLUSTERS)
     parts, unit = sums.reshape(times, k, d + 2), radius[:, None]
     size = parts[:, :, d]
     return _Reading(
@@ -270,9 +265,6 @@ def on_simplex(weights: Floats) -> Floats:
     return positive / positive.sum(axis=1, keepdims=True)
 
 
-# Particles ------------------------------------------------------------------------------------
-
-
 def mixture_particles(
     start: Clusters | Floats, m: int, spread: ArrayLike, rng: np.random.Generator
 ) -> Floats:
@@ -289,21 +281,6 @@ def mixture_particles(
     width = np.broadcast_to(np.asarray(spread, dtype=np.float64), len(places))
     noisy = places + width[:, None, None] * rng.standard_normal(places.shape)
     return np.asarray(fold(noisy), dtype=np.float64)
-
-
-# Shared ---------------------------------------------------------------------------------------
-
-
-def _sums(
-    guard: Guard,
-    statistic: Statistic,
-    parameters: object,
-    clip: float,
-    noise_multiplier: float,
-    what: str,
-) -> Floats:
-    """The one door to the data; the same clip for every bin."""
-    return guard.sums(statistic, parameters, np.full(guard.n_times, clip), noise_multiplier, what)
 
 
 def _released(guard: Guard, people: ArrayLike) -> Floats:

@@ -7,7 +7,7 @@ import pytest
 
 from privtraj.datasets import three_modes_paths
 from privtraj.paper.reproduce import Options, reproduce, three_modes
-from privtraj.paper.reproduce.modes import (
+from privtraj.paper.reproduce.three_modes import (
     forced_jumps,
     jumps,
     mode_weights,

@@ -88,10 +88,9 @@ def test_the_potential_pulls_a_particle_as_the_dynamics_do(problem, particles):
         np.testing.assert_allclose(found, drift[i], atol=0.01 * np.abs(drift).max())
 
 
-def test_watch_sees_every_step_before_it_is_made(problem, particles):
-    seen = []
-    rng = np.random.default_rng(0)
-    done = descend(problem, particles, eta=1e-3, steps=3, rng=rng, watch=seen.append)
+def test_every_step_is_seen_before_it_is_made(problem, particles):
+    done = descend(problem, particles, eta=1e-3, steps=3, rng=np.random.default_rng(0))
+    seen = done.seen
     assert len(seen) == 3
     np.testing.assert_allclose(seen[0], particles, atol=1e-6)
     assert not np.allclose(seen[-1], done.particles)

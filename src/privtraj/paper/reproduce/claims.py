@@ -131,10 +131,9 @@ def _warm_start() -> list[Claim]:
 
 
 def _half_the_times() -> list[Claim]:
-    half = Claim(
-        *("Figure 2", "5 of 10 times, a public choice", 0.34, 5e-4, (Steps(1.0, 100, 5, 626),)),
-        *("public choice", 0.5, "rho, tau"),
-    )
+    steps = (Steps(1.0, 100, 5, 626),)
+    half = Claim("Figure 2", "5 of 10 times, a public choice", 0.34, 5e-4, steps)
+    half = replace(half, rule="public choice", share=0.5, missing="rho, tau")
     scaled = "even a hidden choice gives log(1 + (e^eps - 1) / 2) > eps / 2"
     return [
         half,
@@ -146,39 +145,24 @@ def _half_the_times() -> list[Claim]:
 def _annealed() -> list[Claim]:
     phases = tuple(Steps(tau, k, 20, 3000) for tau, k in ((2.5, 1000), (1.5, 500), (1.0, 500)))
     quieter = tuple(replace(phase, noise=math.sqrt(phase.noise)) for phase in phases)
-    added = Claim(
-        *("Figure 3 (b)", "annealed, phases added up", 1.84, 0.01, phases, "added up"),
-        missing="rho",
-    )
-    return [
-        added,
-        replace(added, what="annealed, phases composed", rule="together"),
-        replace(
-            added,
-            what="annealed, noise of variance C tau",
-            parts=quieter,
-            rule="together",
-            note="the noise that Algorithm 1 prints",
-        ),
-    ]
+    added = Claim("Figure 3 (b)", "annealed, phases added up", 1.84, 0.01, phases, "added up")
+    added = replace(added, missing="rho")
+    composed = replace(added, what="annealed, phases composed", rule="together")
+    printed = replace(composed, parts=quieter, note="the noise that Algorithm 1 prints")
+    return [added, composed, replace(printed, what="annealed, noise of variance C tau")]
 
 
 def _three_modes() -> list[Claim]:
     where, polish = "Figure 3 (c)", Steps(2.0, 50, 20, 3000)
     clusters, count = Stated(1 / 3, 0.01 / 3), _one_count(1 / 9, 0.01 / 9)
     three_counts = replace(count, replaced=math.sqrt(2))  # a person is in one of three cells
+    counted = Claim(where, "three modes, each count", 1 / 9, 0.01 / 9, (count,), missing="noise")
+    parts = (clusters, three_counts, polish)
+    whole = Claim(where, "three modes, k-means, counts, steps", 1.0, 0.01, parts)
     return [
-        Claim(
-            *(where, "three modes, each count", 1 / 9, 0.01 / 9, (count,)),
-            missing="noise",
-            note="with Lemma A.1 as printed, which lost two squares",
-        ),
+        replace(counted, note="with Lemma A.1 as printed, which lost two squares"),
         Claim(where, "three modes, steps", 1 / 3, 0.01 / 3, (polish,), missing="rho"),
-        Claim(
-            *(where, "three modes, k-means, counts, steps", 1.0, 0.01),
-            parts=(clusters, three_counts, polish),
-            missing="rho, noise of the counts",
-        ),
+        replace(whole, missing="rho, noise of the counts"),
     ]
 
 

@@ -107,10 +107,8 @@ def one_two_five(axis: Axis) -> None:
 
 def dithered(values: Floats, width: float = 1 / 28, seed: int = 0) -> Floats:
     """Spread evenly over their pixels, for the eye."""
-    moved: Floats = values + np.random.default_rng(seed).uniform(
-        -width / 2, width / 2, values.shape
-    )
-    return moved
+    offsets = np.random.default_rng(seed).uniform(-width / 2, width / 2, values.shape)
+    return np.asarray(values + offsets)
 
 
 def thinned(cloud: Floats, n: int, seed: int = 0) -> Floats:

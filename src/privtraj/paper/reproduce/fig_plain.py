@@ -14,7 +14,7 @@ from privtraj.paper.reproduce.digits import ADJACENCY, ASSUMED, SEED, SHOWN, Com
 from privtraj.paper.reproduce.drawing import gallery
 from privtraj.paper.reproduce.parallel import in_parallel
 from privtraj.paper.reproduce.result import Options, Reproduction
-from privtraj.paper.reproduce.tables import Row, formatted, paragraphs
+from privtraj.paper.reproduce.tables import Row, formatted, texts
 
 NAME = "fig-plain"
 DELTA = 1e-4
@@ -26,6 +26,7 @@ COLUMNS = {
     "ours: marginals": {"clouds": "ours clouds"},
     "ours: paths": {"paths": "ours paths"},
 }
+_WORDS = texts(NAME)
 
 
 def run(options: Options) -> Reproduction:
@@ -51,27 +52,12 @@ def _text(rows: list[Row]) -> str:
     wrong = [row for row in rows if row["recipe_exact_epsilon"] > row["claimed_epsilon"]]
     broken = ", ".join(str(row["digit"]) for row in wrong)
     better = [row["recipe_squared_w2"] / row["ours_squared_w2"] for row in rows]
-    return paragraphs(
-        "# Six digits without a warm start",
-        f"Epsilon at delta 1e-4 under replace-one, squared W2 averaged over time. {ASSUMED}",
-        formatted(
-            rows,
-            ("digit", "{digit}"),
-            ("T", "{times}"),
-            ("N", "{people_per_time}"),
-            ("claimed", "{claimed_epsilon:.2f}"),
-            ("recipe's exact", "{recipe_exact_epsilon:.3f}"),
-            ("recipe", "{recipe_squared_w2:.4f}"),
-            ("ours at the claimed", "{ours_exact_epsilon:.3f}"),
-            ("ours", "{ours_squared_w2:.4f}"),
-        ),
-        "**Agrees.** The printed budgets hold for "
-        f"{len(rows) - len(wrong)} of {len(rows)} digits"
-        + (f"; digit {broken} costs more than printed." if broken else "."),
-        "**Does not.** At the printed settings, as we read them, all marginals contract onto "
-        "a short curve: with regularisation tau dt, about a tenth of the squared box, partners "
-        "are nearly independent and the transport pulls every particle to the mean of the "
-        "neighbouring times, which gradients of norm at most C over all particles do not undo. "
-        f"Ours, at the claimed epsilon, is {min(better):.0f} to {max(better):.0f} times nearer "
-        "in squared W2.",
+    return _WORDS["text"].format(
+        assumed=ASSUMED,
+        table=formatted(rows, _WORDS["columns"]),
+        good=len(rows) - len(wrong),
+        count=len(rows),
+        broken=f"; digit {broken} costs more than printed" if broken else "",
+        least=min(better),
+        most=max(better),
     )

@@ -16,21 +16,12 @@ import numpy as np
 from privtraj.arrays import Floats
 from privtraj.datasets import one_snapshot_each
 from privtraj.metrics.transport import average_squared_w2, squared_w2_per_time
-from privtraj.model import TrajectoryModel
-from privtraj.paper.reproduce.digits import (
-    ASSUMED,
-    RELEASED,
-    Digit,
-    load,
-    smooth,
-    snapshots_at,
-    straight,
-)
+from privtraj.paper.reproduce import digits
 from privtraj.paper.reproduce.drawing import blank, dithered, grid, panel, thinned
 from privtraj.paper.reproduce.parallel import call, in_parallel
 from privtraj.paper.reproduce.recipes import UNSTATED, means_noise, recipe
 from privtraj.paper.reproduce.result import Options, Reproduction
-from privtraj.paper.reproduce.tables import Row, markdown, matching, paragraphs, spread
+from privtraj.paper.reproduce.tables import Row, markdown, matching, means_along, spread, texts
 from privtraj.paper.synthesizer import PaperSynthesizer, Phase, TimeSample, WarmStart
 from privtraj.privacy.events import Adjacency
 from privtraj.report.style import BLUE, GREY, VERMILION, decorate
@@ -59,27 +50,14 @@ def run(options: Options) -> Reproduction:
     kept = (DRAWN, TIMES) if options.quick else KEPT
     tasks += [(ours_from, options.strokes, k, s) for k in kept for s in range(seeds)]
     published, *ours = in_parallel(call, tasks, options.progress)
-    gaps = [
-        gap(n, power) for n in GAP_TIMES[: 3 if options.quick else None] for power in GAP_POWERS
-    ]
+    lengths = GAP_TIMES[:3] if options.quick else GAP_TIMES
+    gaps = [gap(times, power) for times in lengths for power in GAP_POWERS]
     rows = [*published["rows"], *(each["row"] for each in ours), *gaps]
-    settings = {
-        "digit": DIGIT,
-        "times": TIMES,
-        "drawn": DRAWN,
-        "steps": STEPS,
-        "delta": DELTA,
-        "ours": OURS,
-        "seeds": seeds,
-        "draws of times for the gaps": GAP_DRAWS,
-        **UNSTATED,
-    }
+    settings = {"digit": DIGIT, "times": TIMES, "drawn": DRAWN, "steps": STEPS, "delta": DELTA}
+    repeated = {"ours": OURS, "seeds": seeds, "draws of times for the gaps": GAP_DRAWS}
     shown = next(each for each in ours if each["row"]["times_kept"] == DRAWN)
     figures = {NAME: _figure(published, shown), f"{NAME}-cost": _cost_figure(rows)}
-    return Reproduction(NAME, settings, rows, _text(rows), figures)
-
-
-# The paper's run ------------------------------------------------------------------------------
+    return Reproduction(NAME, settings | repeated | UNSTATED, rows, _text(rows), figures)
 
 
 def some_times(people: int, adjacency: Adjacency, ends: bool) -> PaperSynthesizer:
@@ -92,13 +70,14 @@ def some_times(people: int, adjacency: Adjacency, ends: bool) -> PaperSynthesize
 
 def recipe_runs(path: Path) -> dict[str, Any]:
     """Both variants, what they cost under both adjacencies, and the stages of the first."""
-    data = load(path, DIGIT, TIMES, 0)
+    data = digits.load(path, DIGIT, TIMES, 0)
     rows, models = [], []
     stages: list[Floats] = []
     for ends in (False, True):
         watch = None if ends else stages.append
         model = some_times(data.people, "add-remove", ends).fit(data.snapshots, watch=watch)
         models.append(model)
+        truth = [data.truth[int(t)] for t in model.numeric_times]
         rows.append(
             {
                 "what": "recipe with private ends" if ends else "recipe",
@@ -107,38 +86,30 @@ def recipe_runs(path: Path) -> dict[str, Any]:
                 "claimed_epsilon": None if ends else CLAIMED,
                 "exact_epsilon_add_remove": model.certificate.epsilon,
                 "exact_epsilon_replace_one": some_times(data.people, "replace-one", ends).epsilon,
-                "squared_w2_at_its_times": _at_its_times(model, data),
+                "squared_w2_at_its_times": average_squared_w2(model.marginals, truth),
             }
         )
     stages.append(models[0].marginals)
     return {
         "rows": rows,
         "stages": [stages[k] for k in STAGES],
-        "stage times": np.asarray(models[0].numeric_times),
+        "stage moments": np.asarray(models[0].numeric_times) / (TIMES - 1),
         "true clouds": [dithered(thinned(cloud, 120)) for cloud in data.truth],
         "ends": models[1].marginals,
-        "ends times": np.asarray(models[1].numeric_times),
-        "ends paths": straight(models[1], 40),
+        "ends moments": np.asarray(models[1].numeric_times) / (TIMES - 1),
+        "ends paths": digits.straight(models[1], 40),
     }
-
-
-def _at_its_times(model: TrajectoryModel, data: Digit) -> float:
-    truth = [data.truth[int(t)] for t in model.numeric_times]
-    return average_squared_w2(model.marginals, truth)
-
-
-# Ours -----------------------------------------------------------------------------------------
 
 
 def ours_from(path: Path, kept: int, seed: int) -> dict[str, Any]:
     """Ours from `kept` times, both ends among them, scored at all ten."""
-    data = load(path, DIGIT, TIMES, seed)
+    data = digits.load(path, DIGIT, TIMES, seed)
     inner = np.random.default_rng(seed).permutation(np.arange(1, TIMES - 1))[: kept - 2]
     times = np.sort(np.append(inner, [0, TIMES - 1])).astype(float)
-    snapshots = snapshots_at(times, *one_snapshot_each(data.paths, seed))
+    snapshots = digits.snapshots_at(times, *one_snapshot_each(data.paths, seed))
     model = TrajectorySynthesizer(*OURS, seed=seed).fit(snapshots)
     every = np.arange(float(TIMES))
-    released = np.swapaxes(model.sample(RELEASED, times=every, seed=seed).values, 0, 1)
+    released = np.swapaxes(model.sample(digits.RELEASED, times=every, seed=seed).values, 0, 1)
     errors = squared_w2_per_time(released, data.truth)
     dropped = ~np.isin(every, times)
     row = {
@@ -150,10 +121,7 @@ def ours_from(path: Path, kept: int, seed: int) -> dict[str, Any]:
         "squared_w2_kept": float(errors[~dropped].mean()),
         "squared_w2_dropped": float(errors[dropped].mean()) if dropped.any() else None,
     }
-    return {"row": row, "clouds": released[:, :120], "paths": smooth(model, 40, TIMES, seed)}
-
-
-# Gaps -----------------------------------------------------------------------------------------
+    return {"row": row, "clouds": released[:, :120], "paths": digits.smooth(model, 40, TIMES, seed)}
 
 
 def gap(times: int, power: float) -> Row:
@@ -174,18 +142,14 @@ def gap(times: int, power: float) -> Row:
     }
 
 
-# Figures and words ----------------------------------------------------------------------------
-
-
 def _figure(published: dict[str, Any], ours: dict[str, Any]) -> Figure:
     figure, (upper, lower) = grid(2, 4, 2.0)
-    when = published["stage times"] / (TIMES - 1)
     for place, stage, k in zip(upper, published["stages"], STAGES, strict=True):
-        panel(place, f"recipe, 5 of 10 times, step {k}", clouds=stage, moments=when)
+        title = f"recipe, 5 of 10 times, step {k}"
+        panel(place, title, clouds=stage, moments=published["stage moments"])
     panel(lower[0], "true marginals, all times", clouds=published["true clouds"])
-    ends, when = published["ends"], published["ends times"] / (TIMES - 1)
-    lines = published["ends paths"]
-    panel(lower[1], "recipe, private end points", clouds=ends, paths=lines, moments=when)
+    ends = {"clouds": published["ends"], "paths": published["ends paths"]}
+    panel(lower[1], "recipe, private end points", **ends, moments=published["ends moments"])
     panel(lower[2], "ours from 5 of 10: all times", clouds=ours["clouds"])
     panel(lower[3], "ours from 5 of 10: 40 paths", paths=ours["paths"])
     return figure
@@ -193,10 +157,8 @@ def _figure(published: dict[str, Any], ours: dict[str, Any]) -> Figure:
 
 def _cost_figure(rows: list[Row]) -> Figure:
     figure = blank(8.6, 3.3)
-    cost, gaps = figure.subplots(1, 2)
-    _cost(cost, rows)
-    _gaps(gaps, rows)
-    for axes in (cost, gaps):
+    for axes, draw in zip(figure.subplots(1, 2), (_cost, _gaps), strict=True):
+        draw(axes, rows)
         axes.legend(frameon=False, fontsize=8.5)
     return figure
 
@@ -219,13 +181,10 @@ def _cost(axes: Axes, rows: list[Row]) -> None:
 def _gaps(axes: Axes, rows: list[Row]) -> None:
     """Measured largest gaps, and the order that the proposition gives them."""
     for power, colour in zip(GAP_POWERS, (BLUE, VERMILION), strict=True):
-        mine = matching(rows, power=power)
-        x, measured, order = (
-            [row[key] for row in mine] for key in ("T", "mean_largest_gap", "T_over_z_log_z")
-        )
-        label = rf"measured, $z = T^{{{power:g}}}$"
-        axes.plot(x, measured, "o", ms=4, color=colour, label=label)
-        axes.plot(x, order, color=colour, lw=1)
+        mine, label = matching(rows, power=power), rf"measured, $z = T^{{{power:g}}}$"
+        measured = means_along(mine, "T", "mean_largest_gap")
+        axes.plot(*measured, "o", ms=4, color=colour, label=label)
+        axes.plot(*means_along(mine, "T", "T_over_z_log_z"), color=colour, lw=1)
     axes.plot([], [], color=GREY, lw=1, label=r"$(T / z) \log z$")
     axes.set(xscale="log", yscale="log")
     decorate(axes, "times T", "expected largest gap")
@@ -239,34 +198,19 @@ def _values(rows: list[Row], kept: int, key: str) -> list[float]:
 def _text(rows: list[Row]) -> str:
     plain, ends = (row for row in rows if row["what"].startswith("recipe"))
     ratios = [row["ratio"] for row in matching(rows, what="largest gap")]
-    lines = [
-        (f"{kept} of {TIMES} times", *(_told(_values(rows, kept, key)) for key in SCORES))
-        for kept in KEPT
-        if _values(rows, kept, SCORES[0])
-    ]
-    return paragraphs(
-        "# Digit 7 from some of its times",
-        f"The paper's run: 5 of 10 times, 100 steps, claimed ({CLAIMED}, 5e-4). {ASSUMED}",
-        f"**Agrees.** Under add-remove it costs {plain['exact_epsilon_add_remove']:.3f}, less "
-        "than claimed: whoever is at a time that was dropped pays nothing, whoever is at one "
-        "that was drawn pays in full, and delta is the mixture of both. The expected largest "
-        f"gap is {min(ratios):.2f} to {max(ratios):.2f} times (T / z) log z over all T tried: "
-        "Proposition 4.2 has the right order.",
-        "**Does not.** Under replace-one, where a person may also change times, the bound is "
-        f"{plain['exact_epsilon_replace_one']:.3f}; for neighbours that keep their time it is "
-        ".392 (`table-budgets`): the claim is too small either way. With private means at both "
-        f"ends the run costs {ends['exact_epsilon_add_remove']:.3f} under add-remove and "
-        f"{ends['exact_epsilon_replace_one']:.3f} under replace-one, ends and inner times "
-        "added up. As without a warm start (`fig-plain`), the marginals contract: squared W2 "
-        f"{plain['squared_w2_at_its_times']:.3f} at the drawn times, "
-        f"{ends['squared_w2_at_its_times']:.3f} with the ends.",
-        "**What dropping times costs ours**, at its stated (2, 1e-3), add-remove, both ends "
-        "and k - 2 other times, squared W2 at all ten times:",
-        markdown(("ours from", "all ten times", "kept times", "dropped times"), lines),
-        "Dropping times saves no budget here, as everybody who is left pays the same; between "
-        "kept times the paths interpolate, and a stroke that bends in between is cut short.",
+    lines: list[tuple[str, ...]] = []
+    for kept in KEPT:
+        scores = [_values(rows, kept, key) for key in SCORES]
+        if scores[0]:
+            told = (spread(values) if values else "-" for values in scores)
+            lines.append((f"{kept} of {TIMES} times", *told))
+    head = ("ours from", "all ten times", "kept times", "dropped times")
+    return texts(NAME)["text"].format(
+        claimed=CLAIMED,
+        assumed=digits.ASSUMED,
+        plain=plain,
+        ends=ends,
+        least=min(ratios),
+        most=max(ratios),
+        table=markdown(head, lines),
     )
-
-
-def _told(values: list[float]) -> str:
-    return spread(values) if values else "-"

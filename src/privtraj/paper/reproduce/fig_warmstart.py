@@ -15,7 +15,7 @@ from privtraj.paper.reproduce.digits import ADJACENCY, ASSUMED, CLAIMED, SEED, S
 from privtraj.paper.reproduce.drawing import dithered, gallery, thinned
 from privtraj.paper.reproduce.parallel import in_parallel
 from privtraj.paper.reproduce.result import Options, Reproduction
-from privtraj.paper.reproduce.tables import Row, formatted, paragraphs
+from privtraj.paper.reproduce.tables import formatted, texts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,6 +30,7 @@ COLUMNS = {
     "ours: marginals": {"clouds": "ours clouds"},
     f"ours: {SHOWN} paths": {"paths": "ours paths"},
 }
+_WORDS = texts(NAME)
 
 
 def run(options: Options) -> Reproduction:
@@ -37,8 +38,9 @@ def run(options: Options) -> Reproduction:
     shown = digits.QUICK_DIGITS if options.quick else digits.DIGITS
     runs = in_parallel(both, [(options.strokes, digit) for digit in shown], options.progress)
     rows = [each.row for each in runs]
+    text = _WORDS["text"].format(assumed=ASSUMED, table=formatted(rows, _WORDS["columns"]))
     settings = {"times": TIMES, "seed": SEED, "paths": SHOWN, **CLAIMED, "adjacency": ADJACENCY}
-    return Reproduction(NAME, settings, rows, _text(rows), {NAME: _figure(shown, runs)})
+    return Reproduction(NAME, settings, rows, text, {NAME: _figure(shown, runs)})
 
 
 def both(path: Path, digit: int) -> Compared:
@@ -60,23 +62,3 @@ def _figure(shown: tuple[int, ...], runs: list[Compared]) -> Figure:
             cost = rf"$\varepsilon$ = {row[f'{name}_exact_epsilon']:.2f}"
             place.set_xlabel(cost, fontsize=7.5)
     return figure
-
-
-def _text(rows: list[Row]) -> str:
-    return paragraphs(
-        "# Six digits from private means",
-        "The paper's figure of warm-started runs, claimed at (2, 1e-3); replace-one, epsilon "
-        f"at delta 1e-3. {ASSUMED}",
-        formatted(
-            rows,
-            ("digit", "{digit}"),
-            ("recipe, squared W2", "{recipe_squared_w2:.4f}"),
-            ("exact epsilon", "{recipe_exact_epsilon:.3f}"),
-            ("ours, squared W2", "{ours_squared_w2:.4f}"),
-            ("exact epsilon", "{ours_exact_epsilon:.3f}"),
-        ),
-        "**Agrees.** Private means follow the stroke, and the recipe's particles stay with "
-        "them; paths along the plans follow the digit.",
-        "**Does not.** The width of the marginals is not learned: twenty steps of size .001 "
-        "with a joint clip of 1 leave every particle next to its mean.",
-    )

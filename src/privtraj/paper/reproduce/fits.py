@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 
 from privtraj.arrays import Floats
-from privtraj.paper.reproduce.tables import Row, matching, mean_of
+from privtraj.paper.reproduce.tables import Row, matching, mean_of, means_along, values_of
 
 _EXPONENTS = (0.2, 4.0)
 
@@ -73,9 +73,6 @@ def power(x: ArrayLike, value: ArrayLike) -> Power:
     return Power(float(limit), float(factor), float(best))
 
 
-# Of rows ---------------------------------------------------------------------------------------
-
-
 def bound(times: float, people: float) -> float:
     """Of Theorem 3.2, without its constant: max(1 / T, N^(-2/3) T^(-1/3))."""
     return max(1 / times, people ** (-2 / 3) * times ** (-1 / 3))
@@ -93,9 +90,8 @@ def select(rows: list[Row], check: str, **values: Any) -> list[Row]:
 
 def curve(rows: list[Row]) -> tuple[Floats, Floats]:
     """Time (n,), and F (n,) as a mean over seeds, of the rows of one descent."""
-    t = np.unique([row["t"] for row in rows])
-    value = np.array([mean_of([row for row in rows if row["t"] == at], "F") for at in t])
-    return t, value
+    t, value = means_along(rows, "t", "F")
+    return np.array(t), np.array(value)
 
 
 def _decays(rows: list[Row]) -> list[Row]:
@@ -127,41 +123,39 @@ def _decays(rows: list[Row]) -> list[Row]:
 
 def _slopes(rows: list[Row]) -> list[Row]:
     """In T for every N and in N for every T, seed by seed; those of the bound by the same fit."""
-    cells = select(rows, "statistics", noise=True, factor=1.0)
+    cells = [
+        {**row, "limit": bound(row["T"], row["N"])}
+        for row in select(rows, "statistics", noise=True, factor=1.0)
+    ]
     slopes = []
     for along, across in (("T", "N"), ("N", "T")):
-        for fixed in sorted({row[across] for row in cells}):
-            these = [row for row in cells if row[across] == fixed]
-            seeds = sorted({row["seed"] for row in these})
-            each = [_slope([r for r in these if r["seed"] == s], along, "error") for s in seeds]
-            limits = [{**row, "limit": bound(row["T"], row["N"])} for row in these]
+        for fixed in values_of(cells, across):
+            these = matching(cells, **{across: fixed})
+            seeds = values_of(these, "seed")
+            each = [slope(*_columns(matching(these, seed=s), along, "error")) for s in seeds]
             slopes.append(
                 {
                     "check": f"slope in {along}",
                     across: fixed,
                     "slope": float(np.mean(each)),
                     "slope_deviation": float(np.std(each, ddof=1)) if len(each) > 1 else 0.0,
-                    "slope_of_bound": _slope(limits, along, "limit"),
+                    "slope_of_bound": slope(*_columns(these, along, "limit")),
                 }
             )
-    ratios = [
-        mean_of(select(cells, "statistics", T=t, N=n), "error") / bound(t, n)
-        for t, n in sorted({(row["T"], row["N"]) for row in cells})
-    ]
+    groups = (
+        matching(cells, T=t, N=n) for t in values_of(cells, "T") for n in values_of(cells, "N")
+    )
+    ratios = [mean_of(group, "error") / group[0]["limit"] for group in groups if group]
     return [*slopes, {"check": "constant", "largest": max(ratios), "smallest": min(ratios)}]
 
 
-def _slope(rows: list[Row], along: str, name: str) -> float:
-    return slope([row[along] for row in rows], [row[name] for row in rows])
+def _columns(rows: list[Row], *names: str) -> list[list[float]]:
+    return [[row[name] for row in rows] for name in names]
 
 
 def _powers(rows: list[Row]) -> list[Row]:
     """G in 1 / m and in eta, with its limit."""
-    powers = []
-    for check, name in (("particles", "m"), ("steps", "eta")):
-        these = select(rows, check)
-        places = sorted({row[name] for row in these})
-        values = [mean_of(select(these, check, **{name: at}), "G") for at in places]
-        small = np.array(places, float) if name == "eta" else 1 / np.array(places, float)
-        powers.append({"check": "power", "of": check, **power(small, values)._asdict()})
-    return powers
+    m, by_m = means_along(select(rows, "particles"), "m", "G")
+    eta, by_eta = means_along(select(rows, "steps"), "eta", "G")
+    laws = {"particles": power(1 / np.array(m), by_m), "steps": power(eta, by_eta)}
+    return [{"check": "power", "of": check, **law._asdict()} for check, law in laws.items()]

@@ -12,7 +12,6 @@ its minimiser exp(-V / tau) ask for sqrt(2 eta tau). The loop is that of private
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -30,8 +29,6 @@ from privtraj.paper.constants import OBJECTIVE_SWEEPS
 from privtraj.paper.dynamics import PlainFixed, at, plain_step
 from privtraj.paper.synthesizer import Phase, plain_schedule
 from privtraj.transport import sinkhorn
-
-Watch = Callable[[Floats], None]
 
 
 @dataclass(frozen=True)
@@ -57,46 +54,39 @@ class Problem:
 class FullBatch:
     """Gradients of the data fit, exact: a measurement of the loop.
 
-    watch: called with the particles (T, m, d) before every step.
+    seen: the particles (T, m, d) before every step.
     """
 
-    def __init__(self, problem: Problem, m: int, watch: Watch | None = None) -> None:
+    def __init__(self, problem: Problem, m: int) -> None:
         dt = np.append(problem.gaps, problem.gaps[-1])
         weight = m * dt / (problem.lam * problem.sigma**2)
         self._people = jnp.asarray(problem.people, jnp.float32)
         self._weight = jnp.asarray(weight, jnp.float32)
-        self._watch = watch
+        self.seen: list[Floats] = []
 
     def __call__(self, mixture: Mixture) -> tuple[Moments, jax.Array]:
         """Drift (T, m, d), without noise."""
-        if self._watch is not None:
-            self._watch(np.asarray(mixture.particles, dtype=np.float64))
+        self.seen.append(np.asarray(mixture.particles, dtype=np.float64))
         drift = mean_vectors(self._people, Weighted(mixture, self._weight))
         ones = jnp.ones(drift.shape[:2], jnp.float32)
         return Moments(drift, ones, ones[:, 0]), jnp.zeros_like(ones[:, 0])
 
 
 class Descent(NamedTuple):
-    """Particles (T, m, d) after the last step; how far the plans of a typical step are from their
-    marginals: the median over steps of the largest L1 error."""
+    """Particles (T, m, d) before every step and after the last; how far the plans of a typical step
+    are from their marginals: the median over steps of the largest L1 error."""
 
+    seen: list[Floats]
     particles: Floats
     plan_error: float
 
 
 def descend(
-    problem: Problem,
-    start: Floats,
-    *,
-    eta: float,
-    steps: int,
-    rng: np.random.Generator,
-    watch: Watch | None = None,
+    problem: Problem, start: Floats, *, eta: float, steps: int, rng: np.random.Generator
 ) -> Descent:
     """`steps` steps of size eta from particles `start` (T, m, d) in the unit cube.
 
-    watch: called with the particles before every step. The loop moves particles that leave the
-    cube back to its wall.
+    The loop moves particles that leave the cube back to its wall.
     """
     gap = float(problem.gaps.mean())
     fixed = PlainFixed(
@@ -107,10 +97,10 @@ def descend(
     temperature = math.sqrt(2 * problem.tau / eta) / problem.sigma
     schedule = plain_schedule(Phase(steps, eta), gap)
     schedule = schedule._replace(temperature=np.full(steps, temperature))
-    measure = FullBatch(problem, start.shape[1], watch)
+    measure = FullBatch(problem, start.shape[1])
     state, trace = run(at(start, problem.sigma), measure, schedule, fixed, rng, step=plain_step)
     error = float(np.median(trace.marginal_error))
-    return Descent(np.asarray(state.mixture.particles, dtype=np.float64), error)
+    return Descent(measure.seen, np.asarray(state.mixture.particles, dtype=np.float64), error)
 
 
 def potential_gradient(problem: Problem, particles: Floats, places: Floats) -> Floats:

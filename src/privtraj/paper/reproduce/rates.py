@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
+from functools import partial
 
 from privtraj.paper.reproduce import fits, rates_plot, theorems
 from privtraj.paper.reproduce.known_process import Process
-from privtraj.paper.reproduce.parallel import in_parallel
+from privtraj.paper.reproduce.parallel import call, in_parallel
 from privtraj.paper.reproduce.rates_text import text
 from privtraj.paper.reproduce.result import Options, Reproduction
 from privtraj.paper.reproduce.tables import Row
 
-Task = tuple[Callable[..., list[Row]], dict[str, Any]]
+Task = tuple[Callable[[], list[Row]]]
 
 
 @dataclass(frozen=True)
@@ -81,9 +81,9 @@ def run(options: Options) -> Reproduction:
     settings = QUICK if options.quick else Settings()
     wanted = tasks(settings, options.seeds)
     if options.quick:  # compiling, which is most of it, would be done again on every core
-        measured = [_measure(*task) for task in wanted]
+        measured = [call(*task) for task in wanted]
     else:
-        measured = in_parallel(_measure, wanted, options.progress)
+        measured = in_parallel(call, wanted, options.progress)
     rows = [row for each in measured for row in each]
     rows += fits.fitted(rows)
     constants = ("SIGMA", "WIDTH", "BLOCKS", "KEPT", "PATHS", "PEOPLE")
@@ -101,40 +101,34 @@ def run(options: Options) -> Reproduction:
     )
 
 
-def _measure(function: Callable[..., list[Row]], arguments: dict[str, Any]) -> list[Row]:
-    return function(**arguments)
-
-
 def tasks(settings: Settings, seeds: int) -> list[Task]:
     """Every measurement, long ones first so that no core idles at the end."""
-    size = {"m": settings.m, "steps": settings.steps}
-    largest, crowd = max(settings.times), max(settings.people)
-    weak = {**asdict(settings.descents[0]), "steps": settings.curved_steps, "seed": 0}
+    weak = {**asdict(settings.descents[0]), "steps": settings.curved_steps}
     del weak["shift"]
-    wanted: list[Task] = [(theorems.curvature, weak)]
-    for seed in range(seeds):
-        wanted += [(theorems.convergence, {**asdict(d), "seed": seed}) for d in settings.descents]
+    wanted: list[Task] = [(partial(theorems.curvature, **weak, seed=0),)]
+
+    def repeat(*measures: Callable[..., list[Row]]) -> None:
+        seeded = [partial(each, seed=seed) for seed in range(seeds) for each in measures]
+        wanted.extend((each,) for each in seeded)
+
+    error = partial(theorems.statistics, m=settings.m, steps=settings.steps)
+    largest, crowd = max(settings.times), max(settings.people)
+    repeat(*(partial(theorems.convergence, **asdict(each)) for each in settings.descents))
     for times in sorted(settings.times, reverse=True):
-        for seed in range(seeds):
-            cell = {"times": times, "seed": seed, **size}
-            wanted += [(theorems.statistics, {**cell, "people": n}) for n in settings.people]
-            wanted.append((theorems.statistics, {**cell, "people": crowd, "noise": False}))
-        wanted.append((theorems.interpolation, {"times": times, "m": settings.fine}))
-    middle = {"times": settings.times[len(settings.times) // 2], "people": settings.kept_people}
+        cells = [partial(error, times=times, people=people) for people in settings.people]
+        repeat(*cells, partial(error, times=times, people=crowd, noise=False))
+        wanted.append((partial(theorems.interpolation, times, settings.fine),))
+    people, middle = settings.kept_people, settings.times[len(settings.times) // 2]
     for factor in settings.factors:
-        shared: dict[str, Any] = {**middle, **size, "factor": factor}
-        wanted += [(theorems.statistics, {**shared, "seed": seed}) for seed in range(seeds)]
+        repeat(partial(error, times=middle, people=people, factor=factor))
     for kept in settings.kept:
-        shared = {"times": largest, "people": settings.kept_people, "kept": kept, **size}
-        wanted += [(theorems.statistics, {**shared, "seed": seed}) for seed in range(seeds)]
-    for seed in range(seeds):
-        shared = {"length": settings.length, "seed": seed}
-        for m in settings.clouds:
-            alone = {"what": "particles", "m": m, "eta": 8 * settings.eta, "ratio": 1}
-            wanted.append((theorems.discretisation, {**shared, **alone}))
-        for ratio in settings.ratios:
-            finer = {"what": "steps", "m": settings.m, "eta": settings.eta, "ratio": ratio}
-            wanted.append((theorems.discretisation, {**shared, **finer}))
-    chains = {**middle, "times": settings.times[1], "counts": settings.paths, "seed": 0}
-    wanted.append((theorems.representer, {**size, **chains}))
+        repeat(partial(error, times=largest, people=people, kept=kept))
+    bias = partial(theorems.discretisation, length=settings.length)
+    eta = settings.eta
+    repeat(
+        *(partial(bias, "particles", m, 8 * eta, 1) for m in settings.clouds),
+        *(partial(bias, "steps", settings.m, eta, ratio) for ratio in settings.ratios),
+    )
+    size = {"times": settings.times[1], "people": people, "m": settings.m, "steps": settings.steps}
+    wanted.append((partial(theorems.representer, **size, counts=settings.paths, seed=0),))
     return wanted

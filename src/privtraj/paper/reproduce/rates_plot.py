@@ -8,7 +8,7 @@ import numpy as np
 
 from privtraj.paper.reproduce.drawing import blank, one_two_five
 from privtraj.paper.reproduce.fits import Power, bound, curve, select
-from privtraj.paper.reproduce.tables import Row, mean_of
+from privtraj.paper.reproduce.tables import Row, mean_of, means_along, values_of
 from privtraj.report.style import BLUE, GREY, INK, VERMILION, decorate
 from privtraj.text import short
 
@@ -44,12 +44,10 @@ def _colours(count: int) -> list[Any]:
     return list(colormaps["viridis"](np.linspace(*_SHADES, count)))
 
 
-def _title(axes: Axes, text: str) -> None:
-    axes.set_title(text, fontsize=10.5, color=INK, loc="left")
-
-
-def _legend(axes: Axes, **where: Any) -> None:
-    axes.legend(frameon=False, fontsize=8.5, handlelength=1.6, labelcolor=INK, **where)
+def _finish(axes: Axes, x: str, y: str, title: str = "", corner: Any = "best") -> None:
+    decorate(axes, x, y)
+    axes.set_title(title, fontsize=10.5, color=INK, loc="left")
+    axes.legend(frameon=False, fontsize=8.5, handlelength=1.6, labelcolor=INK, loc=corner)
 
 
 def _logarithmic(axes: Axes, places: list[float]) -> None:
@@ -60,9 +58,6 @@ def _logarithmic(axes: Axes, places: list[float]) -> None:
     axes.set_xticks(places, labels=[short(place) for place in places])
     axes.xaxis.set_minor_locator(NullLocator())
     one_two_five(axes.yaxis)
-
-
-# Convergence ------------------------------------------------------------------------------------
 
 
 def _convergence(rows: list[Row]) -> Figure:
@@ -80,9 +75,9 @@ def _convergence(rows: list[Row]) -> Figure:
         lowest = min(row["noise"] for row in these) / 2
         if 0 < lowest < highest:
             axes.set_ylim(lowest, highest)
-        decorate(axes, r"time of the dynamics, $k\eta$", r"$F - \min F$")
-        _title(axes, rf"$T$ = {times}, $\lambda$ = {lam:g}")
-        _legend(axes, loc="upper right")
+        title = rf"$T$ = {times}, $\lambda$ = {lam:g}"
+        x, y = r"time of the dynamics, $k\eta$", r"$F - \min F$"
+        _finish(axes, x, y, title, "upper right")
     return figure
 
 
@@ -104,9 +99,6 @@ def _descent(axes: Axes, rows: list[Row], line: Row, colour: Any) -> None:
         axes.fill_between(t, fastest, slowest, color=colour, alpha=0.12, lw=0, label=label)
 
 
-# Statistics -------------------------------------------------------------------------------------
-
-
 def _statistics(rows: list[Row]) -> Figure:
     """Error over T for every N, over N for every T, and over the number of times drawn."""
     figure, (left, middle, right) = _panels(3)
@@ -114,37 +106,32 @@ def _statistics(rows: list[Row]) -> Figure:
     cells = select(rows, "statistics", noise=True, factor=1.0)
     _error(left, cells, "T", "N", constant)
     _error(middle, cells, "N", "T", constant)
-    _without_noise(left, select(rows, "statistics", noise=False))
-    between = sorted(select(rows, "interpolation"), key=lambda row: row["T"])
-    places, errors = ([row[name] for row in between] for name in ("T", "error"))
-    left.plot(
-        places, errors, color=GREY, lw=1.2, ls="-.", label="exact at the times, bridges between"
-    )
+    bare = select(rows, "statistics", noise=False)
+    label = f"$N$ = {bare[0]['N']}, seen without noise"
+    style: dict[str, Any] = {"lw": 1.2, "ms": 5}
+    left.plot(*means_along(bare, "T", "error"), "x--", color=VERMILION, label=label, **style)
+    between = means_along(select(rows, "interpolation"), "T", "error")
+    left.plot(*between, color=GREY, lw=1.2, ls="-.", label="exact at the times, bridges between")
     _some_times(right, rows, constant)
-    decorate(left, "times $T$", r"error, $\int d_H^2\,dt$")
-    decorate(middle, "people at each time $N$", "")
-    decorate(right, "times drawn at random", "")
-    largest = max(row["error"] for row in cells)
-    smallest = min(row["error"] for row in cells)
-    for axes, corner in ((left, "upper right"), (middle, "upper right"), (right, "lower left")):
-        axes.set_ylim(smallest / 1.5, 3 * largest)
-        _legend(axes, loc=corner)
+    errors = [row["error"] for row in cells]
+    for axes in (left, middle, right):
+        axes.set_ylim(min(errors) / 1.5, 3 * max(errors))
+    _finish(left, "times $T$", r"error, $\int d_H^2\,dt$", corner="upper right")
+    _finish(middle, "people at each time $N$", "", corner="upper right")
+    _finish(right, "times drawn at random", "", corner="lower left")
     return figure
 
 
 def _error(axes: Axes, cells: list[Row], along: str, across: str, constant: float) -> None:
     """A line for every value of `across`, named at its end; the bound dotted."""
-    fixed = sorted({row[across] for row in cells})
-    places = sorted({row[along] for row in cells})
+    fixed, places = values_of(cells, across), values_of(cells, along)
     for value, colour in zip(fixed, _colours(len(fixed)), strict=True):
         these = [select(cells, "statistics", **{across: value, along: at}) for at in places]
         _line(axes, places, these, colour)
         limits = [constant * bound(at[0]["T"], at[0]["N"]) for at in these]
         axes.plot(places, limits, color=colour, lw=1.1, ls=":")
         end = (places[-1], mean_of(these[-1], "error"))
-        axes.annotate(
-            f"  ${across}$ = {value}", end, color=colour, fontsize=8.5, va="center", xycoords="data"
-        )
+        axes.annotate(f"  ${across}$ = {value}", end, color=colour, fontsize=8.5, va="center")
     axes.plot([], [], color=GREY, lw=1.1, ls=":", label=rf"{constant:.2g} $\times$ bound")
     _logarithmic(axes, places)
     axes.set_xlim(places[0] / 1.2, places[-1] * (places[-1] / places[0]) ** 0.27)
@@ -159,18 +146,11 @@ def _line(
     axes.errorbar(places, errors, bars, fmt="o-", color=colour, ms=4.5, lw=1.6, **style)
 
 
-def _without_noise(axes: Axes, bare: list[Row]) -> None:
-    T = sorted({row["T"] for row in bare})
-    error = [mean_of(select(bare, "statistics", T=t), "error") for t in T]
-    label = f"$N$ = {bare[0]['N']}, seen without noise"
-    axes.plot(T, error, "x--", color=VERMILION, lw=1.2, ms=5, label=label)
-
-
 def _some_times(axes: Axes, rows: list[Row], constant: float) -> None:
     """T^alpha times of T drawn at random: measured, as the corollary is printed, as it must be."""
     drawn = select(rows, "some times")
     whole, people = drawn[0]["T"], drawn[0]["N"]
-    used = sorted({row["used"] for row in drawn})
+    used = values_of(drawn, "used")
     places = [*used, whole]
     everything = select(rows, "statistics", T=whole, N=people, noise=True, factor=1.0)
     groups = [select(drawn, "some times", used=z) for z in used] + [everything]
@@ -183,40 +163,29 @@ def _some_times(axes: Axes, rows: list[Row], constant: float) -> None:
     _logarithmic(axes, places)
 
 
-# Paths ------------------------------------------------------------------------------------------
-
-
 def _paths(rows: list[Row]) -> Figure:
     """Marginals of sampled chains, and the cost of laws of paths with several couplings."""
     figure, (left, right) = _panels(2)
     sampled = [row for row in select(rows, "paths") if "paths" in row]
     count = [row["paths"] for row in sampled]
-    style: dict[str, Any] = {"ms": 4.5, "lw": 1.6}
-    draws = [row["draws_squared_w2"] for row in sampled]
-    left.plot(count, draws, "s--", color=GREY, label="independent draws of particles", **style)
-    chains = [row["squared_w2"] for row in sampled]
-    left.plot(count, chains, "o-", color=VERMILION, label="paths over entropic plans", **style)
+    for name, fmt, colour, label in (
+        ("draws_squared_w2", "s--", GREY, "independent draws of particles"),
+        ("squared_w2", "o-", VERMILION, "paths over entropic plans"),
+    ):
+        values = [row[name] for row in sampled]
+        left.plot(count, values, fmt, color=colour, label=label, ms=4.5, lw=1.6)
     left.set(xscale="log", yscale="log")
-    decorate(left, "number of paths", "squared $W_2$ to the particles")
-    _title(left, "marginals of the paths")
-    _legend(left)
-    coupled = [row for row in select(rows, "paths") if "coupling" in row]
-    names = [row["coupling"] for row in coupled]
-    cost = [row["cost"] for row in coupled]
-    right.bar(names, cost, color=[VERMILION, BLUE, BLUE], width=0.55, zorder=2)
-    value = coupled[0]["transport"]
+    _finish(left, "number of paths", "squared $W_2$ to the particles", "marginals of the paths")
+    coupled = {row["coupling"]: row for row in select(rows, "paths") if "coupling" in row}
+    cost = [row["cost"] for row in coupled.values()]
+    right.bar(list(coupled), cost, color=[VERMILION, BLUE, BLUE], width=0.55, zorder=2)
+    value = coupled["entropic"]["transport"]
     label = rf"$\sum_i T_i / \Delta t_i$ = {value:.3f}"
     right.axhline(value, color=INK, lw=1.2, ls="--", label=label, zorder=3)
-    decorate(
-        right, "coupling of neighbouring times", r"$\tau H(R\,|\,W)$, up to the marginals' part"
-    )
+    x, y = "coupling of neighbouring times", r"$\tau H(R\,|\,W)$, up to the marginals' part"
+    _finish(right, x, y, "objective over laws of paths", "upper right")
     right.grid(visible=False, axis="x")
-    _title(right, "objective over laws of paths")
-    _legend(right, loc="upper right")
     return figure
-
-
-# Discretisation ---------------------------------------------------------------------------------
 
 
 def _discretisation(rows: list[Row]) -> Figure:
@@ -224,27 +193,20 @@ def _discretisation(rows: list[Row]) -> Figure:
     figure, (left, right) = _panels(2)
     _bias(left, rows, "particles", "m")
     _bias(right, rows, "steps", "eta")
-    decorate(left, "particles $m$", r"$G - \lim G$")
-    decorate(right, r"step $\eta$", "")
-    _title(left, "finitely many particles")
-    _title(right, "steps of finite size")
+    _finish(left, "particles $m$", r"$G - \lim G$", "finitely many particles")
+    _finish(right, r"step $\eta$", "", "steps of finite size")
     return figure
 
 
 def _bias(axes: Axes, rows: list[Row], check: str, name: str) -> None:
     line = select(rows, "power", of=check)[0]
     law = Power(line["limit"], line["factor"], line["exponent"])
-    measured = select(rows, check)
-    places = np.array(sorted({row[name] for row in measured}), float)
-    small = places if name == "eta" else 1 / places
-    above = [mean_of(select(measured, check, **{name: at}), "G") - law.limit for at in places]
+    measured, values = means_along(select(rows, check), name, "G")
+    places, above = np.array(measured, float), np.array(values) - law.limit
     axes.plot(places, above, "o", color=VERMILION, ms=6, label="measured", zorder=3)
-    sign = "" if name == "eta" else "-"
-    symbol = r"\eta" if name == "eta" else "m"
-    label = rf"$\propto {symbol}^{{{sign}{law.exponent:.2f}}}$, fitted with the limit"
+    small, symbol, widest = (places, r"\eta^{", -1) if name == "eta" else (1 / places, "m^{-", 0)
+    label = rf"$\propto {symbol}{law.exponent:.2f}}}$, fitted with the limit"
     axes.plot(places, law(small) - law.limit, color=INK, lw=1.5, label=label)
-    first = above[-1] / small[-1] if name == "eta" else above[0] / small[0]
-    guide = rf"$\propto {symbol}^{{{sign}1}}$"
-    axes.plot(places, first * small, color=GREY, lw=1.2, ls="--", label=guide)
-    _logarithmic(axes, list(places))
-    _legend(axes)
+    guide = above[widest] / small[widest] * small
+    axes.plot(places, guide, color=GREY, lw=1.2, ls="--", label=rf"$\propto {symbol}1}}$")
+    _logarithmic(axes, measured)

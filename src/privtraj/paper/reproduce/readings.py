@@ -21,13 +21,7 @@ from dataclasses import replace
 
 from privtraj.paper.reproduce.claims import Claim, Stated, Steps
 from privtraj.privacy.accounting import bisect, epsilon_at, tally
-from privtraj.privacy.events import (
-    Adjacency,
-    Event,
-    GaussianSum,
-    Opaque,
-    check_adjacency,
-)
+from privtraj.privacy.events import Adjacency, Event, GaussianSum, Opaque, check_adjacency
 from privtraj.privacy.sampled_events import ChosenTimes, clt_mu, sum_at_rate
 
 Parts = Sequence[Steps | Stated]

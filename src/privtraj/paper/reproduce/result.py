@@ -42,10 +42,9 @@ class Reproduction:
 
     def files(self, out: Path) -> list[Path]:
         """What `write` will write."""
-        tables = [out / f"{self.name}{suffix}" for suffix in (".csv", ".json", ".md")]
-        return tables + [
-            out / f"{name}{suffix}" for name in self.figures for suffix in FIGURE_FORMATS
-        ]
+        tables = [f"{self.name}{suffix}" for suffix in (".csv", ".json", ".md")]
+        figures = [f"{name}{suffix}" for name in self.figures for suffix in FIGURE_FORMATS]
+        return [out / name for name in (*tables, *figures)]
 
     def write(self, out: Path, force: bool = False) -> list[Path]:
         """The numbers as CSV and JSON, the text, and the figures; each whole or not at all."""
@@ -54,12 +53,8 @@ class Reproduction:
         from privtraj.files import write_text
         from privtraj.report.figures import save_figure
 
-        whole = {
-            "name": self.name,
-            "version": __version__,
-            "settings": self.settings,
-            "rows": self.rows,
-        }
+        named = {"name": self.name, "version": __version__}
+        whole = {**named, "settings": self.settings, "rows": self.rows}
         contents = {
             ".csv": pd.DataFrame(self.rows).to_csv(index=False),
             ".json": json.dumps(whole, indent=1) + "\n",

@@ -11,30 +11,28 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from privtraj.paper.reproduce.budgets_plot import budgets_figure
+from privtraj.paper.reproduce import readings
 from privtraj.paper.reproduce.claims import Claim, claims
+from privtraj.paper.reproduce.drawing import blank, one_two_five
 from privtraj.paper.reproduce.parallel import call, in_parallel
-from privtraj.paper.reproduce.readings import (
-    COARSE,
-    COARSER,
-    EXACT,
-    PARTICLES,
-    READINGS,
-    epsilon_of,
-    largest_batch,
-)
+from privtraj.paper.reproduce.readings import EXACT, PARTICLES, READINGS
 from privtraj.paper.reproduce.result import Options, Reproduction
-from privtraj.paper.reproduce.tables import Row, markdown, paragraphs
+from privtraj.paper.reproduce.tables import Row, markdown, texts
 from privtraj.privacy.pairs import FINE
+from privtraj.report.style import BLUE, GREY, INK, VERMILION, decorate
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 NAME = "table-budgets"
 QUICK = ("digit 7, no warm start", "5 of 10 times, a public choice")
 
 _EXAMPLES = ("digit 7, no warm start", "warm start, steps, digit 7")
-_BATCHES = "largest batch"
 _BATCH_READINGS = ("CLT", "Renyi", *EXACT)
+_WORDS = texts(NAME)
 
 
 def run(options: Options) -> Reproduction:
@@ -42,37 +40,24 @@ def run(options: Options) -> Reproduction:
     listed = [claim for claim in claims() if not options.quick or claim.what in QUICK]
     annealed = [claim for claim in listed if claim.rule == "added up"]
     tasks: list[tuple[Any, ...]] = [
-        *((largest_batch, claim, reading) for claim in annealed for reading in _BATCH_READINGS),
-        *((epsilon_of, claim, reading) for claim in listed for reading in READINGS),
+        *((readings.largest_batch, claim, x) for claim in annealed for x in _BATCH_READINGS),
+        *((readings.epsilon_of, claim, x) for claim in listed for x in READINGS),
     ]
     answers = iter(in_parallel(call, tasks, options.progress))
     batches = [batch_row(claim, [next(answers) for _ in _BATCH_READINGS]) for claim in annealed]
     rows = [epsilon_row(claim, [next(answers) for _ in READINGS]) for claim in listed]
-    text = paragraphs(
-        "# Every privacy figure of the paper, recomputed",
-        _INTRODUCTION,
-        _table(rows),
-        "\n".join(f"- {sentence}" for sentence in summary(listed, rows, batches)),
-    )
-    shown = [row for claim, row in zip(listed, rows, strict=True) if not claim.wrong]
-    return Reproduction(NAME, _settings(), [*rows, *batches], text, {NAME: budgets_figure(shown)})
-
-
-def _settings() -> dict[str, Any]:
-    return {
+    sentences = "\n".join(f"- {sentence}" for sentence in summary(listed, rows, batches))
+    settings = {
         "loss grid, certified": FINE,
-        "loss grid, searching a batch": COARSE,
-        "loss grid, per particle": COARSER,
+        "loss grid, searching a batch": readings.COARSE,
+        "loss grid, per particle": readings.COARSER,
         "particles": PARTICLES,
         "dp-accounting": version("dp-accounting"),
-        "assumed": {
-            "K and tau of Table 2": "a comment in the paper's source",
-            "tau of Figures 1 and 2, rho of Figure 2": "as Table 2",
-            "N of digit 6 in Figure 1": "sixes of MNIST over ten times",
-            "rho of Figure 3": "batches of Figure 1",
-            "noise of the counts in Figure 3": "Lemma A.1 as printed",
-        },
+        "assumed": _WORDS["assumed"],
     }
+    text = _WORDS["text"].format(table=_table(rows), summary=sentences)
+    shown = [row for claim, row in zip(listed, rows, strict=True) if not claim.wrong]
+    return Reproduction(NAME, settings, [*rows, *batches], text, {NAME: _figure(shown)})
 
 
 # Rows -----------------------------------------------------------------------------------------
@@ -84,34 +69,30 @@ def epsilon_row(claim: Claim, values: Iterable[float]) -> Row:
         reading: None if math.isnan(value) else value
         for reading, value in zip(READINGS, values, strict=True)
     }
-    return {
-        **_head(claim, "epsilon"),
-        "claimed": claim.epsilon,
-        **by_reading,
-        "verdict": _verdict(claim, by_reading),
-        "note": claim.note,
-    }
+    verdict = _verdict(claim, by_reading)
+    return _row(claim, "epsilon", claim.epsilon, by_reading, verdict, claim.note)
 
 
 def batch_row(claim: Claim, values: Iterable[float]) -> Row:
     """The largest batch by each accounting that the figure leaves room for."""
-    return {
-        **_head(claim, _BATCHES),
-        "claimed": None,
-        **dict.fromkeys(READINGS),
-        **dict(zip(_BATCH_READINGS, values, strict=True)),
-        "verdict": "",
-        "note": "rho is not stated",
-    }
+    by_reading = dict(zip(_BATCH_READINGS, values, strict=True))
+    return _row(claim, "largest batch", None, by_reading, "", "rho is not stated")
 
 
-def _head(claim: Claim, quantity: str) -> Row:
+def _row(
+    claim: Claim, quantity: str, claimed: float | None, values: Row, verdict: str, note: str
+) -> Row:
     return {
         "where": claim.where,
         "what": claim.what,
         "quantity": quantity,
         "settings": claim.settings,
         "delta": claim.delta,
+        "claimed": claimed,
+        **dict.fromkeys(READINGS),
+        **values,
+        "verdict": verdict,
+        "note": note,
     }
 
 
@@ -132,15 +113,6 @@ def _reads_as(value: float | None, claimed: float) -> bool:
 
 
 # Text -----------------------------------------------------------------------------------------
-
-_INTRODUCTION = """\
-Epsilon at the delta of the line. **CLT**: the limit of the paper's Lemma 3.1, taken as if exact.
-**Renyi**: Renyi accounting for batches drawn without replacement, one person replaced, noise
-multiplier tau, hence sensitivity C; **Renyi, 2 C**: the same with the sensitivity that replacing a
-vector of norm C has. **add-remove**, **replace-one**: exact, for Poisson sampling as the paper
-describes it; its neighbours are those of replace-one. **per particle**: exact under add-remove if
-"clip item-wise" means each particle's gradient. In brackets: settings that the paper does not state
-at that figure."""
 
 
 def _table(rows: list[Row]) -> str:
@@ -163,99 +135,54 @@ def summary(listed: list[Claim], rows: list[Row], batches: list[Row]) -> list[st
     true = [row for claim, row in pairs if not claim.wrong]
     return [
         _where_table_2_comes_from([row for row in rows if row["where"] == "Table 2"]),
-        *map(_slip, (row for row in rows if "slip" in row["note"])),
-        *map(_not_renyi, (row for row in rows if row["what"] == "warm start, steps, digit 7")),
-        *map(_halved, (row for claim, row in pairs if claim.rule == "scaled")),
+        *(_told("slip", row) for row in rows if "slip" in row["note"]),
+        *(_told("not_renyi", row) for row in rows if row["what"] == "warm start, steps, digit 7"),
+        *(
+            _told("halved" if _reads_as(row["Renyi"], row["claimed"]) else "not_halved", row)
+            for claim, row in pairs
+            if claim.rule == "scaled"
+        ),
         _what_holds(true),
         _limit([row for claim, row in pairs if claim.sampled and not claim.wrong]),
         _item_wise([row for row in true if row["per particle"] is not None]),
-        *map(_batches, batches),
-        *map(_composed, (row for row in rows if row["what"] == "annealed, phases composed")),
+        *(
+            _told("batches", row, batches=_listed(f"{row[x]} ({x})" for x in _BATCH_READINGS))
+            for row in batches
+        ),
+        *(_told("composed", row) for row in rows if row["what"] == "annealed, phases composed"),
     ]
+
+
+def _told(name: str, row: Row, **more: str) -> str:
+    """A sentence about one row."""
+    three = {key: _three(value) for key, value in row.items() if isinstance(value, float)}
+    return _WORDS[name].format(**row, **more, three=three, exact=_exact(row))
 
 
 def _where_table_2_comes_from(rows: list[Row]) -> str:
     same = [row for row in rows if _reads_as(row["Renyi"], row["claimed"])]
-    names = _listed(row["what"].split(",")[0].removeprefix("digit ") for row in same)
-    return (
-        f"Table 2 is Renyi accounting for batches drawn without replacement at sensitivity C: that "
-        f"gives the printed epsilon of digit {names} to two decimals. Poisson batches, which the "
-        f"paper describes, cost {_range(rows, 'add-remove')} under add-remove and "
-        f"{_range(rows, 'replace-one')} under replace-one. With the move of 2 C that a replaced "
-        f"person makes, the same Renyi bound is {_range(rows, 'Renyi, 2 C')}."
-    )
-
-
-def _slip(row: Row) -> str:
-    return (
-        f"{row['what']}: {row['claimed']:.2f} is a slip. What gave the other lines of the table "
-        f"gives {row['Renyi']:.2f}; exact are {_exact(row)}."
-    )
-
-
-def _not_renyi(row: Row) -> str:
-    return (
-        f"{row['what']}: the paper says {_three(row['claimed'])} and does not state tau. At "
-        f"tau = 1 the accounting of Table 2 gives {_three(row['Renyi'])}; exact are {_exact(row)}."
-    )
-
-
-def _halved(row: Row) -> str:
-    if not _reads_as(row["Renyi"], row["claimed"]):
-        return f"{row['where']}: {row['claimed']:.2f} is not half of the Renyi epsilon."
-    return (
-        f"{row['where']}: {row['claimed']:.2f} is half of the Renyi epsilon at twice the delta. "
-        f"Dropping half of the times at random halves delta, but not epsilon."
-    )
+    digits = _listed(row["what"].split(",")[0].removeprefix("digit ") for row in same)
+    return _WORDS["table_2"].format(digits=digits, range=_ranges(rows))
 
 
 def _what_holds(rows: list[Row]) -> str:
-    holds = [row for row in rows if all(row[name] <= row["claimed"] for name in EXACT)]
-    short = [row for row in rows if row not in holds]
-    listed = "; ".join(f"{row['what']}, {_three(row['claimed'])} ({_exact(row)})" for row in short)
-    return (
-        f"Accounted exactly, {len(holds)} of {len(rows)} figures hold under both relations"
-        + (f". Too small: {listed}" if short else "")
-        + "."
-    )
+    bad = [row for row in rows if any(row[name] > row["claimed"] for name in EXACT)]
+    listed = "; ".join(f"{row['what']}, {_three(row['claimed'])} ({_exact(row)})" for row in bad)
+    short = f". Too small: {listed}" if bad else ""
+    return _WORDS["holds"].format(good=len(rows) - len(bad), count=len(rows), short=short)
 
 
 def _limit(rows: list[Row]) -> str:
     short = [100 * (1 - row["CLT"] / row["add-remove"]) for row in rows]
-    below = sum(value > 0 for value in short)
-    return (
-        f"The limit of Lemma 3.1 is below the exact epsilon under add-remove for {below} of "
-        f"{len(rows)} figures of sampled steps, by "
-        f"{_span(f'{min(short):.0f}', f'{max(short):.0f}')} %: it is no guarantee."
-    )
+    below, span = sum(value > 0 for value in short), _span(f"{min(short):.0f}", f"{max(short):.0f}")
+    return _WORDS["limit"].format(below=below, count=len(rows), span=span)
 
 
 def _item_wise(rows: list[Row]) -> str:
-    told = _listed(
-        f"{_three(row['per particle'])} for '{row['what']}'"
-        for row in rows
-        if row["what"] in _EXAMPLES
-    )
-    return (
-        f"If each of {PARTICLES} particles' gradients is clipped by itself, one person moves the "
-        f"sum by sqrt({PARTICLES}) C, and epsilon is {_range(rows, 'per particle')}: {told}. The "
-        "clip has to be joint."
-    )
-
-
-def _batches(row: Row) -> str:
-    told = _listed(f"{row[name]} ({name})" for name in _BATCH_READINGS)
-    return (
-        f"{row['where']}: rho is not stated. Phases added up, the printed epsilon leaves room for "
-        f"batches of at most {told} of 3000."
-    )
-
-
-def _composed(row: Row) -> str:
-    return (
-        f"{row['where']}, its phases composed instead of added up: exact are {_exact(row)}, where "
-        f"the paper says {_three(row['claimed'])}."
-    )
+    shown = [row for row in rows if row["what"] in _EXAMPLES]
+    examples = _listed(f"{_three(row['per particle'])} for '{row['what']}'" for row in shown)
+    ranges = _ranges(rows)
+    return _WORDS["item_wise"].format(particles=PARTICLES, range=ranges, examples=examples)
 
 
 def _exact(row: Row) -> str:
@@ -263,9 +190,10 @@ def _exact(row: Row) -> str:
     return f"{told}, {row['note']}" if "Lemma" in row["note"] else told
 
 
-def _range(rows: list[Row], reading: str) -> str:
-    values = [row[reading] for row in rows]
-    return _span(_three(min(values)), _three(max(values)))
+def _ranges(rows: list[Row]) -> dict[str, str]:
+    """From the least to the largest value, of every accounting that has some."""
+    values = {name: [row[name] for row in rows if row[name] is not None] for name in READINGS}
+    return {name: _span(_three(min(x)), _three(max(x))) for name, x in values.items() if x}
 
 
 def _span(low: str, high: str) -> str:
@@ -280,3 +208,62 @@ def _three(value: float) -> str:
 def _listed(words: Iterable[str]) -> str:
     *first, last = list(words) or ["none"]
     return f"{', '.join(first)} and {last}" if first else last
+
+
+# Figure ---------------------------------------------------------------------------------------
+
+_COLOURS = dict(zip(EXACT, (BLUE, VERMILION), strict=True))
+
+
+def _figure(rows: list[Row]) -> Figure:
+    """Left: claimed and exact epsilon of every row. Right: if each particle were clipped alone."""
+    figure = blank(9.6, 0.29 * len(rows) + 1.6)
+    main, side = figure.subplots(1, 2, sharey=True, width_ratios=(2.6, 1))
+    _claimed_and_exact(main, rows)
+    apart = [(row["per particle"], k) for k, row in enumerate(rows) if row["per particle"]]
+    side.scatter(*zip(*apart, strict=True), s=34, color=GREY)
+    main.set_yticks(range(len(rows)), labels=[row["what"] for row in rows])
+    main.set(xlim=(0.016, 2.5), ylim=(len(rows) - 0.4, -0.6))  # leaves room for words on the left
+    _axis(main, r"$\varepsilon$ at the $\delta$ of the figure")
+    _axis(side, r"$\varepsilon$ if clipped per particle")
+    side.tick_params(labelleft=False)
+    _separate((main, side), rows)
+    figure.legend(loc="outside upper center", ncols=4, frameon=False, fontsize=9.5)
+    return figure
+
+
+def _claimed_and_exact(axes: Axes, rows: list[Row]) -> None:
+    """Three marks on a line, coloured as far as the claim is too small."""
+    for k, row in enumerate(rows):
+        claimed, exact = row["claimed"], [row[name] for name in _COLOURS]
+        axes.plot([min(claimed, *exact), max(claimed, *exact)], [k, k], color="#c3cad1", lw=1.5)
+        if claimed < max(exact):
+            axes.plot([claimed, max(exact)], [k, k], color=VERMILION, lw=2)
+    y = range(len(rows))
+    for (name, colour), size in zip(_COLOURS.items(), (62, 34), strict=True):
+        values = [row[name] for row in rows]
+        axes.scatter(values, y, s=size, color=colour, label=f"exact, {name}", zorder=3)
+    values, label = [row["claimed"] for row in rows], "claimed in the paper"
+    axes.scatter(values, y, s=110, color=INK, marker="|", lw=2, label=label, zorder=4)
+    axes.plot([], [], color=VERMILION, lw=2, label="the claim is too small by this")
+
+
+def _axis(axes: Axes, label: str) -> None:
+    axes.set_xscale("log")
+    one_two_five(axes.xaxis)
+    decorate(axes, label, "")
+    axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0)
+
+
+def _separate(panels: tuple[Axes, Axes], rows: list[Row]) -> None:
+    """Where in the paper it stands, and a thin line before the next such place."""
+    main, _ = panels
+    for k, row in enumerate(rows):
+        if k > 0 and row["where"] == rows[k - 1]["where"]:
+            continue
+        place = (0.01, k)
+        across = main.get_yaxis_transform()
+        main.annotate(row["where"], place, xycoords=across, va="center", color=GREY, fontsize=9)
+        for axes in panels if k > 0 else ():
+            axes.axhline(k - 0.5, color="#d9dee3", lw=0.8)

@@ -18,20 +18,12 @@ import numpy as np
 
 from privtraj.metrics.people import real_people_error
 from privtraj.metrics.transport import average_squared_w2
-from privtraj.paper.reproduce.digits import (
-    ASSUMED,
-    CLAIMED,
-    DIGITS,
-    QUICK_DIGITS,
-    RELEASED,
-    error,
-    load,
-    warm_recipe,
-)
+from privtraj.paper.reproduce import digits
+from privtraj.paper.reproduce.digits import ASSUMED, CLAIMED, RELEASED, error, load, warm_recipe
 from privtraj.paper.reproduce.parallel import in_parallel
 from privtraj.paper.reproduce.recipes import UNSTATED
 from privtraj.paper.reproduce.result import Options, Reproduction
-from privtraj.paper.reproduce.tables import Row, markdown, matching, paragraphs, spread
+from privtraj.paper.reproduce.tables import Row, markdown, matching, spread, texts
 from privtraj.synthesizer import TrajectorySynthesizer
 
 NAME = "table-w2"
@@ -44,13 +36,13 @@ GOAL = 5.0  # times better than the printed table
 
 def run(options: Options) -> Reproduction:
     """All digits, all seeds."""
-    digits = QUICK_DIGITS if options.quick else DIGITS
+    shown = digits.QUICK_DIGITS if options.quick else digits.DIGITS
     seeds = 1 if options.quick else options.seeds
-    tasks = [(options.strokes, digit, seed) for digit in digits for seed in range(seeds)]
+    tasks = [(options.strokes, digit, seed) for digit in shown for seed in range(seeds)]
     rows = [row for each in in_parallel(scores, tasks, options.progress) for row in each]
-    rows += [{"digit": d, "method": "paper", "squared_w2": PAPER[d]} for d in digits]
+    rows += [{"digit": d, "method": "paper", "squared_w2": PAPER[d]} for d in shown]
     settings = {"times": TIMES, "seeds": seeds, "released people": RELEASED, **CLAIMED, **UNSTATED}
-    return Reproduction(NAME, settings, rows, _text(digits, rows, seeds))
+    return Reproduction(NAME, settings, rows, _text(shown, rows, seeds))
 
 
 def scores(path: Path, digit: int, seed: int) -> list[Row]:
@@ -87,50 +79,32 @@ def advantage(rows: list[Row], digit: int, method: str) -> float:
     return PAPER[digit] / float(np.mean(values(rows, digit, method)))
 
 
-def _text(digits: tuple[int, ...], rows: list[Row], seeds: int) -> str:
+def _text(shown: tuple[int, ...], rows: list[Row], seeds: int) -> str:
     methods = ("means", "recipe", *OURS, "50 people", "non-private")
-    lines = [("paper's Table 1", *(f"{PAPER[digit]:.3f}".removeprefix("0") for digit in digits))]
+    lines = [("paper's Table 1", *(f"{PAPER[digit]:.3f}".removeprefix("0") for digit in shown))]
     lines += [
-        (method, *(spread(values(rows, digit, method)) for digit in digits)) for method in methods
+        (method, *(spread(values(rows, digit, method)) for digit in shown)) for method in methods
     ]
-    costs = [max(values(rows, digit, "recipe", "exact_epsilon")) for digit in digits]
+    costs = [max(values(rows, digit, "recipe", "exact_epsilon")) for digit in shown]
     lines.append(("recipe's exact epsilon", *(f"{cost:.3f}" for cost in costs)))
     lines += [
-        (f"paper / {name}", *(f"{advantage(rows, digit, name):.0f}" for digit in digits))
+        (f"paper / {name}", *(f"{advantage(rows, digit, name):.0f}" for digit in shown))
         for name in OURS
     ]
-    return paragraphs(
-        "# Table 1: distance between released and true marginals",
-        f"Average over {TIMES} times of squared W2, mean (standard deviation) over {seeds} "
-        f"seeds. {ASSUMED}",
-        markdown(("squared W2", *(f"digit {digit}" for digit in digits)), lines),
-        *_findings(digits, rows, costs),
-    )
-
-
-def _findings(digits: tuple[int, ...], rows: list[Row], costs: list[float]) -> list[str]:
     shifts = [
         abs(np.mean(values(rows, digit, "recipe")) / np.mean(values(rows, digit, "means")) - 1)
-        for digit in digits
+        for digit in shown
     ]
-    floor = min(float(np.sqrt(np.mean(values(rows, digit, "recipe")))) for digit in digits)
-    reached = {
-        name: [digit for digit in digits if advantage(rows, digit, name) >= GOAL] for name in OURS
-    }
-    better = "; ".join(
-        f"under {name.removeprefix('ours, ')}: {len(good)} of {len(digits)} digits"
-        for name, good in reached.items()
+    reached = {name: [advantage(rows, digit, name) >= GOAL for digit in shown] for name in OURS}
+    return texts(NAME)["text"].format(
+        **{"times": TIMES, "seeds": seeds, "assumed": ASSUMED, "goal": GOAL, **CLAIMED},
+        table=markdown(("squared W2", *(f"digit {digit}" for digit in shown)), lines),
+        least=min(costs),
+        most=max(costs),
+        floor=min(float(np.sqrt(np.mean(values(rows, digit, "recipe")))) for digit in shown),
+        shift=max(shifts),
+        better="; ".join(
+            f"under {name.removeprefix('ours, ')}: {sum(good)} of {len(shown)} digits"
+            for name, good in reached.items()
+        ),
     )
-    return [
-        "**Agrees.** With the printed settings the recipe costs an exact epsilon of "
-        f"{min(costs):.2f} to {max(costs):.2f} at delta {CLAIMED['delta']:g} under the paper's own "
-        f"neighbours, replace-one: the claim of {CLAIMED['epsilon']:g} holds.",
-        "**Does not.** The caption says W2. No run of the recipe comes below a W2 of "
-        f"{floor:.2f}, and exact means of this data cannot: the printed figures are of the size of "
-        "squared W2, and are read so. Read so, they are on some digits below and on some above "
-        "what the recipe gives here. Its twenty steps of size .001 "
-        f"change the score of the private means they start from by at most {max(shifts):.1%}.",
-        f"**Ours.** At the same stated (2, 1e-3), at least {GOAL:g} times better than the printed "
-        f"table {better}. Under add-remove the neighbours are not the paper's; under replace-one "
-        "they are. 'non-private' is the same engine at (50, 1e-2).",
-    ]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from collections.abc import Iterable, Sequence
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -15,9 +18,20 @@ def matching(rows: Iterable[Row], **values: Any) -> list[Row]:
     return [row for row in rows if all(row.get(k) == v for k, v in values.items())]
 
 
+def values_of(rows: Iterable[Row], name: str) -> list[Any]:
+    """The different values of a column, in order."""
+    return sorted({row[name] for row in rows})
+
+
 def mean_of(rows: Iterable[Row], name: str) -> float:
     """Mean of a column."""
     return float(np.mean([row[name] for row in rows]))
+
+
+def means_along(rows: list[Row], along: str, name: str) -> tuple[list[Any], list[float]]:
+    """The different values of one column, in order, and the mean of another at each."""
+    places = values_of(rows, along)
+    return places, [mean_of(matching(rows, **{along: at}), name) for at in places]
 
 
 def spread(values: Iterable[float], digits: int = 4) -> str:
@@ -34,12 +48,16 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def formatted(rows: Iterable[Row], *columns: tuple[str, str]) -> str:
+def formatted(rows: Iterable[Row], columns: Sequence[Sequence[str]]) -> str:
     """A table of columns (head, format of a cell), such as ("claimed", "{claimed_epsilon:.2f}")."""
     heads, cells = zip(*columns, strict=True)
     return markdown(heads, [[cell.format_map(row) for cell in cells] for row in rows])
 
 
-def paragraphs(*parts: str) -> str:
-    """One below the other."""
-    return "\n\n".join(parts)
+def texts(name: str) -> dict[str, Any]:
+    """What `texts/<name>.toml` holds; every paragraph and every item of a list is one line."""
+    whole = (files("privtraj.paper.reproduce") / "texts" / f"{name}.toml").read_text("utf-8")
+    return {
+        key: re.sub(r"(?<=\S)\n(?=[^\s-])", " ", value) if isinstance(value, str) else value
+        for key, value in tomllib.loads(whole).items()
+    }

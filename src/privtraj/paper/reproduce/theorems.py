@@ -43,14 +43,13 @@ def convergence(
     """
     problem, rng = steady(times, lam, tau), np.random.default_rng(seed)
     start = np.clip(rng.normal(0.5 - shift, WIDTH, (times, m, 1)), *CLOUD)
-    seen: list[Floats] = []
-    done = descend(problem, start, eta=eta, steps=steps, rng=rng, watch=seen.append)
+    seen, _, plan_error = descend(problem, start, eta=eta, steps=steps, rng=rng)
     variance = np.mean([x.var(axis=1)[:, 0] for x in seen[2 * steps // 3 :]], axis=0)
     settings = {"T": times, "lam": lam, "tau": tau, "shift": shift, "eta": eta, "m": m}
     end = {
         "widest": float(variance.max()),
         "shift_rate": float(2 * np.mean(problem.gaps[0] / lam / (SIGMA**2 + variance))),
-        "plan_error": done.plan_error,
+        "plan_error": plan_error,
     }
     rows = []
     for block in np.array_split(np.arange(steps), min(steps, BLOCKS)):
@@ -70,8 +69,7 @@ def curvature(
     """
     problem, rng = steady(times, lam, tau), np.random.default_rng(seed)
     start = np.clip(rng.normal(0.5, WIDTH, (times, m, 1)), *CLOUD)
-    seen: list[Floats] = []
-    descend(problem, start, eta=eta, steps=steps, rng=rng, watch=seen.append)
+    seen = descend(problem, start, eta=eta, steps=steps, rng=rng).seen
     places = np.linspace(0, 1, 51)
     late = seen[steps // 4 :: max(1, steps // 120)]
     each = [potential_gradient(problem, x, places[:, None])[..., 0] for x in late]
@@ -146,10 +144,8 @@ def settle(
     """Iterates of the second half of a descent from points of any time; the error of its plans."""
     shape = (len(problem.people), m, 1)
     start = np.clip(rng.choice(problem.people.ravel(), size=shape), *CLOUD)
-    seen: list[Floats] = []
-    eta = step_size(problem)
-    done = descend(problem, start, eta=eta, steps=steps, rng=rng, watch=seen.append)
-    late = seen[steps // 2 :]
+    done = descend(problem, start, eta=step_size(problem), steps=steps, rng=rng)
+    late = done.seen[steps // 2 :]
     return late[:: max(1, len(late) // KEPT)], done.plan_error
 
 
@@ -240,11 +236,8 @@ def discretisation(
     problem = steady(3, 1.0, 0.04)
     size = ratio * eta
     start = np.clip(np.random.default_rng([seed, 1]).normal(0.5, WIDTH, (3, m, 1)), *CLOUD)
-    seen: list[Floats] = []
     steps = round(length / size)
-    rng = _Coarser(seed, ratio)
-    descend(problem, start, eta=size, steps=steps, rng=rng, watch=seen.append)
-    late = seen[steps // 5 :: max(1, round(0.02 / size))]
-    parts = [problem.objective(x) for x in late]
+    seen = descend(problem, start, eta=size, steps=steps, rng=_Coarser(seed, ratio)).seen
+    parts = [problem.objective(x) for x in seen[steps // 5 :: max(1, round(0.02 / size))]]
     value = float(np.mean([part.fit + part.transport for part in parts]))
     return [{"check": what, "T": 3, "m": m, "eta": size, "seed": seed, "G": value}]

@@ -1,8 +1,9 @@
 """Three modes: the people, the paper's two recipes and ours, and what is measured of each.
 
 An upper and a lower half circle and the line between them, a third of the people of each time on
-each mode. The modes meet at the first and the last time, so weights of modes and jumps between
-them are measured at the times between.
+each mode. Modes closer than `APART` standard deviations of their people, as they are at the first
+and the last time, cannot be told apart by the nearest centre: weights of modes and jumps between
+them are measured at the other times.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from privtraj.arrays import Mask
 from privtraj.data.snapshots import Snapshots
 from privtraj.datasets import (
     THREE_MODES_BOUNDS,
@@ -25,15 +27,6 @@ from privtraj.datasets import (
 )
 from privtraj.metrics.transport import average_squared_w2
 from privtraj.model import TrajectoryModel
-from privtraj.paper.reproduce.modes import (
-    Values,
-    forced_jumps,
-    jumps,
-    mode_weights,
-    nearest_mode,
-    times_apart,
-    unevenness,
-)
 from privtraj.paper.reproduce.recipes import recipe
 from privtraj.paper.reproduce.tables import Row
 from privtraj.paper.synthesizer import PaperSynthesizer, Phase, WarmStart
@@ -43,12 +36,15 @@ from privtraj.synthesizer import TrajectorySynthesizer
 from privtraj.transport.couplings import CouplingName, couple
 from privtraj.transport.reference import Brownian
 
+Values = NDArray[np.floating[Any]]
+Modes = NDArray[np.intp]
 Panel = tuple[Values, Values]  # clouds (T, n, 2) and lines (k, q, 2)
 
 TIMES, DELTA, EPSILON = 10, 0.01, 1.0
 MODES = ("upper", "line", "lower")  # in order
 CLAIMED = {"annealed": 1.84, "warm start": 1.0, "warm start, dt 1": 1.0}
 SIDE = THREE_MODES_BOUNDS[0][1] - THREE_MODES_BOUNDS[0][0]
+_SHARED = {"delta": DELTA, "side": SIDE}  # settings of all recipes
 CLUSTER_STEPS = 8
 CLUSTER_NOISE = 10.67  # to two digits the least with which the warm start costs EPSILON in all
 BOTH: tuple[Adjacency, Adjacency] = ("add-remove", "replace-one")
@@ -57,8 +53,71 @@ SHOWN_PATHS, SHOWN_PEOPLE, FINE = 30, 150, 20
 GAP = 1 / (TIMES - 1)
 MOMENTS = np.linspace(0, 1, TIMES)
 _CENTRES = three_modes_centres(MOMENTS)
-_DEVIATION = float(np.sqrt(THREE_MODES_VARIANCE))
-APART_AT = times_apart(_CENTRES, _DEVIATION)
+APART = 4.0
+FRESH = 1000  # plus seed: of real people whom no model has seen
+REFERENCE = 2000  # plus seed: of the real people to whom all are compared
+
+
+# Modes ----------------------------------------------------------------------------------------
+
+
+class Jumps(NamedTuple):
+    """Share of (path, consecutive times) pairs that change mode; share of paths that ever do."""
+
+    per_transition: float
+    per_path: float
+
+
+def times_apart(centres: Values, deviation: float) -> Mask:
+    """(T,) whether all modes are more than APART standard deviations from each other."""
+    k = centres.shape[1]
+    one, other = np.triu_indices(k, 1)
+    distances = np.linalg.norm(centres[:, one] - centres[:, other], axis=-1)
+    return np.asarray(distances.min(axis=1) > APART * deviation)
+
+
+def nearest_mode(values: Values, centres: Values) -> Modes:
+    """Index (n, T) of the centre (T, k, d) nearest to each path's value (n, T, d) at each time."""
+    squared = ((values[:, :, None, :] - centres[None]) ** 2).sum(axis=-1)
+    return np.asarray(squared.argmin(axis=-1))
+
+
+def mode_weights(modes: Modes, k: int) -> Values:
+    """Share (T, k) of people on each mode, modes (n, T)."""
+    return np.stack([(modes == j).mean(axis=0) for j in range(k)], axis=1)
+
+
+def unevenness(weights: Values) -> Values:
+    """(T,) largest distance of a weight (T, k) from 1/k."""
+    return np.asarray(np.abs(weights - 1 / weights.shape[1]).max(axis=1))
+
+
+def jumps(modes: Modes) -> Jumps:
+    """How often paths, modes (n, T), change mode."""
+    changed = modes[:, 1:] != modes[:, :-1]
+    return Jumps(float(changed.mean()), float(changed.any(axis=1).mean()))
+
+
+def forced_jumps(weights: Values) -> float:
+    """Share of transitions that jump, at least, if paths change to a neighbouring mode only.
+
+    weights: (T, k), modes in order. Between modes j and j + 1 the change of w_1 + .. + w_j must
+    cross, whatever the plan. Cheapest plans do jump to neighbours: two short moves cost less than a
+    long one.
+    """
+    crossing = np.cumsum(np.diff(weights, axis=0), axis=1)[:, :-1]
+    return float(np.abs(crossing).sum(axis=1).mean())
+
+
+APART_AT = times_apart(_CENTRES, float(np.sqrt(THREE_MODES_VARIANCE)))
+
+
+def modes_of(paths: Values) -> Modes:
+    """(n, T') at the times at which modes are apart."""
+    return nearest_mode(paths[:, APART_AT], _CENTRES[APART_AT])
+
+
+# The models -----------------------------------------------------------------------------------
 
 
 class Size(NamedTuple):
@@ -95,21 +154,19 @@ class Measured(NamedTuple):
     drawn: dict[str, Panel]
 
 
-# The models -----------------------------------------------------------------------------------
-
-
 def annealed(size: Size, adjacency: Adjacency, seed: int | None = None) -> PaperSynthesizer:
     """The paper's three phases from particles that are uniform on [-1, 1]^2."""
     stated = ((1000, 0.005, 2.5), (500, 0.003, 1.5), (500, 0.001, 1.0))
     phases = [size.phase(*phase) for phase in stated]
     square = np.random.default_rng(0).uniform(-1, 1, (4096, 2))
-    return _recipe(phases, square, adjacency, seed)
+    return recipe(phases, start=square, adjacency=adjacency, seed=seed, **_SHARED)
 
 
 def warm_started(size: Size, adjacency: Adjacency, seed: int | None = None) -> PaperSynthesizer:
     """Private 3-means with noisy counts, then the paper's 50 iterations."""
     start = WarmStart("clusters", CLUSTER_NOISE, steps=CLUSTER_STEPS, k=len(MODES))
-    return _recipe([size.phase(50, 0.1, 2.0)], start, adjacency, seed)
+    phases = [size.phase(50, 0.1, 2.0)]
+    return recipe(phases, start=start, adjacency=adjacency, seed=seed, **_SHARED)
 
 
 def warm_started_unit_gaps(
@@ -126,12 +183,6 @@ def warm_started_unit_gaps(
     slower.C /= GAP
     slower.lam *= GAP**2
     return slower
-
-
-def _recipe(
-    phases: list[Phase], start: Any, adjacency: Adjacency, seed: int | None
-) -> PaperSynthesizer:
-    return recipe(phases, start=start, delta=DELTA, adjacency=adjacency, seed=seed, side=SIDE)
 
 
 RECIPES: dict[str, Callable[..., PaperSynthesizer]] = {
@@ -168,8 +219,8 @@ def settings(size: Size) -> dict[str, Any]:
         "recipes": recipes,
         "clusters": {"k": len(MODES), "steps": CLUSTER_STEPS, "noise": CLUSTER_NOISE},
         "times_apart": MOMENTS[APART_AT].round(3).tolist(),
-        "seed_of_fresh_people": f"{fresh(0)} + seed",
-        "seed_of_reference": f"{reference(0)} + seed",
+        "seed_of_fresh_people": f"{FRESH} + seed",
+        "seed_of_reference": f"{REFERENCE} + seed",
     }
 
 
@@ -187,7 +238,7 @@ def of_model(name: str, seed: int, size: Size) -> Measured:
 
 def of_truth(seed: int, size: Size) -> Measured:
     """Fresh people on their own paths, and the same people with identities dropped, chained."""
-    paths = three_modes_paths(size.people, TIMES, seed=fresh(seed))
+    paths = three_modes_paths(size.people, TIMES, seed=FRESH + seed)
     some = paths[: size.released]
     clouds = np.swapaxes(some, 0, 1)
     base = _marginals("truth", seed, size, some, paths)
@@ -213,7 +264,7 @@ def of_recipe(name: str, seed: int, size: Size) -> Measured:
         cost = epsilon_at([sums], DELTA, "replace-one")
         stages = {"clusters alone": (replace(model, particles=seen[0]), cost), **stages}
     rows = [
-        _row(stage, at, seed, size, observation_noise=False) | {"exact_epsilon": epsilon}
+        _row(stage, at, seed, size, noisy=False) | {"exact_epsilon": epsilon}
         for stage, (at, epsilon) in stages.items()
     ]
     rows[-1] |= {**costs(name, size), "seconds": seconds}
@@ -229,7 +280,7 @@ def of_ours(adjacency: Adjacency, seed: int, size: Size) -> Measured:
     )
     model = ours.fit(_snapshots(seed, size))
     seconds = time.perf_counter() - began
-    row = _row(f"ours, {adjacency}", model, seed, size, observation_noise=True)
+    row = _row(f"ours, {adjacency}", model, seed, size, noisy=True)
     for coupling in ("entropic", "exact"):
         people = model.sample(size.walked, coupling=coupling, seed=seed).values
         row = _with_jumps(row, f"{coupling}_with_noise", people)
@@ -241,11 +292,10 @@ def of_ours(adjacency: Adjacency, seed: int, size: Size) -> Measured:
     return Measured([row], drawn if seed == 0 else {})
 
 
-def _row(
-    name: str, model: TrajectoryModel, seed: int, size: Size, *, observation_noise: bool
-) -> Row:
-    released = model.sample(size.released, observation_noise=observation_noise, seed=seed).values
-    many = model.sample(size.walked, observation_noise=observation_noise, seed=seed).values
+def _row(name: str, model: TrajectoryModel, seed: int, size: Size, *, noisy: bool) -> Row:
+    """Of people with their observation noise, or of particles as they are."""
+    released = model.sample(size.released, observation_noise=noisy, seed=seed).values
+    many = model.sample(size.walked, observation_noise=noisy, seed=seed).values
     row = _marginals(name, seed, size, released, many)
     row = _with_jumps(row, "entropic", _chain(model, "entropic", seed, size))
     exact = _chain(model, "exact", seed, size)
@@ -260,7 +310,7 @@ def _chain(model: TrajectoryModel, coupling: CouplingName, seed: int, size: Size
 
 def _marginals(name: str, seed: int, size: Size, released: Values, people: Values) -> Row:
     """Distance to other real people, weights of the modes, and how far people are spread."""
-    _, points = three_modes(size.people, TIMES, seed=reference(seed))
+    _, points = three_modes(size.people, TIMES, seed=REFERENCE + seed)
     real = points.reshape(TIMES, size.people, -1)
     weights = mode_weights(modes_of(people), len(MODES))
     inside = people[:, APART_AT]
@@ -287,27 +337,9 @@ def _with_jumps(row: Row, name: str, paths: Values) -> Row:
     return {**row, f"jumps_{name}": changes.per_transition, f"paths_{name}": changes.per_path}
 
 
-def modes_of(paths: Values) -> NDArray[np.intp]:
-    """(n, T') at the times at which modes are apart."""
-    return nearest_mode(paths[:, APART_AT], _CENTRES[APART_AT])
-
-
 def _snapshots(seed: int, size: Size) -> Snapshots:
     times, points = three_modes(size.people, TIMES, seed=seed)
     return Snapshots.from_arrays(times, points, bounds=THREE_MODES_BOUNDS, bins=MOMENTS)
-
-
-def fresh(seed: int) -> int:
-    """Seed of real people whom no model has seen."""
-    return 1000 + seed
-
-
-def reference(seed: int) -> int:
-    """Seed of the real people to whom all are compared."""
-    return 2000 + seed
-
-
-# What panels show -----------------------------------------------------------------------------
 
 
 def _recipe_panel(model: TrajectoryModel, seed: int) -> Panel:
@@ -318,6 +350,7 @@ def _recipe_panel(model: TrajectoryModel, seed: int) -> Panel:
 
 
 def _our_panel(model: TrajectoryModel, coupling: CouplingName, seed: int) -> Panel:
+    """People, and smooth paths along these plans."""
     fine = np.linspace(0, 1, FINE * (TIMES - 1) + 1)
     smooth: dict[str, Any] = {"interpolation": "spline", "coupling": coupling, "seed": seed}
     people = model.sample(SHOWN_PEOPLE, **smooth).values
