@@ -17,12 +17,11 @@ from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
 from privtraj.paper import SampledSynthesizer
 from privtraj.privacy import noise
-from privtraj.privacy.accounting import epsilon_at, gaussian_delta, tally
+from privtraj.privacy.accounting import COARSE, FINE, epsilon_at, gaussian_delta, tally
 from privtraj.privacy.calibration import calibrate_gaussian
 from privtraj.privacy.events import GaussianSum
 from privtraj.privacy.guard import Guard, lattice_unit
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.pairs import COARSE, FINE
 from privtraj.privacy.sampled_events import ChosenTimes, SampledSum, clt_mu
 from privtraj.privacy.sampling import SamplingGuard
 

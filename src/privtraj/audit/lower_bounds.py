@@ -99,8 +99,11 @@ def epsilon_of_rates(fpr: float, tpr: float, delta: float) -> float:
 
 
 def epsilon_of_shape(claim: Tally, fpr: float, tpr: float, delta: float) -> float:
-    """The epsilon of the claimed releases, scaled until they allow the rates."""
-    shape = _shape(claim)
+    """The epsilon of the claimed releases, scaled until they allow the rates.
+
+    One Gaussian sum takes their place where nothing is claimed to have been released.
+    """
+    shape = Tally(claim.adjacency, mu_squared=1.0) if claim.gdp_mu == 0 else claim
     factor = scale_of_shape(shape, fpr, tpr)
     if factor in (0.0, math.inf):
         return factor
@@ -120,12 +123,6 @@ def scale_of_shape(claim: Tally, fpr: float, tpr: float) -> float:
         return bool(highest[0] >= tpr)
 
     return _least(allows, _ON_GRID if claim.sampled else _PRECISION)
-
-
-def _shape(claim: Tally) -> Tally:
-    """The claim, or one Gaussian sum where nothing is claimed to have been released."""
-    nothing = claim.is_gaussian and claim.mu_squared == 0
-    return Tally(claim.adjacency, mu_squared=1.0) if nothing else claim
 
 
 def _least(holds: Callable[[float], bool], precision: float) -> float:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 
-from privtraj.privacy.accounting import Events, Tally, bisect, tally
+from privtraj.privacy.accounting import COARSE, FINE, Events, Tally, bisect, tally
 from privtraj.privacy.events import (
     Adjacency,
     Event,
@@ -22,7 +22,6 @@ from privtraj.privacy.events import (
     check_budget,
     check_slack,
 )
-from privtraj.privacy.pairs import COARSE, FINE
 from privtraj.privacy.sampled_events import sum_at_rate
 
 CALIBRATION_MARGIN = 1e-9

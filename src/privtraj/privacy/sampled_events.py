@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from privtraj.errors import InputError
 from privtraj.privacy.events import (
     Adjacency,
+    DominatingPair,
     Event,
     GaussianSum,
     Person,
     check_share,
     people_moved,
 )
-from privtraj.privacy.pairs import DominatingPair
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
@@ -62,16 +62,9 @@ class SampledSum(GaussianSum):
     def numbers(self) -> dict[str, float]:
         return {**super().numbers, "sampling rate": self.rate}
 
-    def fields(self) -> dict[str, Any]:
-        return {**super().fields(), "rate": self.rate}
-
     def cost(self, adjacency: Adjacency, times: int) -> dict[str, float]:
         """No one number says it."""
         return {}
-
-    @classmethod
-    def _of(cls, entry: Mapping[str, Any]) -> Self:
-        return replace(super()._of(entry), rate=entry["rate"])
 
 
 def sum_at_rate(release: GaussianSum, rate: float) -> GaussianSum:

@@ -27,7 +27,7 @@ from privtraj.paper.reproduce.readings import (
 )
 from privtraj.paper.reproduce.result import Options, Reproduction
 from privtraj.paper.reproduce.tables import Row, markdown, paragraphs
-from privtraj.privacy.pairs import FINE
+from privtraj.privacy.accounting import FINE
 
 NAME = "table-budgets"
 QUICK = ("digit 7, no warm start", "5 of 10 times, a public choice")
