@@ -42,7 +42,7 @@ class Budget(NamedTuple):
 def planned_releases(budget: Budget, shape: PublicShape) -> BudgetPlan:
     """Of the main release, the bound: what its cells, or all its steps together, may tell."""
     first, person = _first_counts(budget, shape), shape.person
-    limits: Any = {"others": first, "slack": budget.reserve, **person._asdict()}
+    limits: Any = {"others": first, "slack": budget.reserve, "person": person}
     main: list[Planned] = []
     if budget.measure == "counts":
         epsilon = calibrate_laplace(*budget[:3], **limits)

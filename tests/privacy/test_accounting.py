@@ -28,7 +28,7 @@ from privtraj.privacy.calibration import (
     calibrate_noise,
     calibrate_scale,
 )
-from privtraj.privacy.events import GaussianSum, LaplaceCounts, Opaque
+from privtraj.privacy.events import GaussianSum, LaplaceCounts, Opaque, Person
 from privtraj.privacy.sampled_events import (
     ChosenTimes,
     SampledPair,
@@ -290,11 +290,11 @@ def test_calibration_never_overshoots_and_leaves_next_to_nothing(others, epsilon
 PLANS = {
     "one record": ("add-remove", {"rate": 0.1, "steps": 50}, []),
     "replaced": ("replace-one", {"rate": 0.3, "steps": 20}, []),
-    "three records": ("add-remove", {"rate": 0.1, "steps": 20, "records": 3}, []),
-    "together": ("add-remove", {"rate": 0.1, "steps": 20, "records": 2, "together": True}, []),
+    "three records": ("add-remove", {"rate": 0.1, "steps": 20, "person": Person(3)}, []),
+    "together": ("add-remove", {"rate": 0.1, "steps": 20, "person": Person(2, True)}, []),
     "beside counts": ("replace-one", {"rate": 0.2, "steps": 10}, [LaplaceCounts(0.1, "")]),
     "with slack": ("add-remove", {"rate": 0.1, "steps": 50, "slack": 1e-9}, []),
-    "everybody": ("add-remove", {"rate": 1.0, "steps": 50, "records": 2}, []),
+    "everybody": ("add-remove", {"rate": 1.0, "steps": 50, "person": Person(2)}, []),
 }
 
 
@@ -323,11 +323,10 @@ def test_noise_of_chosen_times_is_divided_too():
 @pytest.mark.parametrize(("adjacency", "plan", "others"), PLANS.values(), ids=PLANS)
 def test_calibrated_noise_fits_and_a_little_less_does_not(adjacency, plan, others):
     z = calibrate_noise(1.0, 1e-5, adjacency, others=others, **plan)
-    event = {name: plan[name] for name in ("records", "together") if name in plan}
-    steps = plan["steps"]
+    person, steps = plan.get("person", Person()), plan["steps"]
 
     def delta(z):
-        full = GaussianSum(z, "", plan.get("slack", 0.0) / steps, **event)
+        full = GaussianSum(z, "", plan.get("slack", 0.0) / steps, *person)
         release = sum_at_rate(full, plan["rate"])
         return delta_at([*others, (release, steps)], 1.0, adjacency)
 
@@ -340,7 +339,7 @@ def test_sampling_buys_less_noise_and_records_need_more():
 
     everybody, some = noise(rate=1.0), noise(rate=0.2)
     assert 0.2 * everybody < some < everybody  # but not in proportion to the share
-    apart, together = (noise(rate=0.2, records=2, together=shared) for shared in (False, True))
+    apart, together = (noise(rate=0.2, person=Person(2, shared)) for shared in (False, True))
     assert some < apart < together < 2 * some
 
 

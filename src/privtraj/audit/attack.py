@@ -28,8 +28,8 @@ import copy
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, get_args
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -101,20 +101,14 @@ class Audit:
 
     def to_dict(self, scores: bool = True) -> dict[str, Any]:
         """JSON values; None stands for an infinite epsilon."""
+        claim = {"epsilon": self.epsilon, "delta": self.delta, "adjacency": self.adjacency}
         values: dict[str, Any] = {
-            "claim": {
-                "epsilon": _finite(self.epsilon),
-                "delta": self.delta,
-                "adjacency": self.adjacency,
-            },
+            "claim": {**claim, "epsilon": _finite(self.epsilon)},
             "view": self.view,
             "runs": self.runs,
             "confidence": self.confidence,
             "threshold": self.threshold,
-            "false_positives": self.rates.false_positives,
-            "absent": self.rates.absent,
-            "true_positives": self.rates.true_positives,
-            "present": self.rates.present,
+            **asdict(self.rates),
             "false_positive_rate_at_most": self.false_positive_rate,
             "true_positive_rate_at_least": self.true_positive_rate,
             "epsilon_threshold": _finite(self.epsilon_threshold),
@@ -156,10 +150,7 @@ _WORLDS: dict[Adjacency, str] = {
     "add-remove": "half of them with one more person",
     "replace-one": "half of them with one person's record replaced",
 }
-_VIEWS = {
-    "transcript": "everything that left the guard",
-    "released": "the released model alone",
-}
+_VIEWS = {"transcript": "everything that left the guard", "released": "the released model alone"}
 
 
 def compare(
@@ -184,7 +175,8 @@ def compare(
         halves = len(without) // 2, len(present) // 2
         threshold = best_threshold(without[: halves[0]], present[: halves[1]], confidence)
         tested, detected = without[halves[0] :], present[halves[1] :]
-    rates = _rates(tested, detected, threshold)
+    alarms, found = (int((scores > threshold).sum()) for scores in (tested, detected))
+    rates = Rates(alarms, len(tested), found, len(detected))
     fpr, tpr = rates.bounds(confidence)
     return Audit(
         epsilon=claim.epsilon(delta),
@@ -222,10 +214,12 @@ def audit(
     synthesizer: its settings, but for the seed.  features, times: of the audit's own data.
     seed: None for the noise of real releases; a number makes the audit repeatable.
     """
-    _check_view(view)
+    if view not in get_args(View):
+        raise InputError(f"view must be 'transcript' or 'released', not '{view}'")
     runs = RUNS[view] if runs is None else runs
     _check(synthesizer, runs, features, times)
-    worlds = _worlds(synthesizer, features, times)
+    neighbours = _neighbours(synthesizer, features, times)
+    data = [_data(person, features, times) for person in neighbours]
     pipeline = _lean(synthesizer, features) if view == "transcript" else synthesizer
     seeds = iter(np.random.SeedSequence(seed).generate_state(runs, np.uint64))
     scores: tuple[list[float], list[float]] = ([], [])
@@ -234,8 +228,7 @@ def audit(
         warnings.simplefilter("ignore", LowBudgetWarning)  # the data are meant to be few
         for done in range(runs):
             run_seed = None if seed is None else int(next(seeds))
-            data = worlds.data[done % 2]
-            score, claim = _run(pipeline, data, worlds.neighbours, view, run_seed)
+            score, claim = _run(pipeline, data[done % 2], neighbours, view, run_seed)
             scores[done % 2].append(score)
             claims.add(claim)
             if progress is not None:
@@ -247,23 +240,15 @@ def audit(
     return compare(*scores, claim, delta, confidence, threshold, view)
 
 
-class _Worlds(NamedTuple):
-    data: tuple[Snapshots, Snapshots]
-    neighbours: Neighbours
-
-
-def _worlds(synthesizer: TrajectorySynthesizer, features: int, times: int) -> _Worlds:
-    """The data of both worlds, and the person in whom they differ."""
+def _neighbours(synthesizer: TrajectorySynthesizer, features: int, times: int) -> Neighbours:
+    """The person in whom the two worlds differ, and who is there instead."""
     person = Canary(times - 1, np.ones(features, np.float32))
     instead = None
     if synthesizer.adjacency == "replace-one":
         # where the number of people per bin is declared public, neighbours have the same numbers
         at = person.bin if synthesizer.public_counts else 0
         instead = Canary(at, np.zeros(features, np.float32))
-    return _Worlds(
-        (_data(instead, features, times), _data(person, features, times)),
-        Neighbours(instead, person),
-    )
+    return Neighbours(instead, person)
 
 
 def _data(person: Canary | None, features: int, times: int) -> Snapshots:
@@ -312,25 +297,11 @@ def _scores(scores: ArrayLike) -> Floats:
     return values
 
 
-def _rates(without: Floats, present: Floats, threshold: float) -> Rates:
-    return Rates(
-        int((without > threshold).sum()),
-        len(without),
-        int((present > threshold).sum()),
-        len(present),
-    )
-
-
-def _check_view(view: str) -> None:
-    if view not in get_args(View):
-        raise InputError(f"view must be 'transcript' or 'released', not '{view}'")
-
-
 def _check(synthesizer: TrajectorySynthesizer, runs: int, features: int, times: int) -> None:
     synthesizer.check()
-    least = {"runs": LEAST_RUNS, "features": 1, "times": 3}
-    for (name, smallest), value in zip(least.items(), (runs, features, times), strict=True):
-        check_whole(name, value, smallest)
+    check_whole("runs", runs, LEAST_RUNS)
+    check_whole("features", features, 1)
+    check_whole("times", times, 3)
     if synthesizer.public_counts and synthesizer.adjacency == "add-remove":
         raise InputError(
             "public counts differ between data with and without a person: audit them under "

@@ -27,7 +27,6 @@ from privtraj.arrays import Floats, Ints
 from privtraj.model import TrajectoryModel
 from privtraj.privacy.events import Event, GaussianSum, LaplaceCounts
 from privtraj.privacy.rows import cell_of
-from privtraj.privacy.sampled_events import SampledSum
 from privtraj.privacy.watching import CellCounts, ClippedSums
 
 
@@ -63,30 +62,29 @@ class Evidence:
         """An answer left the guard."""
 
         def of(person: Canary) -> float:
-            rows = np.flatnonzero(question.bins == person.bin)
-            if len(rows) == 0:  # of other bins, it says nothing
-                return 0.0
-            return answer_evidence(event, question, answer, int(rows[0]), person.point)
+            rows = np.flatnonzero(question.bins == person.bin).tolist()  # one, or none
+            return sum(
+                (_row_evidence(event, question, answer, row, person.point) for row in rows), 0.0
+            )
 
         self.log.append(_between(self._neighbours, of))
 
 
-def answer_evidence(
+def _row_evidence(
     event: Event,
     question: CellCounts | ClippedSums,
     answer: NDArray[Any],
     row: int,
     point: NDArray[np.float32],
 ) -> float:
-    """Log-likelihood ratio of one answer, a record at the point over nobody, in this row of it."""
+    """Log-likelihood ratio of one row of an answer, a record at the point over nobody."""
     if isinstance(question, CellCounts):
         assert isinstance(event, LaplaceCounts)
         return count_evidence(answer[row], question.cells_per_side, event.epsilon, point)
     assert isinstance(event, GaussianSum)
     bound = float(question.clip[row])
     clipped = clip_norm(question.vector(row, point), bound)
-    rate = event.rate if isinstance(event, SampledSum) else 1.0
-    return sum_evidence(answer[row], clipped, bound * event.noise_multiplier, rate)
+    return sum_evidence(answer[row], clipped, bound * event.noise_multiplier, event.rate)
 
 
 def count_evidence(

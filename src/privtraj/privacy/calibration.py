@@ -28,6 +28,8 @@ CALIBRATION_MARGIN = 1e-9
 """Relative amount by which calibrated values stay inside the budget: more than the rounding of
 thousands of added steps, far less than anyone could notice."""
 
+ONE_RECORD = Person()
+
 _SMALLEST, _LARGEST = 2.0**-40, 2.0**40
 _LEAST_NOISE = 0.05  # sampled sums of less noise have losses of hundreds, and grids of millions
 _QUIET = 4.0  # noise at which the grids of sampled sums are still short
@@ -41,16 +43,15 @@ def calibrate_gaussian(
     others: Events = (),
     *,
     slack: float = 0.0,
-    records: int = 1,
-    together: bool = False,
+    person: Person = ONE_RECORD,
 ) -> float:
     """The largest 1/z for which GaussianSum(z) fits into (epsilon, delta) beside the others.
 
-    K equal steps may share it: each of noise multiplier z sqrt(K). slack is what the new noise will
-    add. 0.0 if nothing fits.
+    K equal steps may share it: each of noise multiplier z sqrt(K). slack: what the new noise will
+    add, here and below. 0.0 if nothing fits.
     """
     spent = _spent(epsilon, delta, adjacency, others, slack)
-    return _largest_release(_sum_of, spent, epsilon, delta, Person(records, together))
+    return _largest_release(_sum_of, spent, epsilon, delta, person)
 
 
 def calibrate_laplace(
@@ -60,15 +61,11 @@ def calibrate_laplace(
     others: Events = (),
     *,
     slack: float = 0.0,
-    records: int = 1,
-    together: bool = False,
+    person: Person = ONE_RECORD,
 ) -> float:
-    """The largest e for which LaplaceCounts(e) fits into (epsilon, delta) beside the others.
-
-    slack is what the new noise will add. 0.0 if nothing fits.
-    """
+    """The largest e for which LaplaceCounts(e) fits beside the others. 0.0 if nothing fits."""
     spent = _spent(epsilon, delta, adjacency, others, slack)
-    return _largest_release(_counts_of, spent, epsilon, delta, Person(records, together))
+    return _largest_release(_counts_of, spent, epsilon, delta, person)
 
 
 def calibrate_noise(
@@ -78,25 +75,20 @@ def calibrate_noise(
     *,
     steps: int,
     rate: float = 1.0,
-    records: int = 1,
-    together: bool = False,
+    person: Person = ONE_RECORD,
     others: Events = (),
     slack: float = 0.0,
 ) -> float:
-    """The smallest z for which `steps` sampled sums fit into (epsilon, delta) beside the others.
-
-    slack is what all their noise will add. Searched on the coarse grid, certified on the fine one.
-    inf if nothing fits.
-    """
+    """The smallest z for which `steps` sampled sums fit beside the others. inf if nothing fits."""
     spent = _spent(epsilon, delta, adjacency, others, slack)
-    return _least_noise(spent, epsilon, delta, steps, rate, Person(records, together))
+    return _least_noise(spent, epsilon, delta, steps, rate, person)
 
 
-def _sum_of(inverse: float, person: Person) -> Event:
+def _sum_of(inverse: float, person: Person) -> GaussianSum:
     return GaussianSum(1 / inverse, "", 0.0, *person)
 
 
-def _counts_of(epsilon: float, person: Person) -> Event:
+def _counts_of(epsilon: float, person: Person) -> LaplaceCounts:
     return LaplaceCounts(epsilon, "", 0.0, *person)
 
 
@@ -128,8 +120,8 @@ def _least_noise(
         return 1 / start if start else math.inf
 
     def fits(inverse: float, interval: float) -> bool:
-        event = GaussianSum(1 / inverse, "", 0.0, *person)
-        return spent.add(sum_at_rate(event, rate), steps).delta(epsilon, interval) <= delta
+        event = sum_at_rate(_sum_of(inverse, person), rate)
+        return spent.add(event, steps).delta(epsilon, interval) <= delta
 
     if not fits(_SMALLEST, FINE):  # the error of the grid alone may be more than delta
         return math.inf
@@ -146,9 +138,7 @@ def calibrate_scale(
     others: Events = (),
 ) -> float:
     """The largest factor by which the noise of all the events may be divided, beside the others.
-
-    Searched on the coarse grid, certified on the fine one. 0.0 if nothing fits.
-    """
+    0.0 if nothing fits."""
     check_budget(epsilon, delta)
     base, others = tally(events, adjacency), tuple(others)
 

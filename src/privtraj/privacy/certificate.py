@@ -10,8 +10,6 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as installed_version
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -26,6 +24,7 @@ from privtraj.privacy import sampled_events  # noqa: F401  # so that their entri
 from privtraj.privacy.accounting import Tally, tally
 from privtraj.privacy.events import Adjacency, Event
 from privtraj.privacy.ledger import Ledger, up
+from privtraj.version import __version__
 
 SECURE_NOISE = "exact integer noise from the operating system"
 SEEDED_NOISE = "seeded: NOT PRIVATE, for research only"
@@ -216,7 +215,7 @@ def certify(
         noise=SECURE_NOISE if private_noise else SEEDED_NOISE,
         private=private_noise,
         slack=ledger.slack,
-        version=_version(),
+        version=__version__,
         public_inputs=_plain(public_inputs),
     )
 
@@ -284,6 +283,10 @@ def _is_amount(value: Any) -> bool:
     return is_number(value) and 0 <= value < 1e300
 
 
+def _is_amount_or_none(value: Any) -> bool:
+    return value is None or _is_amount(value)
+
+
 def _is_share(value: Any) -> bool:
     return is_number(value) and 0 <= value < 1
 
@@ -297,21 +300,22 @@ def _is_attacker(value: Any) -> bool:
     return all(map(_is_amount, numbers)) and rates.keys() == known
 
 
+def _is_ledger(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(
+        isinstance(entry, dict) and isinstance(entry.get("mechanism"), str) for entry in value
+    )
+
+
 _CHECKS: dict[str, Callable[[Any], bool]] = {
     "epsilon": _is_amount,
     "delta": _is_share,
     "target_epsilon": _is_amount,
     "adjacency": PROTECTS.__contains__,
-    "mu": lambda value: value is None or _is_amount(value),
-    "epsilon_other_adjacency": lambda value: value is None or _is_amount(value),
-    "epsilon_clt": lambda value: value is None or _is_amount(value),
+    "mu": _is_amount_or_none,
+    "epsilon_other_adjacency": _is_amount_or_none,
+    "epsilon_clt": _is_amount_or_none,
     "attacker": _is_attacker,
-    "ledger": lambda value: (
-        isinstance(value, list | tuple)
-        and all(
-            isinstance(entry, dict) and isinstance(entry.get("mechanism"), str) for entry in value
-        )
-    ),
+    "ledger": _is_ledger,
     "noise": lambda value: isinstance(value, str),
     "private": lambda value: isinstance(value, bool),
     "slack": _is_share,
@@ -341,10 +345,3 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, str | bool | int | float):
         return value
     return str(value)
-
-
-def _version() -> str:
-    try:
-        return installed_version("privtraj")
-    except PackageNotFoundError:  # run from a source tree that was never installed
-        return "unknown"

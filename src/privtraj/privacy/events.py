@@ -121,6 +121,7 @@ class Event(ABC):
     """One release. what: its name. slack: total variation of the noise drawn from the stated.
 
     records: most records of one person; together: whether they may share a time bin.
+    rate: the probability with which a record takes part.
     """
 
     mechanism: ClassVar[str]
@@ -135,6 +136,7 @@ class Event(ABC):
     slack: float
     records: int = 1
     together: bool = False
+    rate: float = 1.0
 
     @property
     def person(self) -> Person:
@@ -177,7 +179,7 @@ class Event(ABC):
     @property
     def kind(self) -> tuple[Any, ...]:
         """All that is known of it before its noise is."""
-        return self.mechanism, self.what, self.person
+        return self.mechanism, self.what, self.person, self.rate
 
     @property
     def loudness(self) -> float:

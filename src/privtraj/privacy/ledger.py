@@ -7,12 +7,12 @@ plan that the ledger was given, raises `BudgetError` and leaves no trace.
 from __future__ import annotations
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
-from typing import Any, Protocol
+from typing import Protocol
 
 from privtraj.errors import BudgetError
 from privtraj.privacy.accounting import Tally
 from privtraj.privacy.budget_plan import BudgetPlan
-from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace
+from privtraj.privacy.calibration import ONE_RECORD, calibrate_gaussian, calibrate_laplace
 from privtraj.privacy.events import Adjacency, Event, check_adjacency, check_budget
 
 _WORTH_NAMING = 1e-3  # less privacy loss than this buys nothing: call it spent
@@ -104,9 +104,9 @@ class Ledger:
         if self._tally.sampled:  # no closed form to calibrate in
             return used
         budget = (self.epsilon, self.delta, self.adjacency, self._events)
-        person: Any = {} if like is None else like.person._asdict()
-        inverse = calibrate_gaussian(*budget, **person)
-        laplace = calibrate_laplace(*budget, **person)
+        person = ONE_RECORD if like is None else like.person
+        inverse = calibrate_gaussian(*budget, person=person)
+        laplace = calibrate_laplace(*budget, person=person)
         options = []
         if inverse > _WORTH_NAMING:
             options.append(f"a Gaussian sum of noise multiplier {up(1 / inverse)} or more")

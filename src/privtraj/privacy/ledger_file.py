@@ -51,6 +51,7 @@ _START = b'{"privtraj ledger": 1, "salt": "'
 _SCRYPT_N = 2**14
 _TOLERANCE = 1e-9  # of the cap, for amounts that a program computed
 _POLL = 0.01  # seconds between two attempts to lock
+_UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, OverflowError)  # of a line
 
 
 @dataclass(frozen=True)
@@ -101,9 +102,9 @@ class LedgerFile:
     ) -> Reservation:
         """Record that a fit is about to spend (epsilon, delta), or raise and record nothing.
 
-        The line is on the disk when this returns, and the caller releases nothing earlier, so
-        whatever was released is recorded. A fit that crashes later leaves its reservation, which
-        keeps counting: nobody can tell how much it had let out.
+        The line is on the disk when this returns, and nothing is released earlier. A fit that
+        crashes later leaves its reservation, which keeps counting: nobody can tell how much it had
+        let out.
 
         digest: sha256 of the records; the file keeps a salted, slow hash of it.
         new_people: the steward's word that no person in these records is in any others of this
@@ -148,15 +149,24 @@ class LedgerFile:
         caps = self._caps or book.caps
         return {
             "adjacency": book.adjacency,
-            "cap_epsilon": caps[0],
-            "cap_delta": caps[1],
+            **dict(zip(("cap_epsilon", "cap_delta"), caps, strict=True)),
             "groups": [_group_row(book, group, caps) for group in book.groups or (None,)],
             "entries": [_entry_row(entry, book.fitted.get(entry.id)) for entry in book.entries],
         }
 
     def describe(self) -> str:
         """The summary as a table for people."""
-        return _describe(self.path, self.summary())
+        summary = self.summary()
+        adjacency: Adjacency = summary["adjacency"]
+        several = len(summary["groups"]) > 1
+        rows = [_cells(entry, several) for entry in summary["entries"]]
+        lines = [
+            f"Protected: {PROTECTS[adjacency]} ({adjacency}).",
+            f"Cap: epsilon {summary['cap_epsilon']:g}, delta {summary['cap_delta']:g}.",
+            *(_total_text(row, several) for row in summary["groups"]),
+            *aligned([list(rows[0]), *(list(row.values()) for row in rows)]),
+        ]
+        return "\n  ".join([f"Privacy ledger '{self.path}'", *lines])
 
     def _claim(
         self,
@@ -171,7 +181,13 @@ class LedgerFile:
         check_adjacency(adjacency)
         with self._locked(os.O_RDWR | os.O_APPEND | (os.O_CREAT if self._caps else 0)) as file:
             book = self._read(file) or _new_book(adjacency)
-            self._check_adjacency(book, adjacency)
+            if book.adjacency != adjacency:
+                raise InputError(
+                    f"the ledger '{self.path}' counts under {book.adjacency}, which does not add "
+                    f"up with {adjacency}: use ",
+                    Arg("adjacency", book.adjacency),
+                    ", or a second ledger file",
+                )
             fingerprint = None if digest is None else _fingerprint(digest, book.salt)
             recognised = book.knows(fingerprint)
             if recognised and new_people:
@@ -180,43 +196,18 @@ class LedgerFile:
                     "not new: leave out ",
                     Arg("new_people"),
                 )
-            cap_epsilon, cap_delta = self._caps_for(book)
-            entry = _Entry(
-                id=secrets.token_hex(8),
-                time=_now(),
-                what=str(what),
-                epsilon=float(epsilon),
-                delta=float(delta),
-                cap_epsilon=cap_epsilon,
-                cap_delta=cap_delta,
-                fingerprint=fingerprint,
-                group=book.group_for(fingerprint, new_people),
-            )
+            if not (self._caps or book.entries):
+                raise self._absent()
+            caps, group = self._caps or book.caps, book.group_for(fingerprint, new_people)
+            costs = (float(epsilon), float(delta), *caps)
+            entry = _Entry(secrets.token_hex(8), _now(), str(what), *costs, fingerprint, group)
             if fingerprint is not None:
                 self._check_room(book, entry, may_be_new=not (recognised or new_people))
             self._append(file, book, "reserved", entry)
-        left = _left(book.spent(entry.group, entry), (cap_epsilon, cap_delta))
-        return Reservation(entry.id, recognised, *left)
-
-    def _check_adjacency(self, book: _Book, adjacency: Adjacency) -> None:
-        if book.adjacency != adjacency:
-            raise InputError(
-                f"the ledger '{self.path}' counts under {book.adjacency}, which does not add up "
-                f"with {adjacency}: use ",
-                Arg("adjacency", book.adjacency),
-                ", or a second ledger file",
-            )
-
-    def _caps_for(self, book: _Book) -> _Pair:
-        if self._caps:
-            return self._caps
-        if not book.entries:
-            raise self._absent()
-        return book.caps
+        return Reservation(entry.id, recognised, *_left(book.spent(group, entry), caps))
 
     def _check_room(self, book: _Book, entry: _Entry, *, may_be_new: bool) -> None:
-        caps = (entry.cap_epsilon, entry.cap_delta)
-        after = book.spent(entry.group, entry)
+        caps, after = entry.caps, book.spent(entry.group, entry)
         if all(s <= cap * (1 + _TOLERANCE) for s, cap in zip(after, caps, strict=True)):
             return
         epsilon, delta = _left(book.spent(entry.group), caps)
@@ -320,6 +311,10 @@ class _Entry:
         if not isinstance(self.group, int | None):
             raise InputError("a group must be a whole number")
 
+    @property
+    def caps(self) -> _Pair:
+        return self.cap_epsilon, self.cap_delta
+
 
 @dataclass(frozen=True)
 class _Fitted:
@@ -354,7 +349,7 @@ class _Book:
 
     @property
     def caps(self) -> _Pair:
-        return self.entries[-1].cap_epsilon, self.entries[-1].cap_delta
+        return self.entries[-1].caps
 
     @property
     def groups(self) -> tuple[int, ...]:
@@ -377,8 +372,11 @@ class _Book:
     def spent(self, group: int | None, *more: _Entry) -> _Pair:
         """Total of a group; of every group (None), the largest epsilon and the largest delta."""
         groups = (self.groups or (None,)) if group is None else (group,)
-        totals = [_total(e for e in (*self.entries, *more) if e.group in (g, None)) for g in groups]
-        return max(epsilon for epsilon, _ in totals), max(delta for _, delta in totals)
+        paid = [[e for e in (*self.entries, *more) if e.group in (g, None)] for g in groups]
+        return (
+            max(_sum(e.epsilon for e in entries) for entries in paid),
+            max(_sum(e.delta for e in entries) for entries in paid),
+        )
 
 
 def _new_book(adjacency: Adjacency) -> _Book:
@@ -399,9 +397,10 @@ def _parse(data: bytes, path: Path) -> _Book | None:
             "file that does not exist yet"
         )
     *lines, torn = data.split(b"\n")
-    ended = not (lines and _is_whole(torn, lines[-1]))
-    if not ended:
-        lines, torn = [*lines, torn], b""
+    ended = True
+    with suppress(*_UNREADABLE):
+        _record(torn, lines[-1])
+        lines, torn, ended = [*lines, torn], b"", False
     if len(lines) < 2:
         return None
     records: list[_Entry | _Fitted] = []
@@ -410,7 +409,7 @@ def _parse(data: bytes, path: Path) -> _Book | None:
         salt, adjacency = bytes.fromhex(header["salt"]), check_adjacency(header["adjacency"])
         for before, line in pairwise(lines):
             records.append(_record(line, before))
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
+    except _UNREADABLE:
         raise InputError(
             f"the ledger '{path}' was changed by hand (line {len(records) + 2} does not follow "
             "from those before it): put back an unchanged copy, and charge what was released since"
@@ -424,14 +423,6 @@ def _parse(data: bytes, path: Path) -> _Book | None:
         fitted={record.id: record for record in records if isinstance(record, _Fitted)},
         ended=ended,
     )
-
-
-def _is_whole(line: bytes, before: bytes) -> bool:
-    try:
-        _record(line, before)
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
-        return False
-    return True
 
 
 def _record(line: bytes, before: bytes) -> _Entry | _Fitted:
@@ -471,11 +462,6 @@ def _checked_caps(epsilon: float | None, delta: float | None) -> _Pair | None:
     return float(epsilon), float(delta)
 
 
-def _total(entries: Iterable[_Entry]) -> _Pair:
-    entries = tuple(entries)
-    return _sum(e.epsilon for e in entries), _sum(e.delta for e in entries)
-
-
 def _left(spent: _Pair, caps: _Pair) -> _Pair:
     """Nothing, rather than less than nothing, where the cap was lowered."""
     epsilon, delta = (max(0.0, _sum((cap, -s))) for cap, s in zip(caps, spent, strict=True))
@@ -492,48 +478,18 @@ def _sum(amounts: Iterable[float]) -> float:
 
 def _group_row(book: _Book, group: int | None, caps: _Pair) -> dict[str, Any]:
     spent = book.spent(group)
-    left = _left(spent, caps)
-    return {
-        "group": group,
-        "epsilon": spent[0],
-        "delta": spent[1],
-        "left_epsilon": left[0],
-        "left_delta": left[1],
-    }
+    names = ("group", "epsilon", "delta", "left_epsilon", "left_delta")
+    return dict(zip(names, (group, *spent, *_left(spent, caps)), strict=True))
 
 
 def _entry_row(entry: _Entry, note: _Fitted | None) -> dict[str, Any]:
-    state = FITTED if note else CHARGED if entry.fingerprint is None else RESERVED
+    own = {name: value for name, value in asdict(entry).items() if not name.startswith("cap_")}
     return {
-        "id": entry.id,
-        "time": entry.time,
-        "what": entry.what,
-        "epsilon": entry.epsilon,
-        "delta": entry.delta,
-        "fingerprint": entry.fingerprint,
-        "group": entry.group,
-        "state": state,
+        **own,
+        "state": FITTED if note else CHARGED if entry.fingerprint is None else RESERVED,
         "spent_epsilon": note.spent_epsilon if note else None,
         "model": note.model if note else None,
     }
-
-
-def _describe(path: Path, summary: Mapping[str, Any]) -> str:
-    adjacency: Adjacency = summary["adjacency"]
-    several = len(summary["groups"]) > 1
-    rows = [_cells(entry, several) for entry in summary["entries"]]
-    return "\n".join(
-        [
-            f"Privacy ledger '{path}'",
-            f"  Protected: {PROTECTS[adjacency]} ({adjacency}).",
-            f"  Cap: epsilon {summary['cap_epsilon']:g}, delta {summary['cap_delta']:g}.",
-            *(f"  {_total_text(row, several)}" for row in summary["groups"]),
-            *(
-                f"  {line}"
-                for line in aligned([list(rows[0]), *(list(row.values()) for row in rows)])
-            ),
-        ]
-    )
 
 
 def _total_text(row: Mapping[str, Any], several: bool) -> str:

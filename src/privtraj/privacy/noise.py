@@ -48,6 +48,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.arguments import is_whole
+from privtraj.arrays import frozen
 from privtraj.errors import InputError
 
 Shape = int | tuple[int, ...]
@@ -226,8 +227,8 @@ def _table(ratio: int, ratio_of_ratios: int) -> Table:
     thresholds = lower + [(1 << 128) - t for t in reversed(lower)]
     word = (1 << 64) - 1
     return Table(
-        high=_frozen([t >> 64 for t in thresholds]),
-        low=_frozen([t & word for t in thresholds]),
+        high=frozen(np.array([t >> 64 for t in thresholds], dtype=np.uint64)),
+        low=frozen(np.array([t & word for t in thresholds], dtype=np.uint64)),
         first=-len(lower),
         tv_error=(len(half) + 3) * 2.0**-128,
     )
@@ -257,9 +258,3 @@ def _exp_minus(numerator: int, denominator: int) -> int:
         order += 1
         term = term * numerator // (denominator * order)
     return _ONE * _ONE // total
-
-
-def _frozen(words: list[int]) -> NDArray[np.uint64]:
-    array = np.array(words, dtype=np.uint64)
-    array.flags.writeable = False
-    return array

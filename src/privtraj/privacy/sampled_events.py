@@ -39,8 +39,7 @@ if TYPE_CHECKING:
 class SampledSum(GaussianSum):
     """A Gaussian sum in which every record takes part with probability `rate`.
 
-    The released sum is not divided by anything that depends on the coins. Taken for a sum over
-    everybody, it would cost more, never less.
+    The released sum is not divided by anything that depends on the coins.
     """
 
     mechanism: ClassVar[str] = "sampled Gaussian"
@@ -53,10 +52,6 @@ class SampledSum(GaussianSum):
 
     def pair(self, adjacency: Adjacency) -> DominatingPair:
         return DominatingPair(numeric=SampledPair.of(self, adjacency))
-
-    @property
-    def kind(self) -> tuple[Any, ...]:
-        return *super().kind, self.rate
 
     @property
     def numbers(self) -> dict[str, float]:
@@ -103,11 +98,8 @@ class ChosenTimes(Event):
         return self.release.person
 
     def chance(self, adjacency: Adjacency) -> float:
-        """At most this is the probability that any bin of the person's records was chosen.
-
-        Union bound over the bins concerned: those of all records, old and new where one is
-        replaced by one in another bin.
-        """
+        """At most this is the probability that any bin of the person's records was chosen: a union
+        bound over the bins of all records, old and new where one is replaced."""
         return min(1.0, self.share * people_moved(adjacency) * self.release.records)
 
     def pair(self, adjacency: Adjacency) -> DominatingPair:
@@ -147,8 +139,7 @@ class SampledPair:
     @classmethod
     def of(cls, event: GaussianSum, adjacency: Adjacency) -> SampledPair:
         """The pair of a sum, over everybody too."""
-        rate = event.rate if isinstance(event, SampledSum) else 1.0
-        return cls(event.noise_multiplier, rate, *event.person, adjacency)
+        return cls(event.noise_multiplier, event.rate, *event.person, adjacency)
 
     def moves(self) -> tuple[list[float], list[float]]:
         """Sizes j, in units of c, of the move that j sampled records of one bin make; chances."""
@@ -161,8 +152,8 @@ class SampledPair:
 
         mirrored = self.adjacency == "replace-one"
         one_bin = pld.of_mixture(*self.moves(), self.noise_multiplier, mirrored, interval)
-        alone = self.together or self.records == 1
-        return one_bin if alone else one_bin.self_compose(self.records)
+        bins = 1 if self.together else self.records
+        return one_bin if bins == 1 else one_bin.self_compose(bins)
 
     def louder(self, factor: float) -> SampledPair:
         return replace(self, noise_multiplier=self.noise_multiplier / factor)

@@ -278,20 +278,11 @@ def _summed(
     group = layout.at_once // (layout.chunk * columns)
     # two at least: of one alone XLA makes code that is four times slower
     group = min(2 ** math.floor(math.log2(max(group, 2))), layout.most)
+    groups = np.int32(-(-chunks.used // group))
+    parts = (chunks.points, taking_part, chunks.bin, groups, parameters)
     with jax.enable_x64(True):
-        total = _all_devices(
-            contribution.func,
-            contribution.args[0],
-            width,
-            group,
-            _mesh(),
-            chunks.points,
-            taking_part,
-            chunks.bin,
-            np.int32(-(-chunks.used // group)),
-            parameters,
-        )
-        return np.asarray(total)
+        how = (contribution.func, contribution.args[0], width, group, _mesh())
+        return np.asarray(_all_devices(*how, *parts))
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
@@ -301,26 +292,18 @@ def _all_devices(
     width: int,
     group: int,
     mesh: Mesh,
-    points: jax.Array,
-    taking_part: jax.Array,
-    bins: jax.Array,
-    groups: jax.Array,
-    parameters: Any,
+    *parts: Any,
 ) -> jax.Array:
-    """The integers of all people: sums on every device, then one reduction."""
+    """The integers of all people: sums on every device, then one reduction. parts: of a device."""
 
     def one_device(*parts: Any) -> jax.Array:
         total = _one_device(partial(contribution, function), width, group, *parts)
         return jax.lax.psum(total, "people")  # the only communication of a step
 
     split, whole = Split("people"), Split()
-    return jax.shard_map(
-        one_device,
-        mesh=mesh,
-        in_specs=(split, split, split, whole, whole),
-        out_specs=whole,
-        check_vma=False,
-    )(points, taking_part, bins, groups, parameters)
+    specs = (split, split, split, whole, whole)
+    add_up = jax.shard_map(one_device, mesh=mesh, in_specs=specs, out_specs=whole, check_vma=False)
+    return add_up(*parts)
 
 
 def _one_device(
@@ -375,7 +358,7 @@ def _check_exact(crowd: int, clip: float) -> None:
 def _padded(rows: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     """(n, size): an empty bin still gets a chunk, so shapes tell nothing apart from its size."""
     chunks = max(1, -(-len(rows) // size))
-    return np.pad(rows, (0, chunks * size - len(rows)), constant_values=-1).reshape(-1, size)
+    return _padded_to(rows, chunks * size, 0, -1).reshape(-1, size)
 
 
 # Devices --------------------------------------------------------------------------------------
