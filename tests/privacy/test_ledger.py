@@ -37,11 +37,11 @@ events = st.one_of(
 def test_refuses_beyond_the_budget_and_leaves_no_trace():
     ledger = Ledger(1.0, 1e-5)
     ledger.spend(GaussianSum(10.0, "first"))
-    before = (ledger.events, ledger.spent(), ledger.tally, ledger.slack)
+    before = (ledger.events, ledger.spent(), ledger.tally, ledger.tally.slack)
     assert not ledger.covers(GaussianSum(1.0, "greedy"))
     with pytest.raises(BudgetError, match=r"'greedy'.*epsilon 0.\d+ of 1 is spent.*room for"):
         ledger.spend(GaussianSum(1.0, "greedy"))
-    assert (ledger.events, ledger.spent(), ledger.tally, ledger.slack) == before
+    assert (ledger.events, ledger.spent(), ledger.tally, ledger.tally.slack) == before
     assert ledger.covers(GaussianSum(20.0, "modest"))
 
 
@@ -164,9 +164,9 @@ def test_chosen_times_are_recorded_as_one_event():
     ledger = Ledger(1.0, 1e-5)
     allowance = reserve(ledger, STEP, 30, share=0.5)
     assert ledger.events == ((ChosenTimes(0.5, STEP, 30, "step"), 1),)
-    assert ledger.slack == pytest.approx(30e-14)
+    assert ledger.tally.slack == pytest.approx(30e-14)
     allowance.spend(STEP)
-    assert ledger.mu is None
+    assert ledger.tally.gdp_mu is None
 
 
 def test_what_does_not_fit_is_not_reserved():

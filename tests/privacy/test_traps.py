@@ -167,7 +167,7 @@ def test_floats_do_not_leak_because_only_integers_leave(snapshots_of):
         whole = guard.sums(in_floats, jnp.ones(2, jnp.float32), clip, 2.0, "sums") / unit
         np.testing.assert_allclose(whole, np.rint(whole), rtol=0, atol=1e-5)
         assert np.abs(whole).max() > 1e6  # on a fine lattice: 1e-5 of a step is no accident
-        assert guard.ledger.slack > 0
+        assert guard.ledger.tally.slack > 0
 
 
 @pytest.mark.parametrize("missing", ["bounds", "bins", "time_range"])

@@ -59,8 +59,6 @@ RUNS: dict[View, int] = {"transcript": 2000, "released": 400}
 LEAST_RUNS = 20
 OTHERS = 24  # people in the other bins
 
-_LEAN = {"particles": 8, "steps": 2}
-
 
 @dataclass(frozen=True, eq=False)
 class Audit:
@@ -123,27 +121,24 @@ class Audit:
     def __str__(self) -> str:
         seen = f"{self.rates.true_positives} of {self.rates.present}"
         alarms = f"{self.rates.false_positives} of {self.rates.absent}"
-        return "\n".join(
-            [
-                f"Privacy audit: {self.runs} runs, {_WORLDS[self.adjacency]}",
-                f"  Claim: epsilon = {up(self.epsilon)}, delta = {self.delta:g} "
-                f"({self.adjacency}).",
-                f"  Attack on {_VIEWS.get(self.view, self.view)}: right in {seen} runs with the "
-                f"person, wrong in {alarms} without.",
-                f"  Lower bounds on epsilon, at {100 * self.confidence:g} % confidence:",
-                f"    {down(self.epsilon_threshold)}  from these rates alone",
-                f"    {down(self.epsilon_shape)}  for noise of the claimed shape",
-                f"  Verdict: {self._verdict()}",
-            ]
-        )
+        lines = [
+            f"Privacy audit: {self.runs} runs, {_WORLDS[self.adjacency]}",
+            f"Claim: epsilon = {up(self.epsilon)}, delta = {self.delta:g} ({self.adjacency}).",
+            f"Attack on {_VIEWS.get(self.view, self.view)}: right in {seen} runs with the person, "
+            f"wrong in {alarms} without.",
+            f"Lower bounds on epsilon, at {100 * self.confidence:g} % confidence:",
+            f"  {down(self.epsilon_threshold)}  from these rates alone",
+            f"  {down(self.epsilon_shape)}  for noise of the claimed shape",
+            f"Verdict: {self._verdict()}",
+        ]
+        return "\n  ".join(lines)
 
     def _verdict(self) -> str:
-        if self.violated:
-            return (
-                "VIOLATED. A lower bound exceeds the claim; for a true claim that happens in at "
-                f"most {100 * (1 - self.confidence):.3g} % of audits."
-            )
-        return "no violation found. An audit can refute a claim, not prove it."
+        if not self.violated:
+            return "no violation found. An audit can refute a claim, not prove it."
+        miss = f"{100 * (1 - self.confidence):.3g} %"
+        claim = f"for a true claim that happens in at most {miss} of audits."
+        return f"VIOLATED. A lower bound exceeds the claim; {claim}"
 
 
 _WORLDS: dict[Adjacency, str] = {
@@ -209,8 +204,8 @@ def audit(
 ) -> Audit:
     """Fit `runs` times, half of them in either world, and compare what can be told with the claim.
 
-    runs: `RUNS` of the view unless given.
     The claim is what the certificates of the runs state; nothing stated is a claim of epsilon 0.
+    runs: `RUNS` of the view unless given.
     synthesizer: its settings, but for the seed.  features, times: of the audit's own data.
     seed: None for the noise of real releases; a number makes the audit repeatable.
     """
@@ -278,15 +273,11 @@ def _run(
 
 
 def _lean(synthesizer: TrajectorySynthesizer, features: int) -> TrajectorySynthesizer:
-    """The same, with little work after the last answer where that is the counts'.
-
-    Particles and steps around released counts are post-processing: the transcript stays what it is.
-    """
+    """The same, with little post-processing of released counts: the transcript stays what it is."""
     if synthesizer.measure_for(features) == "gradients":
         return synthesizer
     lean = copy.copy(synthesizer)
-    for name, value in _LEAN.items():
-        setattr(lean, name, getattr(lean, name) or value)
+    lean.particles, lean.steps = lean.particles or 8, lean.steps or 2
     return lean
 
 

@@ -72,8 +72,7 @@ def at_least(successes: Counts, trials: int, miss: float) -> Floats:
 def best_threshold(without: Floats, present: Floats, confidence: float) -> float:
     """The one among the scores with the largest Phi^-1(tpr) - Phi^-1(fpr), bounds on both rates.
 
-    The bounds hold for all thresholds at once, so that the best is not merely the luckiest. To be
-    tested on other runs, where it is one threshold and bounds are tighter.
+    These hold for all thresholds at once: the best is not just the luckiest. Test on other runs.
     """
     cuts = np.unique(np.concatenate([without, present]))
     miss = (1 - check_confidence(confidence)) / 2 / len(cuts)
@@ -89,13 +88,8 @@ def _above(scores: Floats, cuts: Floats) -> NDArray[np.intp]:
 def epsilon_of_rates(fpr: float, tpr: float, delta: float) -> float:
     """The least epsilon >= 0 at which (epsilon, delta) allows the rates."""
     ratios = [(tpr - delta, fpr), (1 - fpr - delta, 1 - tpr)]
-    return max(
-        0.0,
-        *(
-            (math.log(top / bottom) if bottom > 0 else math.inf) if top > 0 else 0.0
-            for top, bottom in ratios
-        ),
-    )
+    logs = [math.log(top / low) if low > 0 else math.inf for top, low in ratios if top > 0]
+    return max([0.0, *logs])
 
 
 def epsilon_of_shape(claim: Tally, fpr: float, tpr: float, delta: float) -> float:
@@ -111,10 +105,8 @@ def epsilon_of_shape(claim: Tally, fpr: float, tpr: float, delta: float) -> floa
 
 
 def scale_of_shape(claim: Tally, fpr: float, tpr: float) -> float:
-    """The least factor by which the noise of the claimed releases must be too large, from below.
-
-    0.0 if the rates say nothing, inf if no factor allows them.
-    """
+    """The least factor by which the claimed noise must be too large, from below: 0.0 if the rates
+    say nothing, inf if no factor allows them."""
     if tpr <= fpr:
         return 0.0
 
@@ -126,11 +118,8 @@ def scale_of_shape(claim: Tally, fpr: float, tpr: float) -> float:
 
 
 def _least(holds: Callable[[float], bool], precision: float) -> float:
-    """A factor just below the least one that holds, where all larger ones hold too.
-
-    Searched from 1 outwards: the grids of sampled sums grow with the factor.
-    """
-    good = 1.0
+    """A factor just below the least one that holds, where all larger ones hold too."""
+    good = 1.0  # from here outwards: the grids of sampled sums grow with the factor
     if holds(good):
         while holds(good / 2):
             good /= 2

@@ -104,10 +104,7 @@ class Tally:
         return None if self.shifts or self.revealed or self.sampled else self.mu
 
     def delta(self, epsilon: float, interval: float = FINE) -> float:
-        """The smallest delta proven at this epsilon >= 0, slack included; never increasing.
-
-        interval: the grid of what has no closed form.
-        """
+        """The smallest delta proven at this epsilon >= 0, slack included; never increasing."""
         if self.sampled:
             return self._at(min(epsilon, _turning_point(self)), interval)
         return self._at(self._best_epsilon(epsilon))
@@ -356,10 +353,7 @@ def _repeated_response(epsilon: float, times: int) -> tuple[Floats, Floats]:
 
 
 def _merge_upwards(losses: Floats, probabilities: Floats) -> tuple[Floats, Floats]:
-    """At most MAX_LOSSES / 2 groups of neighbours, each moved to its largest loss.
-
-    Moving losses up can only raise delta, and the largest loss of all stays what it is.
-    """
+    """At most MAX_LOSSES / 2 groups, each moved to its largest loss: that can only raise delta."""
     if losses.size <= MAX_LOSSES:
         return losses, probabilities
     order = np.argsort(losses)
@@ -372,10 +366,8 @@ def _merge_upwards(losses: Floats, probabilities: Floats) -> tuple[Floats, Float
 def bisect(
     holds: Callable[[float], bool], good: float, bad: float, precision: float = 1e-13
 ) -> float:
-    """A point that satisfies a monotone predicate, next to the last one that does.
-
-    good: satisfies it. bad: does not.
-    """
+    """A point that satisfies a monotone predicate, as `good` does and `bad` does not, next to the
+    last one that does."""
     while abs(good - bad) > precision * max(good, bad):
         middle = (good + bad) / 2
         good, bad = (middle, bad) if holds(middle) else (good, middle)

@@ -40,9 +40,8 @@ class Planned:
         if event.kind != self.event.kind:
             return None
         told = self.told + times * event.loudness
-        if told > self.event.loudness * (1 + _TOLERANCE):
-            return None
-        return replace(self, times=self.times - times, told=told)
+        covered = told <= self.event.loudness * (1 + _TOLERANCE)
+        return replace(self, times=self.times - times, told=told) if covered else None
 
 
 @dataclass(frozen=True)

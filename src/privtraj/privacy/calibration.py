@@ -100,20 +100,30 @@ def _largest_release(
     delta: float,
     person: Person,
 ) -> float:
+    """The largest size that fits, less the margin, where all smaller ones fit too; 0.0 if none."""
+
     def fits(size: float) -> bool:
         return spent.add(release(size, person)).delta(epsilon) <= delta
 
-    return _largest(fits, *(_ON_GRIDS if spent.sampled else ()))
+    most, precision = _ON_GRIDS if spent.sampled else (_LARGEST, 1e-13)
+    good = _halved_until(fits, most)
+    if 0 < good < most:
+        good = bisect(fits, good=good, bad=2 * good, precision=precision)
+    return good * (1 - CALIBRATION_MARGIN)
+
+
+def _halved_until(fits: Callable[[float], bool], x: float) -> float:
+    """The first of x, x / 2, x / 4, ... that fits; 0.0 if none does."""
+    while not fits(x):
+        x /= 2
+        if x < _SMALLEST:
+            return 0.0
+    return x
 
 
 @lru_cache(maxsize=64)
 def _least_noise(
-    spent: Tally,
-    epsilon: float,
-    delta: float,
-    steps: int,
-    rate: float,
-    person: Person,
+    spent: Tally, epsilon: float, delta: float, steps: int, rate: float, person: Person
 ) -> float:
     start = _largest_release(_sum_of, spent, epsilon, delta, person) / math.sqrt(steps)
     if start == 0 or rate == 1:
@@ -131,11 +141,7 @@ def _least_noise(
 
 
 def calibrate_scale(
-    epsilon: float,
-    delta: float,
-    adjacency: Adjacency,
-    events: Events,
-    others: Events = (),
+    epsilon: float, delta: float, adjacency: Adjacency, events: Events, others: Events = ()
 ) -> float:
     """The largest factor by which the noise of all the events may be divided, beside the others.
     0.0 if nothing fits."""
@@ -147,12 +153,10 @@ def calibrate_scale(
         return total.delta(epsilon, interval) <= delta
 
     least = min((pair.noise_multiplier for pair, _ in base.sampled), default=_LARGEST)
-    most, start = least / _LEAST_NOISE, min(1.0, least / _QUIET)
-    while not fits(start, FINE):
-        start /= 2
-        if start < _SMALLEST:
-            return 0.0
-    return _largest_on_grids(fits, start, most) * (1 - CALIBRATION_MARGIN)
+    start = _halved_until(lambda factor: fits(factor, FINE), min(1.0, least / _QUIET))
+    if start == 0:
+        return 0.0
+    return _largest_on_grids(fits, start, least / _LEAST_NOISE) * (1 - CALIBRATION_MARGIN)
 
 
 def _largest_on_grids(fits: Callable[[float, float], bool], good: float, most: float) -> float:
@@ -163,20 +167,6 @@ def _largest_on_grids(fits: Callable[[float, float], bool], good: float, most: f
     while not fits(good, FINE):
         good *= 1 - 1e-3
     return bisect(lambda x: fits(x, FINE), good, good * (1 + 1e-3), 2e-4)
-
-
-def _largest(
-    fits: Callable[[float], bool], most: float = _LARGEST, precision: float = 1e-13
-) -> float:
-    """The largest x that fits, less the margin, where all smaller ones fit too; 0.0 if none."""
-    good = most
-    while not fits(good):
-        good /= 2
-        if good < _SMALLEST:
-            return 0.0
-    if good < most:
-        good = bisect(fits, good=good, bad=2 * good, precision=precision)
-    return good * (1 - CALIBRATION_MARGIN)
 
 
 def _spent(

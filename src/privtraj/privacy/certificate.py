@@ -110,7 +110,7 @@ class Certificate:
             events = self._events()
             computed = _computed(self.tally, events, self.delta)
             computed["ledger"] = entries(events, self.adjacency)
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, InputError):
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             raise InputError("the certificate was changed: its ledger cannot be read") from None
         for name, value in computed.items():
             if not _agree(value, getattr(self, name)):
@@ -153,6 +153,9 @@ class Certificate:
 
     def __str__(self) -> str:
         other = _other(self.adjacency)
+        rates = self.attacker["true_positive_rate"]
+        alarms = ", ".join(f"{float(rate) * 100:g}%" for rate in rates)
+        members = ", ".join(_percent(rate) for rate in rates.values())
         lines = [
             f"Privacy certificate (privtraj {self.version})",
             f"  Guarantee: differential privacy with epsilon = {up(self.epsilon)}, "
@@ -161,7 +164,8 @@ class Certificate:
             f"  Protected: {PROTECTS[self.adjacency]} ({self.adjacency}).",
             f"  The same release protects {PROTECTS[other]} ({other}) "
             f"with epsilon = {up(self.epsilon_other_adjacency)}.",
-            self._attacker_text(),
+            f"  An attack with {alarms} false alarms finds a member with probability at most "
+            f"{members} (advantage at most {up(self.attacker['advantage'])}).",
             "  Paid for:",
             *(f"    {_entry_text(entry)}" for entry in self.ledger or ({},)),
             f"  Noise: {self.noise}.",
@@ -192,15 +196,6 @@ class Certificate:
             )
         return lines
 
-    def _attacker_text(self) -> str:
-        rates = self.attacker["true_positive_rate"]
-        alarms = ", ".join(f"{float(rate) * 100:g}%" for rate in rates)
-        members = ", ".join(_percent(rate) for rate in rates.values())
-        return (
-            f"  An attack with {alarms} false alarms finds a member with probability at most "
-            f"{members} (advantage at most {up(self.attacker['advantage'])})."
-        )
-
 
 def certify(
     ledger: Ledger, *, public_inputs: Mapping[str, Any], private_noise: bool
@@ -214,7 +209,7 @@ def certify(
         ledger=entries(ledger.events, ledger.adjacency),
         noise=SECURE_NOISE if private_noise else SEEDED_NOISE,
         private=private_noise,
-        slack=ledger.slack,
+        slack=ledger.tally.slack,
         version=__version__,
         public_inputs=_plain(public_inputs),
     )
@@ -263,8 +258,7 @@ def _clt_epsilon(total: Tally, delta: float) -> float | None:
     known = [limit for limit in limits if limit is not None]
     if not known or len(known) < len(limits):
         return None
-    limiting = replace(total, sampled=(), mu_squared=total.mu_squared + sum(known))
-    return limiting.epsilon(delta)
+    return replace(total, sampled=(), mu_squared=total.mu_squared + sum(known)).epsilon(delta)
 
 
 def _agree(computed: Any, stated: Any) -> bool:

@@ -33,17 +33,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Literal,
-    NamedTuple,
-    Protocol,
-    Self,
-    cast,
-    get_args,
-)
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, Self, cast, get_args
 
 from scipy.special import ndtri
 
@@ -289,12 +279,11 @@ class LaplaceCounts(Event):
         return people_moved(adjacency) * self.records
 
     def pair(self, adjacency: Adjacency) -> DominatingPair:
-        """One response of epsilon for every cell that moves; of g epsilon, one for each person,
-        where g records may be in one cell."""
-        people = people_moved(adjacency)
-        if self.together:
-            return DominatingPair(responses=(self.records * self.epsilon, people))
-        return DominatingPair(responses=(self.epsilon, people * self.records))
+        """A response of epsilon per cell that moves; where g records may be in one cell, of
+        g epsilon per person."""
+        in_a_cell = self.records if self.together else 1
+        cells = self.sensitivity(adjacency) // in_a_cell
+        return DominatingPair(responses=(in_a_cell * self.epsilon, cells))
 
     @property
     def loudness(self) -> float:

@@ -63,18 +63,8 @@ class Ledger:
 
     @property
     def tally(self) -> Tally:
-        """What composition remembers of it."""
+        """What composition remembers of it: its cost, mu where that says all, and its slack."""
         return self._tally
-
-    @property
-    def mu(self) -> float | None:
-        """The GDP parameter if only full Gaussian sums were released, else None."""
-        return self._tally.gdp_mu
-
-    @property
-    def slack(self) -> float:
-        """Total variation between the noise drawn and the noise stated, over all events."""
-        return self._tally.slack
 
     def covers(self, event: Event, times: int = 1) -> bool:
         """Whether the event would fit beside what was spent."""
@@ -115,11 +105,9 @@ class Ledger:
         return f"{used}, which leaves room for {' or '.join(options) or 'nothing more'}"
 
     def __repr__(self) -> str:
-        return (
-            f"Ledger(epsilon={self.epsilon:g}, delta={self.delta:g}, "
-            f"adjacency={self.adjacency!r}, "
-            f"events={sum(times for _, times in self._events)})"
-        )
+        events = sum(times for _, times in self._events)
+        budget = f"epsilon={self.epsilon:g}, delta={self.delta:g}, adjacency={self.adjacency!r}"
+        return f"Ledger({budget}, events={events})"
 
 
 def up(value: float) -> str:

@@ -56,15 +56,11 @@ _UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, OverflowError
 
 @dataclass(frozen=True)
 class Reservation:
-    """A recorded claim on the budget; only what has one may be released.
+    """A recorded claim on the budget; only what has one may be released."""
 
-    id: for `LedgerFile.settle`. recognised: whether the same records were reserved for before.
-    left_epsilon, left_delta: what the cap leaves to the same people after this.
-    """
-
-    id: str
-    recognised: bool
-    left_epsilon: float
+    id: str  # for `LedgerFile.settle`
+    recognised: bool  # whether the same records were reserved for before
+    left_epsilon: float  # that the cap leaves to the same people after this
     left_delta: float
 
 
@@ -127,7 +123,7 @@ class LedgerFile:
         spent_epsilon: epsilon of the certificate. model: sha256 of the model, in hex.
         """
         with self._locked(os.O_RDWR | os.O_APPEND) as file:
-            book = self._existing(file)
+            book = self._read(file)
             entry = next((entry for entry in book.entries if entry.id == entry_id), None)
             if entry is None or entry_id in book.fitted:
                 raise InputError(
@@ -145,8 +141,8 @@ class LedgerFile:
     def summary(self) -> dict[str, Any]:
         """Everything the ledger says, as plain JSON values."""
         with self._locked(os.O_RDONLY) as file:
-            book = self._existing(file)
-        caps = self._caps or book.caps
+            book = self._read(file)
+        caps = self._caps or book.entries[-1].caps
         return {
             "adjacency": book.adjacency,
             **dict(zip(("cap_epsilon", "cap_delta"), caps, strict=True)),
@@ -180,7 +176,7 @@ class LedgerFile:
         check_budget(epsilon, delta)
         check_adjacency(adjacency)
         with self._locked(os.O_RDWR | os.O_APPEND | (os.O_CREAT if self._caps else 0)) as file:
-            book = self._read(file) or _new_book(adjacency)
+            book = self._read(file, _new_book(adjacency))
             if book.adjacency != adjacency:
                 raise InputError(
                     f"the ledger '{self.path}' counts under {book.adjacency}, which does not add "
@@ -189,7 +185,7 @@ class LedgerFile:
                     ", or a second ledger file",
                 )
             fingerprint = None if digest is None else _fingerprint(digest, book.salt)
-            recognised = book.knows(fingerprint)
+            recognised = book.like(fingerprint) is not None
             if recognised and new_people:
                 raise InputError(
                     f"these records are in the ledger '{self.path}' already, so their people are "
@@ -198,7 +194,8 @@ class LedgerFile:
                 )
             if not (self._caps or book.entries):
                 raise self._absent()
-            caps, group = self._caps or book.caps, book.group_for(fingerprint, new_people)
+            caps = self._caps or book.entries[-1].caps
+            group = book.group_for(fingerprint, new_people)
             costs = (float(epsilon), float(delta), *caps)
             entry = _Entry(secrets.token_hex(8), _now(), str(what), *costs, fingerprint, group)
             if fingerprint is not None:
@@ -222,15 +219,12 @@ class LedgerFile:
             *advice,
         )
 
-    def _existing(self, file: int) -> _Book:
-        book = self._read(file)
+    def _read(self, file: int, new: _Book | None = None) -> _Book:
+        with open(file, "rb", closefd=False) as stream:
+            book = _parse(stream.read(), self.path) or new
         if book is None:
             raise self._absent()
         return book
-
-    def _read(self, file: int) -> _Book | None:
-        with open(file, "rb", closefd=False) as stream:
-            return _parse(stream.read(), self.path)
 
     def _append(self, file: int, book: _Book, kind: str, record: _Entry | _Fitted) -> None:
         """One write, on the disk before this returns; a torn line of an earlier crash goes.
@@ -334,37 +328,31 @@ class _Fitted:
 
 @dataclass(frozen=True)
 class _Book:
-    """The whole lines of a ledger. size: their bytes; 0: the header is still to be written.
-
-    ended: whether the last line has its newline.
-    """
+    """The whole lines of a ledger."""
 
     salt: bytes
     adjacency: Adjacency
     last: bytes
-    size: int = 0
+    size: int = 0  # in bytes; 0: the header is still to be written
     entries: tuple[_Entry, ...] = ()
     fitted: Mapping[str, _Fitted] = field(default_factory=dict)
-    ended: bool = True
-
-    @property
-    def caps(self) -> _Pair:
-        return self.entries[-1].caps
+    ended: bool = True  # whether the last line has its newline
 
     @property
     def groups(self) -> tuple[int, ...]:
         return tuple(sorted({entry.group for entry in self.entries if entry.group is not None}))
 
-    def knows(self, fingerprint: str | None) -> bool:
-        """Whether the records were reserved for before; a charge names no records."""
-        return fingerprint is not None and any(e.fingerprint == fingerprint for e in self.entries)
+    def like(self, fingerprint: str | None) -> _Entry | None:
+        """The first entry for the same records; a charge names no records."""
+        same = (entry for entry in self.entries if entry.fingerprint == fingerprint)
+        return None if fingerprint is None else next(same, None)
 
     def group_for(self, fingerprint: str | None, new_people: bool) -> int | None:
         """Where the next entry counts: its old group, a new one, the only one, or every one."""
         if fingerprint is None:
             return None
-        if self.knows(fingerprint):
-            return next(e.group for e in self.entries if e.fingerprint == fingerprint)
+        if known := self.like(fingerprint):
+            return known.group
         if new_people or not self.groups:
             return len(self.groups)
         return self.groups[0] if len(self.groups) == 1 else None
@@ -414,15 +402,9 @@ def _parse(data: bytes, path: Path) -> _Book | None:
             f"the ledger '{path}' was changed by hand (line {len(records) + 2} does not follow "
             "from those before it): put back an unchanged copy, and charge what was released since"
         ) from None
-    return _Book(
-        salt,
-        adjacency,
-        last=lines[-1],
-        size=len(data) - len(torn),
-        entries=tuple(record for record in records if isinstance(record, _Entry)),
-        fitted={record.id: record for record in records if isinstance(record, _Fitted)},
-        ended=ended,
-    )
+    entries = tuple(record for record in records if isinstance(record, _Entry))
+    fitted = {record.id: record for record in records if isinstance(record, _Fitted)}
+    return _Book(salt, adjacency, lines[-1], len(data) - len(torn), entries, fitted, ended)
 
 
 def _record(line: bytes, before: bytes) -> _Entry | _Fitted:

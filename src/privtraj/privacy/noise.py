@@ -42,7 +42,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,9 +83,7 @@ class Source(Protocol):
 class SecureSource:
     """The operating system's generator. Holds no state, so there is nothing to replay."""
 
-    @property
-    def private(self) -> bool:
-        return True
+    private: ClassVar[bool] = True
 
     def words(self, count: int) -> NDArray[np.uint64]:
         return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
@@ -94,14 +92,12 @@ class SecureSource:
 class SeededSource:
     """Philox from a seed: reproducible, so whoever knows the seed can take the noise off again."""
 
+    private: ClassVar[bool] = False
+
     def __init__(self, seed: int) -> None:
         if not is_whole(seed) or seed < 0:
             raise InputError("the seed must be a non-negative integer")
         self._bits = np.random.Philox(seed)
-
-    @property
-    def private(self) -> bool:
-        return False
 
     def words(self, count: int) -> NDArray[np.uint64]:
         return self._bits.random_raw(count)
@@ -178,12 +174,9 @@ def discrete_gaussian(std: int) -> Table:
 
 
 def laplace_integers(source: Source, shape: Shape, epsilon: float) -> NDArray[np.int64]:
-    """Independent discrete Laplace noise, P(x) proportional to exp(-epsilon |x|).
-
-    Added to integer counts of L1 sensitivity 1 it gives epsilon-differential privacy, up to
-    `laplace_tv_per_draw(epsilon)` for each cell.
-    """
-    return discrete_laplace(epsilon).draw(source, _size(shape)).reshape(shape)
+    """Independent discrete Laplace noise, P(x) proportional to exp(-epsilon |x|): integer counts of
+    L1 sensitivity 1 plus it are epsilon-DP, up to `laplace_tv_per_draw(epsilon)` for each cell."""
+    return discrete_laplace(epsilon).draw(source, int(np.prod(shape))).reshape(shape)
 
 
 def gaussian_integers(source: Source, shape: Shape) -> NDArray[np.int64]:
@@ -192,7 +185,7 @@ def gaussian_integers(source: Source, shape: Shape) -> NDArray[np.int64]:
     X1 + k (X2 + k X3) of fact 2. Integer sums of L2 sensitivity D plus this noise are
     (D / GAUSSIAN_STD)-GDP, up to `GAUSSIAN_TV_PER_DRAW` for each coordinate.
     """
-    table, size = discrete_gaussian(BASE_STD), _size(shape)
+    table, size = discrete_gaussian(BASE_STD), int(np.prod(shape))
     fine, middle, coarse = (table.draw(source, size) for _ in range(3))
     return (fine + STRIDE * (middle + STRIDE * coarse)).reshape(shape)
 
@@ -205,10 +198,6 @@ def laplace_variance(epsilon: float) -> float:
 def laplace_tv_per_draw(epsilon: float) -> float:
     """Total variation between one draw of `laplace_integers` and the discrete Laplace law."""
     return discrete_laplace(epsilon).tv_error
-
-
-def _size(shape: Shape) -> int:
-    return shape if isinstance(shape, int) else math.prod(shape)
 
 
 def _table(ratio: int, ratio_of_ratios: int) -> Table:

@@ -1,10 +1,9 @@
 """Sums over people who are sampled, and over times that are chosen: events of the paper's recipe.
 
 Sampled sums.  Every record takes part with a public probability q, by a coin of its own (Poisson
-sampling). Of g records of one person in one bin, j take part with probability p_j, binomial, and
-move the sum by at most j c: `pld` proves that
+sampling). Of g records of one person in one bin, j take part with probability p_j, binomial:
     sum_j p_j N(j / z, 1)    against    N(0, 1),    or its mirror image where one is replaced,
-dominates, and puts it on a grid of losses. Records in g different bins are g compositions of one.
+dominates, as `pld` proves. Records in g different bins are g compositions of one.
 
 Chosen times.  A set of time bins, drawn at random once for everybody, and published. Whoever reads
 the result knows it, so it is no sampling rate of the single steps: either the person's bin was
@@ -71,14 +70,11 @@ def sum_at_rate(release: GaussianSum, rate: float) -> GaussianSum:
 
 @dataclass(frozen=True)
 class ChosenTimes(Event):
-    """`times` releases of one kind, on the people of a random, published set of time bins only.
-
-    share: the probability that a given bin is chosen.
-    """
+    """`times` releases of one kind, on the people of a random, published set of time bins only."""
 
     mechanism: ClassVar[str] = "Gaussian on chosen times"
 
-    share: float
+    share: float  # the probability that a given bin is chosen
     release: GaussianSum
     times: int
     what: str

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from copy import copy
-from typing import Any, Self
+from typing import Self
 
 import jax
 import numpy as np
@@ -39,9 +39,7 @@ from privtraj.privacy.sums import Chunks
 class SamplingGuard(Guard):
     """A guard whose sums are over everybody, or over records that take part by chance."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._rate = 1.0
+    _rate = 1.0
 
     def at_rate(self, rate: float) -> Self:
         """The same, every record taking part in a sum with this public probability."""

@@ -70,15 +70,12 @@ class KernelSum(NamedTuple):
 
 
 class Chunks(NamedTuple):
-    """Rows in chunks of C, of one bin each, so that memory does not grow with people times m.
+    """Rows in chunks of C, of one bin each, so that memory does not grow with people times m."""
 
-    n chunks fit on every device, of which the first `used` hold rows.
-    """
-
-    points: jax.Array  # (devices n, C, d)
+    points: jax.Array  # (devices n, C, d): n chunks fit on every device
     row: NDArray[np.int64]  # (local devices n, C): rows of this process, -1 for padding
     bin: jax.Array  # (devices n,)
-    used: int
+    used: int  # chunks of every device that hold rows, the first ones
     crowd: int  # records in the fullest bin, of all processes
 
     def spread(self, values: NDArray[Any]) -> jax.Array:
@@ -242,22 +239,17 @@ def _squared_distances(places: jax.Array, centres: jax.Array) -> jax.Array:
     return (squares - 2 * (y @ x.T)).astype(jnp.float32)
 
 
-def _rounded(
-    statistic: Statistic, points: jax.Array, mine: jax.Array, bin_: tuple[Any, ...]
-) -> jax.Array:
+def _rounded(statistic: Statistic, points: jax.Array, mine: jax.Array, bin_: Any) -> jax.Array:
     parameters, clip, unit = bin_
     lattice = clip_to_lattice(statistic(points, parameters), clip, unit)
     return jnp.where(mine[:, None], lattice, 0).sum(axis=0)
 
 
 def clip_to_lattice(vectors: jax.Array, clip: jax.Array, unit: jax.Array) -> jax.Array:
-    """Integer vectors (n, D) of min(1, c / |v|) v / unit, each row of norm at most B.
-
-    A row that is not finite counts as zero: it could not be clipped.
-    """
+    """Integer vectors (n, D) of min(1, c / |v|) v / unit, each row of norm at most B."""
     wide = vectors.astype(jnp.float64)
     norm = jnp.linalg.norm(wide, axis=-1, keepdims=True)
-    finite = jnp.isfinite(norm)
+    finite = jnp.isfinite(norm)  # other rows cannot be clipped, and count as zero
     scale = jnp.minimum(1.0, clip / jnp.where(finite & (norm > 0), norm, 1.0)) / unit
     return jnp.rint(jnp.where(finite, wide * scale, 0.0)).astype(jnp.int64)
 
@@ -294,41 +286,31 @@ def _all_devices(
     mesh: Mesh,
     *parts: Any,
 ) -> jax.Array:
-    """The integers of all people: sums on every device, then one reduction. parts: of a device."""
+    """Sums (T, width) over all people: on each device `group` chunks at a time, then one reduction.
+
+    parts: points, who takes part, bins, number of groups, parameters.
+    """
 
     def one_device(*parts: Any) -> jax.Array:
-        total = _one_device(partial(contribution, function), width, group, *parts)
+        *arrays, groups, parameters = parts
+        points, mine, bins = (array.reshape(-1, group, *array.shape[1:]) for array in arrays)
+
+        def add_group(j: jax.Array, total: jax.Array) -> jax.Array:
+            # Without the barrier, jaxlib 0.10 multiplies wrongly by a matrix that all chunks share.
+            here = jax.tree.map(lambda leaf: leaf[bins[j]], parameters)
+            here = jax.lax.optimization_barrier(here)
+            each = jax.vmap(partial(contribution, function))(points[j], mine[j], here)
+            return total.at[bins[j]].add(each)
+
+        zeros = jnp.zeros((jax.tree.leaves(parameters)[0].shape[0], width), jnp.int64)
+        # the number of groups is no constant: one group more must not mean other code
+        total = jax.lax.fori_loop(0, groups, add_group, zeros)
         return jax.lax.psum(total, "people")  # the only communication of a step
 
     split, whole = Split("people"), Split()
     specs = (split, split, split, whole, whole)
     add_up = jax.shard_map(one_device, mesh=mesh, in_specs=specs, out_specs=whole, check_vma=False)
     return add_up(*parts)
-
-
-def _one_device(
-    contribution: Callable[..., jax.Array],
-    width: int,
-    group: int,
-    points: jax.Array,
-    mine: jax.Array,
-    bins: jax.Array,
-    groups: jax.Array,
-    parameters: Any,
-) -> jax.Array:
-    """Sums (T, width) over chunks, `group` of them at a time."""
-    points, mine, bins = (
-        array.reshape(-1, group, *array.shape[1:]) for array in (points, mine, bins)
-    )
-
-    def add_group(j: jax.Array, total: jax.Array) -> jax.Array:
-        # Without the barrier, jaxlib 0.10 multiplies wrongly by a matrix that all chunks share.
-        here = jax.lax.optimization_barrier(jax.tree.map(lambda leaf: leaf[bins[j]], parameters))
-        return total.at[bins[j]].add(jax.vmap(contribution)(points[j], mine[j], here))
-
-    n_times = jax.tree.leaves(parameters)[0].shape[0]
-    # the number of groups is no constant: one group more must not mean other code
-    return jax.lax.fori_loop(0, groups, add_group, jnp.zeros((n_times, width), jnp.int64))
 
 
 def _shifted(fine: NDArray[np.int64], shift: NDArray[np.int64]) -> NDArray[np.int64]:
