@@ -1,10 +1,9 @@
 """An empirical check of the guarantee: run the real pipeline, attack it, bound epsilon from below.
 
-Two worlds that differ in one person. All other people are in other time bins, so this person's bin
-holds nobody else: no attack gains from anybody's noise but the mechanism's own. The person stands
-in a corner of the box, far from where the particles begin, so that their vector is clipped to the
-full norm c (but for the first steps, whose bandwidth of half the box clips nobody in it). The data
-are made here; an audit never touches a user's rows.
+Two worlds that differ in one person, who is alone in their time bin: no noise but the mechanism's
+own stands against an attack. The person is in a corner of the box, far from where the particles
+begin, so that their vector is clipped to the full norm c (but for the first steps, whose bandwidth
+of half the box clips nobody in it). The data are made here; an audit never touches a user's rows.
 
     add-remove    nobody                                    against  the person, in the last bin
     replace-one   a person at the opposite corner of an     against  the person, in the last bin
@@ -170,8 +169,8 @@ def compare(
         halves = len(without) // 2, len(present) // 2
         threshold = best_threshold(without[: halves[0]], present[: halves[1]], confidence)
         tested, detected = without[halves[0] :], present[halves[1] :]
-    alarms, found = (int((scores > threshold).sum()) for scores in (tested, detected))
-    rates = Rates(alarms, len(tested), found, len(detected))
+    alarms, seen = (int((scores > threshold).sum()) for scores in (tested, detected))
+    rates = Rates(alarms, len(tested), seen, len(detected))
     fpr, tpr = rates.bounds(confidence)
     return Audit(
         epsilon=claim.epsilon(delta),

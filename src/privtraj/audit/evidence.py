@@ -110,10 +110,7 @@ def clip_norm(vector: Floats, clip: float) -> Floats:
 
 
 def released_evidence(model: TrajectoryModel, neighbours: Neighbours) -> float:
-    """What the released model alone says: its log density at `present`, less that at `without`.
-
-    The density is that of the people it would sample: sum_k w_k N(y; x_k, sigma^2 I).
-    """
+    """What the released model alone says: its log density at `present`, less that at `without`."""
     return _between(neighbours, lambda person: _log_density(model, person))
 
 
@@ -124,6 +121,7 @@ def _between(neighbours: Neighbours, of: Callable[[Canary], float]) -> float:
 
 
 def _log_density(model: TrajectoryModel, person: Canary) -> float:
+    """Of the people that the model would sample: log sum_k w_k N(y; x_k, sigma^2 I)."""
     particles, weights = model.particles[person.bin], model.weights[person.bin]
     sigma = float(model.bandwidth[person.bin])
     distance = ((particles - person.point) ** 2).sum(axis=1)

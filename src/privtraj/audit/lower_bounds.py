@@ -51,10 +51,8 @@ class Rates:
     def bounds(self, confidence: float) -> tuple[float, float]:
         """(fpr, tpr): above and below the true rates, both, with this confidence."""
         miss = (1 - check_confidence(confidence)) / 2
-        return (
-            float(at_most(self.false_positives, self.absent, miss)),
-            float(at_least(self.true_positives, self.present, miss)),
-        )
+        fpr = at_most(self.false_positives, self.absent, miss)
+        return float(fpr), float(at_least(self.true_positives, self.present, miss))
 
 
 def at_most(successes: Counts, trials: int, miss: float) -> Floats:
@@ -93,10 +91,8 @@ def epsilon_of_rates(fpr: float, tpr: float, delta: float) -> float:
 
 
 def epsilon_of_shape(claim: Tally, fpr: float, tpr: float, delta: float) -> float:
-    """The epsilon of the claimed releases, scaled until they allow the rates.
-
-    One Gaussian sum takes their place where nothing is claimed to have been released.
-    """
+    """The epsilon of the claimed releases, scaled until they allow the rates."""
+    # where nothing is claimed to have been released, one Gaussian sum takes its place
     shape = Tally(claim.adjacency, mu_squared=1.0) if claim.gdp_mu == 0 else claim
     factor = scale_of_shape(shape, fpr, tpr)
     if factor in (0.0, math.inf):

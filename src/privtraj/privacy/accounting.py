@@ -218,10 +218,8 @@ class Tally:
 
 @lru_cache(maxsize=64)
 def _turning_point(total: Tally) -> float:
-    """An epsilon up to which delta + (1 + e^epsilon) slack falls, next to its lowest place.
-
-    It is convex in e^epsilon, so golden sections close in on that place; the end before it counts.
-    """
+    """An epsilon up to which delta + (1 + e^epsilon) slack falls, next to its lowest place: convex
+    in e^epsilon, so golden sections close in on that place, and the end before it counts."""
     if total.slack == 0:
         return math.inf
     low, high = 0.0, total._enough_to_plot()

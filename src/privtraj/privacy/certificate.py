@@ -155,7 +155,8 @@ class Certificate:
         other = _other(self.adjacency)
         rates = self.attacker["true_positive_rate"]
         alarms = ", ".join(f"{float(rate) * 100:g}%" for rate in rates)
-        members = ", ".join(_percent(rate) for rate in rates.values())
+        tenths = [math.ceil(rate * 1000 - 1e-9) for rate in rates.values()]  # of a percent
+        members = ", ".join(f"{tenth / 10:g}%" for tenth in tenths)
         lines = [
             f"Privacy certificate (privtraj {self.version})",
             f"  Guarantee: differential privacy with epsilon = {up(self.epsilon)}, "
@@ -321,11 +322,6 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
 
 def _other(adjacency: Adjacency) -> Adjacency:
     return "replace-one" if adjacency == "add-remove" else "add-remove"
-
-
-def _percent(share: float) -> str:
-    """Rounded up to a tenth of a percent."""
-    return f"{math.ceil(share * 1000 - 1e-9) / 10:g}%"
 
 
 def _plain(value: Any) -> Any:

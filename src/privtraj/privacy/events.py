@@ -58,9 +58,7 @@ def check_adjacency(adjacency: str) -> Adjacency:
 
 def check_budget(epsilon: float, delta: float, prefix: str = "") -> None:
     """Refuse an epsilon that is not positive and finite, or a delta outside [0, 1).
-
-    prefix: of the names that the user knows them by, "cap_" for example.
-    """
+    prefix: of the names that the user knows them by, "cap_" for example."""
     if not (is_number(epsilon) and math.isfinite(epsilon) and epsilon > 0):
         raise InputError(Arg(f"{prefix}epsilon"), " must be a positive, finite number")
     check_delta(delta, prefix)
@@ -198,14 +196,11 @@ class Event(ABC):
 
 @dataclass(frozen=True)
 class GaussianSum(Event):
-    """A sum of per-record vectors of L2 norm at most c, released with N(0, (c z)^2 I) added.
-
-    noise_multiplier is z.
-    """
+    """A sum of per-record vectors of L2 norm at most c, released with N(0, (c z)^2 I) added."""
 
     mechanism: ClassVar[str] = "Gaussian"
 
-    noise_multiplier: float
+    noise_multiplier: float  # z
     what: str
     slack: float = 0.0
     records: int = 1

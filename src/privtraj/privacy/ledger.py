@@ -86,10 +86,8 @@ class Ledger:
         return self._tally.epsilon(self.delta)
 
     def remaining(self, like: Event | None = None) -> str:
-        """What is left, in words: the budget used, and the largest single release that fits.
-
-        like: a release of people who have as many records.
-        """
+        """What is left, in words: the budget used, and the largest single release that fits, of
+        people who have as many records as those of `like`."""
         used = f"epsilon {up(self.spent())} of {self.epsilon:g} is spent at delta {self.delta:g}"
         if self._tally.sampled:  # no closed form to calibrate in
             return used

@@ -111,10 +111,8 @@ class LedgerFile:
         return self._claim(digest, epsilon, delta, adjacency, what, new_people)
 
     def charge(self, epsilon: float, delta: float, adjacency: Adjacency, what: str) -> Reservation:
-        """Record a release made elsewhere, by another tool; it counts for everybody.
-
-        It is recorded beyond the cap too: what has happened is not undone by a refusal.
-        """
+        """Record a release made elsewhere, by another tool; it counts for everybody, and is
+        recorded beyond the cap too: what has happened is not undone by a refusal."""
         return self._claim(None, epsilon, delta, adjacency, what, new_people=False)
 
     def settle(self, entry_id: str, *, spent_epsilon: float, model: str) -> None:

@@ -180,10 +180,8 @@ def laplace_integers(source: Source, shape: Shape, epsilon: float) -> NDArray[np
 
 
 def gaussian_integers(source: Source, shape: Shape) -> NDArray[np.int64]:
-    """Independent discrete Gaussian noise of standard deviation `GAUSSIAN_STD`.
-
-    X1 + k (X2 + k X3) of fact 2. Integer sums of L2 sensitivity D plus this noise are
-    (D / GAUSSIAN_STD)-GDP, up to `GAUSSIAN_TV_PER_DRAW` for each coordinate.
+    """X1 + k (X2 + k X3) of fact 2, of standard deviation `GAUSSIAN_STD`: integer sums of L2
+    sensitivity D plus it are (D / GAUSSIAN_STD)-GDP, up to `GAUSSIAN_TV_PER_DRAW` per coordinate.
     """
     table, size = discrete_gaussian(BASE_STD), int(np.prod(shape))
     fine, middle, coarse = (table.draw(source, size) for _ in range(3))

@@ -36,10 +36,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SampledSum(GaussianSum):
-    """A Gaussian sum in which every record takes part with probability `rate`.
-
-    The released sum is not divided by anything that depends on the coins.
-    """
+    """A Gaussian sum in which every record takes part with probability `rate`, not divided by
+    anything that depends on the coins."""
 
     mechanism: ClassVar[str] = "sampled Gaussian"
 

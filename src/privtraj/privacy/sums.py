@@ -101,14 +101,9 @@ def chunked(points: NDArray[np.float32], bins: NDArray[np.int32], n_times: int) 
     devices = jax.local_device_count()
     count = int(processes.gathered(np.array([-(-len(number) // devices)])).max())
     row = _dealt(np.concatenate(rows), devices, count, -1)
-    padding = np.zeros((1, points.shape[1]), np.float32)
-    return Chunks(
-        _spread(np.append(points, padding, axis=0)[row]),
-        row,
-        _spread(_dealt(number, devices, count, 0)),
-        count,
-        int(processes.total(sizes).max()),
-    )
+    places = np.append(points, np.zeros((1, points.shape[1]), np.float32), axis=0)[row]
+    bin_ = _spread(_dealt(number, devices, count, 0))
+    return Chunks(_spread(places), row, bin_, count, int(processes.total(sizes).max()))
 
 
 def kernel_lattice(clip: NDArray[np.float64], largest: float, centres: NDArray[Any]) -> Lattice:
@@ -140,15 +135,9 @@ def kernel_sums(
     limit = lattice.limit * 2.0**lattice.shift
     times, m, d = grid.shape
     _check_exact(chunks.crowd, max(np.max(clip), np.max(pull.mass)))
-    parameters = _Scaled(
-        np.float32(grid),
-        np.float32(mass),
-        np.float32(clip),
-        np.float32(lattice.weight),
-        lattice.weight * GRID,
-        np.float32(limit),
-        jax.tree.map(np.asarray, pull.parameters),
-    )
+    singles = map(np.float32, (grid, mass, clip, lattice.weight, limit))
+    own = jax.tree.map(np.asarray, pull.parameters)
+    parameters = _Scaled._make([*singles, lattice.weight * GRID, own])
     contribution = partial(_pull, weight_fn)
     total = _summed(contribution, m * (d + 1) + 1, chunks, taking_part, parameters, m)
     places, masses, spread = np.split(total, [m * d, m * (d + 1)], axis=1)
@@ -195,8 +184,8 @@ class _Scaled(NamedTuple):
     mass: Any  # () whole number
     clip: Any  # ()
     weight: Any  # () A
-    fine: Any  # () A GRID
     limit: Any  # () largest norm of an integer vector
+    fine: Any  # () A GRID
     parameters: Any
 
 
@@ -323,10 +312,8 @@ def _shifted(fine: NDArray[np.int64], shift: NDArray[np.int64]) -> NDArray[np.in
 
 
 def _check_exact(crowd: int, clip: float) -> None:
-    """Sums over a bin stay below 2^63 and sums over a chunk below 2^53.
-
-    Everything is at most `clip` in units of 1 / (A GRID), 2^-36 or more, per person.
-    """
+    """Sums over a bin stay below 2^63 and sums over a chunk below 2^53: everything is at most
+    `clip` in units of 1 / (A GRID), 2^-36 or more, per person."""
     if crowd * max(clip, 2.0) > 2 * MOST_IN_A_BIN:
         raise InputError(
             f"a time bin holds more than {int(2 * MOST_IN_A_BIN / max(clip, 2.0))} records, too "
@@ -359,10 +346,8 @@ def _layout() -> _Layout:
 
 
 def _dealt(chunks: NDArray[Any], devices: int, count: int, padding: int) -> NDArray[Any]:
-    """Chunks (k, ...) in `devices` parts of `count`, each padded to a length that many data share.
-
-    So other people hardly ever mean another compilation.
-    """
+    """Chunks (k, ...) in `devices` parts of `count`, each padded to a length that many data share:
+    other people hardly ever mean another compilation."""
     chunks = _padded_to(chunks, devices * count, 0, padding)
     parts = chunks.reshape(devices, count, *chunks.shape[1:])
     most = _layout().most
