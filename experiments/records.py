@@ -15,7 +15,7 @@ import math
 
 from privtraj.privacy.accounting import Tally, bisect, tally
 from privtraj.privacy.calibration import calibrate_noise
-from privtraj.privacy.events import GaussianSum
+from privtraj.privacy.events import GaussianSum, Person
 from privtraj.privacy.sampled_events import sum_at_rate
 
 RUNS = {
@@ -29,7 +29,7 @@ def row(name: str, records: int, epsilon: float, delta: float) -> str:
     """One line of the table."""
     rate, steps = RUNS[name]
     several, one = (
-        calibrate_noise(epsilon, delta, "add-remove", steps=steps, rate=rate, records=g)
+        calibrate_noise(epsilon, delta, "add-remove", steps=steps, rate=rate, person=Person(g))
         for g in (records, 1)
     )
     alone = tally([(sum_at_rate(GaussianSum(several, ""), rate), steps)], "add-remove")

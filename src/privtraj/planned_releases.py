@@ -50,7 +50,7 @@ def planned_releases(budget: Budget, shape: PublicShape) -> BudgetPlan:
         person = shape.person._replace(together=shape.person.records > 1)
         shape = replace(shape, person=person)
     first, person = _first_counts(budget, shape), shape.person
-    limits: Any = {"others": first, "slack": budget.reserve, **person._asdict()}
+    limits: Any = {"others": first, "slack": budget.reserve, "person": person}
     main: list[Planned] = []
     if budget.measure == "counts":
         epsilon = calibrate_laplace(*budget[:3], **limits)

@@ -370,7 +370,7 @@ def left(guard: Guard, calibrate: Callable[..., float]) -> float:
         ledger.adjacency,
         others=ledger.events,
         slack=min(SLACK_RESERVE, ledger.delta / 100),
-        **guard.person._asdict(),
+        person=guard.person,
     )
 
 

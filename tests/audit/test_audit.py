@@ -15,7 +15,7 @@ import pytest
 from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
-from privtraj.audit.attack import OTHERS, _worlds, audit, compare
+from privtraj.audit.attack import OTHERS, _data, _neighbours, audit, compare
 from privtraj.audit.evidence import (
     Canary,
     Evidence,
@@ -356,10 +356,11 @@ def test_watching_changes_nothing():
     synthesizer = TrajectorySynthesizer(
         2.0, 1e-3, measure="gradients", particles=2, steps=2, seed=5
     )
-    worlds = _worlds(synthesizer, 2, 3)
-    plain = synthesizer.fit(worlds.data[1])
-    evidence = Evidence(worlds.neighbours)
-    watched = synthesizer.fit(worlds.data[1], watcher=evidence)
+    neighbours = _neighbours(synthesizer, 2, 3)
+    data = _data(neighbours.present, 2, 3)
+    plain = synthesizer.fit(data)
+    evidence = Evidence(neighbours)
+    watched = synthesizer.fit(data, watcher=evidence)
     np.testing.assert_array_equal(watched.particles, plain.particles)
     assert len(evidence.log) == 3  # the head count and two steps
 
@@ -368,7 +369,7 @@ def test_watching_changes_nothing():
 def test_the_released_view_is_the_density_that_people_are_sampled_from():
     model = TrajectorySynthesizer(
         2.0, 1e-3, measure="counts", particles=4, steps=2, cells=2, seed=1
-    ).fit(_worlds(TrajectorySynthesizer(), 1, 3).data[1])
+    ).fit(_data(_neighbours(TrajectorySynthesizer(), 1, 3).present, 1, 3))
     axis = np.linspace(-8, 9, 20_001, dtype=np.float32)
     density = [
         math.exp(released_evidence(model, Neighbours(None, Canary(2, np.array([y])))))
@@ -382,9 +383,10 @@ def test_the_released_view_is_the_density_that_people_are_sampled_from():
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_the_two_worlds_differ_in_one_person_who_is_alone_in_the_bin(adjacency):
-    worlds = _worlds(TrajectorySynthesizer(adjacency=adjacency), 3, 4)
-    rows = [np.column_stack([data._rows.bins, data._rows.points]) for data in worlds.data]
-    for data_rows, person in zip(rows, worlds.neighbours, strict=True):
+    neighbours = _neighbours(TrajectorySynthesizer(adjacency=adjacency), 3, 4)
+    worlds = [_data(person, 3, 4)._rows for person in neighbours]
+    rows = [np.column_stack([world.bins, world.points]) for world in worlds]
+    for data_rows, person in zip(rows, neighbours, strict=True):
         others = data_rows[(data_rows[:, 0] > 0) & (data_rows[:, 0] < 3)]
         assert len(others) == OTHERS
         extra = data_rows[(data_rows[:, 0] == 0) | (data_rows[:, 0] == 3)]
@@ -395,8 +397,9 @@ def test_the_two_worlds_differ_in_one_person_who_is_alone_in_the_bin(adjacency):
 
 
 def test_public_counts_keep_the_person_in_the_bin():
-    worlds = _worlds(TrajectorySynthesizer(adjacency="replace-one", public_counts=True), 2, 3)
-    assert worlds.neighbours.without.bin == worlds.neighbours.present.bin
+    synthesizer = TrajectorySynthesizer(adjacency="replace-one", public_counts=True)
+    without, present = _neighbours(synthesizer, 2, 3)
+    assert without.bin == present.bin
     with pytest.raises(InputError, match="replace-one"):
         audit(TrajectorySynthesizer(public_counts=True), runs=20)
 

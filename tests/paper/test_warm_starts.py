@@ -122,7 +122,7 @@ def test_the_ledger_has_exactly_the_releases_promised(name, guard_of, moving_blo
     start(guard, np.full(4, 50))
     slack = 4 * width * GAUSSIAN_TV_PER_DRAW
     assert guard.ledger.events == ((GaussianSum(Z, what, slack), 1),) * releases
-    assert guard.ledger.mu == pytest.approx(math.sqrt(releases) / Z)
+    assert guard.ledger.tally.gdp_mu == pytest.approx(math.sqrt(releases) / Z)
 
 
 @each_start
@@ -295,7 +295,7 @@ def test_clusters_of_a_small_budget_find_the_three_modes_at_every_time(guard_of)
     people, mu, steps = np.full(10, 3000), 0.3, 8
     guard = guard_of(clouds)
     clusters = private_clusters(guard, people, 3, math.sqrt(steps) / mu, steps)
-    assert guard.ledger.mu == pytest.approx(mu)
+    assert guard.ledger.tally.gdp_mu == pytest.approx(mu)
     distances, weights = matched(clusters, places)
     width = math.sqrt(0.005) / 3
     # at the first and the last time the three modes are one, and three clusters share it

@@ -13,7 +13,7 @@ from privtraj import cli
 from privtraj.planning.records import price
 from privtraj.privacy.accounting import Tally, epsilon_at, tally
 from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace
-from privtraj.privacy.events import GaussianSum, LaplaceCounts, Opaque
+from privtraj.privacy.events import GaussianSum, LaplaceCounts, Opaque, Person
 
 FILE = Path(__file__).resolve().parents[2] / "experiments" / "records.py"
 SPEC = importlib.util.spec_from_file_location("records", FILE)
@@ -40,9 +40,8 @@ def test_the_price_by_measure(records):
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("together", [False, True])
 def test_the_price_of_gradients_is_what_the_accountant_asks(together, adjacency):
-    person = {"records": 5, "together": together}
     one = calibrate_gaussian(*BUDGET.values(), adjacency)
-    several = calibrate_gaussian(*BUDGET.values(), adjacency, **person)
+    several = calibrate_gaussian(*BUDGET.values(), adjacency, person=Person(5, together))
     stated = price(5, "gradients", adjacency=adjacency, together=together, **BUDGET)
     assert one / several == pytest.approx(stated, rel=1e-6)
 
@@ -53,9 +52,8 @@ def test_the_price_of_counts_is_what_the_accountant_asks(epsilon, delta, records
     ratios = {}
     for together in (False, True):
         one = calibrate_laplace(epsilon, delta, "add-remove")
-        several = calibrate_laplace(
-            epsilon, delta, "add-remove", records=records, together=together
-        )
+        person = Person(records, together)
+        several = calibrate_laplace(epsilon, delta, "add-remove", person=person)
         ratios[together] = one / several
     assert 1 < ratios[False] <= ratios[True] * (1 + 1e-6)
     for together, ratio in ratios.items():

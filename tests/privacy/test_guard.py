@@ -440,7 +440,7 @@ def test_every_answer_is_in_the_ledger_before_its_noise_is_drawn(watched, three_
     assert isinstance(sums, GaussianSum)
     assert (sums.noise_multiplier, sums.what) == (3.0, "sums")
     assert sums.slack >= T * WIDTH * noise.GAUSSIAN_TV_PER_DRAW
-    assert guard.ledger.slack == pytest.approx(cells.slack + sums.slack)
+    assert guard.ledger.tally.slack == pytest.approx(cells.slack + sums.slack)
 
 
 def test_what_the_budget_does_not_cover_is_neither_drawn_nor_recorded(watched, three_bins):
@@ -466,7 +466,7 @@ def test_a_spent_budget_refuses_the_next_answer_and_keeps_the_first(watched, thr
 def test_without_delta_counts_carry_no_slack_and_sums_are_refused(watched, three_bins):
     guard, source = watched(three_bins, 1.0, delta=0.0)
     guard.counts(2, 0.5, "cells")
-    assert guard.ledger.slack == 0
+    assert guard.ledger.tally.slack == 0
     source.seen.clear()
     with pytest.raises(BudgetError):
         guard.sums(huge, jnp.ones(T, jnp.float32), np.ones(T), 1e3, "sums")

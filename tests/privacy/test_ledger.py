@@ -16,7 +16,7 @@ from privtraj.privacy.calibration import calibrate_gaussian
 from privtraj.privacy.events import GaussianSum, LaplaceCounts, Opaque
 from privtraj.privacy.ledger import Ledger, down, up
 from privtraj.privacy.sampled_events import ChosenTimes, SampledSum
-from privtraj.privacy.sampling import Allowance, choose_times, reserve
+from privtraj.privacy.sampling import Allowance, reserve
 
 ADJACENCIES = ["add-remove", "replace-one"]
 
@@ -37,11 +37,11 @@ events = st.one_of(
 def test_refuses_beyond_the_budget_and_leaves_no_trace():
     ledger = Ledger(1.0, 1e-5)
     ledger.spend(GaussianSum(10.0, "first"))
-    before = (ledger.events, ledger.spent(), ledger.tally, ledger.slack)
+    before = (ledger.events, ledger.spent(), ledger.tally, ledger.tally.slack)
     assert not ledger.covers(GaussianSum(1.0, "greedy"))
     with pytest.raises(BudgetError, match=r"'greedy'.*epsilon 0.\d+ of 1 is spent.*room for"):
         ledger.spend(GaussianSum(1.0, "greedy"))
-    assert (ledger.events, ledger.spent(), ledger.tally, ledger.slack) == before
+    assert (ledger.events, ledger.spent(), ledger.tally, ledger.tally.slack) == before
     assert ledger.covers(GaussianSum(20.0, "modest"))
 
 
@@ -162,11 +162,11 @@ def test_an_allowance_is_for_one_kind_of_release(other):
 
 def test_chosen_times_are_recorded_as_one_event():
     ledger = Ledger(1.0, 1e-5)
-    allowance = choose_times(ledger, 0.5, STEP, 30)
+    allowance = reserve(ledger, STEP, 30, share=0.5)
     assert ledger.events == ((ChosenTimes(0.5, STEP, 30, "step"), 1),)
-    assert ledger.slack == pytest.approx(30e-14)
+    assert ledger.tally.slack == pytest.approx(30e-14)
     allowance.spend(STEP)
-    assert ledger.mu is None
+    assert ledger.tally.gdp_mu is None
 
 
 def test_what_does_not_fit_is_not_reserved():
@@ -174,7 +174,7 @@ def test_what_does_not_fit_is_not_reserved():
     with pytest.raises(BudgetError, match="500"):
         reserve(ledger, STEP, 500)
     with pytest.raises(BudgetError, match="500"):
-        choose_times(ledger, 1.0, STEP, 500)
+        reserve(ledger, STEP, 500, share=1.0)
     assert ledger.events == ()
     assert ledger.spent() == 0
 

@@ -14,9 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privtraj.privacy import pld
-from privtraj.privacy.accounting import delta_at, gaussian_delta, tally
+from privtraj.privacy.accounting import COARSE, FINE, ROUNDING, delta_at, gaussian_delta, tally
 from privtraj.privacy.events import GaussianSum, LaplaceCounts, Opaque
-from privtraj.privacy.pairs import COARSE, FINE, ROUNDING
 from privtraj.privacy.sampled_events import ChosenTimes, SampledPair, SampledSum, sum_at_rate
 
 ADJACENCIES = ["add-remove", "replace-one"]

@@ -17,12 +17,11 @@ from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
 from privtraj.paper import SampledSynthesizer
 from privtraj.privacy import noise
-from privtraj.privacy.accounting import epsilon_at, gaussian_delta, tally
+from privtraj.privacy.accounting import COARSE, FINE, epsilon_at, gaussian_delta, tally
 from privtraj.privacy.calibration import calibrate_gaussian
 from privtraj.privacy.events import GaussianSum
 from privtraj.privacy.guard import Guard, lattice_unit
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.pairs import COARSE, FINE
 from privtraj.privacy.sampled_events import ChosenTimes, SampledSum, clt_mu
 from privtraj.privacy.sampling import SamplingGuard
 
@@ -168,7 +167,7 @@ def test_floats_do_not_leak_because_only_integers_leave(snapshots_of):
         whole = guard.sums(in_floats, jnp.ones(2, jnp.float32), clip, 2.0, "sums") / unit
         np.testing.assert_allclose(whole, np.rint(whole), rtol=0, atol=1e-5)
         assert np.abs(whole).max() > 1e6  # on a fine lattice: 1e-5 of a step is no accident
-        assert guard.ledger.slack > 0
+        assert guard.ledger.tally.slack > 0
 
 
 @pytest.mark.parametrize("missing", ["bounds", "bins", "time_range"])

@@ -1,10 +1,9 @@
 """An empirical check of the guarantee: run the real pipeline, attack it, bound epsilon from below.
 
-Two worlds that differ in one person. All other people are in other time bins, so this person's bin
-holds nobody else: no attack gains from anybody's noise but the mechanism's own. The person stands
-in a corner of the box, far from where the particles begin, so that their vector is clipped to the
-full norm c (but for the first steps, whose bandwidth of half the box clips nobody in it). The data
-are made here; an audit never touches a user's rows.
+Two worlds that differ in one person, who is alone in their time bin: no noise but the mechanism's
+own stands against an attack. The person is in a corner of the box, far from where the particles
+begin, so that their vector is clipped to the full norm c (but for the first steps, whose bandwidth
+of half the box clips nobody in it). The data are made here; an audit never touches a user's rows.
 
     add-remove    nobody                                    against  the person, in the last bin
     replace-one   a person at the opposite corner of an     against  the person, in the last bin
@@ -28,8 +27,8 @@ import copy
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, get_args
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -58,8 +57,6 @@ RUNS: dict[View, int] = {"transcript": 2000, "released": 400}
 """Unless told otherwise: two or three minutes on two cores."""
 LEAST_RUNS = 20
 OTHERS = 24  # people in the other bins
-
-_LEAN = {"particles": 8, "steps": 2}
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,20 +98,14 @@ class Audit:
 
     def to_dict(self, scores: bool = True) -> dict[str, Any]:
         """JSON values; None stands for an infinite epsilon."""
+        claim = {"epsilon": self.epsilon, "delta": self.delta, "adjacency": self.adjacency}
         values: dict[str, Any] = {
-            "claim": {
-                "epsilon": _finite(self.epsilon),
-                "delta": self.delta,
-                "adjacency": self.adjacency,
-            },
+            "claim": {**claim, "epsilon": _finite(self.epsilon)},
             "view": self.view,
             "runs": self.runs,
             "confidence": self.confidence,
             "threshold": self.threshold,
-            "false_positives": self.rates.false_positives,
-            "absent": self.rates.absent,
-            "true_positives": self.rates.true_positives,
-            "present": self.rates.present,
+            **asdict(self.rates),
             "false_positive_rate_at_most": self.false_positive_rate,
             "true_positive_rate_at_least": self.true_positive_rate,
             "epsilon_threshold": _finite(self.epsilon_threshold),
@@ -129,37 +120,31 @@ class Audit:
     def __str__(self) -> str:
         seen = f"{self.rates.true_positives} of {self.rates.present}"
         alarms = f"{self.rates.false_positives} of {self.rates.absent}"
-        return "\n".join(
-            [
-                f"Privacy audit: {self.runs} runs, {_WORLDS[self.adjacency]}",
-                f"  Claim: epsilon = {up(self.epsilon)}, delta = {self.delta:g} "
-                f"({self.adjacency}).",
-                f"  Attack on {_VIEWS.get(self.view, self.view)}: right in {seen} runs with the "
-                f"person, wrong in {alarms} without.",
-                f"  Lower bounds on epsilon, at {100 * self.confidence:g} % confidence:",
-                f"    {down(self.epsilon_threshold)}  from these rates alone",
-                f"    {down(self.epsilon_shape)}  for noise of the claimed shape",
-                f"  Verdict: {self._verdict()}",
-            ]
-        )
+        lines = [
+            f"Privacy audit: {self.runs} runs, {_WORLDS[self.adjacency]}",
+            f"Claim: epsilon = {up(self.epsilon)}, delta = {self.delta:g} ({self.adjacency}).",
+            f"Attack on {_VIEWS.get(self.view, self.view)}: right in {seen} runs with the person, "
+            f"wrong in {alarms} without.",
+            f"Lower bounds on epsilon, at {100 * self.confidence:g} % confidence:",
+            f"  {down(self.epsilon_threshold)}  from these rates alone",
+            f"  {down(self.epsilon_shape)}  for noise of the claimed shape",
+            f"Verdict: {self._verdict()}",
+        ]
+        return "\n  ".join(lines)
 
     def _verdict(self) -> str:
-        if self.violated:
-            return (
-                "VIOLATED. A lower bound exceeds the claim; for a true claim that happens in at "
-                f"most {100 * (1 - self.confidence):.3g} % of audits."
-            )
-        return "no violation found. An audit can refute a claim, not prove it."
+        if not self.violated:
+            return "no violation found. An audit can refute a claim, not prove it."
+        miss = f"{100 * (1 - self.confidence):.3g} %"
+        claim = f"for a true claim that happens in at most {miss} of audits."
+        return f"VIOLATED. A lower bound exceeds the claim; {claim}"
 
 
 _WORLDS: dict[Adjacency, str] = {
     "add-remove": "half of them with one more person",
     "replace-one": "half of them with one person's record replaced",
 }
-_VIEWS = {
-    "transcript": "everything that left the guard",
-    "released": "the released model alone",
-}
+_VIEWS = {"transcript": "everything that left the guard", "released": "the released model alone"}
 
 
 def compare(
@@ -184,7 +169,8 @@ def compare(
         halves = len(without) // 2, len(present) // 2
         threshold = best_threshold(without[: halves[0]], present[: halves[1]], confidence)
         tested, detected = without[halves[0] :], present[halves[1] :]
-    rates = _rates(tested, detected, threshold)
+    alarms, seen = (int((scores > threshold).sum()) for scores in (tested, detected))
+    rates = Rates(alarms, len(tested), seen, len(detected))
     fpr, tpr = rates.bounds(confidence)
     return Audit(
         epsilon=claim.epsilon(delta),
@@ -217,15 +203,17 @@ def audit(
 ) -> Audit:
     """Fit `runs` times, half of them in either world, and compare what can be told with the claim.
 
-    runs: `RUNS` of the view unless given.
     The claim is what the certificates of the runs state; nothing stated is a claim of epsilon 0.
+    runs: `RUNS` of the view unless given.
     synthesizer: its settings, but for the seed.  features, times: of the audit's own data.
     seed: None for the noise of real releases; a number makes the audit repeatable.
     """
-    _check_view(view)
+    if view not in get_args(View):
+        raise InputError(f"view must be 'transcript' or 'released', not '{view}'")
     runs = RUNS[view] if runs is None else runs
     _check(synthesizer, runs, features, times)
-    worlds = _worlds(synthesizer, features, times)
+    neighbours = _neighbours(synthesizer, features, times)
+    data = [_data(person, features, times) for person in neighbours]
     pipeline = _lean(synthesizer, features) if view == "transcript" else synthesizer
     seeds = iter(np.random.SeedSequence(seed).generate_state(runs, np.uint64))
     scores: tuple[list[float], list[float]] = ([], [])
@@ -234,8 +222,7 @@ def audit(
         warnings.simplefilter("ignore", LowBudgetWarning)  # the data are meant to be few
         for done in range(runs):
             run_seed = None if seed is None else int(next(seeds))
-            data = worlds.data[done % 2]
-            score, claim = _run(pipeline, data, worlds.neighbours, view, run_seed)
+            score, claim = _run(pipeline, data[done % 2], neighbours, view, run_seed)
             scores[done % 2].append(score)
             claims.add(claim)
             if progress is not None:
@@ -247,23 +234,15 @@ def audit(
     return compare(*scores, claim, delta, confidence, threshold, view)
 
 
-class _Worlds(NamedTuple):
-    data: tuple[Snapshots, Snapshots]
-    neighbours: Neighbours
-
-
-def _worlds(synthesizer: TrajectorySynthesizer, features: int, times: int) -> _Worlds:
-    """The data of both worlds, and the person in whom they differ."""
+def _neighbours(synthesizer: TrajectorySynthesizer, features: int, times: int) -> Neighbours:
+    """The person in whom the two worlds differ, and who is there instead."""
     person = Canary(times - 1, np.ones(features, np.float32))
     instead = None
     if synthesizer.adjacency == "replace-one":
         # where the number of people per bin is declared public, neighbours have the same numbers
         at = person.bin if synthesizer.public_counts else 0
         instead = Canary(at, np.zeros(features, np.float32))
-    return _Worlds(
-        (_data(instead, features, times), _data(person, features, times)),
-        Neighbours(instead, person),
-    )
+    return Neighbours(instead, person)
 
 
 def _data(person: Canary | None, features: int, times: int) -> Snapshots:
@@ -293,15 +272,11 @@ def _run(
 
 
 def _lean(synthesizer: TrajectorySynthesizer, features: int) -> TrajectorySynthesizer:
-    """The same, with little work after the last answer where that is the counts'.
-
-    Particles and steps around released counts are post-processing: the transcript stays what it is.
-    """
+    """The same, with little post-processing of released counts: the transcript stays what it is."""
     if synthesizer.measure_for(features) == "gradients":
         return synthesizer
     lean = copy.copy(synthesizer)
-    for name, value in _LEAN.items():
-        setattr(lean, name, getattr(lean, name) or value)
+    lean.particles, lean.steps = lean.particles or 8, lean.steps or 2
     return lean
 
 
@@ -312,25 +287,11 @@ def _scores(scores: ArrayLike) -> Floats:
     return values
 
 
-def _rates(without: Floats, present: Floats, threshold: float) -> Rates:
-    return Rates(
-        int((without > threshold).sum()),
-        len(without),
-        int((present > threshold).sum()),
-        len(present),
-    )
-
-
-def _check_view(view: str) -> None:
-    if view not in get_args(View):
-        raise InputError(f"view must be 'transcript' or 'released', not '{view}'")
-
-
 def _check(synthesizer: TrajectorySynthesizer, runs: int, features: int, times: int) -> None:
     synthesizer.check()
-    least = {"runs": LEAST_RUNS, "features": 1, "times": 3}
-    for (name, smallest), value in zip(least.items(), (runs, features, times), strict=True):
-        check_whole(name, value, smallest)
+    check_whole("runs", runs, LEAST_RUNS)
+    check_whole("features", features, 1)
+    check_whole("times", times, 3)
     if synthesizer.slabs is not None:
         raise InputError(
             "an audit's person is alone in a time bin, which slabs would not leave: leave out ",

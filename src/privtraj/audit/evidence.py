@@ -27,7 +27,6 @@ from privtraj.arrays import Floats, Ints
 from privtraj.model import TrajectoryModel
 from privtraj.privacy.events import Event, GaussianSum, LaplaceCounts
 from privtraj.privacy.rows import cell_of
-from privtraj.privacy.sampled_events import SampledSum
 from privtraj.privacy.watching import CellCounts, ClippedSums
 
 
@@ -66,27 +65,26 @@ class Evidence:
             row = int(question.row_of_bin[person.bin])
             if row < 0:  # of other bins, it says nothing
                 return 0.0
-            return answer_evidence(event, question, answer, row, person.point)
+            return _row_evidence(event, question, answer, row, person.point)
 
         self.log.append(_between(self._neighbours, of))
 
 
-def answer_evidence(
+def _row_evidence(
     event: Event,
     question: CellCounts | ClippedSums,
     answer: NDArray[Any],
     row: int,
     point: NDArray[np.float32],
 ) -> float:
-    """Log-likelihood ratio of one answer, a record at the point over nobody, in this row of it."""
+    """Log-likelihood ratio of one row of an answer, a record at the point over nobody."""
     if isinstance(question, CellCounts):
         assert isinstance(event, LaplaceCounts)
         return count_evidence(answer[row], question.cells_per_side, event.epsilon, point)
     assert isinstance(event, GaussianSum)
     bound = float(question.clip[row])
     clipped = clip_norm(question.vector(row, point), bound)
-    rate = event.rate if isinstance(event, SampledSum) else 1.0
-    return sum_evidence(answer[row], clipped, bound * event.noise_multiplier, rate)
+    return sum_evidence(answer[row], clipped, bound * event.noise_multiplier, event.rate)
 
 
 def count_evidence(
@@ -112,10 +110,7 @@ def clip_norm(vector: Floats, clip: float) -> Floats:
 
 
 def released_evidence(model: TrajectoryModel, neighbours: Neighbours) -> float:
-    """What the released model alone says: its log density at `present`, less that at `without`.
-
-    The density is that of the people it would sample: sum_k w_k N(y; x_k, sigma^2 I).
-    """
+    """What the released model alone says: its log density at `present`, less that at `without`."""
     return _between(neighbours, lambda person: _log_density(model, person))
 
 
@@ -126,6 +121,7 @@ def _between(neighbours: Neighbours, of: Callable[[Canary], float]) -> float:
 
 
 def _log_density(model: TrajectoryModel, person: Canary) -> float:
+    """Of the people that the model would sample: log sum_k w_k N(y; x_k, sigma^2 I)."""
     particles, weights = model.particles[person.bin], model.weights[person.bin]
     sigma = float(model.bandwidth[person.bin])
     distance = ((particles - person.point) ** 2).sum(axis=1)

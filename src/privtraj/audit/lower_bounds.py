@@ -51,10 +51,8 @@ class Rates:
     def bounds(self, confidence: float) -> tuple[float, float]:
         """(fpr, tpr): above and below the true rates, both, with this confidence."""
         miss = (1 - check_confidence(confidence)) / 2
-        return (
-            float(at_most(self.false_positives, self.absent, miss)),
-            float(at_least(self.true_positives, self.present, miss)),
-        )
+        fpr = at_most(self.false_positives, self.absent, miss)
+        return float(fpr), float(at_least(self.true_positives, self.present, miss))
 
 
 def at_most(successes: Counts, trials: int, miss: float) -> Floats:
@@ -72,8 +70,7 @@ def at_least(successes: Counts, trials: int, miss: float) -> Floats:
 def best_threshold(without: Floats, present: Floats, confidence: float) -> float:
     """The one among the scores with the largest Phi^-1(tpr) - Phi^-1(fpr), bounds on both rates.
 
-    The bounds hold for all thresholds at once, so that the best is not merely the luckiest. To be
-    tested on other runs, where it is one threshold and bounds are tighter.
+    These hold for all thresholds at once: the best is not just the luckiest. Test on other runs.
     """
     cuts = np.unique(np.concatenate([without, present]))
     miss = (1 - check_confidence(confidence)) / 2 / len(cuts)
@@ -89,18 +86,14 @@ def _above(scores: Floats, cuts: Floats) -> NDArray[np.intp]:
 def epsilon_of_rates(fpr: float, tpr: float, delta: float) -> float:
     """The least epsilon >= 0 at which (epsilon, delta) allows the rates."""
     ratios = [(tpr - delta, fpr), (1 - fpr - delta, 1 - tpr)]
-    return max(
-        0.0,
-        *(
-            (math.log(top / bottom) if bottom > 0 else math.inf) if top > 0 else 0.0
-            for top, bottom in ratios
-        ),
-    )
+    logs = [math.log(top / low) if low > 0 else math.inf for top, low in ratios if top > 0]
+    return max([0.0, *logs])
 
 
 def epsilon_of_shape(claim: Tally, fpr: float, tpr: float, delta: float) -> float:
     """The epsilon of the claimed releases, scaled until they allow the rates."""
-    shape = _shape(claim)
+    # where nothing is claimed to have been released, one Gaussian sum takes its place
+    shape = Tally(claim.adjacency, mu_squared=1.0) if claim.gdp_mu == 0 else claim
     factor = scale_of_shape(shape, fpr, tpr)
     if factor in (0.0, math.inf):
         return factor
@@ -108,10 +101,8 @@ def epsilon_of_shape(claim: Tally, fpr: float, tpr: float, delta: float) -> floa
 
 
 def scale_of_shape(claim: Tally, fpr: float, tpr: float) -> float:
-    """The least factor by which the noise of the claimed releases must be too large, from below.
-
-    0.0 if the rates say nothing, inf if no factor allows them.
-    """
+    """The least factor by which the claimed noise must be too large, from below: 0.0 if the rates
+    say nothing, inf if no factor allows them."""
     if tpr <= fpr:
         return 0.0
 
@@ -122,18 +113,9 @@ def scale_of_shape(claim: Tally, fpr: float, tpr: float) -> float:
     return _least(allows, _ON_GRID if claim.sampled else _PRECISION)
 
 
-def _shape(claim: Tally) -> Tally:
-    """The claim, or one Gaussian sum where nothing is claimed to have been released."""
-    nothing = claim.is_gaussian and claim.mu_squared == 0
-    return Tally(claim.adjacency, mu_squared=1.0) if nothing else claim
-
-
 def _least(holds: Callable[[float], bool], precision: float) -> float:
-    """A factor just below the least one that holds, where all larger ones hold too.
-
-    Searched from 1 outwards: the grids of sampled sums grow with the factor.
-    """
-    good = 1.0
+    """A factor just below the least one that holds, where all larger ones hold too."""
+    good = 1.0  # from here outwards: the grids of sampled sums grow with the factor
     if holds(good):
         while holds(good / 2):
             good /= 2

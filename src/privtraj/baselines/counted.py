@@ -47,7 +47,7 @@ class Counted(Baseline):
         """The epsilon of one more noisy count of everybody, in the noise's own units."""
         ledger = guard.ledger
         budget = (ledger.epsilon, ledger.delta, ledger.adjacency, ledger.events)
-        return min(calibrate_laplace(*budget, **guard.person._asdict()), noise.EPSILON_RANGE[1])
+        return min(calibrate_laplace(*budget, person=guard.person), noise.EPSILON_RANGE[1])
 
 
 class ThresholdedHistogram(Counted):

@@ -42,7 +42,7 @@ class ClusterMixture(Baseline):
             self.adjacency,
             guard.ledger.events,
             slack=min(SLACK_RESERVE, self.delta / 100),
-            **guard.person._asdict(),
+            person=guard.person,
         )
         z = math.sqrt(self.steps) / mu
         clusters = warm.private_clusters(guard, people, self.k, z, self.steps)

@@ -25,9 +25,9 @@ from privtraj.marginals import Marginals, Progress
 from privtraj.model import TrajectoryModel
 from privtraj.paper.constants import SAMPLED_STEPS
 from privtraj.planned_releases import Budget
+from privtraj.privacy.accounting import ROUNDING
 from privtraj.privacy.calibration import calibrate_noise
 from privtraj.privacy.guard import Guard
-from privtraj.privacy.pairs import ROUNDING
 from privtraj.privacy.sampling import SamplingGuard
 from privtraj.synthesizer import TrajectorySynthesizer, check_setting, left
 

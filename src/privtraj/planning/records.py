@@ -15,7 +15,7 @@ import math
 from typing import Literal
 
 from privtraj.privacy.calibration import calibrate_laplace, calibrate_noise
-from privtraj.privacy.events import Adjacency
+from privtraj.privacy.events import Adjacency, Person
 
 
 def price(
@@ -32,13 +32,13 @@ def price(
     """Noise that `records` records per person need, over the noise that one needs."""
     if measure == "counts":
         budget = (epsilon, delta, adjacency)
-        several = calibrate_laplace(*budget, records=records, together=together)
+        several = calibrate_laplace(*budget, person=Person(records, together))
         return calibrate_laplace(*budget) / several
     if rate == 1:
         return float(records) if together else math.sqrt(records)
     needed = [
         calibrate_noise(
-            epsilon, delta, adjacency, steps=steps, rate=rate, records=g, together=together
+            epsilon, delta, adjacency, steps=steps, rate=rate, person=Person(g, together)
         )
         for g in (records, 1)
     ]

@@ -1,8 +1,7 @@
 """What a sequence of releases costs: exact composition, in closed form wherever there is one.
 
-`events` says what happened; the functions here say what it costs. Every event is dominated by a
-pair of laws (P, Q) (`pairs`), whose privacy loss is log P/Q under P. Losses of adaptively composed
-events add up as independent variables, and
+Every event is dominated by a pair of laws (P, Q) (`events`), whose privacy loss is log P/Q under P.
+Losses of adaptively composed events add up as independent variables, and
     delta(eps) = E_P[ (1 - e^{eps - loss})_+ ].
 
 Gaussian sums.  Together they are mu-GDP, mu^2 = sum (sensitivity / noise multiplier)^2, and
@@ -38,13 +37,16 @@ from scipy.special import erfcx, ndtr
 
 from privtraj.arrays import Floats
 from privtraj.errors import InputError
-from privtraj.privacy.events import Adjacency, Event, check_adjacency, check_delta
-from privtraj.privacy.pairs import COARSE, FINE, ROUNDING, NumericPair
+from privtraj.privacy.events import Adjacency, Event, NumericPair, check_adjacency, check_delta
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
-
+COARSE, FINE = 1e-3, 1e-4
+"""Grids of the loss: to search on, and to certify on. Both err on the safe side."""
+ROUNDING = 1e-11
+"""Added to every delta for the rounding of fast Fourier transforms: thirty times what was seen
+against closed forms, and far below any delta that is asked of sampled steps."""
 MAX_LOSSES = 4096
 """Distinct Laplace losses kept; beyond it, losses are merged upwards (never under-reporting)."""
 
@@ -72,19 +74,15 @@ class Tally:
         if times < 1:
             raise InputError("an event happens at least once")
         pair = event.pair(self.adjacency)
-        after = replace(
-            self,
-            mu_squared=self.mu_squared + times * pair.mu * pair.mu,
-            revealed=self.revealed + (1 - self.revealed) * _any_of(pair.revealed, times),
-            slack=self.slack + times * event.slack,
+        epsilon, responses = pair.responses or (None, 0)
+        return Tally(
+            self.adjacency,
+            self.mu_squared + times * pair.mu * pair.mu,
+            tuple(sorted(_with_more(self.shifts, epsilon, times * responses))),
+            self.revealed + (1 - self.revealed) * _any_of(pair.revealed, times),
+            _with_more(self.sampled, pair.numeric, times),
+            self.slack + times * event.slack,
         )
-        if pair.responses is not None:
-            epsilon, responses = pair.responses
-            shifts = _with_more(self.shifts, epsilon, times * responses)
-            after = replace(after, shifts=tuple(sorted(shifts)))
-        if pair.numeric is not None:
-            after = replace(after, sampled=_with_more(self.sampled, pair.numeric, times))
-        return after
 
     def scaled(self, factor: float) -> Tally:
         """The tally of the same releases, every loss scaled as if noise were smaller by factor."""
@@ -101,40 +99,33 @@ class Tally:
         return math.sqrt(self.mu_squared)
 
     @property
-    def is_gaussian(self) -> bool:
-        """Whether all of it is exactly mu-GDP."""
-        return not (self.shifts or self.revealed or self.sampled)
-
-    @property
     def gdp_mu(self) -> float | None:
-        """mu if all of it is exactly mu-GDP, else None."""
-        return self.mu if self.is_gaussian else None
+        """mu if only full Gaussian sums were released (then all is exactly mu-GDP), else None."""
+        return None if self.shifts or self.revealed or self.sampled else self.mu
 
     def delta(self, epsilon: float, interval: float = FINE) -> float:
-        """The smallest delta proven at this epsilon >= 0, slack included; never increasing.
-
-        interval: the grid of what has no closed form.
-        """
+        """The smallest delta proven at this epsilon >= 0, slack included; never increasing."""
         if self.sampled:
             return self._at(min(epsilon, _turning_point(self)), interval)
-        return self._in_closed_form(self._best_epsilon(epsilon))
+        return self._at(self._best_epsilon(epsilon))
 
     def deltas(self, epsilons: Floats) -> Floats:
         """delta at increasing epsilons >= 0, as (e, d) implies (eps, d) for every eps >= e."""
-        if self.sampled:
-            return np.minimum.accumulate(self._on_grid(epsilons, FINE))
-        return np.minimum.accumulate([self._in_closed_form(float(eps)) for eps in epsilons])
+        return np.minimum.accumulate([self._at(float(eps)) for eps in epsilons])
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon >= 0 with `delta(epsilon) <= delta`, rounded up; inf if none."""
         if self.sampled:
-            return self._epsilon_on_grid(delta)
-        enough = self._best_epsilon(self._enough(delta))
-        if self._in_closed_form(enough) > delta:
+            enough, precision = min(self._enough_to_plot(), _turning_point(self)), 1e-9
+        else:
+            enough, precision = self._best_epsilon(self._enough(delta)), 1e-13
+
+        def reaches(epsilon: float) -> bool:
+            return self._at(epsilon) <= delta
+
+        if not reaches(enough):
             return math.inf
-        if self._in_closed_form(0.0) <= delta:
-            return 0.0
-        return bisect(lambda eps: self._in_closed_form(eps) <= delta, good=enough, bad=0.0)
+        return 0.0 if reaches(0.0) else bisect(reaches, enough, 0.0, precision)
 
     def true_positive_rates(self, false_positive_rates: Floats) -> Floats:
         """The most of the members that any attack can find at these rates of false alarms.
@@ -162,36 +153,26 @@ class Tally:
             total += probability * gaussian_delta(epsilons - loss, self.mu)
         return self.revealed + (1 - self.revealed) * total
 
+    def _at(self, epsilon: float, interval: float = FINE) -> float:
+        """delta + (1 + e^epsilon) slack at this very epsilon: in closed form, or on the grid."""
+        delta = self._on_grid(epsilon, interval) if self.sampled else self._in_closed_form(epsilon)
+        if self.slack > 0:
+            delta += (1 + math.exp(epsilon)) * self.slack if epsilon < 700 else 1.0
+        return min(delta, 1.0)
+
     def _in_closed_form(self, epsilon: float) -> float:
-        """`closed` + (1 + e^epsilon) slack."""
+        """`closed` at one epsilon."""
         losses, probabilities = _laplace_losses(self.shifts)
         delta = float(probabilities @ gaussian_delta(epsilon - losses, self.mu))
         delta = self.revealed + (1 - self.revealed) * delta
         if self.mu_squared > 0:  # a Gaussian's delta is never zero, though floats may not show it
             delta = max(delta, math.nextafter(self.revealed, 1.0))
-        if self.slack > 0:
-            delta += (1 + math.exp(epsilon)) * self.slack if epsilon < 700 else 1.0
-        return min(delta, 1.0)
+        return delta
 
-    def _on_grid(self, epsilons: Floats, interval: float) -> Floats:
-        """The same from privacy loss distributions, with what their arithmetic may lose."""
+    def _on_grid(self, epsilon: float, interval: float) -> float:
+        """The same from a privacy loss distribution, with what its arithmetic may lose."""
         losses = _distribution(replace(self, slack=0.0), interval)
-        # one at a time: for many at once the library sums in a loop
-        delta = np.array([losses.get_delta_for_epsilon(float(eps)) for eps in epsilons])
-        with np.errstate(over="ignore"):
-            spoilt = (1 + np.exp(epsilons)) * self.slack if self.slack > 0 else 0.0
-        return np.minimum(delta + ROUNDING + spoilt, 1.0)
-
-    def _epsilon_on_grid(self, delta: float) -> float:
-        enough = min(self._enough_to_plot(), _turning_point(self))
-        if self._at(enough, FINE) > delta:
-            return math.inf
-        if self._at(0.0, FINE) <= delta:
-            return 0.0
-        return bisect(lambda eps: self._at(eps, FINE) <= delta, enough, 0.0, 1e-9)
-
-    def _at(self, epsilon: float, interval: float) -> float:
-        return float(self._on_grid(np.array([epsilon]), interval)[0])
+        return float(losses.get_delta_for_epsilon(epsilon)) + ROUNDING
 
     def _enough_to_plot(self) -> float:
         """An epsilon beyond which delta does not fall by anything that counts."""
@@ -237,10 +218,8 @@ class Tally:
 
 @lru_cache(maxsize=64)
 def _turning_point(total: Tally) -> float:
-    """An epsilon up to which delta + (1 + e^epsilon) slack falls, next to its lowest place.
-
-    It is convex in e^epsilon, so golden sections close in on that place; the end before it counts.
-    """
+    """An epsilon up to which delta + (1 + e^epsilon) slack falls, next to its lowest place: convex
+    in e^epsilon, so golden sections close in on that place, and the end before it counts."""
     if total.slack == 0:
         return math.inf
     low, high = 0.0, total._enough_to_plot()
@@ -263,6 +242,7 @@ def _turning_point(total: Tally) -> float:
 
 @lru_cache(maxsize=16)
 def _distribution(total: Tally, interval: float) -> PrivacyLossDistribution:
+    """The losses of all of it on the grid: of each kind that is sampled, and of the rest."""
     parts = [_repeated(pair, times, interval) for pair, times in total.sampled]
     plain = replace(total, sampled=())
     if plain != Tally(total.adjacency):
@@ -278,7 +258,6 @@ def _repeated(pair: NumericPair, times: int, interval: float) -> PrivacyLossDist
 
 @lru_cache(maxsize=16)
 def _plain(total: Tally, interval: float) -> PrivacyLossDistribution:
-    """What has a closed form, on the grid."""
     from privtraj.privacy import pld
 
     return pld.symmetric(total.closed, interval)
@@ -288,9 +267,11 @@ _Item = TypeVar("_Item", bound=Hashable)
 
 
 def _with_more(
-    counted: tuple[tuple[_Item, int], ...], item: _Item, times: int
+    counted: tuple[tuple[_Item, int], ...], item: _Item | None, times: int
 ) -> tuple[tuple[_Item, int], ...]:
-    """Items, each with how often, with `times` more of one."""
+    """Items, each with how often, with `times` more of one, if any."""
+    if item is None:
+        return counted
     counts = dict(counted)
     counts[item] = counts.get(item, 0) + times
     return tuple(counts.items())
@@ -329,16 +310,6 @@ def epsilon_at(events: Events, delta: float, adjacency: Adjacency) -> float:
     return tally(events, adjacency).epsilon(delta)
 
 
-def trade_off(events: Events, false_positive_rates: Floats, adjacency: Adjacency) -> Floats:
-    """f(alpha): the least false negative rate of any test at these false positive rates."""
-    return 1 - tally(events, adjacency).true_positive_rates(false_positive_rates)
-
-
-def gdp_mu(events: Events, adjacency: Adjacency) -> float | None:
-    """mu if the events are full Gaussian sums only (then they are exactly mu-GDP), else None."""
-    return tally(events, adjacency).gdp_mu
-
-
 def gaussian_delta(epsilon: float | Floats, mu: float) -> Floats:
     """delta_mu(epsilon) for any real epsilon, elementwise, to full relative precision when tiny.
 
@@ -365,9 +336,9 @@ def _laplace_losses(shifts: tuple[tuple[float, int], ...]) -> tuple[Floats, Floa
     losses, probabilities = np.zeros(1), np.ones(1)
     for epsilon, times in shifts:
         step, chance = _repeated_response(epsilon, times)
-        losses = np.add.outer(losses, step).ravel()
-        probabilities = np.multiply.outer(probabilities, chance).ravel()
-        losses, probabilities = _merge_upwards(losses, probabilities)
+        losses, probabilities = _merge_upwards(
+            np.add.outer(losses, step).ravel(), np.multiply.outer(probabilities, chance).ravel()
+        )
     return losses, probabilities
 
 
@@ -380,10 +351,7 @@ def _repeated_response(epsilon: float, times: int) -> tuple[Floats, Floats]:
 
 
 def _merge_upwards(losses: Floats, probabilities: Floats) -> tuple[Floats, Floats]:
-    """At most MAX_LOSSES / 2 groups of neighbours, each moved to its largest loss.
-
-    Moving losses up can only raise delta, and the largest loss of all stays what it is.
-    """
+    """At most MAX_LOSSES / 2 groups, each moved to its largest loss: that can only raise delta."""
     if losses.size <= MAX_LOSSES:
         return losses, probabilities
     order = np.argsort(losses)
@@ -396,10 +364,8 @@ def _merge_upwards(losses: Floats, probabilities: Floats) -> tuple[Floats, Float
 def bisect(
     holds: Callable[[float], bool], good: float, bad: float, precision: float = 1e-13
 ) -> float:
-    """A point that satisfies a monotone predicate, next to the last one that does.
-
-    good: satisfies it. bad: does not.
-    """
+    """A point that satisfies a monotone predicate, as `good` does and `bad` does not, next to the
+    last one that does."""
     while abs(good - bad) > precision * max(good, bad):
         middle = (good + bad) / 2
         good, bad = (middle, bad) if holds(middle) else (good, middle)

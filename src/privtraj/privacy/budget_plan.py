@@ -19,11 +19,8 @@ _TOLERANCE = 1e-9  # relative, for the rounding of shares that add up to the bou
 
 @dataclass(frozen=True)
 class Planned:
-    """Up to `times` releases of one kind.
-
-    event: each of them, where its noise is known in advance. shared: only its kind, name and person
-    are, and all of them together may tell no more than this one event (`Event.loudness`).
-    """
+    """Up to `times` releases of one kind: each is the event; or, where only its kind is known in
+    advance, they are `shared`: all together may tell no more than the one event."""
 
     event: Event
     times: int = 1
@@ -40,9 +37,8 @@ class Planned:
         if event.kind != self.event.kind:
             return None
         told = self.told + times * event.loudness
-        if told > self.event.loudness * (1 + _TOLERANCE):
-            return None
-        return replace(self, times=self.times - times, told=told)
+        covered = told <= self.event.loudness * (1 + _TOLERANCE)
+        return replace(self, times=self.times - times, told=told) if covered else None
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 
-from privtraj.privacy.accounting import Events, Tally, bisect, tally
+from privtraj.privacy.accounting import COARSE, FINE, Events, Tally, bisect, tally
 from privtraj.privacy.events import (
     Adjacency,
     Event,
@@ -22,12 +22,13 @@ from privtraj.privacy.events import (
     check_budget,
     check_slack,
 )
-from privtraj.privacy.pairs import COARSE, FINE
 from privtraj.privacy.sampled_events import sum_at_rate
 
 CALIBRATION_MARGIN = 1e-9
 """Relative amount by which calibrated values stay inside the budget: more than the rounding of
 thousands of added steps, far less than anyone could notice."""
+
+ONE_RECORD = Person()
 
 _SMALLEST, _LARGEST = 2.0**-40, 2.0**40
 _LEAST_NOISE = 0.05  # sampled sums of less noise have losses of hundreds, and grids of millions
@@ -42,16 +43,15 @@ def calibrate_gaussian(
     others: Events = (),
     *,
     slack: float = 0.0,
-    records: int = 1,
-    together: bool = False,
+    person: Person = ONE_RECORD,
 ) -> float:
     """The largest 1/z for which GaussianSum(z) fits into (epsilon, delta) beside the others.
 
-    K equal steps may share it: each of noise multiplier z sqrt(K). slack is what the new noise will
-    add. 0.0 if nothing fits.
+    K equal steps may share it: each of noise multiplier z sqrt(K). slack: what the new noise will
+    add, here and below. 0.0 if nothing fits.
     """
     spent = _spent(epsilon, delta, adjacency, others, slack)
-    return _largest_release(_sum_of, spent, epsilon, delta, Person(records, together))
+    return _largest_release(_sum_of, spent, epsilon, delta, person)
 
 
 def calibrate_laplace(
@@ -61,15 +61,11 @@ def calibrate_laplace(
     others: Events = (),
     *,
     slack: float = 0.0,
-    records: int = 1,
-    together: bool = False,
+    person: Person = ONE_RECORD,
 ) -> float:
-    """The largest e for which LaplaceCounts(e) fits into (epsilon, delta) beside the others.
-
-    slack is what the new noise will add. 0.0 if nothing fits.
-    """
+    """The largest e for which LaplaceCounts(e) fits beside the others. 0.0 if nothing fits."""
     spent = _spent(epsilon, delta, adjacency, others, slack)
-    return _largest_release(_counts_of, spent, epsilon, delta, Person(records, together))
+    return _largest_release(_counts_of, spent, epsilon, delta, person)
 
 
 def calibrate_noise(
@@ -79,25 +75,20 @@ def calibrate_noise(
     *,
     steps: int,
     rate: float = 1.0,
-    records: int = 1,
-    together: bool = False,
+    person: Person = ONE_RECORD,
     others: Events = (),
     slack: float = 0.0,
 ) -> float:
-    """The smallest z for which `steps` sampled sums fit into (epsilon, delta) beside the others.
-
-    slack is what all their noise will add. Searched on the coarse grid, certified on the fine one.
-    inf if nothing fits.
-    """
+    """The smallest z for which `steps` sampled sums fit beside the others. inf if nothing fits."""
     spent = _spent(epsilon, delta, adjacency, others, slack)
-    return _least_noise(spent, epsilon, delta, steps, rate, Person(records, together))
+    return _least_noise(spent, epsilon, delta, steps, rate, person)
 
 
-def _sum_of(inverse: float, person: Person) -> Event:
+def _sum_of(inverse: float, person: Person) -> GaussianSum:
     return GaussianSum(1 / inverse, "", 0.0, *person)
 
 
-def _counts_of(epsilon: float, person: Person) -> Event:
+def _counts_of(epsilon: float, person: Person) -> LaplaceCounts:
     return LaplaceCounts(epsilon, "", 0.0, *person)
 
 
@@ -109,28 +100,38 @@ def _largest_release(
     delta: float,
     person: Person,
 ) -> float:
+    """The largest size that fits, less the margin, where all smaller ones fit too; 0.0 if none."""
+
     def fits(size: float) -> bool:
         return spent.add(release(size, person)).delta(epsilon) <= delta
 
-    return _largest(fits, *(_ON_GRIDS if spent.sampled else ()))
+    most, precision = _ON_GRIDS if spent.sampled else (_LARGEST, 1e-13)
+    good = _halved_until(fits, most)
+    if 0 < good < most:
+        good = bisect(fits, good=good, bad=2 * good, precision=precision)
+    return good * (1 - CALIBRATION_MARGIN)
+
+
+def _halved_until(fits: Callable[[float], bool], x: float) -> float:
+    """The first of x, x / 2, x / 4, ... that fits; 0.0 if none does."""
+    while not fits(x):
+        x /= 2
+        if x < _SMALLEST:
+            return 0.0
+    return x
 
 
 @lru_cache(maxsize=64)
 def _least_noise(
-    spent: Tally,
-    epsilon: float,
-    delta: float,
-    steps: int,
-    rate: float,
-    person: Person,
+    spent: Tally, epsilon: float, delta: float, steps: int, rate: float, person: Person
 ) -> float:
     start = _largest_release(_sum_of, spent, epsilon, delta, person) / math.sqrt(steps)
     if start == 0 or rate == 1:
         return 1 / start if start else math.inf
 
     def fits(inverse: float, interval: float) -> bool:
-        event = GaussianSum(1 / inverse, "", 0.0, *person)
-        return spent.add(sum_at_rate(event, rate), steps).delta(epsilon, interval) <= delta
+        event = sum_at_rate(_sum_of(inverse, person), rate)
+        return spent.add(event, steps).delta(epsilon, interval) <= delta
 
     if not fits(_SMALLEST, FINE):  # the error of the grid alone may be more than delta
         return math.inf
@@ -140,16 +141,10 @@ def _least_noise(
 
 
 def calibrate_scale(
-    epsilon: float,
-    delta: float,
-    adjacency: Adjacency,
-    events: Events,
-    others: Events = (),
+    epsilon: float, delta: float, adjacency: Adjacency, events: Events, others: Events = ()
 ) -> float:
     """The largest factor by which the noise of all the events may be divided, beside the others.
-
-    Searched on the coarse grid, certified on the fine one. 0.0 if nothing fits.
-    """
+    0.0 if nothing fits."""
     check_budget(epsilon, delta)
     base, others = tally(events, adjacency), tuple(others)
 
@@ -158,12 +153,10 @@ def calibrate_scale(
         return total.delta(epsilon, interval) <= delta
 
     least = min((pair.noise_multiplier for pair, _ in base.sampled), default=_LARGEST)
-    most, start = least / _LEAST_NOISE, min(1.0, least / _QUIET)
-    while not fits(start, FINE):
-        start /= 2
-        if start < _SMALLEST:
-            return 0.0
-    return _largest_on_grids(fits, start, most) * (1 - CALIBRATION_MARGIN)
+    start = _halved_until(lambda factor: fits(factor, FINE), min(1.0, least / _QUIET))
+    if start == 0:
+        return 0.0
+    return _largest_on_grids(fits, start, least / _LEAST_NOISE) * (1 - CALIBRATION_MARGIN)
 
 
 def _largest_on_grids(fits: Callable[[float, float], bool], good: float, most: float) -> float:
@@ -174,20 +167,6 @@ def _largest_on_grids(fits: Callable[[float, float], bool], good: float, most: f
     while not fits(good, FINE):
         good *= 1 - 1e-3
     return bisect(lambda x: fits(x, FINE), good, good * (1 + 1e-3), 2e-4)
-
-
-def _largest(
-    fits: Callable[[float], bool], most: float = _LARGEST, precision: float = 1e-13
-) -> float:
-    """The largest x that fits, less the margin, where all smaller ones fit too; 0.0 if none."""
-    good = most
-    while not fits(good):
-        good /= 2
-        if good < _SMALLEST:
-            return 0.0
-    if good < most:
-        good = bisect(fits, good=good, bad=2 * good, precision=precision)
-    return good * (1 - CALIBRATION_MARGIN)
 
 
 def _spent(

@@ -10,8 +10,6 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as installed_version
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -26,6 +24,7 @@ from privtraj.privacy import sampled_events  # noqa: F401  # so that their entri
 from privtraj.privacy.accounting import Tally, tally
 from privtraj.privacy.events import Adjacency, Event
 from privtraj.privacy.ledger import Ledger, up
+from privtraj.version import __version__
 
 SECURE_NOISE = "exact integer noise from the operating system"
 SEEDED_NOISE = "seeded: NOT PRIVATE, for research only"
@@ -111,7 +110,7 @@ class Certificate:
             events = self._events()
             computed = _computed(self.tally, events, self.delta)
             computed["ledger"] = entries(events, self.adjacency)
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, InputError):
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             raise InputError("the certificate was changed: its ledger cannot be read") from None
         for name, value in computed.items():
             if not _agree(value, getattr(self, name)):
@@ -154,6 +153,10 @@ class Certificate:
 
     def __str__(self) -> str:
         other = _other(self.adjacency)
+        rates = self.attacker["true_positive_rate"]
+        alarms = ", ".join(f"{float(rate) * 100:g}%" for rate in rates)
+        tenths = [math.ceil(rate * 1000 - 1e-9) for rate in rates.values()]  # of a percent
+        members = ", ".join(f"{tenth / 10:g}%" for tenth in tenths)
         lines = [
             f"Privacy certificate (privtraj {self.version})",
             f"  Guarantee: differential privacy with epsilon = {up(self.epsilon)}, "
@@ -162,7 +165,8 @@ class Certificate:
             f"  Protected: {PROTECTS[self.adjacency]} ({self.adjacency}).",
             f"  The same release protects {PROTECTS[other]} ({other}) "
             f"with epsilon = {up(self.epsilon_other_adjacency)}.",
-            self._attacker_text(),
+            f"  An attack with {alarms} false alarms finds a member with probability at most "
+            f"{members} (advantage at most {up(self.attacker['advantage'])}).",
             "  Paid for:",
             *(f"    {_entry_text(entry)}" for entry in self.ledger or ({},)),
             f"  Noise: {self.noise}.",
@@ -193,15 +197,6 @@ class Certificate:
             )
         return lines
 
-    def _attacker_text(self) -> str:
-        rates = self.attacker["true_positive_rate"]
-        alarms = ", ".join(f"{float(rate) * 100:g}%" for rate in rates)
-        members = ", ".join(_percent(rate) for rate in rates.values())
-        return (
-            f"  An attack with {alarms} false alarms finds a member with probability at most "
-            f"{members} (advantage at most {up(self.attacker['advantage'])})."
-        )
-
 
 def certify(
     ledger: Ledger, *, public_inputs: Mapping[str, Any], private_noise: bool
@@ -215,8 +210,8 @@ def certify(
         ledger=entries(ledger.events, ledger.adjacency),
         noise=SECURE_NOISE if private_noise else SEEDED_NOISE,
         private=private_noise,
-        slack=ledger.slack,
-        version=_version(),
+        slack=ledger.tally.slack,
+        version=__version__,
         public_inputs=_plain(public_inputs),
     )
 
@@ -264,8 +259,7 @@ def _clt_epsilon(total: Tally, delta: float) -> float | None:
     known = [limit for limit in limits if limit is not None]
     if not known or len(known) < len(limits):
         return None
-    limiting = replace(total, sampled=(), mu_squared=total.mu_squared + sum(known))
-    return limiting.epsilon(delta)
+    return replace(total, sampled=(), mu_squared=total.mu_squared + sum(known)).epsilon(delta)
 
 
 def _agree(computed: Any, stated: Any) -> bool:
@@ -284,6 +278,10 @@ def _is_amount(value: Any) -> bool:
     return is_number(value) and 0 <= value < 1e300
 
 
+def _is_amount_or_none(value: Any) -> bool:
+    return value is None or _is_amount(value)
+
+
 def _is_share(value: Any) -> bool:
     return is_number(value) and 0 <= value < 1
 
@@ -297,21 +295,22 @@ def _is_attacker(value: Any) -> bool:
     return all(map(_is_amount, numbers)) and rates.keys() == known
 
 
+def _is_ledger(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(
+        isinstance(entry, dict) and isinstance(entry.get("mechanism"), str) for entry in value
+    )
+
+
 _CHECKS: dict[str, Callable[[Any], bool]] = {
     "epsilon": _is_amount,
     "delta": _is_share,
     "target_epsilon": _is_amount,
     "adjacency": PROTECTS.__contains__,
-    "mu": lambda value: value is None or _is_amount(value),
-    "epsilon_other_adjacency": lambda value: value is None or _is_amount(value),
-    "epsilon_clt": lambda value: value is None or _is_amount(value),
+    "mu": _is_amount_or_none,
+    "epsilon_other_adjacency": _is_amount_or_none,
+    "epsilon_clt": _is_amount_or_none,
     "attacker": _is_attacker,
-    "ledger": lambda value: (
-        isinstance(value, list | tuple)
-        and all(
-            isinstance(entry, dict) and isinstance(entry.get("mechanism"), str) for entry in value
-        )
-    ),
+    "ledger": _is_ledger,
     "noise": lambda value: isinstance(value, str),
     "private": lambda value: isinstance(value, bool),
     "slack": _is_share,
@@ -325,11 +324,6 @@ def _other(adjacency: Adjacency) -> Adjacency:
     return "replace-one" if adjacency == "add-remove" else "add-remove"
 
 
-def _percent(share: float) -> str:
-    """Rounded up to a tenth of a percent."""
-    return f"{math.ceil(share * 1000 - 1e-9) / 10:g}%"
-
-
 def _plain(value: Any) -> Any:
     """The value in JSON's own types; numpy arrays and numbers become lists and numbers."""
     if isinstance(value, Mapping):
@@ -341,10 +335,3 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, str | bool | int | float):
         return value
     return str(value)
-
-
-def _version() -> str:
-    try:
-        return installed_version("privtraj")
-    except PackageNotFoundError:  # run from a source tree that was never installed
-        return "unknown"

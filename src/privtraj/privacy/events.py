@@ -1,15 +1,17 @@
 """What can be released, as frozen records: the mechanism, its noise, and how far a person moves it.
 
-Events say what happened and all that follows from it for one release: the pair of laws that
-dominates it, its line on a certificate, its words in a message, the spread of its noise;
-`accounting` says what many of them cost together. Two neighbouring relations: "add-remove", the
-data with and without one person, and "replace-one", one person's records changed.
+Events say what follows for one release: the pair of laws that dominates it, its line on a
+certificate, its words in a message, the spread of its noise; `accounting` says what many of them
+cost together. Two neighbouring relations: "add-remove", the data with and without one person, and
+"replace-one", one person's records changed.
 
 A person has at most `records` records. Unless they may be `together` in a time bin, each is in a
 bin of its own (`Snapshots` sees to it), and vectors of norm c of the same person stand in
 orthogonal blocks of the stacked sum: g of them have norm sqrt(g) c, not g c.
 
-Their dominating pairs
+Dominating pairs.  A release is dominated by a pair of laws (P, Q) if no test tells the two
+neighbouring data sets apart better by the release than by one draw from P or Q.
+
     Gaussian sums.  N(mu, 1) against N(0, 1) with mu = sensitivity / noise multiplier.
 
     Discrete Laplace counts.  P(x) = (1 - a) / (1 + a) a^|x| with a = e^{-e}, and Q is P shifted by
@@ -30,15 +32,17 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, NamedTuple, Self, cast, get_args
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, Self, cast, get_args
 
 from scipy.special import ndtri
 
 from privtraj.arguments import check_whole, is_number
 from privtraj.errors import Arg, InputError
 from privtraj.privacy import noise
-from privtraj.privacy.pairs import DominatingPair
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
 Adjacency = Literal["add-remove", "replace-one"]
 
@@ -54,9 +58,7 @@ def check_adjacency(adjacency: str) -> Adjacency:
 
 def check_budget(epsilon: float, delta: float, prefix: str = "") -> None:
     """Refuse an epsilon that is not positive and finite, or a delta outside [0, 1).
-
-    prefix: of the names that the user knows them by, "cap_" for example.
-    """
+    prefix: of the names that the user knows them by, "cap_" for example."""
     if not (is_number(epsilon) and math.isfinite(epsilon) and epsilon > 0):
         raise InputError(Arg(f"{prefix}epsilon"), " must be a positive, finite number")
     check_delta(delta, prefix)
@@ -75,11 +77,44 @@ class Person(NamedTuple):
     together: bool = False
 
 
+class NumericPair(Protocol):
+    """A pair on a grid of losses; hashable, and equal to all that have the same losses."""
+
+    def __hash__(self) -> int: ...
+
+    @property
+    def noise_multiplier(self) -> float:
+        """z of one of its sums: how fine a grid has to be follows from it."""
+
+    def distribution(self, interval: float) -> PrivacyLossDistribution:
+        """The losses of a pair that dominates this one, at multiples of the interval."""
+
+    def louder(self, factor: float) -> NumericPair:
+        """The same with noise that is smaller by the factor."""
+
+    def limit_mu_squared(self, times: int) -> float | None:
+        """mu^2 of the Gaussian pair that `times` of it tend to, where a limit theorem says so."""
+
+
+class DominatingPair(NamedTuple):
+    """A product of pairs, as those of composed releases multiply; most releases have one factor."""
+
+    mu: float = 0.0  # N(mu, 1) against N(0, 1)
+    responses: tuple[float, int] | None = None  # (e, n): n signs, + with odds e^e : 1 or 1 : e^e
+    revealed: float = 0.0  # all is told with this probability, nothing otherwise
+    numeric: NumericPair | None = None  # without a closed form
+
+
 class Event(ABC):
-    """One release. what: its name. slack: total variation of the noise drawn from the stated."""
+    """One release. what: its name. slack: total variation of the noise drawn from the stated.
+
+    records: most records of one person; together: whether they may share a time bin.
+    rate: the probability with which a record takes part.
+    """
 
     mechanism: ClassVar[str]
     _kinds: ClassVar[dict[str, type[Event]]] = {}
+    _renamed: ClassVar[Mapping[str, str]] = {}  # fields that have another name on a certificate
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -87,11 +122,14 @@ class Event(ABC):
 
     what: str
     slack: float
+    records: int = 1
+    together: bool = False
+    rate: float = 1.0
 
     @property
     def person(self) -> Person:
         """What a person may contribute to it, where that is known."""
-        return Person()
+        return Person(self.records, self.together)
 
     @abstractmethod
     def pair(self, adjacency: Adjacency) -> DominatingPair:
@@ -107,14 +145,20 @@ class Event(ABC):
     def numbers(self) -> dict[str, float]:
         """The numbers of its line on a certificate, by their names in words."""
 
-    @abstractmethod
     def fields(self) -> dict[str, Any]:
-        """The values from which `from_dict` makes it again."""
+        """The values from which `from_dict` makes it again, beside its name."""
+        return {key: getattr(self, name) for name, key in self._keys().items() if name != "what"}
 
     @classmethod
-    @abstractmethod
     def _of(cls, entry: Mapping[str, Any]) -> Self:
         """The event of an entry of its own mechanism."""
+        return cls(**{name: entry[key] for name, key in cls._keys().items()})
+
+    @classmethod
+    def _keys(cls) -> dict[str, str]:
+        """Fields, and their names on a certificate, which has all slack as one sum."""
+        names = [field.name for field in fields(cls) if field.name != "slack"]  # type: ignore[arg-type]
+        return {name: cls._renamed.get(name, name) for name in names}
 
     def cost(self, adjacency: Adjacency, times: int) -> dict[str, float]:
         """What so many of them cost, where one number says it."""
@@ -123,7 +167,7 @@ class Event(ABC):
     @property
     def kind(self) -> tuple[Any, ...]:
         """All that is known of it before its noise is."""
-        return self.mechanism, self.what, self.person
+        return self.mechanism, self.what, self.person, self.rate
 
     @property
     def loudness(self) -> float:
@@ -152,15 +196,11 @@ class Event(ABC):
 
 @dataclass(frozen=True)
 class GaussianSum(Event):
-    """A sum of per-record vectors of L2 norm at most c, released with N(0, (c z)^2 I) added.
-
-    noise_multiplier is z. records: most records of one person; together: whether they may share a
-    time bin. slack: total variation of all the noise drawn from the stated noise.
-    """
+    """A sum of per-record vectors of L2 norm at most c, released with N(0, (c z)^2 I) added."""
 
     mechanism: ClassVar[str] = "Gaussian"
 
-    noise_multiplier: float
+    noise_multiplier: float  # z
     what: str
     slack: float = 0.0
     records: int = 1
@@ -170,10 +210,6 @@ class GaussianSum(Event):
         _check_positive(self.noise_multiplier, "a noise multiplier")
         check_slack(self.slack)
         check_records(self.records)
-
-    @property
-    def person(self) -> Person:
-        return Person(self.records, self.together)
 
     def sensitivity(self, adjacency: Adjacency) -> float:
         """Largest move of the sum, in units of c, if all records take part."""
@@ -205,17 +241,9 @@ class GaussianSum(Event):
     def numbers(self) -> dict[str, float]:
         return {"noise multiplier": self.noise_multiplier}
 
-    def fields(self) -> dict[str, Any]:
-        return {"noise_multiplier": self.noise_multiplier, **self.person._asdict()}
-
     def cost(self, adjacency: Adjacency, times: int) -> dict[str, float]:
         """mu of all of them: sensitivity sqrt(times) / z."""
-        mu = self.sensitivity(adjacency) * math.sqrt(times) / self.noise_multiplier
-        return {"mu": mu}
-
-    @classmethod
-    def _of(cls, entry: Mapping[str, Any]) -> Self:
-        return cls(entry["noise_multiplier"], entry["what"], **_person(entry))
+        return {"mu": self.sensitivity(adjacency) * math.sqrt(times) / self.noise_multiplier}
 
 
 @dataclass(frozen=True)
@@ -228,6 +256,7 @@ class LaplaceCounts(Event):
     """
 
     mechanism: ClassVar[str] = "discrete Laplace"
+    _renamed: ClassVar[Mapping[str, str]] = {"epsilon": "noise_epsilon"}
 
     epsilon: float
     what: str
@@ -240,21 +269,16 @@ class LaplaceCounts(Event):
         check_slack(self.slack)
         check_records(self.records)
 
-    @property
-    def person(self) -> Person:
-        return Person(self.records, self.together)
-
     def sensitivity(self, adjacency: Adjacency) -> int:
         """Largest sum of the moves of all cells: the L1 sensitivity."""
         return people_moved(adjacency) * self.records
 
     def pair(self, adjacency: Adjacency) -> DominatingPair:
-        """One response of epsilon for every cell that moves; of g epsilon, one for each person,
-        where g records may be in one cell."""
-        people = people_moved(adjacency)
-        if self.together:
-            return DominatingPair(responses=(self.records * self.epsilon, people))
-        return DominatingPair(responses=(self.epsilon, people * self.records))
+        """A response of epsilon per cell that moves; where g records may be in one cell, of
+        g epsilon per person."""
+        in_a_cell = self.records if self.together else 1
+        cells = self.sensitivity(adjacency) // in_a_cell
+        return DominatingPair(responses=(in_a_cell * self.epsilon, cells))
 
     @property
     def loudness(self) -> float:
@@ -279,25 +303,14 @@ class LaplaceCounts(Event):
     def numbers(self) -> dict[str, float]:
         return {"epsilon": self.epsilon}
 
-    def fields(self) -> dict[str, Any]:
-        return {"noise_epsilon": self.epsilon, **self.person._asdict()}
-
     def cost(self, adjacency: Adjacency, times: int) -> dict[str, float]:
         """epsilon of all of them: sensitivity times epsilon."""
         return {"epsilon": self.sensitivity(adjacency) * times * self.epsilon}
 
-    @classmethod
-    def _of(cls, entry: Mapping[str, Any]) -> Self:
-        return cls(entry["noise_epsilon"], entry["what"], **_person(entry))
-
 
 @dataclass(frozen=True)
 class Opaque(Event):
-    """A release of which only its (epsilon, delta) under one adjacency is known.
-
-    Its dominating pair: with probability delta everything is revealed, else the answer is
-    randomised response of epsilon.
-    """
+    """A release of which only its (epsilon, delta) under one adjacency is known."""
 
     mechanism: ClassVar[str] = "opaque"
 
@@ -336,13 +349,6 @@ class Opaque(Event):
     def numbers(self) -> dict[str, float]:
         return {"delta": self.delta, "epsilon": self.epsilon}
 
-    def fields(self) -> dict[str, Any]:
-        return {"epsilon": self.epsilon, "delta": self.delta, "adjacency": self.adjacency}
-
-    @classmethod
-    def _of(cls, entry: Mapping[str, Any]) -> Self:
-        return cls(entry["epsilon"], entry["delta"], entry["what"], entry["adjacency"])
-
 
 def people_moved(adjacency: Adjacency) -> int:
     """1 if a person comes or goes, 2 if one goes and another comes."""
@@ -369,7 +375,3 @@ def check_share(value: float, name: str) -> None:
 def _check_positive(value: float, name: str) -> None:
     if not (math.isfinite(value) and value > 0):
         raise InputError(f"{name} must be a positive, finite number")
-
-
-def _person(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {"records": entry["records"], "together": entry["together"]}

@@ -7,12 +7,12 @@ plan that the ledger was given, raises `BudgetError` and leaves no trace.
 from __future__ import annotations
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
-from typing import Any, Protocol
+from typing import Protocol
 
 from privtraj.errors import BudgetError
 from privtraj.privacy.accounting import Tally
 from privtraj.privacy.budget_plan import BudgetPlan
-from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace
+from privtraj.privacy.calibration import ONE_RECORD, calibrate_gaussian, calibrate_laplace
 from privtraj.privacy.events import Adjacency, Event, check_adjacency, check_budget
 
 _WORTH_NAMING = 1e-3  # less privacy loss than this buys nothing: call it spent
@@ -63,18 +63,8 @@ class Ledger:
 
     @property
     def tally(self) -> Tally:
-        """What composition remembers of it."""
+        """What composition remembers of it: its cost, mu where that says all, and its slack."""
         return self._tally
-
-    @property
-    def mu(self) -> float | None:
-        """The GDP parameter if only full Gaussian sums were released, else None."""
-        return self._tally.gdp_mu
-
-    @property
-    def slack(self) -> float:
-        """Total variation between the noise drawn and the noise stated, over all events."""
-        return self._tally.slack
 
     def covers(self, event: Event, times: int = 1) -> bool:
         """Whether the event would fit beside what was spent."""
@@ -96,17 +86,15 @@ class Ledger:
         return self._tally.epsilon(self.delta)
 
     def remaining(self, like: Event | None = None) -> str:
-        """What is left, in words: the budget used, and the largest single release that fits.
-
-        like: a release of people who have as many records.
-        """
+        """What is left, in words: the budget used, and the largest single release that fits, of
+        people who have as many records as those of `like`."""
         used = f"epsilon {up(self.spent())} of {self.epsilon:g} is spent at delta {self.delta:g}"
         if self._tally.sampled:  # no closed form to calibrate in
             return used
         budget = (self.epsilon, self.delta, self.adjacency, self._events)
-        person: Any = {} if like is None else like.person._asdict()
-        inverse = calibrate_gaussian(*budget, **person)
-        laplace = calibrate_laplace(*budget, **person)
+        person = ONE_RECORD if like is None else like.person
+        inverse = calibrate_gaussian(*budget, person=person)
+        laplace = calibrate_laplace(*budget, person=person)
         options = []
         if inverse > _WORTH_NAMING:
             options.append(f"a Gaussian sum of noise multiplier {up(1 / inverse)} or more")
@@ -115,11 +103,9 @@ class Ledger:
         return f"{used}, which leaves room for {' or '.join(options) or 'nothing more'}"
 
     def __repr__(self) -> str:
-        return (
-            f"Ledger(epsilon={self.epsilon:g}, delta={self.delta:g}, "
-            f"adjacency={self.adjacency!r}, "
-            f"events={sum(times for _, times in self._events)})"
-        )
+        events = sum(times for _, times in self._events)
+        budget = f"epsilon={self.epsilon:g}, delta={self.delta:g}, adjacency={self.adjacency!r}"
+        return f"Ledger({budget}, events={events})"
 
 
 def up(value: float) -> str:

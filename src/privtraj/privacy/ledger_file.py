@@ -51,19 +51,16 @@ _START = b'{"privtraj ledger": 1, "salt": "'
 _SCRYPT_N = 2**14
 _TOLERANCE = 1e-9  # of the cap, for amounts that a program computed
 _POLL = 0.01  # seconds between two attempts to lock
+_UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, OverflowError)  # of a line
 
 
 @dataclass(frozen=True)
 class Reservation:
-    """A recorded claim on the budget; only what has one may be released.
+    """A recorded claim on the budget; only what has one may be released."""
 
-    id: for `LedgerFile.settle`. recognised: whether the same records were reserved for before.
-    left_epsilon, left_delta: what the cap leaves to the same people after this.
-    """
-
-    id: str
-    recognised: bool
-    left_epsilon: float
+    id: str  # for `LedgerFile.settle`
+    recognised: bool  # whether the same records were reserved for before
+    left_epsilon: float  # that the cap leaves to the same people after this
     left_delta: float
 
 
@@ -101,9 +98,9 @@ class LedgerFile:
     ) -> Reservation:
         """Record that a fit is about to spend (epsilon, delta), or raise and record nothing.
 
-        The line is on the disk when this returns, and the caller releases nothing earlier, so
-        whatever was released is recorded. A fit that crashes later leaves its reservation, which
-        keeps counting: nobody can tell how much it had let out.
+        The line is on the disk when this returns, and nothing is released earlier. A fit that
+        crashes later leaves its reservation, which keeps counting: nobody can tell how much it had
+        let out.
 
         digest: sha256 of the records; the file keeps a salted, slow hash of it.
         new_people: the steward's word that no person in these records is in any others of this
@@ -114,10 +111,8 @@ class LedgerFile:
         return self._claim(digest, epsilon, delta, adjacency, what, new_people)
 
     def charge(self, epsilon: float, delta: float, adjacency: Adjacency, what: str) -> Reservation:
-        """Record a release made elsewhere, by another tool; it counts for everybody.
-
-        It is recorded beyond the cap too: what has happened is not undone by a refusal.
-        """
+        """Record a release made elsewhere, by another tool; it counts for everybody, and is
+        recorded beyond the cap too: what has happened is not undone by a refusal."""
         return self._claim(None, epsilon, delta, adjacency, what, new_people=False)
 
     def settle(self, entry_id: str, *, spent_epsilon: float, model: str) -> None:
@@ -126,7 +121,7 @@ class LedgerFile:
         spent_epsilon: epsilon of the certificate. model: sha256 of the model, in hex.
         """
         with self._locked(os.O_RDWR | os.O_APPEND) as file:
-            book = self._existing(file)
+            book = self._read(file)
             entry = next((entry for entry in book.entries if entry.id == entry_id), None)
             if entry is None or entry_id in book.fitted:
                 raise InputError(
@@ -144,19 +139,28 @@ class LedgerFile:
     def summary(self) -> dict[str, Any]:
         """Everything the ledger says, as plain JSON values."""
         with self._locked(os.O_RDONLY) as file:
-            book = self._existing(file)
-        caps = self._caps or book.caps
+            book = self._read(file)
+        caps = self._caps or book.entries[-1].caps
         return {
             "adjacency": book.adjacency,
-            "cap_epsilon": caps[0],
-            "cap_delta": caps[1],
+            **dict(zip(("cap_epsilon", "cap_delta"), caps, strict=True)),
             "groups": [_group_row(book, group, caps) for group in book.groups or (None,)],
             "entries": [_entry_row(entry, book.fitted.get(entry.id)) for entry in book.entries],
         }
 
     def describe(self) -> str:
         """The summary as a table for people."""
-        return _describe(self.path, self.summary())
+        summary = self.summary()
+        adjacency: Adjacency = summary["adjacency"]
+        several = len(summary["groups"]) > 1
+        rows = [_cells(entry, several) for entry in summary["entries"]]
+        lines = [
+            f"Protected: {PROTECTS[adjacency]} ({adjacency}).",
+            f"Cap: epsilon {summary['cap_epsilon']:g}, delta {summary['cap_delta']:g}.",
+            *(_total_text(row, several) for row in summary["groups"]),
+            *aligned([list(rows[0]), *(list(row.values()) for row in rows)]),
+        ]
+        return "\n  ".join([f"Privacy ledger '{self.path}'", *lines])
 
     def _claim(
         self,
@@ -170,53 +174,35 @@ class LedgerFile:
         check_budget(epsilon, delta)
         check_adjacency(adjacency)
         with self._locked(os.O_RDWR | os.O_APPEND | (os.O_CREAT if self._caps else 0)) as file:
-            book = self._read(file) or _new_book(adjacency)
-            self._check_adjacency(book, adjacency)
+            book = self._read(file, _new_book(adjacency))
+            if book.adjacency != adjacency:
+                raise InputError(
+                    f"the ledger '{self.path}' counts under {book.adjacency}, which does not add "
+                    f"up with {adjacency}: use ",
+                    Arg("adjacency", book.adjacency),
+                    ", or a second ledger file",
+                )
             fingerprint = None if digest is None else _fingerprint(digest, book.salt)
-            recognised = book.knows(fingerprint)
+            recognised = book.like(fingerprint) is not None
             if recognised and new_people:
                 raise InputError(
                     f"these records are in the ledger '{self.path}' already, so their people are "
                     "not new: leave out ",
                     Arg("new_people"),
                 )
-            cap_epsilon, cap_delta = self._caps_for(book)
-            entry = _Entry(
-                id=secrets.token_hex(8),
-                time=_now(),
-                what=str(what),
-                epsilon=float(epsilon),
-                delta=float(delta),
-                cap_epsilon=cap_epsilon,
-                cap_delta=cap_delta,
-                fingerprint=fingerprint,
-                group=book.group_for(fingerprint, new_people),
-            )
+            if not (self._caps or book.entries):
+                raise self._absent()
+            caps = self._caps or book.entries[-1].caps
+            group = book.group_for(fingerprint, new_people)
+            costs = (float(epsilon), float(delta), *caps)
+            entry = _Entry(secrets.token_hex(8), _now(), str(what), *costs, fingerprint, group)
             if fingerprint is not None:
                 self._check_room(book, entry, may_be_new=not (recognised or new_people))
             self._append(file, book, "reserved", entry)
-        left = _left(book.spent(entry.group, entry), (cap_epsilon, cap_delta))
-        return Reservation(entry.id, recognised, *left)
-
-    def _check_adjacency(self, book: _Book, adjacency: Adjacency) -> None:
-        if book.adjacency != adjacency:
-            raise InputError(
-                f"the ledger '{self.path}' counts under {book.adjacency}, which does not add up "
-                f"with {adjacency}: use ",
-                Arg("adjacency", book.adjacency),
-                ", or a second ledger file",
-            )
-
-    def _caps_for(self, book: _Book) -> _Pair:
-        if self._caps:
-            return self._caps
-        if not book.entries:
-            raise self._absent()
-        return book.caps
+        return Reservation(entry.id, recognised, *_left(book.spent(group, entry), caps))
 
     def _check_room(self, book: _Book, entry: _Entry, *, may_be_new: bool) -> None:
-        caps = (entry.cap_epsilon, entry.cap_delta)
-        after = book.spent(entry.group, entry)
+        caps, after = entry.caps, book.spent(entry.group, entry)
         if all(s <= cap * (1 + _TOLERANCE) for s, cap in zip(after, caps, strict=True)):
             return
         epsilon, delta = _left(book.spent(entry.group), caps)
@@ -231,15 +217,12 @@ class LedgerFile:
             *advice,
         )
 
-    def _existing(self, file: int) -> _Book:
-        book = self._read(file)
+    def _read(self, file: int, new: _Book | None = None) -> _Book:
+        with open(file, "rb", closefd=False) as stream:
+            book = _parse(stream.read(), self.path) or new
         if book is None:
             raise self._absent()
         return book
-
-    def _read(self, file: int) -> _Book | None:
-        with open(file, "rb", closefd=False) as stream:
-            return _parse(stream.read(), self.path)
 
     def _append(self, file: int, book: _Book, kind: str, record: _Entry | _Fitted) -> None:
         """One write, on the disk before this returns; a torn line of an earlier crash goes.
@@ -320,6 +303,10 @@ class _Entry:
         if not isinstance(self.group, int | None):
             raise InputError("a group must be a whole number")
 
+    @property
+    def caps(self) -> _Pair:
+        return self.cap_epsilon, self.cap_delta
+
 
 @dataclass(frozen=True)
 class _Fitted:
@@ -339,37 +326,31 @@ class _Fitted:
 
 @dataclass(frozen=True)
 class _Book:
-    """The whole lines of a ledger. size: their bytes; 0: the header is still to be written.
-
-    ended: whether the last line has its newline.
-    """
+    """The whole lines of a ledger."""
 
     salt: bytes
     adjacency: Adjacency
     last: bytes
-    size: int = 0
+    size: int = 0  # in bytes; 0: the header is still to be written
     entries: tuple[_Entry, ...] = ()
     fitted: Mapping[str, _Fitted] = field(default_factory=dict)
-    ended: bool = True
-
-    @property
-    def caps(self) -> _Pair:
-        return self.entries[-1].cap_epsilon, self.entries[-1].cap_delta
+    ended: bool = True  # whether the last line has its newline
 
     @property
     def groups(self) -> tuple[int, ...]:
         return tuple(sorted({entry.group for entry in self.entries if entry.group is not None}))
 
-    def knows(self, fingerprint: str | None) -> bool:
-        """Whether the records were reserved for before; a charge names no records."""
-        return fingerprint is not None and any(e.fingerprint == fingerprint for e in self.entries)
+    def like(self, fingerprint: str | None) -> _Entry | None:
+        """The first entry for the same records; a charge names no records."""
+        same = (entry for entry in self.entries if entry.fingerprint == fingerprint)
+        return None if fingerprint is None else next(same, None)
 
     def group_for(self, fingerprint: str | None, new_people: bool) -> int | None:
         """Where the next entry counts: its old group, a new one, the only one, or every one."""
         if fingerprint is None:
             return None
-        if self.knows(fingerprint):
-            return next(e.group for e in self.entries if e.fingerprint == fingerprint)
+        if known := self.like(fingerprint):
+            return known.group
         if new_people or not self.groups:
             return len(self.groups)
         return self.groups[0] if len(self.groups) == 1 else None
@@ -377,8 +358,11 @@ class _Book:
     def spent(self, group: int | None, *more: _Entry) -> _Pair:
         """Total of a group; of every group (None), the largest epsilon and the largest delta."""
         groups = (self.groups or (None,)) if group is None else (group,)
-        totals = [_total(e for e in (*self.entries, *more) if e.group in (g, None)) for g in groups]
-        return max(epsilon for epsilon, _ in totals), max(delta for _, delta in totals)
+        paid = [[e for e in (*self.entries, *more) if e.group in (g, None)] for g in groups]
+        return (
+            max(_sum(e.epsilon for e in entries) for entries in paid),
+            max(_sum(e.delta for e in entries) for entries in paid),
+        )
 
 
 def _new_book(adjacency: Adjacency) -> _Book:
@@ -399,9 +383,10 @@ def _parse(data: bytes, path: Path) -> _Book | None:
             "file that does not exist yet"
         )
     *lines, torn = data.split(b"\n")
-    ended = not (lines and _is_whole(torn, lines[-1]))
-    if not ended:
-        lines, torn = [*lines, torn], b""
+    ended = True
+    with suppress(*_UNREADABLE):
+        _record(torn, lines[-1])
+        lines, torn, ended = [*lines, torn], b"", False
     if len(lines) < 2:
         return None
     records: list[_Entry | _Fitted] = []
@@ -410,28 +395,14 @@ def _parse(data: bytes, path: Path) -> _Book | None:
         salt, adjacency = bytes.fromhex(header["salt"]), check_adjacency(header["adjacency"])
         for before, line in pairwise(lines):
             records.append(_record(line, before))
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
+    except _UNREADABLE:
         raise InputError(
             f"the ledger '{path}' was changed by hand (line {len(records) + 2} does not follow "
             "from those before it): put back an unchanged copy, and charge what was released since"
         ) from None
-    return _Book(
-        salt,
-        adjacency,
-        last=lines[-1],
-        size=len(data) - len(torn),
-        entries=tuple(record for record in records if isinstance(record, _Entry)),
-        fitted={record.id: record for record in records if isinstance(record, _Fitted)},
-        ended=ended,
-    )
-
-
-def _is_whole(line: bytes, before: bytes) -> bool:
-    try:
-        _record(line, before)
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
-        return False
-    return True
+    entries = tuple(record for record in records if isinstance(record, _Entry))
+    fitted = {record.id: record for record in records if isinstance(record, _Fitted)}
+    return _Book(salt, adjacency, lines[-1], len(data) - len(torn), entries, fitted, ended)
 
 
 def _record(line: bytes, before: bytes) -> _Entry | _Fitted:
@@ -471,11 +442,6 @@ def _checked_caps(epsilon: float | None, delta: float | None) -> _Pair | None:
     return float(epsilon), float(delta)
 
 
-def _total(entries: Iterable[_Entry]) -> _Pair:
-    entries = tuple(entries)
-    return _sum(e.epsilon for e in entries), _sum(e.delta for e in entries)
-
-
 def _left(spent: _Pair, caps: _Pair) -> _Pair:
     """Nothing, rather than less than nothing, where the cap was lowered."""
     epsilon, delta = (max(0.0, _sum((cap, -s))) for cap, s in zip(caps, spent, strict=True))
@@ -492,48 +458,18 @@ def _sum(amounts: Iterable[float]) -> float:
 
 def _group_row(book: _Book, group: int | None, caps: _Pair) -> dict[str, Any]:
     spent = book.spent(group)
-    left = _left(spent, caps)
-    return {
-        "group": group,
-        "epsilon": spent[0],
-        "delta": spent[1],
-        "left_epsilon": left[0],
-        "left_delta": left[1],
-    }
+    names = ("group", "epsilon", "delta", "left_epsilon", "left_delta")
+    return dict(zip(names, (group, *spent, *_left(spent, caps)), strict=True))
 
 
 def _entry_row(entry: _Entry, note: _Fitted | None) -> dict[str, Any]:
-    state = FITTED if note else CHARGED if entry.fingerprint is None else RESERVED
+    own = {name: value for name, value in asdict(entry).items() if not name.startswith("cap_")}
     return {
-        "id": entry.id,
-        "time": entry.time,
-        "what": entry.what,
-        "epsilon": entry.epsilon,
-        "delta": entry.delta,
-        "fingerprint": entry.fingerprint,
-        "group": entry.group,
-        "state": state,
+        **own,
+        "state": FITTED if note else CHARGED if entry.fingerprint is None else RESERVED,
         "spent_epsilon": note.spent_epsilon if note else None,
         "model": note.model if note else None,
     }
-
-
-def _describe(path: Path, summary: Mapping[str, Any]) -> str:
-    adjacency: Adjacency = summary["adjacency"]
-    several = len(summary["groups"]) > 1
-    rows = [_cells(entry, several) for entry in summary["entries"]]
-    return "\n".join(
-        [
-            f"Privacy ledger '{path}'",
-            f"  Protected: {PROTECTS[adjacency]} ({adjacency}).",
-            f"  Cap: epsilon {summary['cap_epsilon']:g}, delta {summary['cap_delta']:g}.",
-            *(f"  {_total_text(row, several)}" for row in summary["groups"]),
-            *(
-                f"  {line}"
-                for line in aligned([list(rows[0]), *(list(row.values()) for row in rows)])
-            ),
-        ]
-    )
 
 
 def _total_text(row: Mapping[str, Any], several: bool) -> str:

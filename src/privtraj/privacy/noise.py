@@ -42,12 +42,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.arguments import is_whole
+from privtraj.arrays import frozen
 from privtraj.errors import InputError
 
 Shape = int | tuple[int, ...]
@@ -82,9 +83,7 @@ class Source(Protocol):
 class SecureSource:
     """The operating system's generator. Holds no state, so there is nothing to replay."""
 
-    @property
-    def private(self) -> bool:
-        return True
+    private: ClassVar[bool] = True
 
     def words(self, count: int) -> NDArray[np.uint64]:
         return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
@@ -93,14 +92,12 @@ class SecureSource:
 class SeededSource:
     """Philox from a seed: reproducible, so whoever knows the seed can take the noise off again."""
 
+    private: ClassVar[bool] = False
+
     def __init__(self, seed: int) -> None:
         if not is_whole(seed) or seed < 0:
             raise InputError("the seed must be a non-negative integer")
         self._bits = np.random.Philox(seed)
-
-    @property
-    def private(self) -> bool:
-        return False
 
     def words(self, count: int) -> NDArray[np.uint64]:
         return self._bits.random_raw(count)
@@ -177,21 +174,16 @@ def discrete_gaussian(std: int) -> Table:
 
 
 def laplace_integers(source: Source, shape: Shape, epsilon: float) -> NDArray[np.int64]:
-    """Independent discrete Laplace noise, P(x) proportional to exp(-epsilon |x|).
-
-    Added to integer counts of L1 sensitivity 1 it gives epsilon-differential privacy, up to
-    `laplace_tv_per_draw(epsilon)` for each cell.
-    """
-    return discrete_laplace(epsilon).draw(source, _size(shape)).reshape(shape)
+    """Independent discrete Laplace noise, P(x) proportional to exp(-epsilon |x|): integer counts of
+    L1 sensitivity 1 plus it are epsilon-DP, up to `laplace_tv_per_draw(epsilon)` for each cell."""
+    return discrete_laplace(epsilon).draw(source, int(np.prod(shape))).reshape(shape)
 
 
 def gaussian_integers(source: Source, shape: Shape) -> NDArray[np.int64]:
-    """Independent discrete Gaussian noise of standard deviation `GAUSSIAN_STD`.
-
-    X1 + k (X2 + k X3) of fact 2. Integer sums of L2 sensitivity D plus this noise are
-    (D / GAUSSIAN_STD)-GDP, up to `GAUSSIAN_TV_PER_DRAW` for each coordinate.
+    """X1 + k (X2 + k X3) of fact 2, of standard deviation `GAUSSIAN_STD`: integer sums of L2
+    sensitivity D plus it are (D / GAUSSIAN_STD)-GDP, up to `GAUSSIAN_TV_PER_DRAW` per coordinate.
     """
-    table, size = discrete_gaussian(BASE_STD), _size(shape)
+    table, size = discrete_gaussian(BASE_STD), int(np.prod(shape))
     fine, middle, coarse = (table.draw(source, size) for _ in range(3))
     return (fine + STRIDE * (middle + STRIDE * coarse)).reshape(shape)
 
@@ -204,10 +196,6 @@ def laplace_variance(epsilon: float) -> float:
 def laplace_tv_per_draw(epsilon: float) -> float:
     """Total variation between one draw of `laplace_integers` and the discrete Laplace law."""
     return discrete_laplace(epsilon).tv_error
-
-
-def _size(shape: Shape) -> int:
-    return shape if isinstance(shape, int) else math.prod(shape)
 
 
 def _table(ratio: int, ratio_of_ratios: int) -> Table:
@@ -226,8 +214,8 @@ def _table(ratio: int, ratio_of_ratios: int) -> Table:
     thresholds = lower + [(1 << 128) - t for t in reversed(lower)]
     word = (1 << 64) - 1
     return Table(
-        high=_frozen([t >> 64 for t in thresholds]),
-        low=_frozen([t & word for t in thresholds]),
+        high=frozen(np.array([t >> 64 for t in thresholds], dtype=np.uint64)),
+        low=frozen(np.array([t & word for t in thresholds], dtype=np.uint64)),
         first=-len(lower),
         tv_error=(len(half) + 3) * 2.0**-128,
     )
@@ -257,9 +245,3 @@ def _exp_minus(numerator: int, denominator: int) -> int:
         order += 1
         term = term * numerator // (denominator * order)
     return _ONE * _ONE // total
-
-
-def _frozen(words: list[int]) -> NDArray[np.uint64]:
-    array = np.array(words, dtype=np.uint64)
-    array.flags.writeable = False
-    return array

@@ -1,10 +1,9 @@
 """Sums over people who are sampled, and over times that are chosen: events of the paper's recipe.
 
 Sampled sums.  Every record takes part with a public probability q, by a coin of its own (Poisson
-sampling). Of g records of one person in one bin, j take part with probability p_j, binomial, and
-move the sum by at most j c: `pld` proves that
+sampling). Of g records of one person in one bin, j take part with probability p_j, binomial:
     sum_j p_j N(j / z, 1)    against    N(0, 1),    or its mirror image where one is replaced,
-dominates, and puts it on a grid of losses. Records in g different bins are g compositions of one.
+dominates, as `pld` proves. Records in g different bins are g compositions of one.
 
 Chosen times.  A set of time bins, drawn at random once for everybody, and published. Whoever reads
 the result knows it, so it is no sampling rate of the single steps: either the person's bin was
@@ -23,13 +22,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from privtraj.errors import InputError
 from privtraj.privacy.events import (
     Adjacency,
+    DominatingPair,
     Event,
     GaussianSum,
     Person,
     check_share,
     people_moved,
 )
-from privtraj.privacy.pairs import DominatingPair
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
@@ -37,11 +36,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SampledSum(GaussianSum):
-    """A Gaussian sum in which every record takes part with probability `rate`.
-
-    The released sum is not divided by anything that depends on the coins. Taken for a sum over
-    everybody, it would cost more, never less.
-    """
+    """A Gaussian sum in which every record takes part with probability `rate`, not divided by
+    anything that depends on the coins."""
 
     mechanism: ClassVar[str] = "sampled Gaussian"
 
@@ -55,23 +51,12 @@ class SampledSum(GaussianSum):
         return DominatingPair(numeric=SampledPair.of(self, adjacency))
 
     @property
-    def kind(self) -> tuple[Any, ...]:
-        return *super().kind, self.rate
-
-    @property
     def numbers(self) -> dict[str, float]:
         return {**super().numbers, "sampling rate": self.rate}
-
-    def fields(self) -> dict[str, Any]:
-        return {**super().fields(), "rate": self.rate}
 
     def cost(self, adjacency: Adjacency, times: int) -> dict[str, float]:
         """No one number says it."""
         return {}
-
-    @classmethod
-    def _of(cls, entry: Mapping[str, Any]) -> Self:
-        return replace(super()._of(entry), rate=entry["rate"])
 
 
 def sum_at_rate(release: GaussianSum, rate: float) -> GaussianSum:
@@ -83,14 +68,11 @@ def sum_at_rate(release: GaussianSum, rate: float) -> GaussianSum:
 
 @dataclass(frozen=True)
 class ChosenTimes(Event):
-    """`times` releases of one kind, on the people of a random, published set of time bins only.
-
-    share: the probability that a given bin is chosen.
-    """
+    """`times` releases of one kind, on the people of a random, published set of time bins only."""
 
     mechanism: ClassVar[str] = "Gaussian on chosen times"
 
-    share: float
+    share: float  # the probability that a given bin is chosen
     release: GaussianSum
     times: int
     what: str
@@ -110,11 +92,8 @@ class ChosenTimes(Event):
         return self.release.person
 
     def chance(self, adjacency: Adjacency) -> float:
-        """At most this is the probability that any bin of the person's records was chosen.
-
-        Union bound over the bins concerned: those of all records, old and new where one is
-        replaced by one in another bin.
-        """
+        """At most this is the probability that any bin of the person's records was chosen: a union
+        bound over the bins of all records, old and new where one is replaced."""
         return min(1.0, self.share * people_moved(adjacency) * self.release.records)
 
     def pair(self, adjacency: Adjacency) -> DominatingPair:
@@ -154,8 +133,7 @@ class SampledPair:
     @classmethod
     def of(cls, event: GaussianSum, adjacency: Adjacency) -> SampledPair:
         """The pair of a sum, over everybody too."""
-        rate = event.rate if isinstance(event, SampledSum) else 1.0
-        return cls(event.noise_multiplier, rate, *event.person, adjacency)
+        return cls(event.noise_multiplier, event.rate, *event.person, adjacency)
 
     def moves(self) -> tuple[list[float], list[float]]:
         """Sizes j, in units of c, of the move that j sampled records of one bin make; chances."""
@@ -168,8 +146,8 @@ class SampledPair:
 
         mirrored = self.adjacency == "replace-one"
         one_bin = pld.of_mixture(*self.moves(), self.noise_multiplier, mirrored, interval)
-        alone = self.together or self.records == 1
-        return one_bin if alone else one_bin.self_compose(self.records)
+        bins = 1 if self.together else self.records
+        return one_bin if bins == 1 else one_bin.self_compose(bins)
 
     def louder(self, factor: float) -> SampledPair:
         return replace(self, noise_multiplier=self.noise_multiplier / factor)

@@ -11,16 +11,15 @@ What `guard` proves holds here too; two things are added.
     releases that will be made of it; the guard that is handed out holds no rows of other bins.
     Times that are named without looking at anybody are free: other rows merely take no part.
 
-Composing sampled steps anew at every one of them would take longer than the steps. So they are paid
-for at once, and an `Allowance` hands them out one by one; what it holds counts as spent, used or
-not.
+Composing sampled steps anew at every one would take longer than the steps. So they are paid for at
+once, and an `Allowance` hands them out one by one; what it holds counts as spent, used or not.
 """
 
 from __future__ import annotations
 
 import math
 from copy import copy
-from typing import Any, Self
+from typing import Self
 
 import jax
 import numpy as np
@@ -33,16 +32,14 @@ from privtraj.privacy.events import Event, GaussianSum
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger, Payer
 from privtraj.privacy.rows import MemoryRows
-from privtraj.privacy.sampled_events import ChosenTimes, SampledSum, sum_at_rate
+from privtraj.privacy.sampled_events import ChosenTimes, sum_at_rate
 from privtraj.privacy.sums import Chunks
 
 
 class SamplingGuard(Guard):
     """A guard whose sums are over everybody, or over records that take part by chance."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._rate = 1.0
+    _rate = 1.0
 
     def at_rate(self, rate: float) -> Self:
         """The same, every record taking part in a sum with this public probability."""
@@ -65,7 +62,7 @@ class SamplingGuard(Guard):
 
     def reserve(self, event: GaussianSum, times: int) -> Self:
         """The same rows, for exactly `times` of these sums, which are paid for now."""
-        return self._paid(reserve(self.ledger, event, times), event)
+        return self._paid(reserve(self.ledger, event, times), event.rate)
 
     def choose_times(
         self, n: int, width: int, noise_multiplier: float, what: str, times: int
@@ -78,17 +75,17 @@ class SamplingGuard(Guard):
             raise InputError("times can be drawn by one process only")
         slack = n * width * noise.GAUSSIAN_TV_PER_DRAW
         event = sum_at_rate(GaussianSum(noise_multiplier, what, slack, *self.person), self._rate)
-        allowance = choose_times(self.ledger, n / self.n_times, event, times)
+        allowance = reserve(self.ledger, event, times, share=n / self.n_times)
         chosen = np.sort(_without_ties(self._source, self.n_times)[:n])
-        return chosen, self.at_times(chosen)._paid(allowance, event)
+        return chosen, self.at_times(chosen)._paid(allowance, event.rate)
 
     def sum_event(self, width: int, noise_multiplier: float, what: str) -> GaussianSum:
         """What a call of `sums` with D = width will pay for, at the rate of this guard."""
         return sum_at_rate(super().sum_event(width, noise_multiplier, what), self._rate)
 
-    def _paid(self, payer: Payer, event: GaussianSum) -> Self:
-        """The same rows for such sums, which somebody else pays for."""
-        part = self.at_rate(event.rate if isinstance(event, SampledSum) else 1.0)
+    def _paid(self, payer: Payer, rate: float) -> Self:
+        """The same rows for sums at this rate, which somebody else pays for."""
+        part = self.at_rate(rate)
         part._payer = payer
         return part
 
@@ -121,15 +118,17 @@ class Allowance:
         self._left -= 1
 
 
-def reserve(ledger: Ledger, event: GaussianSum, times: int) -> Allowance:
-    """Pay for `times` equal releases at once; the allowance then hands them out one by one."""
-    ledger.spend(event, times)
-    return Allowance(event, times, ledger.delta)
+def reserve(
+    ledger: Ledger, event: GaussianSum, times: int, share: float | None = None
+) -> Allowance:
+    """Pay for `times` equal releases at once; the allowance then hands them out one by one.
 
-
-def choose_times(ledger: Ledger, share: float, event: GaussianSum, times: int) -> Allowance:
-    """`reserve`, for releases on a random, published share of the time bins."""
-    ledger.spend(ChosenTimes(share, event, times, event.what))
+    share: of the time bins, random and published, that they are made on; None for all bins.
+    """
+    if share is None:
+        ledger.spend(event, times)
+    else:
+        ledger.spend(ChosenTimes(share, event, times, event.what))
     return Allowance(event, times, ledger.delta)
 
 

@@ -70,15 +70,12 @@ class KernelSum(NamedTuple):
 
 
 class Chunks(NamedTuple):
-    """Rows in chunks of C, of one bin each, so that memory does not grow with people times m.
+    """Rows in chunks of C, of one bin each, so that memory does not grow with people times m."""
 
-    n chunks fit on every device, of which the first `used` hold rows.
-    """
-
-    points: jax.Array  # (devices n, C, d)
+    points: jax.Array  # (devices n, C, d): n chunks fit on every device
     row: NDArray[np.int64]  # (local devices n, C): rows of this process, -1 for padding
     bin: jax.Array  # (devices n,)
-    used: int
+    used: int  # chunks of every device that hold rows, the first ones
     crowd: int  # records in the fullest bin, of all processes
 
     def spread(self, values: NDArray[Any]) -> jax.Array:
@@ -104,14 +101,9 @@ def chunked(points: NDArray[np.float32], bins: NDArray[np.int32], n_times: int) 
     devices = jax.local_device_count()
     count = int(processes.gathered(np.array([-(-len(number) // devices)])).max())
     row = _dealt(np.concatenate(rows), devices, count, -1)
-    padding = np.zeros((1, points.shape[1]), np.float32)
-    return Chunks(
-        _spread(np.append(points, padding, axis=0)[row]),
-        row,
-        _spread(_dealt(number, devices, count, 0)),
-        count,
-        int(processes.total(sizes).max()),
-    )
+    places = np.append(points, np.zeros((1, points.shape[1]), np.float32), axis=0)[row]
+    bin_ = _spread(_dealt(number, devices, count, 0))
+    return Chunks(_spread(places), row, bin_, count, int(processes.total(sizes).max()))
 
 
 def kernel_lattice(clip: NDArray[np.float64], largest: float, centres: NDArray[Any]) -> Lattice:
@@ -143,15 +135,9 @@ def kernel_sums(
     limit = lattice.limit * 2.0**lattice.shift
     times, m, d = grid.shape
     _check_exact(chunks.crowd, max(np.max(clip), np.max(pull.mass)))
-    parameters = _Scaled(
-        np.float32(grid),
-        np.float32(mass),
-        np.float32(clip),
-        np.float32(lattice.weight),
-        lattice.weight * GRID,
-        np.float32(limit),
-        jax.tree.map(np.asarray, pull.parameters),
-    )
+    singles = map(np.float32, (grid, mass, clip, lattice.weight, limit))
+    own = jax.tree.map(np.asarray, pull.parameters)
+    parameters = _Scaled._make([*singles, lattice.weight * GRID, own])
     contribution = partial(_pull, weight_fn)
     total = _summed(contribution, m * (d + 1) + 1, chunks, taking_part, parameters, m)
     places, masses, spread = np.split(total, [m * d, m * (d + 1)], axis=1)
@@ -198,8 +184,8 @@ class _Scaled(NamedTuple):
     mass: Any  # () whole number
     clip: Any  # ()
     weight: Any  # () A
-    fine: Any  # () A GRID
     limit: Any  # () largest norm of an integer vector
+    fine: Any  # () A GRID
     parameters: Any
 
 
@@ -242,22 +228,17 @@ def _squared_distances(places: jax.Array, centres: jax.Array) -> jax.Array:
     return (squares - 2 * (y @ x.T)).astype(jnp.float32)
 
 
-def _rounded(
-    statistic: Statistic, points: jax.Array, mine: jax.Array, bin_: tuple[Any, ...]
-) -> jax.Array:
+def _rounded(statistic: Statistic, points: jax.Array, mine: jax.Array, bin_: Any) -> jax.Array:
     parameters, clip, unit = bin_
     lattice = clip_to_lattice(statistic(points, parameters), clip, unit)
     return jnp.where(mine[:, None], lattice, 0).sum(axis=0)
 
 
 def clip_to_lattice(vectors: jax.Array, clip: jax.Array, unit: jax.Array) -> jax.Array:
-    """Integer vectors (n, D) of min(1, c / |v|) v / unit, each row of norm at most B.
-
-    A row that is not finite counts as zero: it could not be clipped.
-    """
+    """Integer vectors (n, D) of min(1, c / |v|) v / unit, each row of norm at most B."""
     wide = vectors.astype(jnp.float64)
     norm = jnp.linalg.norm(wide, axis=-1, keepdims=True)
-    finite = jnp.isfinite(norm)
+    finite = jnp.isfinite(norm)  # other rows cannot be clipped, and count as zero
     scale = jnp.minimum(1.0, clip / jnp.where(finite & (norm > 0), norm, 1.0)) / unit
     return jnp.rint(jnp.where(finite, wide * scale, 0.0)).astype(jnp.int64)
 
@@ -278,20 +259,11 @@ def _summed(
     group = layout.at_once // (layout.chunk * columns)
     # two at least: of one alone XLA makes code that is four times slower
     group = min(2 ** math.floor(math.log2(max(group, 2))), layout.most)
+    groups = np.int32(-(-chunks.used // group))
+    parts = (chunks.points, taking_part, chunks.bin, groups, parameters)
     with jax.enable_x64(True):
-        total = _all_devices(
-            contribution.func,
-            contribution.args[0],
-            width,
-            group,
-            _mesh(),
-            chunks.points,
-            taking_part,
-            chunks.bin,
-            np.int32(-(-chunks.used // group)),
-            parameters,
-        )
-        return np.asarray(total)
+        how = (contribution.func, contribution.args[0], width, group, _mesh())
+        return np.asarray(_all_devices(*how, *parts))
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
@@ -301,51 +273,33 @@ def _all_devices(
     width: int,
     group: int,
     mesh: Mesh,
-    points: jax.Array,
-    taking_part: jax.Array,
-    bins: jax.Array,
-    groups: jax.Array,
-    parameters: Any,
+    *parts: Any,
 ) -> jax.Array:
-    """The integers of all people: sums on every device, then one reduction."""
+    """Sums (T, width) over all people: on each device `group` chunks at a time, then one reduction.
+
+    parts: points, who takes part, bins, number of groups, parameters.
+    """
 
     def one_device(*parts: Any) -> jax.Array:
-        total = _one_device(partial(contribution, function), width, group, *parts)
+        *arrays, groups, parameters = parts
+        points, mine, bins = (array.reshape(-1, group, *array.shape[1:]) for array in arrays)
+
+        def add_group(j: jax.Array, total: jax.Array) -> jax.Array:
+            # Without the barrier, jaxlib 0.10 multiplies wrongly by a matrix that all chunks share.
+            here = jax.tree.map(lambda leaf: leaf[bins[j]], parameters)
+            here = jax.lax.optimization_barrier(here)
+            each = jax.vmap(partial(contribution, function))(points[j], mine[j], here)
+            return total.at[bins[j]].add(each)
+
+        zeros = jnp.zeros((jax.tree.leaves(parameters)[0].shape[0], width), jnp.int64)
+        # the number of groups is no constant: one group more must not mean other code
+        total = jax.lax.fori_loop(0, groups, add_group, zeros)
         return jax.lax.psum(total, "people")  # the only communication of a step
 
     split, whole = Split("people"), Split()
-    return jax.shard_map(
-        one_device,
-        mesh=mesh,
-        in_specs=(split, split, split, whole, whole),
-        out_specs=whole,
-        check_vma=False,
-    )(points, taking_part, bins, groups, parameters)
-
-
-def _one_device(
-    contribution: Callable[..., jax.Array],
-    width: int,
-    group: int,
-    points: jax.Array,
-    mine: jax.Array,
-    bins: jax.Array,
-    groups: jax.Array,
-    parameters: Any,
-) -> jax.Array:
-    """Sums (T, width) over chunks, `group` of them at a time."""
-    points, mine, bins = (
-        array.reshape(-1, group, *array.shape[1:]) for array in (points, mine, bins)
-    )
-
-    def add_group(j: jax.Array, total: jax.Array) -> jax.Array:
-        # Without the barrier, jaxlib 0.10 multiplies wrongly by a matrix that all chunks share.
-        here = jax.lax.optimization_barrier(jax.tree.map(lambda leaf: leaf[bins[j]], parameters))
-        return total.at[bins[j]].add(jax.vmap(contribution)(points[j], mine[j], here))
-
-    n_times = jax.tree.leaves(parameters)[0].shape[0]
-    # the number of groups is no constant: one group more must not mean other code
-    return jax.lax.fori_loop(0, groups, add_group, jnp.zeros((n_times, width), jnp.int64))
+    specs = (split, split, split, whole, whole)
+    add_up = jax.shard_map(one_device, mesh=mesh, in_specs=specs, out_specs=whole, check_vma=False)
+    return add_up(*parts)
 
 
 def _shifted(fine: NDArray[np.int64], shift: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -358,10 +312,8 @@ def _shifted(fine: NDArray[np.int64], shift: NDArray[np.int64]) -> NDArray[np.in
 
 
 def _check_exact(crowd: int, clip: float) -> None:
-    """Sums over a bin stay below 2^63 and sums over a chunk below 2^53.
-
-    Everything is at most `clip` in units of 1 / (A GRID), 2^-36 or more, per person.
-    """
+    """Sums over a bin stay below 2^63 and sums over a chunk below 2^53: everything is at most
+    `clip` in units of 1 / (A GRID), 2^-36 or more, per person."""
     if crowd * max(clip, 2.0) > 2 * MOST_IN_A_BIN:
         raise InputError(
             f"a time bin holds more than {int(2 * MOST_IN_A_BIN / max(clip, 2.0))} records, too "
@@ -375,7 +327,7 @@ def _check_exact(crowd: int, clip: float) -> None:
 def _padded(rows: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     """(n, size): an empty bin still gets a chunk, so shapes tell nothing apart from its size."""
     chunks = max(1, -(-len(rows) // size))
-    return np.pad(rows, (0, chunks * size - len(rows)), constant_values=-1).reshape(-1, size)
+    return _padded_to(rows, chunks * size, 0, -1).reshape(-1, size)
 
 
 # Devices --------------------------------------------------------------------------------------
@@ -394,10 +346,8 @@ def _layout() -> _Layout:
 
 
 def _dealt(chunks: NDArray[Any], devices: int, count: int, padding: int) -> NDArray[Any]:
-    """Chunks (k, ...) in `devices` parts of `count`, each padded to a length that many data share.
-
-    So other people hardly ever mean another compilation.
-    """
+    """Chunks (k, ...) in `devices` parts of `count`, each padded to a length that many data share:
+    other people hardly ever mean another compilation."""
     chunks = _padded_to(chunks, devices * count, 0, padding)
     parts = chunks.reshape(devices, count, *chunks.shape[1:])
     most = _layout().most

@@ -20,7 +20,7 @@ from privtraj.paper.reproduce.parallel import call, in_parallel
 from privtraj.paper.reproduce.readings import EXACT, PARTICLES, READINGS
 from privtraj.paper.reproduce.result import Options, Reproduction
 from privtraj.paper.reproduce.tables import Row, markdown, texts
-from privtraj.privacy.pairs import FINE
+from privtraj.privacy.accounting import FINE
 from privtraj.report.style import BLUE, GREY, INK, VERMILION, decorate
 
 if TYPE_CHECKING:
