@@ -82,6 +82,7 @@ def cloud(seed=0):
 extreme = st.sampled_from([0.0, 1.0, -1.0, 1e4, -1e4, 1e12, -1e12, 1e30, -1e30])
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     drift=extreme,
@@ -124,6 +125,7 @@ def test_a_step_stays_in_the_box_and_finite_whatever_it_is_told(
     assert (sigma <= 0.5).all()
 
 
+@pytest.mark.slow
 def test_a_noisy_step_is_shortened_to_the_noise_limit():
     loud = jnp.asarray([0.01, 1.0, 100.0], jnp.float32)
     _, trace = move(state_of(np.stack([cloud()] * T)), noise=loud, by=stride(noise_limit=0.3))
@@ -292,6 +294,7 @@ def test_particles_begin_where_they_are_put_with_equal_masses():
     np.testing.assert_allclose(put, clouds, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_nothing_is_compiled_again_between_steps(known):
     measure, _ = known
     rng = np.random.default_rng(5)

@@ -96,6 +96,7 @@ def test_a_larger_bias_draws_more_people():
     assert (np.delete(after, 2, axis=1) < np.delete(before, 2, axis=1)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bandwidth", [0.05, 0.2, 1.0])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_drift_is_the_gradient_of_the_papers_data_fit(seed, bandwidth):
@@ -187,6 +188,7 @@ def test_the_typical_norm_scales_with_particles_and_bandwidth_together(scale):
     np.testing.assert_allclose(np.asarray(other), scale * np.asarray(plain), rtol=3e-3)
 
 
+@pytest.mark.slow
 def test_the_typical_norm_is_the_quantile_of_people_whom_the_mixture_draws():
     mixture = several_times()
     clip = np.asarray(typical_norm(mixture, np.random.default_rng(3), 0.9, 4000))

@@ -349,6 +349,7 @@ def test_a_person_adds_the_same_integers_to_any_crowd(name, m, d):
             np.testing.assert_array_equal(after - before, integers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", [(128, 64, 2**17), (8, 4, 64)])
 @pytest.mark.parametrize(("m", "d"), SHAPES)
 def test_every_place_gives_a_person_the_same_integers(monkeypatch, layout, m, d):

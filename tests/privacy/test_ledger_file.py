@@ -460,6 +460,7 @@ def test_processes_at_once_share_one_cap(path):
     assert totals(path) == [(3.0, 0.0)]
 
 
+@pytest.mark.slow
 @needs_posix
 def test_whatever_was_confirmed_survives_a_kill(path):
     rng = random.Random(0)

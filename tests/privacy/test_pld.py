@@ -111,6 +111,7 @@ def test_sampled_sums_agree_with_dp_accounting(rate, z, steps, adjacency):
     assert_same(delta_of, google_sampled(z, rate, steps, adjacency), [0.0, 0.3, 1.0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rate", "records", "steps"), [(0.05, 3, 20), (0.5, 2, 1)])
 def test_records_together_agree_with_a_mixture_of_gaussians(rate, records, steps):
     event = SampledSum(8.0, "", rate=rate, records=records, together=True)
@@ -200,6 +201,7 @@ def assert_dominated(event, old, new, epsilon, step, tolerance):
         assert true <= of([event], adjacency)(epsilon) + tolerance
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(people(2), st.floats(0.6, 3), st.floats(0, 1.5))
 def test_no_directions_in_the_plane_are_worse_than_a_line(person, z, epsilon):
@@ -216,6 +218,7 @@ def test_no_directions_in_space_are_worse_than_a_line(person, z, epsilon):
     assert_dominated(event, old, new, epsilon, 0.25, 5e-4)
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(st.integers(0, 10_000), st.floats(0.05, 0.95), st.floats(0.8, 3), st.floats(0, 1))
 def test_no_other_bins_are_worse_than_the_same_bins(seed, rate, z, epsilon):

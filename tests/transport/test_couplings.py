@@ -106,6 +106,7 @@ def test_far_clusters_exchange_only_the_mass_they_must(reg):
     assert leaves < 0.01
 
 
+@pytest.mark.slow
 def test_what_sinkhorn_leaves_is_matched_and_reported(hasty):
     leaves, enters, error = crossing(1e-6)
     assert enters - leaves == pytest.approx(0.1, abs=1e-4)

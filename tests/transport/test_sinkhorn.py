@@ -158,6 +158,7 @@ def test_projections_are_the_barycentres_of_both_directions(reg):
     )
 
 
+@pytest.mark.slow
 def test_problems_solved_together_and_one_by_one_are_the_same(monkeypatch):
     x, y, a, b = problem(8, weighted=True)
     together = solve(x, y, np.full(B, 0.05), a, b)
@@ -242,6 +243,7 @@ def test_fewer_particles_have_all_weight_and_the_same_mean():
     np.testing.assert_allclose(weights @ some, a @ x, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_far_clusters_settle_though_mass_must_pass_between_them():
     """Kernels hold next to nothing of the way between clusters: plain sweeps need thousands."""
     rng = np.random.default_rng(1)
