@@ -54,6 +54,7 @@ SLOW = {
     "scripts",
     "test_browser.py",
     "test_docs.py",
+    "test_precision.py",
     "test_processes.py",
     "test_sql_rows.py",
 }

@@ -87,6 +87,7 @@ def test_the_whole_budget_is_spent_and_not_more(fits, measure, adjacency):
     assert certificate.adjacency == adjacency
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("measure", SMALL)
 def test_the_ledger_on_the_certificate_explains_both_epsilons(fits, measure, adjacency):

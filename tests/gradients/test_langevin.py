@@ -135,6 +135,7 @@ def test_a_noisy_step_is_shortened_to_the_noise_limit():
     assert float(trace.alpha[2]) < float(trace.alpha[1]) < 0.5
 
 
+@pytest.mark.slow
 def test_privacy_noise_replaces_langevin_noise():
     clouds = np.stack([cloud()] * T)
     noise = jnp.asarray([0.0, 0.02, 1.0], jnp.float32)  # the drift itself is quiet here
@@ -211,6 +212,7 @@ def biased_step(x, bandwidth, time_coupling):
     return x + time_coupling * jnp.zeros_like(x).at[:-1].add(forth).at[1:].add(back)
 
 
+@pytest.mark.slow
 def test_the_transport_drift_vanishes_and_never_shrinks_where_all_times_agree():
     begun = np.stack([cloud()] * T)
     state, biased = state_of(begun, 0.2), jnp.asarray(begun, jnp.float32)

@@ -272,6 +272,7 @@ def test_delta_falls_with_epsilon_even_where_slack_grows():
     assert (np.diff(found) <= 1e-15).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(event_lists, st.floats(0.05, 12), deltas, adjacencies)
 def test_calibration_never_overshoots_and_leaves_next_to_nothing(others, epsilon, delta, adjacency):

@@ -3,20 +3,18 @@
 import numpy as np
 import pytest
 
+from privtraj.counts.fit import CELLS
+from privtraj.counts.survey import SURVEY
 from privtraj.errors import BudgetError
+from privtraj.head_count import HEAD_COUNT
+from privtraj.planned_releases import planned_releases
 from privtraj.privacy.budget_plan import BudgetPlan, Planned
 from privtraj.privacy.events import GaussianSum, LaplaceCounts, Opaque
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.sampled_events import ChosenTimes, SampledSum
 from privtraj.privacy.sampling import SamplingGuard
-from privtraj.synthesizer import (
-    HEAD_COUNT,
-    PER_CELL,
-    SURVEY,
-    TrajectorySynthesizer,
-    planned_releases,
-)
+from privtraj.synthesizer import TrajectorySynthesizer
 
 COUNTS = LaplaceCounts(0.1, "heads")
 STEPS = GaussianSum(10.0, "step")
@@ -93,9 +91,9 @@ def test_a_guard_neither_answers_nor_draws_what_is_not_on_the_plan(kind, snapsho
 
 
 SETTINGS = [
-    ({"measure": "counts"}, [HEAD_COUNT, SURVEY, PER_CELL]),
-    ({"measure": "counts", "cells": 4}, [HEAD_COUNT, PER_CELL]),
-    ({"measure": "counts", "public_counts": True}, [SURVEY, PER_CELL]),
+    ({"measure": "counts"}, [HEAD_COUNT, SURVEY, CELLS]),
+    ({"measure": "counts", "cells": 4}, [HEAD_COUNT, CELLS]),
+    ({"measure": "counts", "public_counts": True}, [SURVEY, CELLS]),
     ({"measure": "gradients", "steps": 3, "particles": 4}, [HEAD_COUNT, "clipped sums of a step"]),
 ]
 
@@ -106,7 +104,7 @@ def test_the_plan_of_a_fit_lists_its_releases_and_no_room_is_left(settings, name
     """Everything planned is made, and with the noise that the plan knew or as much as it allows."""
     snapshots = snapshots_of([np.full((30, 2), 0.5)] * 3)
     fit = TrajectorySynthesizer(1.0, 1e-5, seed=1, **settings)
-    plan = planned_releases(fit, snapshots.shape)
+    plan = planned_releases(fit._budget(snapshots.n_features), snapshots.shape)
     assert [planned.event.what for planned in plan.releases] == names
     events = []
 

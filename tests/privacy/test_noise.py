@@ -108,6 +108,7 @@ def test_laplace_agrees_with_opendp(opendp):
     assert two_sample_p_value(ours, opendp("laplace", 2.0, 40_000), 12) > FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_small_gaussian_agrees_with_opendp(opendp):
     ours = noise.discrete_gaussian(4).draw(SeededSource(4), 200_000)
     assert two_sample_p_value(ours, opendp("gaussian", 4.0, 40_000), 12) > FALSE_ALARM

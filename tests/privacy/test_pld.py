@@ -37,6 +37,7 @@ def of(events, adjacency, grid=COARSE):
 # Full batches, which have a closed form -------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("mu", [0.3, 3.0])
 @pytest.mark.parametrize("steps", [1, 60, 2000])
@@ -73,6 +74,7 @@ def test_what_has_a_closed_form_keeps_it_on_the_grid(adjacency):
 PRV = json.loads((Path(__file__).parent / "prv_table.json").read_text())["rows"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", PRV, ids=lambda row: f"{row['steps']} at {row['delta']:g}")
 def test_epsilon_agrees_with_prv_accounting(row):
     """PRV proves `lower` <= epsilon <= `upper`, and so ours, an upper bound, is above `lower`.

@@ -58,6 +58,7 @@ def chain(weights, steps, begin=0):
     return Couplings(pushed(weights, steps), steps.astype(np.float32), 0.0, begin)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coupling", ["entropic", "exact"])
 @pytest.mark.parametrize("case", [clouds, far_clusters])
 def test_couplings_are_row_stochastic_with_the_right_marginals(case, coupling):
@@ -208,6 +209,7 @@ def test_couplings_made_when_needed_are_those_that_are_kept(coupling, monkeypatc
     np.testing.assert_array_equal(*walks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reg", [3e-4, 1e-6])
 @pytest.mark.parametrize("coupling", ["entropic", "exact"])
 def test_the_couplings_of_all_times_are_never_in_memory_at_once(coupling, reg, monkeypatch):
@@ -344,6 +346,7 @@ def test_the_same_generator_gives_the_same_walk(walked):
     assert (walk != couplings.walk(20_000, np.random.default_rng(1))).any()
 
 
+@pytest.mark.slow
 def test_sharp_entropic_couplings_settle_between_clusters_of_slightly_different_weights():
     """Sweeps from nothing at this regularisation wander; from blurred couplings they settle."""
     rng = np.random.default_rng(0)

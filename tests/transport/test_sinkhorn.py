@@ -218,6 +218,7 @@ def test_every_problem_settles_at_its_own_regularisation():
         np.testing.assert_array_equal(together.g[k], alone.g[0])
 
 
+@pytest.mark.slow
 def test_many_particles_begin_with_fewer_and_end_with_the_same_coupling(monkeypatch):
     rng = np.random.default_rng(4)
     x, y = rng.uniform(size=(2, B, 100, D))
@@ -234,6 +235,7 @@ def test_many_particles_begin_with_fewer_and_end_with_the_same_coupling(monkeypa
     assert np.abs(one - other).sum(axis=(1, 2)).max() < 2e-3
 
 
+@pytest.mark.slow
 def test_fewer_particles_have_all_weight_and_the_same_mean():
     rng = np.random.default_rng(5)
     x, a = rng.uniform(size=(100, D)).astype(np.float32), rng.dirichlet(np.ones(100))
