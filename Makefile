@@ -10,7 +10,7 @@ CORE := tests/privacy tests/transport tests/data tests/counts tests/gradients te
 
 help:
 	@echo "make demo      fit the simulated growth clinic and write everything to demo/"
-	@echo "make quick     lint, types, fast tests of the core and of privacy: about a minute"
+	@echo "make quick     lint, types, fast tests of the core and of privacy"
 	@echo "make test      lint, types and all tests"
 	@echo "make docs      the documentation, as a site in site/"
 	@echo "make evidence  the quality tables (STROKES=path/to/mnist_strokes_dejong.npz for the strokes)"

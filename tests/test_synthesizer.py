@@ -101,6 +101,7 @@ def test_the_ledger_on_the_certificate_explains_both_epsilons(fits, measure, adj
     assert 0 < certificate.slack < 1e-9
 
 
+@pytest.mark.slow
 def test_gradients_pay_for_people_and_for_every_step(fits):
     count, steps = fits("gradients").certificate.ledger
     assert (count["mechanism"], count["times"]) == ("discrete Laplace", 1)

@@ -150,6 +150,7 @@ def test_privacy_noise_replaces_langevin_noise():
 # The drift ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_without_neighbours_and_noise_a_step_follows_the_drift():
     clouds = np.stack([cloud(i) for i in range(T)])
     drift = 0.05 * np.sin(np.arange(T * M * D)).reshape(T, M, D)

@@ -98,6 +98,7 @@ SETTINGS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("settings", "names"), SETTINGS, ids=str)
 @pytest.mark.filterwarnings("ignore::privtraj.LowBudgetWarning")
 def test_the_plan_of_a_fit_lists_its_releases_and_no_room_is_left(settings, names, snapshots_of):

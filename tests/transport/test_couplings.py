@@ -70,6 +70,7 @@ def test_couplings_are_row_stochastic_with_the_right_marginals(case, coupling):
     np.testing.assert_allclose(marginals(couplings), weights, atol=2e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(st.integers(0, 999), st.floats(-7, 1).map(lambda e: 10.0**e), st.booleans())
 def test_repaired_marginals_are_exact_at_any_regularisation(seed, reg, weighted):
@@ -328,6 +329,7 @@ def test_groups_keep_their_exact_shares_where_they_cannot_be_told_apart():
             assert abs(high - 50.5) < 1
 
 
+@pytest.mark.slow
 def test_every_chain_alone_is_a_draw_of_the_markov_chain():
     rng = np.random.default_rng(3)
     steps = rng.dirichlet(np.ones(3), size=(1, 3))

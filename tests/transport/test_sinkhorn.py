@@ -84,6 +84,7 @@ def test_uniform_weights_are_the_default():
     np.testing.assert_allclose(plain.g, solve(x, y, np.asarray(reg), a, b).g, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_warm_start_and_more_iterations_reduce_the_error():
     x, y, a, b = problem(4, weighted=True)
     reg = np.full(B, 0.01)
@@ -145,6 +146,7 @@ def test_barycentres_are_the_coupling_times_the_partners(reg):
     np.testing.assert_allclose(sinkhorn.barycentres(*args, potentials), expected, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reg", [0.02, 0.5])
 def test_projections_are_the_barycentres_of_both_directions(reg):
     x, y, _, _ = problem(7)
@@ -184,6 +186,7 @@ def settle(x, y, reg, a, b, tolerance=1e-3):
     return sinkhorn.settle(x, y, reg, (a, b), tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("reg", [1e-4, 0.003, 0.1])
 def test_settled_couplings_have_the_error_they_state(reg, weighted):
@@ -199,6 +202,7 @@ def test_settled_couplings_have_the_error_they_state(reg, weighted):
     np.testing.assert_allclose(np.abs(coupling.sum(axis=1) - b).sum(axis=1), 0.0, atol=rounding)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reg", [0.003, 0.1])
 def test_settled_couplings_agree_with_pot(reg):
     x, y, a, b = problem(2, weighted=True)
