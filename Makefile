@@ -2,11 +2,15 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+# rooms whose fast tests `make quick` runs
+CORE := tests/privacy tests/transport tests/data tests/counts tests/gradients tests/test_*.py
 
-.PHONY: help demo test lint unit docs evidence bench bench-utility clean
+.PHONY: help demo quick test lint core unit docs evidence bench bench-utility clean
 
 help:
 	@echo "make demo      fit the simulated growth clinic and write everything to demo/"
+	@echo "make quick     lint, types, fast tests of the core and of privacy"
 	@echo "make test      lint, types and all tests"
 	@echo "make docs      the documentation, as a site in site/"
 	@echo "make evidence  the quality tables (STROKES=path/to/mnist_strokes_dejong.npz for the strokes)"
@@ -30,11 +34,17 @@ lint: $(READY)
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
+quick:
+	$(MAKE) --jobs 2 lint core
+
+core: $(READY)
+	$(PYTEST) -m "not slow" $(CORE)
+
 test:
 	$(MAKE) --jobs 2 lint unit
 
 unit: $(READY)
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+	$(PYTEST)
 
 evidence: $(READY)
 	$(BIN)/python experiments/three_modes.py

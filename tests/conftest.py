@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,21 +13,51 @@ from privtraj.columns import NumberColumn
 from privtraj.data.snapshots import Snapshots
 from privtraj.privacy.rows import MemoryRows
 
+HERE = Path(__file__).parent
+
 # compiled code is kept in a cache: not that of whoever runs the tests, but one for all processes
 if "PYTEST_XDIST_WORKER" not in os.environ:
     _CACHE = tempfile.TemporaryDirectory(prefix="privtraj-tests-")
     os.environ["XDG_CACHE_HOME"] = _CACHE.name
 keep_compiled()
 
-# what takes longest begins first, so that no process works alone in the end
-SLOW = (
-    "scripts",
-    "reproduce",
-    "test_audit.py",
+# What takes longest begins first, so that no process works alone in the end: measured, in order.
+LONGEST = (
     "test_docs.py",
     "test_sql_rows.py",
+    "test_audit.py",
+    "test_scripts.py",
+    "test_broken_variants.py",
+    "test_browser.py",
+    "test_accounting.py",
+    "test_digits.py",
+    "test_processes.py",
+    "test_kernel_sums.py",
+    "test_planning.py",
+    "test_paper.py",
     "test_synthesizer.py",
+    "test_cli_ledger.py",
+    "test_page.py",
+    "test_pld.py",
+    "test_traps.py",
+    "test_cli.py",
+    "test_mistakes.py",
+    "test_guard.py",
+    "test_rates.py",
+    "test_warm_starts.py",
 )
+
+# Slow as a whole; single slow tests carry the mark themselves. `make quick` leaves both out.
+SLOW = {
+    "audit",
+    "paper",
+    "scripts",
+    "test_browser.py",
+    "test_docs.py",
+    "test_precision.py",
+    "test_processes.py",
+    "test_sql_rows.py",
+}
 
 settings.register_profile(
     "privtraj",
@@ -39,7 +70,11 @@ settings.load_profile("privtraj")
 
 
 def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: not set(SLOW) & set(item.path.parts))
+    for item in items:
+        if SLOW & set(item.path.relative_to(HERE).parts):
+            item.add_marker(pytest.mark.slow)
+    order = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(item.path.name, len(order)))
 
 
 def _snapshots(bins_of_points, dimensions=None):

@@ -280,6 +280,7 @@ ELSEWHERE = {
 }
 
 
+@pytest.mark.slow
 def test_every_mistake_has_a_row():
     if {*COMMANDS.values(), *CALLS.values()} - DONE:
         pytest.skip("only some rows were run")

@@ -177,6 +177,7 @@ def test_other_things_are_refused_with_a_sentence():
             draw([1, 2, 3])
 
 
+@pytest.mark.slow
 def test_matplotlib_is_not_loaded_before_something_is_drawn():
     code = "import sys, privtraj as pt; pt.plot; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -74,6 +74,7 @@ def fits(people):
 # The budget -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("measure", SMALL)
 def test_the_whole_budget_is_spent_and_not_more(fits, measure, adjacency):
@@ -86,6 +87,7 @@ def test_the_whole_budget_is_spent_and_not_more(fits, measure, adjacency):
     assert certificate.adjacency == adjacency
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("measure", SMALL)
 def test_the_ledger_on_the_certificate_explains_both_epsilons(fits, measure, adjacency):
@@ -99,6 +101,7 @@ def test_the_ledger_on_the_certificate_explains_both_epsilons(fits, measure, adj
     assert 0 < certificate.slack < 1e-9
 
 
+@pytest.mark.slow
 def test_gradients_pay_for_people_and_for_every_step(fits):
     count, steps = fits("gradients").certificate.ledger
     assert (count["mechanism"], count["times"]) == ("discrete Laplace", 1)
@@ -532,6 +535,7 @@ def test_enough_people_for_the_budget_are_not_warned_about(people):
         TrajectorySynthesizer(8.0, 1e-3, seed=0, **SMALL["counts"]).fit(people)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", SMALL)
 def test_empty_and_unequal_bins_fit(snapshots_of, measure):
     rng = np.random.default_rng(0)
@@ -561,6 +565,7 @@ def test_unequal_gaps_between_times_fit(moving_blobs):
         healthy(fit(data, seed=0, **settings))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("d", "measure"), [(1, "counts"), (3, None), (6, "gradients")])
 def test_auto_fits_any_number_of_features(moving_blobs, snapshots_of, d, measure):
     model = fit(snapshots_of(list(moving_blobs(T, 100, d))), seed=0, particles=8, steps=8)
@@ -583,6 +588,7 @@ def three_modes():
     return data, datasets.three_modes(500, T, seed=9)[1].reshape(T, 500, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [{"measure": "counts"}, {"measure": "gradients", "particles": 64, "steps": 30}]
 )
@@ -612,6 +618,7 @@ def test_the_public_names_lead_to_the_same_classes():
     assert issubclass(privtraj.LowBudgetWarning, UserWarning)
 
 
+@pytest.mark.slow
 def test_a_far_minority_keeps_its_share_of_the_people():
     """One person in ten lives far away; clipping must not talk them out of the model.
 

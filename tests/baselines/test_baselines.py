@@ -75,6 +75,7 @@ def watched(baseline, watch):
 # Fits -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EVERY)
 def test_a_fit_is_near_the_people(name, models, others):
     clouds = np.swapaxes(models[name].sample(POINTS, seed=0).values, 0, 1)

@@ -169,6 +169,7 @@ def test_a_reader_who_has_seen_enough_is_no_error():
 # Demo -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_demo_end_to_end(tmp_path, capsys):
     folder = tmp_path / "new" / "demo"
     words = ["demo", "--out", str(folder), "--people", str(PEOPLE)]
@@ -301,6 +302,7 @@ def test_an_interrupted_fit_says_what_was_spent(clinic, tmp_path, capsys, monkey
     assert _files(tmp_path) == set()
 
 
+@pytest.mark.slow
 def test_gradients_say_where_they_are_computed(clinic, tmp_path, capsys):
     assert cli.main([*_fit_words(clinic, tmp_path / "m.privtraj"), "--measure", "gradients"]) == 0
     assert "privtraj: note: gradients are computed on 1 cpu" in capsys.readouterr().err
@@ -322,6 +324,7 @@ def test_what_is_left_follows_from_what_was_done(elapsed, done, total, said):
     assert console.remaining(elapsed, done, total) == said
 
 
+@pytest.mark.slow
 def test_compiled_code_is_kept_where_caches_belong(clinic, tmp_path):
     words = [*_fit_words(clinic, tmp_path / "m.privtraj"), "--measure", "gradients"]
     environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")}

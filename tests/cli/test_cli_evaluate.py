@@ -69,6 +69,7 @@ def words(folder, monkeypatch, tmp_path):
     return ["evaluate", str(folder / "growth.privtraj"), str(folder / "clinic.csv"), "--n", "80"]
 
 
+@pytest.mark.slow
 def test_a_table_on_stdout_and_the_same_in_a_file(words, tmp_path, capsys):
     out = tmp_path / "scores.json"
     assert cli.main([*words, "--person", "id", "--out", str(out)]) == 0

@@ -504,6 +504,7 @@ MOMENTS = {
 AFTER = {"while it starts": (0.2, 1.0), "a while after that": (0.05, 0.6)}  # seconds
 
 
+@pytest.mark.slow
 @needs_posix
 def test_whatever_moment_a_fit_is_killed_at_its_model_is_covered(clinic, tmp_path):
     ledger, rng = tmp_path / "clinic.ledger", random.Random(0)
@@ -536,6 +537,7 @@ def test_whatever_moment_a_fit_is_killed_at_its_model_is_covered(clinic, tmp_pat
     assert killed >= 4
 
 
+@pytest.mark.slow
 @needs_posix
 def test_of_two_fits_at_once_the_cap_admits_one(clinic, tmp_path):
     ledger = tmp_path / "clinic.ledger"

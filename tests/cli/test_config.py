@@ -145,6 +145,7 @@ CHOICES = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["toml", "yaml"])
 @settings(max_examples=80)
 @given(options=CHOICES)

@@ -121,6 +121,7 @@ def test_measures_that_agree_at_all_times_hardly_change(d, time_coupling, moved)
     assert np.abs(after.weights - same.weights).sum(axis=1).max() / 2 < moved
 
 
+@pytest.mark.slow
 def test_shares_that_fluctuate_by_noise_get_closer_to_the_truth():
     """Mean absolute errors of 15 series of 12 times about the same share: at least halved."""
     rng = np.random.default_rng(4)

@@ -282,6 +282,7 @@ def test_random_keeps_exactly_one_of_each_person():
     assert sorted(kept // 4)[:3] == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_random_is_uniform_and_repeatable():
     first = np.array([_chosen(seed)[0] for seed in range(400)])
     assert np.bincount(first, minlength=4).min() > 65
@@ -369,6 +370,7 @@ def _uniform(counts, chance, draws, p=1e-6):
     return (np.abs(np.asarray(counts) - draws * chance) < bound).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("one_per_bin", [True, False])
 def test_every_record_in_a_bin_of_its_own_has_the_same_chance(one_per_bin):
     draws = 400
@@ -378,6 +380,7 @@ def test_every_record_in_a_bin_of_its_own_has_the_same_chance(one_per_bin):
     assert _uniform(counts, 2 / 5, draws)
 
 
+@pytest.mark.slow
 def test_every_record_of_one_bin_has_the_same_chance():
     draws = 400
     kept = [_kept([0, 0.1, 0.2, 3], 2, seed=seed) for seed in range(draws)]

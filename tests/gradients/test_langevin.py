@@ -82,6 +82,7 @@ def cloud(seed=0):
 extreme = st.sampled_from([0.0, 1.0, -1.0, 1e4, -1e4, 1e12, -1e12, 1e30, -1e30])
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     drift=extreme,
@@ -124,6 +125,7 @@ def test_a_step_stays_in_the_box_and_finite_whatever_it_is_told(
     assert (sigma <= 0.5).all()
 
 
+@pytest.mark.slow
 def test_a_noisy_step_is_shortened_to_the_noise_limit():
     loud = jnp.asarray([0.01, 1.0, 100.0], jnp.float32)
     _, trace = move(state_of(np.stack([cloud()] * T)), noise=loud, by=stride(noise_limit=0.3))
@@ -133,6 +135,7 @@ def test_a_noisy_step_is_shortened_to_the_noise_limit():
     assert float(trace.alpha[2]) < float(trace.alpha[1]) < 0.5
 
 
+@pytest.mark.slow
 def test_privacy_noise_replaces_langevin_noise():
     clouds = np.stack([cloud()] * T)
     noise = jnp.asarray([0.0, 0.02, 1.0], jnp.float32)  # the drift itself is quiet here
@@ -147,6 +150,7 @@ def test_privacy_noise_replaces_langevin_noise():
 # The drift ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_without_neighbours_and_noise_a_step_follows_the_drift():
     clouds = np.stack([cloud(i) for i in range(T)])
     drift = 0.05 * np.sin(np.arange(T * M * D)).reshape(T, M, D)
@@ -209,6 +213,7 @@ def biased_step(x, bandwidth, time_coupling):
     return x + time_coupling * jnp.zeros_like(x).at[:-1].add(forth).at[1:].add(back)
 
 
+@pytest.mark.slow
 def test_the_transport_drift_vanishes_and_never_shrinks_where_all_times_agree():
     begun = np.stack([cloud()] * T)
     state, biased = state_of(begun, 0.2), jnp.asarray(begun, jnp.float32)
@@ -292,6 +297,7 @@ def test_particles_begin_where_they_are_put_with_equal_masses():
     np.testing.assert_allclose(put, clouds, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_nothing_is_compiled_again_between_steps(known):
     measure, _ = known
     rng = np.random.default_rng(5)

@@ -96,6 +96,7 @@ def test_a_larger_bias_draws_more_people():
     assert (np.delete(after, 2, axis=1) < np.delete(before, 2, axis=1)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bandwidth", [0.05, 0.2, 1.0])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_drift_is_the_gradient_of_the_papers_data_fit(seed, bandwidth):
@@ -105,6 +106,7 @@ def test_the_drift_is_the_gradient_of_the_papers_data_fit(seed, bandwidth):
     np.testing.assert_allclose(drift / (M * bandwidth**2), gradient, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bandwidth", [0.05, 0.2, 1.0])
 def test_the_spread_is_one_exactly_where_the_likelihood_of_the_bandwidth_is_stationary(bandwidth):
     """d/d log(sigma) of mean log density = d (spread - 1)."""
@@ -118,6 +120,7 @@ def test_the_spread_is_one_exactly_where_the_likelihood_of_the_bandwidth_is_stat
     assert float(D * (spread - 1)) == pytest.approx(float(slope), rel=1e-3, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_the_spread_is_one_at_the_maximum_likelihood_bandwidth():
     points, mixture = problem(2, 0.5)
     grid = np.exp(np.linspace(np.log(0.02), np.log(1.0), 4000))
@@ -187,6 +190,7 @@ def test_the_typical_norm_scales_with_particles_and_bandwidth_together(scale):
     np.testing.assert_allclose(np.asarray(other), scale * np.asarray(plain), rtol=3e-3)
 
 
+@pytest.mark.slow
 def test_the_typical_norm_is_the_quantile_of_people_whom_the_mixture_draws():
     mixture = several_times()
     clip = np.asarray(typical_norm(mixture, np.random.default_rng(3), 0.9, 4000))

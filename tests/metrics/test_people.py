@@ -25,6 +25,7 @@ def test_n_real_people_are_worth_about_n_people(truth, n):
     assert n / 2 < np.mean(worths) < 2 * n
 
 
+@pytest.mark.slow
 def test_worth_grows_with_quality(truth):
     rng = np.random.default_rng(6)
     crowd = people(truth, 100, 7)
@@ -56,6 +57,7 @@ def panels(truth):
     return Panels(truth, 10, 3)
 
 
+@pytest.mark.slow
 def test_the_interval_holds_the_true_number_of_real_people_nearly_always(truth, panels):
     errors = [metrics.average_squared_w2(people(truth, 20, s), truth) for s in range(40, 70)]
     found = [panels.interval(error, 0.9) for error in errors]
@@ -81,6 +83,7 @@ def test_the_interval_agrees_with_worth_and_reads_as_a_number(truth):
     assert found.most == 20
 
 
+@pytest.mark.slow
 def test_the_ends_of_the_ladder(truth, panels):
     awful = panels.interval(1e3, 0.95)
     assert (awful.low, awful.people, awful.high) == (0.0, 0.0, 0.0)

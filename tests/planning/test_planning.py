@@ -70,6 +70,7 @@ def one_stand_in(monkeypatch, tmp_path):
 # What a forecast says -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_more_budget_and_more_people_are_worth_more(few, many):
     for forecast in (few, many):
         assert forecast.epsilons.tolist() == [0.125, 1.0, 8.0]
@@ -92,6 +93,7 @@ def test_too_few_people_are_warned_of_with_what_would_help(few, many):
     assert few.remedies.epsilon == (enough.min() if len(enough) else None)
 
 
+@pytest.mark.slow
 def test_what_would_help_does_help(few):
     more = pt.plan(few.remedies.people, times=4, features=2, keep=False)
     assert more.expected.worth >= GOOD
@@ -128,6 +130,7 @@ def test_bins_hold_the_asked_number_and_the_best_is_one_of_them(few, many):
     assert dataclasses.replace(many, bins=bins).best_bins == 8
 
 
+@pytest.mark.slow
 def test_motion_asks_for_bins_and_few_people_for_fewer(quick, monkeypatch):
     monkeypatch.setattr(trials, "STAND_INS", ("three modes",))
     count = trials._Counter(0, None)
@@ -174,6 +177,7 @@ def test_words_for_the_ends_of_the_scale(many):
 # Kept forecasts -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_kept_forecast_needs_no_fit(one_stand_in):
     first = pt.plan(400, **TINY)
     once = len(one_stand_in)
@@ -314,6 +318,7 @@ def test_settings_by_hand_reach_the_fit(one_stand_in):
     assert "per time public" in str(forecast)
 
 
+@pytest.mark.slow
 def test_many_features_are_forecast_by_gradients(one_stand_in):
     asked = Question(2000, 2, 4, 4.0, 1e-5)
     curve, settings = trials._curve(asked, np.array([4.0]), (1,), trials._Counter(1, None))

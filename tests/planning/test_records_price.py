@@ -64,6 +64,7 @@ def test_the_price_of_counts_is_what_the_accountant_asks(epsilon, delta, records
         assert ratios[False] == pytest.approx(records, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("records", "rate", "steps", "adjacency"),
     [(4, 0.1, 50, "add-remove"), (3, 0.2, 8, "add-remove"), (4, 0.5, 4, "replace-one")],
@@ -74,6 +75,7 @@ def test_sampled_records_in_different_bins_cost_at_most_their_root(records, rate
     assert 1.2 < found <= math.sqrt(records) * (1 + 5e-3)
 
 
+@pytest.mark.slow
 def test_sampled_records_together_cost_between_their_root_and_their_number():
     found = price(3, "gradients", rate=0.2, steps=8, together=True, **BUDGET)
     assert math.sqrt(3) < found <= 3 * (1 + 5e-3)

@@ -232,6 +232,7 @@ def test_delta_falls_with_epsilon_and_grows_with_events(
     assert epsilon_at([*events, extra], target, adjacency) >= before * (1 - 1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(sampled, event_lists, st.one_of(closed, sums, chosen), st.floats(0, 4), adjacencies)
 def test_on_the_grid_too_delta_falls_with_epsilon_and_grows_with_events(
@@ -270,6 +271,7 @@ def test_delta_falls_with_epsilon_even_where_slack_grows():
     assert (np.diff(found) <= 1e-15).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(event_lists, st.floats(0.05, 12), deltas, adjacencies)
 def test_calibration_never_overshoots_and_leaves_next_to_nothing(others, epsilon, delta, adjacency):
@@ -298,6 +300,7 @@ PLANS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("rate", [0.05, 1.0])
 def test_noise_is_divided_by_as_much_as_the_budget_allows(adjacency, rate):
@@ -313,6 +316,7 @@ def test_noise_is_divided_by_as_much_as_the_budget_allows(adjacency, rate):
     assert calibrate_scale(0.05, 1e-9, adjacency, events, counts) == 0.0
 
 
+@pytest.mark.slow
 def test_noise_of_chosen_times_is_divided_too():
     event = ChosenTimes(0.5, SampledSum(1.0, "a", rate=0.1), 10, "chosen")
     factor = calibrate_scale(1.0, 1e-4, "add-remove", [event])
@@ -320,6 +324,7 @@ def test_noise_of_chosen_times_is_divided_too():
     assert 0.99 < epsilon_at([quieter], 1e-4, "add-remove") <= 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("adjacency", "plan", "others"), PLANS.values(), ids=PLANS)
 def test_calibrated_noise_fits_and_a_little_less_does_not(adjacency, plan, others):
     z = calibrate_noise(1.0, 1e-5, adjacency, others=others, **plan)
@@ -333,6 +338,7 @@ def test_calibrated_noise_fits_and_a_little_less_does_not(adjacency, plan, other
     assert delta(z) <= 1e-5 < delta(z * (1 - 2e-3))
 
 
+@pytest.mark.slow
 def test_sampling_buys_less_noise_and_records_need_more():
     def noise(**plan):
         return calibrate_noise(0.3, 1e-5, "add-remove", steps=5, **plan)
@@ -359,6 +365,7 @@ def test_much_noise_beside_sampled_sums_is_accounted_for():
     assert total.delta(512.0, grid) < 1e-9
 
 
+@pytest.mark.slow
 def test_a_full_sum_can_be_calibrated_beside_sampled_ones():
     others = [(SampledSum(20.0, "", rate=0.1), 20)]
     largest = calibrate_gaussian(1.0, 1e-5, "add-remove", others)

@@ -98,13 +98,14 @@ SETTINGS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("settings", "names"), SETTINGS, ids=str)
 @pytest.mark.filterwarnings("ignore::privtraj.LowBudgetWarning")
 def test_the_plan_of_a_fit_lists_its_releases_and_no_room_is_left(settings, names, snapshots_of):
     """Everything planned is made, and with the noise that the plan knew or as much as it allows."""
     snapshots = snapshots_of([np.full((30, 2), 0.5)] * 3)
     fit = TrajectorySynthesizer(1.0, 1e-5, seed=1, **settings)
-    plan = planned_releases(fit._budget(2), snapshots.shape)
+    plan = planned_releases(fit._budget(snapshots.n_features), snapshots.shape)
     assert [planned.event.what for planned in plan.releases] == names
     events = []
 

@@ -164,6 +164,7 @@ def _signed(rows, scale):
     return 1e9 * scale * jnp.where(rows[:, :1] > 0.5, 1.0, -1.0) * jnp.ones((1, 3))
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     st.floats(-300, 300),
@@ -185,6 +186,7 @@ def test_no_row_of_integers_is_longer_than_the_bound(small, large, clip, multipl
     assert not integers[:3].any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [2, 5, 7, 20, 33])
 def test_a_persons_integers_do_not_depend_on_their_place_among_the_rows(snapshots_of, silent, m):
     """Otherwise removing one person would move the rounding of everybody behind them."""
@@ -337,6 +339,7 @@ def test_rows_that_are_not_finite_count_as_zero_and_leave_the_others_alone(integ
     np.testing.assert_array_equal(alone, together)
 
 
+@pytest.mark.slow
 def test_integers_are_the_nearest_ones():
     vectors = np.random.default_rng(0).uniform(-1, 1, size=(50, WIDTH)) / 4
     with jax.enable_x64(True):
@@ -344,6 +347,7 @@ def test_integers_are_the_nearest_ones():
     assert np.abs(integers - vectors / 1e-3).max() <= 0.5 + 1e-9
 
 
+@pytest.mark.slow
 def test_a_short_vector_is_not_stretched_to_the_clip(integer_sums):
     clip = np.full(T, 1e3)
     sums = integer_sums([[(0.3, 0.6)], [], []], "person", 0.1, clip, 1.0)
@@ -843,6 +847,7 @@ def test_without_noise_the_sums_are_those_of_plain_numpy(crowd, snapshots_of, si
     assert (np.abs(sums - reference_sums(crowd, mix, clip)) <= slack).all()
 
 
+@pytest.mark.slow
 def test_the_answer_does_not_depend_on_the_size_of_chunks(crowd, snapshots_of, silent, monkeypatch):
     mix, clip = mixture(0.15), np.array([0.05, 0.1, 0.3])
 

@@ -241,6 +241,7 @@ def unmeasured():
     return scope["_pull"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("m", "d"), SHAPES)
 def test_without_the_measured_norm_the_bound_would_not_hold(monkeypatch, m, d):
     """So the test above is able to fail."""
@@ -318,6 +319,7 @@ def brim(d):
     return crowd((layout.most - (T - 1)) * layout.chunk, d, seed=9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("m", "d"), [(5, 1), (20, 6), (33, 7)])
 def test_the_order_of_people_changes_nothing(m, d):
     pull, clip = likelihood_pull(m, d, 0.1 * math.sqrt(d)), np.array([0.05, 0.1, 0.3])
@@ -328,6 +330,7 @@ def test_the_order_of_people_changes_nothing(m, d):
     np.testing.assert_array_equal(*sums)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "m", "d"), [("likelihood", 4, 2), ("likelihood", 33, 7), ("wild", 9, 8)]
 )
@@ -349,6 +352,7 @@ def test_a_person_adds_the_same_integers_to_any_crowd(name, m, d):
             np.testing.assert_array_equal(after - before, integers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", [(128, 64, 2**17), (8, 4, 64)])
 @pytest.mark.parametrize(("m", "d"), SHAPES)
 def test_every_place_gives_a_person_the_same_integers(monkeypatch, layout, m, d):
@@ -368,6 +372,7 @@ def test_every_place_gives_a_person_the_same_integers(monkeypatch, layout, m, d)
             np.testing.assert_array_equal(sums(n), n * one)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("m", "d"), SHAPES)
 def test_one_time_alone_is_summed_like_one_of_several(m, d):
     """jaxlib 0.10.2 may multiply wrongly by a matrix that all chunks share (jax issue 39103)."""
@@ -427,6 +432,7 @@ def reference_sums(clouds, pull, clip):
     return np.stack(total)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2, 8, 50])
 @pytest.mark.parametrize("share", [0.3, 1.0, 8.0])
 def test_without_noise_the_sums_are_those_of_plain_numpy(released, d, share):
@@ -446,6 +452,7 @@ def test_without_noise_the_sums_are_those_of_plain_numpy(released, d, share):
     assert (np.abs(wanted[[0, 2]]).max(axis=1) > 100 * slack[[0, 2]]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("m", "d"), [(4, 2), (100, 8)])
 def test_masses_lose_at_most_one_step_of_a_weight_for_each_centre(m, d):
     pull, clip = likelihood_pull(m, d, 0.2 * math.sqrt(d)), np.full(T, 3.0)
@@ -556,6 +563,7 @@ def test_a_very_small_multiplier_gives_the_sum_itself(snapshots_of):
 # Noise ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("multiplier", [0.7, 40.0])
 def test_the_noise_has_standard_deviation_clip_times_multiplier(snapshots_of, multiplier):
     guard = make_guard(snapshots_of([crowd(1, 8), [], []], 8), noise.SeededSource(7))
@@ -723,6 +731,7 @@ def compilations():
     jax.monitoring.unregister_event_duration_listener(listen)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("m", "d"), [(6, 3), (6, 9)])
 def test_neither_the_next_step_nor_a_few_people_more_compile_anything(
     snapshots_of, silent, compilations, m, d

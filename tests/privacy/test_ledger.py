@@ -92,6 +92,7 @@ def test_named_remainder_really_fits_people_of_several_records():
     assert ledger.covers(GaussianSum(multiplier, "the rest", records=4, together=True))
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     st.lists(st.tuples(events, st.integers(1, 4)), max_size=10),

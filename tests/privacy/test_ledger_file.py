@@ -303,6 +303,7 @@ asks = st.tuples(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(st.lists(asks, max_size=14))
 def test_no_person_ever_pays_more_than_the_cap(asked):
@@ -336,6 +337,7 @@ def test_no_person_ever_pays_more_than_the_cap(asked):
 # Crashes and races --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_line_torn_at_any_byte_is_ignored_and_cut_off(path):
     ledger = capped(path, 10.0)
     first, second = fit(ledger, epsilon=0.5), fit(ledger, SECOND, epsilon=0.25)
@@ -358,6 +360,7 @@ def test_a_line_torn_at_any_byte_is_ignored_and_cut_off(path):
         assert path.read_bytes().startswith(whole)
 
 
+@pytest.mark.slow
 def test_a_creation_torn_at_any_byte_counts_as_a_new_ledger(path):
     ledger = capped(path)
     fit(ledger, adjacency="replace-one")
@@ -450,6 +453,7 @@ def workers(path, *numbers):
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.slow
 @needs_posix
 def test_processes_at_once_share_one_cap(path):
     answers = workers(path, 3, 8, 1).communicate()[0].split()
@@ -460,6 +464,7 @@ def test_processes_at_once_share_one_cap(path):
     assert totals(path) == [(3.0, 0.0)]
 
 
+@pytest.mark.slow
 @needs_posix
 def test_whatever_was_confirmed_survives_a_kill(path):
     rng = random.Random(0)

@@ -108,11 +108,13 @@ def test_laplace_agrees_with_opendp(opendp):
     assert two_sample_p_value(ours, opendp("laplace", 2.0, 40_000), 12) > FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_small_gaussian_agrees_with_opendp(opendp):
     ours = noise.discrete_gaussian(4).draw(SeededSource(4), 200_000)
     assert two_sample_p_value(ours, opendp("gaussian", 4.0, 40_000), 12) > FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_two_percent_of_scale_would_show_against_opendp(opendp):
     """Ratio of mean squares: 2 % of scale is 10 standard errors, the threshold 4.9."""
     theirs = opendp("gaussian", 50.0, 150_000).astype(float)

@@ -36,6 +36,7 @@ def of(events, adjacency, grid=COARSE):
 # Full batches, which have a closed form -------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("mu", [0.3, 3.0])
 @pytest.mark.parametrize("steps", [1, 60, 2000])
@@ -72,6 +73,7 @@ def test_what_has_a_closed_form_keeps_it_on_the_grid(adjacency):
 PRV = json.loads((Path(__file__).parent / "prv_table.json").read_text())["rows"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", PRV, ids=lambda row: f"{row['steps']} at {row['delta']:g}")
 def test_epsilon_agrees_with_prv_accounting(row):
     """PRV proves `lower` <= epsilon <= `upper`, and so ours, an upper bound, is above `lower`.
@@ -110,6 +112,7 @@ def test_sampled_sums_agree_with_dp_accounting(rate, z, steps, adjacency):
     assert_same(delta_of, google_sampled(z, rate, steps, adjacency), [0.0, 0.3, 1.0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rate", "records", "steps"), [(0.05, 3, 20), (0.5, 2, 1)])
 def test_records_together_agree_with_a_mixture_of_gaussians(rate, records, steps):
     event = SampledSum(8.0, "", rate=rate, records=records, together=True)
@@ -199,6 +202,7 @@ def assert_dominated(event, old, new, epsilon, step, tolerance):
         assert true <= of([event], adjacency)(epsilon) + tolerance
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(people(2), st.floats(0.6, 3), st.floats(0, 1.5))
 def test_no_directions_in_the_plane_are_worse_than_a_line(person, z, epsilon):
@@ -215,6 +219,7 @@ def test_no_directions_in_space_are_worse_than_a_line(person, z, epsilon):
     assert_dominated(event, old, new, epsilon, 0.25, 5e-4)
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(st.integers(0, 10_000), st.floats(0.05, 0.95), st.floats(0.8, 3), st.floats(0, 1))
 def test_no_other_bins_are_worse_than_the_same_bins(seed, rate, z, epsilon):

@@ -133,6 +133,7 @@ def test_the_papers_gaussian_lemma_adds_too_little_noise():
         assert delta * (1 - 1e-6) <= float(gaussian_delta(epsilon, mu)) <= delta
 
 
+@pytest.mark.slow
 def test_groups_are_accounted_for_by_what_they_release_not_by_the_generic_theorem():
     """Digit 7, K = 250, g = 5: epsilon 1.32 at 1e-4 in different bins, 3.76 together, not 4.83."""
     steps, delta, g = 250, 1e-4, 5
@@ -195,6 +196,7 @@ class Blindfold(SamplingGuard):
         return 0.01 * np.ones_like(answer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [

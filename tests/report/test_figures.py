@@ -106,6 +106,7 @@ def test_saving_refuses_to_overwrite_and_unknown_formats(tmp_path):
     assert (tmp_path / "f.png").stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_importing_figures_does_not_import_matplotlib():
     code = "import sys, privtraj.report.figures; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -155,6 +155,7 @@ def test_names_of_features_stay_text(made_model):
     assert data_of(html)["features"] == [NASTY, "b" * 300]
 
 
+@pytest.mark.slow
 @given(st.text(max_size=40))
 def test_data_never_end_their_script(text):
     written = as_script_data({"name": text})
@@ -217,6 +218,7 @@ def test_a_certificate_without_releases_has_no_budget(model):
     assert "Nothing was paid for" in report(bare).html()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("features", "times"), [(1, 2), (2, 300), (50, 40)])
 def test_size_stays_below_three_megabytes(made_model, features, times):
     names = tuple(f"a feature of a longer name {k}" for k in range(features))

@@ -58,6 +58,7 @@ def chain(weights, steps, begin=0):
     return Couplings(pushed(weights, steps), steps.astype(np.float32), 0.0, begin)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coupling", ["entropic", "exact"])
 @pytest.mark.parametrize("case", [clouds, far_clusters])
 def test_couplings_are_row_stochastic_with_the_right_marginals(case, coupling):
@@ -69,6 +70,7 @@ def test_couplings_are_row_stochastic_with_the_right_marginals(case, coupling):
     np.testing.assert_allclose(marginals(couplings), weights, atol=2e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(st.integers(0, 999), st.floats(-7, 1).map(lambda e: 10.0**e), st.booleans())
 def test_repaired_marginals_are_exact_at_any_regularisation(seed, reg, weighted):
@@ -106,6 +108,7 @@ def test_far_clusters_exchange_only_the_mass_they_must(reg):
     assert leaves < 0.01
 
 
+@pytest.mark.slow
 def test_what_sinkhorn_leaves_is_matched_and_reported(hasty):
     leaves, enters, error = crossing(1e-6)
     assert enters - leaves == pytest.approx(0.1, abs=1e-4)
@@ -207,6 +210,7 @@ def test_couplings_made_when_needed_are_those_that_are_kept(coupling, monkeypatc
     np.testing.assert_array_equal(*walks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reg", [3e-4, 1e-6])
 @pytest.mark.parametrize("coupling", ["entropic", "exact"])
 def test_the_couplings_of_all_times_are_never_in_memory_at_once(coupling, reg, monkeypatch):
@@ -325,6 +329,7 @@ def test_groups_keep_their_exact_shares_where_they_cannot_be_told_apart():
             assert abs(high - 50.5) < 1
 
 
+@pytest.mark.slow
 def test_every_chain_alone_is_a_draw_of_the_markov_chain():
     rng = np.random.default_rng(3)
     steps = rng.dirichlet(np.ones(3), size=(1, 3))
@@ -343,6 +348,7 @@ def test_the_same_generator_gives_the_same_walk(walked):
     assert (walk != couplings.walk(20_000, np.random.default_rng(1))).any()
 
 
+@pytest.mark.slow
 def test_sharp_entropic_couplings_settle_between_clusters_of_slightly_different_weights():
     """Sweeps from nothing at this regularisation wander; from blurred couplings they settle."""
     rng = np.random.default_rng(0)

@@ -84,6 +84,7 @@ def test_uniform_weights_are_the_default():
     np.testing.assert_allclose(plain.g, solve(x, y, np.asarray(reg), a, b).g, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_warm_start_and_more_iterations_reduce_the_error():
     x, y, a, b = problem(4, weighted=True)
     reg = np.full(B, 0.01)
@@ -145,6 +146,7 @@ def test_barycentres_are_the_coupling_times_the_partners(reg):
     np.testing.assert_allclose(sinkhorn.barycentres(*args, potentials), expected, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reg", [0.02, 0.5])
 def test_projections_are_the_barycentres_of_both_directions(reg):
     x, y, _, _ = problem(7)
@@ -158,6 +160,7 @@ def test_projections_are_the_barycentres_of_both_directions(reg):
     )
 
 
+@pytest.mark.slow
 def test_problems_solved_together_and_one_by_one_are_the_same(monkeypatch):
     x, y, a, b = problem(8, weighted=True)
     together = solve(x, y, np.full(B, 0.05), a, b)
@@ -183,6 +186,7 @@ def settle(x, y, reg, a, b, tolerance=1e-3):
     return sinkhorn.settle(x, y, reg, (a, b), tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("reg", [1e-4, 0.003, 0.1])
 def test_settled_couplings_have_the_error_they_state(reg, weighted):
@@ -198,6 +202,7 @@ def test_settled_couplings_have_the_error_they_state(reg, weighted):
     np.testing.assert_allclose(np.abs(coupling.sum(axis=1) - b).sum(axis=1), 0.0, atol=rounding)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reg", [0.003, 0.1])
 def test_settled_couplings_agree_with_pot(reg):
     x, y, a, b = problem(2, weighted=True)
@@ -217,6 +222,7 @@ def test_every_problem_settles_at_its_own_regularisation():
         np.testing.assert_array_equal(together.g[k], alone.g[0])
 
 
+@pytest.mark.slow
 def test_many_particles_begin_with_fewer_and_end_with_the_same_coupling(monkeypatch):
     rng = np.random.default_rng(4)
     x, y = rng.uniform(size=(2, B, 100, D))
@@ -233,6 +239,7 @@ def test_many_particles_begin_with_fewer_and_end_with_the_same_coupling(monkeypa
     assert np.abs(one - other).sum(axis=(1, 2)).max() < 2e-3
 
 
+@pytest.mark.slow
 def test_fewer_particles_have_all_weight_and_the_same_mean():
     rng = np.random.default_rng(5)
     x, a = rng.uniform(size=(100, D)).astype(np.float32), rng.dirichlet(np.ones(100))
@@ -242,6 +249,7 @@ def test_fewer_particles_have_all_weight_and_the_same_mean():
     np.testing.assert_allclose(weights @ some, a @ x, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_far_clusters_settle_though_mass_must_pass_between_them():
     """Kernels hold next to nothing of the way between clusters: plain sweeps need thousands."""
     rng = np.random.default_rng(1)
