@@ -5,7 +5,7 @@
 Budget (1, 1e-5), add-remove, two features, one snapshot per person, everything in shares of the
 box; mean (standard deviation) over seeds. The seeds are none that the engine was tuned on.
 1. Pooling over time: average squared W2 of 600 released people to the population, as set by
-   default against time_coupling=0, the same without coupling. The population is 16,000 fresh people,
+   default against time_coupling=0, without coupling. The population is 16,000 fresh people,
    represented by 600 weighted points: it is not the chance of another sample that is measured.
 2. Paths: path-space W2 of 600 released paths to true ones, for both couplings, against the floor
    (as many other true paths) and the ceiling (these, coupled at random). Beside them: real people

@@ -183,11 +183,11 @@ def _keep_proportions(ax: Axes, shown: Paths, across: str, up: str) -> None:
 
 
 def _attack(certificate: Certificate, ax: Axes) -> Axes:
-    def found(alarms: Floats) -> Floats:
+    def detected(alarms: Floats) -> Floats:
         return 1 - certificate.trade_off(alarms)
 
     label = "best possible attack"
-    style.attack_region(ax, found, "members found, at most", lw=2, label=label)
+    style.attack_region(ax, detected, "members found, at most", lw=2, label=label)
     ax.legend(loc="lower right", fontsize=8.5, frameon=False)
     _warn(ax, certificate)
     return ax

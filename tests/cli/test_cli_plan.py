@@ -77,7 +77,7 @@ def test_text_json_plot_and_cache(capsys, tmp_path, monkeypatch):
 
 def test_without_a_cache_nothing_is_kept(capsys, tmp_path):
     assert cli.main([*ASK, "--no-cache"]) == 0
-    assert not (tmp_path / "cache" / "privtraj" / "plans").exists()
+    assert not (tmp_path / "cache" / "privtraj" / "forecasts").exists()
 
 
 def test_a_configuration_gives_what_the_command_line_does_not(config):

@@ -1,4 +1,4 @@
-"""The engine's dynamics without noise, on records or on a private sample that stands in for them.
+"""Our dynamics without noise, on records or on a private sample that stands in for them.
 
 The same start in the middle of the box, the same annealing and the same coupling of times as in a
 fit by private gradients; the moments are exact.
@@ -45,7 +45,7 @@ _MEASURES = {"histogram": ThresholdedHistogram, "hierarchy": PrivateMeasure}
 class NonPrivate(Baseline):
     """Mean-field Langevin dynamics on the records as they are. NOT PRIVATE.
 
-    What the engine would do if privacy cost nothing. The records do not go through the guard, and
+    What our method would do if privacy cost nothing. The records do not go through the guard, and
     the certificate promises nothing: epsilon 10^6 at a delta of 1 - 2^-53, `private` False; such a
     model is saved only with not_private=True. epsilon and delta are accepted, because all baselines
     are called alike, and ignored.

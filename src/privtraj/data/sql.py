@@ -96,7 +96,7 @@ def remote_table(
         try:
             name = str(source.get_backend().name)
         except Exception:
-            name = "the engine of the table"
+            name = "the database of the table"
         return _selected(RemoteTable(source, _failure(name)), columns)
     files = _files(source) if isinstance(source, str | os.PathLike) else None
     return None if files is None else _in_duckdb(files, str(source), columns, text)

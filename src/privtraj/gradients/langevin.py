@@ -68,7 +68,7 @@ class Trace(NamedTuple):
     alpha: jax.Array  # (T,) step size after the noise limit
     noise: jax.Array  # (T,) standard deviation of a move's privacy noise, in bandwidths
     bandwidth: jax.Array  # (T,)
-    marginal_error: jax.Array  # () largest L1 error of the plans
+    marginal_error: jax.Array  # () largest L1 error of the couplings
 
 
 class MomentSource(Protocol):

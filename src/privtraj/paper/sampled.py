@@ -1,4 +1,4 @@
-"""Private gradients over sampled people, as the paper has them, in the engine's own dynamics.
+"""Private gradients over sampled people, as the paper has them, in our own dynamics.
 
 Every record takes part in a step by a coin of its own (Poisson sampling of rate q). Sums are
 divided by q N with N public or released, never by how many took part. Everybody in every step costs

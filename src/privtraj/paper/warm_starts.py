@@ -121,13 +121,13 @@ class Centres(NamedTuple):
     """What the per-person vector depends on; a leading time axis is optional."""
 
     places: jax.Array  # (..., k, d)
-    radius: jax.Array  # (...) longest pull of a person
+    radius: jax.Array  # (...) longest move that a person asks for
 
 
 class _Reading(NamedTuple):
     """What a release says of the clusters, in units of the cube and of people."""
 
-    pull: Floats  # (T, k, d) sum of y - centre, each limited to the radius
+    shift: Floats  # (T, k, d) sum of y - centre, each limited to the radius
     size: Floats  # (T, k) number of people
     inertia: Floats  # (T, k) sum of |y - centre|^2, each limited to the radius
 
@@ -137,10 +137,10 @@ def private_clusters(
 ) -> Clusters:
     """k-means clusters of each time by noisy Lloyd steps, `steps` releases.
 
-        centre <- centre + pull / max(size, floor)
+        centre <- centre + shift / max(size, floor)
 
     The first centres are low-discrepancy points, the same for every bin and all data. `radius` is
-    the largest pull of a person, and noise grows with it, so it follows the released spread:
+    the largest shift of a person, and noise grows with it, so it follows the released spread:
         radius <- REACH sqrt(d) spread,  at least SHRINK times what it was,
     from the half diagonal over k^(1/d), about the distance to the nearest of k centres, on.
     A step is damped where the size is below
@@ -198,7 +198,7 @@ def _read(guard: Guard, centres: Floats, radius: Floats, noise_multiplier: float
     parts, unit = sums.reshape(times, k, d + 2), radius[:, None]
     size = parts[:, :, d]
     return _Reading(
-        pull=unit[:, :, None] * parts[:, :, :d],
+        shift=unit[:, :, None] * parts[:, :, :d],
         size=size,
         inertia=unit**2 * (parts[:, :, d + 1] + size / 2),
     )
@@ -206,12 +206,12 @@ def _read(guard: Guard, centres: Floats, radius: Floats, noise_multiplier: float
 
 def _moved(centres: Floats, reading: _Reading, floor: Floats) -> Floats:
     size = np.maximum(reading.size, floor[:, None])
-    return np.clip(centres + reading.pull / size[:, :, None], 0, 1)
+    return np.clip(centres + reading.shift / size[:, :, None], 0, 1)
 
 
 def _spread(reading: _Reading, total: Floats, radius: Floats) -> Floats:
     """(T,) sqrt( inertia / (people d) ), which cannot be more than radius / sqrt(d)."""
-    d = reading.pull.shape[2]
+    d = reading.shift.shape[2]
     variance = reading.inertia.sum(axis=1) / (total * d)
     return np.sqrt(np.clip(variance, MIN_SPREAD**2, np.maximum(radius**2 / d, MIN_SPREAD**2)))
 

@@ -84,7 +84,7 @@ def file_of(question: Question) -> Path:
     made_by = {"format": FORMAT, "version": __version__, "stand-ins": STAND_INS}
     whole = {**made_by, "question": asdict(question)}
     key = hashlib.sha256(json.dumps(whole, sort_keys=True, default=float).encode()).hexdigest()
-    return files.cache_folder("plans") / f"{key[:32]}.json"
+    return files.cache_folder("forecasts") / f"{key[:32]}.json"
 
 
 def _kept(question: Question) -> Forecast | None:

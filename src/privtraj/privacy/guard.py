@@ -182,7 +182,7 @@ class Guard:
     def kernel_sums(
         self,
         weight_fn: WeightFn,
-        pull: KernelSum,
+        kernel: KernelSum,
         clip: Floats,
         noise_multiplier: float,
         what: str,
@@ -190,19 +190,19 @@ class Guard:
         """Noisy sums (T, m d + m + 1) of jointly clipped vectors ( w_k (x_k - y), mass w_k, s ).
 
         weight_fn: weights and s from squared distances; a stable function, compiled once.
-        pull: centres x (T, m, d), the weight of the masses (T,), parameters of the weight_fn.
+        kernel: centres x (T, m, d), the weight of the masses (T,), parameters of the weight_fn.
         clip: as for `sums`.
         """
-        self._check_shapes(clip, pull)
-        centres, clip = np.asarray(pull.centres), np.asarray(clip, dtype=np.float64)
+        self._check_shapes(clip, kernel)
+        centres, clip = np.asarray(kernel.centres), np.asarray(clip, dtype=np.float64)
         width = centres.shape[1] * (centres.shape[2] + 1) + 1
         lattice_unit(clip, noise_multiplier, width)  # refuses what says nothing
         lattice = kernel_lattice(clip, noise.GAUSSIAN_STD / noise_multiplier, centres)
         event = self.sum_event(width, noise_multiplier, what)
         self._payer.spend(event)
         chunks = self._chunked()
-        exact = kernel_sums(weight_fn, chunks, self._taking_part(chunks), pull, clip, lattice)
-        vector = partial(_kernel_record_vector, weight_fn, pull)
+        exact = kernel_sums(weight_fn, chunks, self._taking_part(chunks), kernel, clip, lattice)
+        vector = partial(_kernel_record_vector, weight_fn, kernel)
         return self._noisy(exact, lattice.unit, event, vector, clip)
 
     def _noisy(
@@ -275,7 +275,7 @@ def _record_vector(
 
 
 def _kernel_record_vector(
-    weight_fn: WeightFn, pull: KernelSum, index: int, point: NDArray[np.float32]
+    weight_fn: WeightFn, kernel: KernelSum, index: int, point: NDArray[np.float32]
 ) -> Floats:
     """V (m d + m + 1,) of a point at the parameters of a bin."""
-    return kernel_vector(weight_fn, jax.tree.map(lambda leaf: leaf[index], pull), point)
+    return kernel_vector(weight_fn, jax.tree.map(lambda leaf: leaf[index], kernel), point)

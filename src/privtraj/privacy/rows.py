@@ -102,7 +102,7 @@ class MemoryRows:
 def cell_of(points: NDArray[np.float32], cells_per_side: int) -> NDArray[np.int64]:
     """Number (n,) of the cell of each point (n, d) of the unit cube, the first feature slowest.
 
-    In float64 the product of a float32 and a number of cells is exact, so every engine that knows
+    In float64 the product of a float32 and a number of cells is exact, so every database that knows
     both types finds the same cell.
     """
     last = cells_per_side - 1

@@ -125,18 +125,18 @@ def kernel_sums(
     weight_fn: WeightFn,
     chunks: Chunks,
     taking_part: jax.Array,
-    pull: KernelSum,
+    kernel: KernelSum,
     clip: NDArray[np.float64],
     lattice: Lattice,
 ) -> NDArray[np.int64]:
     """Integer sums (T, m d + m + 1) in released units, over the rows that take part."""
-    grid = np.rint(np.clip(np.asarray(pull.centres, np.float64), -REACH, REACH) * GRID)
-    mass = np.rint(np.asarray(pull.mass, np.float64) * GRID)
+    grid = np.rint(np.clip(np.asarray(kernel.centres, np.float64), -REACH, REACH) * GRID)
+    mass = np.rint(np.asarray(kernel.mass, np.float64) * GRID)
     limit = lattice.limit * 2.0**lattice.shift
     times, m, d = grid.shape
-    _check_exact(chunks.crowd, max(np.max(clip), np.max(pull.mass)))
+    _check_exact(chunks.crowd, max(np.max(clip), np.max(kernel.mass)))
     singles = map(np.float32, (grid, mass, clip, lattice.weight, limit))
-    own = jax.tree.map(np.asarray, pull.parameters)
+    own = jax.tree.map(np.asarray, kernel.parameters)
     parameters = _Scaled._make([*singles, lattice.weight * GRID, own])
     contribution = partial(_pull, weight_fn)
     total = _summed(contribution, m * (d + 1) + 1, chunks, taking_part, parameters, m)
@@ -164,13 +164,13 @@ def lattice_sums(
 
 
 def kernel_vector(
-    weight_fn: WeightFn, pull: KernelSum, point: NDArray[np.float32]
+    weight_fn: WeightFn, kernel: KernelSum, point: NDArray[np.float32]
 ) -> NDArray[np.float64]:
     """V (m d + m + 1,) of one point (d,), unclipped, at the parameters of its bin."""
-    away = np.asarray(pull.centres, np.float64) - point
-    weight, rest = weight_fn(jnp.float32((away**2).sum(axis=-1))[None], pull.parameters)
+    away = np.asarray(kernel.centres, np.float64) - point
+    weight, rest = weight_fn(jnp.float32((away**2).sum(axis=-1))[None], kernel.parameters)
     w = np.asarray(weight[0], np.float64)
-    mass: NDArray[np.float64] = float(pull.mass) * w
+    mass: NDArray[np.float64] = float(kernel.mass) * w
     return np.concatenate([(w[:, None] * away).ravel(), mass, np.asarray(rest, np.float64)])
 
 

@@ -133,7 +133,7 @@ def _temperature(model: TrajectoryModel) -> Verdict | None:
 
 
 def _couplings(model: TrajectoryModel) -> Verdict:
-    """Sinkhorn's error: of the last step, where there were steps, and of the plans of paths."""
+    """Sinkhorn's error: of the last step, where there were steps, and of the couplings of paths."""
     left = model.couplings("entropic").error
     during = model.diagnostics.get("marginal_error")
     steps = "" if during is None else f", {during:.2g} in the last step"

@@ -76,18 +76,18 @@ def squared_hellinger(p: Floats, q: Floats) -> float:
 
 def estimate(
     clouds: Sequence[tuple[Floats, Floats]],
-    plans: Sequence[NDArray[np.floating[Any]]],
+    couplings: Sequence[NDArray[np.floating[Any]]],
     share: float,
     variance: float,
 ) -> Floats:
     """R_t * g_sigma on the grid, a share of the way along one gap, averaged over iterates.
 
-    clouds: iterates of (x (m,), y (m,)) at both ends.  plans: row-stochastic (m, m) between them.
+    clouds: iterates of (x (m,), y (m,)) at both ends.  couplings: row-stochastic (m, m).
     A pair (k, l) is a Brownian bridge: N((1 - share) x_k + share y_l, variance), where variance is
     sigma^2 plus that of the bridge. Places are rounded to the grid linearly, then smoothed.
     """
     places = np.stack([(1 - share) * x[:, None] + share * y[None] for x, y in clouds]).ravel()
-    weights = (np.stack(plans) / (len(clouds) * len(plans[0]))).ravel().astype(np.float64)
+    weights = (np.stack(couplings) / (len(clouds) * len(couplings[0]))).ravel().astype(np.float64)
     position = (places - GRID[0]) / (GRID[1] - GRID[0])
     cell = position.astype(np.int64)
     right = weights * (position - cell)
@@ -105,12 +105,12 @@ def path_error(
     quarter of the distance between them: that is the second value.
     """
     gaps = np.diff(times)
-    plans = [coupled(x, gaps, process.tau, "entropic").matrices for x in iterates]
+    couplings = [coupled(x, gaps, process.tau, "entropic").matrices for x in iterates]
     total, floor = 0.0, 0.0
     middle = len(iterates) // 2
     for edge, gap in enumerate(gaps):
         clouds = [(x[edge, :, 0], x[edge + 1, :, 0]) for x in iterates]
-        steps = [plan[edge] for plan in plans]
+        steps = [plan[edge] for plan in couplings]
         for share, weight in zip(SHARES, _RULE, strict=True):
             variance = sigma**2 + process.tau * share * (1 - share) * gap
             first = estimate(clouds[:middle], steps[:middle], share, variance)

@@ -5,7 +5,7 @@
     recipe       the paper's warm start and 20 steps; what it costs follows
     ours         `TrajectorySynthesizer(2, 1e-3)` under either adjacency
     n people     n real records per time
-    non-private  our engine at (50, 1e-2), where noise hardly matters
+    non-private  our method at (50, 1e-2), where noise hardly matters
 People per time are public for the recipe, as in the paper, and paid for by ours.
 """
 

@@ -141,7 +141,7 @@ def penalty(times: int, people: int) -> float:
 def settle(
     problem: Problem, m: int, steps: int, rng: np.random.Generator
 ) -> tuple[list[Floats], float]:
-    """Iterates of the second half of a descent from points of any time; the error of its plans."""
+    """Iterates of the second half of a descent from points of any time; error of its couplings."""
     shape = (len(problem.people), m, 1)
     start = np.clip(rng.choice(problem.people.ravel(), size=shape), *CLOUD)
     done = descend(problem, start, eta=step_size(problem), steps=steps, rng=rng)
@@ -161,7 +161,7 @@ def step_size(problem: Problem) -> float:
 def representer(
     times: int, people: int, m: int, steps: int, counts: Sequence[int], seed: int
 ) -> list[Row]:
-    """Marginals of sampled chains of plans, and what laws of paths cost with several plans."""
+    """Marginals of sampled chains, and what laws of paths cost with several couplings."""
     process, rng = Process(), np.random.default_rng(seed)
     seen = process.people(np.linspace(0, 1, times), people, SIGMA, rng)
     gaps = np.full(times - 1, 1 / (times - 1))
@@ -171,41 +171,43 @@ def representer(
     entropic = coupled(particles, gaps, problem.tau, "entropic")
     exact = coupled(particles, gaps, problem.tau, "exact")
     independent = Couplings(exact.weights, np.full_like(exact.matrices, 1 / m), 0.0)
-    plans = {"entropic": entropic, "exact": exact, "independent": independent}
+    couplings = {"entropic": entropic, "exact": exact, "independent": independent}
     rows = [_marginals(particles, entropic, count, rng) for count in counts]
     value = problem.objective(particles).transport
     rows += [
         {"coupling": name, **_path_cost(problem, particles, plan, rng), "transport": value}
-        for name, plan in plans.items()
+        for name, plan in couplings.items()
     ]
     return [{"check": "paths", **settings, **row} for row in rows]
 
 
-def _marginals(particles: Floats, plans: Couplings, count: int, rng: np.random.Generator) -> Row:
+def _marginals(
+    particles: Floats, couplings: Couplings, count: int, rng: np.random.Generator
+) -> Row:
     """Squared W2, mean over times, of `count` paths to the particles; that of independent draws."""
     times, m, _ = particles.shape
     row = np.arange(times)[:, None]
-    paths = particles[row, plans.walk(count, rng).T]
+    paths = particles[row, couplings.walk(count, rng).T]
     draws = particles[row, rng.integers(m, size=(times, count))]
     errors = (average_squared_w2(clouds, particles) for clouds in (paths, draws))
     return {"paths": count, **dict(zip(("squared_w2", "draws_squared_w2"), errors, strict=True))}
 
 
 def _path_cost(
-    problem: Problem, particles: Floats, plans: Couplings, rng: np.random.Generator
+    problem: Problem, particles: Floats, couplings: Couplings, rng: np.random.Generator
 ) -> Row:
     """tau H(R | W) of the chains, without the entropy of each marginal and constants, by sampling.
 
     A path x_1..x_T has sum_i |x_i - x_{i+1}|^2 / (2 dt_i) + tau log( m P_i(x_{i+1} | x_i) ), whose
     mean is sum_i T_i / dt_i if the theorem is right.
     """
-    chains = plans.walk(PATHS, rng)
+    chains = couplings.walk(PATHS, rng)
     m = particles.shape[1]
     costs = np.zeros(len(chains))
     for i, gap in enumerate(problem.gaps):
         here, there = chains[:, i], chains[:, i + 1]
         move = particles[i + 1, there, 0] - particles[i, here, 0]
-        odds = m * plans.matrices[i, here, there].astype(np.float64)
+        odds = m * couplings.matrices[i, here, there].astype(np.float64)
         costs += move**2 / (2 * gap) + problem.tau * np.log(odds)
     return {"cost": float(costs.mean()), "cost_error": float(costs.std() / np.sqrt(len(costs)))}
 

@@ -102,8 +102,8 @@ def forced_jumps(weights: Values) -> float:
     """Share of transitions that jump, at least, if paths change to a neighbouring mode only.
 
     weights: (T, k), modes in order. Between modes j and j + 1 the change of w_1 + .. + w_j must
-    cross, whatever the plan. Cheapest plans do jump to neighbours: two short moves cost less than a
-    long one.
+    cross, whatever the coupling. Cheapest ones do jump to neighbours: two short moves cost less
+    than a long one.
     """
     crossing = np.cumsum(np.diff(weights, axis=0), axis=1)[:, :-1]
     return float(np.abs(crossing).sum(axis=1).mean())
@@ -175,8 +175,8 @@ def warm_started_unit_gaps(
     """The same with dt = 1 in the fit and in the pull, in case time does not run from 0 to 1.
 
     With the gap g, eta (clip_C(v) + pull) is eta g (clip_{C/g}(v / g) + pull / g), and v is
-    proportional to dt / lambda: 1 / (lambda g) is g / (lambda g^2). Only the plans keep tau g, so
-    they are less blurred than with tau.
+    proportional to dt / lambda: 1 / (lambda g) is g / (lambda g^2). Only the couplings keep tau g,
+    so they are less blurred than with tau.
     """
     slower = warm_started(size, adjacency, seed)
     slower.phases = tuple(replace(phase, eta=phase.eta * GAP) for phase in slower.phases)
@@ -243,8 +243,10 @@ def of_truth(seed: int, size: Size) -> Measured:
     clouds = np.swapaxes(some, 0, 1)
     base = _marginals("truth", seed, size, some, paths)
     own = _with_jumps(base, "own", paths)
-    plans = couple(clouds, np.ones(clouds.shape[:2]), np.ones(TIMES - 1), Brownian(1.0), "exact")
-    walk = plans.walk(size.walked, np.random.default_rng(seed))
+    couplings = couple(
+        clouds, np.ones(clouds.shape[:2]), np.ones(TIMES - 1), Brownian(1.0), "exact"
+    )
+    walk = couplings.walk(size.walked, np.random.default_rng(seed))
     chained = clouds[np.arange(TIMES), walk]
     dropped = _with_jumps({**base, "model": "truth, identities dropped"}, "exact", chained)
     panel: Panel = (clouds[:, :SHOWN_PEOPLE], paths[:SHOWN_PATHS])
@@ -287,8 +289,8 @@ def of_ours(adjacency: Adjacency, seed: int, size: Size) -> Measured:
     blurred = replace(model, diffusivity=annealed(size, adjacency).phases[-1].tau / SIDE**2)
     row = _with_jumps(row, "entropic_at_tau_1", _chain(blurred, "entropic", seed, size))
     row |= {"exact_epsilon": model.certificate.epsilon, "seconds": seconds}
-    plans: tuple[CouplingName, CouplingName] = ("entropic", "exact")
-    drawn = {f"{adjacency}, {name}": _our_panel(model, name, seed) for name in plans}
+    couplings: tuple[CouplingName, CouplingName] = ("entropic", "exact")
+    drawn = {f"{adjacency}, {name}": _our_panel(model, name, seed) for name in couplings}
     return Measured([row], drawn if seed == 0 else {})
 
 
@@ -304,7 +306,7 @@ def _row(name: str, model: TrajectoryModel, seed: int, size: Size, *, noisy: boo
 
 
 def _chain(model: TrajectoryModel, coupling: CouplingName, seed: int, size: Size) -> Values:
-    """Particles (n, T, d) along the plans, without the people's own offsets."""
+    """Particles (n, T, d) along the couplings, without the people's own offsets."""
     return model.sample(size.walked, coupling=coupling, observation_noise=False, seed=seed).values
 
 
@@ -343,14 +345,14 @@ def _snapshots(seed: int, size: Size) -> Snapshots:
 
 
 def _recipe_panel(model: TrajectoryModel, seed: int) -> Panel:
-    """Particles as they are, joined by straight lines along exact plans, as in the paper."""
+    """Particles as they are, joined by straight lines along exact couplings, as in the paper."""
     plain: dict[str, Any] = {"observation_noise": False, "interpolation": "linear"}
     lines = model.sample(SHOWN_PATHS, coupling="exact", seed=seed, **plain).values
     return model.marginals, lines
 
 
 def _our_panel(model: TrajectoryModel, coupling: CouplingName, seed: int) -> Panel:
-    """People, and smooth paths along these plans."""
+    """People, and smooth paths along these couplings."""
     fine = np.linspace(0, 1, FINE * (TIMES - 1) + 1)
     smooth: dict[str, Any] = {"interpolation": "spline", "coupling": coupling, "seed": seed}
     people = model.sample(SHOWN_PEOPLE, **smooth).values
