@@ -59,7 +59,7 @@ def save(path, text):
 def _options():
     commands = argparse.ArgumentParser().add_subparsers()
     fit.add(commands)
-    actions = commands.choices["fit"]._actions
+    actions = [a for a in commands.choices["fit"]._actions if a.help != argparse.SUPPRESS]
     return {a.dest: a for a in actions if a.dest not in ("help", "config", "write_config")}
 
 
@@ -389,3 +389,9 @@ def test_a_mistake_ends_with_one_sentence_and_code_2(tmp_path, capsys):
     assert said.startswith("privtraj: error: ")
     assert said.count("\n") == 1
     assert "did you mean epsilon?" in said
+
+
+def test_the_old_name_of_an_option_is_taken_for_one_version():
+    commands = argparse.ArgumentParser().add_subparsers()
+    fit.add(commands)
+    assert commands.choices["fit"].parse_args(["--pull", "0.2"]).time_coupling == 0.2

@@ -44,6 +44,8 @@ def add(commands: Any) -> None:
     for group in GROUPS:
         titled = fit.add_argument_group(group.title, group.about)
         shared.add(titled, *group.options, configured=True)
+    # as time_coupling was called before version 0.2
+    fit.add_argument("--pull", dest="time_coupling", type=float, help=argparse.SUPPRESS)
 
 
 def settled(args: argparse.Namespace) -> argparse.Namespace:
