@@ -14,7 +14,7 @@ import privtraj as pt
 from privtraj import cli, formats, metrics
 from privtraj.cli import entry
 from privtraj.cli.parser import parser
-from privtraj.data import readers
+from privtraj.data import tables
 from privtraj.data.snapshots import Snapshots
 from privtraj.formats import Format
 from privtraj.metrics import registry
@@ -102,7 +102,7 @@ def test_a_format_is_an_entry_and_its_reader(module, tmp_path, monkeypatch):
     module("data/json_lines.py")
     (shown,) = re.findall(r"`(Format\(.*?\))`", PAGE)
     entry_of = eval(shown, {"Format": Format})
-    monkeypatch.setattr(readers, "READABLE", (*formats.READABLE, entry_of))
+    monkeypatch.setattr(tables, "READABLE", (*formats.READABLE, entry_of))
     rows = [{"age": k % 3, "height": 50.0 + k} for k in range(12)]
     (tmp_path / "visits.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     snapshots = Snapshots.from_table(

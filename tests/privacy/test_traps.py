@@ -191,8 +191,8 @@ class Blindfold(SamplingGuard):
         answer = super().sums(statistic, parameters, clip, noise_multiplier, what)
         return 0.01 * np.ones_like(answer)
 
-    def kernel_sums(self, weight_fn, pull, clip, noise_multiplier, what):
-        answer = super().kernel_sums(weight_fn, pull, clip, noise_multiplier, what)
+    def kernel_sums(self, weight_fn, kernel, clip, noise_multiplier, what):
+        answer = super().kernel_sums(weight_fn, kernel, clip, noise_multiplier, what)
         return 0.01 * np.ones_like(answer)
 
 
@@ -203,6 +203,7 @@ class Blindfold(SamplingGuard):
         {"measure": "counts", "particles": 16, "steps": 3},
         {"measure": "gradients", "particles": 8, "steps": 3},
         {"particles": 8, "steps": 3, "rate": 0.5},
+        {"measure": "counts", "particles": 16, "slabs": "auto"},
     ],
     ids=str,
 )
@@ -210,14 +211,14 @@ def test_everything_a_model_knows_of_the_data_came_through_the_guard(
     snapshots_of, monkeypatch, settings
 ):
     """Warm start, scale, bandwidth, stopping: with a blindfolded guard, all data give one model."""
-    monkeypatch.setattr(TrajectorySynthesizer, "guard_class", Blindfold)
+    kind = SampledSynthesizer if "rate" in settings else TrajectorySynthesizer
+    monkeypatch.setattr(kind, "guard_class", Blindfold)
     rng = np.random.default_rng(0)
     models = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LowBudgetWarning)
         for n, place in [(40, 0.1), (170, 0.9)]:
             clouds = [np.clip(place + 0.05 * rng.standard_normal((n, 2)), 0, 1) for _ in range(3)]
-            kind = SampledSynthesizer if "rate" in settings else TrajectorySynthesizer
             fit = kind(0.3, 1e-5, seed=5, **settings)
             models.append(fit.fit(snapshots_of(clouds)))
     first, second = models

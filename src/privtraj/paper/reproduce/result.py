@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privtraj.paper.reproduce.tables import Row
 from privtraj.version import __version__
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from privtraj.paper.reproduce.tables import Row
 
 FIGURE_FORMATS = (".png", ".svg")
 
