@@ -6,7 +6,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loads
 # rooms whose fast tests `make quick` runs
 CORE := tests/privacy tests/transport tests/data tests/counts tests/gradients tests/test_*.py
 
-.PHONY: help demo quick test lint core unit docs evidence bench bench-utility clean
+.PHONY: help demo quick test lint core unit x64 docs evidence bench bench-utility clean
 
 help:
 	@echo "make demo      fit the simulated growth clinic and write everything to demo/"
@@ -42,6 +42,11 @@ core: $(READY)
 
 test:
 	$(MAKE) --jobs 2 lint unit
+	$(MAKE) x64
+
+# the core once more, as users of libraries see it that let JAX compute in float64
+x64: $(READY)
+	JAX_ENABLE_X64=1 $(PYTEST) -m "not slow" tests/transport tests/gradients tests/counts tests/slabs
 
 unit: $(READY)
 	$(PYTEST)
