@@ -233,12 +233,12 @@ def outcast(pull, d):
 
 def unmeasured():
     """The contribution of a chunk, whatever a person's integers weigh."""
-    source = inspect.getsource(sums_module._pull)
+    source = inspect.getsource(sums_module._kernel_chunk)
     changed = re.sub(r"kept = mine & .*", "kept = mine", source)
     assert changed != source
     scope = dict(vars(sums_module))
     exec(changed, scope)
-    return scope["_pull"]
+    return scope["_kernel_chunk"]
 
 
 @pytest.mark.slow
@@ -255,7 +255,7 @@ def test_without_the_measured_norm_the_bound_would_not_hold(monkeypatch, m, d):
 
     check_sensitivity(sums, case, S)
     assert not sums([[bad], [], []]).any()
-    monkeypatch.setattr(sums_module, "_pull", unmeasured())
+    monkeypatch.setattr(sums_module, "_kernel_chunk", unmeasured())
     with pytest.raises(AssertionError):
         check_sensitivity(sums, case, S)
 

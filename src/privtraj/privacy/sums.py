@@ -138,7 +138,7 @@ def kernel_sums(
     singles = map(np.float32, (grid, mass, clip, lattice.weight, limit))
     own = jax.tree.map(np.asarray, kernel.parameters)
     parameters = _Scaled._make([*singles, lattice.weight * GRID, own])
-    contribution = partial(_pull, weight_fn)
+    contribution = partial(_kernel_chunk, weight_fn)
     total = _summed(contribution, m * (d + 1) + 1, chunks, taking_part, parameters, m)
     places, masses, spread = np.split(total, [m * d, m * (d + 1)], axis=1)
     whole = grid.astype(np.int64)
@@ -189,7 +189,9 @@ class _Scaled(NamedTuple):
     parameters: Any
 
 
-def _pull(weight_fn: WeightFn, points: jax.Array, mine: jax.Array, bin_: _Scaled) -> jax.Array:
+def _kernel_chunk(
+    weight_fn: WeightFn, points: jax.Array, mine: jax.Array, bin_: _Scaled
+) -> jax.Array:
     """Sums (m d + m + 1,) over the points (C, d) of one chunk: of a Y, of a, and of s."""
     places = jnp.rint(points * GRID)
     apart = _squared_distances(places, bin_.centres)
