@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj import display, model_file
+from privtraj.arguments import is_whole
 from privtraj.arrays import Floats
 from privtraj.clouds import along_main_axis, equal_weight
 from privtraj.data.snapshots import Snapshots
@@ -278,7 +279,7 @@ def _without_nan(value: Any) -> Any:
 
 
 def _check_request(n: Any, interpolation: str) -> None:
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 1 <= n <= MOST_PATHS:
+    if not (is_whole(n) and 1 <= n <= MOST_PATHS):
         raise InputError(f"the number of paths must be a whole number from 1 to {MOST_PATHS}")
     if interpolation not in get_args(Interpolation):
         raise InputError(

@@ -47,8 +47,7 @@ class Budget(NamedTuple):
 def planned_releases(budget: Budget, shape: PublicShape) -> BudgetPlan:
     """Of the main release, the bound: what its cells, or all its steps together, may tell."""
     if budget.slabs:
-        person = shape.person._replace(together=shape.person.records > 1)
-        shape = replace(shape, person=person)
+        shape = replace(shape, person=shape.person.in_slabs())
     first, person = _first_counts(budget, shape), shape.person
     limits: Any = {"others": first, "slack": budget.reserve, "person": person}
     main: list[Planned] = []

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from privtraj.arguments import is_whole
 from privtraj.arrays import Floats
 from privtraj.columns import Column
 from privtraj.errors import Arg, InputError
@@ -46,7 +47,7 @@ class Options:
         if self.one_per_person == "random" and not self.has_person:
             raise InputError(Arg("one_per_person", "random"), *_WHOSE)
         most = self.records_per_person
-        if not _is_whole(most) or most < 1:
+        if not is_whole(most) or most < 1:
             raise InputError(Arg("records_per_person"), " must be a whole number of at least 1")
         if most > 1 and not self.has_person:
             raise InputError(Arg("records_per_person"), *_WHOSE)
@@ -99,10 +100,6 @@ class PublicInputs:
             raise InputError(
                 f"column '{person}' is the person and also time or feature: use another"
             )
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def declared_axis(bins: Any, time_range: Any) -> TimeAxis:

@@ -76,6 +76,10 @@ class Person(NamedTuple):
     records: int = 1
     together: bool = False
 
+    def in_slabs(self) -> Person:
+        """The same where bins are taken together: several records may then meet in one."""
+        return Person(self.records, together=self.records > 1)
+
 
 class NumericPair(Protocol):
     """A pair on a grid of losses; hashable, and equal to all that have the same losses."""

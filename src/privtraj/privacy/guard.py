@@ -121,7 +121,7 @@ class Guard:
         part = copy(self)
         part._rows, part._chunks = SlabRows(self._rows, slab_of_bin), None
         part.n_times = int(slab_of_bin[-1]) + 1
-        part.person = self.person._replace(together=self.person.records > 1)
+        part.person = self.person.in_slabs()
         part._row_of_bin = np.append(slab_of_bin, -1)[self._row_of_bin]
         return part
 

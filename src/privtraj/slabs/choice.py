@@ -18,6 +18,7 @@ import numpy as np
 from privtraj.arrays import Floats, Ints
 from privtraj.slabs.constants import ACTION, BENDING, SLAB_NOISE, UNSEEN_MOTION
 from privtraj.slabs.curves import hat_functions, knots_of, penalty
+from privtraj.slabs.motion import cosines
 
 
 class SlabChoice(NamedTuple):
@@ -70,6 +71,6 @@ def unseen(seen: int, slabs: int, bins: int) -> Floats:
     slab_basis = means @ basis
     normal = slab_basis.T @ slab_basis + penalty(slabs + 1, BENDING / 5, ACTION)
     curve = basis @ np.linalg.solve(normal, slab_basis.T) @ means
-    waves = np.sqrt(2) * np.cos(np.pi * np.outer(t, np.arange(1, seen)))
+    waves = cosines(grid)[:, : seen - 1]
     share: Floats = np.mean((waves - curve @ waves) ** 2, axis=0)
     return share

@@ -26,18 +26,13 @@ def look_side(features: int) -> int:
     return PROBE_CELLS.get(features, 2)
 
 
-def look_bins(bins: int) -> int:
-    """Time bins of the look at motion."""
-    return min(bins, PROBE_BINS)
-
-
 def found_slabs(guard: Guard) -> SlabChoice:
     """The number of slabs, from coarse counts over time that are released and paid for.
 
     A budget too small to look sees no motion, as people who are still.
     """
     epsilon, side = count_epsilon(guard, PROBE_SHARE), look_side(guard.n_features)
-    bins = look_bins(guard.n_times)
+    bins = min(guard.n_times, PROBE_BINS)
     if epsilon == EPSILON_RANGE[0]:
         return choose_slabs(np.zeros(bins - 1), 1.0, 1.0, guard.n_features, guard.n_times)
     looking = guard.in_slabs(slab_of_bin(guard.n_times, bins))
