@@ -4,8 +4,8 @@
 
 Average over time of squared W2 (exact optimal transport, shares of the box) between 1,000 released
 people and the population, mean (standard deviation) over seeds, add-remove, delta 1e-5. People are
-at each of T times; `auto` is `TrajectorySynthesizer(slabs="auto")`, `best by hand` the lowest mean
-among HAND, which nobody could choose without looking.
+at each of T times; `every bin` is `slabs="bins"`, `auto` the default, `best by hand` the lowest
+mean among HAND, which nobody could choose without looking.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def people_and_truth(task: Task, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return points.reshape(STROKE_TIMES, -1, 2), np.swapaxes(others, 0, 1)
 
 
-def score(task: Task, slabs: int | str | None, seed: int) -> tuple[float, int]:
+def score(task: Task, slabs: int | str, seed: int) -> tuple[float, int]:
     """Squared W2, and the number of slabs that were measured."""
     import ot
 
@@ -149,7 +149,7 @@ def score(task: Task, slabs: int | str | None, seed: int) -> tuple[float, int]:
         cost = ot.dist(paths[:, k], points)
         even = np.full(RELEASED, 1 / RELEASED)
         total += ot.emd2(even, weights, cost, numItermax=2_000_000)
-    return total / len(scored), model.settings["slabs"] or task.times
+    return total / len(scored), model.settings["slabs"]
 
 
 def represented(people: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -171,10 +171,10 @@ def line(task: Task, rows: dict[Any, list[tuple[float, int]]]) -> list[str]:
         task.data,
         f"{task.people} x {task.times}",
         f"{task.epsilon:g}",
-        _spread(rows[None]),
+        _spread(rows["bins"]),
         _spread(rows["auto"]),
         f"{counts[0]} to {counts[-1]}" if counts[0] < counts[-1] else str(counts[0]),
-        f"{_spread(rows[best])} with {best or 'all'}",
+        f"{_spread(rows[best])} with {'all' if best == 'bins' else best}",
         f"{mean['auto'] / mean[best]:.2f}",
     ]
 
@@ -202,7 +202,7 @@ def main() -> None:
     jobs = [
         (task, slabs, seed)
         for task in wanted
-        for slabs in (None, "auto", *(k for k in HAND if k < task.times))
+        for slabs in ("bins", "auto", *(k for k in HAND if k < task.times))
         for seed in seeds
     ]
     results: dict[Task, dict[Any, list[tuple[float, int]]]] = {}

@@ -129,12 +129,7 @@ def represented(people: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def released(model: Any, i: int, rng: np.random.Generator) -> np.ndarray:
     """RELEASED people (n, d) of the model's i-th marginal, in shares of the box."""
-    from privtraj.clouds import systematic
-    from privtraj.space import fold
-
-    index = systematic(model.weights[i], RELEASED, rng)
-    noise = rng.standard_normal((RELEASED, model.particles.shape[2]))
-    return np.asarray(fold(model.particles[i][index] + model.bandwidth[i] * noise))
+    return np.asarray(model.people_at(i, RELEASED, rng))
 
 
 def squared_w2(people: np.ndarray, points: np.ndarray, weights: np.ndarray) -> float:

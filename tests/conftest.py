@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from privtraj.cli.shared import keep_compiled
 from privtraj.columns import NumberColumn
+from privtraj.data.public import TimeAxis
 from privtraj.data.snapshots import Snapshots
 from privtraj.privacy.rows import MemoryRows
 
@@ -81,15 +82,12 @@ def _snapshots(bins_of_points, dimensions=None):
     """Snapshots of unit-cube points, one array (n_i, d) per bin; bins may be empty."""
     d = dimensions or next(np.shape(p)[1] for p in bins_of_points if len(p))
     rows = [np.asarray(p, np.float32).reshape(-1, d) for p in bins_of_points]
+    times = np.arange(len(rows), dtype=np.float64)
     return Snapshots(
-        times=np.arange(len(rows), dtype=np.float64),
+        axis=TimeAxis(times, False, times[[0, -1]]),
         columns=tuple(NumberColumn(f"x{k + 1}", 0.0, 1.0) for k in range(d)),
         time_name="time",
-        datetime=False,
-        _rows=MemoryRows(
-            np.concatenate(rows),
-            np.repeat(np.arange(len(rows), dtype=np.int32), [len(r) for r in rows]),
-        ),
+        _rows=MemoryRows(np.concatenate(rows), np.repeat(times, [len(r) for r in rows])),
     )
 
 

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from in_bins import rows_in_bins
 from privtraj.data import tables
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
@@ -176,7 +177,7 @@ def test_dates_with_time_zones_come_back_as_the_same_moments(zone, tmp_path):
         bins=list(bins),
     )
     edges = moments <= bins[0] + (bins[1] - bins[0]) / 2
-    assert (snapshots._rows.bins == 0).sum() == edges.sum()
+    assert (rows_in_bins(snapshots).slabs == 0).sum() == edges.sum()
     shape = {"measure": "counts", "particles": 24, "steps": 4, "cells": 6, "seed": 1}
     model = TrajectorySynthesizer(2.0, 1e-4, **shape).fit(snapshots)
     paths = model.sample(3, seed=2)

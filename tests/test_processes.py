@@ -125,7 +125,7 @@ def in_company(rank, port):
 
 def _shape(people):
     """Of the points, as this process sees them over all devices."""
-    return chunked(people._rows.points, people._rows.bins, people.n_times).points.shape
+    return chunked(*people._rows.in_slabs(people.axis.bins), people.n_times).points.shape
 
 
 def _nothing_to_draw(self, count):

@@ -24,6 +24,7 @@ SMALL = {  # shapes shared by most fits, so that they are compiled once
     "counts": {"measure": "counts", "particles": 32},
 }
 ADJACENCIES = ("add-remove", "replace-one")
+LOOKS = ["people at the listed times", "how people move"]
 HEADS, SURVEY, CELLS = "people per time", "how concentrated people are", "people per cell"
 
 
@@ -103,7 +104,8 @@ def test_the_ledger_on_the_certificate_explains_both_epsilons(fits, measure, adj
 
 @pytest.mark.slow
 def test_gradients_pay_for_people_and_for_every_step(fits):
-    count, steps = fits("gradients").certificate.ledger
+    *looks, count, steps = fits("gradients").certificate.ledger
+    assert [look["what"] for look in looks] == LOOKS
     assert (count["mechanism"], count["times"]) == ("discrete Laplace", 1)
     assert (steps["mechanism"], steps["times"]) == ("Gaussian", 8)
 
@@ -111,17 +113,17 @@ def test_gradients_pay_for_people_and_for_every_step(fits):
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_counts_pay_for_people_for_a_survey_and_for_cells(fits, adjacency):
     model = fits("counts", adjacency)
-    assert paid_for(model) == [HEADS, SURVEY, CELLS]
+    assert paid_for(model) == [*LOOKS, HEADS, SURVEY, CELLS]
     entries = model.certificate.ledger
-    assert [(e["mechanism"], e["times"]) for e in entries] == [("discrete Laplace", 1)] * 3
-    assert all(0 < e["epsilon"] < 0.15 for e in entries[:2])
+    assert [(e["mechanism"], e["times"]) for e in entries] == [("discrete Laplace", 1)] * 5
+    assert all(0 < e["epsilon"] < 0.15 for e in entries[:4])
     assert sum(e["epsilon"] for e in entries) == pytest.approx(1.0, abs=0.02)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_forced_cells_are_not_surveyed_and_leave_more_for_the_cells(people, fits, adjacency):
     forced = fit(people, adjacency=adjacency, seed=1, cells=8, **SMALL["counts"])
-    assert paid_for(forced) == [HEADS, CELLS]
+    assert paid_for(forced) == [*LOOKS, HEADS, CELLS]
     surveyed = fits("counts", adjacency).certificate
     assert forced.certificate.ledger[-1]["epsilon"] > surveyed.ledger[-1]["epsilon"] + 0.01
     assert 0.98 <= forced.certificate.epsilon <= 1.0
@@ -129,8 +131,8 @@ def test_forced_cells_are_not_surveyed_and_leave_more_for_the_cells(people, fits
 
 def test_public_people_are_surveyed_all_the_same(people):
     public = fit(people, seed=1, public_counts=True, **SMALL["counts"])
-    assert paid_for(public) == [SURVEY, CELLS]
-    forced = fit(people, seed=1, public_counts=True, cells=8, **SMALL["counts"])
+    assert paid_for(public) == [*LOOKS, SURVEY, CELLS]
+    forced = fit(people, seed=1, public_counts=True, cells=8, slabs="bins", **SMALL["counts"])
     assert paid_for(forced) == [CELLS]
     assert forced.certificate.ledger[0]["epsilon"] == pytest.approx(1.0, abs=0.02)
 
@@ -172,8 +174,8 @@ def test_replace_one_buys_half_the_noise_epsilon_of_add_remove(fits):
 
 @pytest.mark.parametrize("measure", SMALL)
 def test_people_declared_public_are_on_the_certificate_and_not_paid_for(people, fits, measure):
-    public = fit(people, seed=1, public_counts=True, **SMALL[measure])
-    paid = fits(measure).certificate
+    public = fit(people, seed=1, public_counts=True, slabs="bins", **SMALL[measure])
+    paid = fit(people, seed=1, slabs="bins", **SMALL[measure]).certificate
     declared = [value for key, value in public.certificate.public_inputs.items() if "people" in key]
     assert [200.0] * T in declared
     assert not any("people per time" in key for key in paid.public_inputs)
@@ -256,11 +258,12 @@ def followed(one_per_bin=True, records=3):
 @pytest.mark.parametrize(("one_per_bin", "factor"), [(True, np.sqrt(3)), (False, 3.0)])
 def test_people_of_several_records_pay_for_all_of_them(one_per_bin, factor):
     """sqrt(g) times the noise of one record if in different bins, g times if together."""
-    model = fit(followed(one_per_bin), seed=1, public_counts=True, **SMALL["gradients"])
+    alone = {"seed": 1, "public_counts": True, "slabs": "bins", **SMALL["gradients"]}
+    model = fit(followed(one_per_bin), **alone)
     healthy(model)
     (entry,) = model.certificate.ledger
     assert (entry["records"], entry["together"]) == (3, not one_per_bin)
-    two = fit(followed(records=2), seed=1, public_counts=True, **SMALL["gradients"])
+    two = fit(followed(records=2), **alone)
     base = two.certificate.ledger[0]["noise_multiplier"] / np.sqrt(2)
     assert entry["noise_multiplier"] == pytest.approx(factor * base, rel=1e-3)
     public = model.certificate.public_inputs
@@ -273,7 +276,7 @@ def test_people_of_several_records_pay_for_all_of_them(one_per_bin, factor):
 def test_counts_of_several_records_pay_for_all_of_them(adjacency):
     model = fit(followed(), adjacency=adjacency, seed=1, **SMALL["counts"])
     healthy(model)
-    assert [entry["records"] for entry in model.certificate.ledger] == [3, 3, 3]
+    assert [entry["records"] for entry in model.certificate.ledger] == [3] * 5
     assert sum(entry["epsilon"] for entry in model.certificate.ledger) >= 1.0
     assert 0.97 <= model.certificate.epsilon <= 1.0
 
@@ -425,7 +428,7 @@ def test_coupling_changes_what_becomes_of_the_counts_and_nothing_that_is_paid_fo
     alone = fit(people, seed=1, time_coupling=0, **SMALL["counts"])
     assert alone.certificate.ledger == fits("counts").certificate.ledger
     assert alone.settings["cells_per_side"] == fits("counts").settings["cells_per_side"]
-    assert (alone.weights != fits("counts").weights).any()
+    assert (alone.particles != fits("counts").particles).any()
 
 
 def test_progress_reaches_the_end(people):

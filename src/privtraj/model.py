@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from privtraj import display, model_file
 from privtraj.arguments import is_whole
-from privtraj.arrays import Floats
-from privtraj.clouds import along_main_axis, equal_weight
+from privtraj.arrays import Floats, Ints
+from privtraj.clouds import along_main_axis, equal_weight, systematic
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import Arg, InputError
 from privtraj.paths import Paths, fill_in_blocks
@@ -34,10 +34,12 @@ MOST_PATHS = 10**9
 class TrajectoryModel:
     """Private marginals that can be sampled as trajectories; made by `TrajectorySynthesizer.fit`.
 
-    particles: (T, m, d) in the unit cube.  weights: (T, m), rows sum to 1.
-    bandwidth: (T,) standard deviation of one person around a particle, in the unit cube.
+    particles: (K, m, d) in the unit cube.  weights: (K, m), rows sum to 1.
+    bandwidth: (K,) standard deviation of one person around a particle, in the unit cube.
     diffusivity: variance per time range and coordinate of the unit cube.
-    numeric_times: (T,).  bounds: (d, 2).  cloud_size: particles per time in `marginals`.
+    numeric_times: (T,) times of interest.  bounds: (d, 2).
+    cloud_size: particles per time in `marginals`.
+    knots: (K,) times of the particles, among them the times of interest; by default just these.
     settings: how it was made.  diagnostics: released quantities that tell how well it went.
     """
 
@@ -54,13 +56,16 @@ class TrajectoryModel:
     cloud_size: int = 256
     settings: dict[str, Any] = field(default_factory=dict)
     diagnostics: dict[str, Any] = field(default_factory=dict)
+    knots: Floats = field(default_factory=lambda: np.empty(0))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "diagnostics", _without_nan(self.diagnostics))
+        if len(self.knots) == 0:
+            object.__setattr__(self, "knots", self.numeric_times)
 
     @property
     def times(self) -> NDArray[Any]:
-        """(T,) bin times in data units; datetime64 where the data had dates."""
+        """(T,) times of interest in data units; datetime64 where the data had dates."""
         return as_user_times(self.numeric_times, self.datetime)
 
     @property
@@ -74,7 +79,24 @@ class TrajectoryModel:
 
         They lack the observation noise of released people; `sample` adds it.
         """
-        return from_unit(equal_weight(self.particles, self.weights, self.cloud_size), self.bounds)
+        at = self._knot_of_time
+        cloud = equal_weight(self.particles[at], self.weights[at], self.cloud_size)
+        return from_unit(cloud, self.bounds)
+
+    def people_at(self, time: int, n: int, rng: np.random.Generator) -> Floats:
+        """n people (n, d) at the time of this number, in the unit cube, as `sample` draws them.
+
+        They are of this time alone: no path is behind them.
+        """
+        at = self._knot_of_time[time]
+        which = systematic(self.weights[at], n, rng)
+        noise = rng.standard_normal((n, self.particles.shape[2]))
+        return np.asarray(fold(self.particles[at][which] + self.bandwidth[at] * noise))
+
+    @property
+    def _knot_of_time(self) -> Ints:
+        """(T,) number of the knot at each time of interest."""
+        return np.searchsorted(self.knots, self.numeric_times)
 
     def sample(
         self,
@@ -86,9 +108,9 @@ class TrajectoryModel:
         interpolation: Interpolation = "bridge",
         coupling: CouplingName = "entropic",
     ) -> Paths:
-        """n synthetic people at any times inside the range (default: the bin times).
+        """n synthetic people at any times inside the range (default: the times of interest).
 
-        A path chains particles over the couplings, interpolates between bin times, and carries
+        A path chains particles over the couplings, interpolates between knots, and carries
         the person's own offset: observation noise of the model's bandwidth, one direction per
         person, so that a path is smooth while every marginal has its full width. Sampling costs no
         privacy.
@@ -97,14 +119,14 @@ class TrajectoryModel:
         at = self._query_times(times)
         rng = np.random.default_rng(seed)
         chain = self.couplings(coupling).walk(n, rng)
-        knots = self.particles.astype(np.float32)[np.arange(len(self.particles)), chain]
-        clock, where = (unit_time(t, self.numeric_times) for t in (self.numeric_times, at))
+        places = self.particles.astype(np.float32)[np.arange(len(self.particles)), chain]
+        clock, where = (unit_time(t, self.knots) for t in (self.knots, at))
         width = np.interp(where, clock, self.bandwidth).astype(np.float32)
         bounds = np.tile(self.bounds, (len(at), 1))  # of all numbers of a path
         values = np.empty((n, len(bounds)))
 
         def fill(people: slice, rng: np.random.Generator) -> None:
-            part = between(knots[people], clock, where, self.reference, interpolation, rng)
+            part = between(places[people], clock, where, self.reference, interpolation, rng)
             if observation_noise:
                 offset = rng.standard_normal(part[:, 0].shape, dtype=np.float32)
                 part.swapaxes(0, 1)[:] += width[:, None, None] * offset
@@ -120,7 +142,7 @@ class TrajectoryModel:
         if coupling not in get_args(CouplingName):
             raise InputError(f"coupling must be 'entropic' or 'exact', not '{coupling}'")
         if coupling not in self._coupled:
-            gaps = np.diff(unit_time(self.numeric_times, self.numeric_times))
+            gaps = np.diff(unit_time(self.knots, self.knots))
             made = couple(self.particles, self.weights, gaps, self.reference, coupling)
             self._coupled[coupling] = made
         return self._coupled[coupling]
@@ -161,7 +183,7 @@ class TrajectoryModel:
         display.write_page(self, path, force=force)
 
     def __repr__(self) -> str:
-        t, m, d = self.particles.shape
+        t, (_, m, d) = len(self.numeric_times), self.particles.shape
         promise = f"epsilon {self.certificate.epsilon:.3g}, delta {self.certificate.delta:g}"
         if not self.certificate.private:
             promise = f"NOT PRIVATE: {self.certificate.caveat}"
@@ -188,6 +210,7 @@ class TrajectoryModel:
             "weights": self.weights,
             "bandwidth": self.bandwidth,
             "times": self.numeric_times,
+            "knots": self.knots,
             "bounds": self.bounds,
         }
 
@@ -201,11 +224,10 @@ class TrajectoryModel:
             kind = "dates" if self.datetime else "numbers"
             raise InputError(Arg("times"), f" must be {kind}, as the model's times are")
         at = np.array([value for value, _ in pairs])
-        first, last = self.numeric_times[[0, -1]]
-        if at.min() < first or at.max() > last:
+        if at.min() < self.knots[0] or at.max() > self.knots[-1]:
+            first, last = as_user_times(self.knots[[0, -1]], self.datetime)
             raise InputError(
-                Arg("times"),
-                f" must lie between {self.times[0]} and {self.times[-1]}, the model's range",
+                Arg("times"), f" must lie between {first} and {last}, the model's range"
             )
         return at
 
@@ -223,7 +245,7 @@ def assemble(
     times: Floats | None = None,
     **rest: Any,
 ) -> TrajectoryModel:
-    """The sealed model of particles (T, m, d) at these snapshots' times, or at others (T,).
+    """The sealed model of particles (K, m, d) at these snapshots' times, or at others (K,).
 
     Particles are put in order along their main axis, by which paths are stratified.
     """
@@ -250,6 +272,7 @@ def load(path: str | Path) -> TrajectoryModel:
             bandwidth=arrays["bandwidth"],
             diffusivity=float(header["diffusivity"]),
             numeric_times=arrays["times"],
+            knots=arrays["knots"],
             bounds=arrays["bounds"],
             features=tuple(header["features"]),
             time_name=header["time_name"],
@@ -260,6 +283,8 @@ def load(path: str | Path) -> TrajectoryModel:
             diagnostics=header["diagnostics"],
         )
         digest = model.sha256
+        if not np.isin(model.numeric_times, model.knots).all():
+            raise ValueError("times without particles")
     except (KeyError, ValueError, TypeError):
         raise model_file.damaged(path) from None
     if model.certificate.model_sha256 != digest:

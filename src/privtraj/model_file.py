@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from privtraj.errors import InputError
 from privtraj.files import atomic_path
 
-FORMAT = 2
+FORMAT = 3
 
 Fields = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]

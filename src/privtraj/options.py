@@ -113,17 +113,17 @@ def whole(least: int) -> Kind:
     return Kind(must, read, {"type": typed, "metavar": "N"})
 
 
-def word_or_whole(word: str, least: int) -> Kind:
-    """A word, or whole numbers from `least` on."""
+def word_or_whole(*words: str, least: int) -> Kind:
+    """One of these words, or whole numbers from `least` on."""
     number = whole(least)
-    must = f'"{word}", or {number.must}'
+    must = ", ".join(f'"{word}"' for word in words) + f", or {number.must}"
 
     def read(value: Any) -> str | int:
-        return word if value == word else int(number.read(value))
+        return str(value) if value in words else int(number.read(value))
 
     def typed(text: str) -> str | int:
         try:
-            return read(text if text == word else int(text))
+            return read(text if text in words else int(text))
         except ValueError:
             raise argparse.ArgumentTypeError(f"must be {must}") from None
 
@@ -244,9 +244,10 @@ _DATA = (
            "public first and last time, numbers or dates; records outside count at its ends",
            more="For the same reason not taken from the data. Dates in quotes: 2024-01-31."),
     Option("bins", whole(2), example=12, about=
-           "how many times to fit, spread evenly over the range; more bins, fewer people in each"),
+           "how many times you care about, spread evenly over the range; no resolution, which is "
+           "found", otherwise=25),
     Option("bin_times", TIMES, example=[0.0, 1.0, 5.0, 20.0], about=
-           "instead of bins: the times themselves; each record goes to the nearest"),
+           "instead of bins: the times themselves, or all times at which people were recorded"),
     Option("one_per_person", one_of("error", "random"), default="error", about=
            "several records of a person: refuse them (error), or keep one at random"),
     Option("records_per_person", whole(1), default=1, about=
@@ -313,9 +314,9 @@ _ADVANCED = (
            "moves of the particles; gradients share the budget among them"),
     Option("cells", whole(2), example=12, about=
            "cells per feature of the private counts: more is finer, and noisier"),
-    Option("slabs", word_or_whole("auto", 2), example="auto", about=
-           "runs of time bins measured as one, with curves through them; auto finds how many",
-           otherwise="every bin by itself"),
+    Option("slabs", word_or_whole("auto", "bins", least=2), example="auto", about=
+           "slabs of time that are measured, with curves through them: how many, or every bin by "
+           "itself (bins)", otherwise="as many as suit how people move"),
     Option("bandwidth", NUMBER, example=0.05, about=
            "width of a person around a particle, as a share of the box"),
     Option("time_coupling", NUMBER, example=0.03, about=

@@ -18,8 +18,9 @@ from privtraj.privacy.calibration import calibrate_laplace, calibrate_noise
 from privtraj.privacy.events import Adjacency, GaussianSum, LaplaceCounts
 from privtraj.privacy.rows import PublicShape
 from privtraj.privacy.sampled_events import sum_at_rate
-from privtraj.slabs.constants import PROBE_SHARE
+from privtraj.slabs.constants import LISTED_SHARE, MOST_SLABS, PROBE_SHARE
 from privtraj.slabs.fit import MOTION, look_side
+from privtraj.slabs.timeline import LISTED
 
 SLACK_RESERVE = 1e-12  # of delta, for the integer noise of the main release: 10^9 draws
 
@@ -35,8 +36,9 @@ class Budget(NamedTuple):
     look_first: bool  # whether cells are chosen by a survey
     steps: int | None = None
     rate: float = 1.0
-    slabs: bool = False  # whether bins are measured in slabs, in which a person's records may meet
-    look_at_motion: bool = False  # whether their number is found first
+    slabs: bool = False  # whether slabs are measured, in which a person's records may meet
+    ask_when: bool = False  # whether people may be at the listed times alone
+    look_at_motion: bool = False  # whether the number of slabs is found first
 
     @property
     def reserve(self) -> float:
@@ -66,21 +68,25 @@ def planned_releases(budget: Budget, shape: PublicShape) -> BudgetPlan:
 
 
 def _first_counts(budget: Budget, shape: PublicShape) -> list[LaplaceCounts]:
-    """What is counted before the main release: people per bin, and how concentrated they are."""
+    """What is counted before the main release: when people are, how they move, how many, where."""
+
+    most = max(shape.bins.count, MOST_SLABS) if budget.slabs else shape.bins.count
 
     def counts(share: float, side: int, what: str) -> LaplaceCounts:
         epsilon = epsilon_of_counts(share * budget.epsilon, budget.adjacency, shape.person)
-        drawn = shape.n_times * side**shape.n_features
+        drawn = most * side**shape.n_features
         slack = drawn * noise.laplace_tv_per_draw(epsilon) if budget.delta > 0 else 0.0
         return LaplaceCounts(epsilon, what, slack, *shape.person)
 
     planned = []
+    if budget.ask_when:
+        planned.append(counts(LISTED_SHARE, 1, LISTED))
     if budget.look_at_motion:
         planned.append(counts(PROBE_SHARE, look_side(shape.n_features), MOTION))
     if budget.head_share is not None:
         planned.append(counts(budget.head_share, 1, HEAD_COUNT))
     if budget.look_first:
         planned.append(counts(SURVEY_SHARE, survey_side(shape.n_features), SURVEY))
-    looks = (MOTION, SURVEY)  # which a budget that is too small does without
+    looks = (LISTED, MOTION, SURVEY)  # which a budget that is too small does without
     least = noise.EPSILON_RANGE[0]
     return [one for one in planned if one.epsilon > least or one.what not in looks]

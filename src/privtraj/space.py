@@ -1,9 +1,10 @@
-"""Where and when: the public box and the unit cube, times and bins, reflection at the walls."""
+"""Where and when: the public box and the unit cube, slabs of time, reflection at the walls."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -46,6 +47,38 @@ def unit_time(times: Floats, knots: Floats) -> Floats:
 def nearest_bin(values: ArrayLike, times: ArrayLike) -> NDArray[np.int32]:
     """i = argmin_i |t_i - v| for values (n,) and increasing times (T,); the earlier on a tie."""
     return np.searchsorted(bin_edges(times), np.asarray(values, np.float64)).astype(np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Slabs:
+    """Time cut at edges into pieces, each of them part of one of K slabs, or of none.
+
+    edges: (E,) increasing, in data units; a time is in piece i if i edges are below it.
+    slab_of_piece: (E + 1,) number of the slab, 0 to K - 1, or -1 for none.
+    """
+
+    edges: Floats
+    slab_of_piece: Ints
+
+    @classmethod
+    def between(cls, edges: Floats) -> Slabs:
+        """Every piece a slab of its own: K = E + 1, in the order of time."""
+        return cls(edges, np.arange(len(edges) + 1))
+
+    @classmethod
+    def around(cls, times: Floats) -> Slabs:
+        """A slab of all that is nearest to each of these times (T,): time bins."""
+        return cls.between(bin_edges(times))
+
+    @property
+    def count(self) -> int:
+        """K."""
+        return int(self.slab_of_piece.max()) + 1
+
+    def of(self, times: ArrayLike) -> Ints:
+        """Number of the slab of each time (n,), -1 for none."""
+        numbers: Ints = self.slab_of_piece[np.searchsorted(self.edges, times)]
+        return numbers
 
 
 def bin_edges(times: ArrayLike) -> Floats:

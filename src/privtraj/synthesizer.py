@@ -14,7 +14,7 @@ import numpy as np
 
 from privtraj import processes
 from privtraj.arguments import is_number, is_whole
-from privtraj.arrays import Floats, Ints
+from privtraj.arrays import Floats
 from privtraj.counts.constants import RELEASED_PARTICLES
 from privtraj.counts.fit import fit_counts
 from privtraj.counts.settings import CountsSettings, counts_settings
@@ -36,8 +36,7 @@ from privtraj.privacy.guard import MAX_CELLS, Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.ledger_file import LedgerFile
 from privtraj.privacy.watching import Watcher
-from privtraj.slabs.choice import slab_of_bin
-from privtraj.slabs.fit import centres, curved, found_slabs
+from privtraj.slabs.fit import resolution, through_slabs
 
 MeasureName = Literal["gradients", "counts"]
 Settings = CountsSettings | GradientSettings
@@ -78,9 +77,10 @@ class TrajectorySynthesizer:
         in shares of the box. time_coupling says how strongly neighbouring times share what they
         know, 0 for not at all: in units of the default for counts, and 0.1 by default for
         gradients. diffusivity is variance, in squared shares of the box, per time range.
-    slabs: None measures every time bin by itself. A number measures so many runs of neighbouring
-        bins instead and fits curves through them, and "auto" finds the number that suits how people
-        move, from a private look at it. The model's times are then the knots of the curves.
+    slabs: the resolution in time. Records of one slab of time are measured together, and curves are
+        fitted through the slabs. "auto" finds the number of slabs that suits how people move, from
+        a private look at it; a number sets it; "bins" measures every declared time bin by itself,
+        each record at the nearest.
     pull: the name of time_coupling before version 0.2.
     """
 
@@ -100,7 +100,7 @@ class TrajectorySynthesizer:
         particles: int | None = None,
         steps: int | None = None,
         cells: int | None = None,
-        slabs: int | Literal["auto"] | None = None,
+        slabs: int | Literal["auto", "bins"] = "auto",
         bandwidth: float | None = None,
         time_coupling: float | None = None,
         diffusivity: float | None = None,
@@ -166,7 +166,7 @@ class TrajectorySynthesizer:
     def _fitted(
         self, snapshots: Snapshots, progress: Progress | None, watcher: Watcher | None
     ) -> TrajectoryModel:
-        plan = planned_releases(self._budget(snapshots.n_features), snapshots.shape)
+        plan = planned_releases(self._budget(snapshots), snapshots.shape)
         ledger = Ledger(self.epsilon, self.delta, self.adjacency, plan)
         source = noise.source_for(self.seed)
         options = {"public_counts": self.public_counts, "watcher": watcher}
@@ -180,8 +180,8 @@ class TrajectorySynthesizer:
             )
             raise
 
-    def _budget(self, features: int) -> Budget:
-        measure = self.measure_for(features)
+    def _budget(self, snapshots: Snapshots) -> Budget:
+        measure = self.measure_for(snapshots.n_features)
         return Budget(
             self.epsilon,
             self.delta,
@@ -190,7 +190,8 @@ class TrajectorySynthesizer:
             head_share=None if self.public_counts else self.count_share,
             look_first=self.cells is None and measure == "counts",
             steps=self.steps,
-            slabs=self.slabs is not None,
+            slabs=self.slabs != "bins",
+            ask_when=self.slabs != "bins" and snapshots.axis.declared,
             look_at_motion=self.slabs == "auto",
         )
 
@@ -201,44 +202,44 @@ class TrajectorySynthesizer:
         source: noise.Source,
         progress: Progress | None,
     ) -> TrajectoryModel:
-        ledger, slabs = guard.ledger, self._slabs(guard)
-        times = snapshots.times if slabs is None else centres(snapshots.times, slabs)
-        gaps = np.diff(times) / (snapshots.times[-1] - snapshots.times[0])
-        guard = guard if slabs is None else guard.in_slabs(slabs)
+        ledger, most = guard.ledger, MAX_CELLS // (self.cells or 1) ** snapshots.n_features
+        measured = resolution(guard, snapshots.axis, self.slabs, most, self.public_counts)
+        if self.slabs != "bins":
+            guard = guard.in_slabs(measured.timeline.slabs(measured.slab_of_moment))
+        gaps = np.diff(measured.centres)
         people = head_count(guard, count_epsilon(guard, self.count_share))
         settings = self._settings(guard, people)
         _warn_if_little(settings.worth)
         rng = np.random.default_rng(processes.shared_seed(self.seed))  # all but the guard's noise
         marginals = self._spend(guard, people, settings, rng, gaps, progress)
-        marginals.diagnostics["people_per_time"] = people.tolist()
-        if slabs is not None and len(people) < snapshots.n_times:
-            marginals, times = curved(marginals, snapshots.times, slabs, rng, self.particles)
-            gaps = np.diff(times) / (times[-1] - times[0])
-        public = self._public_inputs(snapshots, people)
-        certificate = certify(ledger, public_inputs=public, private_noise=source.private)
+        diffusivity = diffusivity_or(self.diffusivity, marginals.resolution, gaps)
+        marginals, knots = through_slabs(marginals, measured, snapshots.times, rng, self.particles)
+        certificate = certify(
+            ledger,
+            public_inputs=self._public_inputs(snapshots, people),
+            private_noise=source.private,
+            found={"resolution in time": measured.describe()},
+        )
         return assemble(
             snapshots,
             marginals.particles,
             marginals.weights,
             bandwidth=marginals.bandwidth,
-            times=times,
-            diffusivity=diffusivity_or(self.diffusivity, marginals.resolution, gaps),
+            knots=knots,
+            diffusivity=diffusivity,
             certificate=certificate,
             cloud_size=self.particles or max(marginals.particles.shape[1], RELEASED_PARTICLES),
             settings={
                 **settings.summary(),
                 "time_coupling": self.time_coupling,
-                "slabs": None if slabs is None else len(people),
+                "slabs": measured.slabs,
             },
-            diagnostics={**marginals.diagnostics, "expected_worth": settings.worth},
+            diagnostics={
+                **marginals.diagnostics,
+                "people_per_time": people.tolist(),
+                "expected_worth": settings.worth,
+            },
         )
-
-    def _slabs(self, guard: Guard) -> Ints | None:
-        """(T,) slab of each time bin; None where every bin is measured by itself."""
-        if self.slabs is None:
-            return None
-        wanted = found_slabs(guard).slabs if self.slabs == "auto" else self.slabs
-        return slab_of_bin(guard.n_times, min(wanted, guard.n_times))
 
     def _settings(self, guard: Guard, people: Floats) -> Settings:
         """What to do with the budget that is left.
@@ -299,14 +300,19 @@ class TrajectorySynthesizer:
 
     def _check_for(self, snapshots: Snapshots) -> None:
         """Refuse, before anything is spent, what these snapshots cannot be counted with."""
+        if self.slabs == "bins":
+            snapshots.check_bins(Arg("slabs", "bins"), "measures")
+        if self.public_counts:
+            snapshots.check_bins(Arg("public_counts"), "is about")
         if self.cells is None or self.measure_for(snapshots.n_features) == "gradients":
             return
-        cells = snapshots.n_times * self.cells**snapshots.n_features
+        least = snapshots.n_times if self.slabs == "bins" else 2
+        cells = least * self.cells**snapshots.n_features
         if cells > MAX_CELLS:
             raise InputError(
                 Arg("cells", self.cells),
                 f" makes {cells} cells in {snapshots.n_features} dimensions at "
-                f"{snapshots.n_times} times: use fewer cells, or ",
+                f"{least} times: use fewer cells, or ",
                 Arg("measure", "gradients"),
             )
 
@@ -334,8 +340,10 @@ class TrajectorySynthesizer:
                 Arg("measure"), f" must be 'auto', 'gradients' or 'counts', not '{self.measure}'"
             )
         wanted: Any = self.slabs
-        if wanted not in (None, "auto") and not (is_whole(wanted) and wanted >= 2):
-            raise InputError(Arg("slabs"), " must be 'auto' or a whole number of at least 2")
+        if wanted not in ("auto", "bins") and not (is_whole(wanted) and wanted >= 2):
+            raise InputError(
+                Arg("slabs"), " must be 'auto', 'bins' or a whole number of at least 2"
+            )
         for name, low, high in _RANGES:
             value = getattr(self, name)
             if value is not None or name == "count_share":

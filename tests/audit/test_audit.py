@@ -15,6 +15,7 @@ import pytest
 from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
+from in_bins import rows_in_bins
 from privtraj.audit.attack import OTHERS, _data, _neighbours, audit, compare
 from privtraj.audit.evidence import (
     Canary,
@@ -362,7 +363,7 @@ def test_watching_changes_nothing():
     evidence = Evidence(neighbours)
     watched = synthesizer.fit(data, watcher=evidence)
     np.testing.assert_array_equal(watched.particles, plain.particles)
-    assert len(evidence.log) == 3  # the head count and two steps
+    assert len(evidence.log) == 5  # when people are, how they move, how many, and two steps
 
 
 @pytest.mark.filterwarnings("ignore::privtraj.LowBudgetWarning")
@@ -384,8 +385,8 @@ def test_the_released_view_is_the_density_that_people_are_sampled_from():
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_the_two_worlds_differ_in_one_person_who_is_alone_in_the_bin(adjacency):
     neighbours = _neighbours(TrajectorySynthesizer(adjacency=adjacency), 3, 4)
-    worlds = [_data(person, 3, 4)._rows for person in neighbours]
-    rows = [np.column_stack([world.bins, world.points]) for world in worlds]
+    worlds = [rows_in_bins(_data(person, 3, 4)) for person in neighbours]
+    rows = [np.column_stack([world.slabs, world.points]) for world in worlds]
     for data_rows, person in zip(rows, neighbours, strict=True):
         others = data_rows[(data_rows[:, 0] > 0) & (data_rows[:, 0] < 3)]
         assert len(others) == OTHERS
@@ -393,13 +394,13 @@ def test_the_two_worlds_differ_in_one_person_who_is_alone_in_the_bin(adjacency):
         if person is None:
             assert len(extra) == 0
         else:
-            assert extra.tolist() == [[person.bin, *person.point]]
+            assert extra.tolist() == [[person.time, *person.point]]
 
 
 def test_public_counts_keep_the_person_in_the_bin():
     synthesizer = TrajectorySynthesizer(adjacency="replace-one", public_counts=True)
     without, present = _neighbours(synthesizer, 2, 3)
-    assert without.bin == present.bin
+    assert without.time == present.time
     with pytest.raises(InputError, match="replace-one"):
         audit(TrajectorySynthesizer(public_counts=True), runs=20)
 

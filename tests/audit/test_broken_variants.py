@@ -19,6 +19,9 @@ from privtraj.privacy.accounting import tally
 from privtraj.privacy.events import GaussianSum, LaplaceCounts
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
+from privtraj.slabs.fit import MOTION
+from privtraj.slabs.timeline import LISTED
+from privtraj.space import Slabs
 from privtraj.synthesizer import TrajectorySynthesizer
 
 DELTA = 1e-5
@@ -31,6 +34,11 @@ class Broken(Guard):
     def __init__(self, rows, shape, ledger, source, **options):
         super().__init__(rows, shape, ledger, source, **options)
         self._unpaid = Guard(rows, shape, Ledger(60.0, 0.1, ledger.adjacency), source, **options)
+
+    def in_slabs(self, slabs):
+        part = super().in_slabs(slabs)
+        part._unpaid = self._unpaid.in_slabs(slabs)
+        return part
 
 
 # the attacker sees the answers, not what is made of them
@@ -228,7 +236,7 @@ class ClipsAtTheLargestNorm(Broken):
     """c is the largest norm that anybody's vector has."""
 
     def sums(self, statistic, parameters, clip, noise_multiplier, what):
-        rows = zip(self._rows.points, self._rows.bins, strict=True)
+        rows = zip(*self._rows.in_slabs(self._slabs), strict=True)
         largest = max(
             float(jnp.linalg.norm(statistic(jnp.asarray(row)[None], parameters[i])))
             for row, i in rows
@@ -257,7 +265,7 @@ def test_trap_clip_threshold_taken_from_data(snapshots_of):
 
 
 class Forgetful(Broken):
-    """Answers the head counts by the book, and the counts of cells past the ledger."""
+    """Answers by the book how many people there are, and the counts of cells past the ledger."""
 
     def counts(self, cells_per_side, epsilon, what):
         paid = cells_per_side == 1
@@ -271,8 +279,65 @@ class Silent(Broken):
         return self._unpaid.counts(cells_per_side, epsilon, what)
 
 
-@pytest.mark.parametrize(("guard", "claimed"), [(Forgetful, 0.1), (Silent, 0.0), (Guard, 2.0)])
+@pytest.mark.parametrize(("guard", "claimed"), [(Forgetful, 0.12), (Silent, 0.0), (Guard, 2.0)])
 def test_trap_a_release_that_skips_the_ledger(guard, claimed):
     found = audited(guard, 2.0, 100, **COUNTS)
     assert found.epsilon == pytest.approx(claimed, abs=1e-4)
     assert found.violated == (guard is not Guard)
+
+
+# 9 --------------------------------------------------------------------------------------------
+
+
+class CutsByTheData(Guard):
+    """Ends the last slab but one at the time of the last person, whatever was asked for."""
+
+    def in_slabs(self, slabs):
+        edges = slabs.edges.copy()
+        edges[-1] = max(self._rows.times.max() - 0.5, edges[-1])
+        return super().in_slabs(Slabs(edges, slabs.slab_of_piece))
+
+
+def last_person_by_edges(guard, last, seed):
+    """What the edges of the slabs, which are published as knots, say of the last person."""
+    asked = []
+
+    class Pipeline(TrajectorySynthesizer):
+        guard_class = guard
+
+    class Watch:
+        def released(self, event, question, answer):
+            asked.append(question.slabs.edges[-1])
+
+    times = np.append(np.linspace(0, 5, 40), last)
+    snapshots = Snapshots.from_arrays(
+        times, np.full((len(times), 1), 0.5), bounds=[(0, 1)], time_range=(0, 10)
+    )
+    Pipeline(1.0, DELTA, seed=seed, slabs=2, cells=2, particles=4).fit(snapshots, watcher=Watch())
+    return max(asked)
+
+
+@pytest.mark.filterwarnings("ignore::privtraj.LowBudgetWarning")
+@pytest.mark.parametrize("guard", [CutsByTheData, Guard])
+def test_trap_slabs_cut_by_the_data(guard):
+    scores = [[last_person_by_edges(guard, last, k) for k in range(25)] for last in (5.0, 9.0)]
+    claim = tally([LaplaceCounts(1.0, "all")], "add-remove")
+    found = compare(*scores, claim, DELTA, CONFIDENCE, threshold=7.0)
+    assert found.violated == (guard is CutsByTheData)
+
+
+# 10 -------------------------------------------------------------------------------------------
+
+
+class LooksForFree(Broken):
+    """The looks at when and how people move are answered past the ledger, with little noise."""
+
+    def counts(self, cells_per_side, epsilon, what):
+        if what in (LISTED, MOTION):
+            return self._unpaid.counts(cells_per_side, 8.0, what)
+        return super().counts(cells_per_side, epsilon, what)
+
+
+@pytest.mark.parametrize("guard", [LooksForFree, Guard])
+def test_trap_looks_at_motion_that_nobody_pays_for(guard):
+    assert audited(guard, 1.0, 200, **COUNTS).violated == (guard is LooksForFree)

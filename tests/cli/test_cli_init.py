@@ -204,7 +204,6 @@ def test_from_data_to_model_by_files_alone(tmp_path, capsys, monkeypatch):
         '["height", "<low>", "<high>"]': '["height", 40, 210]',
         '["weight", "<low>", "<high>"]': '["weight", 1, 140]',
         '["<start>", "<end>"]': "[0, 20]",
-        '"<number of bins>"': "5",
         '"<epsilon>"': "2",
         '"<delta>"': "1e-4",
         'measure = "auto"': 'measure = "counts"',

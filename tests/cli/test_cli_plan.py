@@ -33,7 +33,6 @@ def least(monkeypatch, tmp_path):
     monkeypatch.setattr(trials, "STAND_INS", ("three modes",))
     monkeypatch.setattr(trials, "_SEEDS", {"counts": (1,)})
     monkeypatch.setattr(trials, "_STEPS", {"counts": (-1, 0, 1)})
-    monkeypatch.setattr(trials, "_BINS", {"counts": (1,)})
     monkeypatch.setattr(trials, "_MORE_PEOPLE", (2,))
     for name, number in {"_POPULATION": 500, "_POINTS": 50}.items():
         monkeypatch.setattr(standins, name, number)
@@ -83,7 +82,6 @@ def test_without_a_cache_nothing_is_kept(capsys, tmp_path):
 def test_a_configuration_gives_what_the_command_line_does_not(config):
     assert asked("--people", "6000", "--config", config) == {
         "people": 6000,
-        "times": 12,
         "features": 3,
         "epsilon": 0.5,
         "delta": 1e-6,
@@ -100,28 +98,26 @@ def test_a_configuration_gives_what_the_command_line_does_not(config):
     assert found["delta"] == 1e-6
 
 
-def test_bin_times_are_counted(tmp_path):
+def test_times_of_interest_say_nothing_about_when_people_come(tmp_path):
     path = tmp_path / "fit.toml"
     path.write_text('bin_times = [0, 1, 5]\nfeature = [["x", 0, 1]]\n')
-    found = asked("--people", "90", "--config", str(path))
-    assert found == {"people": 90, "times": 3, "features": 1}
+    assert asked("--people", "90", "--config", str(path)) == {"people": 90, "features": 1}
 
 
 def test_an_unfinished_configuration_says_what_is_missing(tmp_path, capsys):
     path = tmp_path / "fit.toml"
-    path.write_text('bins = "<number of bins>"\nfeature = [["x", 0, 1]]\n')
-    words = ["plan", "--people", "90", "--config", str(path)]
+    path.write_text('epsilon = "<epsilon>"\nfeature = [["x", 0, 1]]\n')
+    words = ["plan", "--people", "90", "--times", "2", "--config", str(path)]
     assert cli.main(words) == 2
-    assert "bins" in capsys.readouterr().err
-    assert cli.main([*words, "--times", "2", "--no-cache"]) == 0
+    assert "epsilon" in capsys.readouterr().err
+    assert cli.main([*words, "--epsilon", "2", "--no-cache"]) == 0
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         ("", "--people is needed"),
-        ("--people 10", "--times is needed"),
-        ("--people 10 --times 3", "--features is needed"),
+        ("--people 10", "--features is needed"),
         ("--people 3 --times 10 --features 2", "use fewer times"),
         ("--people few --times 10 --features 2", "--people must be a whole number"),
         ("--people 60 --times 1 --features 2", "--times must be a whole number"),

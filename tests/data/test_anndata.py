@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from in_bins import rows_in_bins
 from privtraj.data import arrow, tables
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
@@ -79,8 +80,8 @@ def test_snapshots_of_cells(given):
     found = Snapshots.from_table(given(cells()), **kwargs)
     table = pa.table({"day": DAYS, "X_pca-0": PCA[:, 0], "Sox2": GENES[:, 0]})
     expected = Snapshots.from_table(table, **kwargs)
-    np.testing.assert_array_equal(found._rows.points, expected._rows.points)
-    np.testing.assert_array_equal(found._rows.bins, expected._rows.bins)
+    np.testing.assert_array_equal(rows_in_bins(found).points, rows_in_bins(expected).points)
+    np.testing.assert_array_equal(rows_in_bins(found).slabs, rows_in_bins(expected).slabs)
 
 
 def test_times_as_categories_and_dates(given):

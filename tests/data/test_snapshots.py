@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import norm
 
+from in_bins import rows_in_bins
 from privtraj.data.checks import MIN_RECORDS
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
@@ -45,8 +46,8 @@ def _with(column, row, value):
 
 def _same(a, b):
     np.testing.assert_array_equal(a.times, b.times)
-    np.testing.assert_array_equal(a._rows.points, b._rows.points)
-    np.testing.assert_array_equal(a._rows.bins, b._rows.bins)
+    np.testing.assert_array_equal(rows_in_bins(a).points, rows_in_bins(b).points)
+    np.testing.assert_array_equal(rows_in_bins(a).slabs, rows_in_bins(b).slabs)
     assert a.features == b.features
 
 
@@ -61,14 +62,15 @@ def test_the_record_of_every_person():
     np.testing.assert_array_equal(snaps.times, [0, 5, 10, 15, 20])
     np.testing.assert_array_equal(snaps.bin_times, snaps.times)
     np.testing.assert_array_equal(snaps.bounds, [[40, 220], [1, 150]])
-    assert snaps._rows.points.dtype == np.float32
-    assert snaps._rows.bins.dtype == np.int32
-    assert (np.diff(snaps._rows.bins) >= 0).all()
+    assert rows_in_bins(snaps).points.dtype == np.float32
+    assert rows_in_bins(snaps).slabs.dtype == np.int32
+    assert (np.diff(rows_in_bins(snaps).slabs) >= 0).all()
     bins = np.rint(columns["age"] / 5).astype(int)
     order = np.argsort(bins, kind="stable")
-    np.testing.assert_array_equal(snaps._rows.bins, bins[order])
+    np.testing.assert_array_equal(rows_in_bins(snaps).slabs, bins[order])
     points = np.column_stack([columns["height"], columns["weight"]])[order]
-    np.testing.assert_allclose(from_unit(snaps._rows.points, snaps.bounds), points, rtol=1e-5)
+    unit = rows_in_bins(snaps).points
+    np.testing.assert_allclose(from_unit(unit, snaps.bounds), points, rtol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "arrow", "pandas", "polars", "table"])
@@ -101,9 +103,7 @@ def test_every_source_gives_the_same_snapshots(kind, dates, tmp_path):
 
 def test_repr_shows_public_settings_only():
     text = repr(Snapshots.from_table(_columns(), **SETTINGS))
-    assert text == (
-        "Snapshots(age: 5 bins from 0.0 to 20.0; height in [40, 220], weight in [1, 150])"
-    )
+    assert text == ("Snapshots(age from 0.0 to 20.0; height in [40, 220], weight in [1, 150])")
     assert str(N) not in text
 
 
@@ -111,7 +111,7 @@ def test_snapshots_cannot_be_changed():
     snaps = Snapshots.from_table(_columns(), **SETTINGS)
     with pytest.raises(AttributeError):
         snaps.times = np.zeros(2)
-    for array in (snaps.times, snaps.bounds, snaps._rows.points, snaps._rows.bins):
+    for array in (snaps.times, snaps.bounds, snaps._rows.points, snaps._rows.times):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
 
@@ -121,7 +121,7 @@ def test_features_choose_and_order_columns():
         _columns(), **SETTINGS | {"features": ["weight"], "bounds": [(1, 150)]}
     )
     assert snaps.features == ("weight",)
-    assert snaps._rows.points.shape == (N, 1)
+    assert rows_in_bins(snaps).points.shape == (N, 1)
     flat = Snapshots.from_arrays(
         _columns()["age"], _columns()["weight"], bounds=[(1, 150)], bins=[0, 9]
     )
@@ -131,7 +131,7 @@ def test_features_choose_and_order_columns():
 def test_unequal_and_empty_bins():
     times = np.full(12, 0.4)
     snaps = Snapshots.from_arrays(times, np.zeros(12), bounds=[(0, 1)], bins=[0, 1, 10, 11.5])
-    np.testing.assert_array_equal(snaps._rows.bins, 0)
+    np.testing.assert_array_equal(rows_in_bins(snaps).slabs, 0)
     np.testing.assert_array_equal(snaps.times, [0, 1, 10, 11.5])
 
 
@@ -146,7 +146,7 @@ def test_datetimes_round_trip_to_the_microsecond():
     assert snaps.datetime
     np.testing.assert_array_equal(snaps.bin_times, bins)
     assert snaps.bin_times.dtype == bins.dtype
-    np.testing.assert_array_equal(np.bincount(snaps._rows.bins), [6, 6])
+    np.testing.assert_array_equal(np.bincount(rows_in_bins(snaps).slabs), [6, 6])
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_dates_in_every_form(value):
 def test_times_as_python_dates():
     days = [dt.date(2024, 1, 1 + k) for k in range(12)]
     snaps = Snapshots.from_arrays(days, np.zeros(12), bounds=[(0, 1)], bins=[days[0], days[-1]])
-    np.testing.assert_array_equal(np.bincount(snaps._rows.bins), [6, 6])
+    np.testing.assert_array_equal(np.bincount(rows_in_bins(snaps).slabs), [6, 6])
 
 
 # Properties of the map from a record to (bin, point) --------------------------------------------
@@ -239,10 +239,8 @@ def test_one_record_changes_nothing_for_the_others(row, value, age):
     options = {"bounds": BOUNDS, "time_range": (0, 20), "bins": 5}
 
     def pairs(times, points):
-        snaps = Snapshots.from_arrays(times, points, **options)
-        return sorted(
-            zip(snaps._rows.bins.tolist(), map(tuple, snaps._rows.points.tolist()), strict=True)
-        )
+        rows = Snapshots.from_arrays(times, points, **options)._rows
+        return sorted(zip(rows.times.tolist(), map(tuple, rows.points.tolist()), strict=True))
 
     before = pairs(np.delete(columns["age"], row), np.delete(points, row, axis=0))
     times = columns["age"].copy()
@@ -273,7 +271,7 @@ def _chosen(seed, extra=0):
         one_per_person="random",
         seed=seed,
     )
-    return np.rint(snaps._rows.points[:, 0] * 100).astype(int)
+    return np.rint(rows_in_bins(snaps).points[:, 0] * 100).astype(int)
 
 
 def test_random_keeps_exactly_one_of_each_person():
@@ -307,8 +305,8 @@ def test_dropping_comes_before_the_choice():
         one_per_person="random",
         missing="drop",
     )
-    assert 0.0 in snaps._rows.points
-    assert len(snaps._rows.points) == 12
+    assert 0.0 in rows_in_bins(snaps).points
+    assert len(rows_in_bins(snaps).points) == 12
 
 
 def test_identifiers_in_csv_stay_text(tmp_path):
@@ -317,7 +315,7 @@ def test_identifiers_in_csv_stay_text(tmp_path):
     snaps = Snapshots.from_table(
         tmp_path / "t.csv", time="t", bounds={"y": (0, 9)}, bins=[0, 9], person="id"
     )
-    assert len(snaps._rows.bins) == 12
+    assert len(rows_in_bins(snaps).slabs) == 12
 
 
 # Several records per person -------------------------------------------------------------------
@@ -338,8 +336,9 @@ def _kept(times, most, *, one_per_bin=True, seed=0, others=0, bins=6):
         one_per_bin=one_per_bin,
         seed=seed,
     )
-    index = np.rint(snaps._rows.points[:, 0] * 100).astype(int) - 1
-    return sorted((int(i), int(b)) for i, b in zip(index, snaps._rows.bins, strict=True) if i >= 0)
+    rows = rows_in_bins(snaps)
+    index = np.rint(rows.points[:, 0] * 100).astype(int) - 1
+    return sorted((int(i), int(b)) for i, b in zip(index, rows.slabs, strict=True) if i >= 0)
 
 
 visits = st.lists(st.floats(-2, 8), min_size=2, max_size=12)
@@ -417,7 +416,7 @@ def test_the_public_number_of_records_is_what_was_asked_for_not_what_was_found()
         assert (together.records_per_person, together.together) == (9, True)
     assert (snaps(different).records_per_person, snaps(different).together) == (1, False)
     assert not snaps(different, one_per_bin=False).together
-    assert len(snaps(few, records_per_person=3)._rows.bins) == 12
+    assert len(rows_in_bins(snaps(few, records_per_person=3)).slabs) == 12
 
 
 @pytest.mark.parametrize("most", [0, -1, 1.5, True, "2", None])
@@ -545,7 +544,7 @@ def test_drop_leaves_out_incomplete_records():
     columns = _with("height", 3, np.nan)
     columns["age"] = [*columns["age"][:-1], None]
     snaps = Snapshots.from_table(columns, **SETTINGS, missing="drop")
-    assert len(snaps._rows.bins) == N - 2
+    assert len(rows_in_bins(snaps).slabs) == N - 2
 
 
 def test_count_of_incomplete_records_and_their_columns():
@@ -581,9 +580,9 @@ TABLE_MISTAKES = {
     "person as feature": ({"person": "height"}, "'height' is the person and also"),
     "no such column": ({"bounds": {"hight": (0, 1)}}, "no column 'hight': it has 'id', 'age'"),
     "no time column": ({"time": "when"}, "no column 'when'"),
-    "bins none": ({"bins": None}, "bins must be given"),
+    "no times at all": ({"bins": None, "time_range": None}, "time_range must be given"),
     "bins one": ({"bins": 1}, "at least two times"),
-    "bins true": ({"bins": True}, "bins must be given"),
+    "bins true": ({"bins": True}, "bins must be a number of times"),
     "bins listed once": ({"bins": [3]}, "at least two times"),
     "bins empty": ({"bins": []}, "at least two times"),
     "bins decreasing": ({"bins": [3, 2]}, "increase strictly"),

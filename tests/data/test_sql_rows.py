@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from in_bins import rows_in_bins
 from privtraj import cli, datasets
 from privtraj.data import sql
 from privtraj.data.snapshots import Snapshots
@@ -32,7 +33,7 @@ from privtraj.errors import InputError
 from privtraj.export import tables as export_tables
 from privtraj.model import load as load_model
 from privtraj.privacy.rows import MemoryRows
-from privtraj.space import bin_edges
+from privtraj.space import Slabs, bin_edges
 from privtraj.synthesizer import TrajectorySynthesizer
 
 SECRET = "123.4567"
@@ -207,18 +208,26 @@ def _same(here, there):
     np.testing.assert_array_equal(here.bounds, there.bounds)
     assert (here.features, here.datetime) == (there.features, there.datetime)
     for cells in (1, 2, 7, 64) if here.n_features < 3 else (1, 2, 7):
-        counts = theirs.cell_counts(there.n_times, cells)
-        np.testing.assert_array_equal(mine.cell_counts(here.n_times, cells), counts)
-    np.testing.assert_array_equal(mine.bins, theirs.bins)
-    np.testing.assert_array_equal(_sorted(mine), _sorted(theirs))
-    assert (theirs.points.dtype, theirs.bins.dtype) == (np.float32, np.int32)
-    assert not theirs.points.flags.writeable
-    assert not theirs.bins.flags.writeable
+        for slabs in _cuts(here):
+            counts = theirs.cell_counts(slabs, cells)
+            np.testing.assert_array_equal(mine.cell_counts(slabs, cells), counts)
+    for slabs in _cuts(here):
+        my_rows, their_rows = mine.in_slabs(slabs), theirs.in_slabs(slabs)
+        np.testing.assert_array_equal(my_rows.slabs, their_rows.slabs)
+        np.testing.assert_array_equal(_sorted(my_rows), _sorted(their_rows))
+        assert (their_rows.points.dtype, their_rows.slabs.dtype) == (np.float32, np.int32)
     assert mine.digest == theirs.digest
 
 
+def _cuts(snapshots):
+    """The bins; four slabs cut elsewhere; and every third piece, of which the last is in none."""
+    edges = np.linspace(*snapshots.axis.range, 5)[1:-1]
+    some = Slabs(snapshots.axis.bins.edges, np.arange(snapshots.n_times) % 3 - 1)
+    return snapshots.axis.bins, Slabs.between(edges), some
+
+
 def _sorted(rows):
-    return np.array(sorted(zip(rows.bins.tolist(), *rows.points.T.tolist(), strict=True)))
+    return np.array(sorted(zip(rows.slabs.tolist(), *rows.points.T.tolist(), strict=True)))
 
 
 @everywhere
@@ -265,9 +274,9 @@ def test_the_same_bins_for_every_kind_of_time(load, kind):
     table, bins = _timed(kind)
     settings = {"time": "t", "bounds": {"y": (0, 1)}, "bins": bins}
     here, there = (Snapshots.from_table(each, **settings) for each in (table, load(table)))
-    np.testing.assert_array_equal(here._rows.bins, there._rows.bins)
+    np.testing.assert_array_equal(rows_in_bins(here).slabs, rows_in_bins(there).slabs)
     assert here._rows.digest == there._rows.digest
-    assert len(set(here._rows.bins)) == len(bins)
+    assert len(set(rows_in_bins(here).slabs)) == len(bins)
 
 
 @in_duckdb
@@ -281,7 +290,7 @@ def test_the_same_bins_for_every_resolution(load, unit):
     bins = np.sort(micros).astype("datetime64[us]")
     settings = {"time": "t", "bounds": {"y": (0, 1)}, "bins": bins}
     here, there = (Snapshots.from_table(each, **settings) for each in (table, load(table)))
-    np.testing.assert_array_equal(here._rows.bins, there._rows.bins)
+    np.testing.assert_array_equal(rows_in_bins(here).slabs, rows_in_bins(there).slabs)
     assert here._rows.digest == there._rows.digest
 
 
@@ -446,10 +455,11 @@ def test_mistakes_are_explained_by_every_database(load, mistake):
 @in_duckdb
 def test_records_that_change_after_the_checks_are_refused(load, duckdb):
     there = load(_numbers())
-    counted, fetched = (Snapshots.from_table(there, **SETTINGS)._rows for _ in range(2))
-    assert len(fetched.bins) == N
+    snapshots = Snapshots.from_table(there, **SETTINGS)
+    rows, bins = snapshots._rows, snapshots.axis.bins
+    assert len(rows.in_slabs(bins).slabs) == N
     duckdb.raw_sql(f"INSERT INTO {there.get_name()} SELECT * FROM {there.get_name()} LIMIT 1")
-    for read in (lambda: counted.cell_counts(9, 2), lambda: fetched.points):
+    for read in (lambda: rows.cell_counts(bins, 2), lambda: rows.in_slabs(bins)):
         with pytest.raises(InputError, match="have changed since they were checked"):
             read()
 
@@ -471,7 +481,7 @@ def test_records_are_chosen_in_memory(load, choice):
     settings = SETTINGS | {"person": "id"} | CHOICES[choice]
     here, there = (Snapshots.from_table(each, **settings) for each in (table, load(table)))
     assert isinstance(there._rows, MemoryRows)
-    np.testing.assert_array_equal(here._rows.points, there._rows.points)
+    np.testing.assert_array_equal(rows_in_bins(here).points, rows_in_bins(there).points)
     assert here._rows.digest == there._rows.digest
     assert here.records_per_person == there.records_per_person
 

@@ -38,15 +38,23 @@ def table(paths, first=0, datetime=False):
 def fake(draw=walk, datetime=False):
     """What `evaluate` needs of a model."""
     days = np.datetime64("2024-01-01", "us") + np.arange(T) * np.timedelta64(1, "D")
+    times = days.astype(float) / 1e6 if datetime else np.arange(float(T))
+    read = 5  # times at which people near each time are read, the same here
+
+    def sample(n, *, times, seed):
+        assert len(times) == read * T
+        return SimpleNamespace(values=SIDE * np.repeat(draw(n, seed + 77), read, axis=1))
+
     return SimpleNamespace(
         features=("x", "y"),
         time_name="time",
         datetime=datetime,
         bounds=BOUNDS,
-        numeric_times=days.astype(float) / 1e6 if datetime else np.arange(float(T)),
+        numeric_times=times,
+        knots=times,
         times=days if datetime else np.arange(float(T)),
         certificate=SimpleNamespace(private=True),
-        sample=lambda n, *, seed: SimpleNamespace(values=SIDE * draw(n, seed + 77)),
+        sample=sample,
     )
 
 

@@ -119,8 +119,9 @@ def _models(folder):
     (folder / "model.json").write_text(model.certificate.to_json())
     wrong = {**model.certificate.to_dict(), "epsilon": 0.5}
     (folder / "wrong.json").write_text(json.dumps(wrong))
-    days = np.linspace(18_262, 18_628, 5) * 86_400.0
-    _resaved(model, folder / "dated.privtraj", datetime=True, numeric_times=days)
+    days = {"numeric_times": model.numeric_times, "knots": model.knots}
+    days = {name: (18_262 + 18 * times) * 86_400.0 for name, times in days.items()}
+    _resaved(model, folder / "dated.privtraj", datetime=True, **days)
     _resaved(model, folder / "boastful.privtraj", certificate=Certificate.from_dict(wrong))
     _resaved(model, folder / "weight.privtraj", features=("weight",))
     places = {"particles": np.repeat(model.particles, 2, axis=-1), "features": ("lon", "lat")}
@@ -143,7 +144,7 @@ def _damaged(good, folder):
     (folder / "deep.privtraj").write_bytes(_zip({"model.json": b"[" * 100_000}))
     at = data.index(b"model.json") + len("model.json")  # where its packed text begins
     (folder / "scratched.privtraj").write_bytes(data[:at] + b"\xff" + data[at + 1 :])
-    _rewritten(good, folder / "future.privtraj", lambda header, _: header.update(format=3))
+    _rewritten(good, folder / "future.privtraj", lambda header, _: header.update(format=4))
     _rewritten(good, folder / "renamed.privtraj", lambda header, _: header.update(time_name="day"))
     _rewritten(good, folder / "short.privtraj", lambda header, _: header.pop("features"))
     _rewritten(good, folder / "more.privtraj", lambda _, members: members.update(extra=b""))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
+from in_bins import rows_in_bins
 from privtraj import Snapshots
 from privtraj.errors import InputError
 from privtraj.paper.dynamics import at
@@ -27,7 +28,8 @@ def people(moving_blobs):
 
 
 def clouds(snapshots):
-    return [snapshots._rows.points[snapshots._rows.bins == i].astype(np.float64) for i in range(T)]
+    rows = rows_in_bins(snapshots)
+    return [rows.points[rows.slabs == i].astype(np.float64) for i in range(T)]
 
 
 # The step -------------------------------------------------------------------------------------
@@ -231,7 +233,8 @@ def test_released_ends_stand_in_for_the_people_there(long):
         "clipped batch sums of a step",
     ]
     assert model.certificate.ledger[1]["share"] == 0.5
-    means = [long._rows.points[long._rows.bins == i].mean(axis=0) for i in (0, WIDE - 1)]
+    rows = rows_in_bins(long)
+    means = [rows.points[rows.slabs == i].mean(axis=0) for i in (0, WIDE - 1)]
     # the transport pulls the ends towards their neighbours, so they are not exactly there
     np.testing.assert_allclose(model.particles[[0, -1]].mean(axis=1), means, atol=0.15)
     assert model.sample(4, times=np.linspace(0, WIDE - 1, 9)).values.shape == (4, 9, 2)

@@ -34,14 +34,13 @@ def quick():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trials, "_SEEDS", {"counts": (1,), "gradients": (1,)})
         patch.setattr(trials, "_STEPS", {"counts": (-3, 0, 3), "gradients": (0,)})
-        patch.setattr(trials, "_BINS", {"counts": (1, 2), "gradients": (1,)})
         patch.setattr(trials, "_MORE_PEOPLE", (4, 64))
         yield
 
 
 @pytest.fixture(scope="module")
 def few(quick):
-    return pt.plan(120, times=4, features=2, keep=False)
+    return pt.plan(120, features=2, keep=False)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +54,6 @@ def one_stand_in(monkeypatch, tmp_path):
     monkeypatch.setattr(trials, "STAND_INS", ("three modes",))
     monkeypatch.setattr(trials, "_SEEDS", {"counts": (1,), "gradients": (1,)})
     monkeypatch.setattr(trials, "_STEPS", {"counts": (0,), "gradients": (0,)})
-    monkeypatch.setattr(trials, "_BINS", {"counts": (1,), "gradients": (1,)})
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     fits, fit = [], trials.fit
 
@@ -95,7 +93,7 @@ def test_too_few_people_are_warned_of_with_what_would_help(few, many):
 
 @pytest.mark.slow
 def test_what_would_help_does_help(few):
-    more = pt.plan(few.remedies.people, times=4, features=2, keep=False)
+    more = pt.plan(few.remedies.people, features=2, keep=False)
     assert more.expected.worth >= GOOD
 
 
@@ -106,7 +104,6 @@ def test_text_says_what_a_steward_needs_to_know(many):
     assert "as good as the raw, unprotected records of" in text
     assert "no data were read and nothing was spent" in text
     assert "private counts" in text
-    assert "8,000 people instead of 12,000" in text
     marked = [line for line in str(many).splitlines() if line.startswith("  >")]
     assert len(marked) == 1
     assert marked[0].split()[1] == "1"
@@ -119,27 +116,23 @@ def test_settings_are_those_of_the_fits(many):
     assert many.settings["particles"] == [256, 256]
 
 
-def test_bins_hold_the_asked_number_and_the_best_is_one_of_them(few, many):
-    for forecast in (few, many):
-        assert sorted(forecast.bins) == [4, 8]
-        assert forecast.best_bins in forecast.bins
-    # hardly better is no reason for another number
-    bins = {4: Level(100, 90, 120), 8: Level(110, 90, 120)}
-    assert dataclasses.replace(many, bins=bins).best_bins == 4
-    bins[8] = Level(200, 90, 220)
-    assert dataclasses.replace(many, bins=bins).best_bins == 8
+def test_resolution_in_time_is_found_and_told(few, many):
+    assert many.settings["slabs"] == [4, 4]
+    least, most = few.settings["slabs"]
+    assert 2 <= least <= most
+    assert "slabs of time" in str(few)
+    assert "120 people, one record each, at any time, 2 features" in " ".join(str(few).split())
 
 
-@pytest.mark.slow
-def test_motion_asks_for_bins_and_few_people_for_fewer(quick, monkeypatch):
-    monkeypatch.setattr(trials, "STAND_INS", ("three modes",))
-    count = trials._Counter(0, None)
-    many = Question(20_000, 3, 2, 2.0, 1e-5)
-    worth = trials._by_bins(many, [3, 12], count)
-    assert worth[12].worth > 2 * worth[3].worth
-    few = Question(400, 6, 2, 1.0, 1e-5)
-    worth = trials._by_bins(few, [6, 60], count)
-    assert worth[6].worth > worth[60].worth
+def test_people_come_at_any_time_unless_times_are_given():
+    asked = Question(600, None, 2, 2.0, 1e-5)
+    moments = trials.records_of(asked, "growth", 1).moments
+    assert len(np.unique(moments)) > 150
+    assert len(np.unique(trials.records_of(QUESTION, "growth", 1).moments)) == 10
+    np.testing.assert_array_equal(trials.scored_times(asked), trials.READ_AT)
+    assert "people are at any time" in str(
+        trials.fit(asked, trials.records_of(asked, "growth", 1), 1).certificate
+    )
 
 
 def test_json_and_back(few, many):
@@ -181,7 +174,7 @@ def test_words_for_the_ends_of_the_scale(many):
 def test_a_kept_forecast_needs_no_fit(one_stand_in):
     first = pt.plan(400, **TINY)
     once = len(one_stand_in)
-    assert once >= 2  # one for the curve, one for the bins
+    assert once >= 1
     again = pt.plan(400, **TINY)
     assert pt.plan(np.int64(400), **{**TINY, "epsilon": 1}).to_dict() == first.to_dict()
     assert len(one_stand_in) == once
@@ -289,25 +282,25 @@ def test_people_without_a_place_are_worth_nothing():
 def test_many_people_are_simulated_by_fewer_with_as_much_noise_each():
     large = dataclasses.replace(QUESTION, people=100_000)
     small = large.simulated()
-    assert small.people == 10 * ENOUGH["counts"]
+    assert small.people == ENOUGH["counts"]
     assert small.people * small.epsilon == pytest.approx(large.people * large.epsilon)
     assert QUESTION.simulated() is QUESTION
 
     large = dataclasses.replace(QUESTION, people=40_000, features=5)
     small = large.simulated()
-    assert small.people == 10 * ENOUGH["gradients"]
+    assert small.people == ENOUGH["gradients"]
     mu = [calibrate_gaussian(q.epsilon, q.delta, q.adjacency) for q in (small, large)]
     assert small.people * mu[0] == pytest.approx(large.people * mu[1], rel=1e-3)
 
 
 def test_several_records_per_person_are_paid_for():
     asked = Question(300, 3, 2, 2.0, 1e-5, records_per_person=2)
-    records = trials.snapshots_of(asked, "growth", 1)
+    records = trials.records_of(asked, "growth", 1)
     assert len(records.moments) == 600
     model = trials.fit(asked, records, 1)
     assert model.certificate.public_inputs["most records of one person"] == 2
     one = Question(600, 3, 2, 2.0, 1e-5)
-    alone = trials.fit(one, trials.snapshots_of(one, "growth", 1), 1)
+    alone = trials.fit(one, trials.records_of(one, "growth", 1), 1)
     assert model.diagnostics["expected_worth"] < alone.diagnostics["expected_worth"]
 
 

@@ -6,6 +6,7 @@ import pytest
 from privtraj.counts.fit import CELLS
 from privtraj.counts.survey import SURVEY
 from privtraj.errors import BudgetError
+from privtraj.gradients.moments import STEP
 from privtraj.head_count import HEAD_COUNT
 from privtraj.planned_releases import planned_releases
 from privtraj.privacy.budget_plan import BudgetPlan, Planned
@@ -14,6 +15,8 @@ from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.sampled_events import ChosenTimes, SampledSum
 from privtraj.privacy.sampling import SamplingGuard
+from privtraj.slabs.fit import MOTION
+from privtraj.slabs.timeline import LISTED
 from privtraj.synthesizer import TrajectorySynthesizer
 
 COUNTS = LaplaceCounts(0.1, "heads")
@@ -91,10 +94,10 @@ def test_a_guard_neither_answers_nor_draws_what_is_not_on_the_plan(kind, snapsho
 
 
 SETTINGS = [
-    ({"measure": "counts"}, [HEAD_COUNT, SURVEY, CELLS]),
-    ({"measure": "counts", "cells": 4}, [HEAD_COUNT, CELLS]),
-    ({"measure": "counts", "public_counts": True}, [SURVEY, CELLS]),
-    ({"measure": "gradients", "steps": 3, "particles": 4}, [HEAD_COUNT, "clipped sums of a step"]),
+    ({"measure": "counts"}, [LISTED, MOTION, HEAD_COUNT, SURVEY, CELLS]),
+    ({"measure": "counts", "cells": 4, "slabs": 2}, [LISTED, HEAD_COUNT, CELLS]),
+    ({"measure": "counts", "public_counts": True, "slabs": "bins"}, [SURVEY, CELLS]),
+    ({"measure": "gradients", "steps": 3, "particles": 4, "slabs": "bins"}, [HEAD_COUNT, STEP]),
 ]
 
 
@@ -105,7 +108,7 @@ def test_the_plan_of_a_fit_lists_its_releases_and_no_room_is_left(settings, name
     """Everything planned is made, and with the noise that the plan knew or as much as it allows."""
     snapshots = snapshots_of([np.full((30, 2), 0.5)] * 3)
     fit = TrajectorySynthesizer(1.0, 1e-5, seed=1, **settings)
-    plan = planned_releases(fit._budget(snapshots.n_features), snapshots.shape)
+    plan = planned_releases(fit._budget(snapshots), snapshots.shape)
     assert [planned.event.what for planned in plan.releases] == names
     events = []
 

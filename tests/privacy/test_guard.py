@@ -663,20 +663,21 @@ def test_chosen_times_are_a_uniform_set(snapshots_of, bins, chosen):
     assert found < chi2.isf(1e-6, len(possible) - 1)
 
 
-def test_the_guard_of_chosen_times_holds_their_rows_alone(snapshots_of, silent):
+def test_the_guard_of_chosen_times_asks_for_their_rows_alone(snapshots_of, silent):
     clouds = [np.full((k + 1, 1), k / 10) for k in range(5)]
     snapshots = snapshots_of(clouds, 1)
     guard = snapshots.guarded(SamplingGuard, Generous(1.0, 1e-5), noise.SeededSource(1))
     for _ in range(10):
         chosen, part = guard.choose_times(2, 1, 2.0, "some", 1)
         assert part.n_times == 2
-        assert part._rows.bins.tolist() == [0] * (chosen[0] + 1) + [1] * (chosen[1] + 1)
+        rows = part._rows.in_slabs(part._slabs)
+        assert rows.slabs.tolist() == [0] * (chosen[0] + 1) + [1] * (chosen[1] + 1)
         expected = np.concatenate([clouds[k] for k in chosen])
-        np.testing.assert_array_equal(part._rows.points, expected.astype(np.float32))
+        np.testing.assert_array_equal(rows.points, expected.astype(np.float32))
     part._source = silent()
     sums = part.sums(count_rows, jnp.ones(2, jnp.float32), np.ones(2), 2.0, "some")
     np.testing.assert_allclose(sums[:, 0], chosen + 1, atol=1e-6)
-    assert len(guard._rows.bins) == 15  # the guard itself still has all
+    assert guard._rows.in_slabs(guard._slabs).slabs.tolist().count(4) == 5  # it still has all
 
 
 def test_named_times_are_free_and_what_is_asked_of_them_is_not(snapshots_of, silent):

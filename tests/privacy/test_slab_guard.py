@@ -4,27 +4,51 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import privtraj as pt
 from privtraj.errors import InputError
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.rows import MemoryRows, SlabRows
+from privtraj.privacy.rows import MemoryRows
+from privtraj.space import Slabs
 
 
 @pytest.fixture
 def rows():
-    bins = np.repeat(np.arange(6, dtype=np.int32), [3, 1, 0, 4, 2, 5])
-    points = np.random.default_rng(0).random((len(bins), 2)).astype(np.float32)
-    return MemoryRows(points, bins)
+    times = np.repeat(np.arange(6.0), [3, 1, 0, 4, 2, 5])
+    points = np.random.default_rng(0).random((len(times), 2)).astype(np.float32)
+    shuffled = np.random.default_rng(1).permutation(len(times))
+    return MemoryRows(points[shuffled], times[shuffled])
 
 
-def test_slabs_count_the_rows_of_their_bins(rows):
-    of_bin = np.array([0, 0, 0, 1, 1, 2])
-    whole = rows.cell_counts(6, 4)
-    slabs = SlabRows(rows, of_bin).cell_counts(3, 4)
-    np.testing.assert_array_equal(slabs, [whole[:3].sum(0), whole[3:5].sum(0), whole[5]])
-    np.testing.assert_array_equal(np.bincount(SlabRows(rows, of_bin).bins), [4, 6, 5])
+def test_slabs_count_the_rows_of_their_pieces(rows):
+    whole = rows.cell_counts(Slabs.around(np.arange(6.0)), 4)
+    counts = rows.cell_counts(Slabs.between(np.array([2.5, 4.5])), 4)
+    np.testing.assert_array_equal(counts, [whole[:3].sum(0), whole[3:5].sum(0), whole[5]])
+    assert counts.sum() == 15
+    some = Slabs(np.array([0.5, 2.5, 4.5]), np.array([1, -1, 0, 1]))
+    np.testing.assert_array_equal(
+        rows.cell_counts(some, 4), [whole[3:5].sum(0), whole[0] + whole[5]]
+    )
+
+
+def test_rows_are_sorted_by_slab_and_those_of_none_are_left_out(rows):
+    some = Slabs(np.array([0.5, 2.5, 4.5]), np.array([1, -1, 0, 1]))
+    found = rows.in_slabs(some)
+    assert found.slabs.tolist() == [0] * 6 + [1] * 8
+    middle = rows.points[(rows.times > 2.5) & (rows.times < 4.5)]
+    np.testing.assert_array_equal(found.points[:6], middle)
+
+
+@given(st.lists(st.floats(-5, 5), min_size=1, max_size=6, unique=True), st.floats(-6, 6))
+def test_a_record_is_in_one_slab_by_its_time_alone(edges, time):
+    slabs = Slabs.between(np.sort(edges))
+    alone = MemoryRows(np.full((1, 1), 0.5, np.float32), np.array([time]))
+    assert slabs.of([time])[0] == sum(edge < time for edge in edges)
+    assert alone.cell_counts(slabs, 3).sum() == 1
+    assert alone.in_slabs(slabs).slabs.tolist() == slabs.of([time]).tolist()
 
 
 def guard_over(snapshots, silent, epsilon=100.0):
@@ -33,16 +57,20 @@ def guard_over(snapshots, silent, epsilon=100.0):
 
 def test_answers_are_those_of_the_slabs(snapshots_of, silent):
     clouds = [np.full((n, 1), 0.5) for n in (3, 1, 4)]
-    guard = guard_over(snapshots_of(clouds), silent).in_slabs(np.array([0, 0, 1]))
+    guard = guard_over(snapshots_of(clouds), silent).in_slabs(Slabs.between(np.array([1.5])))
     assert guard.n_times == 2
     np.testing.assert_array_equal(guard.counts(1, 1.0, "people")[:, 0], [4, 4])
 
 
-@pytest.mark.parametrize("wrong", [[0, 1], [1, 1, 2], [0, 2, 2], [0, 1, 0]])
-def test_only_runs_of_all_bins_are_slabs(wrong, snapshots_of, silent):
+@pytest.mark.parametrize(
+    ("edges", "numbers"),
+    [([1.0], [0]), ([2.0, 1.0], [0, 1, 2]), ([1.0, 1.0], [0, 1, 2]), ([1.0], [0, 2]),
+     ([1.0], [1, 2]), ([1.0], [-1, -1])],
+)  # fmt: skip
+def test_slabs_that_are_none_are_refused(edges, numbers, snapshots_of, silent):
     guard = guard_over(snapshots_of([np.full((2, 1), 0.5)] * 3), silent)
-    with pytest.raises(InputError, match="slabs are runs of the 3 bins"):
-        guard.in_slabs(np.array(wrong))
+    with pytest.raises(InputError, match="slabs"):
+        guard.in_slabs(Slabs(np.array(edges), np.array(numbers)))
 
 
 def two_records_each(bins=4):
@@ -62,7 +90,7 @@ def two_records_each(bins=4):
 def test_records_that_meet_in_a_slab_are_paid_for_together(silent):
     """Two vectors of norm c in one bin move a sum by 2 c, in two bins by sqrt(2) c."""
     guard = guard_over(two_records_each(), silent)
-    slabs = guard.in_slabs(np.array([0, 0, 1, 1]))
+    slabs = guard.in_slabs(Slabs.between(np.array([1.5])))
     assert guard.sum_event(1, 3.0, "sums").sensitivity("add-remove") == pytest.approx(math.sqrt(2))
     assert slabs.sum_event(1, 3.0, "sums").sensitivity("add-remove") == 2
     slabs.counts(2, 0.5, "cells")
@@ -80,7 +108,7 @@ def test_a_person_moves_a_slab_by_what_was_paid(silent):
             times, np.ones((2 * people, 1)), bounds=[(0, 1)], bins=[0.0, 1.0, 2.0],
             person=who, records_per_person=2,
         )  # fmt: skip
-        guard = guard_over(snapshots, silent).in_slabs(np.array([0, 0, 1]))
+        guard = guard_over(snapshots, silent).in_slabs(Slabs.between(np.array([1.5])))
         sums = guard.sums(
             lambda points, at: points - at, np.zeros((2, 1), np.float32), np.ones(2), 3.0, "sums"
         )
@@ -97,3 +125,11 @@ def test_a_plan_in_slabs_covers_people_with_several_records():
     model = pt.TrajectorySynthesizer(8.0, 1e-5, seed=1, slabs=2).fit(two_records_each())
     assert all(entry["together"] for entry in model.certificate.ledger)
     model.certificate.verify()
+
+
+def test_declared_counts_are_not_those_of_slabs_that_cut_bins(snapshots_of, silent):
+    snapshots = snapshots_of([np.full((n, 1), 0.5) for n in (3, 1, 4)])
+    guard = snapshots.guarded(Guard, Ledger(9.0, 1e-5), silent(), public_counts=True)
+    whole = guard.in_slabs(Slabs.between(snapshots.axis.bins.edges[:1]))
+    assert whole.declared_counts().tolist() == [3, 5]
+    assert guard.in_slabs(Slabs.between(np.array([0.7]))).declared_counts() is None

@@ -171,7 +171,7 @@ def test_floats_do_not_leak_because_only_integers_leave(snapshots_of):
         assert guard.ledger.tally.slack > 0
 
 
-@pytest.mark.parametrize("missing", ["bounds", "bins", "time_range"])
+@pytest.mark.parametrize("missing", ["bounds", "time_range"])
 def test_nothing_public_is_taken_from_the_data(missing):
     public = {"bounds": [(0, 1)], "bins": 3, "time_range": (0, 1)}
     times = np.linspace(0, 1, 20)

@@ -366,7 +366,7 @@ def test_grades_follow_the_limits():
     [
         ("Expected worth", "expected_worth", (80, 10, 2)),
         ("People in cells that stand out", "significant_share", ([0.9] * 5, [0.6] * 5, [0.1] * 5)),
-        ("People per time", "people_per_time", ([900.0] * 5, [200.0] * 5, [20.0] * 5)),
+        ("People per slab of time", "people_per_time", ([900.0] * 5, [200.0] * 5, [20.0] * 5)),
     ],
 )
 def test_verdicts_on_counts(model, name, key, values):
@@ -390,7 +390,7 @@ def test_verdicts_on_gradients(made_model, name, key, values):
 
 def test_one_thin_time_is_worth_a_look(model):
     thin = found_in(model, people_per_time=[900.0, 900, 900, 900, 40])
-    assert thin["People per time"].grade == "look closer"
+    assert thin["People per slab of time"].grade == "look closer"
 
 
 def test_clipping_is_told_honestly(made_model, model):
@@ -420,7 +420,7 @@ def test_diagnostics_that_were_not_finite_are_passed_over(model):
     nan = float("nan")
     found = found_in(model, significant_share=[nan, 0.9], expected_worth=nan, people_per_time=[nan])
     assert "91" not in found["People in cells that stand out"].value
-    assert not {"Expected worth", "People per time"} & set(found)
+    assert not {"Expected worth", "People per slab of time"} & set(found)
 
 
 def test_the_summary_counts(model):

@@ -6,7 +6,8 @@ import pytest
 import privtraj as pt
 from privtraj.privacy.noise import SeededSource, laplace_integers, laplace_variance
 from privtraj.slabs import choice, curves, motion
-from privtraj.slabs.fit import centres
+from privtraj.slabs.fit import Resolution
+from privtraj.slabs.timeline import Timeline, close_to
 
 EPSILON = 0.06
 
@@ -25,11 +26,6 @@ def still(bins=32, n=900, seed=0):
     return np.clip(np.random.default_rng(seed).normal(0.5, 0.15, (bins, n, 2)), 0, 1)
 
 
-def test_cosines_are_orthonormal():
-    basis = motion.cosines(12)
-    np.testing.assert_allclose(basis.T @ basis / 12, np.eye(11), atol=1e-12)
-
-
 def test_means_and_second_moments_are_those_of_the_cells():
     counts = np.zeros((3, 4), dtype=np.int64)
     counts[:, 0], counts[:, 3] = 10, (0, 10, 30)
@@ -40,59 +36,98 @@ def test_means_and_second_moments_are_those_of_the_cells():
     assert paths.scale[0] == 1
 
 
+T = (np.arange(32) + 0.5) / 32
+EACH = np.arange(32)
+
+
+def seen_motion(people, seed=0):
+    return motion.motion(looked(np.clip(people, 0, 1), seed=seed), T, EACH)
+
+
 def test_still_people_show_no_motion_in_most_looks():
     """Of 40 looks at people who do not move at most a quarter see motion; ten on average do not
     exceed what a preference of one log unit over four paths lets through (chance below 1e-3)."""
-    seen = [motion.motion_energy(looked(still(seed=k), seed=k)).sum() > 0 for k in range(40)]
+    seen = [seen_motion(still(seed=k), seed=k).any() for k in range(40)]
     assert sum(seen) <= 10
 
 
-def test_a_moving_mean_is_seen_with_its_energy():
-    t = (np.arange(32) + 0.5) / 32
-    people = still() + 0.2 * np.cos(np.pi * t)[:, None, None]
-    energy = motion.motion_energy(looked(np.clip(people, 0, 1)))
-    # 2 features, amplitude .2: squared W2 of .2^2 / 2 each, at frequency 1
-    assert energy[0] == pytest.approx(0.04, rel=0.3)
-    assert energy[5:].sum() < 0.1 * energy[0]
+def test_a_moving_mean_is_seen_with_its_energy_and_its_speed():
+    moving = seen_motion(still() + 0.2 * np.cos(np.pi * T)[:, None, None])
+    # 2 features of amplitude .2: squared W2 of .2^2 / 2 each, around their mean
+    centred = np.eye(32) - 1 / 32
+    assert np.trace(centred @ moving @ centred) / 32 == pytest.approx(0.04, rel=0.3)
+    assert (np.linalg.eigvalsh(moving) > -1e-9).all()
+    widths = np.diff(choice.even_motion(moving, T))
+    assert widths[12:20].mean() > 1.2 * widths[[0, 1, 2, -3, -2, -1]].mean()  # fastest half way
 
 
 def test_parting_people_are_seen_although_their_mean_stays():
-    t = (np.arange(32) + 0.5) / 32
     people = still(seed=3)
-    people[:, ::2, 0] += 0.3 * t[:, None]
-    people[:, 1::2, 0] -= 0.3 * t[:, None]
-    assert motion.motion_energy(looked(np.clip(people, 0, 1))).sum() > 0
+    people[:, ::2, 0] += 0.3 * T[:, None]
+    people[:, 1::2, 0] -= 0.3 * T[:, None]
+    assert seen_motion(people).any()
+
+
+def test_slabs_are_short_where_people_move_fast():
+    """A start as of a growing child: without noise, slabs are shorter there by the 2/3 power."""
+    t = np.linspace(0, 1, 241)
+    y = np.sqrt(t + 0.01)
+    clock = choice.even_motion(np.outer(y, y), t)
+    density = np.diff(clock) / np.diff(t)
+    speed = np.diff(y) / np.diff(t)
+    expected = (speed[10] / speed[-10]) ** (2 / 3)
+    assert density[10] / density[-10] == pytest.approx(expected, rel=0.1)
+    numbers = choice.slabs_of(clock, 20)
+    assert numbers[-1] == 19
+    sizes = np.bincount(numbers)
+    assert sizes[0] < 0.4 * sizes[-1]
+    best = choice.unseen(np.outer(y, y), t, numbers)
+    assert best < 0.3 * choice.unseen(np.outer(y, y), t, choice.even_slabs(241, 20))
+
+
+def wave(f, moments):
+    y = np.sqrt(2) * np.cos(np.pi * f * moments)
+    return np.outer(y, y)
+
+
+def chosen(moving, people, features=2, most=100, moments=None):
+    moments = np.linspace(0, 1, 241) if moments is None else moments
+    return choice.choose_slabs(moving, moments, people, 1.0, features, most).slab_of_moment[-1] + 1
 
 
 def test_no_motion_asks_for_the_fewest_slabs_and_fast_motion_for_all():
-    nothing, fast = np.zeros(31), np.full(31, 0.05)
-    assert choice.choose_slabs(nothing, 3e4, 1.0, 2, 100).slabs == 2
-    assert choice.choose_slabs(fast, 3e4, 1.0, 2, 32).slabs == 32
+    assert chosen(np.zeros((241, 241)), 3e4) == 2
+    listed = np.linspace(0, 1, 32)
+    fast = sum(0.05 * wave(f, listed) for f in range(1, 32))
+    assert chosen(fast, 3e4, most=32, moments=listed) == 32
 
 
 @pytest.mark.parametrize("features", [1, 2, 3, 5])
 def test_more_people_never_ask_for_fewer_slabs(features):
-    energy = 0.02 * np.arange(1, 32.0) ** -4
-    numbers = [
-        choice.choose_slabs(energy, n, 1.0, features, 100).slabs for n in 10.0 ** np.arange(2, 8)
-    ]
+    t = np.linspace(0, 1, 241)
+    moving = sum(0.02 * f**-4 * wave(f, t) for f in range(1, 32))
+    numbers = [chosen(moving, n, features) for n in 10.0 ** np.arange(2, 8)]
     assert numbers == sorted(numbers)
     assert numbers[0] < numbers[-1]
 
 
 def test_what_slabs_hide_falls_with_their_number_and_grows_with_frequency():
-    hidden = np.array([choice.unseen(32, k, 96) for k in (3, 6, 12, 24)])
+    t = np.linspace(0, 1, 96)
+    hidden = np.array([
+        [choice.unseen(wave(f, t), t, choice.even_slabs(96, k)) for f in range(1, 7)]
+        for k in (3, 6, 12, 24)
+    ])  # fmt: skip
     assert (np.diff(hidden[:, :3], axis=0) < 0).all()
-    assert (np.diff(hidden[2, :6]) > 0).all()
-    assert (choice.unseen(32, 96, 96) == 0).all()
+    assert (np.diff(hidden[2]) > 0).all()
+    assert choice.unseen(wave(9, t), t, np.arange(96)) == 0
 
 
-@pytest.mark.parametrize(("bins", "slabs"), [(10, 3), (7, 7), (100, 9), (5, 2)])
-def test_slabs_are_runs_of_about_equal_length(bins, slabs):
-    of_bin = choice.slab_of_bin(bins, slabs)
-    sizes = np.bincount(of_bin)
+@pytest.mark.parametrize(("moments", "slabs"), [(10, 3), (7, 7), (100, 9), (5, 2)])
+def test_slabs_are_runs_of_about_equal_length(moments, slabs):
+    slab_of_moment = choice.even_slabs(moments, slabs)
+    sizes = np.bincount(slab_of_moment)
     assert len(sizes) == slabs
-    assert (np.diff(of_bin) >= 0).all()
+    assert (np.diff(slab_of_moment) >= 0).all()
     assert sizes.max() - sizes.min() <= 1
 
 
@@ -105,9 +140,20 @@ def test_hat_functions_sum_to_one_and_are_one_at_their_knots():
 
 def test_knots_are_the_ends_and_the_middles_between_slabs():
     times = np.array([0.0, 1.0, 2.0, 4.0, 6.0, 10.0])
-    of_bin = np.array([0, 0, 1, 1, 2, 2])
-    np.testing.assert_allclose(curves.knots_of(times, of_bin), [0, 1.5, 5, 10])
-    np.testing.assert_allclose(centres(times, of_bin), [0.5, 3, 8])
+    of = np.array([0, 0, 1, 1, 2, 2])
+    np.testing.assert_allclose(curves.knots_of(times, of), [0, 1.5, 5, 10])
+    np.testing.assert_allclose(Resolution(Timeline(times, True), of).centres, [0.05, 0.3, 0.8])
+    any_time, listed = Timeline(times, False), Timeline(times, True)
+    np.testing.assert_allclose(any_time.slabs(of).edges, [1.5, 5])
+    wanted = np.array([0.0, 3.0, 10.0])
+    np.testing.assert_allclose(any_time.knots(of, wanted), [0, 1.5, 3, 5, 10])
+    np.testing.assert_array_equal(listed.knots(of, times), times)
+
+
+def test_close_to_a_time_is_within_a_twentieth_of_its_nearer_gap():
+    slabs = close_to(np.array([0.0, 1.0, 5.0]))
+    when = [-0.04, 0.04, 0.06, 0.5, 0.96, 1.04, 1.06, 4.7, 4.81, 5.19, 9.0]
+    assert slabs.of(when).tolist() == [1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 0]
 
 
 def moving(times, m, rng):
@@ -120,7 +166,7 @@ def test_curves_undo_the_blur_of_a_slab():
     """A slab of an evenly moving group is six times as long as the group; its curves are not."""
     rng, slabs, readings, m = np.random.default_rng(0), 4, 4, 200
     times = (np.arange(40) + 0.5) / 40
-    of_bin = choice.slab_of_bin(40, slabs)
+    of_bin = choice.even_slabs(40, slabs)
     people = moving(times, 100, rng)
     clouds = [people[of_bin == k].reshape(-1, 2) for k in range(slabs)]
     clouds = np.stack([cloud[rng.integers(len(cloud), size=m * readings)] for cloud in clouds])
@@ -150,8 +196,8 @@ def test_slabs_beat_every_bin_where_bins_are_many():
         truth = [pt.datasets.three_modes(1500, np.array([u]), seed=9)[1] / 3 for u in at]
         return np.mean([pt.metrics.wasserstein2(people[:, k], truth[k]) ** 2 for k in range(4)])
 
-    assert error("auto") < 0.5 * error(None)
-    assert error(8) < 0.5 * error(None)
+    assert error("auto") < 0.5 * error("bins")
+    assert error(8) < 0.5 * error("bins")
 
 
 def test_a_fit_in_slabs_states_what_it_measured():
@@ -159,16 +205,19 @@ def test_a_fit_in_slabs_states_what_it_measured():
     snapshots = pt.Snapshots.from_arrays(
         t, points, bounds=pt.datasets.THREE_MODES_BOUNDS, bins=np.linspace(0, 1, 20)
     )
-    model = pt.TrajectorySynthesizer(2.0, 1e-5, seed=3, slabs="auto").fit(snapshots)
-    assert model.certificate.ledger[0]["what"] == "how people move"
+    model = pt.TrajectorySynthesizer(2.0, 1e-5, seed=3).fit(snapshots)
+    paid = [entry["what"] for entry in model.certificate.ledger]
+    assert paid[:2] == ["people at the listed times", "how people move"]
     assert model.certificate.epsilon <= 2.0
-    assert model.settings["slabs"] <= 20
-    assert model.times[0] == 0
-    assert model.times[-1] == 1
-    assert len(model.diagnostics["people_per_time"]) == len(model.times)
+    found = model.settings["slabs"]
+    assert found < 20
+    assert f"{found} slabs, which hide" in model.certificate.found["resolution in time"]
+    assert "people are at the listed times" in str(model.certificate)
+    np.testing.assert_array_equal(model.times, np.linspace(0, 1, 20))
+    np.testing.assert_array_equal(model.knots, model.times)
+    assert len(model.diagnostics["people_per_time"]) == found
     fixed = pt.TrajectorySynthesizer(2.0, 1e-5, seed=3, slabs=5).fit(snapshots)
     assert fixed.settings["slabs"] == 5
-    assert len(fixed.times) == 6
     assert "how people move" not in [entry["what"] for entry in fixed.certificate.ledger]
 
 
@@ -179,9 +228,73 @@ def test_as_many_slabs_as_bins_is_every_bin_by_itself():
     )
     every, all_of_them = (
         pt.TrajectorySynthesizer(2.0, 1e-5, seed=3, slabs=slabs).fit(snapshots)
-        for slabs in (None, 5)
+        for slabs in ("bins", 5)
     )
-    np.testing.assert_array_equal(every.particles, all_of_them.particles)
+    assert every.settings["slabs"] == all_of_them.settings["slabs"] == 5
+    assert every.particles.shape == all_of_them.particles.shape
+    np.testing.assert_array_equal(every.knots, all_of_them.knots)
+
+
+# Own times ------------------------------------------------------------------------------------
+
+
+def climbing(n, seed=0):
+    """People at any time of [0, 10], around a height that climbs evenly from 0 to 1."""
+    rng = np.random.default_rng(seed)
+    when = rng.uniform(0, 10, n)
+    return when, np.clip(when / 10 + 0.02 * rng.standard_normal(n), 0, 1)
+
+
+@pytest.mark.parametrize(
+    "times",
+    [{"time_range": (0, 10)}, {"time_range": (0, 10), "bins": 4}, {"bins": [0, 9, 10]}],
+    ids=str,
+)
+def test_people_at_any_time_are_found_and_the_ends_are_not_blurred(times):
+    """In four bins the first is a sixth of the range wide, and its people were put at its start."""
+    snapshots = pt.Snapshots.from_arrays(*climbing(6000), bounds=[(0, 1)], **times)
+    model = pt.TrajectorySynthesizer(2.0, 1e-5, seed=1).fit(snapshots)
+    assert "people are at any time" in str(model.certificate)
+    ends = model.sample(500, times=[0, 10], seed=1).values[:, :, 0]
+    np.testing.assert_allclose(np.median(ends, axis=0), [0.02, 0.98], atol=0.03)
+    assert np.isin(model.numeric_times, model.knots).all()
+    assert (model.knots[0], model.knots[-1]) == (0, 10)
+    wanted = times.get("bins", 25)
+    assert len(model.times) == (wanted if isinstance(wanted, int) else len(wanted))
+    assert model.marginals.shape[0] == len(model.times)
+
+
+def test_few_times_of_interest_are_no_resolution():
+    """A wave of five humps, asked about at three times only, is read in between all the same."""
+    rng = np.random.default_rng(0)
+    when = rng.uniform(0, 1, 20_000)
+    where = 0.5 + 0.3 * np.sin(5 * np.pi * when) + 0.02 * rng.standard_normal(len(when))
+    snapshots = pt.Snapshots.from_arrays(when, where, bounds=[(0, 1)], bins=[0.0, 0.5, 1.0])
+    model = pt.TrajectorySynthesizer(2.0, 1e-5, seed=1).fit(snapshots)
+    at = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
+    read = np.median(model.sample(500, times=at, seed=0).values[:, :, 0], axis=0)
+    np.testing.assert_allclose(read, 0.5 + 0.3 * np.sin(5 * np.pi * at), atol=0.06)
+
+
+def test_without_bins_nothing_is_asked_about_them():
+    snapshots = pt.Snapshots.from_arrays(*climbing(500), bounds=[(0, 1)], time_range=(0, 10))
+    model = pt.TrajectorySynthesizer(2.0, 1e-5, seed=1).fit(snapshots)
+    assert model.certificate.ledger[0]["what"] == "how people move"
+    assert "bin times" not in model.certificate.public_inputs
+    assert model.certificate.public_inputs["time range"] == ["0.0", "10.0"]
+    for wrong in ({"slabs": "bins"}, {"public_counts": True}):
+        with pytest.raises(pt.InputError, match="time bins, and there are none"):
+            pt.TrajectorySynthesizer(2.0, 1e-5, seed=1, **wrong).fit(snapshots)
+
+
+def test_public_counts_are_those_of_bins_so_slabs_are_made_of_whole_ones():
+    snapshots = pt.Snapshots.from_arrays(
+        *climbing(900), bounds=[(0, 1)], time_range=(0, 10), bins=9
+    )
+    model = pt.TrajectorySynthesizer(2.0, 1e-5, seed=1, public_counts=True).fit(snapshots)
+    assert "people per time" not in [entry["what"] for entry in model.certificate.ledger]
+    edges = np.setdiff1d(model.knots, model.times)
+    assert np.isin(edges, snapshots.axis.bins.edges).all()
 
 
 @pytest.mark.parametrize("measure", ["counts", "gradients"])

@@ -1,9 +1,10 @@
 """An empirical check of the guarantee: run the real pipeline, attack it, bound epsilon from below.
 
-Two worlds that differ in one person, who is alone in their time bin: no noise but the mechanism's
-own stands against an attack. The person is in a corner of the box, far from where the particles
-begin, so that their vector is clipped to the full norm c (but for the first steps, whose bandwidth
-of half the box clips nobody in it). The data are made here; an audit never touches a user's rows.
+Two worlds that differ in one person; the attacker knows everybody else, so no noise but the
+mechanism's own stands against an attack. The person is in a corner of the box, far from where the
+particles begin, so that their vector is clipped to the full norm c (but for the first steps, whose
+bandwidth of half the box clips nobody in it). The data are made here; an audit never touches a
+user's rows.
 
     add-remove    nobody                                    against  the person, in the last bin
     replace-one   a person at the opposite corner of an     against  the person, in the last bin
@@ -35,7 +36,7 @@ from numpy.typing import ArrayLike
 
 from privtraj.arguments import check_whole
 from privtraj.arrays import Floats
-from privtraj.audit.evidence import Canary, Evidence, Neighbours, released_evidence
+from privtraj.audit.evidence import Canary, Crowd, Evidence, Neighbours, released_evidence
 from privtraj.audit.lower_bounds import (
     Rates,
     best_threshold,
@@ -44,7 +45,7 @@ from privtraj.audit.lower_bounds import (
     epsilon_of_shape,
 )
 from privtraj.data.snapshots import Snapshots
-from privtraj.errors import Arg, InputError
+from privtraj.errors import InputError
 from privtraj.privacy.accounting import Tally
 from privtraj.privacy.events import Adjacency, check_delta
 from privtraj.privacy.ledger import down, up
@@ -56,7 +57,7 @@ Progress = Callable[[int, int], None]
 RUNS: dict[View, int] = {"transcript": 2000, "released": 400}
 """Unless told otherwise: two or three minutes on two cores."""
 LEAST_RUNS = 20
-OTHERS = 24  # people in the other bins
+OTHERS = 24  # people at the other times
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +223,8 @@ def audit(
         warnings.simplefilter("ignore", LowBudgetWarning)  # the data are meant to be few
         for done in range(runs):
             run_seed = None if seed is None else int(next(seeds))
-            score, claim = _run(pipeline, data[done % 2], neighbours, view, run_seed)
+            evidence = Evidence(neighbours, _crowd(features, times))
+            score, claim = _run(pipeline, data[done % 2], evidence, view, run_seed)
             scores[done % 2].append(score)
             claims.add(claim)
             if progress is not None:
@@ -236,20 +238,26 @@ def audit(
 
 def _neighbours(synthesizer: TrajectorySynthesizer, features: int, times: int) -> Neighbours:
     """The person in whom the two worlds differ, and who is there instead."""
-    person = Canary(times - 1, np.ones(features, np.float32))
+    person = Canary(times - 1.0, np.ones(features, np.float32))
     instead = None
     if synthesizer.adjacency == "replace-one":
         # where the number of people per bin is declared public, neighbours have the same numbers
-        at = person.bin if synthesizer.public_counts else 0
+        at = person.time if synthesizer.public_counts else 0.0
         instead = Canary(at, np.zeros(features, np.float32))
     return Neighbours(instead, person)
 
 
+def _crowd(features: int, times: int) -> Crowd:
+    """Others in the middle of the box, at all times but the first and the last."""
+    when = (1 + np.arange(OTHERS) % (times - 2)).astype(np.float64)
+    return Crowd(when, np.full(features, 0.5, np.float32))
+
+
 def _data(person: Canary | None, features: int, times: int) -> Snapshots:
-    """Others in the middle of the box at all times but the first and the last, and the person."""
-    extra = [] if person is None else [person]
-    when = [*(1 + np.arange(OTHERS) % (times - 2)), *(one.bin for one in extra)]
-    where = [*np.full((OTHERS, features), 0.5), *(one.point for one in extra)]
+    """The crowd and the person."""
+    crowd, extra = _crowd(features, times), [] if person is None else [person]
+    when = [*crowd.times, *(one.time for one in extra)]
+    where = [*np.tile(crowd.point, (OTHERS, 1)), *(one.point for one in extra)]
     box = [(0.0, 1.0)] * features
     return Snapshots.from_arrays(when, np.array(where), bounds=box, bins=np.arange(float(times)))
 
@@ -257,17 +265,17 @@ def _data(person: Canary | None, features: int, times: int) -> Snapshots:
 def _run(
     synthesizer: TrajectorySynthesizer,
     data: Snapshots,
-    neighbours: Neighbours,
+    evidence: Evidence,
     view: View,
     seed: int | None,
 ) -> tuple[float, Tally]:
     """One fit: the attack's score, and what the certificate claims."""
-    pipeline, evidence = copy.copy(synthesizer), Evidence(neighbours)
+    pipeline = copy.copy(synthesizer)
     pipeline.seed = seed
     model = pipeline.fit(data, watcher=evidence)
     claim = model.certificate.tally
     if view == "released":
-        return released_evidence(model, neighbours), claim
+        return released_evidence(model, evidence.neighbours), claim
     return evidence.log_likelihood_ratio, claim
 
 
@@ -292,11 +300,6 @@ def _check(synthesizer: TrajectorySynthesizer, runs: int, features: int, times: 
     check_whole("runs", runs, LEAST_RUNS)
     check_whole("features", features, 1)
     check_whole("times", times, 3)
-    if synthesizer.slabs is not None:
-        raise InputError(
-            "an audit's person is alone in a time bin, which slabs would not leave: leave out ",
-            Arg("slabs"),
-        )
     if synthesizer.public_counts and synthesizer.adjacency == "add-remove":
         raise InputError(
             "public counts differ between data with and without a person: audit them under "

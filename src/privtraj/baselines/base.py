@@ -72,6 +72,7 @@ class Baseline(ABC):
         if not isinstance(snapshots, Snapshots):
             raise InputError("fit takes Snapshots, from Snapshots.from_table or from_arrays")
         self.check()
+        snapshots.check_bins(type(self).__name__)
         ledger, source = self._ledger(), noise.source_for(self.seed)
         guard = self._guard(snapshots, ledger, source, watcher)
         made = self._release(snapshots, guard, np.random.default_rng(self.seed))

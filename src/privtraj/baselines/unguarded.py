@@ -14,5 +14,5 @@ from privtraj.data.snapshots import Snapshots
 
 def unguarded(snapshots: Snapshots) -> list[Floats]:
     """T clouds (n_i, d) of raw records. Whoever asks has left the guard, and has to say so."""
-    points, bins = snapshots._rows.points.astype(np.float64), snapshots._rows.bins
-    return [points[bins == i] for i in range(snapshots.n_times)]
+    points, bins = snapshots._rows.in_slabs(snapshots.axis.bins)
+    return [points[bins == i].astype(np.float64) for i in range(snapshots.n_times)]

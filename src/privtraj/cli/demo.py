@@ -76,7 +76,7 @@ def _fit_words(args: argparse.Namespace, model: Path) -> list[str]:
     ages = [_typed(age) for age in GROWTH_TIME_RANGE]
     budget = ["--epsilon", _typed(args.epsilon), "--delta", _typed(args.delta)]
     columns = ["--time", "age", "--person", "id"]
-    times = ["--time-range", *ages, "--bins", "12"]
+    times = ["--time-range", *ages]
     table = str(args.out / "clinic.csv")
     return ["fit", table, *columns, *bounds, *times, *budget, "--out", str(model)]
 

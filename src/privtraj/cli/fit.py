@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _EXAMPLE = """\
 example:
   privtraj fit clinic.csv --time age --person id \\
-      --feature height 40 210 --feature weight 1 140 --time-range 0 20 --bins 12 \\
+      --feature height 40 210 --feature weight 1 140 --time-range 0 20 \\
       --epsilon 1 --delta 1e-5 --out growth.privtraj --certificate certificate.json
 
 or write all of that to a file, fill it in, and use it:
@@ -147,15 +147,11 @@ def _check_paths(args: argparse.Namespace) -> None:
 
 
 def _check_time_options(args: argparse.Namespace) -> None:
-    if args.bins is None and args.bin_times is None:
-        raise InputError(
-            "--bins N or --bin-times T1 T2 ... is needed: it says at which times to fit, and is "
-            "public knowledge"
-        )
     if args.time_range is None and args.bin_times is None:
         raise InputError(
-            "--time-range START END is needed with --bins: the range must be public knowledge, "
-            "because a range taken from the data would reveal its earliest and latest people"
+            "--time-range START END is needed, unless --bin-times lists all times: the range must "
+            "be public knowledge, because a range taken from the data would reveal its earliest "
+            "and latest people"
         )
 
 
@@ -210,9 +206,11 @@ def _price_of_records(args: argparse.Namespace, synthesizer: TrajectorySynthesiz
     from privtraj.planning.records import price
 
     measure = synthesizer.measure_for(len(args.feature))
-    most = min(args.records_per_person, args.bins or len(args.bin_times))
+    most, together = args.records_per_person, synthesizer.slabs != "bins"
+    if not together:
+        most = min(most, args.bins or len(args.bin_times or []) or most)
     budget = {"epsilon": args.epsilon, "delta": args.delta, "adjacency": args.adjacency}
-    ratio = price(most, measure, **budget)
+    ratio = price(most, measure, together=together, **budget)
     return (
         f"up to {most} records of a person need {ratio:.3g} times the noise of "
         f"one ({measure}): if people have fewer than {ratio:.3g} records on average, "

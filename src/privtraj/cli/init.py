@@ -88,7 +88,6 @@ def template(columns: Sequence[tuple[str, str]], known: Mapping[str, Any], path:
         "person": roles.person,
         "feature": [[name, "<low>", "<high>"] for name in roles.features or ("<column>",)],
         "time_range": ["<start>", "<end>"],
-        "bins": "<number of bins>",
         "epsilon": "<epsilon>",
         "delta": "<delta>",
         "out": "model.privtraj",

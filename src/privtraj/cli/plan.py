@@ -14,7 +14,7 @@ from privtraj.options import ADVANCED, BOOLEAN, FILE, OPTIONS, Option, whole
 
 _EXAMPLE = """\
 examples:
-  privtraj plan --people 6000 --times 10 --features 2 --epsilon 1 --delta 1e-5
+  privtraj plan --people 6000 --features 2 --epsilon 1 --delta 1e-5
   privtraj plan --people 6000 --config fit.toml --plot plan.png"""
 
 _SHARED = ("epsilon", "delta", "adjacency", "measure", "public_counts", "records_per_person")
@@ -22,11 +22,11 @@ _SHARED = ("epsilon", "delta", "adjacency", "measure", "public_counts", "records
 _COUNTS = (
     Option("people", whole(2), "how many there are, at all times together; a round number will do",
            needed="about how many people there are, at all times together"),
-    Option("times", whole(2), "time bins",
-           needed="the number of time bins, here or as bins in a --config FILE"),
     Option("features", whole(1), "columns of numbers, without the time",
            needed="the number of columns to use, here or as feature in a --config FILE"),
 )
+_TIMES = Option("times", whole(2), otherwise="any time", about=
+                "at how many times all records are, such as days of an experiment")
 # fmt: on
 
 
@@ -34,10 +34,10 @@ def add(commands: Any) -> None:
     about = "forecast the quality of a fit by simulation: no data are read, nothing is spent"
     plan = shared.command(commands, "plan", about, run, epilog=_EXAMPLE)
     data = plan.add_argument_group("data", "what is public about them")
-    shared.add(data, *_COUNTS)
+    shared.add(data, *_COUNTS, _TIMES)
     text = "most records of a person that are used"
     shared.add(data, "records_per_person", about=text, configured=True)
-    text = "file of 'privtraj init': bins, features, budget and settings are taken from it"
+    text = "file of 'privtraj init': features, budget and settings are taken from it"
     shared.add(data, Option("config", FILE, text))
     privacy = plan.add_argument_group("privacy")
     shared.add_budget(privacy, configured=True)
@@ -84,7 +84,7 @@ def _when_simulating(console: Console) -> Callable[[int, int], None]:
 
 def _asked(args: argparse.Namespace) -> dict[str, Any]:
     """The question: as given on the command line, else in the configuration."""
-    names = [*(option.name for option in _COUNTS), *_SHARED]
+    names = [*(option.name for option in _COUNTS), "times", *_SHARED]
     given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
     asked = given if args.config is None else _configured(args.config, given) | given
     shared.require(dict.fromkeys(names) | asked, *_COUNTS)
@@ -96,14 +96,10 @@ def _configured(path: Path, given: dict[str, Any]) -> dict[str, Any]:
     from privtraj import config
 
     wanted = {*_SHARED, *ADVANCED} - set(given)
-    if "times" not in given:
-        wanted |= {"bins", "bin_times"}
     if "features" not in given:
         wanted |= {"feature"}
     chosen = config.load(path, but=set(OPTIONS) - wanted)
     asked = {name: chosen[name] for name in (*_SHARED, *ADVANCED) if name in chosen}
-    if "bins" in chosen or "bin_times" in chosen:
-        asked["times"] = chosen["bins"] if "bins" in chosen else len(chosen["bin_times"])
     if "feature" in chosen:
         asked["features"] = len(chosen["feature"])
     return asked

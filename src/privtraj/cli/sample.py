@@ -86,7 +86,7 @@ def even_times(model: TrajectoryModel, count: int | None) -> Any:
 
     from privtraj.space import as_user_times
 
-    first, last = model.numeric_times[[0, -1]]
+    first, last = model.knots[[0, -1]]
     return as_user_times(np.linspace(first, last, count), model.datetime)
 
 

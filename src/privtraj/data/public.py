@@ -9,21 +9,39 @@ from typing import Any
 import numpy as np
 
 from privtraj.arguments import is_whole
-from privtraj.arrays import Floats
+from privtraj.arrays import Floats, frozen
 from privtraj.columns import Column
 from privtraj.errors import Arg, InputError
-from privtraj.space import moment
+from privtraj.space import Slabs, moment
 
 _WHOSE = (" needs ", Arg("person="), ", which says whose record it is")
 _TIMES, _RANGE = Arg("bins", option="bin_times"), Arg("time_range")
 
 
+READ_AT = 25  # times, evenly spread, at which a model is read where nobody names any
+
+
 @dataclass(frozen=True)
 class TimeAxis:
-    """Public times, numbers or dates as seconds since 1970-01-01 UTC."""
+    """Public times, numbers or dates as seconds since 1970-01-01 UTC.
 
-    times: Floats  # (T,) increasing
+    times: (T,) increasing, those of interest.  range: (2,) from when to when people are recorded.
+    declared: whether somebody named the times, so that they may be taken for time bins.
+    """
+
+    times: Floats
     datetime: bool
+    range: Floats
+    declared: bool = True
+
+    def __post_init__(self) -> None:
+        frozen(self.times)
+        frozen(self.range)
+
+    @property
+    def bins(self) -> Slabs:
+        """All that is nearest to each time; one bin for all time if no times were named."""
+        return Slabs.around(self.times) if self.declared else Slabs.between(self.times[:0])
 
 
 @dataclass(frozen=True)
@@ -103,34 +121,44 @@ class PublicInputs:
 
 
 def declared_axis(bins: Any, time_range: Any) -> TimeAxis:
-    """Bin times from their number and the range, or as listed."""
-    if bins is None or isinstance(bins, str | bool):
-        raise InputError(Arg("bins"), " must be given: a number of bins, or the list of bin times")
+    """Times of interest from their number and the range, or as listed; without any, the range."""
+    if isinstance(bins, str | bool):
+        raise InputError(Arg("bins"), " must be a number of times, or the list of them")
     ends = _time_range(time_range)
-    if isinstance(bins, Integral):
-        if ends is None:
-            raise InputError(
-                _RANGE,
-                " must be given as public (start, end) with a number of bins: a range "
-                "taken from the data would reveal its earliest and latest people",
-            )
-        if bins < 2:
-            raise InputError(Arg("bins"), f" is {bins}: trajectories need at least two times")
-        return TimeAxis(np.linspace(ends.times[0], ends.times[1], int(bins)), ends.datetime)
-    axis = _moments(bins, _TIMES)
-    if len(axis.times) < 2:
-        raise InputError(_TIMES, f" lists {len(axis.times)}: trajectories need at least two times")
-    if not (np.diff(axis.times) > 0).all() or np.isinf(axis.times[-1] - axis.times[0]):
+    if bins is None or isinstance(bins, Integral):
+        return _even_axis(None if bins is None else int(bins), ends)
+    times, datetime = _moments(bins, _TIMES)
+    if len(times) < 2:
+        raise InputError(_TIMES, f" lists {len(times)}: trajectories need at least two times")
+    if not (np.diff(times) > 0).all() or np.isinf(times[-1] - times[0]):
         raise InputError(_TIMES, " must increase strictly: sort them and remove repeated times")
-    if ends is not None:
-        if ends.datetime != axis.datetime:
-            raise InputError(_TIMES, " and ", _RANGE, " must both be numbers or both be dates")
-        if axis.times[0] < ends.times[0] or axis.times[-1] > ends.times[1]:
-            raise InputError(_TIMES, " reach outside ", _RANGE, ": widen it, or leave it out")
-    return axis
+    if ends is None:
+        return TimeAxis(times, datetime, times[[0, -1]])
+    start_end, dates = ends
+    if dates != datetime:
+        raise InputError(_TIMES, " and ", _RANGE, " must both be numbers or both be dates")
+    if times[0] < start_end[0] or times[-1] > start_end[1]:
+        raise InputError(_TIMES, " reach outside ", _RANGE, ": widen it, or leave it out")
+    return TimeAxis(times, datetime, start_end)
 
 
-def _time_range(time_range: Any) -> TimeAxis | None:
+def _even_axis(count: int | None, ends: tuple[Floats, bool] | None) -> TimeAxis:
+    if ends is None:
+        raise InputError(
+            _RANGE,
+            " must be given as public (start, end), unless ",
+            _TIMES,
+            " lists all times: a range taken from the data would reveal its earliest and latest "
+            "people",
+        )
+    if count is not None and count < 2:
+        raise InputError(Arg("bins"), f" is {count}: trajectories need at least two times")
+    (start, end), dates = ends
+    times = np.linspace(start, end, READ_AT if count is None else count)
+    return TimeAxis(times, dates, ends[0], declared=count is not None)
+
+
+def _time_range(time_range: Any) -> tuple[Floats, bool] | None:
     if time_range is None:
         return None
     if isinstance(time_range, str):
@@ -139,13 +167,14 @@ def _time_range(time_range: Any) -> TimeAxis | None:
             " must be public (start, end): a range taken from the data would reveal "
             "its earliest and latest people",
         )
-    axis = _moments(time_range, _RANGE)
-    if len(axis.times) != 2 or not 0 < axis.times[1] - axis.times[0] < np.inf:
+    times, datetime = _moments(time_range, _RANGE)
+    if len(times) != 2 or not 0 < times[1] - times[0] < np.inf:
         raise InputError(_RANGE, " must be two times (start, end), start before end")
-    return axis
+    return times, datetime
 
 
-def _moments(values: Any, what: Arg) -> TimeAxis:
+def _moments(values: Any, what: Arg) -> tuple[Floats, bool]:
+    """Times (n,) as numbers, and whether they are dates."""
     try:
         pairs = [moment(value, what) for value in values]
     except TypeError:
@@ -153,4 +182,4 @@ def _moments(values: Any, what: Arg) -> TimeAxis:
     kinds = {datetime for _, datetime in pairs}
     if len(kinds) > 1:
         raise InputError(what, " mixes numbers and dates: use one kind")
-    return TimeAxis(np.array([value for value, _ in pairs], dtype=np.float64), kinds == {True})
+    return np.array([value for value, _ in pairs], dtype=np.float64), kinds == {True}

@@ -15,10 +15,10 @@ from privtraj import processes
 from privtraj.arrays import Floats, Ints, frozen
 from privtraj.columns import to_unit
 from privtraj.data import arrow, checks
-from privtraj.data.public import Options, PublicInputs
+from privtraj.data.public import PublicInputs
 from privtraj.errors import InputError
 from privtraj.privacy.rows import BLOCK, MemoryRows, digest_of
-from privtraj.space import nearest_bin, utc_seconds
+from privtraj.space import utc_seconds
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,19 +86,17 @@ def _times(times: Any) -> tuple[Floats, bool]:
 
 
 def rows_of(records: Records, public: PublicInputs) -> MemoryRows:
-    """Checked, binned and clamped rows; `sql_rows.rows_of` makes the same in a database."""
-    names, times = public.names, public.axis.times
+    """Checked and clamped rows; `sql_rows.rows_of` makes the same in a database."""
+    names = public.names
     _check_lengths(records)
     checks.check_same_kind(records.datetime, public.axis.datetime, public.time_name)
     records = _complete(records, (public.time_name, *names), public.options.missing)
     digest = digest_of(names, _in_blocks(_cells(records)))
-    records = _limited_per_person(records, times, public.options)
+    records = _limited_per_person(records, public)
     checks.check_enough(len(records.times))
     # A float64 in [0, 1] rounds to a float32 in [0, 1]: both ends are float32 numbers.
     points = to_unit(public.columns, records.points).astype(np.float32)
-    bins = nearest_bin(records.times, times)
-    order = np.argsort(bins, kind="stable")
-    return MemoryRows(frozen(points[order]), frozen(bins[order]), digest)
+    return MemoryRows(frozen(points), frozen(records.times.copy()), digest)
 
 
 def _check_lengths(records: Records) -> None:
@@ -132,8 +130,9 @@ def _in_blocks(rows: Floats) -> Iterator[Floats]:
         yield rows[start : start + BLOCK]
 
 
-def _limited_per_person(records: Records, times: Floats, options: Options) -> Records:
+def _limited_per_person(records: Records, public: PublicInputs) -> Records:
     """At most `records_per_person` records of each person, chosen by chance."""
+    options = public.options
     if records.people is None:
         return records
     codes, ids = records.people
@@ -149,7 +148,7 @@ def _limited_per_person(records: Records, times: Floats, options: Options) -> Re
         checks.refuse_several(int(repeated), int(np.count_nonzero(counts)))
     order = np.lexsort((_random_keys(codes, counts, ids, options.seed), codes))
     if not options.together:
-        order = _first_in_bin(order, codes, nearest_bin(records.times, times))
+        order = _first_in_bin(order, codes, public.axis.bins.of(records.times))
     return records.keep(_first_of_each(order, codes, options.records_per_person))
 
 
@@ -170,7 +169,7 @@ def _random_keys(codes: Ints, counts: Ints, ids: Any, seed: int | None) -> NDArr
     return keys
 
 
-def _first_in_bin(order: Ints, codes: Ints, bins: NDArray[np.int32]) -> Ints:
+def _first_in_bin(order: Ints, codes: Ints, bins: Ints) -> Ints:
     """Of rows in an order, the first of each person in each bin."""
     place = codes[order] * (int(bins.max()) + 1) + bins[order]
     return order[np.sort(np.unique(place, return_index=True)[1])]

@@ -1,10 +1,10 @@
-"""Snapshots: time-stamped records of people, inside a public box, in public time bins.
+"""Snapshots: time-stamped records of people, inside a public box, each at a time of its own.
 
-One record per person, or up to a public number of them, each in a bin of its own.
+One record per person, or up to a public number of them.
 
 This is where a table becomes what the guard holds. The privacy proof relies on one property of how
 rows are made, by `records` in memory and by `sql_rows` in a database: what a person contributes, y
-clamped to the box and its bin i, is a function of that person's own records and of public inputs
+clamped to the box and its time, is a function of that person's own records and of public inputs
 (bounds, time range, bins, options) alone. Nothing is measured on the data, which is why bounds and
 time range are required and never inferred.
 """
@@ -23,8 +23,9 @@ from privtraj import display, processes
 from privtraj.arrays import Floats, frozen
 from privtraj.columns import Column, declared_columns
 from privtraj.data import sql, sql_rows, tables
-from privtraj.data.public import Options, PublicInputs, declared_axis
+from privtraj.data.public import Options, PublicInputs, TimeAxis, declared_axis
 from privtraj.data.records import Records, rows_of
+from privtraj.errors import Arg, InputError
 from privtraj.privacy.events import Person
 from privtraj.privacy.rows import PublicShape, Rows
 from privtraj.space import as_user_times
@@ -34,11 +35,11 @@ G = TypeVar("G")  # a kind of guard
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Snapshots:
-    """Validated, bounded and binned records; build it with `from_table` or `from_arrays`.
+    """Validated and bounded records, each at its own time; `from_table` or `from_arrays` make them.
 
-    times: (T,) bin times in data units; seconds since 1970-01-01 UTC when `datetime`.
+    axis: public times of interest and range of time; seconds since 1970-01-01 UTC when `datetime`.
     columns: d features, each with its public domain.
-    time_name: name of the time column.  datetime: whether times are dates.
+    time_name: name of the time column.
     records_per_person: the most records any person has here, all of them in different bins unless
     they may be `together`.
 
@@ -46,10 +47,9 @@ class Snapshots:
     lets a ledger on disk recognise them, whatever the order of rows, the bins or the bounds.
     """
 
-    times: Floats
+    axis: TimeAxis
     columns: tuple[Column, ...]
     time_name: str
-    datetime: bool
     _rows: Rows = field(repr=False)
     records_per_person: int = 1
     together: bool = False
@@ -91,7 +91,12 @@ class Snapshots:
         columns = declared_columns(bounds, features)
         axis = declared_axis(bins, time_range)
         options = Options(
-            one_per_person, records_per_person, one_per_bin, missing, seed, person is not None
+            one_per_person,
+            records_per_person,
+            one_per_bin and axis.declared,
+            missing,
+            seed,
+            person is not None,
         )
         public = PublicInputs(columns, axis, time, options)
         public.check_roles(person)
@@ -117,16 +122,18 @@ class Snapshots:
         """Snapshots from times (n,) and points (n, d), or (n,) when d = 1.
 
         bounds: public limits, {feature: (low, high)} or d pairs; values outside are clamped.
-        bins: public bin times, increasing, or their number, spread evenly over `time_range`.
-            Each record goes to the nearest bin time, at equal distance to the earlier one; a
-            record outside the range therefore goes to the first or the last bin.
-        time_range: public (start, end); may be left out when `bins` lists the bin times.
+        time_range: public (start, end); may be left out when `bins` lists times. A record outside
+            it counts as one at its nearer end.
+        bins: public times of interest, increasing, or their number, spread evenly over
+            `time_range`: when the model is read. They are no resolution, which is found by the fit:
+            every record keeps its own time. Where all records are at these times, as with cells
+            sequenced on five days, the fit finds that too.
         person: (n,) whose record each is.
         one_per_person: "error" refuses a second record of a person, "random" keeps one of a
             person's records, each with the same chance, without looking at anybody else's.
         records_per_person: public. Above 1, that many records of a person are kept, by chance where
             there are more, and every release pays for all of them.
-        one_per_bin: of these, one per bin at most; it makes them much cheaper.
+        one_per_bin: of these, one per bin (all that is nearest to a time of `bins`) at most.
         missing: "refuse" or "drop" records with missing values; dropping comes before the choice
             of one record per person.
         seed: makes that choice repeatable; by default it comes from the operating system.
@@ -135,7 +142,12 @@ class Snapshots:
         columns = declared_columns(bounds, features, n_features=given.points.shape[1])
         axis = declared_axis(bins, time_range)
         options = Options(
-            one_per_person, records_per_person, one_per_bin, missing, seed, person is not None
+            one_per_person,
+            records_per_person,
+            one_per_bin and axis.declared,
+            missing,
+            seed,
+            person is not None,
         )
         public = PublicInputs(columns, axis, "time", options)
         return cls._build(rows_of(given, public), public)
@@ -143,14 +155,23 @@ class Snapshots:
     @classmethod
     def _build(cls, rows: Rows, public: PublicInputs) -> Snapshots:
         return cls(
-            frozen(public.axis.times),
+            public.axis,
             public.columns,
             public.time_name,
-            public.axis.datetime,
             rows,
             public.options.most_records(len(public.axis.times)),
             public.options.together,
         )
+
+    @property
+    def times(self) -> Floats:
+        """(T,) times of interest in data units; seconds since 1970-01-01 UTC when `datetime`."""
+        return self.axis.times
+
+    @property
+    def datetime(self) -> bool:
+        """Whether times are dates."""
+        return self.axis.datetime
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -169,7 +190,7 @@ class Snapshots:
 
     @property
     def n_times(self) -> int:
-        """T, the number of bins."""
+        """T, the number of times of interest."""
         return len(self.times)
 
     @property
@@ -181,38 +202,45 @@ class Snapshots:
     def shape(self) -> PublicShape:
         """What a guard has to know of the records, all of it public."""
         person = Person(self.records_per_person, self.together)
-        return PublicShape(self.n_times, self.n_features, person)
+        return PublicShape(self.axis.bins, self.n_features, person)
 
     def guarded(self, make: Callable[..., G], *args: Any, **options: Any) -> G:
         """The guard make(rows, shape, ...) over these records: nobody else is given them."""
         return make(self._rows, self.shape, *args, **options)
 
+    def check_bins(self, what: str | Arg, does: str = "measures") -> None:
+        """Refuse, for what needs time bins, snapshots without any."""
+        if not self.axis.declared:
+            raise InputError(what, f" {does} time bins, and there are none: give ", Arg("bins"))
+
     @property
     def gaps(self) -> Floats:
-        """(T - 1,) from bin time to bin time, as shares of the range."""
+        """(T - 1,) from time to time of interest, as shares of their range."""
         shares: Floats = np.diff(self.times) / (self.times[-1] - self.times[0])
         return shares
 
     @property
     def bin_times(self) -> NDArray[Any]:
-        """(T,) bin times as the user gave them: numbers, or datetime64[us] in UTC."""
+        """(T,) times of interest as the user gave them: numbers, or datetime64[us] in UTC."""
         return as_user_times(self.times, self.datetime)
 
     def public_inputs(self) -> dict[str, Any]:
         """What a guarantee about these records takes as known to everybody, for a certificate."""
         public: dict[str, Any] = {
             "bounds": {column.name: column.public_inputs() for column in self.columns},
-            "bin times": [str(t) for t in self.bin_times],
+            "time range": [str(t) for t in as_user_times(self.axis.range, self.datetime)],
             "most records of one person": self.records_per_person,
         }
+        if self.axis.declared:
+            public["bin times"] = [str(t) for t in self.bin_times]
         if self.together:
             public["records of one person may share a bin"] = True
         return public
 
     def __repr__(self) -> str:
-        first, last = self.bin_times[[0, -1]]
+        first, last = as_user_times(self.axis.range, self.datetime)
         box = ", ".join(map(str, self.columns))
-        return f"Snapshots({self.time_name}: {self.n_times} bins from {first} to {last}; {box})"
+        return f"Snapshots({self.time_name} from {first} to {last}; {box})"
 
     def _repr_html_(self) -> str:
         return display.card(self)

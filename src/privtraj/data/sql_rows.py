@@ -1,14 +1,14 @@
-"""Rows in the database that holds them: checked, binned and counted there, through Ibis.
+"""Rows in the database that holds them: checked and counted there, through Ibis.
 
 What comes back to this process is how many records fail a check, how many are in each cell, and,
-where the budget buys gradients, one bin and d coordinates in float32 for each record.
+where the budget buys gradients, one slab and d coordinates in float32 for each record.
 
 The database computes the very numbers that `records` computes in memory, so that a seed gives the
 same model:
 
     unit   u = (y - low) / (high - low) in double, 0 below the box and 1 above it, then as real
     cell   min(floor(k u), k - 1) with the real as double again, so that the product is exact
-    bin    how many of `space.bin_edges` are below the time, found by halving
+    slab   of the piece of time after as many edges as are below the time, found by halving
 
 Numbers and times go to the database as text to be cast: as literals, some are read as decimals.
 """
@@ -26,16 +26,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.arrays import Floats, Mask, frozen
+from privtraj.arrays import Floats, Mask
 from privtraj.columns import Column
 from privtraj.data import arrow, checks
 from privtraj.data.sql import RemoteTable
 from privtraj.errors import InputError
-from privtraj.privacy.rows import digest_of
-from privtraj.space import bin_edges, largest
+from privtraj.privacy.rows import SlabRows, digest_of
+from privtraj.space import Slabs, largest
 
 if TYPE_CHECKING:
-    from privtraj.data.public import Options, PublicInputs, TimeAxis
+    from privtraj.data.public import Options, PublicInputs
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,56 +43,57 @@ class SqlRows:
     """Rows in a database; only counts come back until the rows themselves are asked for.
 
     records: complete records, time t and features y0, y1, ... in data units.
-    unit: the same as (bin, u0, u1, ...), int32 and float32.
+    unit: the same as (t, u0, u1, ...), u in float32.
     count: how many there are.
     """
 
     records: RemoteTable
     unit: RemoteTable
     names: tuple[str, ...]
-    n_times: int
+    datetime: bool
     count: int
 
-    def cell_counts(self, n_times: int, cells_per_side: int) -> NDArray[np.int64]:
+    def cell_counts(self, slabs: Slabs, cells_per_side: int) -> NDArray[np.int64]:
         """One group-by; the numbers of the cells and the counts come back."""
         import ibis
 
         cells = cells_per_side ** len(self.names)
         table = self.unit.table
-        place = table["bin"].cast("int64")
+        place = _slab(table["t"], slabs, self.datetime).cast("int64")
         for k in range(len(self.names)):
             side = (table[f"u{k}"].cast("float64") * cells_per_side).floor().cast("int64")
             place = place * cells_per_side + ibis.least(side, cells_per_side - 1)
         counted = table.group_by(place=place).aggregate(n=table.count())
-        counts = np.zeros(n_times * cells, dtype=np.int64)
+        counts = np.zeros((slabs.count + 1) * cells, dtype=np.int64)  # the last for no slab, -1
         for places, n in _batches(self.unit.with_table(counted)):
             counts[places] = n
         if counts.sum() != self.count:
             raise _changed()
-        return counts.reshape(n_times, cells)
+        return counts.reshape(-1, cells)[:-1]
 
-    @cached_property
-    def bins(self) -> NDArray[np.int32]:
-        numbers = np.arange(self.n_times, dtype=np.int32)
-        return frozen(np.repeat(numbers, self.cell_counts(self.n_times, 1)[:, 0]))
-
-    @cached_property
-    def points(self) -> NDArray[np.float32]:
-        """Each record is put where its bin begins, behind those that came before it."""
-        ends = np.searchsorted(self.bins, np.arange(1, self.n_times + 1))
-        free = np.append(0, ends[:-1])
-        points = np.empty((self.count, len(self.names)), dtype=np.float32)
-        for bins, *columns in _batches(self.unit):
-            order = np.argsort(bins, kind="stable")
-            bins = bins[order]
-            place = free[bins] + np.arange(len(bins)) - np.searchsorted(bins, bins)
-            free = free + np.bincount(bins, minlength=self.n_times)
+    def in_slabs(self, slabs: Slabs) -> SlabRows:
+        """Each record is put where its slab begins, behind those that came before it."""
+        sizes = self.cell_counts(slabs, 1)[:, 0]
+        ends = np.cumsum(sizes)
+        free = ends - sizes
+        points = np.empty((sizes.sum(), len(self.names)), dtype=np.float32)
+        table = self.unit.table
+        columns = [name for name in table.columns if name != "t"]
+        slab = _slab(table["t"], slabs, self.datetime).cast("int32")
+        wanted = self.unit.with_table(
+            table.select(slab=slab, **{name: table[name] for name in columns})
+        )
+        for numbers, *values in _batches(wanted):
+            order = np.argsort(numbers, kind="stable")[np.count_nonzero(numbers < 0) :]
+            numbers = numbers[order]
+            place = free[numbers] + np.arange(len(numbers)) - np.searchsorted(numbers, numbers)
+            free = free + np.bincount(numbers, minlength=len(sizes))
             if (free > ends).any():
                 raise _changed()
-            points[place] = np.column_stack(columns)[order]
+            points[place] = np.column_stack(values)[order]
         if (free < ends).any():
             raise _changed()
-        return frozen(points)
+        return SlabRows(points, np.repeat(np.arange(len(sizes), dtype=np.int32), sizes))
 
     @cached_property
     def digest(self) -> bytes:
@@ -121,8 +122,8 @@ def rows_of(remote: RemoteTable, public: PublicInputs, person: str | None) -> Sq
     checks.check_enough(count)
     values = remote.with_table(table.select(*_values(table)))
     points = {f"u{k}": _unit(table[f"y{k}"], column) for k, column in enumerate(public.columns)}
-    unit = remote.with_table(table.select(bin=_bin(table["t"], axis), **points))
-    return SqlRows(values, unit, names, len(axis.times), count)
+    unit = remote.with_table(table.select(t=table["t"], **points))
+    return SqlRows(values, unit, names, datetime, count)
 
 
 # Checks ---------------------------------------------------------------------------------------
@@ -241,20 +242,21 @@ def _unit(value: Any, column: Column) -> Any:
     return ibis.ifelse(value <= _double(zero), _double(0), upper).cast("float32")
 
 
-def _bin(moment: Any, axis: TimeAxis) -> Any:
-    edges = bin_edges(axis.times).tolist()
-    past = [_later(moment, e) if axis.datetime else moment > _double(e) for e in edges]
-    return _number_of(past, 0, len(past)).cast("int32")
+def _slab(moment: Any, slabs: Slabs, datetime: bool) -> Any:
+    edges = slabs.edges.tolist()
+    past = [_later(moment, e) if datetime else moment > _double(e) for e in edges]
+    return _number_of(past, slabs.slab_of_piece.tolist(), 0, len(past))
 
 
-def _number_of(past: list[Any], first: int, last: int) -> Any:
-    """How many edges are past, when all before `first` are and none from `last` on is."""
+def _number_of(past: list[Any], numbers: list[int], first: int, last: int) -> Any:
+    """numbers[i], i edges being past: all before `first` are, and none from `last` on is."""
     import ibis
 
     if first == last:
-        return ibis.literal(first)
+        return ibis.literal(numbers[first])
     middle = (first + last) // 2
-    fewer, more = _number_of(past, first, middle), _number_of(past, middle + 1, last)
+    fewer = _number_of(past, numbers, first, middle)
+    more = _number_of(past, numbers, middle + 1, last)
     return ibis.ifelse(past[middle], more, fewer)
 
 

@@ -16,7 +16,7 @@ from privtraj.metrics.people import Panels, Worth
 from privtraj.metrics.records import Records, read_records, shared_people
 from privtraj.metrics.registry import MOST
 from privtraj.metrics.table import Score, cloud_scores, layout, path_scores, uniform_like
-from privtraj.space import to_unit
+from privtraj.space import as_user_times, to_unit
 
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
@@ -27,6 +27,7 @@ NOTICE = "compares with raw data: not for release"
 LEAST = 8  # people at a time, in the reference and in what the floor is made of
 LEAST_PATHS = 20  # people who were seen at all times of a path, on each side
 PEOPLE = 1000  # synthetic ones: as many as exact transport compares
+_READINGS = 5  # times at which people near a time of the model are read
 _DRAWS = 10  # of real people at each number of them: an interval of worth is then stable
 
 _FRESH = "other real people, from the hold-out"
@@ -118,7 +119,7 @@ def evaluate(
     records = _read(table, model, person)
     reference, fresh = _sides(records, holdout, model, person, np.random.default_rng(seed))
     kept = _kept(reference, fresh)
-    drawn = to_unit(model.sample(n, seed=seed).values, model.bounds)
+    drawn = _drawn(model, reference, n, seed)
     synthetic = [drawn[:, i] for i in kept]
     real, others = ([side.clouds()[i] for i in kept] for side in (reference, fresh))
     done(1, 4)
@@ -147,6 +148,24 @@ def evaluate(
         settings,
         (*_notes(records, kept, len(model.numeric_times)), *paths.notes),
     )
+
+
+def _drawn(model: TrajectoryModel, reference: Records, n: int, seed: int) -> Floats:
+    """Synthetic people (n, T, d), in the unit cube, when the real ones are seen.
+
+    The records nearest to a time have times of their own: each synthetic person is read, for that
+    time, at one of J quantiles of these. Where all records are at the model's times, so are they.
+    """
+    shares = (np.arange(_READINGS) + 0.5) / _READINGS
+    own = [reference.moments[reference.bins == i] for i in range(reference.times)]
+    when = [
+        np.quantile(moments, shares) if len(moments) else np.full(_READINGS, time)
+        for moments, time in zip(own, model.numeric_times, strict=True)
+    ]
+    at = as_user_times(np.concatenate(when), model.datetime)
+    values = model.sample(n, times=at, seed=seed).values.reshape(n, len(when), _READINGS, -1)
+    mine = np.random.default_rng(seed).permutation(n) % _READINGS
+    return to_unit(values[np.arange(n), :, mine], model.bounds)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Raw records for an evaluation, which is never a release: binned like a model's, and no more."""
+"""Raw records for an evaluation, which is never a release, grouped by a model's times."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Records:
-    """Records of people in a model's bins and box.
+    """Records of people in a model's box, each at its own time.
 
-    bins: (n,) 0 to T - 1.  points: (n, d) in the unit cube.  people: (n,) whose record it is,
+    bins: (n,) the nearest of the model's times, 0 to T - 1.  moments: (n,) their own, within the
+    model's range.  points: (n, d) in the unit cube.  people: (n,) whose record it is,
     numbered from 0.  names: the identifier of each, empty where every record is a person.
     incomplete: records that were left out because something is missing in them.
     """
 
     bins: Ints
+    moments: Floats
     points: Floats
     people: Ints
     names: tuple[Any, ...]
@@ -75,16 +77,15 @@ class Records:
         return rows
 
     def _keep(self, mine: NDArray[np.bool_]) -> Records:
-        return Records(
-            self.bins[mine], self.points[mine], self.people[mine], self.names, self.times, 0
-        )
+        kept = (self.bins[mine], self.moments[mine], self.points[mine], self.people[mine])
+        return Records(*kept, self.names, self.times, 0)
 
 
 def read_records(source: Any, model: TrajectoryModel, person: str | None = None) -> Records:
     """The records of a table, file or dictionary of arrays (see `sql.read_columns`).
 
-    As in a fit, values outside the box are clamped, and each record goes to the nearest of the
-    model's times. Incomplete records are left out.
+    As in a fit, values outside the box and times outside the range are clamped. Incomplete records
+    are left out.
     """
     names, time = model.features, model.time_name
     if person is not None and person in (time, *names):
@@ -105,6 +106,7 @@ def read_records(source: Any, model: TrajectoryModel, person: str | None = None)
     whole = ~np.isnan(cells).any(axis=1) & (codes >= 0)
     return Records(
         nearest_bin(moments[whole], model.numeric_times).astype(np.int64),
+        np.clip(moments[whole], model.knots[0], model.knots[-1]),
         to_unit(points[whole], model.bounds),
         codes[whole],
         ids,

@@ -50,7 +50,7 @@ class SampledSynthesizer(TrajectorySynthesizer):
         steps: int | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(epsilon, delta, measure="gradients", steps=steps, **options)
+        super().__init__(epsilon, delta, measure="gradients", steps=steps, slabs="bins", **options)
         self.rate = rate
 
     def fit(self, snapshots: Snapshots, **options: Any) -> TrajectoryModel:
@@ -64,9 +64,9 @@ class SampledSynthesizer(TrajectorySynthesizer):
         super().check()
         check_setting("rate", self.rate, 1e-4, 1.0)
 
-    def _budget(self, features: int) -> Budget:
+    def _budget(self, snapshots: Snapshots) -> Budget:
         steps = self.steps or SAMPLED_STEPS
-        return super()._budget(features)._replace(steps=steps, rate=self.rate)
+        return super()._budget(snapshots)._replace(steps=steps, rate=self.rate)
 
     def _settings(self, guard: Guard, people: Floats) -> GradientSettings:
         steps = self.steps or SAMPLED_STEPS

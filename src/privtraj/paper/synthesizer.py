@@ -244,6 +244,7 @@ class PaperSynthesizer:
         self.check()
         if processes.several():
             raise InputError("the paper's recipe runs in one process only")
+        snapshots.check_bins("the paper's recipe")
         if self.times is not None:
             self.times.check(snapshots.n_times)
         events = self.events(snapshots.records_per_person, snapshots.together)

@@ -16,7 +16,6 @@ from privtraj.text import aligned, short
 GOOD = 20  # below it a forecast warns
 POOR = 5  # below it one should expect hardly anything
 _NOTHING = 0.5  # what "worse than one person" counts in a mean
-_BETTER = 1.2  # how many times more worth make another number of bins worth saying
 
 
 class Level(NamedTuple):
@@ -41,7 +40,6 @@ class Remedies:
 
     epsilon: float | None
     people: int | None
-    times: int | None
     features: int | None
 
 
@@ -50,7 +48,6 @@ class Forecast:
     """What quality to expect of a fit, simulated on stand-ins; nothing in it is about anybody.
 
     epsilons: (k,) that were tried, `epsilon` among them.  curve: what to expect at each.
-    bins: numbers of bins tried, with what paths read at any time are then worth.
     settings: what the fits at `epsilon` chose, (least, most) over stand-ins.
     remedies: None where the forecast is good enough.
     simulated: people in each simulated fit.  fits: simulated at each epsilon.
@@ -59,7 +56,6 @@ class Forecast:
     question: Question
     epsilons: Floats
     curve: tuple[Level, ...]
-    bins: dict[int, Level]
     settings: dict[str, Any]
     remedies: Remedies | None
     simulated: int
@@ -91,13 +87,6 @@ class Forecast:
         return self.curve[self.epsilons.tolist().index(self.epsilon)]
 
     @property
-    def best_bins(self) -> int:
-        """The number of bins that serves best of those tried; the asked one if about as good."""
-        best = max(self.bins, key=lambda n: self.bins[n].worth)
-        asked = self.bins[self.question.times].worth
-        return best if self.bins[best].worth > _BETTER * asked else self.question.times
-
-    @property
     def warning(self) -> str | None:
         """What to know before fitting, and what would help; None if nothing."""
         if self.remedies is None:
@@ -124,8 +113,6 @@ class Forecast:
                 {"epsilon": epsilon, **level._asdict()}
                 for epsilon, level in zip(self.epsilons.tolist(), self.curve, strict=True)
             ],
-            "bins": {str(n): level._asdict() for n, level in self.bins.items()},
-            "best_bins": self.best_bins,
             "settings": self.settings,
             "remedies": None if self.remedies is None else asdict(self.remedies),
             "warning": self.warning,
@@ -147,7 +134,6 @@ class Forecast:
             Question(**question),
             epsilons=np.array([point.pop("epsilon") for point in curve], float),
             curve=tuple(Level(**point) for point in curve),
-            bins={int(n): Level(**level) for n, level in values["bins"].items()},
             settings=values["settings"],
             remedies=None if remedies is None else Remedies(**remedies),
             simulated=int(values["simulated_people"]),
@@ -168,10 +154,14 @@ def _asked(question: Question) -> str:
     g = question.records_per_person
     each = "one record each" if g == 1 else f"{g} records each"
     counts = "public" if question.public_counts else "private"
-    hand = ", ".join(f"{name} {value:g}" for name, value in question.settings)
+    hand = ", ".join(f"{name} {value}" for name, value in question.settings)
+    when = "at any time"
+    if question.times is not None:
+        per_time = question.records // question.times
+        when = f"at {question.times} times ({per_time:,} per time)"
     return (
-        f"Forecast for {question.people:,} people, {each}, at {question.times} times "
-        f"({int(question.per_time):,} per time), {_features(question.features)},\n"
+        f"Forecast for {question.people:,} people, {each}, {when}, "
+        f"{_features(question.features)},\n"
         f"epsilon {question.epsilon:g}, delta {short(question.delta)}, {question.adjacency}, "
         f"numbers of people per time {counts}" + (f", by hand: {hand}" if hand else "")
     )
@@ -206,22 +196,12 @@ def _choices(forecast: Forecast) -> str:
         ("cells_per_side", "cells per feature"),
         ("particles", "particles per time"),
         ("steps", "steps"),
+        ("slabs", "slabs of time"),
     ):
         least, most = settings[key]
         if most:
             how.append(f"{least} {about}" if least == most else f"{least} to {most} {about}")
-    tried = ", ".join(f"{n}: {_number(level.worth)}" for n, level in forecast.bins.items())
-    asked, best = forecast.question.times, forecast.best_bins
-    verdict = (
-        f"None of these serves clearly better than {asked}."
-        if best == asked
-        else f"{best} bins would serve better than {asked}, if people move as in the stand-ins."
-    )
-    return (
-        f"The fit would use {', '.join(how)}.\n"
-        "Number of bins, if people come at any time, and worth of paths read at any time:\n"
-        f"    {tried}\n{verdict}"
-    )
+    return f"The fit would use {', '.join(how)}."
 
 
 def _helps(question: Question, remedies: Remedies) -> tuple[list[str], list[str]]:
@@ -229,7 +209,6 @@ def _helps(question: Question, remedies: Remedies) -> tuple[list[str], list[str]
     each = {
         "a larger epsilon": remedies.epsilon and f"epsilon {remedies.epsilon:.3g}",
         "more people": remedies.people and f"{remedies.people:,} people",
-        "fewer times": remedies.times and f"{remedies.times} times instead of {question.times}",
         "fewer features": remedies.features
         and f"{_features(remedies.features)} instead of {question.features}",
     }

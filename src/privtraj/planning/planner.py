@@ -1,8 +1,8 @@
 """The forecast before a single unit of privacy is spent.
 
 Nothing is known about the data yet but their public shape, so `plan` runs the fit itself on public
-stand-ins of that shape, several times, and says what came out: over epsilon, over numbers of bins,
-and, where it is too little, what would help. Forecasts are kept from one run to the next, in one
+stand-ins of that shape, several times, and says what came out: over epsilon and, where it is too
+little, what would help. Forecasts are kept from one run to the next, in one
 small JSON file for each question: they hold nothing but it, which is public, and what came out.
 """
 
@@ -23,14 +23,14 @@ from privtraj.planning.question import LARGEST_FEATURES, LARGEST_TIMES, STAND_IN
 from privtraj.privacy.events import Adjacency, check_budget
 from privtraj.version import __version__
 
-FORMAT = 1  # of the kept files
+FORMAT = 2  # of the kept files
 
 
 def plan(
     people: int,
     *,
-    times: int,
     features: int,
+    times: int | None = None,
     epsilon: float = 1.0,
     delta: float = 1e-5,
     adjacency: Adjacency = "add-remove",
@@ -43,8 +43,10 @@ def plan(
 ) -> Forecast:
     """What quality to expect of a fit, by simulation on public stand-in data.
 
-    people: how many there are, at all times together; a round number will do.  times: of bins.
-    features: columns of numbers.  The other arguments are those of `TrajectorySynthesizer` and
+    people: how many there are, at all times together; a round number will do.
+    features: columns of numbers.
+    times: if all records are at so many times, such as the days of an experiment; by default they
+        are at any time.  The other arguments are those of `TrajectorySynthesizer` and
     `Snapshots`, and `settings` are its further ones, such as `cells`.
     keep: use a forecast that was made before, and keep this one, in the user's cache.
 
@@ -54,7 +56,7 @@ def plan(
     check_budget(epsilon, delta)
     question = Question(
         _whole("people", people, 2, 10**12),
-        _whole("times", times, 2, LARGEST_TIMES),
+        None if times is None else _whole("times", times, 2, LARGEST_TIMES),
         _whole("features", features, 1, LARGEST_FEATURES),
         float(epsilon),
         float(delta),
@@ -114,14 +116,15 @@ def _whole(name: str, value: Any, low: int, high: int) -> int:
 
 
 def _check(question: Question) -> None:
-    if question.people < question.times:
+    times = question.times or 1
+    if question.people < times:
         raise InputError(
             Arg("people"),
             f" is {question.people} and ",
             Arg("times"),
-            f" is {question.times}: there must be at least one person per time, so use fewer times",
+            f" is {times}: there must be at least one person per time, so use fewer times",
         )
-    if question.records_per_person > question.times:
+    if question.records_per_person > (question.times or LARGEST_TIMES):
         raise InputError(
             Arg("records_per_person"),
             " must not exceed ",

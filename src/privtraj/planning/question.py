@@ -13,20 +13,21 @@ STAND_INS = ("three modes", "bifurcation", "ornstein-uhlenbeck", "growth")
 
 # Set by hand, so that a forecast takes seconds.
 LARGEST_WORTH = 500  # real people per time that synthetic ones are compared with
-ENOUGH = {"counts": 2000, "gradients": 1000}  # records per time beyond which fewer are simulated
+ENOUGH = {"counts": 20_000, "gradients": 10_000}  # records beyond which fewer are simulated
 LARGEST_SIMULATED_EPSILON = 60.0  # with so little noise the error is that of the method alone
 LARGEST_TIMES, LARGEST_FEATURES = 1000, 64  # that may be asked for
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked. people: in all bins together.
+    """What is asked. people: at all times together.
 
+    times: at which all records are, such as days of an experiment; None for any time.
     settings: of the synthesizer, set by hand, as (name, value).
     """
 
     people: int
-    times: int
+    times: int | None
     features: int
     epsilon: float
     delta: float
@@ -56,16 +57,16 @@ class Question:
         return self.synthesizer().measure_for(self.features)
 
     @property
-    def per_time(self) -> float:
-        """Records in each bin."""
-        return self.people * self.records_per_person / self.times
+    def records(self) -> int:
+        """Of all people together."""
+        return self.people * self.records_per_person
 
     def simulated(self) -> Question:
         """The question that is simulated instead, with the same noise for each person.
 
         Noise per person is that of N epsilon for counts, and that of N mu for gradients.
         """
-        factor = max(self.per_time / ENOUGH[self.chosen_measure], 1.0)  # so many times fewer people
+        factor = max(self.records / ENOUGH[self.chosen_measure], 1.0)  # so many times fewer people
         if factor == 1:
             return self
         from privtraj.privacy.accounting import epsilon_at

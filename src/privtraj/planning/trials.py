@@ -10,13 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from privtraj.arrays import Floats, Ints
-from privtraj.clouds import systematic
 from privtraj.data.snapshots import Snapshots
 from privtraj.model import TrajectoryModel
 from privtraj.planning.forecast import GOOD, Forecast, Level, Remedies, level_of
-from privtraj.planning.question import LARGEST_TIMES, STAND_INS, Question
+from privtraj.planning.question import STAND_INS, Question
 from privtraj.planning.standins import Yardstick, people_at
-from privtraj.space import fold
 from privtraj.synthesizer import LARGEST_EPSILON, SMALLEST_EPSILON
 
 Progress = Callable[[int, int], None]
@@ -24,13 +22,13 @@ Progress = Callable[[int, int], None]
 # Gradients take seconds for each fit of another size, so there are fewer of them.
 _SEEDS = {"counts": (1, 2), "gradients": (1,)}
 _STEPS = {"counts": (-3, -2, -1, 0, 1, 2, 3), "gradients": (-3, -1.5, 0, 1.5, 3)}  # powers of two
-_BINS = {"counts": (0.5, 0.7, 1, 1.5, 2), "gradients": (0.5, 1, 2)}  # times the asked number
 _MORE_PEOPLE = (2, 4, 8, 16, 32, 64)
 # Set by hand: few times are scored, as each takes an optimal transport.
-_SCORED_TIMES = 3  # bins at which a fit is compared with the truth
-_VISITS = 64  # moments at which visitors come, or more if there are many bins
+_SCORED_TIMES = 3  # at which a fit is compared with the truth
+_VISITS = 256  # moments at which people come who come at any time
+READ_TIMES = 25  # bins whose numbers of people are public, if people come at any time
 RELEASED = 500  # synthetic people that are compared
-READ_AT = np.array([0.12, 0.45, 0.83])  # where bins of any number are compared
+READ_AT = np.array([0.12, 0.45, 0.83])  # where they are compared then
 
 
 class _Counter:
@@ -47,24 +45,22 @@ class _Counter:
 
 
 def simulated(question: Question, progress: Progress | None = None) -> Forecast:
-    """The forecast, by fits to all stand-ins over epsilon and over numbers of bins."""
+    """The forecast, by fits to all stand-ins over epsilon."""
     measure = question.chosen_measure
     seeds = _SEEDS[measure]
-    epsilons, bins = _epsilons(question, _STEPS[measure]), _numbers_of_bins(question, measure)
+    epsilons = _epsilons(question, _STEPS[measure])
     fits = len(STAND_INS) * len(seeds)
-    count = _Counter(fits * len(epsilons) + len(STAND_INS) * len(bins) + 1, progress)
+    count = _Counter(fits * len(epsilons) + 1, progress)
     curve, settings = _curve(question, epsilons, seeds, count)
-    by_bins = _by_bins(question, bins, count)
     levels = [level_of(worths) for worths in curve.T]
     asked = levels[epsilons.tolist().index(question.epsilon)]
     bad = asked.worth < GOOD
-    remedies = _remedies(question, epsilons, levels, by_bins) if bad else None
+    remedies = _remedies(question, epsilons, levels) if bad else None
     count()
     return Forecast(
         question,
         epsilons,
         tuple(levels),
-        bins=by_bins,
         settings=settings,
         remedies=remedies,
         simulated=question.simulated().people,
@@ -78,28 +74,21 @@ def _epsilons(question: Question, steps: Iterable[float]) -> Floats:
     return np.array([e for e in wanted if SMALLEST_EPSILON <= e <= LARGEST_EPSILON])
 
 
-def _numbers_of_bins(question: Question, measure: str) -> list[int]:
-    least = max(2, question.records_per_person)
-    most = min(LARGEST_TIMES, question.simulated().people)
-    wanted = {round(question.times * factor) for factor in _BINS[measure]}
-    return sorted({question.times, *(n for n in wanted if least <= n <= most)})
-
-
 def _curve(
     question: Question, epsilons: Floats, seeds: Iterable[int], count: _Counter
 ) -> tuple[Floats, dict[str, Any]]:
     """Worth (fits, k), and what the fits at the asked epsilon chose."""
     asked = [replace(question, epsilon=float(epsilon)).simulated() for epsilon in epsilons]
-    bins = scored_bins(question)
+    times = scored_times(question)
     worths, chosen = [], []
     for name in STAND_INS:
-        yardstick = Yardstick.of(name, bin_times(question)[bins], question.features)
+        yardstick = Yardstick.of(name, times, question.features)
         for seed in seeds:
-            records = snapshots_of(asked[0], name, seed)
+            records = records_of(asked[0], name, seed)
             row = []
             for epsilon, each in zip(epsilons, asked, strict=True):
                 model = fit(each, records, seed)
-                row.append(worth_at_bins(model, yardstick, bins, seed))
+                row.append(worth_at(model, times, yardstick, seed))
                 if epsilon == question.epsilon:
                     chosen.append(model.settings)
                 count()
@@ -110,39 +99,21 @@ def _curve(
 def _ranges(chosen: list[dict[str, Any]]) -> dict[str, Any]:
     """What the fits did: (least, most) of every number."""
     ranges: dict[str, Any] = {"measure": chosen[0]["measure"]}
-    for key in ("cells_per_side", "particles", "steps"):
+    for key in ("cells_per_side", "particles", "steps", "slabs"):
         values = [settings[key] or 0 for settings in chosen]
         ranges[key] = [min(values), max(values)]
     return ranges
 
 
-def _by_bins(question: Question, numbers: list[int], count: _Counter) -> dict[int, Level]:
-    """Worth at any time, of the same people put into other numbers of bins."""
-    simulated, seed = question.simulated(), 1
-    worths: dict[int, list[float]] = {n: [] for n in numbers}
-    for name in STAND_INS:
-        yardstick = Yardstick.of(name, READ_AT, question.features)
-        records = visitors(simulated, name, seed)
-        for n in numbers:
-            model = fit(replace(simulated, times=n), records, seed)
-            worths[n].append(worth_at_any_time(model, yardstick, seed))
-            count()
-    return {n: level_of(each) for n, each in worths.items()}
-
-
 # What would help ------------------------------------------------------------------------------
 
 
-def _remedies(
-    question: Question, epsilons: Floats, levels: list[Level], by_bins: dict[int, Level]
-) -> Remedies:
+def _remedies(question: Question, epsilons: Floats, levels: list[Level]) -> Remedies:
     enough = [float(e) for e, level in zip(epsilons, levels, strict=True) if level.worth >= GOOD]
     larger = [epsilon for epsilon in enough if epsilon > question.epsilon]
-    fewer = [n for n, level in by_bins.items() if level.worth >= GOOD and n < question.times]
     return Remedies(
         epsilon=min(larger, default=None),
         people=_first(question, "people", [question.people * k for k in _MORE_PEOPLE]),
-        times=max(fewer, default=None),
         features=_first(question, "features", _fewer_features(question.features)),
     )
 
@@ -179,45 +150,40 @@ class Records(NamedTuple):
     person: Ints
 
 
-def snapshots_of(question: Question, name: str, seed: int) -> Records:
-    """People of a stand-in, the same number at every bin time."""
-    each = question.people * question.records_per_person // question.times
-    return _records(question, name, np.repeat(bin_times(question), each), seed)
-
-
-def visitors(question: Question, name: str, seed: int) -> Records:
-    """People of a stand-in, each seen at a random moment of the range."""
-    rng = np.random.default_rng(seed)
-    n = question.people * question.records_per_person
-    visits = max(_VISITS, 4 * question.times)
-    moments = (np.sort(rng.integers(visits, size=n)) + 0.5) / visits
-    return _records(question, name, moments, seed)
-
-
-def _records(question: Question, name: str, moments: Floats, seed: int) -> Records:
-    # in order of time, so that records of one person are far apart and hardly ever in one bin
+def records_of(question: Question, name: str, seed: int) -> Records:
+    """People of a stand-in: as many at every time, or each at a random moment of the range."""
+    if question.times is not None:
+        moments = np.repeat(even_times(question.times), question.records // question.times)
+    else:
+        visits = np.random.default_rng(seed).integers(_VISITS, size=question.records)
+        moments = (np.sort(visits) + 0.5) / _VISITS
+    # in order of time, so that records of one person are far apart and hardly ever in one slab
     person = np.arange(len(moments)) % question.people
     return Records(moments, people_at(name, moments, question.features, seed), person)
 
 
-def bin_times(question: Question) -> Floats:
-    return np.linspace(0.0, 1.0, question.times)
+def even_times(times: int) -> Floats:
+    return np.linspace(0.0, 1.0, times)
 
 
-def scored_bins(question: Question) -> Ints:
-    """Bins at which a fit is compared with the truth: the middle one of each third."""
-    parts = np.array_split(np.arange(question.times), min(question.times, _SCORED_TIMES))
+def scored_times(question: Question) -> Floats:
+    """When a fit is compared with the truth: the middle time of each third."""
+    if question.times is None:
+        return READ_AT
+    parts = np.array_split(even_times(question.times), min(question.times, _SCORED_TIMES))
     return np.array([part[len(part) // 2] for part in parts])
 
 
 def fit(question: Question, records: Records, seed: int) -> TrajectoryModel:
     """The real thing, on people who do not exist."""
     several = question.records_per_person > 1
+    bins = READ_TIMES if question.public_counts else None
     snapshots = Snapshots.from_arrays(
         records.moments,
         records.points,
         bounds=[(0.0, 1.0)] * question.features,
-        bins=bin_times(question),
+        bins=bins if question.times is None else even_times(question.times),
+        time_range=(0.0, 1.0),
         person=records.person if several else None,
         records_per_person=question.records_per_person,
         seed=0,
@@ -227,17 +193,7 @@ def fit(question: Question, records: Records, seed: int) -> TrajectoryModel:
         return question.synthesizer(seed).fit(snapshots)
 
 
-def worth_at_bins(model: TrajectoryModel, yardstick: Yardstick, bins: Ints, seed: int) -> float:
-    """People per time that what `sample` gives at these bins, without coupling them, is worth."""
-    rng, clouds = np.random.default_rng(seed), []
-    for i in bins:
-        which = systematic(model.weights[i], RELEASED, rng)
-        noise = rng.standard_normal((RELEASED, model.particles.shape[2]))
-        clouds.append(fold(model.particles[i][which] + model.bandwidth[i] * noise))
-    return yardstick.worth(yardstick.error(clouds))
-
-
-def worth_at_any_time(model: TrajectoryModel, yardstick: Yardstick, seed: int) -> float:
-    """People per time that sampled paths are worth where they are read, between the bins too."""
-    paths = model.sample(RELEASED, times=READ_AT, seed=seed).values
+def worth_at(model: TrajectoryModel, times: Floats, yardstick: Yardstick, seed: int) -> float:
+    """People per time that sampled paths are worth where they are read."""
+    paths = model.sample(RELEASED, times=times, seed=seed).values
     return yardstick.worth(yardstick.error(list(paths.swapaxes(0, 1))))

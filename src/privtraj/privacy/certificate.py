@@ -48,6 +48,7 @@ class Certificate:
     guarantee. attacker: the most that any attack on one person can achieve. ledger: what was paid
     for, each entry enough to compute its cost again. slack: total variation of the noise, already
     inside epsilon. public_inputs: what the guarantee takes as known to everybody, JSON values only.
+    found: what the fit chose by looking at its own releases, in words.
     model_sha256: of the model it belongs to, None before there is one.
     """
 
@@ -65,6 +66,7 @@ class Certificate:
     slack: float
     version: str
     public_inputs: dict[str, Any] = field(default_factory=dict)
+    found: dict[str, str] = field(default_factory=dict)
     model_sha256: str | None = None
 
     @property
@@ -137,6 +139,7 @@ class Certificate:
     def from_dict(cls, values: Mapping[str, Any]) -> Certificate:
         """The inverse of `to_dict`; refuses what no certificate can say."""
         names = {f.name for f in fields(cls)}
+        values = {"found": {}, **values}  # which version 0.2 did not state
         if missing := names - set(values):
             raise InputError(f"the certificate lacks {', '.join(sorted(missing))}")
         known = {name: values[name] for name in names}
@@ -171,6 +174,7 @@ class Certificate:
             *(f"    {_entry_text(entry)}" for entry in self.ledger or ({},)),
             f"  Noise: {self.noise}.",
             f"  Taken as public: {', '.join(self.public_inputs) or 'nothing'}.",
+            *(f"  Found from these releases: {name}: {said}." for name, said in self.found.items()),
             f"  Model: sha256 {self.model_sha256 or 'none yet'}.",
         ]
         if not self.private:
@@ -199,7 +203,11 @@ class Certificate:
 
 
 def certify(
-    ledger: Ledger, *, public_inputs: Mapping[str, Any], private_noise: bool
+    ledger: Ledger,
+    *,
+    public_inputs: Mapping[str, Any],
+    private_noise: bool,
+    found: Mapping[str, str] | None = None,
 ) -> Certificate:
     """The certificate of everything a ledger records."""
     return Certificate(
@@ -213,6 +221,7 @@ def certify(
         slack=ledger.tally.slack,
         version=__version__,
         public_inputs=_plain(public_inputs),
+        found=dict(found or {}),
     )
 
 
@@ -316,6 +325,7 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "slack": _is_share,
     "version": lambda value: isinstance(value, str),
     "public_inputs": lambda value: isinstance(value, dict),
+    "found": lambda value: isinstance(value, dict),
     "model_sha256": lambda value: isinstance(value, str | None),
 }
 

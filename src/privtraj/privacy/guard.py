@@ -10,10 +10,11 @@ Nothing else leaves. Whatever is computed from the answers is post-processing. (
 guard for people who are sampled; this one asks everybody.)
 
 Why the stated cost holds
-    A row is one record: one time bin and one point of the unit cube. What is counted or summed for
-    a row is a function of the row and of public or already released numbers alone. A person has one
-    row, or at most a public number g of them, each in a bin of its own; or, where the snapshots say
-    that a person's records may be together, in any bins, and then g stands where sqrt(g) stands.
+    A row is one record: a time and one point of the unit cube. Time is cut into bins by public
+    edges. What is counted or summed for a row is a function of the row and of public or already
+    released numbers alone. A person has one row, or at most a public number g of them, each in a
+    bin of its own; or, where the snapshots say that a person's records may be together, in any
+    bins, and then g stands where sqrt(g) stands.
 
     counts: a row is in exactly one cell of exactly one bin, so a person added or removed moves g
     integers by one, and a person replaced moves 2 g. Counts are integers and so is the noise: no
@@ -36,9 +37,10 @@ Why the stated cost holds
     sum changes. So the released integers of a bin move by at most B = L + sqrt(D) when a row is
     added or removed, and the rest is as for sums. L is chosen so that B = S / z.
 
-    slabs: runs of neighbouring bins may be taken as one, by public or released numbers. A row is
-    then in one slab, so all of the above holds with slabs for bins; but records of one person that
-    were in different bins may be in one slab, and g stands where sqrt(g) stood.
+    slabs: time may be cut at other edges, which are public or made of released numbers. A row is
+    in one slab at most, by its time alone, so all of the above holds with slabs for bins; but
+    records of one person that were in different bins may be in one slab, and g stands where sqrt(g)
+    stood.
 
     The number of people in the data, in a bin or in a batch never enters an answer except through
     these mechanisms. `public_counts=True` is the caller's statement that the number of records per
@@ -67,7 +69,7 @@ from privtraj.errors import BudgetError, InputError
 from privtraj.privacy import noise
 from privtraj.privacy.events import Event, GaussianSum, LaplaceCounts
 from privtraj.privacy.ledger import Ledger, Payer
-from privtraj.privacy.rows import PublicShape, Rows, SlabRows
+from privtraj.privacy.rows import PublicShape, Rows
 from privtraj.privacy.sums import (
     Chunks,
     KernelSum,
@@ -80,6 +82,7 @@ from privtraj.privacy.sums import (
     lattice_sums,
 )
 from privtraj.privacy.watching import CellCounts, ClippedSums, RecordVector, Watcher
+from privtraj.space import Slabs
 
 MAX_CELLS = 2**26  # noisy counts per release, over all bins
 
@@ -98,31 +101,39 @@ class Guard:
         watcher: Watcher | None = None,
     ) -> None:
         self.ledger = ledger
-        self.n_times = shape.n_times
         self.n_features = shape.n_features
         self.person = shape.person
         self._rows = rows
-        self._row_of_bin: Ints = np.arange(shape.n_times)
+        self._slabs = shape.bins
         self._payer: Payer = ledger
         self._source = source
         self._public_counts = public_counts
         self._watcher = watcher
         self._chunks: Chunks | None = None
 
-    def in_slabs(self, slab_of_bin: Ints) -> Self:
-        """The same rows in K slabs; slab_of_bin: (T,) 0, .., 0, 1, .., K - 1, public or released.
+    @property
+    def n_times(self) -> int:
+        """K, how many slabs of time an answer has: the declared bins, unless others were cut."""
+        return self._slabs.count
+
+    def in_slabs(self, slabs: Slabs) -> Self:
+        """The same rows in these slabs, whose edges and numbers are public or released.
 
         Records of one person in different bins may meet in a slab, so whoever has several is paid
-        for as if they were together.
+        for as if they were together. Counts that were declared public are those of bins: they stay
+        public where every slab is made of whole bins.
         """
-        of_bin, steps = np.shape(slab_of_bin), np.diff(slab_of_bin)
-        if of_bin != (self.n_times,) or slab_of_bin[0] != 0 or not np.isin(steps, (0, 1)).all():
-            raise InputError(f"slabs are runs of the {self.n_times} bins, numbered from 0")
+        numbers, edges = slabs.slab_of_piece, slabs.edges
+        in_use = np.unique(numbers[numbers >= 0])
+        if len(numbers) != len(edges) + 1 or not (np.diff(edges) > 0).all() or len(in_use) == 0:
+            raise InputError("slabs need increasing edges, and a number for each piece between")
+        if not np.array_equal(in_use, np.arange(len(in_use))):
+            raise InputError("slabs are numbered from 0, without gaps")
         part = copy(self)
-        part._rows, part._chunks = SlabRows(self._rows, slab_of_bin), None
-        part.n_times = int(slab_of_bin[-1]) + 1
+        part._slabs, part._chunks = slabs, None
         part.person = self.person.in_slabs()
-        part._row_of_bin = np.append(slab_of_bin, -1)[self._row_of_bin]
+        whole = np.isin(edges, self._slabs.edges).all()
+        part._public_counts = self._public_counts and bool(whole)
         return part
 
     def counts(self, cells_per_side: int, epsilon: float, what: str) -> Ints:
@@ -139,19 +150,19 @@ class Guard:
         slack = drawn * noise.laplace_tv_per_draw(epsilon) if self._payer.delta > 0 else 0.0
         event = LaplaceCounts(epsilon, what, slack, *self.person)
         self._payer.spend(event)
-        exact = processes.total(self._rows.cell_counts(self.n_times, cells_per_side))
+        exact = processes.total(self._rows.cell_counts(self._slabs, cells_per_side))
         if processes.is_first():
             exact = exact + noise.laplace_integers(self._source, exact.shape, epsilon)
         answer = processes.broadcast_first(exact)
         if self._watcher is not None:
-            self._watcher.released(event, CellCounts(self._row_of_bin, cells_per_side), answer)
+            self._watcher.released(event, CellCounts(self._slabs, cells_per_side), answer)
         return answer
 
     def declared_counts(self) -> Ints | None:
         """Records per bin (T,), exact, if the caller declared them public; else None."""
         if not self._public_counts:
             return None
-        return processes.total(self._rows.cell_counts(self.n_times, 1)[:, 0])
+        return processes.total(self._rows.cell_counts(self._slabs, 1)[:, 0])
 
     def sums(
         self,
@@ -218,7 +229,7 @@ class Guard:
             exact = exact + noise.gaussian_integers(self._source, exact.shape)
         answer = processes.broadcast_first((exact * unit[:, None]).astype(np.float64))
         if self._watcher is not None:
-            self._watcher.released(event, ClippedSums(self._row_of_bin, vector, clip), answer)
+            self._watcher.released(event, ClippedSums(self._slabs, vector, clip), answer)
         return answer
 
     def _check_shapes(self, clip: Floats, parameters: Any) -> None:
@@ -238,7 +249,7 @@ class Guard:
 
     def _chunked(self) -> Chunks:
         if self._chunks is None:
-            self._chunks = chunked(self._rows.points, self._rows.bins, self.n_times)
+            self._chunks = chunked(*self._rows.in_slabs(self._slabs), self.n_times)
         return self._chunks
 
 

@@ -1,8 +1,8 @@
-"""Rows: validated records, wherever they live, as time bins and points of the unit cube.
+"""Rows: validated records, wherever they live, as times and points of the unit cube.
 
-A guard holds rows and asks two things of them: how many are in each cell, and, where the budget
-buys gradients, the rows themselves. `MemoryRows` has them as arrays; `data.sql_rows.SqlRows` leaves
-them in the database or the files and asks there.
+A guard holds rows and asks two things of them: how many are in each cell of each slab of time, and,
+where the budget buys gradients, the rows themselves. `MemoryRows` has them as arrays;
+`data.sql_rows.SqlRows` leaves them in the database or the files and asks there.
 """
 
 from __future__ import annotations
@@ -10,93 +10,71 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.privacy.events import Person
+from privtraj.space import Slabs
 
 BLOCK = 1 << 20  # rows at a time: what is computed on the way stays small beside the rows
 
 _LANES = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03))
 
 
+class SlabRows(NamedTuple):
+    """Rows of K slabs. points: (n, d) in [0, 1], sorted by slab.  slabs: (n,) in 0..K-1."""
+
+    points: NDArray[np.float32]
+    slabs: NDArray[np.int32]
+
+
 class Rows(Protocol):
-    """n records in T bins with d features."""
-
-    @property
-    def points(self) -> NDArray[np.float32]:
-        """(n, d) in [0, 1], sorted by bin."""
-
-    @property
-    def bins(self) -> NDArray[np.int32]:
-        """(n,) in 0..T-1, increasing."""
+    """n records with d features, each at a time of its own."""
 
     @property
     def digest(self) -> bytes:
         """Recognises the data, whatever the order of rows; as sensitive as they are."""
 
-    def cell_counts(self, n_times: int, cells_per_side: int) -> NDArray[np.int64]:
-        """Exact numbers of records (T, cells_per_side ** d)."""
+    def cell_counts(self, slabs: Slabs, cells_per_side: int) -> NDArray[np.int64]:
+        """Exact numbers of records (K, cells_per_side ** d)."""
 
-
-@dataclass(frozen=True, eq=False, repr=False)
-class SlabRows:
-    """Rows in slabs: runs of neighbouring bins that count as one. slab_of_bin: (T,), increasing."""
-
-    rows: Rows
-    slab_of_bin: NDArray[np.int64]
-
-    @property
-    def points(self) -> NDArray[np.float32]:
-        return self.rows.points
-
-    @property
-    def bins(self) -> NDArray[np.int32]:
-        return self.slab_of_bin.astype(np.int32)[self.rows.bins]
-
-    @property
-    def digest(self) -> bytes:
-        return self.rows.digest
-
-    def cell_counts(self, n_times: int, cells_per_side: int) -> NDArray[np.int64]:
-        counts = self.rows.cell_counts(len(self.slab_of_bin), cells_per_side)
-        return np.add.reduceat(counts, np.searchsorted(self.slab_of_bin, np.arange(n_times)))
+    def in_slabs(self, slabs: Slabs) -> SlabRows:
+        """The rows of these slabs; in a slab they keep their order."""
 
 
 @dataclass(frozen=True)
 class PublicShape:
-    """What everybody may know of rows: T bins, d features, and what one person may contribute."""
+    """What everybody may know of rows: declared bins of time, d features, what a person has."""
 
-    n_times: int
+    bins: Slabs
     n_features: int
     person: Person
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MemoryRows:
-    """Rows as arrays."""
+    """Rows as arrays. points: (n, d) in [0, 1].  times: (n,) in data units."""
 
     points: NDArray[np.float32]
-    bins: NDArray[np.int32]
+    times: NDArray[np.float64]
     digest: bytes = field(default=b"", repr=False)
 
-    def cell_counts(self, n_times: int, cells_per_side: int) -> NDArray[np.int64]:
+    def cell_counts(self, slabs: Slabs, cells_per_side: int) -> NDArray[np.int64]:
         cells = cells_per_side ** self.points.shape[1]
-        counts = np.zeros(n_times * cells, dtype=np.int64)
-        for start in range(0, len(self.bins), BLOCK):
+        counts = np.zeros((1 + slabs.count) * cells, dtype=np.int64)  # the first for no slab
+        for start in range(0, len(self.times), BLOCK):
             block = slice(start, start + BLOCK)
-            place = self.bins[block] * np.int64(cells)
+            place = (1 + slabs.of(self.times[block])) * np.int64(cells)
             place += cell_of(self.points[block], cells_per_side)
             counts += np.bincount(place, minlength=counts.size)
-        return counts.reshape(n_times, cells)
+        return counts.reshape(-1, cells)[1:]
 
-    def at(self, wanted: NDArray[np.int64]) -> MemoryRows:
-        """The rows of these bins alone, numbered anew in their order."""
-        kept = np.isin(self.bins, wanted)
-        bins = np.searchsorted(wanted, self.bins[kept]).astype(np.int32)
-        return MemoryRows(self.points[kept], bins, self.digest)
+    def in_slabs(self, slabs: Slabs) -> SlabRows:
+        numbers = slabs.of(self.times).astype(np.int32)
+        order = np.argsort(numbers, kind="stable")[np.count_nonzero(numbers < 0) :]
+        return SlabRows(self.points[order], numbers[order])
 
 
 def cell_of(points: NDArray[np.float32], cells_per_side: int) -> NDArray[np.int64]:

@@ -8,7 +8,7 @@ What `guard` proves holds here too; two things are added.
     alone, and is paid for like any other.
 
     chosen times: a uniform set of bins, drawn once, published, and paid for together with all
-    releases that will be made of it; the guard that is handed out holds no rows of other bins.
+    releases that will be made of it; the guard that is handed out asks for no rows of other bins.
     Times that are named without looking at anybody are free: other rows merely take no part.
 
 Composing sampled steps anew at every one would take longer than the steps. So they are paid for at
@@ -31,9 +31,9 @@ from privtraj.privacy import noise
 from privtraj.privacy.events import Event, GaussianSum
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger, Payer
-from privtraj.privacy.rows import MemoryRows
 from privtraj.privacy.sampled_events import ChosenTimes, sum_at_rate
 from privtraj.privacy.sums import Chunks
+from privtraj.space import Slabs
 
 
 class SamplingGuard(Guard):
@@ -53,11 +53,10 @@ class SamplingGuard(Guard):
         if len(wanted) == 0 or not (wanted[0] >= 0 and wanted[-1] < self.n_times):
             raise InputError(f"times are numbered from 0 to {self.n_times - 1}")
         part = copy(self)
-        part._chunks, part.n_times = None, len(wanted)
-        row = np.append(np.full(self.n_times, -1), -1)  # the last for bins that are out already
+        row = np.append(np.full(self.n_times, -1), -1)  # the last for times that are out already
         row[wanted] = np.arange(len(wanted))
-        part._row_of_bin = row[self._row_of_bin]
-        part._rows = MemoryRows(self._rows.points, self._rows.bins).at(wanted)
+        part._chunks = None
+        part._slabs = Slabs(self._slabs.edges, row[self._slabs.slab_of_piece])
         return part
 
     def reserve(self, event: GaussianSum, times: int) -> Self:
@@ -95,7 +94,7 @@ class SamplingGuard(Guard):
             return super()._taking_part(chunks)
         if processes.several():
             raise InputError("people can be sampled by one process only: use rate=1")
-        words = self._source.words(len(self._rows.bins))
+        words = self._source.words(int(chunks.row.max(initial=-1)) + 1)
         coins = words < np.uint64(math.floor(self._rate * 2.0**64))
         return chunks.spread(np.append(coins, False)[chunks.row])  # row -1, padding, is the last
 

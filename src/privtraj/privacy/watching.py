@@ -13,8 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.arrays import Floats, Ints
+from privtraj.arrays import Floats
 from privtraj.privacy.events import Event
+from privtraj.space import Slabs
 
 RecordVector = Callable[[int, NDArray[np.float32]], Floats]
 """v (D,) of a record, before it is clipped: row of the answer, point (d,) of the unit cube."""
@@ -22,17 +23,17 @@ RecordVector = Callable[[int, NDArray[np.float32]], Floats]
 
 @dataclass(frozen=True, eq=False)
 class CellCounts:
-    """How many records are in each cell? row_of_bin: row of the answer of each time bin, or -1."""
+    """How many records are in each cell? slabs: K of time, one row of the answer for each."""
 
-    row_of_bin: Ints
+    slabs: Slabs
     cells_per_side: int
 
 
 @dataclass(frozen=True, eq=False)
 class ClippedSums:
-    """What is the sum of clip_c( v(record) )? row_of_bin as above; clip: (T,) c."""
+    """What is the sum of clip_c( v(record) )? slabs as above; clip: (K,) c."""
 
-    row_of_bin: Ints
+    slabs: Slabs
     vector: RecordVector
     clip: Floats
 
@@ -43,4 +44,4 @@ class Watcher(Protocol):
     def released(
         self, event: Event, question: CellCounts | ClippedSums, answer: NDArray[Any]
     ) -> None:
-        """An answer (T, D) was given to the question, and paid for as the event."""
+        """An answer (K, D) was given to the question, and paid for as the event."""

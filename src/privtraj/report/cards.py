@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from privtraj.report.page_data import bands
 from privtraj.report.style import BLUE, VERMILION
 from privtraj.report.templates import render
-from privtraj.space import unit_time
+from privtraj.space import as_user_times, unit_time
 from privtraj.text import short
 
 if TYPE_CHECKING:
@@ -29,13 +29,13 @@ _ROWS = 6  # of a table of paths
 
 def snapshots_card(snapshots: Snapshots) -> str:
     """Public things alone: nothing that was counted or measured on the records."""
-    first, last = snapshots.bin_times[[0, -1]]
+    first, last = as_user_times(snapshots.axis.range, snapshots.datetime)
     box = zip(snapshots.features, snapshots.bounds, strict=True)
     return _card(
         "Snapshots",
         note="Sensitive records, not shown. Only what is public about them:",
         facts=[
-            (snapshots.time_name, f"{snapshots.n_times} bins from {first} to {last}"),
+            (snapshots.time_name, f"from {first} to {last}"),
             *((name, f"in [{low:g}, {high:g}]") for name, (low, high) in box),
             ("records of one person", f"at most {snapshots.records_per_person}"),
         ],
@@ -55,14 +55,17 @@ def certificate_card(certificate: Certificate) -> str:
 def model_card(model: TrajectoryModel) -> str:
     """The guarantee, the size, and small pictures of the first features over time."""
     certificate = model.certificate
-    times, particles, d = model.particles.shape
+    (_, particles, d), times = model.particles.shape, len(model.numeric_times)
     promise = f"epsilon {certificate.epsilon:.3g}, delta {short(certificate.delta)}"
     return _card(
         "Private trajectories",
         certificate=certificate,
         facts=[
             ("guarantee", f"{promise}, {certificate.adjacency}" if certificate.private else "none"),
-            ("times", f"{times}, {model.time_name} from {model.times[0]} to {model.times[-1]}"),
+            (
+                "times of interest",
+                f"{times}, {model.time_name} from {model.times[0]} to {model.times[-1]}",
+            ),
             ("features", f"{d}: {', '.join(model.features)}"),
             ("particles", f"{particles} per time, by {model.settings.get('measure', 'hand')}"),
         ],

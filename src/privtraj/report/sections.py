@@ -164,13 +164,14 @@ def sha256(model: TrajectoryModel) -> str:
 
 def _made(model: TrajectoryModel) -> list[tuple[str, str]]:
     certificate = model.certificate
-    t, m, d = model.particles.shape
+    k, m, d = model.particles.shape
     method = _said(model.settings.get("measure", ""))
     return [
         ("method", f"private {method}" if method in ("counts", "gradients") else method),
         *((key.replace("_", " "), _said(value)) for key, value in model.settings.items()
           if key != "measure" and value not in (None, 0, "")),
-        ("model size", f"{t} times, {m} particles, {d} feature{'s' * (d > 1)}"),
+        *certificate.found.items(),
+        ("model size", f"{k} knots in time, {m} particles, {d} feature{'s' * (d > 1)}"),
         ("diffusivity", f"{model.diffusivity:.3g} per time range, in squared shares of the box"),
         ("bandwidth", f"{model.bandwidth.min():.3g} to {model.bandwidth.max():.3g} of the box"),
         ("noise", certificate.noise),

@@ -1,16 +1,18 @@
-"""How many slabs of time: motion that slabs hide against the noise of fewer people in each.
+"""Which slabs of time: motion that slabs hide against the noise of fewer people in each.
 
-A slab is a run of neighbouring time bins that are measured as one. Curves through K slabs
-(`curves`) show a motion of frequency f but for a share r_K(f) of its energy, and every slab is
-measured with the noise of people / K, so that the squared W2 to expect is
-    E(K) = u sum_f energy_f r_K(f)  +  c K / (people epsilon),
-with u for motion that the means and spreads do not show.
-It has its minimum at some K, which is flat: curves undo the blur of a slab to second order.
+A slab is a run of neighbouring moments that are measured as one. Where people move at speed v, a
+slab of width w hides v^2 w^2 / 12 of squared W2, and costs the noise of its people, c / (n w e) for
+n people per time; the sum over time is least for slabs of
+    density 1 / w  ~  (v^2)^(1/3):
+short where people move fast. Curves through slabs (`curves`) see more than that: what K slabs hide
+of a motion y is R y, the rest that no such curve shows, and the squared W2 to expect is
+    E(K) = u tr(R Q R') / M  +  c K / (people epsilon),
+with Q the second moment of the motion (`motion`) and u for motion that means and spreads do not
+show. It has its minimum at some K, which is flat: curves undo the blur of a slab to second order.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -18,59 +20,74 @@ import numpy as np
 from privtraj.arrays import Floats, Ints
 from privtraj.slabs.constants import ACTION, BENDING, SLAB_NOISE, UNSEEN_MOTION
 from privtraj.slabs.curves import hat_functions, knots_of, penalty
-from privtraj.slabs.motion import cosines
+from privtraj.slabs.motion import slab_means
 
 
 class SlabChoice(NamedTuple):
-    """The number of slabs, and why: squared W2 to expect from motion and from noise."""
+    """Slabs (M,) of the moments, and why: squared W2 to expect from motion and from noise."""
 
-    slabs: int
+    slab_of_moment: Ints
     motion: float
     noise: float
 
 
 def choose_slabs(
-    energy: Floats, people: float, epsilon: float, features: int, bins: int
+    motion: Floats, moments: Floats, people: float, epsilon: float, features: int, most: int
 ) -> SlabChoice:
-    """The number of slabs of `bins` time bins with the least E.
+    """The slabs with the least E, `most` at most.
 
-    energy: (F - 1,) of the motion, seen in F bins.  people: in all bins together, released.
+    motion: Q (M, M) at the moments (M,) in [0, 1].  people: at all times together, released.
     """
-    seen = len(energy) + 1
-    moving = UNSEEN_MOTION * energy
     per_slab = SLAB_NOISE.get(features, 4.0) / (people * epsilon)
-    options = [
-        SlabChoice(slabs, float(moving @ unseen(seen, slabs, bins)), slabs * per_slab)
-        for slabs in ladder(bins)
-    ]
+    clock = even_motion(motion, moments)
+    options = []
+    for wanted in ladder(most):
+        slabs = slabs_of(clock, wanted)
+        hidden = UNSEEN_MOTION * unseen(motion, moments, slabs)
+        options.append(SlabChoice(slabs, hidden, (slabs[-1] + 1) * per_slab))
     return min(options, key=lambda option: option.motion + option.noise)
 
 
-def ladder(bins: int) -> list[int]:
-    """Numbers of slabs to choose among: all up to 6, then in steps of a quarter, and all bins."""
+def ladder(most: int) -> list[int]:
+    """Numbers of slabs to choose among: all up to 6, then in steps of a quarter, and the most."""
     numbers = np.unique(np.round(6 * 1.25 ** np.arange(40)).astype(int))
-    return [k for k in (*range(2, 6), *numbers.tolist()) if k < bins] + [bins]
+    return [k for k in (*range(2, 6), *numbers.tolist()) if k < most] + [most]
 
 
-def slab_of_bin(bins: int, slabs: int) -> Ints:
-    """(bins,) number of the slab of each bin: runs of equal length, up to one."""
-    return np.arange(bins) * slabs // bins
+def even_motion(motion: Floats, moments: Floats) -> Floats:
+    """(M,) a clock from 0 to 1 on which slabs are equally long; time itself for people at rest."""
+    squared_steps = np.diff(np.diff(motion, axis=0), axis=1).diagonal()  # E (y_i+1 - y_i)^2
+    squared_speed = np.maximum(squared_steps, 0.0) / np.diff(moments) ** 2
+    if not squared_speed.any():
+        return (np.arange(len(moments)) + 0.5) / len(moments)
+    density = np.cbrt(squared_speed)
+    at_moment = np.append(density[:1], density) + np.append(density, density[-1:])
+    passed = np.cumsum(at_moment) - at_moment / 2
+    clock: Floats = passed / at_moment.sum()
+    return clock
 
 
-@lru_cache(maxsize=512)
-def unseen(seen: int, slabs: int, bins: int) -> Floats:
-    """r_K(f) (F - 1,): mean square of sqrt(2) cos(pi f t) less its curve through K slab means."""
-    if slabs >= bins:
-        return np.zeros(seen - 1)
-    grid = max(seen, 4 * slabs)
-    t = (np.arange(grid) + 0.5) / grid
-    of_bin = slab_of_bin(grid, slabs)
-    means = (of_bin[None] == np.arange(slabs)[:, None]).astype(np.float64)
-    means /= means.sum(axis=1, keepdims=True)
-    basis = hat_functions(t, knots_of(t, of_bin))
-    slab_basis = means @ basis
-    normal = slab_basis.T @ slab_basis + penalty(slabs + 1, BENDING / 5, ACTION)
-    curve = basis @ np.linalg.solve(normal, slab_basis.T) @ means
-    waves = cosines(grid)[:, : seen - 1]
-    share: Floats = np.mean((waves - curve @ waves) ** 2, axis=0)
-    return share
+def slabs_of(clock: Floats, slabs: int) -> Ints:
+    """(M,) number of the slab of each moment, equally long on the clock; none is empty."""
+    numbers = np.minimum((clock * slabs).astype(np.int64), slabs - 1)
+    if slabs >= len(clock):
+        numbers = np.arange(len(clock))
+    return np.unique(numbers, return_inverse=True)[1]
+
+
+def even_slabs(moments: int, slabs: int) -> Ints:
+    """(M,) number of the slab of each moment: runs of equal length, up to one."""
+    return np.arange(moments) * slabs // moments
+
+
+def unseen(motion: Floats, moments: Floats, slab_of_moment: Ints) -> float:
+    """tr(R Q R') / M: mean square of the motion less its curve through the means of the slabs."""
+    slabs, count = slab_of_moment[-1] + 1, len(moments)
+    if slabs == count or not motion.any():
+        return 0.0
+    means = slab_means(slab_of_moment)
+    basis = hat_functions(moments, knots_of(moments, slab_of_moment))
+    in_slab = means @ basis
+    normal = in_slab.T @ in_slab + penalty(slabs + 1, BENDING / 5, ACTION)
+    rest = np.eye(count) - basis @ np.linalg.solve(normal, in_slab.T) @ means
+    return float(np.sum(rest @ motion * rest) / count)

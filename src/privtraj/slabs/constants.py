@@ -4,6 +4,15 @@
 as of a pen and groups in three features, 500 to 30,000 people, two or three seeds, 2026-11-16.
 """
 
+LISTED_SHARE = 0.01
+"""Share of epsilon for whether people are at the listed times: some hundred people show it."""
+CLOSE = 0.05
+"""How close to a listed time, in shares of the gap; people at any time are there with a tenth."""
+MOMENTS = 241
+"""Moments that stand for continuous time; slabs are runs of them."""
+MOST_SLABS = 100
+"""Of continuous time."""
+
 PROBE_SHARE = 0.06
 """Share of epsilon for the look at motion: found and missed motion balanced on the stand-ins."""
 PROBE_CELLS = {1: 8, 2: 4, 3: 3}

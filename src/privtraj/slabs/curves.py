@@ -64,18 +64,19 @@ def hat_functions(times: Floats, knots: Floats) -> Floats:
     return basis
 
 
-def knots_of(times: Floats, slab_of_bin: Ints) -> Floats:
-    """(K + 1,) the first time, the middle between neighbouring slabs, the last time."""
-    cuts = np.flatnonzero(np.diff(slab_of_bin))
-    return np.concatenate([times[:1], (times[cuts] + times[cuts + 1]) / 2, times[-1:]])
+def knots_of(moments: Floats, slab_of_moment: Ints) -> Floats:
+    """(K + 1,) the first moment, the middle between neighbouring slabs, the last moment."""
+    cuts = np.flatnonzero(np.diff(slab_of_moment))
+    middles = (moments[cuts] + moments[cuts + 1]) / 2
+    return np.concatenate([moments[:1], middles, moments[-1:]])
 
 
-def reading_times(times: Floats, slab_of_bin: Ints, readings: int) -> Floats:
-    """(K, J) times of each slab, spread evenly over its bins."""
+def reading_times(moments: Floats, slab_of_moment: Ints, readings: int) -> Floats:
+    """(K, J) times of each slab, spread evenly over its moments."""
     shares = (np.arange(readings) + 0.5) / readings
     rows = []
-    for slab in range(slab_of_bin[-1] + 1):
-        inside = times[slab_of_bin == slab]
+    for slab in range(slab_of_moment[-1] + 1):
+        inside = moments[slab_of_moment == slab]
         rows.append(np.interp(shares * len(inside) - 0.5, np.arange(len(inside)), inside))
     return np.stack(rows)
 

@@ -1,19 +1,23 @@
-"""Slabs in a fit: a private look at how people move, and curves through what was measured."""
+"""Slabs in a fit: how many, by a private look at how people move, and curves through them."""
 
 from __future__ import annotations
+
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from privtraj.arrays import Floats, Ints
 from privtraj.clouds import systematic
+from privtraj.data.public import TimeAxis
 from privtraj.head_count import count_epsilon
 from privtraj.marginals import Marginals
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.noise import EPSILON_RANGE, laplace_variance
-from privtraj.slabs.choice import SlabChoice, choose_slabs, slab_of_bin
+from privtraj.slabs.choice import SlabChoice, choose_slabs, even_slabs
 from privtraj.slabs.constants import CURVES, PROBE_BINS, PROBE_CELLS, PROBE_SHARE, READINGS
-from privtraj.slabs.curves import fit_curves, knots_of, reading_times
-from privtraj.slabs.motion import moment_paths, motion_energy
+from privtraj.slabs.curves import fit_curves, hat_functions, knots_of, reading_times
+from privtraj.slabs.motion import moment_paths, motion
+from privtraj.slabs.timeline import Timeline, are_at_listed_times, timeline_of
 from privtraj.space import unit_time
 from privtraj.transport.couplings import couple
 from privtraj.transport.reference import Brownian
@@ -26,60 +30,125 @@ def look_side(features: int) -> int:
     return PROBE_CELLS.get(features, 2)
 
 
-def found_slabs(guard: Guard) -> SlabChoice:
-    """The number of slabs, from coarse counts over time that are released and paid for.
+def found_slabs(guard: Guard, timeline: Timeline, most: int) -> SlabChoice:
+    """The slabs, `most` at most, by coarse counts over time that are released and paid for.
 
     A budget too small to look sees no motion, as people who are still.
     """
-    epsilon, side = count_epsilon(guard, PROBE_SHARE), look_side(guard.n_features)
-    bins = min(guard.n_times, PROBE_BINS)
+    epsilon, features = count_epsilon(guard, PROBE_SHARE), guard.n_features
+    moments = unit_time(timeline.moments, timeline.moments)
+    seen = even_slabs(len(moments), min(timeline.most_slabs, PROBE_BINS))
     if epsilon == EPSILON_RANGE[0]:
-        return choose_slabs(np.zeros(bins - 1), 1.0, 1.0, guard.n_features, guard.n_times)
-    looking = guard.in_slabs(slab_of_bin(guard.n_times, bins))
-    counts = looking.counts(side, epsilon, MOTION)
-    people = max(float(counts.sum()), float(bins))
-    paths = moment_paths(counts, side, laplace_variance(epsilon), people, guard.n_features)
-    energy = motion_energy(paths)
-    return choose_slabs(energy, people, guard.ledger.epsilon, guard.n_features, guard.n_times)
+        still = np.zeros((len(moments), len(moments)))
+        return choose_slabs(still, moments, 1.0, 1.0, features, most)
+    side = look_side(features)
+    counts = guard.in_slabs(timeline.slabs(seen)).counts(side, epsilon, MOTION)
+    people = max(float(counts.sum()), float(len(counts)))
+    paths = moment_paths(counts, side, laplace_variance(epsilon), people, features)
+    moving = motion(paths, moments, seen)
+    return choose_slabs(moving, moments, people, guard.ledger.epsilon, features, most)
 
 
-def centres(times: Floats, of_bin: Ints) -> Floats:
-    """(K,) mean time of each slab."""
-    return np.bincount(of_bin, times) / np.bincount(of_bin)
+class Resolution(NamedTuple):
+    """Which slabs of time are measured. slab_of_moment: (M,) 0, .., 0, 1, .., K - 1.
+
+    found: why so many, unless somebody set their number.
+    """
+
+    timeline: Timeline
+    slab_of_moment: Ints
+    found: SlabChoice | None = None
+
+    @property
+    def slabs(self) -> int:
+        """K."""
+        return int(self.slab_of_moment[-1]) + 1
+
+    @property
+    def unit_moments(self) -> Floats:
+        """(M,) in shares of the range."""
+        return unit_time(self.timeline.moments, self.timeline.moments)
+
+    @property
+    def centres(self) -> Floats:
+        """(K,) mean moment of each slab, in shares of the range."""
+        return np.bincount(self.slab_of_moment, self.unit_moments) / np.bincount(
+            self.slab_of_moment
+        )
+
+    def describe(self) -> str:
+        """For a certificate."""
+        slabs = f"{self.slabs} slabs"
+        if self.found is not None:
+            hidden, noise = self.found.motion, self.found.noise
+            slabs += f", which hide a motion of {hidden:.1g} and cost a noise of {noise:.1g} "
+            slabs += "(expected squared W2, in shares of the box)"
+        people = "at the listed times" if self.timeline.listed else "at any time"
+        return f"{slabs}; people are {people}"
 
 
-def curved(
+def resolution(
+    guard: Guard,
+    axis: TimeAxis,
+    slabs: int | Literal["auto", "bins"],
+    most: int,
+    whole_bins: bool = False,
+) -> Resolution:
+    """Every bin by itself, so many slabs, or as many as suit how people move, `most` at most.
+
+    whole_bins: slabs must be made of whole bins, as their numbers of people are public.
+    """
+    listed = slabs == "bins" or are_at_listed_times(guard, axis)
+    timeline = timeline_of(axis, listed, whole_bins)
+    if slabs == "bins":
+        return Resolution(timeline, np.arange(len(axis.times)))
+    most = min(most, timeline.most_slabs)
+    if slabs == "auto":
+        found = found_slabs(guard, timeline, most)
+        return Resolution(timeline, found.slab_of_moment, found)
+    return Resolution(timeline, even_slabs(len(timeline.moments), min(slabs, most)))
+
+
+def through_slabs(
     marginals: Marginals,
+    resolution: Resolution,
     times: Floats,
-    of_bin: Ints,
     rng: np.random.Generator,
     count: int | None = None,
 ) -> tuple[Marginals, Floats]:
-    """Marginals at the knots of curves through those of K slabs, and these K + 1 times.
+    """Marginals at knots, among them the times of interest (T,), and these knots in data units.
 
-    times: (T,) of the bins, in data units.  count: of curves, 512 if None.
-    Numbers that were found for each slab are read off at the knots, linearly.
+    They are read off curves through the marginals of the K slabs, of which there are `count`, or
+    512; where every listed time is a slab of its own, its marginal is what it is.
     """
-    m, unit = count or CURVES, unit_time(times, times)
-    middle = centres(unit, of_bin)
+    timeline, of = resolution.timeline, resolution.slab_of_moment
+    knots = timeline.knots(of, times)
+    if timeline.listed and resolution.slabs == len(knots):
+        return marginals, knots
+    curves = _curves(marginals, resolution, rng, count or CURVES)
+    basis = hat_functions(unit_time(knots, timeline.moments), knots_of(resolution.unit_moments, of))
+    bandwidth = np.interp(
+        unit_time(knots, timeline.moments), resolution.centres, marginals.bandwidth
+    )
+    at_knots = marginals._replace(
+        particles=np.einsum("qk,mkd->qmd", basis, curves),
+        weights=np.full((len(knots), len(curves)), 1 / len(curves)),
+        bandwidth=bandwidth,
+    )
+    return at_knots, knots
+
+
+def _curves(
+    marginals: Marginals, resolution: Resolution, rng: np.random.Generator, m: int
+) -> Floats:
+    """Control points (m, K + 1, d) of curves through the marginals of the K slabs."""
+    unit, of, centres = resolution.unit_moments, resolution.slab_of_moment, resolution.centres
     picks = zip(marginals.particles, marginals.weights, strict=True)
     clouds = [cloud[systematic(weights, m * READINGS, rng)] for cloud, weights in picks]
     coupling = couple(
-        marginals.particles, marginals.weights, np.diff(middle), Brownian(1.0), "exact"
+        marginals.particles, marginals.weights, np.diff(centres), Brownian(1.0), "exact"
     )
     walk = coupling.walk(m, rng)
-    start = marginals.particles[np.arange(len(middle)), walk]
-    knots = knots_of(unit, of_bin)
-    control = fit_curves(np.stack(clouds), reading_times(unit, of_bin, READINGS), knots, start, rng)
-    bandwidth = np.interp(knots, middle, marginals.bandwidth)
-    at_knots = Marginals(
-        control.swapaxes(0, 1),
-        np.full((len(knots), m), 1 / m),
-        bandwidth,
-        resolution=bandwidth,
-        diagnostics={
-            name: np.interp(knots, middle, value).tolist() if isinstance(value, list) else value
-            for name, value in marginals.diagnostics.items()
-        },
-    )
-    return at_knots, times[0] + knots * (times[-1] - times[0])
+    start = marginals.particles[np.arange(len(centres)), walk]
+    times = reading_times(unit, of, READINGS)
+    return fit_curves(np.stack(clouds), times, knots_of(unit, of), start, rng)

@@ -1,0 +1,83 @@
+"""When people are recorded: at any time, or at the times that were listed. Slabs are runs of both.
+
+A list of times may mean "read the model then", or that people were recorded at these times only, as
+cells that are sequenced on five days. One small private count tells: how many records are close to
+a listed time, within `CLOSE` of the gap, and how many are not. Two integers, and a record is in one
+of them (`guard`: a slab may have many pieces).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from privtraj.arrays import Floats, Ints
+from privtraj.data.public import TimeAxis
+from privtraj.head_count import count_epsilon
+from privtraj.privacy.guard import Guard
+from privtraj.privacy.noise import EPSILON_RANGE
+from privtraj.slabs.constants import CLOSE, LISTED_SHARE, MOMENTS, MOST_SLABS
+from privtraj.space import Slabs, bin_edges
+
+LISTED = "people at the listed times"
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """M moments in data units; slabs are runs of neighbouring ones.
+
+    listed: people are at the moments alone. Otherwise they are at any time, and the moments, even
+    and close together, stand for all of it.
+    """
+
+    moments: Floats
+    listed: bool
+
+    @property
+    def most_slabs(self) -> int:
+        """One for each moment; of continuous time so many that more gain nothing."""
+        return min(len(self.moments), MOST_SLABS) if not self.listed else len(self.moments)
+
+    def slabs(self, slab_of_moment: Ints) -> Slabs:
+        """Time cut half way between the last moment of a slab and the first of the next."""
+        return Slabs.between(bin_edges(self.moments)[np.flatnonzero(np.diff(slab_of_moment))])
+
+    def knots(self, slab_of_moment: Ints, times: Floats) -> Floats:
+        """Times of a model's particles: the ends, the edges of slabs, and those of interest (T,).
+
+        Where people are at the listed times alone, these are all there is.
+        """
+        if self.listed:
+            return self.moments
+        ends, edges = self.moments[[0, -1]], self.slabs(slab_of_moment).edges
+        made = np.sort(np.append(edges, ends))
+        apart = np.abs(made[:, None] - times).min(axis=1) > 1e-6 * np.ptp(ends)
+        return np.sort(np.append(made[apart], times))
+
+
+def timeline_of(axis: TimeAxis, listed: bool, whole_bins: bool) -> Timeline:
+    """The listed times, or all of the range; whole_bins: slabs must be made of whole bins."""
+    start, end = axis.range
+    even = np.linspace(start, end, MOMENTS)
+    return Timeline(axis.times if listed or whole_bins else even, listed)
+
+
+def are_at_listed_times(guard: Guard, axis: TimeAxis) -> bool:
+    """Whether most people are close to a listed time, by counts that are released and paid for.
+
+    A budget too small to ask leaves people at any time.
+    """
+    epsilon = count_epsilon(guard, LISTED_SHARE)
+    if not axis.declared or epsilon == EPSILON_RANGE[0]:
+        return False
+    between, close = guard.in_slabs(close_to(axis.times)).counts(1, epsilon, LISTED)[:, 0]
+    return bool(close > between)
+
+
+def close_to(times: Floats) -> Slabs:
+    """Slab 1: all that is close to one of the times (T,); slab 0: the rest."""
+    gaps = np.diff(times)
+    near = CLOSE * np.minimum(np.append(gaps[0], gaps), np.append(gaps, gaps[-1]))
+    edges = np.stack([times - near, times + near], axis=1).ravel()
+    return Slabs(edges, np.arange(len(edges) + 1) % 2)
