@@ -70,6 +70,14 @@ def test_no_motion_asks_for_the_fewest_slabs_and_fast_motion_for_all():
     assert choice.choose_slabs(fast, 3e4, 1.0, 2, 32).slabs == 32
 
 
+@pytest.mark.parametrize("features", [4, 5, 6, 8])
+def test_many_features_that_drift_slowly_are_measured_in_two_slabs(features):
+    """440 people at 12 times: a tenth of the box is no reason for more, fast motion is."""
+    drift, fast = 1e-3 * np.arange(1, 12.0) ** -4, np.full(11, 0.02)
+    assert choice.choose_slabs(drift, 5280, 1.0, features, 12).slabs == 2
+    assert choice.choose_slabs(fast, 5280, 1.0, features, 12).slabs == 12
+
+
 @pytest.mark.parametrize("features", [1, 2, 3, 5])
 def test_more_people_never_ask_for_fewer_slabs(features):
     energy = 0.02 * np.arange(1, 32.0) ** -4

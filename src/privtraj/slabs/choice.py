@@ -16,7 +16,13 @@ from typing import NamedTuple
 import numpy as np
 
 from privtraj.arrays import Floats, Ints
-from privtraj.slabs.constants import ACTION, BENDING, SLAB_NOISE, UNSEEN_MOTION
+from privtraj.slabs.constants import (
+    ACTION,
+    BENDING,
+    SLAB_NOISE,
+    SLAB_NOISE_OF_GRADIENTS,
+    UNSEEN_MOTION,
+)
 from privtraj.slabs.curves import hat_functions, knots_of, penalty
 from privtraj.slabs.motion import cosines
 
@@ -38,7 +44,7 @@ def choose_slabs(
     """
     seen = len(energy) + 1
     moving = UNSEEN_MOTION * energy
-    per_slab = SLAB_NOISE.get(features, 4.0) / (people * epsilon)
+    per_slab = SLAB_NOISE.get(features, SLAB_NOISE_OF_GRADIENTS) / (people * epsilon)
     options = [
         SlabChoice(slabs, float(moving @ unseen(seen, slabs, bins)), slabs * per_slab)
         for slabs in ladder(bins)
