@@ -8,7 +8,7 @@ reaches on them and on data that no number was set on. m: particles.  K: steps. 
 NOISE_PER_BANDWIDTH = 0.5  # above, responsibilities follow noise; found on stand-ins, 2026-11
 STEPS = 20  # K; 16, 24 and 40 differ little, since all releases are explained; 2026-11-16
 MAX_PARTICLES = 512  # chosen for a user; bounds the work; set by hand, 2026-11
-LEAST_PARTICLES = 4  # two miss groups: twice the error in eight features, stand-ins, 2026-11-16
+LEAST_PARTICLES = 4  # two miss groups: 1.7 times the error in eight features, 2026-11-16
 LEAST_AFFORDED = 16  # particles that are kept however long a fit then takes; set by hand, 2026-11
 MOST_PARTICLES = 4096  # by hand: the coupling of one edge, m x m, is made at a time
 MOST_WORK = 1e11  # numbers summed over people in one fit: some five minutes on two cores, measured

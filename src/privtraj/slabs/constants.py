@@ -24,9 +24,9 @@ SLAB_NOISE = {1: 0.2, 2: 0.5, 3: 8.0}
 """c in  error of a slab = c slabs / (people epsilon), by features. Slopes of squared W2 against the
 number of slabs where people hardly move."""
 SLAB_NOISE_OF_GRADIENTS = 8.0
-"""The same for more features, which gradients measure. Slopes are 1.5 to 8.5 (4 to 8 features, 440
-people at 12 times, epsilon 0.25 to 4); the largest, because the look at motion is noisiest there
-and takes noise for motion. With 4, as before, a third of the fits had twice the slabs they need."""
+"""The same for more features, which gradients measure. Slopes are 1.4 to 8.6 (4 to 8 features, 440
+people at 12 times, epsilon 1). Near the largest on purpose: the look at motion is noisiest here and
+takes noise for motion; with 4 a third of the looks asked for 4 slabs or more where 2 are best."""
 SMALLEST_SPREAD = 0.05
 """Standard deviation, in shares of the box, below which spreads are not told apart."""
 
