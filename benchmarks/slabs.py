@@ -6,6 +6,10 @@ Average over time of squared W2 (exact optimal transport, shares of the box) bet
 people and the population, mean (standard deviation) over seeds, add-remove, delta 1e-5. People are
 at each of T times; `every bin` is `slabs="bins"`, `auto` the default, `best by hand` the lowest
 mean among HAND, which nobody could choose without looking.
+
+A second table has columns that go together, five of them in two groups: every bin, `auto` and AIM
+(`privtraj[aim]`, left out without it), each with squared W2 / mean error of correlations / total
+variation of 8 x 8 histograms of pairs of columns, averages over time.
 """
 
 from __future__ import annotations
@@ -50,6 +54,11 @@ TASKS = (
     Task("loops", 130, 8, 2.0),
 )
 QUICK = (Task("still ring", 60, 4),)
+COLUMNS = (Task("clinic", 440, 12), Task("skewed", 440, 12), Task("parting", 440, 12))
+QUICK_COLUMNS = (Task("clinic", 60, 3),)
+COLUMN_METHODS = ("every bin", "auto", "AIM")
+AIM_CELLS = SIDE = 8  # per column: 16 for AIM are worse in all three numbers; of the histograms
+SCORED = 4  # times at which columns are compared
 
 
 def clouds(task: Task, people: int, seed: int) -> np.ndarray:
@@ -93,7 +102,70 @@ def _loops(u: np.ndarray, people: int, rng: np.random.Generator) -> np.ndarray:
     return np.stack([x, 0.5 + 0.35 * np.sin(1.5 * angle) + 0.06 * noise[1]], axis=-1)
 
 
+def _clinic(u: np.ndarray, people: int, rng: np.random.Generator) -> np.ndarray:
+    """Like blood pressure, BMI, HbA1c (two modes and a gap), cholesterol and age; slow drift."""
+    first = rng.random((len(u), people)) < 0.6
+    means = [[0.38, 0.40, 0.25, 0.42, 0.40], [0.55, 0.52, 0.62, 0.55, 0.60]]
+    drift = [[0.05, 0.03, 0.01, 0.02, 0.08], [0.08, 0.05, 0.06, -0.03, 0.08]]
+    spread = [[0.09, 0.10, 0.05, 0.10, 0.13], [0.11, 0.11, 0.06, 0.11, 0.11]]
+    together = _correlations({(0, 1): 0.5, (0, 2): 0.2, (0, 3): 0.3, (0, 4): 0.5, (1, 2): 0.4})
+    together += _correlations({(1, 3): 0.35, (1, 4): 0.1, (2, 3): 0.2, (2, 4): 0.2, (3, 4): 0.25})
+    return _two_groups(u, first, means, drift, spread, together - np.eye(5), rng)
+
+
+def _skewed(u: np.ndarray, people: int, rng: np.random.Generator) -> np.ndarray:
+    """70 / 30, two strong pairs, a skewed column, one nearly uniform; groups approach."""
+    first = rng.random((len(u), people)) < 0.7
+    means = [[0.30, 0.55, 0.35, 0.50, 0.0], [0.60, 0.35, 0.45, 0.70, 0.0]]
+    drift = [[0.10, -0.05, 0.0, 0.03, 0.0], [-0.06, 0.05, 0.1, 0.0, 0.0]]
+    spread = [[0.08, 0.09, 0.10, 0.09, 0.1], [0.06, 0.10, 0.08, 0.07, 0.1]]
+    together = _correlations({(0, 1): -0.7, (2, 3): 0.8, (0, 3): -0.2})
+    x = _two_groups(u, first, means, drift, spread, together, rng)
+    x[..., 2] = 0.2 * np.exp(2.2 * (x[..., 2] - 0.3))
+    x[..., 4] = 0.15 + 0.7 * rng.random(first.shape) + 0.1 * (x[..., 0] - 0.4)
+    return x
+
+
+def _parting(u: np.ndarray, people: int, rng: np.random.Generator) -> np.ndarray:
+    """Two groups that part, a curved dependence, a column near a wall."""
+    first = rng.random((len(u), people)) < 0.5
+    noise = rng.standard_normal((5, len(u), people))
+    a = 0.5 + np.where(first, 1, -1) * (0.08 + 0.14 * u) + 0.06 * noise[0]
+    b = 0.45 + 0.5 * (a - 0.5) + 0.10 * noise[1]
+    c = 0.2 + 1.6 * (b - 0.45) ** 2 + 0.07 * noise[2] + 0.1 * u
+    d = 0.10 + 0.06 * np.abs(noise[3]) + 0.1 * first
+    e = 0.5 - 0.6 * (b - 0.45) + 0.4 * (d - 0.15) + 0.09 * noise[4]
+    return np.stack([a, b, c, d, e], axis=-1)
+
+
+def _correlations(pairs: dict[tuple[int, int], float]) -> np.ndarray:
+    """(5, 5) with these correlations and no others."""
+    matrix = np.eye(5)
+    for (i, j), value in pairs.items():
+        matrix[i, j] = matrix[j, i] = value
+    return matrix
+
+
+def _two_groups(
+    u: np.ndarray,
+    first: np.ndarray,
+    means: list[list[float]],
+    drift: list[list[float]],
+    spread: list[list[float]],
+    together: np.ndarray,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """(T, n, 5) normal people of the first or the second group (T, n), each moving evenly."""
+    group = np.where(first, 0, 1)
+    noise = rng.standard_normal((*group.shape, 5)) @ np.linalg.cholesky(together).T
+    middle = np.array(means)[group] + np.array(drift)[group] * u[..., None]
+    return middle + np.array(spread)[group] * noise
+
+
 _MADE: dict[str, Callable[..., np.ndarray]] = {
+    "clinic": _clinic,
+    "skewed": _skewed,
+    "parting": _parting,
     "still ring": _ring,
     "three features": _groups,
     "loops": _loops,
@@ -126,30 +198,95 @@ def people_and_truth(task: Task, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def score(task: Task, slabs: int | str, seed: int) -> tuple[float, int]:
     """Squared W2, and the number of slabs that were measured."""
-    import ot
-
     import privtraj as pt
 
     warnings.simplefilter("ignore")
     data, others = people_and_truth(task, seed)
-    times = np.linspace(0, 1, task.times)
-    snapshots = pt.Snapshots.from_arrays(
-        np.repeat(times, data.shape[1]),
-        data.reshape(-1, data.shape[2]),
-        bounds=[(0, 1)] * data.shape[2],
-        bins=times,
-    )
     settings: Any = {"seed": seed, "slabs": slabs}
-    model = pt.TrajectorySynthesizer(task.epsilon, DELTA, **settings).fit(snapshots)
-    scored = np.unique(np.linspace(0, task.times - 1, min(task.times, 10)).round().astype(int))
-    paths = model.sample(RELEASED, times=times[scored], seed=seed).values
-    rng, total = np.random.default_rng(seed), 0.0
-    for k, i in enumerate(scored):
-        points, weights = represented(rng.permutation(others[i]))
-        cost = ot.dist(paths[:, k], points)
-        even = np.full(RELEASED, 1 / RELEASED)
-        total += ot.emd2(even, weights, cost, numItermax=2_000_000)
-    return total / len(scored), model.settings["slabs"]
+    model = pt.TrajectorySynthesizer(task.epsilon, DELTA, **settings).fit(snapshots_of(data))
+    scored = _spread_out(task.times, 10)
+    paths = model.sample(RELEASED, times=scored / (task.times - 1), seed=seed).values
+    rng = np.random.default_rng(seed)
+    values = [
+        squared_w2(paths[:, k], rng.permutation(others[i])) for k, i in enumerate(scored.tolist())
+    ]
+    return float(np.mean(values)), model.settings["slabs"]
+
+
+def columns_score(task: Task, method: str, seed: int) -> tuple[float, float, float] | None:
+    """Squared W2, error of correlations and of pairs; None for AIM if it is not installed."""
+    import privtraj as pt
+
+    warnings.simplefilter("ignore")
+    data, others = people_and_truth(task, seed)
+    scored = _spread_out(task.times, SCORED)
+    made: Any = pt.TrajectorySynthesizer(
+        task.epsilon, DELTA, seed=seed, slabs="auto" if method == "auto" else "bins"
+    )
+    if method == "AIM":
+        made = pt.baselines.MarginalSynthesizer(
+            task.epsilon, DELTA, cells=AIM_CELLS, points=RELEASED
+        )
+    try:
+        model = made.fit(snapshots_of(data))
+    except pt.PrivtrajError:
+        return None
+    if method == "AIM":
+        clouds = model.particles[scored]
+    else:
+        paths = model.sample(RELEASED, times=scored / (task.times - 1), seed=seed).values
+        clouds = np.swapaxes(paths, 0, 1)
+    rng = np.random.default_rng(seed)
+    values = []
+    for people, truth in zip(clouds, others[scored], strict=True):
+        cost = squared_w2(people, rng.permutation(truth))
+        values.append((cost, correlation_error(people, truth), pair_error(people, truth)))
+    w2, correlations, pairs = np.mean(values, axis=0)
+    return w2, correlations, pairs
+
+
+def snapshots_of(data: np.ndarray) -> Any:
+    """Snapshots of people (T, n, d) at T evenly spaced times."""
+    import privtraj as pt
+
+    count, people, d = data.shape
+    times = np.linspace(0, 1, count)
+    records = np.repeat(times, people), data.reshape(-1, d)
+    return pt.Snapshots.from_arrays(*records, bounds=[(0, 1)] * d, bins=times)
+
+
+def squared_w2(people: np.ndarray, truth: np.ndarray) -> float:
+    """Between people (n, d) and the population (N, d)."""
+    import ot
+
+    points, weights = represented(truth)
+    even = np.full(len(people), 1 / len(people))
+    return float(ot.emd2(even, weights, ot.dist(people, points), numItermax=2_000_000))
+
+
+def correlation_error(people: np.ndarray, truth: np.ndarray) -> float:
+    """Mean over pairs of columns of the difference of their correlations."""
+    pairs = np.triu_indices(truth.shape[1], 1)
+    return float(np.abs(np.corrcoef(people.T) - np.corrcoef(truth.T))[pairs].mean())
+
+
+def pair_error(people: np.ndarray, truth: np.ndarray) -> float:
+    """Mean over pairs of columns of the total variation of their SIDE x SIDE histograms."""
+    d = truth.shape[1]
+    errors = []
+    for i, j in zip(*np.triu_indices(d, 1), strict=True):
+        shares = []
+        for cloud in (people, truth):
+            cells = np.minimum((cloud[:, [i, j]] * SIDE).astype(int), SIDE - 1)
+            count = np.bincount(cells @ [SIDE, 1], minlength=SIDE**2)
+            shares.append(count / len(cloud))
+        errors.append(np.abs(shares[0] - shares[1]).sum() / 2)
+    return float(np.mean(errors))
+
+
+def _spread_out(times: int, most: int) -> np.ndarray:
+    """Whole numbers of at most so many times, the first and the last among them."""
+    return np.unique(np.linspace(0, times - 1, min(times, most)).round().astype(int))
 
 
 def represented(people: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -184,7 +321,30 @@ def _spread(scores: list[tuple[float, int]]) -> str:
     return f"{np.mean(values):.5f} ({np.std(values):.5f})".replace("0.", ".")
 
 
+def columns_line(task: Task, rows: dict[str, list[tuple[float, float, float] | None]]) -> list[str]:
+    """One row of the table of columns."""
+    cells = []
+    for method in COLUMN_METHODS:
+        scores = [score for score in rows.get(method, []) if score is not None]
+        numbers = zip(np.mean(scores, axis=0), (4, 3, 3), strict=True) if scores else ()
+        cells.append(" / ".join(f"{value:.{digits}f}"[1:] for value, digits in numbers) or "-")
+    return [task.data, f"{task.people} x {task.times}", f"{task.epsilon:g}", *cells]
+
+
+COLUMNS_HEAD = ("data", "people", "epsilon", *COLUMN_METHODS)
 HEAD = ("data", "people", "epsilon", "every bin", "auto", "slabs", "best by hand", "auto / best")
+
+
+def columns_table(tasks: tuple[Task, ...], seeds: range, quick: bool) -> str:
+    """The table of columns, in markdown; without AIM, which takes a minute, where it is quick."""
+    methods = [name for name in COLUMN_METHODS if not (quick and name == "AIM")]
+    jobs = [(task, method, seed) for task in tasks for method in methods for seed in seeds]
+    results: dict[Task, dict[str, Any]] = {}
+    for (task, method, _), scored in zip(jobs, in_parallel(columns_score, jobs), strict=True):
+        results.setdefault(task, {}).setdefault(method, []).append(scored)
+    return tables.markdown(
+        COLUMNS_HEAD, [columns_line(task, rows) for task, rows in results.items()]
+    )
 
 
 def main() -> None:
@@ -209,6 +369,7 @@ def main() -> None:
     for (task, slabs, _), scored in zip(jobs, in_parallel(score, jobs), strict=True):
         results.setdefault(task, {}).setdefault(slabs, []).append(scored)
     text = tables.markdown(HEAD, [line(task, rows) for task, rows in results.items()])
+    text += "\n\n" + columns_table(QUICK_COLUMNS if args.quick else COLUMNS, seeds, args.quick)
     print(text)
     if args.out is not None:
         args.out.write_text(text + "\n", encoding="utf-8")

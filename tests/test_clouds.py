@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privtraj.clouds import along_main_axis, equal_weight, shrunk_masses, systematic
+from privtraj.clouds import along_main_axis, equal_weight, systematic
 
 weight_lists = st.lists(st.floats(0, 10), min_size=1, max_size=30).filter(lambda w: sum(w) > 1e-3)
 
@@ -53,25 +53,6 @@ def test_equal_clouds_repeat_heavy_particles():
     assert cloud.shape == (1, 8, 2)
     repeats = [(cloud[0] == particle).all(axis=1).sum() for particle in particles[0]]
     assert repeats == [4, 2, 2]
-
-
-def test_masses_that_are_all_noise_become_equal_and_masses_without_noise_stay():
-    rng = np.random.default_rng(1)
-    mass = 1 + 0.3 * rng.standard_normal((2, 500))
-    mass = np.clip(mass, 0.1, None)
-    mass /= mass.mean(axis=1, keepdims=True)
-    shrunk = shrunk_masses(mass, np.array([1.0, 0.0]))
-    np.testing.assert_allclose(shrunk[0], 1.0)
-    np.testing.assert_allclose(shrunk[1], mass[1])
-
-
-@settings(max_examples=50)
-@given(st.floats(0, 10), st.integers(0, 99))
-def test_shrunk_masses_are_positive_and_never_further_from_one(noise, seed):
-    mass = np.random.default_rng(seed).normal(1, 1, size=(1, 20))
-    shrunk = shrunk_masses(mass, np.array([noise]))
-    assert (shrunk > 0).all()
-    assert (np.abs(shrunk - 1) <= np.abs(mass - 1) + 1e-12).all()
 
 
 @pytest.mark.parametrize("d", [1, 2, 5])

@@ -6,9 +6,6 @@ import numpy as np
 
 from privtraj.arrays import Floats, Ints
 
-_LEAST_VARIANCE = 1e-12  # of masses: equal ones have none to divide by
-_LEAST_MASS = 0.02  # of a mean one: what every particle keeps, by hand
-
 
 def total_variance(points: Floats, weights: Floats) -> float:
     """Trace of the covariance of points (n, d) with weights (n,) that sum to 1."""
@@ -25,16 +22,6 @@ def systematic(weights: Floats, count: int, rng: np.random.Generator | None = No
     offset = 0.5 if rng is None else rng.uniform()
     grid = (np.arange(count) + offset) / count
     return np.minimum(np.searchsorted(edges, grid, side="right"), len(weights) - 1)
-
-
-def shrunk_masses(mass: Floats, noise_variance: Floats) -> Floats:
-    """Masses (T, m) shrunk to their mean 1 by the share of their variance that is known noise (T,).
-
-    1 + (mass - 1) max(0, 1 - noise / variance): the positive-part James-Stein estimate.
-    """
-    variance = np.maximum(mass.var(axis=1), _LEAST_VARIANCE)
-    keep = np.maximum(1 - noise_variance / variance, 0.0)
-    return np.maximum(1 + (mass - 1) * keep[:, None], _LEAST_MASS)
 
 
 def equal_weight(particles: Floats, weights: Floats, count: int) -> Floats:

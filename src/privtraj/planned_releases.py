@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from privtraj.counts.constants import SURVEY_SHARE
 from privtraj.counts.fit import CELLS
 from privtraj.counts.survey import SURVEY, survey_side
-from privtraj.gradients.constants import STEPS_RANGE
+from privtraj.gradients.constants import STEPS
 from privtraj.gradients.moments import STEP
 from privtraj.head_count import HEAD_COUNT, epsilon_of_counts
 from privtraj.privacy import noise
@@ -59,7 +59,7 @@ def planned_releases(budget: Budget, shape: PublicShape) -> BudgetPlan:
             cells = LaplaceCounts(min(epsilon, noise.EPSILON_RANGE[1]), CELLS, 0.0, *person)
             main = [Planned(cells, shared=True)]
     else:
-        steps = budget.steps or STEPS_RANGE[1]
+        steps = budget.steps or STEPS
         z = calibrate_noise(*budget[:3], steps=steps, rate=budget.rate, **limits)
         if z < math.inf:
             whole = GaussianSum(z / math.sqrt(steps), STEP, 0.0, *person)

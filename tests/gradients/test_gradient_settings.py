@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privtraj.gradients import settings as module
-from privtraj.gradients.constants import MAX_PARTICLES, STEPS_RANGE
+from privtraj.gradients.constants import LEAST_PARTICLES, MAX_PARTICLES, STEPS
 from privtraj.gradients.settings import gradient_settings
 
 PEOPLE = (40, 130, 600, 3000, 20_000, 100_000)
@@ -24,8 +24,8 @@ def test_all_settings_are_within_the_limits(people, d, mu):
     made = gradient_settings(people, d, 10, mu)
     assert isinstance(made.particles, int)
     assert isinstance(made.steps, int)
-    assert 2 <= made.particles <= MAX_PARTICLES
-    assert STEPS_RANGE[0] <= made.steps <= STEPS_RANGE[1]
+    assert LEAST_PARTICLES <= made.particles <= MAX_PARTICLES
+    assert made.steps == STEPS
     assert np.isfinite(made.worth)
     assert made.worth >= 0
     assert made.summary()["cells_per_side"] is None
@@ -43,7 +43,7 @@ def test_the_steps_spend_what_there_is(people, d, mu):
 def test_particles_shrink_with_dimension(people, mu):
     particles = [gradient_settings(people, d, 1, mu).particles for d in (1, 2, 4, 8)]
     assert particles == sorted(particles, reverse=True)
-    assert particles[0] > particles[-1] or particles[0] == 2
+    assert particles[0] > particles[-1] or particles[0] == LEAST_PARTICLES
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 6, 10])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from privtraj.baselines.inference import HistogramMoments
 from privtraj.counts.cells import estimate
 from privtraj.gradients import start
+from privtraj.gradients.constants import KAPPA_SPREAD
 from privtraj.gradients.langevin import Fixed, State, langevin_step, run
 from privtraj.gradients.likelihood import Mixture, Moments
 from privtraj.gradients.schedule import Schedule, gradient_schedule
@@ -192,6 +193,17 @@ def test_the_bandwidth_follows_the_spread_within_the_limits_of_the_step(spread, 
     np.testing.assert_allclose(state.mixture.bandwidth, 0.11 if grows else 0.08, rtol=1e-5)
 
 
+@pytest.mark.parametrize(("noise", "share"), [(0.0, 1.0), (1.0, 0.5), (100.0, 0.0)])
+def test_the_bandwidth_follows_a_noisy_spread_less(noise, share):
+    """Noise of the drift, m KAPPA_SPREAD sigma times that of the spread, tells how much."""
+    by, sigma = stride(learn=1.0, shrink=0.1, grow=10.0), 0.1
+    told = jnp.full(T, noise * M * KAPPA_SPREAD * sigma, jnp.float32)
+    begun = state_of(np.stack([cloud()] * T), sigma)
+    state, _ = move(begun, quiet_moments(spread=0.5), told, by)
+    wanted = sigma * np.sqrt(1 - 0.5 * share)
+    np.testing.assert_allclose(state.mixture.bandwidth, wanted, rtol=1e-4)
+
+
 def test_a_bandwidth_set_by_hand_is_reached_and_kept():
     by = stride(learn=1.0, shrink=0.5, grow=1.1)
     state = state_of(np.stack([cloud()] * T), 0.4)
@@ -288,7 +300,7 @@ def test_particles_begin_where_they_are_put_with_equal_masses():
     clouds = np.stack([cloud(i) for i in range(T)])
     for begun, where, width in (
         (start.state(clouds, np.full(T, 0.07), 1), clouds, 0.07),
-        (start.middle(T, M, D, np.random.default_rng(0)), 0.5, 0.5),
+        (start.middle(T, M, D, np.random.default_rng(0)), 0.5, 12**-0.5),
     ):
         np.testing.assert_allclose(begun.mixture.particles - where, 0, atol=start.CLUSTER_WIDTH)
         np.testing.assert_allclose(begun.mixture.bandwidth, np.full(T, width), rtol=1e-6)

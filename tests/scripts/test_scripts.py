@@ -66,3 +66,4 @@ def test_the_benchmark_of_slabs_compares_with_every_bin_and_by_hand(tmp_path):
     assert printed == (tmp_path / "slabs.md").read_text("utf-8")
     assert printed.count("still ring") == 1
     assert "best by hand" in printed
+    assert printed.count("clinic") == 1

@@ -102,6 +102,16 @@ def test_no_motion_asks_for_the_fewest_slabs_and_fast_motion_for_all():
     assert chosen(fast, 3e4, most=32, moments=listed) == 32
 
 
+@pytest.mark.parametrize("features", [4, 5, 6, 8])
+def test_many_features_that_drift_slowly_are_measured_in_two_slabs(features):
+    """440 people at 12 times: a tenth of the box is no reason for more, fast motion is."""
+    t = np.linspace(0, 1, 12)
+    drift = sum(1e-3 * f**-4 * wave(f, t) for f in range(1, 12))
+    fast = sum(0.02 * wave(f, t) for f in range(1, 12))
+    assert chosen(drift, 5280, features, 12, t) == 2
+    assert chosen(fast, 5280, features, 12, t) == 12
+
+
 @pytest.mark.parametrize("features", [1, 2, 3, 5])
 def test_more_people_never_ask_for_fewer_slabs(features):
     t = np.linspace(0, 1, 241)

@@ -3,6 +3,7 @@
 measure   clipped sums of a step (`moments`), paid for in equal parts
 infer     the particles move to the people, and the bandwidth is learned (`langevin`)
 couple    in the same step, neighbouring times draw each other by debiased transport
+weigh     points of the last mixture, so that they explain every release (`reweighting`)
 """
 
 from __future__ import annotations
@@ -12,12 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from privtraj.arrays import Floats
-from privtraj.clouds import shrunk_masses
 from privtraj.gradients import start
-from privtraj.gradients.constants import SETTLING_MASSES, SETTLING_SHARE
-from privtraj.gradients.langevin import Fixed, MomentSource, Trace, run
-from privtraj.gradients.likelihood import Mixture, kappa_mass
+from privtraj.gradients.langevin import Fixed, Trace, run
 from privtraj.gradients.moments import PrivateGradients
+from privtraj.gradients.reweighting import reweighted
 from privtraj.gradients.schedule import Schedule, gradient_schedule
 from privtraj.gradients.settings import GradientSettings
 from privtraj.marginals import Marginals, Progress
@@ -38,22 +37,21 @@ def fit_gradients(
 
 
 def descend(
-    gradients: MomentSource,
+    gradients: PrivateGradients,
     features: int,
     settings: GradientSettings,
     rng: np.random.Generator,
     gaps: Floats,
     progress: Progress | None = None,
 ) -> Marginals:
-    """The dynamics from the middle of the box; masses are shrunk by the noise they carry."""
+    """The dynamics from the middle of the box, then the weights that explain every release."""
     state = start.middle(len(gaps) + 1, settings.particles, features, rng)
     schedule = gradient_schedule(settings.steps, settings.time_coupling, features)
     state, trace = run(state, gradients, schedule, fixed(gaps, settings.bandwidth), rng, progress)
     mixture = jax.tree.map(lambda leaf: np.asarray(leaf, dtype=np.float64), state.mixture)
-    mass = shrunk_masses(np.asarray(state.mass, np.float64), _mass_noise(trace, mixture))
-    return Marginals(
+    found = Marginals(
         mixture.particles,
-        mass / mass.sum(axis=1, keepdims=True),
+        np.full(mixture.particles.shape[:2], 1 / settings.particles),
         mixture.bandwidth,
         resolution=mixture.bandwidth,
         diagnostics={
@@ -62,6 +60,8 @@ def descend(
             "effective_temperature": _effective_temperature(trace, schedule),
         },
     )
+    releases, people = gradients.releases, gradients.people
+    return reweighted(found, releases, people, rng, whole=settings.by_hand)
 
 
 def fixed(gaps: Floats, bandwidth: float | None = None) -> Fixed:
@@ -80,16 +80,3 @@ def _effective_temperature(trace: Trace, schedule: Schedule) -> float:
     hot = schedule.temperature > 0
     ratio = np.asarray(trace.noise / trace.alpha)[hot] / schedule.temperature[hot, None]
     return float(np.maximum(ratio**2, 1.0).mean())
-
-
-def _mass_noise(trace: Trace, mixture: Mixture) -> Floats:
-    """Variance (T,) of the privacy noise in the running masses.
-
-    One step's masses carry the noise of a full step, in bandwidths, over kappa; the running average
-    over the settling steps, of gains 1/3, 1/4, ..., keeps one part in their number.
-    """
-    last = np.asarray(trace.noise)[-1] / np.maximum(np.asarray(trace.alpha)[-1], 1e-9)
-    kept = 1 / (SETTLING_SHARE * len(np.asarray(trace.noise)) + (SETTLING_MASSES - 1))
-    kappa = kappa_mass(mixture.particles.shape[2])
-    variance: Floats = kept * (last.astype(np.float64) / kappa) ** 2
-    return variance

@@ -30,6 +30,7 @@ from privtraj.arrays import Floats
 from privtraj.gradients.constants import (
     BIAS_LIMIT,
     HEAVY,
+    KAPPA_SPREAD,
     LARGEST_BANDWIDTH,
     LEAST_SPREAD,
     LIGHT,
@@ -141,7 +142,8 @@ def langevin_step(
     moved = Mixture(particles, jnp.clip(bias, -BIAS_LIMIT, BIAS_LIMIT), sigma)
     mass = state.mass + stride.mass_rate * (moments.mass - state.mass)
     moved, mass = _relocate(moved, mass, kicks[1], stride.relocate)
-    moved = moved._replace(bandwidth=_bandwidth(sigma, moments.spread, stride, fixed.target))
+    spread = _steadied(moments.spread, noise / (mass.shape[1] * KAPPA_SPREAD * sigma))
+    moved = moved._replace(bandwidth=_bandwidth(sigma, spread, stride, fixed.target))
     trace = Trace(alpha, alpha * noise / sigma, moved.bandwidth, coupling.error.max())
     return State(moved, mass, coupling), trace
 
@@ -197,6 +199,15 @@ def _relocate(
     mass = mass.at[row, light].set(jnp.where(go, to_mass / 2, from_mass))
     mass = mass.at[row, heavy].set(jnp.where(go, to_mass / 2, to_mass))
     return mixture._replace(particles=jnp.clip(x, 0.0, 1.0), bias=b), mass
+
+
+def _steadied(spread: jax.Array, noise: jax.Array) -> jax.Array:
+    """Residual variances (T,) with noise (T,), in units of sigma^2, shrunk to 1 by that noise.
+
+    The posterior mean 1 + (spread - 1) / (1 + noise^2), of a prior of mean and deviation 1: a
+    bandwidth that took noise at its word would fall in one step, and its people would be lost.
+    """
+    return 1 + (spread - 1) / (1 + noise**2)
 
 
 def _bandwidth(

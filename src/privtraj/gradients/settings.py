@@ -5,7 +5,9 @@ with z = sqrt(K) / mu for K equal steps and c of about CLIP(d) sigma. Summed ove
 and in units of sigma the noise is
     nu = m CLIP(d) sqrt(d K) / (N mu),
 and the fit collapses when nu is much above NOISE_PER_BANDWIDTH. So
-    K = STEPS_FACTOR sqrt(2 N mu / d)    and    m = NOISE_PER_BANDWIDTH N mu / (CLIP(d) sqrt(d K)).
+    m = NOISE_PER_BANDWIDTH N mu / (CLIP(d) sqrt(d K)).
+K is the same for everybody: whatever a step tells is kept (`reweighting`), so that nothing is lost
+with steps that are noisier, and nothing jumps with the budget.
 """
 
 from __future__ import annotations
@@ -24,8 +26,7 @@ from privtraj.gradients.constants import (
     MAX_PARTICLES,
     MOST_WORK,
     NOISE_PER_BANDWIDTH,
-    STEPS_FACTOR,
-    STEPS_RANGE,
+    STEPS,
     TIME_COUPLING,
 )
 
@@ -36,6 +37,7 @@ class GradientSettings:
 
     noise_multiplier: z of every step.  time_coupling: weight of neighbouring times in a unit step.
     bandwidth: None is learned.  worth: rough number of people per time that this buys.
+    by_hand: particles or bandwidth are as asked for, and the model has just these.
     """
 
     particles: int
@@ -44,6 +46,7 @@ class GradientSettings:
     worth: float
     time_coupling: float = TIME_COUPLING
     bandwidth: float | None = None
+    by_hand: bool = False
 
     def summary(self) -> dict[str, Any]:
         """What the model says about them."""
@@ -70,7 +73,7 @@ def gradient_settings(
 
     mu: 1/z of all steps together, sqrt(K) / z.
     """
-    k = steps or gradient_steps(people, features, mu)
+    k = steps or STEPS
     bought = _bought(people, features, mu, k)
     affordable = max(MOST_WORK / (people * times * k * (features + 1)), LEAST_AFFORDED)
     return GradientSettings(
@@ -80,17 +83,13 @@ def gradient_settings(
         worth=bought,
         time_coupling=TIME_COUPLING if time_coupling is None else time_coupling,
         bandwidth=bandwidth,
+        by_hand=particles is not None or bandwidth is not None,
     )
 
 
 def clip_per_bandwidth(features: int) -> float:
     """CLIP(d): norm of a typical person's vector in bandwidths, 0.75 at d = 2 and 2.3 at d = 8."""
     return CLIP_PER_ROOT * math.sqrt(features) * (1 + CLIP_GROWTH * max(features - 2, 0))
-
-
-def gradient_steps(people: float, features: int, mu: float) -> int:
-    """K = STEPS_FACTOR sqrt(2 N mu / d), within limits."""
-    return int(np.clip(round(STEPS_FACTOR * math.sqrt(2 * people * mu / features)), *STEPS_RANGE))
 
 
 def _bought(people: float, features: int, mu: float, steps: int) -> float:

@@ -6,20 +6,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from privtraj.arrays import Floats
-from privtraj.gradients.constants import CLUSTER_WIDTH, LARGEST_BANDWIDTH
+from privtraj.gradients.constants import CLUSTER_WIDTH, FIRST_BANDWIDTH
 from privtraj.gradients.langevin import State
 from privtraj.gradients.likelihood import Mixture
 from privtraj.transport import sinkhorn
 
 
 def middle(times: int, m: int, dimensions: int, rng: np.random.Generator) -> State:
-    """A small cluster in the middle of the unit cube, bandwidth half its width.
+    """A small cluster in the middle of the unit cube, of the bandwidth of people anywhere in it.
 
     The first step carries it to the people's mean, the annealing splits it as clusters split: no
     particle starts where nobody is, so none is left behind.
     """
     offsets = CLUSTER_WIDTH * (rng.uniform(size=(times, m, dimensions)) - 0.5)
-    return state(0.5 + offsets, np.full(times, LARGEST_BANDWIDTH), 3 * (times - 1))
+    return state(0.5 + offsets, np.full(times, FIRST_BANDWIDTH), 3 * (times - 1))
 
 
 def state(particles: Floats, bandwidth: Floats, problems: int) -> State:

@@ -18,7 +18,13 @@ from typing import NamedTuple
 import numpy as np
 
 from privtraj.arrays import Floats, Ints
-from privtraj.slabs.constants import ACTION, BENDING, SLAB_NOISE, UNSEEN_MOTION
+from privtraj.slabs.constants import (
+    ACTION,
+    BENDING,
+    SLAB_NOISE,
+    SLAB_NOISE_OF_GRADIENTS,
+    UNSEEN_MOTION,
+)
 from privtraj.slabs.curves import hat_functions, knots_of, penalty
 from privtraj.slabs.motion import slab_means
 
@@ -38,7 +44,7 @@ def choose_slabs(
 
     motion: Q (M, M) at the moments (M,) in [0, 1].  people: at all times together, released.
     """
-    per_slab = SLAB_NOISE.get(features, 4.0) / (people * epsilon)
+    per_slab = SLAB_NOISE.get(features, SLAB_NOISE_OF_GRADIENTS) / (people * epsilon)
     clock = even_motion(motion, moments)
     options = []
     for wanted in ladder(most):

@@ -30,8 +30,12 @@ UNSEEN_MOTION = 4.0
 """Motion of people over that of their means and spreads, which is all that the look shows: pen
 strokes, growth and a double well want so much, three modes and bifurcation hardly mind."""
 SLAB_NOISE = {1: 0.2, 2: 0.5, 3: 8.0}
-"""c in  error of a slab = c slabs / (people epsilon), by features; 4 for more, which gradients
-measure. Slopes of squared W2 against the number of slabs where people hardly move."""
+"""c in  error of a slab = c slabs / (people epsilon), by features. Slopes of squared W2 against the
+number of slabs where people hardly move."""
+SLAB_NOISE_OF_GRADIENTS = 8.0
+"""The same for more features, which gradients measure. Slopes are 1.4 to 8.6 (4 to 8 features, 440
+people at 12 times, epsilon 1). Near the largest on purpose: the look at motion is noisiest here and
+takes noise for motion; with 4 a third of the looks asked for 4 slabs or more where 2 are best."""
 SMALLEST_SPREAD = 0.05
 """Standard deviation, in shares of the box, below which spreads are not told apart."""
 
