@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from privtraj.arrays import Floats
@@ -49,11 +47,6 @@ def steadied_counts(counts: Floats, noise_variance: float) -> Floats:
 def continuous_laplace_variance(epsilon: float) -> float:
     """2 / epsilon^2, a little above `noise.laplace_variance` of the integer noise that is added.
 
-    The head count was steadied, and blocks were shared out, by it: elsewhere it is the exact one.
+    The head count was steadied by it: elsewhere it is the exact one.
     """
     return 2 / epsilon**2
-
-
-def continuous_laplace_deviation(epsilon: float, draws: int) -> float:
-    """sqrt(2 draws) / epsilon, of a sum of so many draws: the root of the same variance."""
-    return math.sqrt(2 * draws) / epsilon

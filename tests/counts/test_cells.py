@@ -14,9 +14,9 @@ from privtraj.counts.cells import (
     GridMeasure,
     blocks,
     estimate,
+    levels_of,
     noise_quantile,
     placed,
-    pooled,
     reading,
     significant,
     spread_out,
@@ -36,19 +36,20 @@ def noisy(exact, epsilon, seed):
     return exact + laplace_integers(SeededSource(seed), exact.shape, epsilon)
 
 
+def read_once(counts, epsilon, poolings):
+    """People (side, ...) read from counts of one time, with so many sizes of blocks."""
+    levels = levels_of(counts[None], epsilon, np.ones(1))
+    return reading(levels[: poolings + 1], epsilon)[0]
+
+
+def stands_out(counts, cells, epsilon):
+    """Which counts (side, ...) of one time are significant, each the sum of so many cells."""
+    exponent = constants.NEIGHBOUR_EXPONENT
+    return significant(counts[None], cells[None], np.ones((1, 1, 1)), epsilon, exponent)[0]
+
+
 def mean_of(measure, i):
     return measure.weights[i] @ measure.centres[i]
-
-
-@pytest.mark.parametrize("d", [1, 2, 3])
-def test_pooling_adds_up_blocks_of_two_cells_a_side(d):
-    counts = np.random.default_rng(d).integers(-5, 50, size=(8,) * d).astype(float)
-    coarse = pooled(counts)
-    assert coarse.shape == (4,) * d
-    assert coarse.sum() == counts.sum()
-    for place in np.ndindex(*coarse.shape):
-        block = tuple(slice(2 * p, 2 * p + 2) for p in place)
-        assert coarse[place] == counts[block].sum()
 
 
 @pytest.mark.parametrize(("d", "side"), [(1, 16), (2, 8), (3, 4)])
@@ -208,10 +209,8 @@ def test_a_field_of_noise_raises_a_false_alarm_as_rarely_as_stated():
     """Each of n cells at chance n^-STRONG / 2: some cell in n^(1 - STRONG) / 2 of the fields."""
     fields, side, epsilon = 2000, 16, 0.1
     noise = noisy(np.zeros((fields, side, side), dtype=np.int64), epsilon, seed=8)
-    ones = np.ones((side, side), dtype=np.int64)
-    alarms = np.mean(
-        [significant(f, ones, epsilon, constants.NEIGHBOUR_EXPONENT).any() for f in noise]
-    )
+    ones = np.ones((side, side))
+    alarms = np.mean([stands_out(f, ones, epsilon).any() for f in noise])
     stated = (side * side) ** (1 - constants.SIGNIFICANCE_EXPONENT) / 2
     assert alarms < 1.05 * stated + 4.5 * math.sqrt(stated / fields)
 
@@ -223,24 +222,33 @@ def test_a_doubtful_cell_is_significant_next_to_a_sure_one_only():
     )
     counts[4, 4] = 1000.0
     counts[4, 5] = counts[12, 12] = doubtful
-    kept = significant(counts, np.ones((16, 16), dtype=np.int64), 1.0, constants.NEIGHBOUR_EXPONENT)
+    kept = stands_out(counts, np.ones((16, 16)), 1.0)
     assert set(map(tuple, np.argwhere(kept))) == {(4, 4), (4, 5)}
 
 
 def test_sums_of_no_cells_are_not_significant():
-    counts, cells = np.full((4, 4), 1e6), np.zeros((4, 4), dtype=np.int64)
-    assert not significant(counts, cells, 1.0, constants.NEIGHBOUR_EXPONENT).any()
+    assert not stands_out(np.full((4, 4), 1e6), np.zeros((4, 4)), 1.0).any()
+    assert stands_out(np.full((4, 4), 1e6), np.ones((4, 4)), 1.0).all()
+
+
+def test_a_count_that_noise_could_produce_once_is_significant_as_an_average_of_many_draws():
+    counts, ones = np.zeros((2, 16, 16)), np.ones((2, 16, 16))
+    counts[:, 5, 5] = 3.0
+    draws = np.array([1.0, 20.0]).reshape(2, 1, 1)
+    once, often = significant(counts, ones, draws, 1.0, constants.NEIGHBOUR_EXPONENT)
+    assert not once.any()
+    assert np.argwhere(often).tolist() == [[5, 5]]
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("level", [0, 1, 2])
 def test_blocks_that_are_spread_out_again_hold_their_sums_in_every_cell(d, level):
-    counts = np.random.default_rng(d).integers(-5, 50, size=(8,) * d).astype(float)
+    counts = np.random.default_rng(d).integers(-5, 50, size=(2, *(8,) * d)).astype(float)
     sums = spread_out(blocks(counts, level), level)
     assert sums.shape == counts.shape
-    for place in np.ndindex(*counts.shape):
+    for time, *place in np.ndindex(*counts.shape):
         block = tuple(slice(p >> level << level, (p >> level) + 1 << level) for p in place)
-        assert sums[place] == counts[block].sum()
+        assert sums[(time, *place)] == counts[(time, *block)].sum()
 
 
 # Blocks ---------------------------------------------------------------------------------------
@@ -253,10 +261,11 @@ def test_people_too_thin_for_single_cells_are_found_in_blocks():
     alone, together, means = [], [], []
     for seed in range(40):
         counts = noisy(exact, 1.0, seed).astype(float)
-        alone.append(reading(counts, 1, 1.0, poolings=0).counts.sum() / 48)
-        read = reading(counts, 1, 1.0, poolings=2)
-        together.append(read.counts.sum() / 48)
-        means.append(read.counts @ read.centres / max(read.counts.sum(), 1))
+        alone.append(read_once(counts, 1.0, poolings=0).sum() / 48)
+        read = read_once(counts, 1.0, poolings=2)
+        together.append(read.sum() / 48)
+        places = (np.argwhere(read > 0) + 0.5) / 16
+        means.append(read[read > 0] @ places / max(read.sum(), 1))
     assert np.mean(alone) < 0.2
     assert np.median(together) == pytest.approx(1.0, abs=0.25)
     assert np.mean(np.array(together) > 0.5) > 0.8
@@ -266,20 +275,18 @@ def test_people_too_thin_for_single_cells_are_found_in_blocks():
 def test_a_significant_block_shares_its_people_as_the_counts_of_its_cells_suggest():
     counts = np.zeros((8, 8))
     counts[2:4, 4:6] = [[5.0, 5.0], [5.0, -1.0]]
-    assert len(reading(counts, 1, 1.0, poolings=0).counts) == 0
-    read = reading(counts, 1, 1.0, poolings=1)
-    assert read.side == 1 / 8
-    assert read.counts.sum() == pytest.approx(14.0)
-    shares = {tuple((8 * c).astype(int)): n for c, n in zip(*read[:2], strict=True)}
-    assert set(shares) == {(2, 4), (2, 5), (3, 4), (3, 5)}
-    assert shares[2, 4] == shares[2, 5] == shares[3, 4] > 3 * shares[3, 5]
+    assert not read_once(counts, 1.0, poolings=0).any()
+    read = read_once(counts, 1.0, poolings=1)
+    assert read.sum() == pytest.approx(14.0)
+    assert set(map(tuple, np.argwhere(read))) == {(2, 4), (2, 5), (3, 4), (3, 5)}
+    assert read[2, 4] == read[2, 5] == read[3, 4] > 3 * read[3, 5]
 
 
 def test_people_in_significant_cells_are_not_counted_again_in_blocks():
     counts = np.zeros((8, 8))
     counts[1, 1], counts[6, 6] = 500.0, 300.0
-    read = reading(counts, 1, 1.0, poolings=2)
-    np.testing.assert_allclose(sorted(read.counts), [300.0, 500.0])
+    read = read_once(counts, 1.0, poolings=2)
+    np.testing.assert_allclose(sorted(read[read > 0]), [300.0, 500.0])
 
 
 # Particles that stand for the cells -----------------------------------------------------------

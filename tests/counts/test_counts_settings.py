@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privtraj.counts import constants
 from privtraj.counts.constants import MOST_CELLS_PER_TIME
-from privtraj.counts.settings import cells_per_side, counts_settings
+from privtraj.counts.settings import cells_per_side, counts_settings, expected_error
 
 BUDGETS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # epsilon
 
@@ -55,12 +56,37 @@ def test_forced_cells_are_honoured(d, cells):
 
 
 @settings(max_examples=200)
-@given(sizes, dimensions, st.floats(0.01, 64), areas)
-def test_cells_can_be_pooled_twice_unless_there_are_too_many_features(people, d, epsilon, area):
+@given(sizes, st.integers(1, 3), st.floats(0.01, 64), areas)
+def test_cells_are_even_and_have_the_least_error_of_those_allowed(people, d, epsilon, area):
     side = cells_per_side(people, d, epsilon, area)
     assert isinstance(side, int)
-    assert side == 2 or (side % 4 == 0 and side**d <= MOST_CELLS_PER_TIME)
-    assert side >= 4 or 4**d >= MOST_CELLS_PER_TIME
+    assert side % 2 == 0
+    least = expected_error(side, people, d, epsilon, area)
+    for other in range(2, 513, 2):
+        if other**d <= MOST_CELLS_PER_TIME:
+            assert least < 1.1 * expected_error(other, people, d, epsilon, area)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("people", [40, 300, 3000])
+def test_the_least_error_falls_with_the_budget_and_sides_grow_without_jumps(d, people):
+    budgets = np.geomspace(0.1, 16, 60)
+    sides = [cells_per_side(people, d, epsilon) for epsilon in budgets]
+    errors = [expected_error(g, people, d, e) for g, e in zip(sides, budgets, strict=True)]
+    assert all(a > b for a, b in pairwise(errors))
+    assert all(b <= max(a + 2, 1.34 * a) for a, b in pairwise(sides))
+
+
+def test_few_people_in_three_features_are_not_counted_in_cells_that_noise_fills():
+    """Twelve cells a side for 40 people at epsilon 2 were worth one to three people."""
+    assert cells_per_side(40, 3, 1.7) <= 6
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_concentrated_people_are_counted_as_others_in_a_smaller_box(d):
+    width = constants.USUAL_WIDTH
+    one, other = (expected_error(g, 500, d, 1.0, (width * s) ** d) for g, s in ((20, 1), (40, 0.5)))
+    assert other == pytest.approx(one / 4)
 
 
 @settings(max_examples=200)
@@ -81,9 +107,3 @@ def test_more_people_never_get_fewer_cells(people, d, epsilon, area):
 def test_the_area_matters_and_is_the_whole_box_unless_told(d):
     told = [counts_settings(3000, d, 1.0, area=area).cells_per_side for area in (1.0, 1e-3)]
     assert told[0] == counts_settings(3000, d, 1.0).cells_per_side < told[1]
-
-
-@pytest.mark.parametrize("d", [1, 2, 3])
-def test_however_concentrated_people_are_few_of_them_do_not_get_the_finest_cells(d):
-    few, many = (cells_per_side(n, d, 1.0, 1e-6) for n in (300, 1e6))
-    assert few < many

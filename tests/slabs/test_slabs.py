@@ -26,14 +26,34 @@ def still(bins=32, n=900, seed=0):
     return np.clip(np.random.default_rng(seed).normal(0.5, 0.15, (bins, n, 2)), 0, 1)
 
 
-def test_means_and_second_moments_are_those_of_the_cells():
-    counts = np.zeros((3, 4), dtype=np.int64)
-    counts[:, 0], counts[:, 3] = 10, (0, 10, 30)
-    paths = motion.moment_paths(counts, 4, 0.0, 80.0, 1)
-    place = np.array([-0.375, -0.125, 0.125, 0.375])
-    np.testing.assert_allclose(paths.values[0], counts @ place / (80 / 3))
-    np.testing.assert_allclose(paths.values[1], counts @ (place**2 - 5 / 64) / (80 / 3))
-    assert paths.scale[0] == 1
+def test_paths_are_the_means_of_cosines_over_the_people():
+    counts = np.zeros((3, 16), dtype=np.int64)
+    counts[:, 0], counts[:, 15] = 10, (0, 10, 30)
+    paths = motion.moment_paths(counts, 4, 0.0, 80.0, 2)
+    assert paths.values.shape == (9, 3)  # orders (0, 1) to (3, 0), together 3 at most
+    corner = np.cos(np.pi * np.arange(4) / 8)  # of the first cell; of the last with signs
+    first = (counts[:, 0] - counts[:, 15]) * corner[1] / (80 / 3)
+    np.testing.assert_allclose(paths.values[0], first, atol=1e-12)  # (0, 1)
+    both = (counts[:, 0] + counts[:, 15]) * corner[1] ** 2 / (80 / 3)
+    np.testing.assert_allclose(paths.values[4], both)  # (1, 1)
+
+
+def test_a_shift_of_everybody_is_worth_its_square():
+    """Of the cosine of order 1, by the scale: squared W2 of a shift by D is D^2."""
+    rng = np.random.default_rng(0)
+    shifts = np.array([0.0, 0.02])
+    people = 0.5 + 0.1 * rng.standard_normal(200_000) + shifts[:, None]
+    counts = np.stack([np.histogram(row, 8, (0, 1))[0] for row in people])
+    paths = motion.moment_paths(counts, 8, 0.0, 400_000, 1)
+    worth = paths.scale[0] * (paths.values[0, 1] - paths.values[0, 0]) ** 2
+    assert worth == pytest.approx(0.02**2, rel=0.15)
+
+
+def test_three_arms_that_turn_are_seen_although_means_and_spreads_stay():
+    rng, t = np.random.default_rng(1), (np.arange(32) + 0.5) / 32
+    angle = 2 * np.pi * rng.integers(3, size=(32, 900)) / 3 + 3 * t[:, None]
+    arms = 0.5 + 0.35 * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+    assert motion.motion(looked(arms), t, np.arange(32)).any()
 
 
 T = (np.arange(32) + 0.5) / 32

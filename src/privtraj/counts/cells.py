@@ -8,6 +8,9 @@ distance and a missing one more. What is left is asked again in blocks of 2 and 
 people too thinly spread for a cell stand out in a block, and a significant block shares its people
 among its cells as their own counts suggest.
 
+Counts are averaged over time first, as far as people stay (`time_average`): a cell that is
+supported by its own past and future stands out, one that noise has filled once does not.
+
 The same noisy counts pooled into cells of 2 and 4 times the side give two coarser readings; each
 time takes the reading with the least estimated squared error
     (share of people not in significant cells)^2 * spread^2 + d h^2 / 24,      h = side of a cell,
@@ -37,7 +40,10 @@ from privtraj.counts.constants import (
     OWN_NOISE_SHARE,
     SIGNIFICANCE_EXPONENT,
 )
-from privtraj.head_count import continuous_laplace_deviation
+from privtraj.counts.time_average import TimeAverage, no_average, time_average
+from privtraj.privacy.noise import laplace_variance
+
+_WHOLE_DRAWS: Floats = np.unique(np.geomspace(1, 2**40, 240).round())
 
 
 @dataclass(frozen=True)
@@ -63,22 +69,33 @@ class Reading(NamedTuple):
 
 
 def estimate(
-    counts: NDArray[np.int64], cells_per_side: int, epsilon: float, people: Floats, dimensions: int
+    counts: NDArray[np.int64],
+    cells_per_side: int,
+    epsilon: float,
+    people: Floats,
+    dimensions: int,
+    gaps: Floats | None = None,
 ) -> GridMeasure:
-    """The measure behind noisy counts (T, cells_per_side ** d); people (T,): released totals."""
-    shape = (cells_per_side,) * dimensions
+    """The measure behind noisy counts (T, cells_per_side ** d); people (T,): released totals.
+
+    gaps: (T - 1,) between the times, any unit, to average counts over time; None for not at all.
+    """
+    fine = counts.astype(np.float64).reshape(-1, *(cells_per_side,) * dimensions)
+    levels = levels_of(fine, epsilon, people, gaps)
+    read = [reading(levels[k:], epsilon) for k in range(len(levels))]
+    coarse = levels[-1].average(levels[-1].counts)
     chosen = [
-        _best_reading(row.reshape(shape).astype(np.float64), epsilon, total)
-        for row, total in zip(counts, people, strict=True)
+        _best_reading([level[t] for level in read], total, coarse[t])
+        for t, total in enumerate(people)
     ]
     chosen = [_nearest_significant(chosen, i) for i in range(len(chosen))]
-    most = max(len(reading.counts) for reading, _ in chosen)
+    most = max(len(one.counts) for one, _ in chosen)
     centres = np.full((len(chosen), most, dimensions), 0.5)
     weights = np.zeros((len(chosen), most))
-    for i, (reading, _) in enumerate(chosen):
-        centres[i, : len(reading.counts)] = reading.centres
-        weights[i, : len(reading.counts)] = reading.counts / reading.counts.sum()
-    sides = np.array([reading.side for reading, _ in chosen])
+    for i, (one, _) in enumerate(chosen):
+        centres[i, : len(one.counts)] = one.centres
+        weights[i, : len(one.counts)] = one.counts / one.counts.sum()
+    sides = np.array([one.side for one, _ in chosen])
     return GridMeasure(centres, weights, sides, np.array([share for _, share in chosen]))
 
 
@@ -90,94 +107,131 @@ def _nearest_significant(chosen: list[tuple[Reading, float]], i: int) -> tuple[R
     return (chosen[min(others, key=lambda j: abs(j - i))][0], 0.0) if others else chosen[i]
 
 
-def _best_reading(counts: Floats, epsilon: float, people: float) -> tuple[Reading, float]:
-    """The reading with the least estimated error, and the share of the people in it."""
-    levels = [counts]
-    while len(levels) <= MAX_POOLINGS and len(levels[-1]) % 2 == 0 and len(levels[-1]) >= 4:
-        levels.append(pooled(levels[-1]))
-    readings = [
-        reading(level, 2 ** (counts.ndim * i), epsilon, len(levels) - 1 - i)
-        for i, level in enumerate(levels)
-    ]
+def _best_reading(grids: list[Floats], people: float, coarse: Floats) -> tuple[Reading, float]:
+    """The reading of one time with the least estimated error, and the share of people in it.
+
+    grids: people in cells of every size.  coarse: the counts of the largest cells.
+    """
+    readings = [_as_reading(grid) for grid in grids]
     spread = max(_spread(one) for one in readings)
     shares = [min(one.counts.sum() / people, 1.0) for one in readings]
     errors = [
-        (1 - share) ** 2 * max(spread, one.side**2) + counts.ndim * one.side**2 / 24
+        (1 - share) ** 2 * max(spread, one.side**2) + coarse.ndim * one.side**2 / 24
         if share > 0
         else math.inf
         for one, share in zip(readings, shares, strict=True)
     ]
     best = int(np.argmin(errors))
     if shares[best] == 0:  # nothing stands out from the noise: all that is left is the box
-        return Reading(np.full((1, counts.ndim), 0.5), np.ones(1), 1.0), 0.0
-    chosen = readings[best]
+        return Reading(np.full((1, coarse.ndim), 0.5), np.ones(1), 1.0), 0.0
     if shares[best] < MAJORITY:
-        chosen = _completed(chosen, people, levels[-1])
-    return chosen, float(shares[best])
+        return _as_reading(_completed(grids[best], people, coarse)), float(shares[best])
+    return readings[best], float(shares[best])
 
 
-def _completed(seen: Reading, people: float, coarse: Floats) -> Reading:
-    """The reading with the people it misses, in the blocks around it as the coarsest counts say."""
-    from scipy.ndimage import maximum_filter
+def _as_reading(grid: Floats) -> Reading:
+    held = grid > 0
+    return Reading((np.argwhere(held) + 0.5) / len(grid), grid[held], 1 / len(grid))
 
-    per_side = round(1 / seen.side)
-    level = round(math.log2(per_side / len(coarse)))
-    counts = np.zeros((per_side,) * coarse.ndim)
-    np.add.at(counts, tuple((seen.centres * per_side).astype(np.int64).T), seen.counts)
-    near = maximum_filter(blocks(counts, level) > 0, size=3, mode="constant")
+
+def _completed(grid: Floats, people: float, coarse: Floats) -> Floats:
+    """The people of a grid and those it misses, around them as the coarsest counts say."""
+    level = round(math.log2(len(grid) / len(coarse)))
+    near = _dilated(blocks(grid[None], level) > 0)
     share = np.where(near, np.maximum(coarse, 0.0) + 1e-9, 0.0)
-    spread = spread_out(share / share.sum(), level) / 2 ** (level * coarse.ndim)
-    counts += (people - seen.counts.sum()) * spread
-    return Reading((np.argwhere(counts > 0) + 0.5) / per_side, counts[counts > 0], seen.side)
+    spread = spread_out(share / share.sum(), level)[0] / 2 ** (level * coarse.ndim)
+    completed: Floats = grid + (people - grid.sum()) * spread
+    return completed
 
 
-def reading(counts: Floats, cells: int, epsilon: float, poolings: int) -> Reading:
-    """People in significant cells, then in significant blocks of what is left.
+class Level(NamedTuple):
+    """Noisy counts (T, side, ...), each of so many counted cells, and how to average over time."""
 
-    counts: one axis per dimension.
-    cells: how many counted cells each entry adds up.  poolings: how many sizes of blocks to ask.
+    counts: Floats
+    cells: int
+    average: TimeAverage
+
+
+def levels_of(
+    counts: Floats, epsilon: float, people: Floats, gaps: Floats | None = None
+) -> list[Level]:
+    """The counts (T, side, ...) in cells as counted, and of 2 and 4 times the side if they fit."""
+    levels: list[Level] = []
+    while len(levels) <= MAX_POOLINGS:
+        cells = 2 ** ((counts.ndim - 1) * len(levels))
+        noise = cells * laplace_variance(epsilon)
+        flat = counts.reshape(len(counts), -1)
+        average = no_average(len(flat)) if gaps is None else time_average(flat, noise, people, gaps)
+        levels.append(Level(counts, cells, average))
+        if counts.shape[1] % 2 == 1 or counts.shape[1] < 4:
+            break
+        counts = blocks(counts, 1)
+    return levels
+
+
+def reading(levels: list[Level], epsilon: float) -> Floats:
+    """People (T, side, ...) in significant cells of the first level, then in significant blocks.
+
+    The blocks are the cells of the other levels, less those that are significant by themselves.
     """
-    kept = significant(counts, np.full(counts.shape, cells), epsilon, NEIGHBOUR_EXPONENT)
+    first, *others = levels
+    counts, draws = first.average(first.counts), _of_times(first.average.draws, first.counts)
+    free = np.full(counts.shape, float(first.cells))
+    kept = significant(counts, free, draws, epsilon, NEIGHBOUR_EXPONENT)
     people = np.where(kept, counts, 0.0)
-    noise = OWN_NOISE_SHARE * continuous_laplace_deviation(epsilon, cells)
-    for level in range(1, poolings + 1):
-        left = np.where(kept, 0.0, counts)
-        free = blocks(np.where(kept, 0, cells), level)
-        known = blocks(kept.astype(np.int64), level) > 0
-        crowded = significant(blocks(left, level), free, epsilon, BLOCK_EXPONENT, known)
-        added = spread_out(crowded, level) & ~kept
+    noise = OWN_NOISE_SHARE * np.sqrt(2 * first.cells / draws) / epsilon
+    for k, level in enumerate(others, start=1):
+        cells = blocks(np.where(kept, 0.0, free), k)
+        left = level.average(blocks(np.where(kept, 0.0, first.counts), k))
+        known = blocks(kept.astype(np.int64), k) > 0
+        draws = _of_times(level.average.draws, left)
+        crowded = significant(left, cells, draws, epsilon, BLOCK_EXPONENT, known)
+        added = spread_out(crowded, k) & ~kept
         own = np.where(added, np.maximum(counts, 0.0) + noise, 0.0)
-        share = own / np.maximum(spread_out(blocks(own, level), level), 1e-300)
-        people += share * spread_out(blocks(left, level), level)
+        share = own / np.maximum(spread_out(blocks(own, k), k), 1e-300)
+        people += share * spread_out(left, k)
         kept |= added
-    held = people > 0
-    return Reading((np.argwhere(held) + 0.5) / len(counts), people[held], 1 / len(counts))
+    return people
+
+
+def _of_times(values: Floats, like: Floats) -> Floats:
+    """Values (T,) with the axes of (T, side, ...)."""
+    return values.reshape(-1, *(1,) * (like.ndim - 1))
 
 
 def significant(
     counts: Floats,
-    cells: NDArray[np.int64],
+    cells: Floats,
+    draws: Floats,
     epsilon: float,
     neighbour_exponent: float,
     known: Mask | None = None,
 ) -> Mask:
-    """Which counts noise would hardly produce, each the sum of so many noisy cells (0: none).
+    """Which counts (T, side, ...) noise would hardly produce.
 
+    cells: how many noisy cells each is the sum of (0: none).  draws: (T, 1, ...) how many draws of
+    noise were averaged in each cell.
     neighbour_exponent: level 3^(-d exponent) / 2 of neighbours of significant ones, over
     GROWTH_ROUNDS rounds.  known: places that hold significant cells already; then one round, around
     these as well.
     """
-    from scipy.ndimage import maximum_filter
-
-    anywhere = -SIGNIFICANCE_EXPONENT * math.log(counts.size) - math.log(2)
-    nearby = -neighbour_exponent * counts.ndim * math.log(3) - math.log(2)
-    keep: Mask = (cells > 0) & (counts > _quantiles(cells, epsilon, anywhere))
-    likely = (cells > 0) & (counts > _quantiles(cells, epsilon, nearby))
+    anywhere = -SIGNIFICANCE_EXPONENT * math.log(counts[0].size) - math.log(2)
+    nearby = -neighbour_exponent * (counts.ndim - 1) * math.log(3) - math.log(2)
+    total = draws * counts
+    keep: Mask = (cells > 0) & (total > _quantiles(cells * draws, epsilon, anywhere))
+    likely = (cells > 0) & (total > _quantiles(cells * draws, epsilon, nearby))
     rounds = GROWTH_ROUNDS if known is None else 1
     for _ in range(rounds):
-        around = keep if known is None else keep | known
-        keep |= likely & maximum_filter(around, size=3, mode="constant")
+        keep |= likely & _dilated(keep if known is None else keep | known)
     return keep
+
+
+def _dilated(mask: Mask) -> Mask:
+    """Where a cell (T, side, ...) or one that it touches at the same time is in the mask."""
+    from scipy.ndimage import maximum_filter
+
+    wide: Mask = maximum_filter(mask, size=(1,) + (3,) * (mask.ndim - 1), mode="constant")
+    return wide
 
 
 @lru_cache(maxsize=4096)
@@ -199,32 +253,27 @@ def noise_quantile(cells: int, epsilon: float, log_chance: float) -> float:
     return high
 
 
-def _quantiles(cells: NDArray[np.int64], epsilon: float, log_chance: float) -> Floats:
-    different, place = np.unique(cells, return_inverse=True)
-    values = [noise_quantile(int(n), epsilon, log_chance) if n else 0.0 for n in different]
-    quantiles: Floats = np.array(values)[place.reshape(cells.shape)]
+def _quantiles(draws: Floats, epsilon: float, log_chance: float) -> Floats:
+    """Quantiles of sums of so many draws, linear between whole numbers of them."""
+    known = _WHOLE_DRAWS[: np.searchsorted(_WHOLE_DRAWS, draws.max()) + 1]
+    values = [noise_quantile(int(n), epsilon, log_chance) for n in known]
+    quantiles: Floats = np.interp(draws, known, values)
     return quantiles
 
 
-def pooled(counts: Floats) -> Floats:
-    """Sums over blocks of two cells a side; every axis has even length."""
-    for axis in range(counts.ndim):
+def blocks(counts: NDArray[Any], level: int) -> NDArray[Any]:
+    """Sums over blocks of 2^level cells a side of every time; (T, side, ...)."""
+    width = 2**level
+    for axis in range(1, counts.ndim):
         shape = counts.shape
-        split = (*shape[:axis], shape[axis] // 2, 2, *shape[axis + 1 :])
+        split = (*shape[:axis], shape[axis] // width, width, *shape[axis + 1 :])
         counts = counts.reshape(split).sum(axis=axis + 1)
     return counts
 
 
-def blocks(counts: NDArray[Any], level: int) -> NDArray[Any]:
-    """Sums over blocks of 2^level cells a side."""
-    for _ in range(level):
-        counts = pooled(counts)
-    return counts
-
-
 def spread_out(values: NDArray[Any], level: int) -> NDArray[Any]:
-    """Every value repeated over the cells of its block of 2^level a side."""
-    for axis in range(values.ndim):
+    """Every value (T, side, ...) repeated over the cells of its block of 2^level a side."""
+    for axis in range(1, values.ndim):
         values = np.repeat(values, 2**level, axis=axis)
     return values
 

@@ -1,6 +1,7 @@
 """A fit by counts: one private histogram per time, and inference from it at no further cost.
 
     measure   noisy counts of the cells of every time (`guard.counts`): all that is paid for
+    average   counts over time, as far as people stay (`time_average`)
     infer     the cells that noise would hardly have produced (`cells`)
     couple    masses that agree with the counts and travel little between times (`pooling`)
 
@@ -38,7 +39,8 @@ def fit_counts(
     side, epsilon = settings.cells_per_side, settings.epsilon
     counts = guard.counts(side, epsilon, CELLS)
     total = _combined(people, counts, settings)
-    measure = estimate(counts, side, epsilon, total, guard.n_features)
+    together = gaps if settings.time_coupling > 0 else None
+    measure = estimate(counts, side, epsilon, total, guard.n_features, together)
     effective = _effective_people(float(total.mean()), measure, epsilon)
     measure = pooled_over_time(measure, gaps, effective, settings.time_coupling)
     return Marginals(

@@ -1,12 +1,12 @@
-"""How finely to count: chosen from public and released numbers alone.
+"""How finely to count: the side of the cells with the least estimated error.
 
-Cells must be few enough to stand out and small enough to matter. A cell where people are should
-hold `PEOPLE_EPSILON_PER_CELL` / epsilon of them or more, and at least `PEOPLE_PER_CELL` whatever
-the budget. If people occupy a share `area` of the box (see `survey`), that is
-    G = (min(N epsilon / PEOPLE_EPSILON_PER_CELL, N / PEOPLE_PER_CELL) / area)^(1/d)
-cells per side, but no more than FINEST (N epsilon / FINEST_PEOPLE)^(1 / (1 + d/2)), which is fine
-enough for people spread over a part of the box only: concentration at some times must not starve
-the others.
+With G cells a side, squared W2 to expect from N people at epsilon, if they occupy a part of the box
+of width s (in units of `USUAL_WIDTH`, at most 1; see `survey`), is
+    E(G) = d / (24 G^2)  +  c_d s^2 sqrt((s G)^d) / (N epsilon).
+The first term is what cells hide. The second is noise: the cells around people draw noise of
+sqrt((s G)^d) / epsilon people together, a share of all people that is carried over a squared
+distance c_d s^2. Concentrated people in a large box are as others in a small one, hence the s. E is
+smooth in N epsilon, so more people or more budget never cross a jump of the rule.
 """
 
 from __future__ import annotations
@@ -15,28 +15,16 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from privtraj.counts.constants import (
-    AMPLE_BUDGET,
-    AMPLE_PER_SIDE,
-    FINEST,
-    FINEST_PEOPLE,
-    LEAST_BUDGET,
-    LEAST_PER_SIDE,
-    MAX_POOLINGS,
     MOST_CELLS_PER_TIME,
-    MOST_PER_SIDE,
-    MOST_PER_SIDE_BEYOND,
-    PEOPLE_EPSILON_PER_CELL,
-    PEOPLE_EPSILON_PER_CELL_BEYOND,
-    PEOPLE_PER_CELL,
-    PEOPLE_PER_CELL_BEYOND,
+    NOISE_COST,
+    NOISE_COST_BEYOND,
     RELEASED_PARTICLES,
     TIME_COUPLING,
+    USUAL_WIDTH,
 )
 
-_MULTIPLE = 2**MAX_POOLINGS  # of every side, so that counts can be pooled
+_SIDES = (*range(2, 12, 2), *range(12, 64, 4), *range(64, 513, 16))  # even, so that counts pool
 
 
 @dataclass(frozen=True)
@@ -93,27 +81,16 @@ def counts_settings(
 
 
 def cells_per_side(people: float, features: int, epsilon: float, area: float = 1.0) -> int:
-    """G, a multiple of 4 so that counts can be pooled twice, within the number of cells allowed."""
-    needed = max(
-        PEOPLE_EPSILON_PER_CELL.get(features, PEOPLE_EPSILON_PER_CELL_BEYOND) / epsilon,
-        PEOPLE_PER_CELL.get(features, PEOPLE_PER_CELL_BEYOND),
-    )
-    wanted = _multiple(max(people / needed / area, 1.0) ** (1 / features))
-    spread = max(people * epsilon / FINEST_PEOPLE, 1.0) ** (1 / (1 + features / 2))
-    least = _least_per_side(people * epsilon, features)
-    most = min(_multiple(FINEST * spread), MOST_PER_SIDE.get(features, MOST_PER_SIDE_BEYOND))
-    wanted = int(np.clip(wanted, least, max(least, most)))
-    allowed = MOST_CELLS_PER_TIME ** (1 / features) * (1 + 1e-9)
-    if wanted > allowed:
-        wanted = int(allowed) // _MULTIPLE * _MULTIPLE or 2
-    return wanted
+    """The G with the least E within the number of cells allowed, an even number."""
+    allowed = [side for side in _SIDES if side**features <= MOST_CELLS_PER_TIME] or [2]
+    return min(allowed, key=lambda side: expected_error(side, people, features, epsilon, area))
 
 
-def _least_per_side(people_epsilon: float, features: int) -> int:
-    if features <= 2 and people_epsilon >= AMPLE_BUDGET:
-        return AMPLE_PER_SIDE
-    return LEAST_PER_SIDE.get(features, _MULTIPLE) if people_epsilon >= LEAST_BUDGET else _MULTIPLE
-
-
-def _multiple(side: float) -> int:
-    return _MULTIPLE * round(side / _MULTIPLE)
+def expected_error(
+    side: int, people: float, features: int, epsilon: float, area: float = 1.0
+) -> float:
+    """E, squared W2 in squared shares of the box."""
+    width = min(1.0, area ** (1 / features) / USUAL_WIDTH)
+    cost = NOISE_COST.get(features, NOISE_COST_BEYOND) * width**2
+    noise = cost * (width * side) ** (features / 2) / (people * epsilon)
+    return features / (24 * side**2) + noise

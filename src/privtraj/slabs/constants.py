@@ -20,9 +20,9 @@ PROBE_CELLS = {1: 8, 2: 4, 3: 3}
 a mean grows with the square root of the number of cells."""
 PROBE_BINS = 32
 """Most time bins of the look: enough to see motion that as many slabs could follow."""
-STILL_PREFERENCE = 1.0
-"""Log evidence that motion must have over none. Too many slabs cost a factor of 2 where people are
-still, too few a factor of 7 where they move."""
+STILL_PREFERENCE = 0.25
+"""Log evidence, for each function that is followed, that motion must have over none. Too many slabs
+cost a factor of 2 where people are still, too few a factor of 7 where they move."""
 ROUGHNESS = 4.0
 """p: the energy of a path falls with frequency as f^-p. On the stand-ins 2, as of paths with kinks,
 gave twice too many slabs, and 3 a third too many."""
@@ -36,8 +36,11 @@ SLAB_NOISE_OF_GRADIENTS = 8.0
 """The same for more features, which gradients measure. Slopes are 1.4 to 8.6 (4 to 8 features, 440
 people at 12 times, epsilon 1). Near the largest on purpose: the look at motion is noisiest here and
 takes noise for motion; with 4 a third of the looks asked for 4 slabs or more where 2 are best."""
-SMALLEST_SPREAD = 0.05
-"""Standard deviation, in shares of the box, below which spreads are not told apart."""
+MOST_ORDER = 3
+"""Of the functions whose means are followed, together over the features; less where cells are few.
+Three turning arms are seen by the third."""
+SMALLEST_SLOPE = 0.05
+"""Of a function, mean square over the people: flatter ones do not tell where anybody goes."""
 
 CURVES = 512
 """Curves that carry the people; the error of so many points is below that of 5,000 people."""

@@ -1,8 +1,9 @@
 """How people move, from noisy counts of coarse cells over time. All of it is post-processing.
 
-Statistics.  Counts (F, g^d) of F slabs give, for every feature, the path of the mean and of the
-second moment, each with noise of known variance v. A change of a mean by D is a squared W2 of D^2,
-a change of the second moment by D is one of (D / 2 s)^2 for people of standard deviation s.
+Statistics.  Counts (F, g^d) of F slabs give the paths of the means of some functions phi over the
+people, each with noise of known variance v: products of cosines of the features, all of an order up
+to that of the cells (and 3), so that means, spreads, correlations and turning groups are seen. A
+change of such a mean by D is a squared W2 of D^2 / E |grad phi|^2 at least.
 
 Motion.  A path is smooth: a constant, plus cosines over an interval twice as long as time, so that
 nothing is assumed at its ends,
@@ -16,12 +17,13 @@ in units of squared W2, which tells both how fast people move when, and what sla
 
 from __future__ import annotations
 
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 
 from privtraj.arrays import Floats, Ints
-from privtraj.slabs.constants import ROUGHNESS, SMALLEST_SPREAD, STILL_PREFERENCE
+from privtraj.slabs.constants import MOST_ORDER, ROUGHNESS, SMALLEST_SLOPE, STILL_PREFERENCE
 
 _AMPLITUDES = np.geomspace(1e-6, 100.0, 60)  # of A: from nothing visible to the whole box
 _FREQUENCIES = 64
@@ -42,30 +44,45 @@ class MomentPaths(NamedTuple):
 def moment_paths(
     counts: Ints, cells_per_side: int, noise_variance: float, people: float, features: int
 ) -> MomentPaths:
-    """Means and second moments of every feature, from noisy counts (F, cells_per_side ** d).
+    """Means of functions over the people, from noisy counts (F, cells_per_side ** d).
 
     noise_variance: of one count.  people: in all slabs together, released.
     """
-    slabs = len(counts)
-    per_slab = people / slabs
-    place = (np.arange(cells_per_side) + 0.5) / cells_per_side - 0.5
-    square = place**2 - np.mean(place**2)
-    grid = counts.astype(np.float64).reshape(slabs, *(cells_per_side,) * features)
-    in_margin = noise_variance * cells_per_side ** (features - 1)
-    values, variance, scale = [], [], []
-    for feature in range(features):
-        others = tuple(1 + k for k in range(features) if k != feature)
-        margin = grid.sum(axis=others)
-        mean, second = margin @ place / per_slab, margin @ square / per_slab
-        spread = second.mean() + np.mean(place**2) - mean.mean() ** 2
-        values += [mean, second]
-        # the last terms: chance, of people spread over a third of the box
-        variance += [
-            in_margin * np.sum(place**2) / per_slab**2 + 0.05 / per_slab,
-            in_margin * np.sum(square**2) / per_slab**2 + 0.01 / per_slab,
+    phi, slope = _functions(cells_per_side, features)
+    per_slab = people / len(counts)
+    values = counts @ phi.T / per_slab  # (F, S)
+    share = np.maximum(counts.sum(axis=0), 0.0) / max(people, 1.0)
+    scale = 1 / np.maximum(slope @ share, SMALLEST_SLOPE)
+    # the last term: chance, of people anywhere in the box
+    variance = (
+        noise_variance * (phi**2).sum(axis=1) / per_slab**2 + (phi**2).mean(axis=1) / per_slab
+    )
+    return MomentPaths(values.T, variance, scale)
+
+
+def _functions(cells_per_side: int, features: int) -> tuple[Floats, Floats]:
+    """phi and |grad phi|^2 (S, cells) of S products of cosines, of order 1 to MOST_ORDER."""
+    most = min(cells_per_side - 1, MOST_ORDER)
+    orders = [
+        order for order in product(range(most + 1), repeat=features) if 0 < sum(order) <= most
+    ]
+    at = (np.arange(cells_per_side) + 0.5) / cells_per_side
+    wave = np.cos(np.pi * np.outer(np.arange(most + 1), at))  # (order, cells of a side)
+    slope = (
+        -np.pi * np.arange(most + 1)[:, None] * np.sin(np.pi * np.outer(np.arange(most + 1), at))
+    )
+    cells = np.indices((cells_per_side,) * features).reshape(features, -1)
+    phi, squared_slope = [], []
+    for order in orders:
+        waves = [wave[k][cells[axis]] for axis, k in enumerate(order)]
+        slopes = [slope[k][cells[axis]] for axis, k in enumerate(order)]
+        phi.append(np.prod(waves, axis=0))
+        parts = [
+            slopes[axis] * np.prod([w for j, w in enumerate(waves) if j != axis], axis=0)
+            for axis in range(features)
         ]
-        scale += [1.0, 1 / (4 * max(spread, SMALLEST_SPREAD**2))]
-    return MomentPaths(np.array(values), np.array(variance), np.array(scale))
+        squared_slope.append(np.sum(np.square(parts), axis=0))
+    return np.array(phi), np.array(squared_slope)
 
 
 def motion(paths: MomentPaths, moments: Floats, slab_of_moment: Ints) -> Floats:
@@ -77,7 +94,7 @@ def motion(paths: MomentPaths, moments: Floats, slab_of_moment: Ints) -> Floats:
     strength, directions = np.linalg.eigh(seen @ seen.T)
     along = directions.T @ change @ paths.values.T  # (F - 1, S)
     fits = [_fitted(one, strength, v) for one, v in zip(along.T, paths.variance, strict=True)]
-    if sum(gain for gain, _ in fits) <= STILL_PREFERENCE:
+    if sum(gain for gain, _ in fits) <= STILL_PREFERENCE * len(fits):
         return np.zeros((len(moments), len(moments)))
     both = waves @ seen.T @ directions  # (M, F - 1)
     total = np.zeros((len(moments), len(moments)))
