@@ -14,10 +14,10 @@ WIDENING = 0.8  # squared width that cells of side 1 add to a group; set by hand
 
 # Cells per side --------------------------------------------------------------------------------
 MOST_CELLS_PER_TIME = 2**18  # bounds work and memory; set by hand, 2026-11
-NOISE_COST = {1: 0.0018, 2: 0.009, 3: 0.08}  # c_d, by d: squared distance over which noise carries
-# people; fitted to squared W2 of 148 cases (stand-ins and strokes, 40 to 6,720 people a time,
-# epsilon 0.25 to 4, sides 2 to 256, three seeds each): a mean log error of 0.1 (d = 3) to 0.2 above
-# that of the best side of each case, 2026-11-16
+NOISE_COST = {1: 0.0018, 2: 0.0125, 3: 0.03}  # c_d, by d: squared distance over which noise carries
+# people; fitted to squared W2 of 148 cases at the level of one slab (stand-ins and strokes, 40 to
+# 6,720 people a time, epsilon 0.25 to 4, sides 2 to 256), then c_2 and c_3 to whole fits (16 cases,
+# factors 1/4 to 8, two seeds each; half or twice as much costs 5 % on average), 2026-11-16
 NOISE_COST_BEYOND = 0.5  # for more features; by continuation
 USUAL_WIDTH = 0.2  # of people, in sides of the box; wider ones want no other cells, same sweep
 
