@@ -62,6 +62,7 @@ def main() -> None:
         "in-and-out": in_and_out,
         "counts": counts,
         "gradients": gradients,
+        "time": time,
         "paths": paths,
         "epsilon": budgets,
     }
@@ -98,7 +99,7 @@ def in_and_out() -> Figure:
 def counts() -> Figure:
     """People, noisy counts, believed cells, released people, at one time."""
     snaps, times, points = snapshots(1000)
-    fit = Watched(1.0, 1e-5, measure="counts", seed=SEED)
+    fit = Watched(1.0, 1e-5, measure="counts", slabs="bins", seed=SEED)
     model = fit.fit(snaps)
     noisy = fit.counted[-1][SHOWN]
     side = round(len(noisy) ** 0.5)
@@ -123,7 +124,7 @@ def counts() -> Figure:
 def gradients() -> Figure:
     """Particles on their way to the people, at one time."""
     snaps, times, points = snapshots(2000)
-    fit = Watched(1.0, 1e-5, measure="gradients", seed=SEED)
+    fit = Watched(1.0, 1e-5, measure="gradients", slabs="bins", seed=SEED)
     fit.fit(snaps)
     low, high = np.array(BOUNDS).T
     steps = np.rint(np.array([0, 0.2, 0.45, 1]) * (len(fit.moved) - 1)).astype(int)
@@ -133,6 +134,38 @@ def gradients() -> Figure:
         ax.scatter(*points[times == TIMES[SHOWN]].T, color="#c9d0d6", s=3, lw=0)
         cloud = low + fit.moved[step][SHOWN] * (high - low)
         ax.scatter(*cloud.T, color=VERMILION, s=9, lw=0)
+    return figure
+
+
+def time() -> Figure:
+    """Slabs of time, short where children grow fast, and curves that undo their blur."""
+    age = np.random.default_rng(SEED).uniform(0, 20, 30_000)
+    height = pt.datasets.growth_at(age, SEED)[:, 0]
+    snaps = pt.Snapshots.from_arrays(
+        age, height, bounds={"height": (40, 210)}, features=["height"], time_range=(0, 20)
+    )
+    model = pt.TrajectorySynthesizer(1.0, 1e-5, seed=SEED).fit(snaps)
+    edges = np.setdiff1d(model.knots, model.times)
+    figure = Figure(figsize=(WIDTH, 3.2), layout="constrained", facecolor="white")
+    axes = figure.subplots(1, 3, sharey=True)
+    title(axes[0], "records at any time, in slabs")
+    axes[0].scatter(age[:3000], height[:3000], color=INK, s=1.5, lw=0)
+    title(axes[1], "each slab by itself: a blur")
+    middle, slab = [10, 50, 90], np.searchsorted(edges, age)
+    ends = np.concatenate([[0], edges, [20]])
+    for k in range(len(edges) + 1):
+        for value in np.percentile(height[slab == k], middle):
+            axes[1].plot(ends[k : k + 2], [value, value], color=BLUE, lw=1.5)
+    title(axes[2], "curves through the slabs")
+    fine = np.linspace(0, 20, 161)
+    drawn = model.sample(2000, times=fine, interpolation="linear", seed=SEED).values[:, :, 0]
+    axes[2].plot(fine, np.percentile(drawn, middle, axis=0).T, color=VERMILION, lw=1.5)
+    true = [pt.datasets.growth_at(np.full(3000, t), SEED + 1)[:, 0] for t in fine[::8]]
+    axes[2].plot(fine[::8], [np.percentile(y, middle) for y in true], ".", color=INK, ms=3)
+    for ax in axes:
+        for edge in edges:
+            ax.axvline(edge, color=GREY, lw=0.4, alpha=0.6)
+        decorate(ax, "age", "height, cm" if ax is axes[0] else "")
     return figure
 
 

@@ -19,6 +19,7 @@ from in_bins import rows_in_bins
 from privtraj.audit.attack import OTHERS, _data, _neighbours, audit, compare
 from privtraj.audit.evidence import (
     Canary,
+    Crowd,
     Evidence,
     Neighbours,
     count_evidence,
@@ -40,6 +41,7 @@ from privtraj.privacy.accounting import Tally, tally
 from privtraj.privacy.events import GaussianSum, LaplaceCounts
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.sampling import SamplingGuard
+from privtraj.space import Slabs
 from privtraj.synthesizer import TrajectorySynthesizer
 
 DELTA = 1e-5
@@ -326,6 +328,27 @@ def test_the_evidence_of_real_answers_is_calibrated(snapshots_of, rate, replace)
             answer = guard.at_rate(rate).sums(push, parameters, np.full(3, 0.2), 3.0, "first")
             clip = 0.1 + np.abs(answer[:, 0])  # depends on what was released
             guard.at_rate(rate).sums(push, parameters, clip, 3.0, "second")
+            ratios.append(math.exp(sign * evidence.log_likelihood_ratio))
+        error = np.std(ratios) / math.sqrt(len(ratios))
+        assert abs(np.mean(ratios) - 1) < 4.5 * error
+        assert 0.01 < error < 0.1
+
+
+def test_the_evidence_of_slabs_that_a_person_shares_with_a_crowd_is_calibrated(snapshots_of):
+    """What the crowd adds is known and taken off: as above, in one slab with twelve others."""
+    corner, place = Canary(2, np.ones(2, np.float32)), np.full(2, 0.5, np.float32)
+    neighbours, crowd = Neighbours(None, corner), Crowd(np.ones(12), place)
+    together = Slabs.between(np.array([0.5]))
+    parameters = jnp.asarray(np.random.default_rng(1).standard_normal((2, 2, 4)), jnp.float32)
+    for sign, extra in ((1, []), (-1, [corner.point])):
+        data, ratios = snapshots_of([[], [place] * 12, extra], 2), []
+        for seed in range(200):
+            evidence, source = Evidence(neighbours, crowd), noise.SeededSource(seed)
+            guard = data.guarded(SamplingGuard, Generous(), source, watcher=evidence)
+            guard = guard.in_slabs(together)
+            guard.counts(1, 0.3, "people")
+            guard.counts(2, 0.3, "cells")
+            guard.sums(push, parameters, np.full(2, 0.2), 3.0, "sums")
             ratios.append(math.exp(sign * evidence.log_likelihood_ratio))
         error = np.std(ratios) / math.sqrt(len(ratios))
         assert abs(np.mean(ratios) - 1) < 4.5 * error

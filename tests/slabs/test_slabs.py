@@ -230,7 +230,7 @@ def test_slabs_beat_every_bin_where_bins_are_many():
     assert error(8) < 0.5 * error("bins")
 
 
-def test_a_fit_in_slabs_states_what_it_measured():
+def test_a_fit_in_slabs_states_what_it_measured(tmp_path):
     t, points = pt.datasets.three_modes(60, 20, seed=1)
     snapshots = pt.Snapshots.from_arrays(
         t, points, bounds=pt.datasets.THREE_MODES_BOUNDS, bins=np.linspace(0, 1, 20)
@@ -246,6 +246,10 @@ def test_a_fit_in_slabs_states_what_it_measured():
     np.testing.assert_array_equal(model.times, np.linspace(0, 1, 20))
     np.testing.assert_array_equal(model.knots, model.times)
     assert len(model.diagnostics["people_per_time"]) == found
+    model.report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "resolution in time" in page
+    assert f"{found} slabs, which hide" in page
     fixed = pt.TrajectorySynthesizer(2.0, 1e-5, seed=3, slabs=5).fit(snapshots)
     assert fixed.settings["slabs"] == 5
     assert "how people move" not in [entry["what"] for entry in fixed.certificate.ledger]

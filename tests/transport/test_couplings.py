@@ -361,3 +361,15 @@ def test_sharp_entropic_couplings_settle_between_clusters_of_slightly_different_
     # two of twenty must go from the first to the second cluster, nobody from the third
     assert crossing[0] == pytest.approx(2 / 60, abs=0.004)
     assert crossing[1] < 1e-3
+
+
+def test_particles_that_weigh_next_to_nothing_do_no_harm():
+    """A weight of 1e-37 has a potential that float32 does not hold: there were paths to nowhere."""
+    rng = np.random.default_rng(0)
+    particles, weights = rng.random((2, 40, 2)), np.full((2, 40), 1 / 40)
+    weights[0, 7] = 1e-37
+    coupling = module.couple(particles, weights, np.array([0.1]), Brownian(0.02), "entropic")
+    assert np.isfinite(coupling.matrices).all()
+    walk = coupling.walk(400, rng)
+    assert np.count_nonzero(walk[:, 0] == 7) == 0
+    assert len(np.unique(walk[:, 0])) > 35

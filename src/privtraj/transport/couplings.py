@@ -28,6 +28,7 @@ _TOLERANCE = 2 * _REPAIR  # of Sinkhorn's L1 error, which counts too much here a
 _GOLDEN = (5**0.5 - 1) / 2  # its multiples mod 1 are spread most evenly, however many there are
 _PIVOTS = 5_000_000  # of exact transport; POT's 100,000 end too early for large clouds
 _SMALLEST = 1e-30  # of a divisor: far below any mass, far above what float32 rounds to zero
+_LEAST_WEIGHT = 1e-12  # of a particle: potentials of lighter ones leave the range of float32
 # Memory: 2^27 entries of float32 are 512 MB, 2^20 of float64 8 MB
 _KEPT = 2**27  # entries of all matrices up to which they are kept rather than made for every walk
 _BLOCK = 2**20  # entries of the rows of a matrix searched at once
@@ -105,7 +106,8 @@ def couple(
     Walks begin where the cloud is widest: groups that are apart there get their exact shares, and
     keep them at times at which they cannot be told apart.
     """
-    weights = weights / weights.sum(axis=1, keepdims=True)
+    weights = np.maximum(weights / weights.sum(axis=1, keepdims=True), _LEAST_WEIGHT)
+    weights /= weights.sum(axis=1, keepdims=True)
     x = np.stack([reference.ahead(x, dt) for x, dt in zip(particles[:-1], gaps, strict=True)])
     problems = x, particles[1:], weights[:-1], weights[1:]
     if coupling == "exact":
