@@ -10,6 +10,9 @@ mean among HAND, which nobody could choose without looking.
 A second table has columns that go together, five of them in two groups: every bin, `auto` and AIM
 (`privtraj[aim]`, left out without it), each with squared W2 / mean error of correlations / total
 variation of 8 x 8 histograms of pairs of columns, averages over time.
+
+A third table has the error of `auto` against the number of times, with as many people at each, and
+its slope: log error over log T.
 """
 
 from __future__ import annotations
@@ -54,6 +57,17 @@ TASKS = (
     Task("loops", 130, 8, 2.0),
 )
 QUICK = (Task("still ring", 60, 4),)
+AIMS = {
+    ("three modes", 100): ".00025",
+    ("bifurcation", 100): ".0004",
+    ("growth", 100): ".0003",
+    ("double-well", 100): ".0004",
+    ("ornstein-uhlenbeck", 100): ".0002",
+    ("still ring", 10): ".0009",
+    ("still ring", 100): ".0002",
+}  # squared W2 by data and number of times, set before anything was built
+SLOPES = ("three modes", "ornstein-uhlenbeck", "growth", "bifurcation", "still ring")
+SLOPE_TIMES, QUICK_TIMES = (10, 30, 100), (3, 6)
 COLUMNS = (Task("clinic", 440, 12), Task("skewed", 440, 12), Task("parting", 440, 12))
 QUICK_COLUMNS = (Task("clinic", 60, 3),)
 COLUMN_METHODS = ("every bin", "auto", "AIM")
@@ -313,6 +327,7 @@ def line(task: Task, rows: dict[Any, list[tuple[float, int]]]) -> list[str]:
         f"{counts[0]} to {counts[-1]}" if counts[0] < counts[-1] else str(counts[0]),
         f"{_spread(rows[best])} with {'all' if best == 'bins' else best}",
         f"{mean['auto'] / mean[best]:.2f}",
+        AIMS.get((task.data, task.times), ""),
     ]
 
 
@@ -332,7 +347,17 @@ def columns_line(task: Task, rows: dict[str, list[tuple[float, float, float] | N
 
 
 COLUMNS_HEAD = ("data", "people", "epsilon", *COLUMN_METHODS)
-HEAD = ("data", "people", "epsilon", "every bin", "auto", "slabs", "best by hand", "auto / best")
+HEAD = (
+    "data",
+    "people",
+    "epsilon",
+    "every bin",
+    "auto",
+    "slabs",
+    "best by hand",
+    "auto / best",
+    "aim",
+)
 
 
 def columns_table(tasks: tuple[Task, ...], seeds: range, quick: bool) -> str:
@@ -345,6 +370,23 @@ def columns_table(tasks: tuple[Task, ...], seeds: range, quick: bool) -> str:
     return tables.markdown(
         COLUMNS_HEAD, [columns_line(task, rows) for task, rows in results.items()]
     )
+
+
+def slopes_table(seeds: range, quick: bool) -> str:
+    """Error against the number of times, in markdown."""
+    numbers, people = (QUICK_TIMES, 60) if quick else (SLOPE_TIMES, 300)
+    data = SLOPES[-1:] if quick else SLOPES
+    jobs = [(Task(name, people, n), "auto", s) for name in data for n in numbers for s in seeds]
+    errors: dict[str, dict[int, list[float]]] = {}
+    for (task, _, _), (value, _) in zip(jobs, in_parallel(score, jobs), strict=True):
+        errors.setdefault(task.data, {}).setdefault(task.times, []).append(value)
+    rows = []
+    for name, by_times in errors.items():
+        means = [float(np.mean(by_times[n])) for n in numbers]
+        slope = np.log(means[-1] / means[0]) / np.log(numbers[-1] / numbers[0])
+        cells = [f"{mean:.5f}".replace("0.", ".") for mean in means]
+        rows.append([name, *cells, f"{slope:.2f}"])
+    return tables.markdown(("data", *(f"T = {n}" for n in numbers), "slope in T"), rows)
 
 
 def main() -> None:
@@ -370,6 +412,7 @@ def main() -> None:
         results.setdefault(task, {}).setdefault(slabs, []).append(scored)
     text = tables.markdown(HEAD, [line(task, rows) for task, rows in results.items()])
     text += "\n\n" + columns_table(QUICK_COLUMNS if args.quick else COLUMNS, seeds, args.quick)
+    text += "\n\n" + slopes_table(seeds, args.quick)
     print(text)
     if args.out is not None:
         args.out.write_text(text + "\n", encoding="utf-8")

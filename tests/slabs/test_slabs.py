@@ -26,16 +26,29 @@ def still(bins=32, n=900, seed=0):
     return np.clip(np.random.default_rng(seed).normal(0.5, 0.15, (bins, n, 2)), 0, 1)
 
 
-def test_paths_are_the_means_of_cosines_over_the_people():
+def test_paths_are_the_means_of_cosines_around_that_of_all_people():
     counts = np.zeros((3, 16), dtype=np.int64)
-    counts[:, 0], counts[:, 15] = 10, (0, 10, 30)
-    paths = motion.moment_paths(counts, 4, 0.0, 80.0, 2)
+    counts[:, 0], counts[:, 15] = 10, (0, 10, 35)
+    paths = motion.moment_paths(counts, 4, 0.0, 75.0, 2)
     assert paths.values.shape == (9, 3)  # orders (0, 1) to (3, 0), together 3 at most
-    corner = np.cos(np.pi * np.arange(4) / 8)  # of the first cell; of the last with signs
-    first = (counts[:, 0] - counts[:, 15]) * corner[1] / (80 / 3)
-    np.testing.assert_allclose(paths.values[0], first, atol=1e-12)  # (0, 1)
-    both = (counts[:, 0] + counts[:, 15]) * corner[1] ** 2 / (80 / 3)
-    np.testing.assert_allclose(paths.values[4], both)  # (1, 1)
+    phi = np.cos(np.pi / 8) * np.array([1, -1])  # of order (0, 1), in the first and the last cell
+    phi = phi - phi @ [30, 45] / 75
+    np.testing.assert_allclose(paths.values[0], counts[:, [0, 15]] @ phi / 25, atol=1e-12)
+
+
+def test_more_people_at_some_times_are_no_motion():
+    """Ten times as many at first: of 40 looks at people who stay at most a quarter see motion."""
+    numbers = np.round(2000 * np.exp(-np.linspace(0, 2.3, 32))).astype(int)
+    seen = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        people = [np.clip(rng.normal(0.3, 0.1, (n, 2)), 0, 1) for n in numbers]
+        side = [np.minimum((cloud * 4).astype(int), 3) @ [4, 1] for cloud in people]
+        counts = np.stack([np.bincount(cells, minlength=16) for cells in side])
+        counts = counts + laplace_integers(SeededSource(seed), counts.shape, EPSILON)
+        paths = motion.moment_paths(counts, 4, laplace_variance(EPSILON), float(numbers.sum()), 2)
+        seen += motion.motion(paths, T, EACH).any()
+    assert seen <= 10
 
 
 def test_a_shift_of_everybody_is_worth_its_square():
@@ -248,7 +261,7 @@ def test_a_fit_in_slabs_states_what_it_measured(tmp_path):
     assert len(model.diagnostics["people_per_time"]) == found
     model.report(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text("utf-8")
-    assert "resolution in time" in page
+    assert "Resolution in time" in page
     assert f"{found} slabs, which hide" in page
     fixed = pt.TrajectorySynthesizer(2.0, 1e-5, seed=3, slabs=5).fit(snapshots)
     assert fixed.settings["slabs"] == 5

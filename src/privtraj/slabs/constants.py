@@ -20,7 +20,7 @@ PROBE_CELLS = {1: 8, 2: 4, 3: 3}
 a mean grows with the square root of the number of cells."""
 PROBE_BINS = 32
 """Most time bins of the look: enough to see motion that as many slabs could follow."""
-STILL_PREFERENCE = 0.25
+STILL_PREFERENCE = 0.35
 """Log evidence, for each function that is followed, that motion must have over none. Too many slabs
 cost a factor of 2 where people are still, too few a factor of 7 where they move."""
 ROUGHNESS = 4.0

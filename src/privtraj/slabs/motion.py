@@ -3,7 +3,9 @@
 Statistics.  Counts (F, g^d) of F slabs give the paths of the means of some functions phi over the
 people, each with noise of known variance v: products of cosines of the features, all of an order up
 to that of the cells (and 3), so that means, spreads, correlations and turning groups are seen. A
-change of such a mean by D is a squared W2 of D^2 / E |grad phi|^2 at least.
+change of such a mean by D is a squared W2 of D^2 / E |grad phi|^2 at least. Functions have mean 0
+over all people together, so that people who stay show none, however many come when; where more
+people come, their motion weighs more.
 
 Motion.  A path is smooth: a constant, plus cosines over an interval twice as long as time, so that
 nothing is assumed at its ends,
@@ -50,13 +52,14 @@ def moment_paths(
     """
     phi, slope = _functions(cells_per_side, features)
     per_slab = people / len(counts)
-    values = counts @ phi.T / per_slab  # (F, S)
-    share = np.maximum(counts.sum(axis=0), 0.0) / max(people, 1.0)
+    in_cell = np.maximum(counts.sum(axis=0), 0.0)
+    share = in_cell / max(in_cell.sum(), 1.0)
     scale = 1 / np.maximum(slope @ share, SMALLEST_SLOPE)
-    # the last term: chance, of people anywhere in the box
-    variance = (
-        noise_variance * (phi**2).sum(axis=1) / per_slab**2 + (phi**2).mean(axis=1) / per_slab
-    )
+    phi = phi - (phi @ share)[:, None]  # so that more people at a time are no motion
+    values = counts @ phi.T / per_slab  # (F, S)
+    square = phi**2
+    chance = square @ share / per_slab
+    variance = noise_variance * square.sum(axis=1) / per_slab**2 + chance
     return MomentPaths(values.T, variance, scale)
 
 
