@@ -37,6 +37,7 @@ from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.ledger_file import LedgerFile
 from privtraj.privacy.watching import Watcher
 from privtraj.slabs.fit import resolution, through_slabs
+from privtraj.slabs.timeline import may_be_listed
 
 MeasureName = Literal["gradients", "counts"]
 Settings = CountsSettings | GradientSettings
@@ -191,7 +192,7 @@ class TrajectorySynthesizer:
             look_first=self.cells is None and measure == "counts",
             steps=self.steps,
             slabs=self.slabs != "bins",
-            ask_when=self.slabs != "bins" and snapshots.axis.declared,
+            ask_when=self.slabs != "bins" and may_be_listed(snapshots.axis),
             look_at_motion=self.slabs == "auto",
         )
 

@@ -63,13 +63,18 @@ def timeline_of(axis: TimeAxis, listed: bool, whole_bins: bool) -> Timeline:
     return Timeline(axis.times if listed or whole_bins else even, listed)
 
 
+def may_be_listed(axis: TimeAxis) -> bool:
+    """Whether it is asked: times are listed, and fewer than those that stand for any time."""
+    return axis.declared and len(axis.times) <= MOMENTS
+
+
 def are_at_listed_times(guard: Guard, axis: TimeAxis) -> bool:
     """Whether most people are close to a listed time, by counts that are released and paid for.
 
     A budget too small to ask leaves people at any time.
     """
     epsilon = count_epsilon(guard, LISTED_SHARE)
-    if not axis.declared or epsilon == EPSILON_RANGE[0]:
+    if not may_be_listed(axis) or epsilon == EPSILON_RANGE[0]:
         return False
     between, close = guard.in_slabs(close_to(axis.times)).counts(1, epsilon, LISTED)[:, 0]
     return bool(close > between)
