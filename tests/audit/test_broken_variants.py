@@ -14,6 +14,7 @@ import pytest
 from privtraj.audit.attack import audit, compare
 from privtraj.audit.evidence import Canary, Evidence, Neighbours
 from privtraj.data.snapshots import Snapshots
+from privtraj.errors import BudgetError
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import tally
 from privtraj.privacy.events import GaussianSum, LaplaceCounts
@@ -329,15 +330,30 @@ def test_trap_slabs_cut_by_the_data(guard):
 # 10 -------------------------------------------------------------------------------------------
 
 
-class LooksForFree(Broken):
-    """The looks at when and how people move are answered past the ledger, with little noise."""
+class LooksTooClosely(Broken):
+    """The looks at when and how people move have less noise than was paid for."""
 
     def counts(self, cells_per_side, epsilon, what):
-        if what in (LISTED, MOTION):
-            return self._unpaid.counts(cells_per_side, 8.0, what)
-        return super().counts(cells_per_side, epsilon, what)
+        if what not in (LISTED, MOTION):
+            return super().counts(cells_per_side, epsilon, what)
+        self.ledger.spend(LaplaceCounts(epsilon, what))
+        return self._unpaid.counts(cells_per_side, 8.0, what)
 
 
-@pytest.mark.parametrize("guard", [LooksForFree, Guard])
-def test_trap_looks_at_motion_that_nobody_pays_for(guard):
-    assert audited(guard, 1.0, 200, **COUNTS).violated == (guard is LooksForFree)
+class LooksForFree(Broken):
+    """Nobody pays for the looks at all."""
+
+    def counts(self, cells_per_side, epsilon, what):
+        free = what in (LISTED, MOTION)
+        return (self._unpaid if free else super()).counts(cells_per_side, epsilon, what)
+
+
+@pytest.mark.parametrize("guard", [LooksTooClosely, Guard])
+def test_trap_looks_at_motion_with_less_noise_than_was_paid_for(guard):
+    assert audited(guard, 1.0, 200, **COUNTS).violated == (guard is LooksTooClosely)
+
+
+def test_trap_looks_that_nobody_pays_for_are_stopped_by_the_plan():
+    """What is left over would go to the cells, and they are then louder than was planned."""
+    with pytest.raises(BudgetError, match="is not on the plan"):
+        audited(LooksForFree, 1.0, 20, **COUNTS)

@@ -72,7 +72,8 @@ def one_stand_in(monkeypatch, tmp_path):
 def test_more_budget_and_more_people_are_worth_more(few, many):
     for forecast in (few, many):
         assert forecast.epsilons.tolist() == [0.125, 1.0, 8.0]
-        assert (np.diff(forecast.worth) >= 0).all()
+        # where both reach the most that can be told, chance decides
+        assert (np.diff(forecast.worth) >= -0.02 * forecast.worth[:-1]).all()
         assert forecast.worth[-1] > forecast.worth[0]
         assert (forecast.low <= forecast.worth).all()
         assert (forecast.worth <= forecast.high).all()

@@ -395,7 +395,7 @@ def test_one_thin_time_is_worth_a_look(model):
 
 def test_clipping_is_told_honestly(made_model, model):
     told = found_in(made_model(measure="gradients"))["Clipping"]
-    assert told.value.startswith("3\N{NO-BREAK SPACE}%")
+    assert told.value.startswith("10\N{NO-BREAK SPACE}%")
     assert "private, was not paid for" in told.sentence
     assert found_in(model)["Clipping"].value == "nothing is clipped"
 
