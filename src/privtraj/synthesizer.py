@@ -36,7 +36,7 @@ from privtraj.privacy.guard import MAX_CELLS, Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.ledger_file import LedgerFile
 from privtraj.privacy.watching import Watcher
-from privtraj.slabs.fit import resolution, through_slabs
+from privtraj.slabs.fit import can_look, resolution, through_slabs
 from privtraj.slabs.timeline import may_be_listed
 
 MeasureName = Literal["gradients", "counts"]
@@ -193,7 +193,7 @@ class TrajectorySynthesizer:
             steps=self.steps,
             slabs=self.slabs != "bins",
             ask_when=self.slabs != "bins" and may_be_listed(snapshots.axis),
-            look_at_motion=self.slabs == "auto",
+            look_at_motion=self.slabs == "auto" and can_look(snapshots.n_features),
         )
 
     def _released(

@@ -357,3 +357,16 @@ def test_both_measurements_take_slabs(measure):
     paths = model.sample(300, times=[0.0, 11.0], seed=0).values
     assert paths[:, 0, 0].mean() == pytest.approx(0.2, abs=0.08)
     assert paths[:, 1, 0].mean() == pytest.approx(0.8, abs=0.08)
+
+
+def test_more_features_than_can_be_looked_at_are_fitted_all_the_same():
+    """2^25 cells over time cannot be counted: nothing is planned or paid for a look."""
+    rng = np.random.default_rng(0)
+    snapshots = pt.Snapshots.from_arrays(
+        np.repeat(np.arange(5.0), 60), rng.random((300, 25)), bounds=[(0, 1)] * 25, bins=5,
+        time_range=(0, 4),
+    )  # fmt: skip
+    model = pt.TrajectorySynthesizer(4.0, 1e-5, seed=1, particles=4, steps=2).fit(snapshots)
+    assert "how people move" not in [entry["what"] for entry in model.certificate.ledger]
+    assert model.settings["slabs"] == 2
+    assert model.certificate.epsilon > 3.9

@@ -214,6 +214,7 @@ def audit(
     runs = RUNS[view] if runs is None else runs
     _check(synthesizer, runs, features, times)
     neighbours = _neighbours(synthesizer, features, times)
+    crowd = _crowd(features, times)
     data = [_data(person, features, times) for person in neighbours]
     pipeline = _lean(synthesizer, features) if view == "transcript" else synthesizer
     seeds = iter(np.random.SeedSequence(seed).generate_state(runs, np.uint64))
@@ -223,7 +224,7 @@ def audit(
         warnings.simplefilter("ignore", LowBudgetWarning)  # the data are meant to be few
         for done in range(runs):
             run_seed = None if seed is None else int(next(seeds))
-            evidence = Evidence(neighbours, _crowd(features, times))
+            evidence = Evidence(neighbours, crowd)
             score, claim = _run(pipeline, data[done % 2], evidence, view, run_seed)
             scores[done % 2].append(score)
             claims.add(claim)

@@ -82,15 +82,6 @@ class Options:
         """Whether a second record of a person is refused."""
         return self.records_per_person == 1 and self.one_per_person == "error"
 
-    @property
-    def together(self) -> bool:
-        """Whether records of one person may share a bin."""
-        return self.records_per_person > 1 and not self.one_per_bin
-
-    def most_records(self, bins: int) -> int:
-        """Records of one person that can be kept."""
-        return self.records_per_person if self.together else min(self.records_per_person, bins)
-
 
 @dataclass(frozen=True)
 class PublicInputs:
@@ -105,6 +96,18 @@ class PublicInputs:
     def names(self) -> tuple[str, ...]:
         """Of the d features."""
         return tuple(column.name for column in self.columns)
+
+    @property
+    def together(self) -> bool:
+        """Whether records of one person may share a bin, or there are no bins."""
+        apart = self.options.one_per_bin and self.axis.declared
+        return self.options.records_per_person > 1 and not apart
+
+    @property
+    def most_records(self) -> int:
+        """Records of one person that can be kept."""
+        most = self.options.records_per_person
+        return most if self.together else min(most, len(self.axis.times))
 
     def check_roles(self, person: str | None) -> None:
         """Refuse a column of a table that is to be two things at once."""

@@ -147,7 +147,7 @@ def _limited_per_person(records: Records, public: PublicInputs) -> Records:
     if options.one_each:
         checks.refuse_several(int(repeated), int(np.count_nonzero(counts)))
     order = np.lexsort((_random_keys(codes, counts, ids, options.seed), codes))
-    if not options.together:
+    if not public.together:
         order = _first_in_bin(order, codes, public.axis.bins.of(records.times))
     return records.keep(_first_of_each(order, codes, options.records_per_person))
 

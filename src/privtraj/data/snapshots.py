@@ -91,12 +91,7 @@ class Snapshots:
         columns = declared_columns(bounds, features)
         axis = declared_axis(bins, time_range)
         options = Options(
-            one_per_person,
-            records_per_person,
-            one_per_bin and axis.declared,
-            missing,
-            seed,
-            person is not None,
+            one_per_person, records_per_person, one_per_bin, missing, seed, person is not None
         )
         public = PublicInputs(columns, axis, time, options)
         public.check_roles(person)
@@ -142,12 +137,7 @@ class Snapshots:
         columns = declared_columns(bounds, features, n_features=given.points.shape[1])
         axis = declared_axis(bins, time_range)
         options = Options(
-            one_per_person,
-            records_per_person,
-            one_per_bin and axis.declared,
-            missing,
-            seed,
-            person is not None,
+            one_per_person, records_per_person, one_per_bin, missing, seed, person is not None
         )
         public = PublicInputs(columns, axis, "time", options)
         return cls._build(rows_of(given, public), public)
@@ -159,8 +149,8 @@ class Snapshots:
             public.columns,
             public.time_name,
             rows,
-            public.options.most_records(len(public.axis.times)),
-            public.options.together,
+            public.most_records,
+            public.together,
         )
 
     @property

@@ -7,7 +7,7 @@ n people per time; the sum over time is least for slabs of
 short where people move fast. Curves through slabs (`curves`) see more than that: what K slabs hide
 of a motion y is R y, the rest that no such curve shows, and the squared W2 to expect is
     E(K) = u tr(R Q R') / M  +  c K / (people epsilon),
-with Q the second moment of the motion (`motion`) and u for motion that means and spreads do not
+with Q the second moment of the motion (`motion`) and u for motion that the look does not
 show. It has its minimum at some K, which is flat: curves undo the blur of a slab to second order.
 """
 
@@ -27,6 +27,8 @@ from privtraj.slabs.constants import (
 )
 from privtraj.slabs.curves import hat_functions, knots_of, penalty
 from privtraj.slabs.motion import slab_means
+
+FEWEST_SLABS = 2  # curves need two ends
 
 
 class SlabChoice(NamedTuple):
@@ -57,7 +59,7 @@ def choose_slabs(
 def ladder(most: int) -> list[int]:
     """Numbers of slabs to choose among: all up to 6, then in steps of a quarter, and the most."""
     numbers = np.unique(np.round(6 * 1.25 ** np.arange(40)).astype(int))
-    return [k for k in (*range(2, 6), *numbers.tolist()) if k < most] + [most]
+    return [k for k in (*range(FEWEST_SLABS, 6), *numbers.tolist()) if k < most] + [most]
 
 
 def even_motion(motion: Floats, moments: Floats) -> Floats:

@@ -18,6 +18,8 @@ PROBE_SHARE = 0.06
 PROBE_CELLS = {1: 8, 2: 4, 3: 3}
 """Cells per side of the look, by features; 2 for more. Fewest that show means and spreads: noise of
 a mean grows with the square root of the number of cells."""
+MOST_LOOKED = 14
+"""Features up to which there is a look: 2^d cells of so many hide any motion in their noise."""
 PROBE_BINS = 32
 """Most time bins of the look: enough to see motion that as many slabs could follow."""
 STILL_PREFERENCE = 0.35
@@ -27,7 +29,7 @@ ROUGHNESS = 4.0
 """p: the energy of a path falls with frequency as f^-p. On the stand-ins 2, as of paths with kinks,
 gave twice too many slabs, and 3 a third too many."""
 UNSEEN_MOTION = 4.0
-"""Motion of people over that of their means and spreads, which is all that the look shows: pen
+"""Motion of people over that of the functions that the look follows, which is all it shows: pen
 strokes, growth and a double well want so much, three modes and bifurcation hardly mind."""
 SLAB_NOISE = {1: 0.2, 2: 0.5, 3: 8.0}
 """c in  error of a slab = c slabs / (people epsilon), by features. Slopes of squared W2 against the

@@ -13,8 +13,15 @@ from privtraj.head_count import count_epsilon
 from privtraj.marginals import Marginals
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.noise import EPSILON_RANGE, laplace_variance
-from privtraj.slabs.choice import SlabChoice, choose_slabs, even_slabs
-from privtraj.slabs.constants import CURVES, PROBE_BINS, PROBE_CELLS, PROBE_SHARE, READINGS
+from privtraj.slabs.choice import FEWEST_SLABS, SlabChoice, choose_slabs, even_slabs
+from privtraj.slabs.constants import (
+    CURVES,
+    MOST_LOOKED,
+    PROBE_BINS,
+    PROBE_CELLS,
+    PROBE_SHARE,
+    READINGS,
+)
 from privtraj.slabs.curves import fit_curves, hat_functions, knots_of, reading_times
 from privtraj.slabs.motion import moment_paths, motion
 from privtraj.slabs.timeline import Timeline, are_at_listed_times, timeline_of
@@ -30,17 +37,21 @@ def look_side(features: int) -> int:
     return PROBE_CELLS.get(features, 2)
 
 
-def found_slabs(guard: Guard, timeline: Timeline, most: int) -> SlabChoice:
+def can_look(features: int) -> bool:
+    """Whether the cells of the look are few enough to count."""
+    return features <= MOST_LOOKED
+
+
+def found_slabs(guard: Guard, timeline: Timeline, most: int) -> SlabChoice | None:
     """The slabs, `most` at most, by coarse counts over time that are released and paid for.
 
-    A budget too small to look sees no motion, as people who are still.
+    None for a budget too small to look, or too many features.
     """
     epsilon, features = count_epsilon(guard, PROBE_SHARE), guard.n_features
+    if epsilon == EPSILON_RANGE[0] or not can_look(features):
+        return None
     moments = unit_time(timeline.moments, timeline.moments)
     seen = even_slabs(len(moments), min(timeline.most_slabs, PROBE_BINS))
-    if epsilon == EPSILON_RANGE[0]:
-        still = np.zeros((len(moments), len(moments)))
-        return choose_slabs(still, moments, 1.0, 1.0, features, most)
     side = look_side(features)
     counts = guard.in_slabs(timeline.slabs(seen)).counts(side, epsilon, MOTION)
     people = max(float(counts.sum()), float(len(counts)))
@@ -52,7 +63,7 @@ def found_slabs(guard: Guard, timeline: Timeline, most: int) -> SlabChoice:
 class Resolution(NamedTuple):
     """Which slabs of time are measured. slab_of_moment: (M,) 0, .., 0, 1, .., K - 1.
 
-    found: why so many, unless somebody set their number.
+    found: why so many; None if somebody set their number, or nobody could look.
     """
 
     timeline: Timeline
@@ -103,10 +114,11 @@ def resolution(
     if slabs == "bins":
         return Resolution(timeline, np.arange(len(axis.times)))
     most = min(most, timeline.most_slabs)
-    if slabs == "auto":
-        found = found_slabs(guard, timeline, most)
+    found = found_slabs(guard, timeline, most) if slabs == "auto" else None
+    if found is not None:
         return Resolution(timeline, found.slab_of_moment, found)
-    return Resolution(timeline, even_slabs(len(timeline.moments), min(slabs, most)))
+    wanted = FEWEST_SLABS if slabs == "auto" else slabs  # who cannot look sees no motion
+    return Resolution(timeline, even_slabs(len(timeline.moments), min(wanted, most)))
 
 
 def through_slabs(

@@ -70,10 +70,8 @@ def _functions(cells_per_side: int, features: int) -> tuple[Floats, Floats]:
         order for order in product(range(most + 1), repeat=features) if 0 < sum(order) <= most
     ]
     at = (np.arange(cells_per_side) + 0.5) / cells_per_side
-    wave = np.cos(np.pi * np.outer(np.arange(most + 1), at))  # (order, cells of a side)
-    slope = (
-        -np.pi * np.arange(most + 1)[:, None] * np.sin(np.pi * np.outer(np.arange(most + 1), at))
-    )
+    turn = np.pi * np.arange(most + 1)[:, None]
+    wave, slope = np.cos(turn * at), -turn * np.sin(turn * at)  # (order, cells of a side)
     cells = np.indices((cells_per_side,) * features).reshape(features, -1)
     phi, squared_slope = [], []
     for order in orders:
