@@ -394,8 +394,8 @@ def check_setting(name: str, value: Any, low: float, high: float) -> None:
 def _warn_if_little(worth: float) -> None:
     if worth < LOW_WORTH:
         warnings.warn(
-            f"this budget buys about {max(worth, 0):.0f} people's worth per time: use fewer "
-            "time bins, fewer features or a larger epsilon if the result is to be useful",
+            f"this budget buys about {max(worth, 0):.0f} people's worth per time: use more "
+            "people, fewer features or a larger epsilon if the result is to be useful",
             LowBudgetWarning,
             stacklevel=3,
         )
