@@ -31,7 +31,7 @@ def equal_weight(particles: Floats, weights: Floats, count: int) -> Floats:
 
 
 def along_main_axis(particles: Floats) -> Ints:
-    """Order (T, m) of the particles (T, m, d) of each time along the cloud's main axis."""
+    """Order (T, m) of the particles (T, m, d) of each time along their cloud's main axis."""
     centred = particles - particles.mean(axis=1, keepdims=True)
     axes = np.linalg.svd(centred, full_matrices=False)[2][:, 0]
     return np.argsort(np.einsum("tmd,td->tm", centred, axes), axis=1)

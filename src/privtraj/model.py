@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from privtraj import display, model_file
 from privtraj.arguments import is_whole
-from privtraj.arrays import Floats, Ints
-from privtraj.clouds import along_main_axis, equal_weight, systematic
+from privtraj.arrays import Floats
+from privtraj.clouds import along_main_axis, equal_weight
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import Arg, InputError
 from privtraj.paths import Paths, fill_in_blocks
 from privtraj.privacy.certificate import Certificate
-from privtraj.space import as_user_times, fold, from_unit, moment, unit_time
+from privtraj.space import as_user_times, fold, from_unit, hat_functions, moment, unit_time
 from privtraj.transport.couplings import CouplingName, Couplings, couple
 from privtraj.transport.reference import Brownian, Interpolation, Reference, between
 
@@ -39,7 +39,8 @@ class TrajectoryModel:
     diffusivity: variance per time range and coordinate of the unit cube.
     numeric_times: (T,) times of interest.  bounds: (d, 2).
     cloud_size: particles per time in `marginals`.
-    knots: (K,) times of the particles, among them the times of interest; by default just these.
+    knots: (K,) times of the particles, by default the times of interest. Where they are others,
+        particle i of all knots is one curve, straight between them.
     settings: how it was made.  diagnostics: released quantities that tell how well it went.
     """
 
@@ -79,24 +80,12 @@ class TrajectoryModel:
 
         They lack the observation noise of released people; `sample` adds it.
         """
-        at = self._knot_of_time
-        cloud = equal_weight(self.particles[at], self.weights[at], self.cloud_size)
-        return from_unit(cloud, self.bounds)
+        particles, weights = self._at_times(self.particles), self._at_times(self.weights)
+        return from_unit(equal_weight(particles, weights, self.cloud_size), self.bounds)
 
-    def people_at(self, time: int, n: int, rng: np.random.Generator) -> Floats:
-        """n people (n, d) at the time of this number, in the unit cube, as `sample` draws them.
-
-        They are of this time alone: no path is behind them.
-        """
-        at = self._knot_of_time[time]
-        which = systematic(self.weights[at], n, rng)
-        noise = rng.standard_normal((n, self.particles.shape[2]))
-        return np.asarray(fold(self.particles[at][which] + self.bandwidth[at] * noise))
-
-    @property
-    def _knot_of_time(self) -> Ints:
-        """(T,) number of the knot at each time of interest."""
-        return np.searchsorted(self.knots, self.numeric_times)
+    def _at_times(self, values: Floats) -> Floats:
+        """What particles have at the knots (K, m, ...), at the times of interest (T, m, ...)."""
+        return np.einsum("tk,k...->t...", hat_functions(self.numeric_times, self.knots), values)
 
     def sample(
         self,
@@ -243,13 +232,16 @@ def assemble(
     weights: Floats,
     *,
     times: Floats | None = None,
+    knots: Floats | None = None,
     **rest: Any,
 ) -> TrajectoryModel:
     """The sealed model of particles (K, m, d) at these snapshots' times, or at others (K,).
 
+    knots: (K,) of particles that are curves.
     Particles are put in order along their main axis, by which paths are stratified.
     """
-    order = along_main_axis(particles)
+    clouds = particles if knots is None else np.concatenate(particles, axis=1)[None]
+    order = along_main_axis(clouds)
     return TrajectoryModel(
         particles=np.take_along_axis(particles, order[..., None], axis=1),
         weights=np.take_along_axis(weights, order, axis=1),
@@ -258,6 +250,7 @@ def assemble(
         features=snapshots.features,
         time_name=snapshots.time_name,
         datetime=snapshots.datetime,
+        knots=np.empty(0) if knots is None else knots,
         **rest,
     ).sealed()
 
@@ -283,7 +276,8 @@ def load(path: str | Path) -> TrajectoryModel:
             diagnostics=header["diagnostics"],
         )
         digest = model.sha256
-        if not np.isin(model.numeric_times, model.knots).all():
+        outside = (model.numeric_times < model.knots[0]) | (model.numeric_times > model.knots[-1])
+        if outside.any():
             raise ValueError("times without particles")
     except (KeyError, ValueError, TypeError):
         raise model_file.damaged(path) from None

@@ -44,6 +44,16 @@ def unit_time(times: Floats, knots: Floats) -> Floats:
     return (times - knots[0]) / (knots[-1] - knots[0])
 
 
+def hat_functions(times: Floats, knots: Floats) -> Floats:
+    """B_k(t) (q, K + 1), linear between the knots (K + 1,), for times (q,) within them."""
+    left = np.clip(np.searchsorted(knots, times, side="right") - 1, 0, len(knots) - 2)
+    share = (times - knots[left]) / (knots[left + 1] - knots[left])
+    basis = np.zeros((len(times), len(knots)))
+    rows = np.arange(len(times))
+    basis[rows, left], basis[rows, left + 1] = 1 - share, share
+    return basis
+
+
 def nearest_bin(values: ArrayLike, times: ArrayLike) -> NDArray[np.int32]:
     """i = argmin_i |t_i - v| for values (n,) and increasing times (T,); the earlier on a tie."""
     return np.searchsorted(bin_edges(times), np.asarray(values, np.float64)).astype(np.int32)

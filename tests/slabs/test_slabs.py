@@ -8,6 +8,7 @@ from privtraj.privacy.noise import SeededSource, laplace_integers, laplace_varia
 from privtraj.slabs import choice, curves, motion
 from privtraj.slabs.fit import Resolution
 from privtraj.slabs.timeline import Timeline, close_to
+from privtraj.space import hat_functions
 
 EPSILON = 0.06
 
@@ -176,8 +177,8 @@ def test_slabs_are_runs_of_about_equal_length(moments, slabs):
 
 def test_hat_functions_sum_to_one_and_are_one_at_their_knots():
     knots = np.array([0.0, 0.1, 0.5, 1.0])
-    np.testing.assert_allclose(curves.hat_functions(knots, knots), np.eye(4), atol=1e-12)
-    basis = curves.hat_functions(np.linspace(0, 1, 50), knots)
+    np.testing.assert_allclose(hat_functions(knots, knots), np.eye(4), atol=1e-12)
+    basis = hat_functions(np.linspace(0, 1, 50), knots)
     np.testing.assert_allclose(basis.sum(axis=1), 1)
 
 
@@ -191,6 +192,9 @@ def test_knots_are_the_ends_and_the_middles_between_slabs():
     wanted = np.array([0.0, 3.0, 10.0])
     np.testing.assert_allclose(any_time.knots(of, wanted), [0, 1.5, 3, 5, 10])
     np.testing.assert_array_equal(listed.knots(of, times), times)
+    many = any_time.knots(of, np.linspace(0, 10, 601))
+    assert len(many) <= 33 + 4
+    assert np.isin([0, 1.5, 5, 10], many).all()
 
 
 def test_close_to_a_time_is_within_a_twentieth_of_its_nearer_gap():
@@ -220,7 +224,7 @@ def test_curves_undo_the_blur_of_a_slab():
         clouds, curves.reading_times(times, of_bin, readings), knots, start, rng
     )
     for t in (times[0], 0.3, 0.5, 0.72, times[-1]):
-        read = np.einsum("e,med->md", curves.hat_functions(np.array([t]), knots)[0], control)
+        read = np.einsum("e,med->md", hat_functions(np.array([t]), knots)[0], control)
         assert read[:, 0].mean() == pytest.approx(0.2 + 0.6 * t, abs=0.012)
         assert read[:, 0].std() < 0.035  # 0.02 of the group; 0.043 of a slab's blur besides
     assert clouds[1][:, 0].std() > 0.045
@@ -321,6 +325,22 @@ def test_few_times_of_interest_are_no_resolution():
     at = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
     read = np.median(model.sample(500, times=at, seed=0).values[:, :, 0], axis=0)
     np.testing.assert_allclose(read, 0.5 + 0.3 * np.sin(5 * np.pi * at), atol=0.06)
+
+
+def test_many_times_of_interest_are_read_off_the_same_curves():
+    """Asked about at 200 times or at three, the model is the same one, and no slower to couple."""
+    few, many = (
+        pt.TrajectorySynthesizer(2.0, 1e-5, seed=1, slabs=3).fit(
+            pt.Snapshots.from_arrays(*climbing(900), bounds=[(0, 1)], bins=bins)
+        )
+        for bins in ([0, 5, 10], np.linspace(0, 10, 201))
+    )
+    assert len(many.knots) < 40
+    assert many.marginals.shape[0] == 201
+    same = np.sort(many.marginals[[0, 100, 200]], axis=1), np.sort(few.marginals, axis=1)
+    np.testing.assert_allclose(*same, atol=1e-6)
+    medians = np.median(many.marginals[:, :, 0], axis=1)
+    assert np.abs(np.diff(medians)).max() < 0.02
 
 
 def test_without_bins_nothing_is_asked_about_them():

@@ -25,8 +25,9 @@ from privtraj.slabs.constants import (
     SLAB_NOISE_OF_GRADIENTS,
     UNSEEN_MOTION,
 )
-from privtraj.slabs.curves import hat_functions, knots_of, penalty
+from privtraj.slabs.curves import knots_of, penalty
 from privtraj.slabs.motion import slab_means
+from privtraj.space import hat_functions
 
 FEWEST_SLABS = 2  # curves need two ends
 

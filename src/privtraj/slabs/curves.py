@@ -18,6 +18,7 @@ import numpy as np
 
 from privtraj.arrays import Floats, Ints
 from privtraj.slabs.constants import ACTION, BENDING, ROUNDS
+from privtraj.space import hat_functions
 
 
 def fit_curves(
@@ -52,16 +53,6 @@ def _carried(points: Floats, clouds: Floats, rng: np.random.Generator) -> Floats
     np.put_along_axis(reached, np.argsort(along, axis=1), wanted, axis=1)
     moved: Floats = points + (reached - along) @ np.swapaxes(axes, 1, 2)
     return moved
-
-
-def hat_functions(times: Floats, knots: Floats) -> Floats:
-    """B_k(t) (q, K + 1), linear between the knots (K + 1,), for times (q,) within them."""
-    left = np.clip(np.searchsorted(knots, times, side="right") - 1, 0, len(knots) - 2)
-    share = (times - knots[left]) / (knots[left + 1] - knots[left])
-    basis = np.zeros((len(times), len(knots)))
-    rows = np.arange(len(times))
-    basis[rows, left], basis[rows, left + 1] = 1 - share, share
-    return basis
 
 
 def knots_of(moments: Floats, slab_of_moment: Ints) -> Floats:

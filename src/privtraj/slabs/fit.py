@@ -22,10 +22,10 @@ from privtraj.slabs.constants import (
     PROBE_SHARE,
     READINGS,
 )
-from privtraj.slabs.curves import fit_curves, hat_functions, knots_of, reading_times
+from privtraj.slabs.curves import fit_curves, knots_of, reading_times
 from privtraj.slabs.motion import moment_paths, motion
 from privtraj.slabs.timeline import Timeline, are_at_listed_times, timeline_of
-from privtraj.space import unit_time
+from privtraj.space import hat_functions, unit_time
 from privtraj.transport.couplings import couple
 from privtraj.transport.reference import Brownian
 
@@ -127,16 +127,16 @@ def through_slabs(
     times: Floats,
     rng: np.random.Generator,
     count: int | None = None,
-) -> tuple[Marginals, Floats]:
-    """Marginals at knots, among them the times of interest (T,), and these knots in data units.
+) -> tuple[Marginals, Floats | None]:
+    """Curves through the marginals of the K slabs, at knots, which are in data units.
 
-    They are read off curves through the marginals of the K slabs, of which there are `count`, or
-    512; where every listed time is a slab of its own, its marginal is what it is.
+    There are `count` curves, or 512; particle i of all knots is one of them.  times: (T,) of
+    interest. Where every listed time is a slab of its own, its marginal is what it is: no knots.
     """
     timeline, of = resolution.timeline, resolution.slab_of_moment
+    if timeline.listed and resolution.slabs == len(timeline.moments):
+        return marginals, None
     knots = timeline.knots(of, times)
-    if timeline.listed and resolution.slabs == len(knots):
-        return marginals, knots
     curves = _curves(marginals, resolution, rng, count or CURVES)
     basis = hat_functions(unit_time(knots, timeline.moments), knots_of(resolution.unit_moments, of))
     bandwidth = np.interp(

@@ -17,7 +17,7 @@ from privtraj.data.public import TimeAxis
 from privtraj.head_count import count_epsilon
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.noise import EPSILON_RANGE
-from privtraj.slabs.constants import CLOSE, LISTED_SHARE, MOMENTS, MOST_SLABS
+from privtraj.slabs.constants import CLOSE, LISTED_SHARE, MOMENTS, MOST_READ, MOST_SLABS
 from privtraj.space import Slabs, bin_edges
 
 LISTED = "people at the listed times"
@@ -44,16 +44,18 @@ class Timeline:
         return Slabs.between(bin_edges(self.moments)[np.flatnonzero(np.diff(slab_of_moment))])
 
     def knots(self, slab_of_moment: Ints, times: Floats) -> Floats:
-        """Times of a model's particles: the ends, the edges of slabs, and those of interest (T,).
+        """Times of a model's curves: the ends, the edges of slabs, and those of interest (T,).
 
-        Where people are at the listed times alone, these are all there is.
+        Between the edges of slabs curves are straight, so of many times of interest a part will do.
+        Few listed times, if people are at these alone, are all there is.
         """
-        if self.listed:
-            return self.moments
+        if self.listed and len(times) <= MOST_READ:
+            return times
         ends, edges = self.moments[[0, -1]], self.slabs(slab_of_moment).edges
-        made = np.sort(np.append(edges, ends))
-        apart = np.abs(made[:, None] - times).min(axis=1) > 1e-6 * np.ptp(ends)
-        return np.sort(np.append(made[apart], times))
+        some = np.linspace(0, len(times) - 1, min(len(times), MOST_READ)).round().astype(int)
+        made, read = np.sort(np.append(edges, ends)), times[some]
+        apart = np.abs(made[:, None] - read).min(axis=1) > 1e-6 * np.ptp(ends)
+        return np.sort(np.append(made[apart], read))
 
 
 def timeline_of(axis: TimeAxis, listed: bool, whole_bins: bool) -> Timeline:
