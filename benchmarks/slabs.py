@@ -3,9 +3,10 @@
     python benchmarks/slabs.py [--quick] [--seeds 5] [--strokes FILE] [--out slabs.md]
 
 Average over time of squared W2 (exact optimal transport, shares of the box) between 1,000 released
-people and the population, mean (standard deviation) over seeds, add-remove, delta 1e-5. People are
-at each of T times; `every bin` is `slabs="bins"`, `auto` the default, `best by hand` the lowest
-mean among HAND, which nobody could choose without looking.
+people and the population (50,000 others, represented by 600 weighted points), mean (standard
+deviation) over seeds, add-remove, delta 1e-5. People are at each of T times; `every bin` is
+`slabs="bins"`, `auto` the default, `best by hand` the lowest mean among HAND, which nobody could
+choose without looking.
 
 A second table has columns that go together, five of them in two groups: every bin, `auto` and AIM
 (`privtraj[aim]`, left out without it), each with squared W2 / mean error of correlations / total
@@ -19,16 +20,16 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from populations import clouds, represented, squared_w2
 from privtraj.paper.reproduce import tables
 from privtraj.paper.reproduce.parallel import in_parallel
 
-DELTA, RELEASED, FRESH, POINTS = 1e-5, 1000, 8000, 600
+DELTA, RELEASED, FRESH = 1e-5, 1000, 50_000
 FIRST_SEED = 2000  # none that a constant was set on
 HAND = (2, 5, 10, 20, 50)
 STROKE_TIMES = 10
@@ -42,6 +43,7 @@ class Task(NamedTuple):
     times: int
     epsilon: float = 1.0
     file: str = ""
+    features: int = 2  # of data that may have any number
 
 
 TASKS = (
@@ -75,132 +77,13 @@ AIM_CELLS = SIDE = 8  # per column: 16 for AIM are worse in all three numbers; o
 SCORED = 4  # times at which columns are compared
 
 
-def clouds(task: Task, people: int, seed: int) -> np.ndarray:
-    """(T, n, d) in the unit cube, fresh people at every time."""
-    import privtraj as pt
-
-    rng, u = np.random.default_rng(seed), np.linspace(0, 1, task.times)
-    if task.data == "three modes":
-        _, points = pt.datasets.three_modes(people, task.times, seed)
-        return np.clip((points.reshape(task.times, people, 2) + 1.5) / 3, 0, 1)
-    if task.data == "growth":
-        return _growth(u, people, seed)
-    if task.data in _MADE:
-        return np.clip(_MADE[task.data](u[:, None], people, rng), 0, 1)
-    paths = pt.datasets.process_paths(task.data, people * task.times, task.times, seed)
-    group = np.arange(people * task.times).reshape(task.times, people)
-    return np.clip((paths[group, np.arange(task.times)[:, None]] + 1.5) / 3, 0, 1)
-
-
-def _ring(u: np.ndarray, people: int, rng: np.random.Generator) -> np.ndarray:
-    """A ring that does not move."""
-    angle = rng.uniform(0, 2 * np.pi, (len(u), people))
-    radius = 0.3 + 0.03 * rng.standard_normal(angle.shape)
-    return 0.5 + np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=-1)
-
-
-def _groups(u: np.ndarray, people: int, rng: np.random.Generator) -> np.ndarray:
-    """Three groups in three features that drift apart."""
-    group = rng.integers(3, size=(len(u), people))
-    noise = rng.standard_normal((3, len(u), people))
-    x = np.array([0.3, 0.5, 0.65])[group] + 0.15 * u * (group - 1) + 0.06 * noise[0]
-    y = np.array([0.6, 0.4, 0.5])[group] + 0.1 * np.sin(2 * u) + 0.08 * noise[1]
-    return np.stack([x, y, 0.3 + 0.3 * u + 0.1 * noise[2]], axis=-1)
-
-
-def _loops(u: np.ndarray, people: int, rng: np.random.Generator) -> np.ndarray:
-    """Fast loops, as a pen draws them: neighbouring times are far apart."""
-    noise = rng.standard_normal((2, len(u), people))
-    angle = 2.4 * np.pi * u
-    x = 0.5 + 0.3 * np.cos(angle) + 0.05 * noise[0]
-    return np.stack([x, 0.5 + 0.35 * np.sin(1.5 * angle) + 0.06 * noise[1]], axis=-1)
-
-
-def _clinic(u: np.ndarray, people: int, rng: np.random.Generator) -> np.ndarray:
-    """Like blood pressure, BMI, HbA1c (two modes and a gap), cholesterol and age; slow drift."""
-    first = rng.random((len(u), people)) < 0.6
-    means = [[0.38, 0.40, 0.25, 0.42, 0.40], [0.55, 0.52, 0.62, 0.55, 0.60]]
-    drift = [[0.05, 0.03, 0.01, 0.02, 0.08], [0.08, 0.05, 0.06, -0.03, 0.08]]
-    spread = [[0.09, 0.10, 0.05, 0.10, 0.13], [0.11, 0.11, 0.06, 0.11, 0.11]]
-    together = _correlations({(0, 1): 0.5, (0, 2): 0.2, (0, 3): 0.3, (0, 4): 0.5, (1, 2): 0.4})
-    together += _correlations({(1, 3): 0.35, (1, 4): 0.1, (2, 3): 0.2, (2, 4): 0.2, (3, 4): 0.25})
-    return _two_groups(u, first, means, drift, spread, together - np.eye(5), rng)
-
-
-def _skewed(u: np.ndarray, people: int, rng: np.random.Generator) -> np.ndarray:
-    """70 / 30, two strong pairs, a skewed column, one nearly uniform; groups approach."""
-    first = rng.random((len(u), people)) < 0.7
-    means = [[0.30, 0.55, 0.35, 0.50, 0.0], [0.60, 0.35, 0.45, 0.70, 0.0]]
-    drift = [[0.10, -0.05, 0.0, 0.03, 0.0], [-0.06, 0.05, 0.1, 0.0, 0.0]]
-    spread = [[0.08, 0.09, 0.10, 0.09, 0.1], [0.06, 0.10, 0.08, 0.07, 0.1]]
-    together = _correlations({(0, 1): -0.7, (2, 3): 0.8, (0, 3): -0.2})
-    x = _two_groups(u, first, means, drift, spread, together, rng)
-    x[..., 2] = 0.2 * np.exp(2.2 * (x[..., 2] - 0.3))
-    x[..., 4] = 0.15 + 0.7 * rng.random(first.shape) + 0.1 * (x[..., 0] - 0.4)
-    return x
-
-
-def _parting(u: np.ndarray, people: int, rng: np.random.Generator) -> np.ndarray:
-    """Two groups that part, a curved dependence, a column near a wall."""
-    first = rng.random((len(u), people)) < 0.5
-    noise = rng.standard_normal((5, len(u), people))
-    a = 0.5 + np.where(first, 1, -1) * (0.08 + 0.14 * u) + 0.06 * noise[0]
-    b = 0.45 + 0.5 * (a - 0.5) + 0.10 * noise[1]
-    c = 0.2 + 1.6 * (b - 0.45) ** 2 + 0.07 * noise[2] + 0.1 * u
-    d = 0.10 + 0.06 * np.abs(noise[3]) + 0.1 * first
-    e = 0.5 - 0.6 * (b - 0.45) + 0.4 * (d - 0.15) + 0.09 * noise[4]
-    return np.stack([a, b, c, d, e], axis=-1)
-
-
-def _correlations(pairs: dict[tuple[int, int], float]) -> np.ndarray:
-    """(5, 5) with these correlations and no others."""
-    matrix = np.eye(5)
-    for (i, j), value in pairs.items():
-        matrix[i, j] = matrix[j, i] = value
-    return matrix
-
-
-def _two_groups(
-    u: np.ndarray,
-    first: np.ndarray,
-    means: list[list[float]],
-    drift: list[list[float]],
-    spread: list[list[float]],
-    together: np.ndarray,
-    rng: np.random.Generator,
-) -> np.ndarray:
-    """(T, n, 5) normal people of the first or the second group (T, n), each moving evenly."""
-    group = np.where(first, 0, 1)
-    noise = rng.standard_normal((*group.shape, 5)) @ np.linalg.cholesky(together).T
-    middle = np.array(means)[group] + np.array(drift)[group] * u[..., None]
-    return middle + np.array(spread)[group] * noise
-
-
-_MADE: dict[str, Callable[..., np.ndarray]] = {
-    "clinic": _clinic,
-    "skewed": _skewed,
-    "parting": _parting,
-    "still ring": _ring,
-    "three features": _groups,
-    "loops": _loops,
-}
-
-
-def _growth(u: np.ndarray, people: int, seed: int) -> np.ndarray:
-    """Heights and weights of children of exactly these ages, as shares of their bounds."""
-    import privtraj as pt
-
-    low, high = pt.datasets.GROWTH_TIME_RANGE
-    ages = np.repeat(low + u * (high - low), people)
-    bounds = np.array(list(pt.datasets.GROWTH_BOUNDS.values()))
-    values = (pt.datasets.growth_at(ages, seed) - bounds[:, 0]) / np.ptp(bounds, axis=1)
-    return np.clip(values.reshape(len(u), people, 2), 0, 1)
-
-
 def people_and_truth(task: Task, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """(T, n, d) to be fitted and (T, N, d) to compare with; of strokes, half of the people each."""
     if not task.file:
-        return clouds(task, task.people, seed), clouds(task, FRESH, seed + 10_000)
+        features = task.features
+        data = clouds(task.data, task.people, task.times, seed, features=features)
+        others = FRESH, task.times, seed + 10_000
+        return data, clouds(task.data, *others, features=features, followed=True)
     import privtraj as pt
 
     paths = pt.datasets.strokes(task.file, int(task.data.split()[-1]), STROKE_TIMES)
@@ -220,10 +103,8 @@ def score(task: Task, slabs: int | str, seed: int) -> tuple[float, int]:
     model = pt.TrajectorySynthesizer(task.epsilon, DELTA, **settings).fit(snapshots_of(data))
     scored = _spread_out(task.times, 10)
     paths = model.sample(RELEASED, times=scored / (task.times - 1), seed=seed).values
-    rng = np.random.default_rng(seed)
-    values = [
-        squared_w2(paths[:, k], rng.permutation(others[i])) for k, i in enumerate(scored.tolist())
-    ]
+    pairs = zip(np.swapaxes(paths, 0, 1), others[scored], strict=True)
+    values = [squared_w2(people, *represented(truth)) for people, truth in pairs]
     return float(np.mean(values)), model.settings["slabs"]
 
 
@@ -246,14 +127,13 @@ def columns_score(task: Task, method: str, seed: int) -> tuple[float, float, flo
     except pt.PrivtrajError:
         return None
     if method == "AIM":
-        clouds = model.particles[scored]
+        at_times = model.particles[scored]
     else:
         paths = model.sample(RELEASED, times=scored / (task.times - 1), seed=seed).values
-        clouds = np.swapaxes(paths, 0, 1)
-    rng = np.random.default_rng(seed)
+        at_times = np.swapaxes(paths, 0, 1)
     values = []
-    for people, truth in zip(clouds, others[scored], strict=True):
-        cost = squared_w2(people, rng.permutation(truth))
+    for people, truth in zip(at_times, others[scored], strict=True):
+        cost = squared_w2(people, *represented(truth))
         values.append((cost, correlation_error(people, truth), pair_error(people, truth)))
     w2, correlations, pairs = np.mean(values, axis=0)
     return w2, correlations, pairs
@@ -267,15 +147,6 @@ def snapshots_of(data: np.ndarray) -> Any:
     times = np.linspace(0, 1, count)
     records = np.repeat(times, people), data.reshape(-1, d)
     return pt.Snapshots.from_arrays(*records, bounds=[(0, 1)] * d, bins=times)
-
-
-def squared_w2(people: np.ndarray, truth: np.ndarray) -> float:
-    """Between people (n, d) and the population (N, d)."""
-    import ot
-
-    points, weights = represented(truth)
-    even = np.full(len(people), 1 / len(people))
-    return float(ot.emd2(even, weights, ot.dist(people, points), numItermax=2_000_000))
 
 
 def correlation_error(people: np.ndarray, truth: np.ndarray) -> float:
@@ -301,15 +172,6 @@ def pair_error(people: np.ndarray, truth: np.ndarray) -> float:
 def _spread_out(times: int, most: int) -> np.ndarray:
     """Whole numbers of at most so many times, the first and the last among them."""
     return np.unique(np.linspace(0, times - 1, min(times, most)).round().astype(int))
-
-
-def represented(people: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """POINTS points (k, d) and weights (k,) that stand for people (n, d), by Lloyd's algorithm."""
-    from scipy.cluster.vq import kmeans2
-
-    centres, label = kmeans2(people, people[:POINTS].copy(), iter=3, minit="matrix")
-    held = np.bincount(label, minlength=len(centres))
-    return centres[held > 0], held[held > 0] / len(people)
 
 
 def line(task: Task, rows: dict[Any, list[tuple[float, int]]]) -> list[str]:

@@ -27,12 +27,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from populations import clouds, represented, squared_w2
 from privtraj.paper.reproduce import tables
 from privtraj.paper.reproduce.parallel import in_parallel
 
 DELTA, RELEASED = 1e-5, 500
-FRESH, POINTS, ROUNDS = 16_000, 600, 2  # people of the population, and what represents them
-MOST_CHILDREN = 160_000  # of growth, at all times together
+FRESH = 16_000  # people of the population
 FIRST_SEED = 1000
 DIGITS, STROKE_TIMES = (3, 7), 10
 CELL_BOX = (-1.6, 1.6)  # of every coordinate of single cells
@@ -68,34 +68,14 @@ QUICK_DATA = ("three modes", "bifurcation")
 # Data -----------------------------------------------------------------------------------------
 
 
-def clouds(cell: Cell, people: int, seed: int, *, followed: bool = False) -> np.ndarray:
-    """(T, n, d) in the unit cube, fresh people at every time unless they are followed."""
-    import privtraj as pt
-
-    if cell.data == "growth":
-        return _growth(cell, people, seed)
-    if cell.data == "three modes":
-        _, points = pt.datasets.three_modes(people, cell.times, seed, dimensions=cell.features)
-        placed = points.reshape(cell.times, people, cell.features)
-    elif followed:
-        paths = pt.datasets.process_paths(
-            cell.data, people, cell.times, seed, dimensions=cell.features
-        )
-        placed = np.swapaxes(paths, 0, 1)
-    else:
-        paths = pt.datasets.process_paths(
-            cell.data, people * cell.times, cell.times, seed, dimensions=cell.features
-        )
-        group = np.arange(people * cell.times).reshape(cell.times, people)
-        placed = paths[group, np.arange(cell.times)[:, None]]
-    return np.clip((placed + 1.5) / 3, 0, 1)
-
-
 def people_and_truth(cell: Cell, seed: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """T clouds (n, d) of people to be fitted, and T clouds of others to compare with."""
     if not cell.file:
-        truth = clouds(cell, FRESH, seed + 10_000, followed=True)
-        return list(clouds(cell, cell.people, seed)), list(truth)
+        some = clouds(cell.data, cell.people, cell.times, seed, features=cell.features)
+        others = clouds(
+            cell.data, FRESH, cell.times, seed + 10_000, features=cell.features, followed=True
+        )
+        return list(some), list(others)
     import privtraj as pt
 
     rng = np.random.default_rng(seed)
@@ -111,46 +91,6 @@ def people_and_truth(cell: Cell, seed: int) -> tuple[list[np.ndarray], list[np.n
     some, others = np.array_split(rng.permutation(paths.astype(np.float64)), 2)
     _, points = pt.datasets.one_snapshot_each(some, seed)
     return list(points.reshape(STROKE_TIMES, -1, 2)), list(np.swapaxes(others, 0, 1))
-
-
-def represented(people: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """POINTS points (k, d) and weights (k,) that stand for people (n, d), by Lloyd's algorithm."""
-    from scipy.spatial import cKDTree
-
-    centres = people[:POINTS].copy()
-    for _ in range(ROUNDS):
-        nearest = cKDTree(centres).query(people)[1]
-        held = np.bincount(nearest, minlength=len(centres))
-        sums = [np.bincount(nearest, axis, minlength=len(centres)) for axis in people.T]
-        centres[held > 0] = (np.stack(sums, axis=1) / np.maximum(held, 1)[:, None])[held > 0]
-    held = np.bincount(cKDTree(centres).query(people)[1], minlength=len(centres))
-    return centres[held > 0], held[held > 0] / len(people)
-
-
-def released(model: Any, i: int, rng: np.random.Generator) -> np.ndarray:
-    """RELEASED people (n, d) of the model's i-th marginal, in shares of the box."""
-    return np.asarray(model.people_at(i, RELEASED, rng))
-
-
-def squared_w2(people: np.ndarray, points: np.ndarray, weights: np.ndarray) -> float:
-    """Squared W2 between people (n, d) of equal weight and weighted points (k, d)."""
-    from privtraj.metrics.transport import weighted_cost
-
-    even = np.full(len(people), 1 / len(people))
-    return weighted_cost(people, even, points, weights, "sqeuclidean")
-
-
-def _growth(cell: Cell, people: int, seed: int) -> np.ndarray:
-    """Heights and weights of children of the nearest age, as shares of their bounds."""
-    import privtraj as pt
-
-    people = min(people, MOST_CHILDREN // cell.times)
-    table = pt.datasets.growth_clinic(12 * people * cell.times, seed).to_pandas()
-    bounds = np.array(list(pt.datasets.GROWTH_BOUNDS.values()))
-    ages = np.linspace(*pt.datasets.GROWTH_TIME_RANGE, cell.times)
-    nearest = np.abs(table["age"].to_numpy()[:, None] - ages).argmin(axis=1)
-    points = (table[list(pt.datasets.GROWTH_BOUNDS)] - bounds[:, 0]) / np.ptp(bounds, axis=1)
-    return np.stack([points.to_numpy()[nearest == i][:people] for i in range(cell.times)])
 
 
 # Methods --------------------------------------------------------------------------------------
@@ -200,7 +140,7 @@ def scores(cell: Cell, seed: int, full: bool) -> list[dict[str, Any]]:
         bins=moments,
     )
     scored = np.unique(np.linspace(0, cell.times - 1, min(cell.times, 10)).round().astype(int))
-    truth = {i: represented(others[i]) for i in scored}
+    truth = [represented(others[i]) for i in scored]
     rows = []
     for name, make in methods(cell, seed, full).items():
         point = {key: getattr(cell, key) for key in POINT}
@@ -212,8 +152,9 @@ def scores(cell: Cell, seed: int, full: bool) -> list[dict[str, Any]]:
             rows.append({**row, "refused": str(refusal)})
             continue
         seconds = time.perf_counter() - began
-        rng = np.random.default_rng(seed)
-        value = np.mean([squared_w2(released(model, i, rng), *truth[i]) for i in scored])
+        paths = model.sample(RELEASED, times=moments[scored], seed=seed).values
+        pairs = zip(np.swapaxes(paths, 0, 1), truth, strict=True)
+        value = np.mean([squared_w2(people, *points) for people, points in pairs])
         rows.append({**row, "squared_w2": value, "seconds": seconds})
         if name == choose_measure(d):
             rows.append({**rows[-1], "method": "ours"})

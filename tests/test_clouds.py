@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privtraj.clouds import along_main_axis, equal_weight, systematic
+from privtraj.clouds import along_main_axis, along_z_curve, equal_weight, systematic
 
 weight_lists = st.lists(st.floats(0, 10), min_size=1, max_size=30).filter(lambda w: sum(w) > 1e-3)
 
@@ -71,3 +71,14 @@ def test_particles_are_ordered_along_the_direction_they_spread_in(d):
 def test_particles_in_one_place_still_have_an_order():
     order = along_main_axis(np.full((2, 4, 3), 0.5))
     assert [sorted(row) for row in order] == [[0, 1, 2, 3]] * 2
+
+
+def test_a_systematic_sample_along_the_z_curve_is_spread_evenly_in_the_plane():
+    """In rows, 64 of 4,096 equal cells miss whole columns; along the curve each block has one."""
+    places = np.argwhere(np.ones((64, 64)))
+    order = along_z_curve(places)
+    assert sorted(order) == list(range(4096))
+    picked = places[order][systematic(np.ones(4096), 64)]
+    blocks = np.bincount((picked // 8) @ [8, 1], minlength=64)
+    assert (blocks == 1).all()
+    assert along_z_curve(np.zeros((1, 3), int)).tolist() == [0]

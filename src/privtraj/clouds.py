@@ -30,6 +30,16 @@ def equal_weight(particles: Floats, weights: Floats, count: int) -> Floats:
     return np.stack([cloud[systematic(share, count)] for cloud, share in clouds])
 
 
+def along_z_curve(places: Ints) -> Ints:
+    """Order (n,) of cells (n, d), whole numbers from 0, along a curve that keeps neighbours close.
+
+    By the bits of all coordinates in turn (Morton's code), from the highest.
+    """
+    bits = range(int(places.max(initial=0)).bit_length())[::-1]
+    keys = [(places[:, axis] >> bit) & 1 for bit in bits for axis in range(places.shape[1])]
+    return np.lexsort(keys[::-1]) if keys else np.arange(len(places))
+
+
 def along_main_axis(particles: Floats) -> Ints:
     """Order (T, m) of the particles (T, m, d) of each time along their cloud's main axis."""
     centred = particles - particles.mean(axis=1, keepdims=True)

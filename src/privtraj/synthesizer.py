@@ -209,7 +209,7 @@ class TrajectorySynthesizer:
             guard = guard.in_slabs(measured.timeline.slabs(measured.slab_of_moment))
         gaps = np.diff(measured.centres)
         people = head_count(guard, count_epsilon(guard, self.count_share))
-        settings = self._settings(guard, people)
+        settings = self._settings(guard, people, measured.needs_curves)
         _warn_if_little(settings.worth)
         rng = np.random.default_rng(processes.shared_seed(self.seed))  # all but the guard's noise
         marginals = self._spend(guard, people, settings, rng, gaps, progress)
@@ -232,6 +232,7 @@ class TrajectorySynthesizer:
             cloud_size=self.particles or max(marginals.particles.shape[1], RELEASED_PARTICLES),
             settings={
                 **settings.summary(),
+                "particles": marginals.particles.shape[1],
                 "time_coupling": self.time_coupling,
                 "slabs": measured.slabs,
             },
@@ -242,7 +243,7 @@ class TrajectorySynthesizer:
             },
         )
 
-    def _settings(self, guard: Guard, people: Floats) -> Settings:
+    def _settings(self, guard: Guard, people: Floats, curves: bool) -> Settings:
         """What to do with the budget that is left.
 
         What the main release may spend is fixed here from the budget alone; only how it is spent
@@ -264,6 +265,7 @@ class TrajectorySynthesizer:
             time_coupling=self.time_coupling,
             bandwidth=self.bandwidth,
             head_epsilon=head_epsilon,
+            curves=curves,
         )
 
     def _gradient_settings(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from privtraj.counts.cells import estimate
+from privtraj.counts.cells import estimate, levels_of
 from privtraj.counts.time_average import no_average, time_average
 from privtraj.privacy.noise import SeededSource, laplace_integers, laplace_variance
 
@@ -114,3 +114,18 @@ def test_a_still_ring_that_no_time_shows_by_itself_is_read_from_all_of_them():
         return np.mean((measure.weights * np.abs(radius - 0.35)).sum(axis=1))
 
     assert mean_radius(np.ones(times - 1)) < 0.5 * mean_radius(None)
+
+
+def test_people_who_are_one_to_a_cell_are_seen_to_move_in_blocks():
+    """A thousand people in 8,000 cells, hardly any noise: cells of one person show no motion."""
+    rng, side, people = np.random.default_rng(0), 20, np.full(2, 1000.0)
+    points = np.clip(
+        0.4 + 0.2 * np.arange(2)[:, None, None] + 0.1 * rng.normal(size=(2, 1000, 3)), 0, 0.999
+    )
+    index = np.ravel_multi_index(np.moveaxis((points * side).astype(int), -1, 0), (side,) * 3)
+    counts = np.stack([np.bincount(row, minlength=side**3) for row in index]).astype(float)
+    alone = time_average(counts, laplace_variance(8.0), people, np.ones(1))
+    np.testing.assert_allclose(alone.matrix, 0.5)
+    levels = levels_of(counts.reshape(2, side, side, side), 8.0, people, np.ones(1))
+    for level in levels:
+        assert level.average.matrix[0, 1] < 0.1

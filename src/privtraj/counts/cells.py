@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.arrays import Floats, Mask
-from privtraj.clouds import systematic, total_variance
+from privtraj.clouds import along_z_curve, systematic, total_variance
 from privtraj.counts.constants import (
     BLOCK_EXPONENT,
     GROWTH_ROUNDS,
@@ -130,8 +130,9 @@ def _best_reading(grids: list[Floats], people: float, coarse: Floats) -> tuple[R
 
 
 def _as_reading(grid: Floats) -> Reading:
-    held = grid > 0
-    return Reading((np.argwhere(held) + 0.5) / len(grid), grid[held], 1 / len(grid))
+    places = np.argwhere(grid > 0)
+    places = places[along_z_curve(places)]  # so that a systematic sample of them is spread evenly
+    return Reading((places + 0.5) / len(grid), grid[tuple(places.T)], 1 / len(grid))
 
 
 def _completed(grid: Floats, people: float, coarse: Floats) -> Floats:
@@ -155,18 +156,24 @@ class Level(NamedTuple):
 def levels_of(
     counts: Floats, epsilon: float, people: Floats, gaps: Floats | None = None
 ) -> list[Level]:
-    """The counts (T, side, ...) in cells as counted, and of 2 and 4 times the side if they fit."""
+    """The counts (T, side, ...) in cells as counted, and of 2 and 4 times the side if they fit.
+
+    Larger ones still, as far as they fit, only tell how people move.
+    """
+    grids = [counts]
+    while grids[-1].shape[1] % 2 == 0 and grids[-1].shape[1] >= 4:
+        grids.append(blocks(grids[-1], 1))
+    doubled = 2 ** (counts.ndim - 1)
     levels: list[Level] = []
-    while len(levels) <= MAX_POOLINGS:
-        cells = 2 ** ((counts.ndim - 1) * len(levels))
-        noise = cells * laplace_variance(epsilon)
-        flat = counts.reshape(len(counts), -1)
-        average = no_average(len(flat)) if gaps is None else time_average(flat, noise, people, gaps)
-        levels.append(Level(counts, cells, average))
-        if counts.shape[1] % 2 == 1 or counts.shape[1] < 4:
-            break
-        counts = blocks(counts, 1)
-    return levels
+    moved = 0.0
+    for k in reversed(range(len(grids))):
+        flat, noise = grids[k].reshape(len(counts), -1), doubled**k * laplace_variance(epsilon)
+        average = no_average(len(flat))
+        if gaps is not None:
+            average = time_average(flat, noise, people, gaps, moved / doubled)
+        moved = average.amplitude
+        levels.append(Level(grids[k], doubled**k, average))
+    return levels[::-1][: MAX_POOLINGS + 1]
 
 
 def reading(levels: list[Level], epsilon: float) -> Floats:

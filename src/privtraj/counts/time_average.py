@@ -12,7 +12,12 @@ evidence, each cell's weighed by the people in it,
 m_j the cell's mean count, signed: noise moves the level and the modes independently, so that empty
 cells, which are many and do not change, add up to no opinion. Where people stay A is 0 and T times
 count as one; where they move all is left as counted. `CAUTION` times A is used, for to average
-people who move blurs them, and squared W2 minds that more than noise. All of it is post-processing.
+people who move blurs them, and squared W2 minds that more than noise.
+
+Cells so small that one person is in each cannot tell who moves from who is there by chance, but
+blocks of them can, and who leaves a block leaves the cell: a block of b cells has b times the noise
+and b^2 times the squared change, so A of the cells is at least that of the blocks over b. All of it
+is post-processing.
 """
 
 from __future__ import annotations
@@ -29,10 +34,14 @@ _AMPLITUDES = np.append(0.0, np.geomspace(1e-2, 1e6, 25))  # of the slowest mode
 
 
 class TimeAverage(NamedTuple):
-    """matrix: (T, T) from counts to averages.  draws: (T,) of noise, averaged in each of them."""
+    """matrix: (T, T) from counts to averages.  draws: (T,) of noise, averaged in each of them.
+
+    amplitude: A of the slowest mode, in its noise.
+    """
 
     matrix: Floats
     draws: Floats
+    amplitude: float = 0.0
 
     def __call__(self, counts: Floats) -> Floats:
         """Averages (T, ...) of counts (T, ...)."""
@@ -46,11 +55,12 @@ def no_average(times: int) -> TimeAverage:
 
 
 def time_average(
-    counts: Floats, noise_variance: float, people: Floats, gaps: Floats
+    counts: Floats, noise_variance: float, people: Floats, gaps: Floats, least: float = 0.0
 ) -> TimeAverage:
     """The average that noisy counts (T, n) of people (T,) suggest, `gaps` (T - 1,) apart.
 
     noise_variance: of one count; chance adds the cell's mean count to it.  gaps: in any unit.
+    least: amplitude that blocks of these cells have shown.
     """
     if len(counts) == 1:
         return no_average(1)
@@ -63,9 +73,10 @@ def time_average(
     energy = found[1:] ** 2 / (noise_variance + np.maximum(level, 0.0))
     weights = level if level.sum() > 0 else np.ones_like(level)
     slowness = rates[1] / rates[1:]
-    signal = CAUTION * _likely_amplitude(slowness, energy @ weights, weights.sum()) * slowness
+    amplitude = max(_likely_amplitude(slowness, energy @ weights, weights.sum()), least)
+    signal = CAUTION * amplitude * slowness
     kept = (modes * np.append(1.0, signal / (1 + signal))) @ modes.T
-    return TimeAverage(size[:, None] * kept * size, 1 / (np.diag(kept) * size**2))
+    return TimeAverage(size[:, None] * kept * size, 1 / (np.diag(kept) * size**2), amplitude)
 
 
 def _likely_amplitude(slowness: Floats, energy: Floats, weight: float) -> float:

@@ -68,7 +68,7 @@ class SampledSynthesizer(TrajectorySynthesizer):
         steps = self.steps or SAMPLED_STEPS
         return super()._budget(snapshots)._replace(steps=steps, rate=self.rate)
 
-    def _settings(self, guard: Guard, people: Floats) -> GradientSettings:
+    def _settings(self, guard: Guard, people: Floats, curves: bool) -> GradientSettings:
         steps = self.steps or SAMPLED_STEPS
         z = left(guard, partial(calibrate_noise, steps=steps, rate=self.rate))
         if math.isinf(z):

@@ -48,6 +48,8 @@ CURVES = 512
 """Curves that carry the people; the error of so many points is below that of 5,000 people."""
 MOST_READ = 33
 """Times of interest at which curves are kept; all of 600 would take a minute to couple."""
+STARTS = 256
+"""Particles of a slab that are coupled with those of the next to begin with; more take longer."""
 READINGS = 4
 """Times within a slab at which curves are compared with its people."""
 ROUNDS = 10

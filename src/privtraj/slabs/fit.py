@@ -21,6 +21,7 @@ from privtraj.slabs.constants import (
     PROBE_CELLS,
     PROBE_SHARE,
     READINGS,
+    STARTS,
 )
 from privtraj.slabs.curves import fit_curves, knots_of, reading_times
 from privtraj.slabs.motion import moment_paths, motion
@@ -74,6 +75,11 @@ class Resolution(NamedTuple):
     def slabs(self) -> int:
         """K."""
         return int(self.slab_of_moment[-1]) + 1
+
+    @property
+    def needs_curves(self) -> bool:
+        """Whether people of a slab are of several times; else every listed time is a slab."""
+        return not self.timeline.listed or self.slabs < len(self.timeline.moments)
 
     @property
     def unit_moments(self) -> Floats:
@@ -134,7 +140,7 @@ def through_slabs(
     interest. Where every listed time is a slab of its own, its marginal is what it is: no knots.
     """
     timeline, of = resolution.timeline, resolution.slab_of_moment
-    if timeline.listed and resolution.slabs == len(timeline.moments):
+    if not resolution.needs_curves:
         return marginals, None
     knots = timeline.knots(of, times)
     curves = _curves(marginals, resolution, rng, count or CURVES)
@@ -155,12 +161,15 @@ def _curves(
 ) -> Floats:
     """Control points (m, K + 1, d) of curves through the marginals of the K slabs."""
     unit, of, centres = resolution.unit_moments, resolution.slab_of_moment, resolution.centres
-    picks = zip(marginals.particles, marginals.weights, strict=True)
-    clouds = [cloud[systematic(weights, m * READINGS, rng)] for cloud, weights in picks]
-    coupling = couple(
-        marginals.particles, marginals.weights, np.diff(centres), Brownian(1.0), "exact"
-    )
-    walk = coupling.walk(m, rng)
-    start = marginals.particles[np.arange(len(centres)), walk]
-    times = reading_times(unit, of, READINGS)
-    return fit_curves(np.stack(clouds), times, knots_of(unit, of), start, rng)
+    few = _picked(marginals, STARTS, rng)
+    even = np.full(few.shape[:2], 1 / STARTS)
+    walk = couple(few, even, np.diff(centres), Brownian(1.0), "exact").walk(m, rng)
+    start = few[np.arange(len(centres)), walk]
+    clouds = _picked(marginals, m * READINGS, rng)
+    return fit_curves(clouds, reading_times(unit, of, READINGS), knots_of(unit, of), start, rng)
+
+
+def _picked(marginals: Marginals, count: int, rng: np.random.Generator) -> Floats:
+    """(K, count, d) particles of each slab, as often as their weights say."""
+    clouds = zip(marginals.particles, marginals.weights, strict=True)
+    return np.stack([cloud[systematic(weights, count, rng)] for cloud, weights in clouds])
