@@ -117,15 +117,12 @@ def test_a_still_ring_that_no_time_shows_by_itself_is_read_from_all_of_them():
 
 
 def test_people_who_are_one_to_a_cell_are_seen_to_move_in_blocks():
-    """A thousand people in 8,000 cells, hardly any noise: cells of one person show no motion."""
-    rng, side, people = np.random.default_rng(0), 20, np.full(2, 1000.0)
-    points = np.clip(
-        0.4 + 0.2 * np.arange(2)[:, None, None] + 0.1 * rng.normal(size=(2, 1000, 3)), 0, 0.999
-    )
+    """300 people in 8,000 cells, hardly any noise: who left a cell looks like who was not there."""
+    rng, side, people = np.random.default_rng(0), 20, np.full(2, 300.0)
+    points = 0.7 * rng.random((2, 300, 3)) + 0.3 * np.arange(2)[:, None, None]
     index = np.ravel_multi_index(np.moveaxis((points * side).astype(int), -1, 0), (side,) * 3)
     counts = np.stack([np.bincount(row, minlength=side**3) for row in index]).astype(float)
     alone = time_average(counts, laplace_variance(8.0), people, np.ones(1))
-    np.testing.assert_allclose(alone.matrix, 0.5)
-    levels = levels_of(counts.reshape(2, side, side, side), 8.0, people, np.ones(1))
-    for level in levels:
+    assert alone.matrix[0, 1] > 0.3
+    for level in levels_of(counts.reshape(2, side, side, side), 8.0, people, np.ones(1)):
         assert level.average.matrix[0, 1] < 0.1
