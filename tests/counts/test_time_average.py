@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from privtraj.counts.cells import estimate, levels_of
+import privtraj as pt
+from privtraj.counts.cells import estimate
 from privtraj.counts.time_average import no_average, time_average
 from privtraj.privacy.noise import SeededSource, laplace_integers, laplace_variance
 
@@ -117,12 +118,12 @@ def test_a_still_ring_that_no_time_shows_by_itself_is_read_from_all_of_them():
 
 
 def test_people_who_are_one_to_a_cell_are_seen_to_move_in_blocks():
-    """300 people in 8,000 cells, hardly any noise: who left a cell looks like who was not there."""
-    rng, side, people = np.random.default_rng(0), 20, np.full(2, 300.0)
-    points = 0.7 * rng.random((2, 300, 3)) + 0.3 * np.arange(2)[:, None, None]
-    index = np.ravel_multi_index(np.moveaxis((points * side).astype(int), -1, 0), (side,) * 3)
-    counts = np.stack([np.bincount(row, minlength=side**3) for row in index]).astype(float)
-    alone = time_average(counts, laplace_variance(8.0), people, np.ones(1))
-    assert alone.matrix[0, 1] > 0.3
-    for level in levels_of(counts.reshape(2, side, side, side), 8.0, people, np.ones(1)):
-        assert level.average.matrix[0, 1] < 0.1
+    """Groups in three features and much budget: with cells alone both halves were one cloud."""
+    rng, n = np.random.default_rng(0), 2000
+    when, group = rng.random(n), rng.integers(3, size=n)
+    middle = np.stack([0.3 + 0.17 * group, 0.6 - 0.1 * group, 0.3 + 0.3 * when], axis=1)
+    places = np.clip(middle + rng.normal(size=(n, 3)) * [0.06, 0.08, 0.1], 0, 1)
+    snapshots = pt.Snapshots.from_arrays(when, places, bounds=[(0, 1)] * 3, time_range=(0, 1))
+    model = pt.TrajectorySynthesizer(8.0, 1e-5, seed=1, slabs=2).fit(snapshots)
+    ends = model.sample(1000, times=[0, 1], seed=1).values[:, :, 2].mean(axis=0)
+    np.testing.assert_allclose(ends, [0.3, 0.6], atol=0.07)
