@@ -225,7 +225,10 @@ _DATA = (
            needed="it names the records, here or as data in a --config FILE",
            more="A connection string of a database is best without a password."),
     Option("query", TEXT, example="SELECT * FROM visits", metavar="SQL", about=
-           "what to read from a database: a SELECT, or the name of a table"),
+           "what to read from a database: a SELECT, or the name of a table",
+           more="It must compute each row from one row of one table."),
+    Option("row_by_row", BOOLEAN, default=False, about=
+           "you state that it does, where that cannot be read from it; the certificate says so"),
     Option("time", TEXT, example="age", metavar="COL", about=
            "column that says when: numbers or dates",
            needed="it names the column that says when each record was taken"),

@@ -624,6 +624,9 @@ def test_duckdb_keeps_to_its_memory_and_has_a_place_to_write_to(tmp_path):
 # Connections ----------------------------------------------------------------------------------
 
 
+RANKED = "SELECT id, age, rank() OVER (ORDER BY height) AS height, weight FROM {}"
+
+
 @pytest.fixture
 def urls(request, tmp_path):
     """Function: the growth clinic as the table clinic.visits behind a connection string."""
@@ -634,6 +637,7 @@ def urls(request, tmp_path):
             connection.register("arrow", table)
             connection.execute("CREATE SCHEMA clinic")
             connection.execute("CREATE TABLE clinic.visits AS SELECT * FROM arrow")
+            connection.execute("CREATE VIEW clinic.ranked AS " + RANKED.format("clinic.visits"))
         return f"duckdb://{path}"
 
     def in_postgres(table):
@@ -644,6 +648,8 @@ def urls(request, tmp_path):
             connection.execute("DROP SCHEMA IF EXISTS clinic CASCADE")
             connection.execute("CREATE SCHEMA clinic")
         _copy_to_postgres(table, url, "clinic.visits")
+        with psycopg.connect(url) as connection:
+            connection.execute("CREATE VIEW clinic.ranked AS " + RANKED.format("clinic.visits"))
         return url
 
     def in_spark(table):
@@ -665,10 +671,31 @@ def test_a_connection_string_and_a_query_give_the_same_model(urls, clinic, count
 
 
 @pytest.mark.parametrize("urls", ["duckdb", "postgres"], indirect=True)
-@pytest.mark.parametrize("query", ["nowhere", f"SELECT {SECRET} FROM", f"SELECT '{SECRET}' / age"])
-def test_a_bad_query_is_explained_without_quoting_it(urls, query, clinic):
-    said = _message(urls(clinic), {"query": query})
-    assert "does not accept the query" in said
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ("nowhere", "does not accept the query"),
+        (f"SELECT '{SECRET}' / agee FROM clinic.visits", "does not accept the query"),
+        (f"SELECT {SECRET} FROM", "cannot be read as a SELECT"),
+        (f"SELECT '{SECRET}' / age", "a SELECT without a table"),
+        (f"SELECT * FROM clinic.visits LIMIT {SECRET}", "because of LIMIT"),
+        (f"SELECT {SECRET}, * FROM clinic.ranked", "a window (OVER) in the view 'ranked'"),
+        ("clinic.ranked", "a window (OVER) in the view 'ranked'"),
+    ],
+)
+def test_a_bad_query_is_explained_without_quoting_it(urls, query, why, clinic):
+    assert why in _message(urls(clinic), {"query": query})
+
+
+@pytest.mark.parametrize("urls", ["pyspark"], indirect=True)
+def test_spark_says_what_its_views_are(urls, clinic, spark):
+    urls(clinic)
+    spark._session.sql("CREATE TABLE kept USING parquet AS SELECT * FROM visits")
+    spark._session.sql("CREATE VIEW ranked AS " + RANKED.format("kept"))
+    for source in ({"query": "ranked"}, {"query": "SELECT * FROM ranked WHERE age > 3"}):
+        said = _message("pyspark://", source)
+        assert "a window (OVER) in the view 'ranked'" in said
+    assert "in the view 'ranked'" in _message(spark.table("ranked"), {})
 
 
 @pytest.mark.parametrize("urls", ["duckdb", "postgres"], indirect=True)
