@@ -285,6 +285,8 @@ _LEDGER = (
     Option("cap_epsilon", NUMBER, example=3.0, otherwise="as recorded last", about=
            "most that everything in the ledger may spend together"),
     Option("cap_delta", NUMBER, example=1e-4, about="the same for delta"),
+    Option("ledger_code", TEXT, example="5-0123456789abcdef", metavar="CODE", about=
+           "code that an earlier fit printed, from which the ledger must go on"),
     Option("new_people", BOOLEAN, default=False, about=
            "nobody in these records is among the people of the ledger, so they need not add up"),
 )
