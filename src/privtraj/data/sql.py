@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 LARGE_FILE = 512 * 2**20  # bytes on disk from which a file is not read into memory
 BATCH = 1 << 17  # rows that come back at a time
-MEMORY_LIMIT = "1GB"  # of DuckDB; beyond it, it writes to a temporary directory
+MEMORY_LIMIT = "1GB"  # of DuckDB where it may write to a temporary directory beyond it
 
 _PACKAGES = {
     "duckdb": "privtraj[sql]",
@@ -154,8 +154,17 @@ def _saying(*sentence: str | Arg) -> Iterator[None]:
         yield
     except (InputError, MemoryError):
         raise
-    except Exception:
+    except Exception as error:
+        if type(error).__name__ == "OutOfMemoryException":
+            raise _too_little_memory() from None
         raise InputError(*sentence) from None
+
+
+def _too_little_memory() -> InputError:
+    return InputError(
+        "DuckDB has too little memory for the records, and writes them to the disk only encrypted: "
+        "run INSTALL httpfs in DuckDB, which brings the cipher, or use a machine with more memory"
+    )
 
 
 @contextmanager
@@ -386,10 +395,22 @@ def _type(kind: pa.DataType) -> str:
 
 
 def _frugal(connection: Any) -> Any:
-    """A DuckDB that keeps to its memory and has a place to write to, removed when it is closed."""
+    """A DuckDB that writes no record to the disk in the clear.
+
+    It keeps to a limit of memory and writes what exceeds it to a directory of its own, encrypted
+    and removed when it is closed. The cipher for that comes with its extension httpfs, which is
+    loaded if it is installed and never fetched. Without it, or in versions that do not encrypt,
+    nothing is written at all and memory is all there is. (The cipher that is built in is for
+    reading: DuckDB calls writing with it unsafe, as its keys are not random enough.)
+    """
+    try:
+        connection.raw_sql("LOAD httpfs")
+        connection.raw_sql("SET temp_file_encryption = true")
+    except Exception:
+        connection.raw_sql("SET temp_directory = ''")
+        return connection
     directory = tempfile.TemporaryDirectory(prefix="privtraj-")
     weakref.finalize(connection, directory.cleanup)
     connection.raw_sql(f"SET memory_limit = '{MEMORY_LIMIT}'")
-    place = directory.name.replace("'", "''")
-    connection.raw_sql(f"SET temp_directory = '{place}'")
+    connection.raw_sql(f"SET temp_directory = {_literal(directory.name)}")
     return connection
