@@ -81,6 +81,7 @@ def _house(folder, table):
             "CREATE TABLE sites AS SELECT unnest(['a', 'b']) AS site, unnest([0.25, 0.75]) AS z",
             "CREATE SEQUENCE numbers",
             "CREATE MACRO centred() AS TABLE SELECT id, t, x - avg(x) OVER () AS x FROM visits",
+            "CREATE MACRO cot(v) AS v - (SELECT avg(x) FROM visits)",
             "CREATE MACRO centre(v) AS v - (SELECT avg(x) FROM visits)",
             "CREATE SCHEMA clinic",
             "CREATE VIEW zscored AS SELECT id, t, x - avg(x) OVER () AS x FROM visits",
@@ -162,10 +163,34 @@ def test_a_harmless_query_passes_and_one_person_moves_their_own_rows_only(query,
 
 
 def test_a_query_that_cannot_be_read_is_refused(house, capfd):
-    for query in ("SELEKT x FROM visits", "SELECT x FROM visits WHERE ((", "SELECT " + "(" * 5000):
+    deep = "SELECT " + "(" * 3000 + "x" + ")" * 3000 + " FROM visits"
+    long = "SELECT " + "x + " * 20_000 + "x FROM visits"
+    for query in ("SELEKT x FROM visits", "SELECT x FROM visits WHERE ((", "--", deep, long):
         with pytest.raises(InputError, match="cannot be read as a SELECT of duckdb"):
             Snapshots.from_table(house, query=query, **COLUMNS)
     assert capfd.readouterr() == ("", "")
+
+
+PIECES = ["SELECT", "FROM", "visits", "x", "OVER", "WHERE", "LIMIT", "WITH", "AS", "JOIN", "CASE"]
+PIECES += [*"()[]{},*+;'.:?@%1\\\0é\"", "--", "/*", "*/", "$$", "avg", "END", "NULL", "IN", "BY"]
+
+
+@settings(max_examples=150)
+@given(st.lists(st.sampled_from(PIECES), max_size=25))
+def test_whatever_text_is_answered(words):
+    for dialect in ("duckdb", "postgres"):
+        try:
+            why = row_local.reason(" ".join(words), dialect, lambda table: ())
+        except row_local.Unreadable:
+            continue
+        assert why is None or isinstance(why, str)
+
+
+def test_a_backend_without_sql_is_answered():
+    pytest.importorskip("polars")
+    table = ibis.polars.connect({"visits": _visits().drop_columns(["l", "r"])}).table("visits")
+    with pytest.raises(InputError, match="the Ibis table cannot be read as a SELECT of polars"):
+        Snapshots.from_table(table, **COLUMNS)
 
 
 # Any query ------------------------------------------------------------------------------------

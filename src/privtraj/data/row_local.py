@@ -121,9 +121,12 @@ class _Reader:
 
     dialect: Any
     views: Views
+    own: frozenset[str]
 
     def query(self, sql: str, seen: tuple[str, ...] = ()) -> Iterator[str]:
         trees = _parsed(sql, self.dialect)
+        for name in sorted(self.own & set(re.findall(r"\w+", sql.lower()))):
+            yield f"the function {_word(name)}, which this database defines itself"
         if len(trees) != 1:
             yield "more than one statement"
         for tree in trees:
@@ -181,26 +184,32 @@ class _Reader:
                 yield from (f"{why} in {view}" for why in self.query(definition, seen))
 
 
-def reason(sql: str, dialect: Any, views: Views) -> str | None:
+def reason(sql: str, dialect: Any, views: Views, own: frozenset[str] = frozenset()) -> str | None:
     """What in a query may make a row depend on other rows, in words; None if nothing does.
 
+    own: names, in lower case, of functions that the database defines itself, `abs` perhaps.
     Raises `Unreadable` for a query, or a view in it, that sqlglot cannot read.
     """
-    return next(_Reader(dialect, views).query(sql), None)
+    try:
+        return next(_Reader(dialect, views, own).query(sql), None)
+    except RecursionError:
+        raise Unreadable from None
 
 
 def _parsed(sql: str, dialect: Any) -> list[Any]:
     from sqlglot import parse
-    from sqlglot.errors import SqlglotError
 
     log = logging.getLogger("sqlglot")
     silent, log.disabled = log.disabled, True  # it would quote the query
     try:
-        return [tree for tree in parse(sql, read=dialect) if tree is not None]
-    except (SqlglotError, RecursionError):
-        raise Unreadable from None
+        trees = [tree for tree in parse(sql, read=dialect) if tree is not None]
+    except Exception:  # of any kind: whatever it stumbles over, it has not read
+        trees = []
     finally:
         log.disabled = silent
+    if not trees:
+        raise Unreadable
+    return trees
 
 
 def _row_values(node: Any) -> Iterator[str]:

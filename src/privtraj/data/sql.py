@@ -255,7 +255,8 @@ def _check_row_local(
     stated = Arg("row_by_row", True)
     try:
         with _silence():
-            why = row_local.reason(query, dialect, partial(_views, connection))
+            views, own = partial(_views, connection), _own_functions(connection)
+            why = row_local.reason(query, dialect, views, own)
     except row_local.Unreadable:
         raise InputError(
             *what,
@@ -299,6 +300,14 @@ def _views(connection: Any, table: Any) -> list[str | None]:
             rows = connection.raw_sql(f"DESCRIBE TABLE EXTENDED {full}").collect()
             return [row[1] for row in rows if row[0] == "View Text"]
     return []
+
+
+def _own_functions(connection: Any) -> frozenset[str]:
+    """Macros of DuckDB, which come before its functions of the same name."""
+    if connection.name != "duckdb":
+        return frozenset()
+    query = "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE NOT internal"
+    return frozenset(str(name) for name in _first_column(connection, query))
 
 
 def _first_column(connection: Any, query: str) -> list[str | None]:
