@@ -601,6 +601,7 @@ def test_a_last_line_that_cannot_be_is_noticed(path, old, new):
         fit(LedgerFile(path))
 
 
+@pytest.mark.slow
 def test_every_byte_of_the_last_line_is_covered(path):
     """A number that stays a number, a letter of a name: nothing else would notice."""
     *lines, last = three_fits(path)
