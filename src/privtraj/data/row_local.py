@@ -96,12 +96,13 @@ _READERS = _words("""
 """)
 # columns that say where a row is stored, beside which others
 _NUMBERING = frozenset(["_rowid_", "ctid", "file_row_number", "rowid", "rownum"])
+_PLACES = frozenset(["limit", "nrows", "offset", "range", "skip"])  # of rows in a file
 _MOMENTS = frozenset(["now", "today", "tomorrow", "yesterday"])  # that databases read as times
 
 # Clauses ---------------------------------------------------------------------------------------
 
 _SELECT = ("with", "expressions", "from", "prewhere", "where", "order")
-_NESTED = ("this", "alias", "with")
+_NESTED = ("this", "alias")
 _TABLE = ("this", "alias", "db", "catalog")
 _CTE = ("this", "alias", "materialized")
 _CLAUSES = {
@@ -153,7 +154,7 @@ class _Reader:
         for cte in _with(node):
             yield from _others(cte, _CTE)
             yield from self._rows(cte.this, seen, named)
-            named |= {cte.alias.lower()}
+            named |= {cte.alias}
         if (source := _clause(node, "from")) is None:
             yield "a SELECT without a table"
         else:
@@ -172,7 +173,7 @@ class _Reader:
             yield from _from_function(node.this)
         else:
             yield from _others(node, _TABLE)
-            if node.db or node.name.lower() not in named:
+            if node.db or node.name not in named:
                 yield from self._view(node, seen)
 
     def _view(self, table: Any, seen: tuple[str, ...]) -> Iterator[str]:
@@ -246,10 +247,9 @@ def _is_known(node: Any) -> bool:
     kind = _kind(node)
     if kind == "Anonymous":
         return _name(node) in _NAMED_FUNCTIONS
-    if kind in ("Date", "Datetime", "Time", "Timestamp") and not node.args.get("this"):
-        return False  # without a value, that of the query
     if isinstance(node, exp.Func) and not isinstance(node, exp.Binary):
-        return kind in _FUNCTIONS or kind in _PLAIN
+        of_nothing = next(node.iter_expressions(), None) is None  # as date() of today
+        return (kind in _FUNCTIONS or kind in _PLAIN) and (kind == "Pi" or not of_nothing)
     binary = isinstance(node, exp.Binary) and kind not in _OPERATORS_BY_NAME_ONLY
     return binary or kind in _PLAIN or kind.startswith("DataType")
 
@@ -262,8 +262,11 @@ def _from_function(node: Any) -> Iterator[str]:
     if not (isinstance(node, exp.Func) and named):
         yield f"the table function {_name(node)}"
         return
-    if any(column.name.lower() == "skip" for column in node.find_all(exp.Column)):
-        yield "skip, which leaves out the first rows of a file"
+    for option in node.find_all(exp.Identifier):
+        if option.name.lower() in _NUMBERING:
+            yield f"{_word(option.name)}, which numbers the rows of a table"
+        if option.name.lower() in _PLACES:
+            yield f"{_word(option.name)}, which chooses rows of a file by their place"
     for part in node.iter_expressions():
         yield from _row_values(part)
 
