@@ -6,12 +6,13 @@ PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loads
 # rooms whose fast tests `make quick` runs
 CORE := tests/privacy tests/transport tests/data tests/counts tests/gradients tests/test_*.py
 
-.PHONY: help demo quick test lint core unit x64 docs evidence bench bench-utility clean
+.PHONY: help demo quick test lint core unit x64 kills docs evidence bench bench-utility clean
 
 help:
 	@echo "make demo      fit the simulated growth clinic and write everything to demo/"
 	@echo "make quick     lint, types, fast tests of the core and of privacy"
 	@echo "make test      lint, types and all tests"
+	@echo "make kills     200 processes killed while they write a ledger (KILLS=n for more)"
 	@echo "make docs      the documentation, as a site in site/"
 	@echo "make evidence  the quality tables (STROKES=path/to/mnist_strokes_dejong.npz for the strokes)"
 	@echo "make bench     speed, as ratios against peers in the same run"
@@ -47,6 +48,10 @@ test:
 # the core once more, as users of libraries see it that let JAX compute in float64
 x64: $(READY)
 	JAX_ENABLE_X64=1 $(PYTEST) -m "not slow" tests/transport tests/gradients tests/counts tests/slabs
+
+# whatever a ledger confirmed has to survive; minutes
+kills: $(READY)
+	PRIVTRAJ_KILLS=$(or $(KILLS),200) $(BIN)/python -m pytest tests/privacy/test_ledger_file.py -k kill
 
 unit: $(READY)
 	$(PYTEST)

@@ -263,6 +263,7 @@ CORE = "behind the guard, where a user's settings do not get unchecked: tests/pr
 TOGETHER = "needs several processes: tests/test_processes.py"
 ELSEWHERE = {
     "data/sql_rows.py:_changed": "records that change while they are read: tests/data",
+    "data/sql.py:_too_little_memory": "needs a small machine: tests/data",
     "processes.py:refuse_shared_people": TOGETHER,
     "synthesizer.py:fit": TOGETHER,
     "paper/synthesizer.py:fit": TOGETHER,

@@ -225,7 +225,10 @@ _DATA = (
            needed="it names the records, here or as data in a --config FILE",
            more="A connection string of a database is best without a password."),
     Option("query", TEXT, example="SELECT * FROM visits", metavar="SQL", about=
-           "what to read from a database: a SELECT, or the name of a table"),
+           "what to read from a database: a SELECT, or the name of a table",
+           more="It must compute each row from one row of one table."),
+    Option("row_by_row", BOOLEAN, default=False, about=
+           "you state that it does, where that cannot be read from it; the certificate says so"),
     Option("time", TEXT, example="age", metavar="COL", about=
            "column that says when: numbers or dates",
            needed="it names the column that says when each record was taken"),
@@ -282,6 +285,8 @@ _LEDGER = (
     Option("cap_epsilon", NUMBER, example=3.0, otherwise="as recorded last", about=
            "most that everything in the ledger may spend together"),
     Option("cap_delta", NUMBER, example=1e-4, about="the same for delta"),
+    Option("ledger_code", TEXT, example="5-0123456789abcdef", metavar="CODE", about=
+           "code that an earlier fit printed, from which the ledger must go on"),
     Option("new_people", BOOLEAN, default=False, about=
            "nobody in these records is among the people of the ledger, so they need not add up"),
 )

@@ -17,6 +17,7 @@ from privtraj import cli
 from privtraj.export import tables as export_tables
 from privtraj.model import TrajectoryModel
 from privtraj.privacy.guard import Guard
+from privtraj.privacy.ledger_anchor import seal_of
 from privtraj.privacy.ledger_file import FITTED, RESERVED, LedgerFile
 
 PEOPLE = 60
@@ -111,7 +112,8 @@ def test_fits_add_up_to_the_cap_and_no_further(fit, ledger, capsys):
     assert "asks for 0.4 and 1e-05: lower epsilon" in error
     assert "--new-people" not in error
     assert _content(ledger.parent) == before
-    assert set(before) == {"clinic.ledger", "one.privtraj", "two.privtraj"}
+    models = {"one.privtraj", "two.privtraj"}
+    assert set(before) == {"clinic.ledger", "clinic.ledger.seal", *models}
     assert fit("three", epsilon="0.2") == 0
     assert _summary(ledger)["groups"][0]["left_epsilon"] == 0
     assert fit("four", "--cap-epsilon", "2", "--cap-delta", "1e-4") == 0
@@ -355,6 +357,23 @@ def test_charge(fit, started, ledger, capsys):
     assert _spent(ledger) == 1.5
 
 
+def test_a_code_that_was_noted_tells_whether_lines_were_cut_off(fit, ledger, capsys):
+    assert fit("one", *CAPS, "--json") == 0
+    code = json.loads(capsys.readouterr().out)["ledger"]["code"]
+    assert fit("two", "--ledger-code", code) == 0
+    assert f"Code: {_summary(ledger)['code']} (note it elsewhere" in capsys.readouterr().out
+    assert cli.main(["ledger", "show", str(ledger), "--ledger-code", code]) == 0
+    later = _summary(ledger)["code"]
+    ledger.write_bytes(b"".join(ledger.read_bytes().splitlines(keepends=True)[:-2]))
+    capsys.readouterr()
+    assert fit("three") == 2
+    assert "has lost lines that its seal 'clinic.ledger.seal' knows of" in _error(capsys)
+    seal_of(ledger).unlink()
+    assert fit("four", "--ledger-code", later) == 2
+    assert "does not go on from the code that was noted (--ledger-code)" in _error(capsys)
+    assert fit("five", "--ledger-code", code) == 0  # which was before what was cut
+
+
 def test_a_charge_is_recorded_beyond_the_cap_too(fit, started, ledger, capsys):
     """It has happened; refusing to write it down would make the ledger wrong."""
     ledger.write_bytes(started)
@@ -450,7 +469,7 @@ def test_a_fit_that_fails_on_the_way_keeps_its_reservation(
         patch.setattr(owner, method, fail)
         assert fit("one", *CAPS) == code
     _error(capsys)
-    assert _content(ledger.parent).keys() == {ledger.name}
+    assert _content(ledger.parent).keys() == {ledger.name, f"{ledger.name}.seal"}
     assert _spent(ledger) == 0.4
     if owner is Guard:
         assert [entry["state"] for entry in _summary(ledger)["entries"]] == [RESERVED]
@@ -547,6 +566,6 @@ def test_of_two_fits_at_once_the_cap_admits_one(clinic, tmp_path):
     assert sorted(process.returncode for process in started) == [0, 2]
     lost = [process.returncode for process in started].index(2)
     assert "has epsilon 0.4 and delta 9e-05 left" in errors[lost]
-    assert _content(tmp_path).keys() == {ledger.name, outs[1 - lost].name}
+    assert _content(tmp_path).keys() == {ledger.name, f"{ledger.name}.seal", outs[1 - lost].name}
     assert _covered(outs[1 - lost], _entries(ledger))
     assert _spent(ledger) == 0.6

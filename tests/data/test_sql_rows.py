@@ -14,9 +14,12 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
+from unittest import mock
 
 import ibis
 import numpy as np
@@ -607,21 +610,94 @@ def test_folders_and_patterns_that_cannot_be_used(tmp_path):
     assert "CSV and Parquet files in the folder" in _message(tmp_path, {})
 
 
-def test_duckdb_keeps_to_its_memory_and_has_a_place_to_write_to(tmp_path):
-    held = sql.remote_table(_pieces(tmp_path, ".csv"), None, ["t"], [])
-    connection = held.table.get_backend()
-    limit, place = (
-        connection.raw_sql(f"SELECT current_setting('{name}')").fetchone()[0]
-        for name in ("memory_limit", "temp_directory")
-    )
-    assert limit == "953.6 MiB"  # 1 GB
+WITH_CIPHER, WITHOUT_CIPHER = "SET force_mbedtls_unsafe = true", "LOAD nothing_of_that_name"
+
+
+def _duckdb(instead, memory=None):
+    """A connection as `sql` makes it, where httpfs stands for another statement.
+
+    The extension is fetched from the net, so DuckDB's own cipher is in its place, which encrypts as
+    well but draws its keys carelessly; or none.
+    """
+    connection = ibis.duckdb.connect()
+    ask = connection.raw_sql
+    other = lambda query: ask(instead if query == "LOAD httpfs" else query)  # noqa: E731
+    with mock.patch.object(connection, "raw_sql", other):
+        sql._frugal(connection)
+    connection.raw_sql("SET threads = 2")
+    if memory:
+        connection.raw_sql(f"SET memory_limit = '{memory}'")
+    return connection
+
+
+def _settings(connection):
+    names = ("memory_limit", "temp_directory", "temp_file_encryption")
+    query = ", ".join(f"current_setting('{name}')" for name in names)
+    return connection.raw_sql(f"SELECT {query}").fetchone()
+
+
+def test_duckdb_keeps_to_its_memory_and_has_a_place_to_write_to_encrypted():
+    connection = _duckdb(WITH_CIPHER)
+    limit, place, encrypted = _settings(connection)
+    assert (limit, encrypted) == ("953.6 MiB", True)  # 1 GB
     assert Path(place).is_dir()
-    del held, connection
+    del connection
     gc.collect()
     assert not Path(place).exists()
 
 
+def _count_people(connection):
+    """More names than fit into memory; how many of them were seen on the disk meanwhile."""
+    place, done, seen = _settings(connection)[1], threading.Event(), []
+
+    def watch():
+        while not done.wait(0.01):
+            for file in Path(place).rglob("*.tmp"):
+                with suppress(OSError):
+                    seen.append(file.read_bytes().count(b"Ottoline-"))
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    try:
+        people = "SELECT 'Ottoline-and-all-her-names-' || hash(range) AS who FROM range(600000)"
+        each = f"SELECT who, count(*) AS n FROM ({people}) GROUP BY who"
+        assert connection.raw_sql(f"SELECT max(n) FROM ({each})").fetchone() == (1,)
+    finally:
+        done.set()
+        watching.join()
+    assert seen
+    return sum(seen)
+
+
+def test_what_duckdb_writes_to_the_disk_is_encrypted():
+    assert _count_people(_duckdb(WITH_CIPHER, "40MB")) == 0
+    plain = _duckdb(WITH_CIPHER, "40MB")
+    plain.raw_sql("SET temp_file_encryption = false")
+    assert _count_people(plain) > 1000  # the test can see them
+
+
+def test_without_a_cipher_duckdb_writes_nothing_and_says_so(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert _settings(_duckdb(WITHOUT_CIPHER))[1] == ""
+    folder, n = tmp_path / "visits", 300_000
+    folder.mkdir()
+    numbers = np.arange(n)
+    names = pa.array([f"Ottoline-and-all-her-names-{k * 7919}" for k in range(n)])
+    columns = {"id": names, "t": numbers % 7, "x": numbers / n, "y": -numbers / n}
+    pq.write_table(pa.table(columns), folder / "a.parquet")
+    small = _duckdb(WITHOUT_CIPHER, "25MB")
+    monkeypatch.setattr(sql, "_frugal", lambda connection: small)
+    before = set(tmp_path.rglob("*"))
+    said = _message(folder, {})
+    assert "DuckDB has too little memory for the records, and writes them to the disk only" in said
+    assert "run INSTALL httpfs in DuckDB" in said
+    assert set(tmp_path.rglob("*")) == before
+
+
 # Connections ----------------------------------------------------------------------------------
+
+
+RANKED = "SELECT id, age, rank() OVER (ORDER BY height) AS height, weight FROM {}"
 
 
 @pytest.fixture
@@ -634,6 +710,7 @@ def urls(request, tmp_path):
             connection.register("arrow", table)
             connection.execute("CREATE SCHEMA clinic")
             connection.execute("CREATE TABLE clinic.visits AS SELECT * FROM arrow")
+            connection.execute("CREATE VIEW clinic.ranked AS " + RANKED.format("clinic.visits"))
         return f"duckdb://{path}"
 
     def in_postgres(table):
@@ -644,6 +721,8 @@ def urls(request, tmp_path):
             connection.execute("DROP SCHEMA IF EXISTS clinic CASCADE")
             connection.execute("CREATE SCHEMA clinic")
         _copy_to_postgres(table, url, "clinic.visits")
+        with psycopg.connect(url) as connection:
+            connection.execute("CREATE VIEW clinic.ranked AS " + RANKED.format("clinic.visits"))
         return url
 
     def in_spark(table):
@@ -665,10 +744,31 @@ def test_a_connection_string_and_a_query_give_the_same_model(urls, clinic, count
 
 
 @pytest.mark.parametrize("urls", ["duckdb", "postgres"], indirect=True)
-@pytest.mark.parametrize("query", ["nowhere", f"SELECT {SECRET} FROM", f"SELECT '{SECRET}' / age"])
-def test_a_bad_query_is_explained_without_quoting_it(urls, query, clinic):
-    said = _message(urls(clinic), {"query": query})
-    assert "does not accept the query" in said
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ("nowhere", "does not accept the query"),
+        (f"SELECT '{SECRET}' / agee FROM clinic.visits", "does not accept the query"),
+        (f"SELECT {SECRET} FROM", "cannot be read as a SELECT"),
+        (f"SELECT '{SECRET}' / age", "a SELECT without a table"),
+        (f"SELECT * FROM clinic.visits LIMIT {SECRET}", "because of LIMIT"),
+        (f"SELECT {SECRET}, * FROM clinic.ranked", "a window (OVER) in the view 'ranked'"),
+        ("clinic.ranked", "a window (OVER) in the view 'ranked'"),
+    ],
+)
+def test_a_bad_query_is_explained_without_quoting_it(urls, query, why, clinic):
+    assert why in _message(urls(clinic), {"query": query})
+
+
+@pytest.mark.parametrize("urls", ["pyspark"], indirect=True)
+def test_spark_says_what_its_views_are(urls, clinic, spark):
+    urls(clinic)
+    spark._session.sql("CREATE TABLE kept USING parquet AS SELECT * FROM visits")
+    spark._session.sql("CREATE VIEW ranked AS " + RANKED.format("kept"))
+    for source in ({"query": "ranked"}, {"query": "SELECT * FROM ranked WHERE age > 3"}):
+        said = _message("pyspark://", source)
+        assert "a window (OVER) in the view 'ranked'" in said
+    assert "in the view 'ranked'" in _message(spark.table("ranked"), {})
 
 
 @pytest.mark.parametrize("urls", ["duckdb", "postgres"], indirect=True)

@@ -179,12 +179,14 @@ def _cells(folder):
 
 
 def _ledgers(folder):
-    """One that is nearly used up, and one that somebody has edited."""
+    """One that is nearly used up, and others that somebody has edited or emptied."""
     ledger = LedgerFile(folder / "clinic.ledger", cap_epsilon=3, cap_delta=1e-3)
     ledger.charge(2.4, 1e-4, "add-remove", "a histogram")
     ledger.charge(0.1, 1e-4, "add-remove", "a mean")
     text = (folder / "clinic.ledger").read_text()
     (folder / "edited.ledger").write_text(text.replace("2.4", "0.4"))
+    (folder / "emptied.ledger").touch()
+    (folder / "emptied.ledger.seal").write_bytes((folder / "clinic.ledger.seal").read_bytes())
     known = LedgerFile(folder / "known.ledger", cap_epsilon=3, cap_delta=1e-3)
     known.reserve(snapshots()._digest, 1.0, 1e-5, "add-remove", "a fit")
 

@@ -5,7 +5,9 @@ import json
 import math
 import os
 import random
+import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -19,6 +21,7 @@ from hypothesis import strategies as st
 
 from privtraj.errors import BudgetError, InputError
 from privtraj.privacy import ledger_file
+from privtraj.privacy.ledger_anchor import Anchor, seal_of
 from privtraj.privacy.ledger_file import CHARGED, FITTED, RESERVED, LedgerFile
 
 MODEL = "ab" * 32
@@ -340,11 +343,13 @@ def test_no_person_ever_pays_more_than_the_cap(asked):
 @pytest.mark.slow
 def test_a_line_torn_at_any_byte_is_ignored_and_cut_off(path):
     ledger = capped(path, 10.0)
-    first, second = fit(ledger, epsilon=0.5), fit(ledger, SECOND, epsilon=0.25)
+    first, sealed = fit(ledger, epsilon=0.5), seal_of(path).read_bytes()
+    second = fit(ledger, SECOND, epsilon=0.25)
     whole = path.read_bytes()
     start = whole.rindex(b"\n", 0, -1) + 1
     for end in range(start, len(whole) - 1):
         path.write_bytes(whole[:end])
+        seal_of(path).write_bytes(sealed)  # which is written after the line
         assert [entry["id"] for entry in ledger.summary()["entries"]] == [first.id]
         assert totals(path) == [(0.5, 1e-5)]
         assert path.read_bytes() == whole[:end]  # reading changes nothing
@@ -354,6 +359,7 @@ def test_a_line_torn_at_any_byte_is_ignored_and_cut_off(path):
         assert totals(path) == [(0.625, 2e-5)]
     for end in (len(whole) - 1, len(whole)):  # an editor may have taken the last newline
         path.write_bytes(whole[:end])
+        seal_of(path).write_bytes(sealed)
         assert [entry["id"] for entry in ledger.summary()["entries"]] == [first.id, second.id]
         third = fit(ledger, epsilon=0.125)
         assert [entry["id"] for entry in ledger.summary()["entries"]][-1] == third.id
@@ -367,6 +373,7 @@ def test_a_creation_torn_at_any_byte_counts_as_a_new_ledger(path):
     whole = path.read_bytes()
     for end in range(len(whole) - 1):
         path.write_bytes(whole[:end])
+        seal_of(path).unlink()  # which is written after the lines
         with pytest.raises(InputError, match="no ledger"):
             ledger.summary()
         assert not fit(ledger).recognised
@@ -385,7 +392,9 @@ def test_recorded_on_the_disk_before_it_returns(path, monkeypatch):
     for _ in range(2):
         fit(capped(path))
         name = path.resolve()
-        assert synced == [(str(name.parent), before), (str(name), path.read_bytes())]
+        after = path.read_bytes()
+        draft = f"{seal_of(path)}.new"
+        assert synced == [(str(name.parent), before), (str(name), after), (draft, after)]
         before = path.read_bytes()
         synced.clear()
 
@@ -432,6 +441,7 @@ def test_the_lock_ends_with_the_call_even_if_a_child_process_holds_a_copy(path, 
 WORKER = """
 import os, sys
 from privtraj.errors import BudgetError
+from privtraj.privacy.ledger_anchor import Anchor, seal_of
 from privtraj.privacy.ledger_file import LedgerFile
 path, cap, processes, times = sys.argv[1], *map(int, sys.argv[2:])
 for _ in range(processes - 1):
@@ -464,12 +474,15 @@ def test_processes_at_once_share_one_cap(path):
     assert totals(path) == [(3.0, 0.0)]
 
 
+KILLS = int(os.environ.get("PRIVTRAJ_KILLS", "3"))  # `make kills` asks for more
+
+
 @pytest.mark.slow
 @needs_posix
 def test_whatever_was_confirmed_survives_a_kill(path):
     rng = random.Random(0)
     confirmed = []
-    for rounds, pause in enumerate([0.0, rng.uniform(0, 0.1), rng.uniform(0, 0.1)], start=1):
+    for rounds, pause in enumerate([0.0, *(rng.uniform(0, 0.1) for _ in range(KILLS - 1))], 1):
         process = workers(path, 10**6, 1, 10**6)
         confirmed += [process.stdout.readline().strip()]
         time.sleep(pause)
@@ -482,7 +495,59 @@ def test_whatever_was_confirmed_survives_a_kill(path):
         # A kill can fall between the record and the print, once per round.
         assert len(recorded) <= len(confirmed) + rounds
         assert totals(path) == [(float(len(recorded)), 0.0)]
+        sealed = Anchor.parsed(seal_of(path).read_text())
+        assert len(recorded) <= sealed.lines <= len(recorded) + 1  # and a header
     assert fit(LedgerFile(path), bytes(32), delta=0.0).left_epsilon == 1e6 - len(recorded) - 0.25
+
+
+class Killed(BaseException):
+    """The end of the process, at a call of the system."""
+
+
+def _killing(monkeypatch, number, how):
+    """The call of that number to change the disk is the last: not made, half made, or just made."""
+    calls = iter(range(10**6))
+
+    def last(call):
+        def made(*args, **options):
+            if next(calls) != number:
+                return call(*args, **options)
+            if how == "half" and call is real["write"]:
+                call(args[0], args[1][: len(args[1]) // 2])
+            if how == "after":
+                call(*args, **options)
+            raise Killed
+
+        return made
+
+    real = {name: getattr(os, name) for name in ("open", "ftruncate", "write", "fsync", "replace")}
+    for name, call in real.items():
+        monkeypatch.setattr(os, name, last(call))
+
+
+@pytest.mark.parametrize("how", ["before", "half", "after"])
+@pytest.mark.parametrize("had", [0, 2])
+def test_a_kill_at_any_call_of_the_system_is_recovered_from(path, monkeypatch, had, how):
+    ledger, points = capped(path, 100.0), 0
+    for number in range(100):
+        path.unlink(missing_ok=True)
+        seal_of(path).unlink(missing_ok=True)
+        before = [fit(ledger).id for _ in range(had)]
+        with monkeypatch.context() as patch:
+            _killing(patch, number, how)
+            try:
+                fit(ledger)
+                break
+            except Killed:
+                points += 1
+        following = fit(ledger).id
+        ids = [entry["id"] for entry in LedgerFile(path).summary()["entries"]]
+        assert ids[:had] == before
+        assert ids[-1] == following
+        assert len(ids) in (had + 1, had + 2)
+        assert totals(path) == [(0.25 * len(ids), pytest.approx(1e-5 * len(ids)))]
+        assert Anchor.parsed(seal_of(path).read_text()).lines == len(ids) + 1
+    assert points >= 6
 
 
 # What is not a ledger, or no longer ---------------------------------------------------------
@@ -502,7 +567,8 @@ def test_an_edit_before_the_last_line_is_noticed(path, line):
     lines[line] = lines[line].replace(old, new)
     path.write_bytes(b"".join(lines))
     for call in (LedgerFile(path).summary, lambda: fit(LedgerFile(path))):
-        refused_untouched(path, InputError, rf"changed by hand \(line {line + 2} ", call)
+        noticed = max(line + 1, 2)  # the header has no hash but in the line after it
+        refused_untouched(path, InputError, rf"changed by hand \(line {noticed} ", call)
 
 
 @pytest.mark.parametrize("line", [1, 2])
@@ -535,9 +601,171 @@ def test_a_last_line_that_cannot_be_is_noticed(path, old, new):
         fit(LedgerFile(path))
 
 
+@pytest.mark.slow
+def test_every_byte_of_the_last_line_is_covered(path):
+    """A number that stays a number, a letter of a name: nothing else would notice."""
+    *lines, last = three_fits(path)
+    for place in range(len(last) - 1):
+        other = bytes([last[place] ^ 1])
+        path.write_bytes(b"".join([*lines, last[:place], other, last[place + 1 :]]))
+        with pytest.raises(InputError, match=r"changed by hand|lost lines"):
+            LedgerFile(path).summary()
+    path.write_bytes(b"".join([*lines, last.replace(b'"epsilon": 0.5', b'"epsilon": 0.1')]))
+    with pytest.raises(InputError, match=r"changed by hand \(line 4 "):
+        fit(LedgerFile(path))
+
+
+# Lines that were cut off ----------------------------------------------------------------------
+
+
+def _emptied(path, lines):
+    path.write_bytes(b"")
+
+
+def _removed(path, lines):
+    path.unlink()
+
+
+def _cut(path, lines):
+    path.write_bytes(b"".join(lines[:-1]))
+
+
+def _torn(path, lines):
+    path.write_bytes(b"".join(lines)[:-20])
+
+
+def _only_a_header(path, lines):
+    path.write_bytes(lines[0])
+
+
+def _replaced(path, lines):
+    path.unlink()
+    seal = seal_of(path).read_bytes()
+    seal_of(path).unlink()
+    three_fits(path)
+    seal_of(path).write_bytes(seal)
+
+
+LOST = [_emptied, _removed, _cut, _torn, _only_a_header, _replaced]
+
+
+@pytest.mark.parametrize("lose", LOST)
+def test_lost_lines_are_noticed_by_the_seal(path, lose):
+    lines = three_fits(path)
+    lose(path, lines)
+    before = path.read_bytes() if path.exists() else None
+    for call in (LedgerFile(path).summary, lambda: fit(capped(path, 10.0))):
+        with pytest.raises(InputError, match=r"has lost lines that its seal 'house.ledger.seal'"):
+            call()
+        assert (path.read_bytes() if path.exists() else None) == before
+    path.write_bytes(b"".join(lines))
+    fit(capped(path, 10.0))
+
+
+@pytest.mark.parametrize("lose", LOST)
+def test_lost_lines_are_noticed_by_a_noted_code_without_the_seal(path, lose):
+    lines = three_fits(path)
+    code = LedgerFile(path).summary()["code"]
+    assert f"Code: {code} (note it elsewhere" in LedgerFile(path).describe()
+    lose(path, lines)
+    seal_of(path).unlink()
+    caps = {"cap_epsilon": 10.0, "cap_delta": 1e-4}
+    for call in (
+        LedgerFile(path, ledger_code=code).summary,
+        lambda: fit(LedgerFile(path, **caps, ledger_code=code)),
+    ):
+        with pytest.raises(InputError, match=r"does not go on from the code .*ledger_code"):
+            call()
+    path.write_bytes(b"".join(lines))
+    fit(LedgerFile(path, ledger_code=f" {code}\n"))
+    assert LedgerFile(path, ledger_code=code).summary()["code"] != code  # it went on from there
+
+
+@pytest.mark.parametrize("code", ["", "5", "5-xyz", "0-" + "0" * 16, "5-" + "0" * 15, 5, "-1-0"])
+def test_what_is_no_code(path, code):
+    with pytest.raises(InputError, match="must be a code such as 5-0123456789abcdef"):
+        LedgerFile(path, ledger_code=code)
+
+
+def test_a_seal_behind_the_ledger_is_that_of_a_crash_and_no_seal_is_no_loss(path):
+    three_fits(path)
+    old = seal_of(path).read_bytes()
+    fit(capped(path, 10.0))
+    seal_of(path).write_bytes(old)
+    fit(capped(path, 10.0))
+    seal_of(path).unlink()
+    assert len(LedgerFile(path).summary()["entries"]) == 5
+    assert not seal_of(path).exists()
+    fit(capped(path, 10.0))
+    assert Anchor.parsed(seal_of(path).read_text()).lines == 7
+
+
+def test_a_ledger_goes_on_where_no_seal_can_be_written(path):
+    seal_of(path).mkdir()
+    three_fits(path)
+    assert totals(path) == [(1.5, 3e-5)]
+
+
+def test_links_to_a_ledger_share_its_seal(path):
+    three_fits(path)
+    link = path.with_name("link")
+    link.symlink_to(path)
+    fit(LedgerFile(link))
+    path.write_bytes(b"")
+    with pytest.raises(InputError, match="lost lines"):
+        LedgerFile(link).summary()
+
+
+FORMER = Path(__file__).with_name("version_1.ledger")  # as privtraj 0.1 wrote it
+
+
+def test_a_ledger_of_version_1_is_read_and_goes_on(path):
+    path.write_bytes(FORMER.read_bytes())
+    summary = LedgerFile(path).summary()
+    assert [entry["state"] for entry in summary["entries"]] == [FITTED, CHARGED]
+    fit(LedgerFile(path), epsilon=0.125)
+    fit(LedgerFile(path), epsilon=0.125)
+    assert path.read_bytes().startswith(FORMER.read_bytes())
+    assert len(LedgerFile(path).summary()["entries"]) == 4
+    *lines, last = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines, last.replace(b'"epsilon": 0.125', b'"epsilon": 0.025')]))
+    with pytest.raises(InputError, match=r"changed by hand \(line 6 "):
+        LedgerFile(path).summary()
+    bare = re.sub(rb', "self": "[0-9a-f]{64}"', b"", last)
+    path.write_bytes(b"".join([*lines, bare]))  # a line of version 1 follows none of version 2
+    with pytest.raises(InputError, match=r"changed by hand \(line 6 "):
+        LedgerFile(path).summary()
+
+
+@needs_posix
+@pytest.mark.parametrize("linked", [False, True], ids=["itself", "link"])
+@pytest.mark.parametrize("kind", ["a directory", "a pipe", "a socket", "a device"])
+def test_a_special_file_is_refused_at_once(tmp_path, kind, linked, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # names of sockets are short
+    place = Path("/dev/null") if kind == "a device" else Path("special")
+    with socket.socket(socket.AF_UNIX) as server:
+        if kind == "a directory":
+            place.mkdir()
+        elif kind == "a pipe":
+            os.mkfifo(place)
+        elif kind == "a socket":
+            server.bind(str(place))
+        if linked:
+            Path("link").symlink_to(place)
+            place = Path("link")
+        for call in (
+            LedgerFile(place).summary,
+            lambda: fit(capped(place)),
+            lambda: capped(place).charge(0.1, 0.0, "add-remove", "x"),
+            lambda: LedgerFile(place).settle("0" * 16, spent_epsilon=0.1, model=MODEL),
+        ):
+            with pytest.raises(InputError, match=f"'{place}' is {kind}, which keeps no lines"):
+                call()
+
+
 @pytest.mark.parametrize(
     "content",
-    [b"id,time,x\n1,2,3\n", b"no newline", b"{}", b'{"privtraj ledger": 2, "salt": "', b"\x00" * 9],
+    [b"id,time,x\n1,2,3\n", b"no newline", b"{}", b'{"privtraj ledger": 3, "salt": "', b"\x00" * 9],
 )
 def test_other_files_are_refused_and_left_alone(path, content):
     path.write_bytes(content)

@@ -180,11 +180,11 @@ def _note(args: argparse.Namespace, synthesizer: TrajectorySynthesizer, console:
 
 
 def _check_ledger(args: argparse.Namespace) -> None:
-    caps = (args.cap_epsilon, args.cap_delta)
-    if args.ledger is None and (args.new_people or caps != (None, None)):
+    given = (args.cap_epsilon, args.cap_delta, args.ledger_code)
+    if args.ledger is None and (args.new_people or given != (None, None, None)):
         raise InputError(
-            "--cap-epsilon, --cap-delta and --new-people need --ledger FILE: name the file in "
-            "which the fits add up"
+            "--cap-epsilon, --cap-delta, --ledger-code and --new-people need --ledger FILE: name "
+            "the file in which the fits add up"
         )
     if args.ledger is not None and args.seed is not None:
         raise InputError(

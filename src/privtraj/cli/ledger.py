@@ -13,6 +13,7 @@ from privtraj.options import TEXT, Option, arguments
 _EXAMPLE = """\
 examples:
   privtraj ledger show clinic.ledger
+  privtraj ledger show clinic.ledger --ledger-code 5-0123456789abcdef
   privtraj ledger charge clinic.ledger --what "histogram in the yearly report" \\
       --epsilon 0.3 --delta 0"""
 _WHAT = Option(
@@ -36,7 +37,7 @@ def add(commands: Any) -> None:
 
 def _add_ledger(parser: Any) -> None:
     parser.add_argument("ledger", metavar="FILE", type=Path, help="ledger that fit has written")
-    shared.add(parser, "json")
+    shared.add(parser, "ledger_code", "json")
 
 
 def run(args: argparse.Namespace, console: Console) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -74,6 +75,8 @@ def to_column(values: Any, name: str) -> pa.ChunkedArray:
     try:
         if hasattr(values, "__arrow_c_stream__"):
             return pa.chunked_array(values)
+        if isinstance(values, pa.Array):
+            return pa.chunked_array([values])
         values = np.asarray(values) if np.ndim(values) == 1 else values
         return pa.chunked_array([pa.array(values, from_pandas=True)])
     except Exception:
@@ -142,11 +145,97 @@ def is_moment(kind: pa.DataType, name: str, cells: Iterable[pa.Scalar]) -> bool:
     return dates
 
 
-def identities(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], pa.Array]:
-    """A column of identifiers as codes (n,), -1 for missing, and the identifier of each code."""
-    encoded = plain(column).combine_chunks().dictionary_encode()
+def identities(column: pa.ChunkedArray, name: str) -> tuple[NDArray[np.int64], pa.Array]:
+    """A column of identifiers as codes (n,), -1 for missing, and the identifier of each code.
+
+    Equal values are one person, as a database has it: 0.0 and -0.0 are equal, NaN is missing. The
+    identifiers are whole numbers, floats, decimals, text or bytes; times are whole numbers.
+    """
+    import pyarrow as pa
+
+    try:
+        column = _stored(column)
+        check_identifier(column.type, name)
+        encoded = _comparable(column).combine_chunks().dictionary_encode()
+    except pa.ArrowException:  # of a type that it cannot compare
+        raise _no_identifier(str(column.type), name) from None
     codes = np.asarray(encoded.indices.fill_null(-1), dtype=np.int64)
     return codes, encoded.dictionary
+
+
+def check_identifier(kind: pa.DataType | None, name: str) -> None:
+    """Refuse a column of lists, structs and the like as one that says whose a record is.
+
+    kind: None if nobody knows.
+    """
+    from pyarrow import types
+
+    tests = (
+        types.is_boolean,
+        types.is_integer,
+        types.is_floating,
+        types.is_decimal,
+        types.is_null,
+        types.is_date,
+        types.is_time,
+        types.is_timestamp,
+        types.is_string,
+        types.is_large_string,
+        types.is_string_view,
+        types.is_binary,
+        types.is_large_binary,
+        types.is_binary_view,
+        types.is_fixed_size_binary,
+    )
+    if kind is None or not any(test(kind) for test in tests):
+        raise _no_identifier("unknown" if kind is None else str(kind), name)
+
+
+def _no_identifier(kind: str, name: str) -> InputError:
+    outermost = re.split(r"\W", kind)[0]
+    return InputError(
+        f"the person column '{name}' holds no plain values (their type is {outermost}): give one "
+        "number, date or text per record"
+    )
+
+
+def _stored(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The values themselves, of categories, of runs and of types that stand for another."""
+    import pyarrow as pa
+
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        parts = [part.storage for part in column.chunks]
+        return _stored(pa.chunked_array(parts, kind.storage_type))
+    if pa.types.is_run_end_encoded(kind):
+        parts = [part.values.take(pa.array(_runs(part))) for part in column.chunks]
+        return _stored(pa.chunked_array(parts, kind.value_type))
+    return _stored(plain(column)) if pa.types.is_dictionary(kind) else column
+
+
+def _runs(part: Any) -> NDArray[np.int64]:
+    """(n,) the run that each value of a run-end encoded array is in."""
+    places = part.offset + np.arange(len(part))
+    return np.searchsorted(np.asarray(part.run_ends), places, side="right")
+
+
+def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Values of which equal ones have equal bits."""
+    import pyarrow as pa
+    from pyarrow import compute, types
+
+    kind = column.type
+    if types.is_floating(kind):
+        wide = column.cast(pa.float64())
+        known = compute.if_else(compute.is_nan(wide), pa.scalar(None, pa.float64()), wide)
+        return compute.add(known, 0.0)  # -0.0 becomes 0.0
+    if types.is_decimal(kind) and kind.bit_width < 128:
+        return column.cast(pa.decimal128(kind.precision, kind.scale))
+    if types.is_date32(kind) or types.is_time32(kind):
+        return column.cast(pa.int32())
+    if types.is_temporal(kind):
+        return column.cast(pa.int64())
+    return column
 
 
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -38,7 +38,7 @@ class Records:
         """From the time column, the features and, if named, the person of a table."""
         times, datetime = arrow.moments(table.column(public.time_name), public.time_name)
         points = [arrow.numbers(table.column(name), name) for name in public.names]
-        people = None if person is None else arrow.identities(table.column(person))
+        people = None if person is None else arrow.identities(table.column(person), person)
         return cls(times, datetime, np.column_stack(points), people)
 
     @classmethod
@@ -46,7 +46,9 @@ class Records:
         """From times (n,), points (n, d) or (n,), and people (n,) or None."""
         points = _points(points)
         values, datetime = _times(times)
-        people = None if person is None else arrow.identities(arrow.to_column(person, "person"))
+        people = None
+        if person is not None:
+            people = arrow.identities(arrow.to_column(person, "person"), "person")
         return cls(values, datetime, points, people)
 
     def keep(self, rows: NDArray[Any]) -> Records:

@@ -26,11 +26,13 @@ from privtraj.data import sql, sql_rows, tables
 from privtraj.data.public import Options, PublicInputs, TimeAxis, declared_axis
 from privtraj.data.records import Records, rows_of
 from privtraj.errors import Arg, InputError
+from privtraj.privacy.certificate import STATED
 from privtraj.privacy.events import Person
 from privtraj.privacy.rows import PublicShape, Rows
 from privtraj.space import as_user_times
 
 G = TypeVar("G")  # a kind of guard
+ROW_BY_ROW = "each row of the query is computed from one row, which is one person's"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,6 +44,7 @@ class Snapshots:
     time_name: name of the time column.
     records_per_person: the most records any person has here, all of them in different bins unless
     they may be `together`.
+    stated: what the guarantee takes on the steward's word, for the certificate.
 
     All of these are public. `_rows`, the records themselves, are for the guard alone; `_digest`
     lets a ledger on disk recognise them, whatever the order of rows, the bins or the bounds.
@@ -53,6 +56,7 @@ class Snapshots:
     _rows: Rows = field(repr=False)
     records_per_person: int = 1
     together: bool = False
+    stated: tuple[str, ...] = ()
 
     @classmethod
     def from_table(
@@ -61,6 +65,7 @@ class Snapshots:
         *,
         time: str,
         query: str | None = None,
+        row_by_row: bool = False,
         features: Sequence[str] | None = None,
         bounds: Any = None,
         time_range: Any = None,
@@ -80,7 +85,11 @@ class Snapshots:
             such as "visits/*.parquet"; a CSV or Parquet file of more than 512 MB. They are checked
             and counted by the database that holds them, and must not change before the fit is done.
             They are read into memory after all if some of a person's records must be chosen.
-        query: a SELECT, or the name of a table, for a connection string.
+        query: a SELECT, or the name of a table, for a connection string. It must compute each row
+            from one row of one table, as must the expression of an Ibis table: windows, aggregates,
+            joins, LIMIT, random() and the like are refused (`data.row_local`).
+        row_by_row: your statement that each row is computed from one row all the same, for a query
+            that cannot be read so. Nothing checks it; the certificate says that you stated it.
         time: column of numbers, dates or timestamps.
         features: columns of numbers; by default the keys of `bounds`, in their order.
         person: column that says whose record it is. Without it every row is taken to be a
@@ -95,7 +104,8 @@ class Snapshots:
         )
         public = PublicInputs(columns, axis, time, options)
         public.check_roles(person)
-        return cls._build(_rows_of_source(source, query, public, person), public)
+        rows = _rows_of_source(source, query, public, person, row_by_row)
+        return cls._build(rows, public, (ROW_BY_ROW,) if row_by_row else ())
 
     @classmethod
     def from_arrays(
@@ -143,7 +153,7 @@ class Snapshots:
         return cls._build(rows_of(given, public), public)
 
     @classmethod
-    def _build(cls, rows: Rows, public: PublicInputs) -> Snapshots:
+    def _build(cls, rows: Rows, public: PublicInputs, stated: tuple[str, ...] = ()) -> Snapshots:
         return cls(
             public.axis,
             public.columns,
@@ -151,6 +161,7 @@ class Snapshots:
             rows,
             public.most_records,
             public.together,
+            stated,
         )
 
     @property
@@ -225,6 +236,8 @@ class Snapshots:
             public["bin times"] = [str(t) for t in self.bin_times]
         if self.together:
             public["records of one person may share a bin"] = True
+        if self.stated:
+            public[STATED] = list(self.stated)
         return public
 
     def __repr__(self) -> str:
@@ -237,12 +250,12 @@ class Snapshots:
 
 
 def _rows_of_source(
-    source: Any, query: str | None, public: PublicInputs, person: str | None
+    source: Any, query: str | None, public: PublicInputs, person: str | None, row_by_row: bool
 ) -> Rows:
     """The records, left in the database that holds them where that is possible."""
     people = [] if person is None else [person]
     names = [public.time_name, *public.names, *people]
-    remote = sql.remote_table(source, query, names, people)
+    remote = sql.remote_table(source, query, names, people, row_by_row=row_by_row)
     if remote is None:
         table = tables.read_columns(source, names, text=people)
     else:

@@ -14,14 +14,15 @@ import tempfile
 import warnings
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from glob import escape, glob, has_magic
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privtraj.data import arrow, tables
+from privtraj.data import arrow, row_local, tables
 from privtraj.errors import Arg, InputError
 from privtraj.formats import TABLES, absent, extra, find_format
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 LARGE_FILE = 512 * 2**20  # bytes on disk from which a file is not read into memory
 BATCH = 1 << 17  # rows that come back at a time
-MEMORY_LIMIT = "1GB"  # of DuckDB; beyond it, it writes to a temporary directory
+MEMORY_LIMIT = "1GB"  # of DuckDB where it may write to a temporary directory beyond it
 
 _PACKAGES = {
     "duckdb": "privtraj[sql]",
@@ -80,16 +81,24 @@ class RemoteTable:
 
 def read_columns(source: Any, columns: Sequence[str], *, text: Sequence[str] = ()) -> pa.Table:
     """The named columns in memory, of what `tables.read_columns` reads and of what stays."""
-    remote = remote_table(source, None, columns, text)
+    remote = remote_table(source, None, columns, text, row_by_row=True)  # nothing is released
     return tables.read_columns(source, columns, text=text) if remote is None else remote.read()
 
 
 def remote_table(
-    source: Any, query: str | None, columns: Sequence[str], text: Sequence[str]
+    source: Any,
+    query: str | None,
+    columns: Sequence[str],
+    text: Sequence[str],
+    *,
+    row_by_row: bool = False,
 ) -> RemoteTable | None:
-    """The source as an Ibis table of these columns; None if it is one to read into memory."""
+    """The source as an Ibis table of these columns; None if it is one to read into memory.
+
+    row_by_row: somebody states that a query computes each row from one row, so it is not read.
+    """
     if isinstance(source, str) and "://" in source:
-        return _selected(_connected(source, query), columns)
+        return _selected(_connected(source, query, row_by_row), columns)
     _refuse_query(query)
     ibis = sys.modules.get("ibis")  # whoever has an expression has imported it
     if ibis is not None and isinstance(source, ibis.Table):
@@ -97,6 +106,8 @@ def remote_table(
             name = str(source.get_backend().name)
         except Exception:
             name = "the database of the table"
+        if not row_by_row:
+            _check_expression(source, name)
         return _selected(RemoteTable(source, _failure(name)), columns)
     files = _files(source) if isinstance(source, str | os.PathLike) else None
     return None if files is None else _in_duckdb(files, str(source), columns, text)
@@ -108,7 +119,7 @@ def columns_of(source: str | Path, query: str | None) -> list[tuple[str, str]]:
     Of several files, those of the first.
     """
     if isinstance(source, str):
-        remote = _connected(source, query)
+        remote = _connected(source, query, row_by_row=True)  # no row is read
         with _saying(remote.complaint):
             return arrow.kinds_of(remote.table.schema().to_pyarrow())
     _refuse_query(query)
@@ -143,8 +154,17 @@ def _saying(*sentence: str | Arg) -> Iterator[None]:
         yield
     except (InputError, MemoryError):
         raise
-    except Exception:
+    except Exception as error:
+        if type(error).__name__ == "OutOfMemoryException":
+            raise _too_little_memory() from None
         raise InputError(*sentence) from None
+
+
+def _too_little_memory() -> InputError:
+    return InputError(
+        "DuckDB has too little memory for the records, and writes them to the disk only encrypted: "
+        "run INSTALL httpfs in DuckDB, which brings the cipher, or use a machine with more memory"
+    )
 
 
 @contextmanager
@@ -157,7 +177,7 @@ def _silence() -> Iterator[None]:
 # Databases ------------------------------------------------------------------------------------
 
 
-def _connected(url: str, query: str | None) -> RemoteTable:
+def _connected(url: str, query: str | None, row_by_row: bool) -> RemoteTable:
     if query is None or not query.strip():
         raise InputError(
             "a connection string needs ",
@@ -166,12 +186,15 @@ def _connected(url: str, query: str | None) -> RemoteTable:
         )
     scheme = re.split(r"\W", url)[0]
     connection = _connection(url, scheme)
+    query = query.strip().rstrip(";")
+    if not row_by_row:
+        _check_query(connection, query, scheme)
     with _saying(
         f"{scheme} does not accept the query (",
         Arg("query="),
         "): check its SQL and the names in it, and that you may read what it selects",
     ):
-        return RemoteTable(_queried(connection, query.strip().rstrip(";")), _failure(scheme))
+        return RemoteTable(_queried(connection, query), _failure(scheme))
 
 
 def _connection(url: str, scheme: str) -> Any:
@@ -193,7 +216,7 @@ def _connection(url: str, scheme: str) -> Any:
 
 
 def _queried(connection: Any, query: str) -> Any:
-    if re.fullmatch(r"\w+(\.\w+)*", query):
+    if _is_name(query):
         database, _, table = query.rpartition(".")
         return connection.table(table, database=database or None)
     if connection.name not in _TEMPORARY_VIEWS:
@@ -202,6 +225,98 @@ def _queried(connection: Any, query: str) -> Any:
     name = f"privtraj_{secrets.token_hex(6)}"
     connection.raw_sql(f"CREATE TEMPORARY VIEW {name} AS {query}")
     return connection.table(name)
+
+
+def _is_name(query: str) -> bool:
+    return re.fullmatch(r"\w+(\.\w+)*", query) is not None
+
+
+# What a query computes ------------------------------------------------------------------------
+
+
+def _check_query(connection: Any, query: str, database: str) -> None:
+    dialect = connection.dialect
+    if _is_name(query):
+        parts = ".".join(f'"{part}"' for part in query.split("."))
+        query, dialect = f"SELECT * FROM {parts}", None  # standard SQL, for its quotes
+    _check_row_local(query, dialect, connection, database, ("the query (", Arg("query="), ")"))
+
+
+def _check_expression(table: Any, database: str) -> None:
+    with _saying(_failure(database)):
+        connection = table.get_backend()
+        query, dialect = connection.compile(table), connection.dialect
+    _check_row_local(query, dialect, connection, database, ("the Ibis table",))
+
+
+def _check_row_local(
+    query: Any, dialect: Any, connection: Any, database: str, what: tuple[str | Arg, ...]
+) -> None:
+    stated = Arg("row_by_row", True)
+    try:
+        with _silence():
+            views, own = partial(_views, connection), _own_functions(connection)
+            why = row_local.reason(query, dialect, views, own)
+    except row_local.Unreadable:
+        raise InputError(
+            *what,
+            f" cannot be read as a SELECT of {database}, so nobody can tell whether its rows "
+            "depend on other people: check its SQL, or state that each row is computed from one "
+            "row with ",
+            stated,
+        ) from None
+    if why is not None:
+        raise InputError(
+            "rows of ",
+            *what,
+            f" may depend on other people, because of {why}: compute each row from one row of one "
+            "table, or state that it is so with ",
+            stated,
+        )
+
+
+def _views(connection: Any, table: Any) -> list[str | None]:
+    """The definitions of the views that a table of a query may mean, where its database tells.
+
+    None for one that may not be read. Spark tells nothing of temporary views.
+    """
+    name, schema = _literal(table.name), _literal(table.db)
+    if connection.name == "duckdb":  # in which a.b may also be the table b of the database a
+        where = f"lower(view_name) = lower({name}) AND NOT internal"
+        if table.db:
+            where += f" AND lower({schema}) IN (lower(schema_name), lower(database_name))"
+        return _first_column(connection, f"SELECT sql FROM duckdb_views() WHERE {where}")
+    if connection.name == "postgres":
+        where = f" AND lower(schemaname) = lower({schema})" if table.db else ""
+        return _first_column(
+            connection,
+            f"SELECT definition FROM pg_views WHERE lower(viewname) = lower({name}){where} "
+            "UNION ALL SELECT definition FROM pg_matviews "
+            f"WHERE lower(matviewname) = lower({name}){where}",
+        )
+    if connection.name == "pyspark":
+        full = ".".join(f"`{part.name}`" for part in table.parts)
+        with suppress(Exception):  # of a table that is not there, as the query itself will say
+            rows = connection.raw_sql(f"DESCRIBE TABLE EXTENDED {full}").collect()
+            return [row[1] for row in rows if row[0] == "View Text"]
+    return []
+
+
+def _own_functions(connection: Any) -> frozenset[str]:
+    """Macros of DuckDB, which come before its functions of the same name."""
+    if connection.name != "duckdb":
+        return frozenset()
+    query = "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE NOT internal"
+    return frozenset(str(name) for name in _first_column(connection, query))
+
+
+def _first_column(connection: Any, query: str) -> list[str | None]:
+    with _saying(_failure(connection.name)):
+        return [row[0] for row in connection.raw_sql(query).fetchall()]
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 # Files ----------------------------------------------------------------------------------------
@@ -289,10 +404,22 @@ def _type(kind: pa.DataType) -> str:
 
 
 def _frugal(connection: Any) -> Any:
-    """A DuckDB that keeps to its memory and has a place to write to, removed when it is closed."""
+    """A DuckDB that writes no record to the disk in the clear.
+
+    It keeps to a limit of memory and writes what exceeds it to a directory of its own, encrypted
+    and removed when it is closed. The cipher for that comes with its extension httpfs, which is
+    loaded if it is installed and never fetched. Without it, or in versions that do not encrypt,
+    nothing is written at all and memory is all there is. (The cipher that is built in is for
+    reading: DuckDB calls writing with it unsafe, as its keys are not random enough.)
+    """
+    try:
+        connection.raw_sql("LOAD httpfs")
+        connection.raw_sql("SET temp_file_encryption = true")
+    except Exception:
+        connection.raw_sql("SET temp_directory = ''")
+        return connection
     directory = tempfile.TemporaryDirectory(prefix="privtraj-")
     weakref.finalize(connection, directory.cleanup)
     connection.raw_sql(f"SET memory_limit = '{MEMORY_LIMIT}'")
-    place = directory.name.replace("'", "''")
-    connection.raw_sql(f"SET temp_directory = '{place}'")
+    connection.raw_sql(f"SET temp_directory = {_literal(directory.name)}")
     return connection

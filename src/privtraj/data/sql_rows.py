@@ -109,6 +109,8 @@ def rows_of(remote: RemoteTable, public: PublicInputs, person: str | None) -> Sq
     time, names, axis = public.time_name, public.names, public.axis
     datetime = _check_kinds(remote, time, names)
     checks.check_same_kind(datetime, axis.datetime, time)
+    if person is not None:
+        arrow.check_identifier(_arrow_type(remote.table[person]), person)
     records = remote.with_table(_numbers(remote.table, time, names, person, datetime))
     infinite, missing = _faults(records, (time, *names))
     checks.check_infinite(infinite)
@@ -143,6 +145,15 @@ def _check_kinds(remote: RemoteTable, time: str, names: Sequence[str]) -> bool:
     return datetime
 
 
+def _arrow_type(column: Any) -> Any:
+    """None where Arrow, or Ibis, has no such type."""
+    kind = column.type()
+    try:
+        return None if kind.is_unknown() else kind.to_pyarrow()
+    except Exception:
+        return None
+
+
 def _faults(records: RemoteTable, columns: Sequence[str]) -> list[checks.FaultCount]:
     """Infinite and missing values, in one pass."""
     tests, table = {"infinite": _infinite, "missing": _missing}, records.table
@@ -162,7 +173,7 @@ def _faults(records: RemoteTable, columns: Sequence[str]) -> list[checks.FaultCo
 def _have_several(records: RemoteTable, count: int, options: Options) -> bool:
     """Whether anybody has several records, unless that is refused; one pass."""
     each = records.table.group_by("who").aggregate(n=records.table.count())
-    known = each["who"].notnull()
+    known = ~_missing(each["who"])
     counted = each.aggregate(
         unidentified=each["n"].sum(where=~known),
         people=each.count(where=known),

@@ -101,7 +101,7 @@ def read_records(source: Any, model: TrajectoryModel, person: str | None = None)
     check_infinite(FaultCount.of(np.isinf(cells), (time, *names)))
     codes, ids = np.arange(len(cells)), ()
     if person is not None:
-        codes, dictionary = arrow.identities(table.column(person))
+        codes, dictionary = arrow.identities(table.column(person), person)
         ids = tuple(dictionary.to_pylist())
     whole = ~np.isnan(cells).any(axis=1) & (codes >= 0)
     return Records(

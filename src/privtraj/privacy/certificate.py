@@ -32,6 +32,7 @@ PROTECTS: dict[Adjacency, str] = {
     "add-remove": "whether one person is in the data at all",
     "replace-one": "what one person's records say",
 }
+STATED = "stated by the steward"  # among public inputs: what nothing checks, in sentences
 FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
 
 _AGREEMENT = 1e-6  # relative, between a stated number and the same computed elsewhere
@@ -173,13 +174,21 @@ class Certificate:
             "  Paid for:",
             *(f"    {_entry_text(entry)}" for entry in self.ledger or ({},)),
             f"  Noise: {self.noise}.",
-            f"  Taken as public: {', '.join(self.public_inputs) or 'nothing'}.",
+            f"  Taken as public: {', '.join(self._public_names()) or 'nothing'}.",
+            *(f"  Stated by the steward, and not checked: {said}." for said in self._stated()),
             *(f"  Found from these releases: {name}: {said}." for name, said in self.found.items()),
             f"  Model: sha256 {self.model_sha256 or 'none yet'}.",
         ]
         if not self.private:
             lines.insert(0, f"NOT PRIVATE: {self.caveat}. Do not release the result.")
         return "\n".join(lines)
+
+    def _public_names(self) -> list[str]:
+        return [name for name in self.public_inputs if name != STATED]
+
+    def _stated(self) -> list[str]:
+        said = self.public_inputs.get(STATED, [])
+        return [str(sentence) for sentence in said] if isinstance(said, list) else []
 
     def _repr_html_(self) -> str:
         return display.card(self)

@@ -2,8 +2,12 @@
 
 The file is JSON Lines and only ever grows. Its first line is a header (version, salt, adjacency).
 Each later line is a reservation, or the note that a reserved fit made its model; each carries the
-sha256 of the line before it, so a change in the middle is noticed. The chain catches accidents, not
-fraud: whoever may write the file can also cut off its end, or put back an old copy.
+sha256 of the line before it and of itself, so a change to any line is noticed. That the end was cut
+off, or an old copy put back, is noticed by an anchor (`ledger_anchor`): the seal beside the file,
+or the code that the steward noted. Hashes catch accidents; against somebody who may write all files
+of the house and knows this program, only a code that is kept elsewhere helps.
+
+Ledgers of version 1 have lines without a hash of themselves; they are read, and go on with it.
 
 Fits add up by adding epsilons and adding deltas. Which fit comes next, and with how much, is
 decided after the earlier results were seen, and stopping at a cap on the two sums is sound however
@@ -24,8 +28,9 @@ import math
 import os
 import re
 import secrets
+import stat
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -41,16 +46,25 @@ from privtraj.errors import Arg, BudgetError, InputError
 from privtraj.privacy.certificate import PROTECTS
 from privtraj.privacy.events import Adjacency, check_adjacency, check_budget
 from privtraj.privacy.ledger import down, up
+from privtraj.privacy.ledger_anchor import Anchor, read_seal, seal_of, write_seal
 from privtraj.text import aligned
 
 RESERVED = "reserved: no model was recorded, counts all the same"
 CHARGED = "charged: released elsewhere"
 FITTED = "fitted"
 
-_START = b'{"privtraj ledger": 1, "salt": "'
+_STARTS = tuple(b'{"privtraj ledger": %d, "salt": "' % version for version in (1, 2))
+_SELF = b', "self": "%b"}'  # how a line ends: with the sha256 of the line without this
 _SCRYPT_N = 2**14
 _TOLERANCE = 1e-9  # of the cap, for amounts that a program computed
 _POLL = 0.01  # seconds between two attempts to lock
+_SPECIAL = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
 _UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, OverflowError)  # of a line
 
 
@@ -69,7 +83,8 @@ class LedgerFile:
 
     path: created by the first reservation. cap_epsilon, cap_delta: both or neither; given, they
     hold for this object's calls and are recorded with each reservation; not given, those recorded
-    last hold.
+    last hold. ledger_code: that an earlier fit printed; a ledger that does not go on from there is
+    refused.
 
     All records of one file add up, recognised or not, because the same people may be in both. Only
     the steward can know otherwise: records reserved with `new_people` open a group of their own,
@@ -82,9 +97,11 @@ class LedgerFile:
         *,
         cap_epsilon: float | None = None,
         cap_delta: float | None = None,
+        ledger_code: str | None = None,
     ) -> None:
         self.path = Path(path)
         self._caps = _checked_caps(cap_epsilon, cap_delta)
+        self._noted = None if ledger_code is None else _noted(ledger_code)
 
     def reserve(
         self,
@@ -143,6 +160,7 @@ class LedgerFile:
         caps = self._caps or book.entries[-1].caps
         return {
             "adjacency": book.adjacency,
+            "code": str(Anchor.of(book.hashes)),
             **dict(zip(("cap_epsilon", "cap_delta"), caps, strict=True)),
             "groups": [_group_row(book, group, caps) for group in book.groups or (None,)],
             "entries": [_entry_row(entry, book.fitted.get(entry.id)) for entry in book.entries],
@@ -159,6 +177,8 @@ class LedgerFile:
             f"Cap: epsilon {summary['cap_epsilon']:g}, delta {summary['cap_delta']:g}.",
             *(_total_text(row, several) for row in summary["groups"]),
             *aligned([list(rows[0]), *(list(row.values()) for row in rows)]),
+            f"Code: {summary['code']} (note it elsewhere: given as --ledger-code, it tells later "
+            "whether lines were cut off).",
         ]
         return "\n  ".join([f"Privacy ledger '{self.path}'", *lines])
 
@@ -218,11 +238,30 @@ class LedgerFile:
         )
 
     def _read(self, file: int, new: _Book | None = None) -> _Book:
+        """What the file says; the new book if it is empty, and nobody knows of lines it had."""
         with open(file, "rb", closefd=False) as stream:
-            book = _parse(stream.read(), self.path) or new
+            book = _parse(stream.read(), self.path)
+        self._check_whole(() if book is None else book.hashes)
+        book = book or new
         if book is None:
             raise self._absent()
         return book
+
+    def _check_whole(self, hashes: Sequence[str]) -> None:
+        """Refuse a ledger that does not go on from its seal, or from the code that was noted."""
+        sealed, name = read_seal(self.path), seal_of(self.path).name
+        if sealed is not None and not sealed.is_in(hashes):
+            raise InputError(
+                f"the ledger '{self.path}' has lost lines that its seal '{name}' knows of: put "
+                "back the whole file, or charge what was released since and remove the seal"
+            )
+        if self._noted is not None and not self._noted.is_in(hashes):
+            raise InputError(
+                f"the ledger '{self.path}' does not go on from the code that was noted (",
+                Arg("ledger_code"),
+                "), so it was cut, replaced or is another: put back the whole file, or charge what "
+                "was released since",
+            )
 
     def _append(self, file: int, book: _Book, kind: str, record: _Entry | _Fitted) -> None:
         """One write, on the disk before this returns; a torn line of an earlier crash goes.
@@ -231,7 +270,7 @@ class LedgerFile:
         created it may have been killed before the name was on the disk.
         """
         _sync_directory(self.path.resolve().parent)
-        line = _line({"kind": kind, **asdict(record), "before": _sha256(book.last)})
+        line = _with_self(_line({"kind": kind, **asdict(record), "before": _sha256(book.last)}))
         start = b"" if book.ended else b"\n"
         data = start + line + b"\n" if book.size else book.last + b"\n" + line + b"\n"
         os.ftruncate(file, book.size)
@@ -239,6 +278,8 @@ class LedgerFile:
             os.ftruncate(file, book.size)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         os.fsync(file)
+        hashes = book.hashes or (_sha256(book.last),)
+        write_seal(self.path, Anchor.of((*hashes, _sha256(line))))
 
     @contextmanager
     def _locked(self, flags: int) -> Iterator[int]:
@@ -247,6 +288,7 @@ class LedgerFile:
         Some file systems lock only what is open for writing: whoever reads there may find a line
         that is just being written, and takes it for one that a crash tore.
         """
+        self._check_place()
         try:
             file = os.open(self.path, flags | getattr(os, "O_BINARY", 0), 0o600)
             try:
@@ -265,6 +307,22 @@ class LedgerFile:
                 f"({(error.strerror or 'input or output error').lower()}): "
                 "give a file that you may read and write"
             ) from None
+
+    def _check_place(self) -> None:
+        """Refuse what is no file, before it is opened: a pipe would wait, a device would forget."""
+        try:
+            mode = os.stat(self.path).st_mode
+        except FileNotFoundError:
+            self._check_whole(())
+            return
+        except OSError:
+            return  # whoever opens it says why not
+        if not stat.S_ISREG(mode):
+            kind = next((word for is_one, word in _SPECIAL if is_one(mode)), "a special file")
+            raise InputError(
+                f"the ledger '{self.path}' is {kind}, which keeps no lines: give a plain file, or "
+                "the name of one that does not exist yet"
+            )
 
     def _absent(self) -> InputError:
         if not self.path.parent.is_dir():
@@ -334,6 +392,7 @@ class _Book:
     size: int = 0  # in bytes; 0: the header is still to be written
     entries: tuple[_Entry, ...] = ()
     fitted: Mapping[str, _Fitted] = field(default_factory=dict)
+    hashes: tuple[str, ...] = ()  # sha256 of each line
     ended: bool = True  # whether the last line has its newline
 
     @property
@@ -367,7 +426,7 @@ class _Book:
 
 def _new_book(adjacency: Adjacency) -> _Book:
     salt = secrets.token_bytes(16)
-    header = {"privtraj ledger": 1, "salt": salt.hex(), "adjacency": adjacency}
+    header = {"privtraj ledger": 2, "salt": salt.hex(), "adjacency": adjacency}
     return _Book(salt, adjacency, last=_line(header))
 
 
@@ -377,7 +436,7 @@ def _parse(data: bytes, path: Path) -> _Book | None:
     What follows the last newline was never confirmed, so nothing was released for it; but if it is
     a whole line, an editor may have taken its newline, and it counts.
     """
-    if not _START.startswith(data[: len(_START)]):
+    if not any(start.startswith(data[: len(start)]) for start in _STARTS):
         raise InputError(
             f"'{path}' is not a ledger of this version of privtraj: give the path of one, or of a "
             "file that does not exist yet"
@@ -397,17 +456,24 @@ def _parse(data: bytes, path: Path) -> _Book | None:
             records.append(_record(line, before))
     except _UNREADABLE:
         raise InputError(
-            f"the ledger '{path}' was changed by hand (line {len(records) + 2} does not follow "
-            "from those before it): put back an unchanged copy, and charge what was released since"
+            f"the ledger '{path}' was changed by hand (line {len(records) + 2} is not as it was "
+            "written): put back an unchanged copy, and charge what was released since"
         ) from None
     entries = tuple(record for record in records if isinstance(record, _Entry))
     fitted = {record.id: record for record in records if isinstance(record, _Fitted)}
-    return _Book(salt, adjacency, lines[-1], len(data) - len(torn), entries, fitted, ended)
+    hashes = tuple(map(_sha256, lines))
+    size = len(data) - len(torn)
+    return _Book(salt, adjacency, lines[-1], size, entries, fitted, hashes, ended)
 
 
 def _record(line: bytes, before: bytes) -> _Entry | _Fitted:
     values = json.loads(line)
     if values.pop("before") != _sha256(before):
+        raise ValueError
+    own = values.pop("self", None)
+    if own is None and _names_itself(before):
+        raise ValueError
+    if own is not None and line != _with_self(_without_self(line)):
         raise ValueError
     kinds: dict[str, type[_Entry | _Fitted]] = {"reserved": _Entry, "fitted": _Fitted}
     return kinds[values.pop("kind")](**values)
@@ -415,6 +481,19 @@ def _record(line: bytes, before: bytes) -> _Entry | _Fitted:
 
 def _line(values: Mapping[str, Any]) -> bytes:
     return json.dumps(values, allow_nan=False, default=float).encode("ascii")  # float: of numpy
+
+
+def _with_self(line: bytes) -> bytes:
+    return line[:-1] + _SELF % _sha256(line).encode()
+
+
+def _without_self(line: bytes) -> bytes:
+    return line[: -len(_SELF % bytes(64))] + b"}"
+
+
+def _names_itself(line: bytes) -> bool:
+    """Whether the lines that follow must have a hash of themselves: from the first one on."""
+    return line.startswith(_STARTS[1]) or b', "self": "' in line
 
 
 def _sha256(line: bytes) -> str:
@@ -440,6 +519,16 @@ def _checked_caps(epsilon: float | None, delta: float | None) -> _Pair | None:
         raise InputError("the cap of a ledger needs both numbers: give ", *caps)
     check_budget(epsilon, delta, "cap_")
     return float(epsilon), float(delta)
+
+
+def _noted(code: str) -> Anchor:
+    try:
+        return Anchor.parsed(str(code))
+    except ValueError:
+        raise InputError(
+            Arg("ledger_code"),
+            " must be a code such as 5-0123456789abcdef, as fit and ledger show print it",
+        ) from None
 
 
 def _left(spent: _Pair, caps: _Pair) -> _Pair:

@@ -1,0 +1,317 @@
+"""Whether a query computes each of its rows from one row of one table.
+
+The guarantee speaks of people whose rows are their own: one person fewer is that person's rows
+fewer, and nothing else changes. `x - avg(x) OVER ()`, a rank, a LIMIT or a join gives others other
+rows too, and a count then moves by more than it pays for. So a query is read before it is run:
+
+    row-local  SELECT of expressions of one row FROM one table WHERE a condition on one row,
+               ORDER BY, and the same of a WITH, of a nested SELECT in FROM, and of a view
+
+Only what is known to be row-local passes: clauses, operators and functions are listed, and whatever
+is not on a list is a reason to refuse. What a table was made of cannot be read from a query.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+# The definitions of the views that a table of a query may mean; None for one that may not be read.
+Views = Callable[[Any], Iterable[str | None]]
+
+
+class Unreadable(Exception):
+    """A query that cannot be read."""
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Names of classes of sqlglot, as its versions differ in which they have -----------------------
+
+_PLAIN = _words("""
+    Alias All Any AtTimeZone Between BitString BitwiseNot Boolean Bracket ByteString Case Cast
+    Column Exists Filter HexString Identifier If IgnoreNulls In Interval IntervalSpan JSONPath
+    JSONPathKey JSONPathRoot JSONPathSubscript Literal National Neg Not Null Order Ordered Paren
+    PropertyEQ RawString RespectNulls Slice Star TableAlias TryCast Tuple Var Where WithinGroup
+""")
+_FUNCTIONS = _words("""
+    Abs Acos Acosh AddMonths Array ArrayAppend ArrayConcat ArrayContains ArrayContainsAll ArrayMax
+    ArrayMin ArrayOverlaps ArrayPosition ArrayPrepend ArrayReverse ArraySize ArraySlice ArraySort
+    ArraySum ArrayToString Ascii Asin Asinh Atan Atan2 Atanh BitLength BitwiseCount ByteLength
+    CastToStrType Cbrt Ceil Chr Coalesce Collate Columns Concat ConcatWs Contains ConvertTimezone
+    Cos Cosh Cot Date DateAdd DateBin DateDiff DateFromParts DateFromUnixDate DateStrToDate DateSub
+    DateToDateStr DateToDi DateTrunc Datetime DatetimeAdd DatetimeDiff DatetimeSub DatetimeTrunc Day
+    DayOfMonth DayOfWeek DayOfWeekIso DayOfYear Dayname DecodeCase Degrees DiToDate EndsWith
+    EqualNull Exp Extract Factorial Floor Format FromBase64 FromISO8601Date FromISO8601Timestamp
+    Greatest Hex Hour Initcap IsInf IsNan JSONExtract JSONExtractScalar JSONBExtract
+    JSONBExtractScalar JSONObject JSONType LastDay Least Left Length Levenshtein Ln Log Lower
+    LowerHex MD5 MakeInterval Map MapKeys MapSize Minute Month Monthname MonthsBetween Nanvl
+    Negative Nullif NumberToStr Nvl2 Overlay Pad ParseDatetime ParseJSON ParseTime Pi Pow Quarter
+    Radians RegexpCount RegexpExtract RegexpFullMatch RegexpILike RegexpInstr RegexpLike
+    RegexpReplace RegexpSplit RegexpSubstr Repeat Replace Reverse Right Rint Round SHA SHA2 SafeAdd
+    SafeDivide SafeMultiply SafeNegate SafeSubtract Second Sign Sin Sinh Soundex Split SplitPart
+    Sqrt StDistance StPoint StartsWith StrPosition StrToDate StrToTime StrToUnix String
+    StringToArray Struct StructExtract Substring SubstringIndex Tan Tanh Time TimeAdd TimeDiff
+    TimeFromParts TimeStrToDate TimeStrToTime TimeStrToUnix TimeSub TimeToStr TimeToTimeStr
+    TimeToUnix TimeTrunc Timestamp TimestampAdd TimestampDiff TimestampFromParts TimestampSub
+    TimestampTrunc TimestampTzFromParts ToBase64 ToBoolean ToChar ToDays ToDouble ToNumber Translate
+    Trim Trunc Try TsOrDiToDi TsOrDsAdd TsOrDsDiff TsOrDsToDate TsOrDsToDateStr TsOrDsToDatetime
+    TsOrDsToTime TsOrDsToTimestamp Typeof Unhex Unicode UnixDate UnixMicros UnixMillis UnixSeconds
+    UnixToStr UnixToTime UnixToTimeStr Upper Week WeekOfYear WeekStart WidthBucket Year YearOfWeek
+    YearOfWeekIso
+""")
+_CHANGING = _words("""
+    CurrentDate CurrentDatetime CurrentTime CurrentTimestamp CurrentTimestampLTZ CurrentUser
+    GenerateUuid Localtime Localtimestamp NextValueFor Normal Rand Randn Randstr SessionUser Shuffle
+    Systimestamp Uniform UtcDate UtcTime UtcTimestamp Uuid Zipf
+""")
+_OPERATORS_BY_NAME_ONLY = ("Operator", "Match")  # whatever a database defined under that sign
+_SETS = ("Union", "Except", "Intersect", "SetOperation")
+
+# Functions that sqlglot has no class for, by name ---------------------------------------------
+
+_NAMED_FUNCTIONS = _words("""
+    array_length bit_count btrim century date_part div element_at epoch epoch_ms epoch_ns epoch_us
+    even gamma hash hypot isfinite isinf isnan julian lgamma list_extract list_value make_date
+    make_time make_timestamp make_timestamptz map_extract mod monthname nextafter printf signbit
+    st_point st_transform st_x st_y strip_accents struct_extract struct_pack to_days to_hours
+    to_microseconds to_milliseconds to_minutes to_months to_seconds to_weeks to_years xor
+""")
+_NAMED_CHANGING = _words("""
+    age clock_timestamp currval gen_random_uuid get_current_time get_current_timestamp getvariable
+    input_file_name lastval monotonically_increasing_id nextval now rand random random_normal
+    setseed spark_partition_id statement_timestamp timeofday today transaction_timestamp
+    txid_current uuid uuidv4 uuidv7
+""")
+# Table functions that give the rows of a file, or of an object of Python
+_READERS = _words("""
+    arrow_scan delta_scan iceberg_scan pandas_scan parquet_scan postgres_scan python_arrow_scan
+    python_pandas_scan read_avro read_csv read_csv_auto read_json read_json_auto read_json_objects
+    read_ndjson read_ndjson_auto read_ndjson_objects read_parquet read_xlsx sqlite_scan st_read
+""")
+# columns that say where a row is stored, beside which others
+_NUMBERING = frozenset(["_rowid_", "ctid", "file_row_number", "rowid", "rownum"])
+_PLACES = frozenset(["limit", "nrows", "offset", "range", "skip"])  # of rows in a file
+_MOMENTS = frozenset(["now", "today", "tomorrow", "yesterday"])  # that databases read as times
+
+# Clauses ---------------------------------------------------------------------------------------
+
+_SELECT = ("with", "expressions", "from", "prewhere", "where", "order")
+_NESTED = ("this", "alias")
+_TABLE = ("this", "alias", "db", "catalog")
+_CTE = ("this", "alias", "materialized")
+_CLAUSES = {
+    "distinct": "DISTINCT",
+    "group": "GROUP BY",
+    "joins": "a join",
+    "laterals": "a join (LATERAL)",
+    "pivots": "PIVOT",
+    "sample": "a sample of the rows",
+    "windows": "a window",
+}
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Reads queries of one dialect for reasons why their rows may depend on one another."""
+
+    dialect: Any
+    views: Views
+    own: frozenset[str]
+
+    def query(self, sql: str, seen: tuple[str, ...] = ()) -> Iterator[str]:
+        trees = _parsed(sql, self.dialect)
+        for name in sorted(self.own & set(re.findall(r"\w+", sql.lower()))):
+            yield f"the function {_word(name)}, which this database defines itself"
+        if len(trees) != 1:
+            yield "more than one statement"
+        for tree in trees:
+            made = bool(seen) and _kind(tree) == "Create"  # a view, as DuckDB describes it
+            yield from self._rows(tree.expression if made else tree, (*seen, sql))
+
+    def _rows(
+        self, node: Any, seen: tuple[str, ...], named: frozenset[str] = frozenset()
+    ) -> Iterator[str]:
+        """Of what gives rows: a SELECT, plain or in parentheses. named: by a WITH around it."""
+        kind = _kind(node)
+        if kind in _SETS:
+            yield kind.upper()
+        elif kind == "Subquery":
+            yield from _others(node, _NESTED)
+            yield from self._rows(node.this, seen, named)
+        elif kind == "Select":
+            yield from self._select(node, seen, named)
+        else:
+            yield "a statement other than SELECT"
+
+    def _select(self, node: Any, seen: tuple[str, ...], named: frozenset[str]) -> Iterator[str]:
+        yield from _others(node, _SELECT)
+        for cte in _with(node):
+            yield from _others(cte, _CTE)
+            yield from self._rows(cte.this, seen, named)
+            named |= {cte.alias}
+        if (source := _clause(node, "from")) is None:
+            yield "a SELECT without a table"
+        else:
+            yield from self._source(source.this, seen, named)
+        for part in (*node.expressions, *(_clause(node, name) for name in _SELECT[3:])):
+            yield from _row_values(part)
+
+    def _source(self, node: Any, seen: tuple[str, ...], named: frozenset[str]) -> Iterator[str]:
+        """Of what stands in FROM."""
+        if _kind(node) == "Subquery":
+            yield from self._rows(node, seen, named)
+        elif _kind(node) != "Table":
+            yield f"{_word(_kind(node).upper())} in place of a table"
+        elif _kind(node.this) != "Identifier":
+            yield from _others(node, _TABLE)
+            yield from _from_function(node.this)
+        else:
+            yield from _others(node, _TABLE)
+            if node.db or node.name not in named:
+                yield from self._view(node, seen)
+
+    def _view(self, table: Any, seen: tuple[str, ...]) -> Iterator[str]:
+        view = f"the view '{table.name}'"
+        for definition in self.views(table):
+            if definition is None:
+                yield f"{view}, whose definition you may not read"
+            elif definition not in seen:
+                yield from (f"{why} in {view}" for why in self.query(definition, seen))
+
+
+def reason(sql: str, dialect: Any, views: Views, own: frozenset[str] = frozenset()) -> str | None:
+    """What in a query may make a row depend on other rows, in words; None if nothing does.
+
+    own: names, in lower case, of functions that the database defines itself, `abs` perhaps.
+    Raises `Unreadable` for a query, or a view in it, that sqlglot cannot read.
+    """
+    try:
+        return next(_Reader(dialect, views, own).query(sql), None)
+    except RecursionError:
+        raise Unreadable from None
+
+
+def _parsed(sql: str, dialect: Any) -> list[Any]:
+    from sqlglot import parse
+
+    log = logging.getLogger("sqlglot")
+    silent, log.disabled = log.disabled, True  # it would quote the query
+    try:
+        trees = [tree for tree in parse(sql, read=dialect) if tree is not None]
+    except Exception:  # of any kind: whatever it stumbles over, it has not read
+        trees = []
+    finally:
+        log.disabled = silent
+    if not trees:
+        raise Unreadable
+    return trees
+
+
+def _row_values(node: Any) -> Iterator[str]:
+    """Of an expression, which must be one of a row."""
+    from sqlglot import exp
+
+    if node is None:
+        return
+    kind = _kind(node)
+    if kind in ("Select", "Subquery", *_SETS):
+        yield "a subquery outside FROM"
+    elif kind == "Window":
+        yield "a window (OVER)"
+    elif isinstance(node, exp.AggFunc):
+        yield f"the aggregate {_name(node)}"
+    elif kind in _CHANGING or (kind == "Anonymous" and _name(node) in _NAMED_CHANGING):
+        yield f"{_name(node)}, which changes from one call to the next"
+    elif kind == "Pseudocolumn" or (kind == "Column" and node.name.lower() in _NUMBERING):
+        yield f"{_word(node.name)}, which numbers the rows of a table"
+    elif kind == "Literal" and node.is_string and node.name.strip().lower() in _MOMENTS:
+        yield f"'{node.name.strip().lower()}', which may mean the time of the query"
+    elif kind == "Dot" and isinstance(node.expression, exp.Func):
+        yield f"the function {_name(node.expression)} of a schema or in a chain"
+    elif not _is_known(node):
+        yield _said(node)
+    elif kind != "DataType":
+        for part in node.iter_expressions():
+            yield from _row_values(part)
+
+
+def _is_known(node: Any) -> bool:
+    from sqlglot import exp
+
+    kind = _kind(node)
+    if kind == "Anonymous":
+        return _name(node) in _NAMED_FUNCTIONS
+    if isinstance(node, exp.Func) and not isinstance(node, exp.Binary):
+        of_nothing = next(node.iter_expressions(), None) is None  # as date() of today
+        return (kind in _FUNCTIONS or kind in _PLAIN) and (kind == "Pi" or not of_nothing)
+    binary = isinstance(node, exp.Binary) and kind not in _OPERATORS_BY_NAME_ONLY
+    return binary or kind in _PLAIN or kind.startswith("DataType")
+
+
+def _from_function(node: Any) -> Iterator[str]:
+    """Of a function in FROM: only those that read a file, from its first row on."""
+    from sqlglot import exp
+
+    named = _kind(node) in ("ReadCSV", "ReadParquet") or _name(node) in _READERS
+    if not (isinstance(node, exp.Func) and named):
+        yield f"the table function {_name(node)}"
+        return
+    for option in node.find_all(exp.Identifier):
+        if option.name.lower() in _NUMBERING:
+            yield f"{_word(option.name)}, which numbers the rows of a table"
+        if option.name.lower() in _PLACES:
+            yield f"{_word(option.name)}, which chooses rows of a file by their place"
+    for part in node.iter_expressions():
+        yield from _row_values(part)
+
+
+def _others(node: Any, known: tuple[str, ...]) -> Iterator[str]:
+    """The clauses of a node beside those that are known to be row-local."""
+    for key, value in node.args.items():
+        name = key.rstrip("_")
+        if value and name not in known:
+            yield _CLAUSES.get(name, _word(name.upper()))
+    given = _clause(node, "with")
+    if given is not None and given.args.get("recursive"):
+        yield "a recursive WITH"
+
+
+def _with(node: Any) -> list[Any]:
+    given = _clause(node, "with")
+    return [] if given is None else list(given.expressions)
+
+
+def _clause(node: Any, name: str) -> Any:
+    """A clause by its name, which newer versions of sqlglot end in _ where Python has the word."""
+    return node.args.get(name) or node.args.get(f"{name}_")
+
+
+def _kind(node: Any) -> str:
+    return type(node).__name__
+
+
+def _said(node: Any) -> str:
+    from sqlglot import exp
+
+    what = (
+        f"the function {_name(node)}" if isinstance(node, exp.Func) else _word(_kind(node).upper())
+    )
+    return f"{what}, which is not known to use one row alone"
+
+
+def _name(node: Any) -> str:
+    """Of a function, as it was written if sqlglot remembers."""
+    if _kind(node) == "Anonymous":
+        return _word(str(node.this)).lower()
+    return _word(str(node.meta.get("name") or node.sql_name())).lower()
+
+
+def _word(text: str) -> str:
+    """A word that can be shown; never a text from a query."""
+    return text if re.fullmatch(r"\w{1,40}", text) else "something"

@@ -1,0 +1,166 @@
+"""Who a record belongs to, as a value of any Arrow type: one person, or one sentence."""
+
+import datetime as dt
+from decimal import Decimal
+
+import ibis
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from privtraj.data import arrow
+from privtraj.data.snapshots import Snapshots
+from privtraj.data.sql_rows import SqlRows
+from privtraj.errors import InputError
+
+N = 12
+K = list(range(N))
+DAYS = [dt.date(2020, 1, 1 + k) for k in K]
+WORDS = [f"p{k}" for k in K]
+BYTES = [bytes([255, k]) for k in K]
+UUIDS = pa.array([bytes([k] * 16) for k in K], pa.binary(16))
+
+PLAIN = {
+    "int8": pa.array(K, pa.int8()),
+    "uint64": pa.array([2**64 - 1 - k for k in K], pa.uint64()),
+    "float16": pa.array(np.arange(N, dtype=np.float16)),
+    "float32": pa.array([k + 0.5 for k in K], pa.float32()),
+    "float64": pa.array([k + 0.1 for k in K]),
+    "decimal32": pa.array(map(Decimal, K), pa.decimal32(5, 1)),
+    "decimal64": pa.array(map(Decimal, K), pa.decimal64(12, 1)),
+    "decimal128": pa.array(map(Decimal, K), pa.decimal128(30, 2)),
+    "decimal256": pa.array(map(Decimal, K), pa.decimal256(50, 2)),
+    "text": pa.array(WORDS),
+    "large text": pa.array(WORDS, pa.large_string()),
+    "text view": pa.array(WORDS, pa.string_view()),
+    "bytes": pa.array(BYTES),
+    "large bytes": pa.array(BYTES, pa.large_binary()),
+    "bytes of one size": pa.array(BYTES, pa.binary(2)),
+    "bytes view": pa.array(BYTES, pa.binary_view()),
+    "date32": pa.array(DAYS),
+    "date64": pa.array(DAYS, pa.date64()),
+    "time32": pa.array(K, pa.time32("ms")),
+    "time64": pa.array(K, pa.time64("ns")),
+    "timestamp": pa.array(K, pa.timestamp("us")),
+    "timestamp with a zone": pa.array(K, pa.timestamp("us", "Europe/Berlin")),
+    "nanoseconds": pa.array([k + 1 for k in K], pa.timestamp("ns")),
+    "beyond the calendar": pa.array([2**60 + k for k in K], pa.timestamp("s")),
+    "categories": pa.array(WORDS).dictionary_encode(),
+    "categories of numbers": pa.array(K).dictionary_encode(),
+    "runs": pa.RunEndEncodedArray.from_arrays(np.arange(1, N + 1, dtype=np.int32), WORDS),
+    "a part of runs": pa.RunEndEncodedArray.from_arrays(
+        np.arange(3, N + 6, dtype=np.int32), [*WORDS, "q", "r", "s"]
+    )[2 : N + 2],
+    "uuid": pa.ExtensionArray.from_storage(pa.uuid(), UUIDS),
+    "runs of categories": pa.RunEndEncodedArray.from_arrays(
+        np.arange(1, N + 1, dtype=np.int32), pa.array(WORDS).dictionary_encode()
+    ),
+}
+NOT_PLAIN = {
+    "list": pa.array([[k] for k in K]),
+    "fixed_size_list": pa.array([[k] for k in K], pa.list_(pa.int64(), 1)),
+    "large_list": pa.array([[k] for k in K], pa.large_list(pa.int64())),
+    "list_view": pa.array([[k] for k in K], pa.list_view(pa.int64())),
+    "struct": pa.array([{"Ottoline": k} for k in K]),
+    "map": pa.array([[("a", k)] for k in K], pa.map_(pa.string(), pa.int64())),
+    "sparse_union": pa.UnionArray.from_sparse(pa.array([0] * N, pa.int8()), [pa.array(K)]),
+    "dense_union": pa.UnionArray.from_dense(
+        pa.array([0] * N, pa.int8()), pa.array(K, pa.int32()), [pa.array(K)]
+    ),
+    "duration": pa.array(K, pa.duration("ns")),
+    "month_day_nano_interval": pa.array([(k, 1, 2) for k in K], pa.month_day_nano_interval()),
+    "list in categories": pa.DictionaryArray.from_arrays(pa.array(K), pa.array([[k] for k in K])),
+}
+IN_DUCKDB = ("struct", "list", "map", "duration", "sparse_union")
+PUBLIC = {"time": "t", "bounds": {"x": (0, 1)}, "time_range": (0, N), "bins": 3, "person": "id"}
+
+
+def _table(ids):
+    return pa.table({"id": ids, "t": np.arange(N) * 1.0, "x": np.linspace(0, 1, N)})
+
+
+def _in_duckdb(table):
+    connection = ibis.duckdb.connect()
+    connection.con.register("arrow", table)
+    connection.raw_sql("CREATE TABLE visits AS SELECT * FROM arrow")
+    return connection.table("visits")
+
+
+def _message(source, **options):
+    with pytest.raises(InputError) as refused:
+        Snapshots.from_table(source, **PUBLIC, **options)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+def test_plain_values_say_who(kind):
+    once = _table(PLAIN[kind])
+    Snapshots.from_table(once, **PUBLIC)
+    twice = pa.concat_tables([once, once])
+    assert f"{N} of {N} people have more than one record" in _message(twice)
+    kept = Snapshots.from_table(twice, **PUBLIC, one_per_person="random", seed=1)
+    assert len(kept._rows.times) == N
+    Snapshots.from_arrays(
+        np.arange(N), np.linspace(0, 1, N), bounds=[(0, 1)], bins=[0, N], person=PLAIN[kind]
+    )
+
+
+@pytest.mark.parametrize("kind", NOT_PLAIN)
+def test_other_values_are_answered_in_a_sentence(kind):
+    said = _message(_table(NOT_PLAIN[kind]))
+    assert said == (
+        f"the person column 'id' holds no plain values (their type is {kind.split(' ')[0]}): give "
+        "one number, date or text per record"
+    )
+    assert said == _message(_table(NOT_PLAIN[kind]), one_per_person="random")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", IN_DUCKDB)
+def test_a_database_gives_the_same_sentence(kind):
+    named = "unknown" if kind == "sparse_union" else kind  # Ibis knows none
+    assert f"(their type is {named})" in _message(_in_duckdb(_table(NOT_PLAIN[kind])))
+
+
+@pytest.mark.parametrize("there", [False, True], ids=["memory", "database"])
+def test_equal_numbers_are_one_person_and_nan_is_nobody(there):
+    def source(*first):
+        table = _table(pa.array([*first, *(k + 0.5 for k in K[2:])]))
+        return _in_duckdb(table) if there else table
+
+    assert "1 of 11 people have more than one record" in _message(source(0.0, -0.0))
+    nobody = f"2 of {N} records do not say whose they are"
+    assert nobody in _message(source(float("nan"), float("nan")))
+    assert nobody in _message(source(float("nan"), None))
+
+
+def test_nobody_is_named_in_a_column_of_nulls():
+    assert f"{N} of {N} records do not say whose they are" in _message(_table(pa.nulls(N)))
+
+
+def test_objects_of_python_are_answered_in_a_sentence():
+    frame = pd.DataFrame({"t": np.arange(N) * 1.0, "x": np.linspace(0, 1, N)})
+    for ids, said in [
+        ([(k, k) for k in K], "holds no plain values (their type is list)"),
+        ([{"a": k} for k in K], "holds no plain values (their type is struct)"),
+        ([*WORDS[1:], 7], "mixes kinds of values"),
+        ([object() for _ in K], "mixes kinds of values"),
+        ([complex(k) for k in K], "mixes kinds of values"),
+    ]:
+        assert said in _message(frame.assign(id=ids))
+
+
+def test_codes_do_not_depend_on_how_a_column_is_cut():
+    whole = pa.chunked_array([PLAIN["float64"]])
+    parts = pa.chunked_array([PLAIN["float64"][:5], PLAIN["float64"][5:]])
+    for column in (whole, parts):
+        codes, ids = arrow.identities(column, "id")
+        assert codes.tolist() == K
+        assert len(ids) == N
+
+
+def test_a_database_of_plain_values_stays_there():
+    for kind in ("text", "uuid", "date32", "decimal128"):
+        there = Snapshots.from_table(_in_duckdb(_table(PLAIN[kind])), **PUBLIC)
+        assert isinstance(there._rows, SqlRows)
