@@ -33,6 +33,8 @@ from privtraj.privacy.events import (
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
+MOST_TOGETHER = 1000  # records of a person in one bin, of which a binomial is taken
+
 
 @dataclass(frozen=True)
 class SampledSum(GaussianSum):
@@ -149,6 +151,18 @@ class SampledPair:
         bins = 1 if self.together else self.records
         return one_bin if bins == 1 else one_bin.self_compose(bins)
 
+    def points(self, times: int, interval: float) -> float:
+        """Those of one, within ten deviations, and of all together: by their own deviation, that
+        of `clt_mu`, or what all at once could reach."""
+        together = self.records if self.together else 1
+        if together > MOST_TOGETHER:
+            return math.inf
+        size, n = together / self.noise_multiplier, times * (self.records // together)
+        sides = 2 if self.adjacency == "replace-one" else 1
+        one = sides * (size * size / 2 + 10 * size)
+        deviation = sides * self.rate * math.sqrt(math.expm1(min(size * size, 700.0)))
+        return (one + min(n * one, 20 * math.sqrt(n) * deviation)) / interval
+
     def louder(self, factor: float) -> SampledPair:
         return replace(self, noise_multiplier=self.noise_multiplier / factor)
 
@@ -176,6 +190,9 @@ class ChosenPair:
 
         steps = self.step.distribution(interval).self_compose(self.times)
         return pld.with_chance(steps, self.chance, interval)
+
+    def points(self, times: int, interval: float) -> float:
+        return self.step.points(times * self.times, interval)
 
     def louder(self, factor: float) -> ChosenPair:
         return replace(self, step=self.step.louder(factor))
