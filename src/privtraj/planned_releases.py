@@ -67,6 +67,11 @@ def planned_releases(budget: Budget, shape: PublicShape) -> BudgetPlan:
     return BudgetPlan((*map(Planned, first), *main))
 
 
+def most_releases(steps: int) -> dict[str, int]:
+    """Every release that a fit may plan, by name, and how often at most."""
+    return {LISTED: 1, MOTION: 1, HEAD_COUNT: 1, SURVEY: 1, CELLS: 1, STEP: steps}
+
+
 def _first_counts(budget: Budget, shape: PublicShape) -> list[LaplaceCounts]:
     """What is counted before the main release: when people are, how they move, how many, where."""
 

@@ -116,6 +116,8 @@ def test_the_result_as_json(good, capsys):
         "epsilon": model.certificate.epsilon,
         "delta": 1e-4,
         "adjacency": "add-remove",
+        "signed_by": None,
+        "signature_checked": False,
     }
 
 
@@ -237,7 +239,7 @@ INSIDE = {
     "an entry less": (_in_certificate(lambda c: c["ledger"].pop()), FOLLOWS),
     "no noise": (_entry(0, noise_epsilon=None), "its ledger cannot be read"),
     "no records": (_entry(0, records=0), "its ledger cannot be read"),
-    "endlessly often": (_entry(0, times=1e400), "is damaged"),
+    "endlessly often": (_entry(0, times=1e400), "not a privtraj model"),
     "too often": (_entry(0, times="x"), "its ledger cannot be read"),
     "unknown mechanism": (_entry(0, mechanism="magic"), "is damaged"),
     "not an entry": (_in_certificate(lambda c: c.update(ledger=[1])), "is damaged"),
