@@ -28,7 +28,16 @@ from privtraj.errors import Arg, InputError, Said
 from privtraj.privacy import signatures
 from privtraj.report import figures
 
-for package in "anndata cryptography duckdb geopandas ibis movingpandas polars yaml".split():
+for package in [
+    "anndata",
+    "cryptography",
+    "duckdb",
+    "geopandas",
+    "ibis",
+    "movingpandas",
+    "polars",
+    "yaml",
+]:
     pytest.importorskip(package)  # mistakes are made with all of them
 
 from mistakes.folder import SECRETS, fill, snapshots  # noqa: E402

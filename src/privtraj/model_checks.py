@@ -151,8 +151,9 @@ def _contradiction_of_settings(
     for people in (told.get("people_per_time"), declared):
         if people is not None and not (_is_list_or_none(people) and len(people) in lengths):
             return "its numbers of people are of other times"
-    if settings.get("measure") in ("counts", "gradients"):
-        planned = most_releases(settings["steps"] if is_whole(settings.get("steps")) else 0)
+    measure, steps = settings.get("measure"), settings.get("steps")
+    if measure in ("counts", "gradients"):
+        planned = most_releases(measure, steps)
         for entry in certificate.ledger:
             if entry["times"] > planned.get(entry["what"], 0):
                 return "its ledger holds what such a fit does not release"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from typing import Any, NoReturn
 
 MOST_BYTES = 2**23
@@ -17,12 +16,11 @@ MOST_VALUES = 300_000
 DEEPEST = 32
 LONGEST_TEXT = 10_000
 
-_MORE = re.compile(rb"[,\[{]")  # before every value but the first
-
 
 def loads(data: bytes) -> Any:
     """The value of a JSON text in UTF-8."""
-    if len(data) > MOST_BYTES or sum(1 for _ in _MORE.finditer(data)) > MOST_VALUES:
+    values = sum(map(data.count, (b",", b"[", b"{")))  # one of them before all but the first
+    if len(data) > MOST_BYTES or values > MOST_VALUES:
         raise ValueError("too large")
     try:
         value = json.loads(

@@ -16,7 +16,7 @@ from privtraj.privacy.events import Adjacency, Event, Opaque
 from privtraj.privacy.sampled_events import ChosenTimes, SampledSum
 
 FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
-MOST_ENTRIES = 2000  # of a ledger: more than any fit has kinds of releases
+MOST_ENTRIES = 1000  # of a ledger: more than any fit has kinds of releases
 MOST_TIMES = 10**9
 
 MOST_RECORDS = "most records of one person"
