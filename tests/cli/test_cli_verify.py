@@ -1,7 +1,8 @@
 """`privtraj verify`: a good pair passes, and every way to mix up or edit one is named.
 
-There is no signature: whoever rewrites a model, its checksums and its certificate so that all of
-them agree has made another release, and its certificate is that forger's word.
+Whoever rewrites a model, its checksums and its certificate so that all of them agree has made
+another release, and its certificate is that forger's word: only a signature tells
+(tests/privacy/test_signatures.py).
 """
 
 import hashlib
@@ -122,7 +123,16 @@ def test_the_result_as_json(good, capsys):
 
 
 @pytest.mark.parametrize(
-    "options", [["--adjacency", "replace-one"], ["--public-counts"], ["--delta", "0"]]
+    "options",
+    [
+        ["--adjacency", "replace-one"],
+        ["--public-counts"],
+        ["--delta", "0"],
+        ["--slabs", "bins"],
+        ["--records-per-person", "2"],
+        ["--measure", "gradients"],
+    ],
+    ids=" ".join,
 )
 def test_other_guarantees_pass_too(options, fit, capsys):
     pair = fit(options[0].strip("-") + options[-1], *options)

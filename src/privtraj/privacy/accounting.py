@@ -50,7 +50,7 @@ against closed forms, and far below any delta that is asked of sampled steps."""
 MAX_LOSSES = 4096
 """Distinct Laplace losses kept; beyond it, losses are merged upwards (never under-reporting)."""
 
-MOST_POINTS, MOST_PAIRS = 2**20, 6_000_000
+MOST_POINTS, MOST_PAIRS = 1_500_000, 6_000_000
 """Of `is_modest`: points of all grids, and losses that are combined at once. Far beyond any fit."""
 
 _FEW_RUNGS, _MANY_RUNGS = 97, 513  # epsilons at which a whole curve is read

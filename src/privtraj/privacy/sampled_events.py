@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
 MOST_TOGETHER = 1000  # records of a person in one bin, of which a binomial is taken
+MOST_LOSS = 1e4  # of one sampled sum: far beyond what protects anybody
 
 
 @dataclass(frozen=True)
@@ -152,16 +153,26 @@ class SampledPair:
         return one_bin if bins == 1 else one_bin.self_compose(bins)
 
     def points(self, times: int, interval: float) -> float:
-        """Those of one, within ten deviations, and of all together: by their own deviation, that
-        of `clt_mu`, or what all at once could reach."""
+        """Those of one, within ten deviations, and of all together: 20 times their deviation, or
+        what all at once could reach."""
         together = self.records if self.together else 1
-        if together > MOST_TOGETHER:
-            return math.inf
         size, n = together / self.noise_multiplier, times * (self.records // together)
         sides = 2 if self.adjacency == "replace-one" else 1
         one = sides * (size * size / 2 + 10 * size)
-        deviation = sides * self.rate * math.sqrt(math.expm1(min(size * size, 700.0)))
-        return (one + min(n * one, 20 * math.sqrt(n) * deviation)) / interval
+        if together > MOST_TOGETHER or one > MOST_LOSS:
+            return math.inf
+        return (one + min(n * one, 20 * sides * math.sqrt(n * self._variance()))) / interval
+
+    def _variance(self) -> float:
+        """About that of one loss: E_Q[(P / Q)^2] - 1 = E[e^{j j' / z^2}] - 1 of two sampled numbers;
+        for one record q^2 (e^{1 / z^2} - 1), as in `clt_mu`."""
+        sizes, chances = self.moves()
+        inverse, q = self.noise_multiplier**-2, self.rate
+        logs = (
+            (len(sizes) - 1) * math.log1p(q * math.expm1(min(j * inverse, 700.0))) for j in sizes
+        )
+        mean = sum(p * math.expm1(min(x, 700.0)) for p, x in zip(chances, logs, strict=True))
+        return max(mean, 0.0)
 
     def louder(self, factor: float) -> SampledPair:
         return replace(self, noise_multiplier=self.noise_multiplier / factor)
