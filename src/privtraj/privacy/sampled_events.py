@@ -164,8 +164,8 @@ class SampledPair:
         return (one + min(n * one, 20 * sides * math.sqrt(n * self._variance()))) / interval
 
     def _variance(self) -> float:
-        """About that of one loss: E_Q[(P / Q)^2] - 1 = E[e^{j j' / z^2}] - 1 of two sampled numbers;
-        for one record q^2 (e^{1 / z^2} - 1), as in `clt_mu`."""
+        """About that of one loss: E_Q[(P / Q)^2] - 1 = E[e^{j j' / z^2}] - 1, j and j' two numbers
+        of sampled records; of one record q^2 (e^{1 / z^2} - 1), as in `clt_mu`."""
         sizes, chances = self.moves()
         inverse, q = self.noise_multiplier**-2, self.rate
         logs = (
