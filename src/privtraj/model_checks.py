@@ -18,6 +18,7 @@ from privtraj.arguments import is_number, is_whole
 from privtraj.arrays import Floats
 from privtraj.columns import LONGEST_NAME, NumberColumn
 from privtraj.errors import InputError
+from privtraj.gradients.constants import MOST_PARTICLES
 from privtraj.planned_releases import most_releases
 from privtraj.privacy.certificate import Certificate
 from privtraj.space import moment
@@ -60,6 +61,8 @@ def _array_faults(
     weights = arrays["weights"]
     if weights.min() < 0 or np.abs(weights.sum(axis=1, dtype=np.float64) - 1).max() > 1e-3:
         yield "its weights are no shares of a whole"
+    if arrays["particles"].shape[1] > 4 * MOST_PARTICLES:
+        yield "it has too many particles"  # whose coupling, m x m, would fill the memory
     if np.abs(arrays["particles"] - np.float32(0.5)).max() > _WIDEST:
         yield "its particles are far outside the box"
     if arrays["bandwidth"].min() < 0 or arrays["bandwidth"].max() > _WIDEST:

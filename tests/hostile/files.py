@@ -307,6 +307,10 @@ def arrays(header, members):
             with np.errstate(over="ignore"):
                 yield f"{name} {said}", changed(name, npy(change(+array)))
         yield f"no {name}", sealed(header, {k: v for k, v in members.items() if k != f"{name}.npy"})
+    many = 100_000
+    crowd = {"particles.npy": npy(np.zeros((T, many, D), np.float32))}
+    crowd["weights.npy"] = npy(np.full((T, many), 1 / many))
+    yield "particles without end", sealed(header, {**members, **crowd})
     weights = np.load(io.BytesIO(members["weights.npy"]))
     for said, text in HEADERS.items():
         yield f"weights stated {said}", changed("weights", stated(text, weights.tobytes()))
