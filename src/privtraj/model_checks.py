@@ -148,8 +148,9 @@ def _contradiction_of_settings(
     slabs = settings.get("slabs", len(arrays["times"]))
     if not (is_whole(slabs) and 1 <= slabs <= len(arrays["knots"])):
         return "it has fewer times than slabs"
-    declared = certificate.public_inputs.get("people per time (declared public)")
-    lengths = {len(arrays["times"]), slabs}
+    public = certificate.public_inputs
+    declared, bins = public.get("people per time (declared public)"), public.get("bin times")
+    lengths = {len(arrays["times"]), slabs, len(bins) if isinstance(bins, list) else slabs}
     for people in (told.get("people_per_time"), declared):
         if people is not None and not (_is_list_or_none(people) and len(people) in lengths):
             return "its numbers of people are of other times"
