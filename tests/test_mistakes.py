@@ -25,9 +25,19 @@ from privtraj import baselines, cli, datasets, errors, metrics, paper, plot, pro
 from privtraj.audit import attack
 from privtraj.cli import entry
 from privtraj.errors import Arg, InputError, Said
+from privtraj.privacy import signatures
 from privtraj.report import figures
 
-for package in ("anndata", "duckdb", "geopandas", "ibis", "movingpandas", "polars", "yaml"):
+for package in [
+    "anndata",
+    "cryptography",
+    "duckdb",
+    "geopandas",
+    "ibis",
+    "movingpandas",
+    "polars",
+    "yaml",
+]:
     pytest.importorskip(package)  # mistakes are made with all of them
 
 from mistakes.folder import SECRETS, fill, snapshots  # noqa: E402
@@ -168,8 +178,9 @@ LATER = {
 
 @pytest.fixture(scope="module")
 def names():
-    modules = (attack, baselines, datasets, figures, processes, metrics, paper, plot)
+    modules = (attack, baselines, dataclasses, datasets, figures, processes, metrics, paper, plot)
     named = {module.__name__.rpartition(".")[2]: module for module in modules}
+    named["signatures"] = signatures
     return _Names(named, pt=pt, np=np, pd=pd, snapshots=snapshots, forbidden=_forbidden)
 
 

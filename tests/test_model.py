@@ -390,7 +390,7 @@ CHANGES = {
     "a weight": lambda m: {"weights": _nudged(m.weights)},
     "the bandwidth": lambda m: {"bandwidth": _nudged(m.bandwidth)},
     "a time": lambda m: {"numeric_times": m.numeric_times[:-1]},
-    "a knot": lambda m: {"knots": m.knots[:-1], "numeric_times": m.numeric_times[:-1]},
+    "a knot": lambda m: {"knots": _nudged(m.knots), "numeric_times": _nudged(m.numeric_times)},
     "a bound": lambda m: {"bounds": _nudged(m.bounds)},
     "the diffusivity": lambda m: {"diffusivity": m.diffusivity * (1 + 1e-9)},
     "a name": lambda m: {"features": ("left", "Right")},

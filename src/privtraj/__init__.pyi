@@ -15,6 +15,7 @@ from .planning.planner import forecast as forecast
 from .planning.planner import plan as plan
 from .privacy.certificate import Certificate as Certificate
 from .privacy.ledger_file import LedgerFile as LedgerFile
+from .privacy.signatures import new_key as new_key
 from .synthesizer import LowBudgetWarning as LowBudgetWarning
 from .synthesizer import TrajectorySynthesizer as TrajectorySynthesizer
 from .version import __version__ as __version__

@@ -19,6 +19,8 @@ from privtraj.arrays import Floats
 from privtraj.errors import InputError
 from privtraj.text import listed
 
+LONGEST_NAME = 1000  # letters of a column's name in a model
+
 
 @dataclass(frozen=True)
 class NumberColumn:

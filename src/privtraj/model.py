@@ -15,13 +15,14 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj import display, model_file
+from privtraj import display, model_checks, model_file
 from privtraj.arguments import is_whole
 from privtraj.arrays import Floats
 from privtraj.clouds import along_main_axis, equal_weight
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import Arg, InputError
 from privtraj.paths import Paths, fill_in_blocks
+from privtraj.privacy import signatures
 from privtraj.privacy.certificate import Certificate
 from privtraj.space import as_user_times, fold, from_unit, hat_functions, moment, unit_time
 from privtraj.transport.couplings import CouplingName, Couplings, couple
@@ -142,13 +143,40 @@ class TrajectoryModel:
 
     @property
     def sha256(self) -> str:
-        """Of everything in the model, its certificate too, but for the place of this hash there."""
-        certificate = replace(self.certificate, model_sha256=None)
+        """Of everything in the model, its certificate too, but for the places of this hash and of
+        a signature there."""
+        certificate = replace(self.certificate, model_sha256=None, signature=None)
         return model_file.digest(self._fields(), self._arrays(), certificate.to_dict())
 
     def sealed(self) -> TrajectoryModel:
-        """The model with its own hash on its certificate."""
-        return replace(self, certificate=replace(self.certificate, model_sha256=self.sha256))
+        """The model with its own hash on its certificate, and no signature."""
+        seal = replace(self.certificate, model_sha256=self.sha256, signature=None)
+        return replace(self, certificate=seal)
+
+    def signed(self, key: str | Path) -> TrajectoryModel:
+        """The model with a certificate that the private key in a file has signed; `verify` passes.
+
+        Signing needs `pip install 'privtraj[sign]'`; `privtraj.new_key` makes a key.
+        """
+        self.verify()
+        return replace(self, certificate=signatures.signed(self.certificate, key))
+
+    def verify(self, key: str | Path | None = None) -> float:
+        """The epsilon computed again; an `InputError` if the certificate is not this model's, does
+        not follow from what was paid for, or contradicts the model.
+
+        key: file of the public key of whoever is said to have signed it; theirs must be the
+            signature then.
+        """
+        if self.certificate.model_sha256 != self.sha256:
+            raise InputError("the certificate belongs to another model")
+        if key is not None:
+            signatures.check_signature(self.certificate, key)
+        epsilon = self.certificate.verify()
+        fault = model_checks.contradiction(self.certificate, self._fields(), self._arrays())
+        if fault is not None:
+            raise InputError(f"the model contradicts its certificate: {fault}")
+        return epsilon
 
     def save(self, path: str | Path, *, force: bool = False, not_private: bool = False) -> None:
         """Write a zip of plain arrays and JSON, whole or not at all.
@@ -256,32 +284,32 @@ def assemble(
 
 
 def load(path: str | Path) -> TrajectoryModel:
-    """Read a model file; unknown versions and damaged files are refused."""
-    header, arrays = model_file.read(path)
+    """Read a model file, whoever made it; unknown versions and damaged files are refused."""
+    header, arrays = model_file.read(path, model_checks.FIELDS, model_checks.LAYOUT)
+    fault = model_checks.check(header, arrays)
+    if fault is not None:
+        raise model_file.damaged(path, fault)
     try:
-        model = TrajectoryModel(
-            particles=arrays["particles"].astype(np.float64),
-            weights=arrays["weights"],
-            bandwidth=arrays["bandwidth"],
-            diffusivity=float(header["diffusivity"]),
-            numeric_times=arrays["times"],
-            knots=arrays["knots"],
-            bounds=arrays["bounds"],
-            features=tuple(header["features"]),
-            time_name=header["time_name"],
-            datetime=bool(header["datetime"]),
-            certificate=Certificate.from_dict(header["certificate"]),
-            cloud_size=int(header["cloud_size"]),
-            settings=header["settings"],
-            diagnostics=header["diagnostics"],
-        )
-        digest = model.sha256
-        outside = (model.numeric_times < model.knots[0]) | (model.numeric_times > model.knots[-1])
-        if outside.any():
-            raise ValueError("times without particles")
-    except (KeyError, ValueError, TypeError):
-        raise model_file.damaged(path) from None
-    if model.certificate.model_sha256 != digest:
+        certificate = Certificate.from_dict(header["certificate"])
+    except InputError as error:
+        raise InputError(f"do not trust '{path}': ", *error.args) from None
+    model = TrajectoryModel(
+        particles=arrays["particles"].astype(np.float64),
+        weights=arrays["weights"],
+        bandwidth=arrays["bandwidth"],
+        diffusivity=header["diffusivity"],
+        numeric_times=arrays["times"],
+        knots=arrays["knots"],
+        bounds=arrays["bounds"],
+        features=tuple(header["features"]),
+        time_name=header["time_name"],
+        datetime=header["datetime"],
+        certificate=certificate,
+        cloud_size=header["cloud_size"],
+        settings=header["settings"],
+        diagnostics=header["diagnostics"],
+    )
+    if certificate.model_sha256 != model.sha256:
         raise InputError(
             f"'{path}' was changed, as its certificate belongs to another model: do not trust it"
         )

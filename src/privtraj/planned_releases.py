@@ -67,6 +67,13 @@ def planned_releases(budget: Budget, shape: PublicShape) -> BudgetPlan:
     return BudgetPlan((*map(Planned, first), *main))
 
 
+def most_releases(measure: str, steps: object) -> dict[str, int]:
+    """Every release that a fit by this measure may plan, by name, and how often at most."""
+    count = steps if isinstance(steps, int) else 0
+    main = {SURVEY: 1, CELLS: 1} if measure == "counts" else {STEP: count}
+    return {LISTED: 1, MOTION: 1, HEAD_COUNT: 1, **main}
+
+
 def _first_counts(budget: Budget, shape: PublicShape) -> list[LaplaceCounts]:
     """What is counted before the main release: when people are, how they move, how many, where."""
 

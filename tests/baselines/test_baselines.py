@@ -82,6 +82,13 @@ def test_a_fit_is_near_the_people(name, models, others):
     assert pt.metrics.average_squared_w2(clouds, others) < BOUNDS[name]
 
 
+@pytest.mark.parametrize("name", EVERY)
+def test_a_file_agrees_with_its_certificate(name, models, tmp_path):
+    models[name].save(tmp_path / "m", not_private=True)
+    loaded = pt.load(tmp_path / "m")
+    assert loaded.verify() == pytest.approx(loaded.certificate.epsilon, rel=1e-9)
+
+
 def test_asking_nobody_is_far_from_the_people(models, others):
     assert pt.metrics.average_squared_w2(models["uniform"].marginals, others) > 1
 

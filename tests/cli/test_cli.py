@@ -109,7 +109,8 @@ def test_the_bare_command_says_what_to_do_next(capsys):
         (["demo"], ["example:", "data:", "privacy:", "output:"]),
         (["fit"], ["example:", "data:", "privacy:", "ledger:", "output:", "advanced:"]),
         (["sample"], ["example", "data:", "output:", "advanced:"]),
-        (["verify"], ["example:", "MODEL", "--certificate FILE"]),
+        (["verify"], ["examples:", "MODEL", "--certificate FILE", "--key FILE"]),
+        (["sign"], ["examples:", "MODEL", "--key FILE", "--new-key FILE"]),
         (["ledger"], ["example", "show", "charge"]),
         (["ledger", "show"], ["FILE"]),
         (["ledger", "charge"], ["FILE", "--what TEXT", "--epsilon", "--adjacency"]),
@@ -484,3 +485,8 @@ def test_progress_is_for_people_only(capsys, monkeypatch):
     console.progress("fitting")
     console.note("by the way")
     assert capsys.readouterr().err.splitlines()[-1] == "privtraj: note: by the way"
+
+
+def test_names_in_a_message_do_not_steer_the_terminal(capsys):
+    Console().note("'he\x1b[2Kight\u202e' and\nmore")
+    assert capsys.readouterr().err == "privtraj: note: 'he?[2Kight?' and more\n"

@@ -1,7 +1,8 @@
 """`privtraj verify`: a good pair passes, and every way to mix up or edit one is named.
 
-There is no signature: whoever rewrites a model, its checksums and its certificate so that all of
-them agree has made another release, and its certificate is that forger's word.
+Whoever rewrites a model, its checksums and its certificate so that all of them agree has made
+another release, and its certificate is that forger's word: only a signature tells
+(tests/privacy/test_signatures.py).
 """
 
 import hashlib
@@ -116,11 +117,22 @@ def test_the_result_as_json(good, capsys):
         "epsilon": model.certificate.epsilon,
         "delta": 1e-4,
         "adjacency": "add-remove",
+        "signed_by": None,
+        "signature_checked": False,
     }
 
 
 @pytest.mark.parametrize(
-    "options", [["--adjacency", "replace-one"], ["--public-counts"], ["--delta", "0"]]
+    "options",
+    [
+        ["--adjacency", "replace-one"],
+        ["--public-counts"],
+        ["--delta", "0"],
+        ["--slabs", "bins"],
+        ["--records-per-person", "2"],
+        ["--measure", "gradients"],
+    ],
+    ids=" ".join,
 )
 def test_other_guarantees_pass_too(options, fit, capsys):
     pair = fit(options[0].strip("-") + options[-1], *options)
@@ -237,7 +249,7 @@ INSIDE = {
     "an entry less": (_in_certificate(lambda c: c["ledger"].pop()), FOLLOWS),
     "no noise": (_entry(0, noise_epsilon=None), "its ledger cannot be read"),
     "no records": (_entry(0, records=0), "its ledger cannot be read"),
-    "endlessly often": (_entry(0, times=1e400), "is damaged"),
+    "endlessly often": (_entry(0, times=1e400), "not a privtraj model"),
     "too often": (_entry(0, times="x"), "its ledger cannot be read"),
     "unknown mechanism": (_entry(0, mechanism="magic"), "is damaged"),
     "not an entry": (_in_certificate(lambda c: c.update(ledger=[1])), "is damaged"),

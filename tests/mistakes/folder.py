@@ -10,6 +10,8 @@ import anndata
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import privtraj as pt
 from privtraj import datasets
@@ -133,7 +135,28 @@ def _models(folder):
     unread = tuple({"mechanism": entry["mechanism"]} for entry in model.certificate.ledger)
     unread = dataclasses.replace(model.certificate, ledger=unread)
     _resaved(model, folder / "unread.privtraj", certificate=unread)
+    _resaved(model, folder / "weightless.privtraj", weights=0 * model.weights)
     _damaged(good, folder)
+    _signed(model, folder)
+
+
+def _signed(model, folder):
+    """A model with a signature, one that was changed after it, and keys of all kinds."""
+    for name in ("clinic.key", "other.key", "open.key"):
+        pt.new_key(folder / name)
+    (folder / "open.key").chmod(0o644)
+    (folder / "private.pub").write_bytes((folder / "clinic.key.pub").read_bytes())
+    (folder / "private.pub").chmod(0o600)
+    pem, pkcs8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    lock = serialization.BestAvailableEncryption(b"secret")
+    locked = Ed25519PrivateKey.generate().private_bytes(pem, pkcs8, lock)
+    (folder / "locked.key").write_bytes(locked)
+    (folder / "locked.key").chmod(0o600)
+    signed = model.signed(folder / "clinic.key")
+    signed.save(folder / "signed.privtraj")
+    forged = dataclasses.replace(signed, diffusivity=0.5).sealed()
+    kept = dataclasses.replace(forged.certificate, signature=signed.certificate.signature)
+    dataclasses.replace(forged, certificate=kept).save(folder / "resealed.privtraj")
 
 
 def _damaged(good, folder):
@@ -141,6 +164,7 @@ def _damaged(good, folder):
     data = good.read_bytes()
     (folder / "cut.privtraj").write_bytes(data[:-40])
     (folder / "other.privtraj").write_bytes(_zip({"readme.txt": b"hello"}))
+    (folder / "bomb.privtraj").write_bytes(_zip({"model.json": bytes(2**25)}))
     (folder / "deep.privtraj").write_bytes(_zip({"model.json": b"[" * 100_000}))
     at = data.index(b"model.json") + len("model.json")  # where its packed text begins
     (folder / "scratched.privtraj").write_bytes(data[:at] + b"\xff" + data[at + 1 :])
@@ -161,7 +185,7 @@ def _with_other_bounds(_, members):
 
 def _zip(members):
     file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in members.items():
             archive.writestr(name, data)
     return file.getvalue()

@@ -204,6 +204,7 @@ def long(moving_blobs):
 def test_a_sample_of_the_times_is_paid_for_as_a_mixture(long):
     recipe = PaperSynthesizer(FULL, times=TimeSample(3, of=WIDE), count_epsilon=None, **QUICK)
     model = recipe.fit(long)
+    model.verify()
     (entry,) = model.certificate.ledger
     assert (entry["share"], entry["times"]) == (0.5, 1)
     assert len(model.times) == 3

@@ -535,3 +535,38 @@ def test_nothing_can_be_taken_back(times):
 def test_bad_input_is_refused_in_one_sentence(wrong):
     with pytest.raises(InputError, match=r"^[^.]*(\.\d[^.]*)*[^.]$"):
         wrong()
+
+
+# How long it would take -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 10, 11, 500, 501])
+def test_binomials_one_from_the_other_are_those_of_the_formula(n):
+    exact = [math.log(math.comb(n, i)) for i in range(n + 1)]
+    assert accounting._log_binomials(n) == exact
+
+
+MODEST = {
+    "a fit by counts": [LaplaceCounts(0.05, "few"), LaplaceCounts(0.8, "many")],
+    "of people with 1,000 records": [LaplaceCounts(e, "x", 0.0, 1000) for e in (1e-3, 2e-3, 3e-3)],
+    "2,000 steps": [(GaussianSum(100.0, "step"), 2000)],
+    "sampled steps": [(SampledSum(2.0, "step", rate=0.1), 2000), LaplaceCounts(0.1, "x")],
+    "few sampled records": [(SampledSum(0.79, "step", rate=0.01), 250)],
+    "sampled records together": [(SampledSum(6.39, "step", 0.0, 10, True, 0.1), 100)],
+}
+NOT_MODEST = {
+    "many counts of many kinds": [(LaplaceCounts(e / 10, "x"), 20_000) for e in range(1, 9)],
+    "endless counts": [(LaplaceCounts(0.1, "x"), 10**9)],
+    "endless sampled steps": [(SampledSum(2.0, "step", rate=0.1), 10**9)],
+    "sampled steps without noise": [SampledSum(1e-3, "step", rate=0.1)],
+    "endless records": [SampledSum(1e9, "step", 0.0, 10**6, True, 0.1)],
+    "endless chosen steps": [ChosenTimes(0.5, SampledSum(2.0, "step", rate=0.1), 10**9, "x")],
+    "a grid beside many losses": [SampledSum(2.0, "x", rate=0.1), (LaplaceCounts(1.0, "x"), 3000)],
+}
+
+
+@pytest.mark.parametrize("name", [*MODEST, *NOT_MODEST])
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_what_a_fit_releases_is_modest_and_what_takes_hours_is_not(name, adjacency):
+    total = tally({**MODEST, **NOT_MODEST}[name], adjacency)
+    assert accounting.is_modest(total) == (name in MODEST)

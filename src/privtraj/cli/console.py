@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+import unicodedata
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -74,7 +75,12 @@ class Console:
     def _say(self, text: str) -> None:
         start = "\n" if self._line else ""  # leave the progress line as it is
         self._line = False
-        print(f"{start}privtraj: {' '.join(text.split())}", file=sys.stderr)
+        print(f"{start}privtraj: {_plain(' '.join(text.split()))}", file=sys.stderr)
+
+
+def _plain(text: str) -> str:
+    """Without what would steer a terminal: names in a message may be somebody else's."""
+    return "".join("?" if unicodedata.category(letter)[0] == "C" else letter for letter in text)
 
 
 def remaining(elapsed: float, done: int, total: int) -> str:

@@ -17,7 +17,7 @@ from privtraj.cli.parser import parser
 from privtraj.errors import PrivtrajError
 from privtraj.formats import load
 
-COMMANDS = "demo init plan fit report sample evaluate verify ledger audit reproduce"
+COMMANDS = "demo init plan fit report sample evaluate sign verify ledger audit reproduce"
 
 WELCOME = """\
 privtraj makes private synthetic trajectories from one time-stamped record per
@@ -30,6 +30,7 @@ person.
   privtraj report     write a model as one page to look at in a browser
   privtraj sample     draw synthetic trajectories from a model, at any time
   privtraj evaluate   compare a model with the raw data (not for release)
+  privtraj sign       sign a model, so that nobody can change it unnoticed
   privtraj verify     check that a model and its certificate belong together
   privtraj ledger     see what repeated fits on the same people have spent
   privtraj audit      attack the method itself: does the guarantee hold?

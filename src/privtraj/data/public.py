@@ -10,7 +10,7 @@ import numpy as np
 
 from privtraj.arguments import is_whole
 from privtraj.arrays import Floats, frozen
-from privtraj.columns import Column
+from privtraj.columns import LONGEST_NAME, Column
 from privtraj.errors import Arg, InputError
 from privtraj.space import Slabs, moment
 
@@ -18,6 +18,7 @@ _WHOSE = (" needs ", Arg("person="), ", which says whose record it is")
 _TIMES, _RANGE = Arg("bins", option="bin_times"), Arg("time_range")
 
 
+MOST_TIMES = 50_000  # of interest, as many as a model file holds
 READ_AT = 25  # times, evenly spread, at which a model is read where nobody names any
 
 
@@ -92,6 +93,13 @@ class PublicInputs:
     time_name: str
     options: Options
 
+    def __post_init__(self) -> None:
+        if any(len(str(name)) > LONGEST_NAME for name in (self.time_name, *self.names)):
+            raise InputError(
+                f"a column has a name of more than {LONGEST_NAME} letters, which no model keeps: "
+                "rename it"
+            )
+
     @property
     def names(self) -> tuple[str, ...]:
         """Of the d features."""
@@ -133,6 +141,7 @@ def declared_axis(bins: Any, time_range: Any) -> TimeAxis:
     times, datetime = _moments(bins, _TIMES)
     if len(times) < 2:
         raise InputError(_TIMES, f" lists {len(times)}: trajectories need at least two times")
+    _check_number(len(times), _TIMES)
     if not (np.diff(times) > 0).all() or np.isinf(times[-1] - times[0]):
         raise InputError(_TIMES, " must increase strictly: sort them and remove repeated times")
     if ends is None:
@@ -156,9 +165,16 @@ def _even_axis(count: int | None, ends: tuple[Floats, bool] | None) -> TimeAxis:
         )
     if count is not None and count < 2:
         raise InputError(Arg("bins"), f" is {count}: trajectories need at least two times")
+    _check_number(count or 0, Arg("bins"))
     (start, end), dates = ends
     times = np.linspace(start, end, READ_AT if count is None else count)
     return TimeAxis(times, dates, ends[0], declared=count is not None)
+
+
+def _check_number(count: int, what: Arg) -> None:
+    """Refuse now what a model file could not hold later."""
+    if count > MOST_TIMES:
+        raise InputError(what, f" are {count} times: a model has at most {MOST_TIMES} of interest")
 
 
 def _time_range(time_range: Any) -> tuple[Floats, bool] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,11 @@ from privtraj.text import free_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+# What begins like this is run by spreadsheets, or would be if it had one apostrophe less: so that
+# taking one away where it stands before such a beginning gives back every text.
+_FORMULA = re.compile("^('*[=+\\-@\\t\\r\\n\uff1d\uff0b\uff0d\uff20])")
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +90,27 @@ def check_paths(path: Path, features: tuple[str, ...], bounds: Any, times: int) 
 
 
 def write_csv(table: pa.Table, path: Path) -> None:
+    """Names and texts that a spreadsheet would take for formulas get an apostrophe in front."""
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
+    columns = [_without_formulas(column) for column in table.columns]
+    names = [_FORMULA.sub(r"'\1", name) for name in table.column_names]
+    table = pa.Table.from_arrays(columns, names)
     with pa.output_stream(str(path)) as stream:  # compresses when it ends in .gz
         arrow_csv.write_csv(table, stream)
+
+
+def _without_formulas(column: Any) -> Any:
+    """Texts, and names of categories; numbers and dates are none, whatever they begin with."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return column
+    return compute.replace_substring_regex(column, _FORMULA.pattern, r"'\1")
 
 
 def write_parquet(table: pa.Table, path: Path) -> None:

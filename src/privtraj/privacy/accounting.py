@@ -50,6 +50,9 @@ against closed forms, and far below any delta that is asked of sampled steps."""
 MAX_LOSSES = 4096
 """Distinct Laplace losses kept; beyond it, losses are merged upwards (never under-reporting)."""
 
+MOST_POINTS, MOST_PAIRS = 1_500_000, 6_000_000
+"""Of `is_modest`: points of all grids, and losses that are combined at once. Far beyond any fit."""
+
 _FEW_RUNGS, _MANY_RUNGS = 97, 513  # epsilons at which a whole curve is read
 
 
@@ -297,6 +300,30 @@ def tally(events: Events, adjacency: Adjacency, before: Tally | None = None) -> 
     return total
 
 
+def is_modest(total: Tally) -> bool:
+    """Whether composing it takes seconds rather than hours, told from its numbers alone.
+
+    Counted are the points of the grids of what is sampled, and the losses that are combined with
+    each other, or with the points of a grid. Whoever reads a ledger of somebody else asks first.
+    """
+    points = sum(pair.points(times, FINE) for pair, times in total.sampled)
+    if not points <= MOST_POINTS:
+        return False
+    losses, work, reach = 1, 0.0, total.mu_squared / 2 + 10 * total.mu
+    for epsilon, times in total.shifts:
+        combined = losses * _kept(times + 1)
+        if combined > MOST_PAIRS:
+            return False
+        losses, work = _kept(combined), work + combined + times * times / 64
+        reach += epsilon * times
+    on_grid = 4 * min(reach, 1e3) / FINE if total.sampled else 0.0
+    return work + losses * on_grid <= 8 * MOST_PAIRS
+
+
+def _kept(losses: int) -> int:
+    return losses if losses <= MAX_LOSSES else MAX_LOSSES // 2
+
+
 def delta_at(events: Events, epsilon: float, adjacency: Adjacency) -> float:
     """The delta at which the events together are (epsilon, delta)-differentially private."""
     if not (math.isfinite(epsilon) and epsilon >= 0):
@@ -345,20 +372,31 @@ def _laplace_losses(shifts: tuple[tuple[float, int], ...]) -> tuple[Floats, Floa
 def _repeated_response(epsilon: float, times: int) -> tuple[Floats, Floats]:
     """Losses (times - 2 i) epsilon, with i of `times` signs negative: a binomial."""
     negative = np.arange(times + 1, dtype=np.float64)
-    log_choose = [math.log(math.comb(times, int(i))) for i in negative]
+    log_choose = _log_binomials(times)
     log_odds = -np.logaddexp(0.0, -epsilon) * times - epsilon * negative
     return _merge_upwards(epsilon * (times - 2.0 * negative), np.exp(log_choose + log_odds))
+
+
+def _log_binomials(n: int) -> list[float]:
+    """log C(n, i) for i = 0 to n, of the integers C(n, i + 1) = C(n, i) (n - i) / (i + 1)."""
+    half, choose = [], 1
+    for i in range(n // 2 + 1):
+        half.append(math.log(choose))
+        choose = choose * (n - i) // (i + 1)
+    return half + half[: (n + 1) // 2][::-1]
 
 
 def _merge_upwards(losses: Floats, probabilities: Floats) -> tuple[Floats, Floats]:
     """At most MAX_LOSSES / 2 groups, each moved to its largest loss: that can only raise delta."""
     if losses.size <= MAX_LOSSES:
         return losses, probabilities
-    order = np.argsort(losses)
-    losses, probabilities = losses[order], probabilities[order]
-    cells = np.floor((losses - losses[0]) / (losses[-1] - losses[0]) * (MAX_LOSSES // 2 - 1))
-    starts = np.flatnonzero(np.diff(cells, prepend=-1.0))
-    return np.maximum.reduceat(losses, starts), np.add.reduceat(probabilities, starts)
+    low, high, groups = losses.min(), losses.max(), MAX_LOSSES // 2
+    cells = ((losses - low) / (high - low) * (groups - 1)).astype(np.int64)
+    largest = np.full(groups, -np.inf)
+    np.maximum.at(largest, cells, losses)
+    together: Floats = np.bincount(cells, probabilities, groups).astype(np.float64)
+    some = largest > -np.inf
+    return largest[some], together[some]
 
 
 def bisect(

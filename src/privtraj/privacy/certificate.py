@@ -1,29 +1,31 @@
 """The certificate: what leaves the house with a release, and what anyone can check of it.
 
 It holds every number its epsilon follows from, so a reader can compute it again (`recomputed`), and
-a hash of the released model, so that file and certificate cannot be mixed up.
+a hash of the released model, so that file and certificate cannot be mixed up. It may come from
+anybody: its form is checked when it is read (`statements`), its arithmetic bounded beforehand.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from itertools import groupby
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privtraj import display
-from privtraj.arguments import is_number
+from privtraj import display, strict_json
 from privtraj.errors import InputError
-from privtraj.privacy import sampled_events  # noqa: F401  # so that their entries can be read
-from privtraj.privacy.accounting import Tally, tally
+from privtraj.privacy import statements
+from privtraj.privacy.accounting import Tally, is_modest, tally
 from privtraj.privacy.events import Adjacency, Event
 from privtraj.privacy.ledger import Ledger, up
+from privtraj.privacy.statements import FALSE_POSITIVE_RATES
 from privtraj.version import __version__
 
 SECURE_NOISE = "exact integer noise from the operating system"
@@ -33,7 +35,6 @@ PROTECTS: dict[Adjacency, str] = {
     "replace-one": "what one person's records say",
 }
 STATED = "stated by the steward"  # among public inputs: what nothing checks, in sentences
-FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
 
 _AGREEMENT = 1e-6  # relative, between a stated number and the same computed elsewhere
 
@@ -51,6 +52,7 @@ class Certificate:
     inside epsilon. public_inputs: what the guarantee takes as known to everybody, JSON values only.
     found: what the fit chose by looking at its own releases, in words.
     model_sha256: of the model it belongs to, None before there is one.
+    signature: {"key": fingerprint, "ed25519": signature of all the rest}, None if nobody signed.
     """
 
     epsilon: float
@@ -69,6 +71,7 @@ class Certificate:
     public_inputs: dict[str, Any] = field(default_factory=dict)
     found: dict[str, str] = field(default_factory=dict)
     model_sha256: str | None = None
+    signature: dict[str, str] | None = None
 
     @property
     def mechanism(self) -> str:
@@ -76,16 +79,30 @@ class Certificate:
         return " and ".join(dict.fromkeys(entry["mechanism"] for entry in self.ledger)) or "none"
 
     @property
+    def signed_by(self) -> str | None:
+        """Fingerprint of the key that is said to have signed it: `signatures` checks that."""
+        return None if self.signature is None else self.signature["key"]
+
+    @property
     def tally(self) -> Tally:
-        """What composition needs, from the ledger's entries, adjacency and slack alone."""
-        return replace(tally(self._events(), self.adjacency), slack=self.slack)
+        """What composition needs, from the ledger's entries, adjacency and slack alone.
+
+        An `InputError` if composing it, under either relation, would take longer than any fit's.
+        """
+        events = self._events()
+        total = tally(events, self.adjacency)
+        if not (is_modest(total) and is_modest(tally(events, _other(self.adjacency)))):
+            raise InputError(
+                "the certificate cannot be checked: its ledger holds more than a fit releases"
+            )
+        return replace(total, slack=self.slack)
 
     def _events(self) -> list[tuple[Event, int]]:
-        return [(Event.from_dict(entry), int(entry["times"])) for entry in self.ledger]
+        return [(Event.from_dict(entry), entry["times"]) for entry in self.ledger]
 
     def spending(self) -> tuple[float, ...]:
         """epsilon that each entry of the ledger added to those before it; together they are all."""
-        events = self._events()
+        events, _ = self._events(), self.tally
         parts = [tally(events[:k], self.adjacency) for k in range(len(events) + 1)]
         reached = [replace(part, slack=self.slack).epsilon(self.delta) for part in parts]
         return tuple(np.diff(reached).tolist())
@@ -109,12 +126,9 @@ class Certificate:
 
     def verify(self) -> float:
         """The epsilon computed again; an `InputError` if anything stated does not follow."""
-        try:
-            events = self._events()
-            computed = _computed(self.tally, events, self.delta)
-            computed["ledger"] = entries(events, self.adjacency)
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-            raise InputError("the certificate was changed: its ledger cannot be read") from None
+        computed = self._computed_again() if statements.is_ledger(self.ledger) else None
+        if computed is None:
+            raise InputError("the certificate was changed: its ledger cannot be read")
         for name, value in computed.items():
             if not _agree(value, getattr(self, name)):
                 raise InputError(
@@ -123,13 +137,35 @@ class Certificate:
                 )
         if self.epsilon > self.target_epsilon * (1 + _AGREEMENT):
             raise InputError("the certificate was changed: it spends more than its budget")
+        self._check_agreement()
         return float(computed["epsilon"])
+
+    def _computed_again(self) -> dict[str, Any] | None:
+        """All that follows from the ledger; None where its numbers are absurd."""
+        total, events = self.tally, self._events()
+        try:
+            with np.errstate(all="ignore"):
+                computed = _computed(total, events, self.delta)
+        except (ArithmeticError, ValueError):
+            return None
+        return {**computed, "ledger": entries(events, self.adjacency)}
+
+    def _check_agreement(self) -> None:
+        if self.private and self.noise == SEEDED_NOISE:
+            raise InputError("the certificate was changed: its noise is not private, it says it is")
+        name = statements.contradiction(self.public_inputs, self._events())
+        if name is not None:
+            raise InputError(
+                f"the certificate was changed: its public input '{name}' contradicts its ledger"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; an infinite epsilon is written as None."""
         values = {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
         if math.isinf(self.epsilon_other_adjacency):
             values["epsilon_other_adjacency"] = None
+        if self.signature is None:  # as before there were any, so that hashes stay the same
+            del values["signature"]
         return {**values, "mechanism": self.mechanism}
 
     def to_json(self, *, indent: int | None = 2) -> str:
@@ -139,14 +175,17 @@ class Certificate:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Certificate:
         """The inverse of `to_dict`; refuses what no certificate can say."""
+        if not isinstance(values, Mapping):
+            raise InputError("the certificate is damaged: it is not made of fields")
         names = {f.name for f in fields(cls)}
-        values = {"found": {}, **values}  # which version 0.2 did not state
-        if missing := names - set(values):
+        values = {"found": {}, "signature": None, **values}  # which older versions did not state
+        if missing := names - values.keys():
             raise InputError(f"the certificate lacks {', '.join(sorted(missing))}")
+        if values.keys() - names - {"mechanism"}:
+            raise InputError("the certificate was changed: it has fields that no certificate has")
+        if name := statements.unreadable(values):
+            raise InputError(f"the certificate is damaged: its {name} cannot be read")
         known = {name: values[name] for name in names}
-        for name, is_right in _CHECKS.items():
-            if not is_right(known[name]):
-                raise InputError(f"the certificate is damaged: its {name} cannot be read")
         known["ledger"] = tuple(known["ledger"])
         if known["epsilon_other_adjacency"] is None:
             known["epsilon_other_adjacency"] = math.inf
@@ -154,6 +193,20 @@ class Certificate:
         if values.get("mechanism") != certificate.mechanism:
             raise InputError("the certificate is damaged: its mechanism is not that of its ledger")
         return certificate
+
+    @classmethod
+    def read(cls, path: str | Path) -> Certificate:
+        """The certificate in a .json file, as `to_json` writes it."""
+        if not Path(path).is_file():
+            raise InputError(f"there is no file '{path}': check the path")
+        with open(path, "rb") as file:
+            data = file.read(strict_json.MOST_BYTES + 1)
+        try:
+            return cls.from_dict(strict_json.loads(data))
+        except ValueError:
+            raise InputError(
+                f"'{path}' is not a certificate: give the .json file that fit has written"
+            ) from None
 
     def __str__(self) -> str:
         other = _other(self.adjacency)
@@ -178,6 +231,7 @@ class Certificate:
             *(f"  Stated by the steward, and not checked: {said}." for said in self._stated()),
             *(f"  Found from these releases: {name}: {said}." for name, said in self.found.items()),
             f"  Model: sha256 {self.model_sha256 or 'none yet'}.",
+            *([f"  Signed by: key sha256 {self.signed_by}."] if self.signature else []),
         ]
         if not self.private:
             lines.insert(0, f"NOT PRIVATE: {self.caveat}. Do not release the result.")
@@ -290,53 +344,6 @@ def _agree(computed: Any, stated: Any) -> bool:
     if computed is None or stated is None or isinstance(computed, str | bool):
         return bool(computed == stated)
     return math.isclose(computed, stated, rel_tol=_AGREEMENT, abs_tol=1e-12)
-
-
-def _is_amount(value: Any) -> bool:
-    return is_number(value) and 0 <= value < 1e300
-
-
-def _is_amount_or_none(value: Any) -> bool:
-    return value is None or _is_amount(value)
-
-
-def _is_share(value: Any) -> bool:
-    return is_number(value) and 0 <= value < 1
-
-
-def _is_attacker(value: Any) -> bool:
-    if not (isinstance(value, dict) and value.keys() == {"true_positive_rate", "advantage"}):
-        return False
-    rates = value["true_positive_rate"]
-    known = {f"{rate:g}" for rate in FALSE_POSITIVE_RATES}
-    numbers = [*rates.values(), value["advantage"]] if isinstance(rates, dict) else [None]
-    return all(map(_is_amount, numbers)) and rates.keys() == known
-
-
-def _is_ledger(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(
-        isinstance(entry, dict) and isinstance(entry.get("mechanism"), str) for entry in value
-    )
-
-
-_CHECKS: dict[str, Callable[[Any], bool]] = {
-    "epsilon": _is_amount,
-    "delta": _is_share,
-    "target_epsilon": _is_amount,
-    "adjacency": PROTECTS.__contains__,
-    "mu": _is_amount_or_none,
-    "epsilon_other_adjacency": _is_amount_or_none,
-    "epsilon_clt": _is_amount_or_none,
-    "attacker": _is_attacker,
-    "ledger": _is_ledger,
-    "noise": lambda value: isinstance(value, str),
-    "private": lambda value: isinstance(value, bool),
-    "slack": _is_share,
-    "version": lambda value: isinstance(value, str),
-    "public_inputs": lambda value: isinstance(value, dict),
-    "found": lambda value: isinstance(value, dict),
-    "model_sha256": lambda value: isinstance(value, str | None),
-}
 
 
 def _other(adjacency: Adjacency) -> Adjacency:

@@ -93,6 +93,9 @@ class NumericPair(Protocol):
     def distribution(self, interval: float) -> PrivacyLossDistribution:
         """The losses of a pair that dominates this one, at multiples of the interval."""
 
+    def points(self, times: int, interval: float) -> float:
+        """About how many losses on the grid `times` of it take: what composing them costs."""
+
     def louder(self, factor: float) -> NumericPair:
         """The same with noise that is smaller by the factor."""
 

@@ -33,6 +33,9 @@ from privtraj.privacy.events import (
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
+MOST_TOGETHER = 1000  # records of a person in one bin, of which a binomial is taken
+MOST_LOSS = 1e4  # of one sampled sum: far beyond what protects anybody
+
 
 @dataclass(frozen=True)
 class SampledSum(GaussianSum):
@@ -149,6 +152,28 @@ class SampledPair:
         bins = 1 if self.together else self.records
         return one_bin if bins == 1 else one_bin.self_compose(bins)
 
+    def points(self, times: int, interval: float) -> float:
+        """Those of one, within ten deviations, and of all together: 20 times their deviation, or
+        what all at once could reach."""
+        together = self.records if self.together else 1
+        size, n = together / self.noise_multiplier, times * (self.records // together)
+        sides = 2 if self.adjacency == "replace-one" else 1
+        one = sides * (size * size / 2 + 10 * size)
+        if together > MOST_TOGETHER or one > MOST_LOSS:
+            return math.inf
+        return (one + min(n * one, 20 * sides * math.sqrt(n * self._variance()))) / interval
+
+    def _variance(self) -> float:
+        """About that of one loss: E_Q[(P / Q)^2] - 1 = E[e^{j j' / z^2}] - 1, j and j' two numbers
+        of sampled records; of one record q^2 (e^{1 / z^2} - 1), as in `clt_mu`."""
+        sizes, chances = self.moves()
+        inverse, q = self.noise_multiplier**-2, self.rate
+        logs = (
+            (len(sizes) - 1) * math.log1p(q * math.expm1(min(j * inverse, 700.0))) for j in sizes
+        )
+        mean = sum(p * math.expm1(min(x, 700.0)) for p, x in zip(chances, logs, strict=True))
+        return max(mean, 0.0)
+
     def louder(self, factor: float) -> SampledPair:
         return replace(self, noise_multiplier=self.noise_multiplier / factor)
 
@@ -176,6 +201,9 @@ class ChosenPair:
 
         steps = self.step.distribution(interval).self_compose(self.times)
         return pld.with_chance(steps, self.chance, interval)
+
+    def points(self, times: int, interval: float) -> float:
+        return self.step.points(times * self.times, interval)
 
     def louder(self, factor: float) -> ChosenPair:
         return replace(self, step=self.step.louder(factor))

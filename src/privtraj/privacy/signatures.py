@@ -1,0 +1,181 @@
+"""Whose word a certificate is: Ed25519 signatures, from the package `cryptography`.
+
+Checksums find damage, not forgers: whoever changes a model can compute all of them again. A
+signature they cannot. What is signed is the certificate, every field of it, in one canonical text.
+It carries the hash of the whole model, so that a signature of the certificate is one of the model,
+and it is part of the certificate itself: the copy inside a model file and the copy beside it carry
+the same one, there is no third file to lose, and the hash of the model, by which a ledger knows it,
+stays what it was.
+
+That a signature is right says that the holder of the key signed these numbers, no more. Compare the
+fingerprint of a public key over another channel before you trust it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privtraj.errors import InputError
+from privtraj.files import check_writable
+from privtraj.formats import extra
+from privtraj.privacy.certificate import Certificate
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+        Ed25519PrivateKey,
+        Ed25519PublicKey,
+    )
+
+PUBLIC_SUFFIX = ".pub"
+
+_PURPOSE = b"privtraj certificate\n"  # so that no signature of anything else is one of these
+_MOST_KEY_BYTES = 4096
+
+
+def new_key(path: str | os.PathLike[str]) -> str:
+    """Make a key: the private part, which only you may read, and FILE.pub, which everybody may.
+
+    Returns the fingerprint. Existing files are never replaced.
+    """
+    keys, serialization = _ed25519(), _serialization()
+    private, public = Path(path), _public_path(path)
+    for file in (private, public):
+        if file.exists():
+            raise InputError(
+                f"the file '{file}' already exists, and keys are never replaced: choose another "
+                "name"
+            )
+        check_writable(file, force=False)
+    key = keys.Ed25519PrivateKey.generate()
+    pem = serialization.Encoding.PEM
+    secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    shown = key.public_key().public_bytes(pem, serialization.PublicFormat.SubjectPublicKeyInfo)
+    _write_new(private, secret, 0o600)
+    try:
+        _write_new(public, shown, 0o644)
+    except BaseException:
+        private.unlink()
+        raise
+    return _fingerprint(key.public_key())
+
+
+def fingerprint(path: str | os.PathLike[str]) -> str:
+    """SHA-256 of a public key, in DER: what a certificate names the key by."""
+    return _fingerprint(_public_key(path))
+
+
+def signed(certificate: Certificate, key: str | os.PathLike[str]) -> Certificate:
+    """The certificate with a signature by the private key in a file."""
+    if certificate.model_sha256 is None:
+        raise InputError("this certificate names no model yet: sign that of a sealed model")
+    private = _private_key(key)
+    signature = base64.b64encode(private.sign(_message(certificate))).decode()
+    said = {"key": _fingerprint(private.public_key()), "ed25519": signature}
+    return replace(certificate, signature=said)
+
+
+def check_signature(certificate: Certificate, key: str | os.PathLike[str]) -> str:
+    """The fingerprint of the public key in a file, if it signed this certificate; an `InputError`
+    if it did not."""
+    public, signature = _public_key(key), certificate.signature
+    if signature is None:
+        raise InputError("the certificate is not signed: ask whoever made it to sign it")
+    if signature["key"] != _fingerprint(public):
+        raise InputError(
+            f"the certificate is signed by another key than that in '{key}': ask whose it is, and "
+            "compare fingerprints"
+        )
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        public.verify(base64.b64decode(signature["ed25519"], validate=True), _message(certificate))
+    except (InvalidSignature, binascii.Error, ValueError):
+        raise InputError(
+            "the certificate was changed after it was signed: ask for the one that was signed"
+        ) from None
+    return _fingerprint(public)
+
+
+def _message(certificate: Certificate) -> bytes:
+    """All that a certificate says, but for the signature, as one text."""
+    values = replace(certificate, signature=None).to_dict()
+    return _PURPOSE + json.dumps(values, sort_keys=True, allow_nan=False).encode()
+
+
+def _fingerprint(public: Ed25519PublicKey) -> str:
+    serialization = _serialization()
+    der = public.public_bytes(
+        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    return hashlib.sha256(der).hexdigest()
+
+
+def _private_key(path: str | os.PathLike[str]) -> Ed25519PrivateKey:
+    keys, serialization = _ed25519(), _serialization()
+    text = _read(path)
+    if os.name == "posix" and Path(path).stat().st_mode & 0o077:
+        raise InputError(f"others may read the key '{path}': run chmod 600 on it")
+    try:
+        key = serialization.load_pem_private_key(text, password=None)
+    except TypeError:
+        raise InputError(
+            f"the key '{path}' is locked by a passphrase: give one that is not"
+        ) from None
+    except Exception:  # of several kinds, by version
+        key = None
+    if not isinstance(key, keys.Ed25519PrivateKey):
+        raise InputError(
+            f"'{path}' is no private key of Ed25519: give one that privtraj sign --new-key has made"
+        )
+    return key
+
+
+def _public_key(path: str | os.PathLike[str]) -> Ed25519PublicKey:
+    keys, serialization = _ed25519(), _serialization()
+    try:
+        key = serialization.load_pem_public_key(_read(path))
+    except InputError:
+        raise
+    except Exception:  # of several kinds, by version
+        key = None
+    if not isinstance(key, keys.Ed25519PublicKey):
+        raise InputError(
+            f"'{path}' is no public key of Ed25519: give the {PUBLIC_SUFFIX} file of whoever signed"
+        )
+    return key
+
+
+def _read(path: str | os.PathLike[str]) -> bytes:
+    if not Path(path).is_file():
+        raise InputError(f"there is no key '{path}': check the path")
+    with open(path, "rb") as file:
+        return file.read(_MOST_KEY_BYTES)
+
+
+def _write_new(path: Path, data: bytes, mode: int) -> None:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _public_path(path: str | os.PathLike[str]) -> Path:
+    return Path(f"{os.fspath(path)}{PUBLIC_SUFFIX}")
+
+
+def _ed25519() -> Any:
+    extra("cryptography", "signatures", "privtraj[sign]")
+    return extra(
+        "cryptography.hazmat.primitives.asymmetric.ed25519", "signatures", "privtraj[sign]"
+    )
+
+
+def _serialization() -> Any:
+    return extra("cryptography.hazmat.primitives.serialization", "signatures", "privtraj[sign]")

@@ -1,0 +1,138 @@
+"""What a certificate may say: the form of its fields, and what of them must agree.
+
+A certificate may come from anybody. Here it is read without computing anything: every field is of
+its kind and of a plausible size, every text is one line, and what it takes as public does not
+contradict what it says was paid for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, get_args
+
+from privtraj.arguments import is_number, is_whole
+from privtraj.errors import InputError
+from privtraj.privacy.events import Adjacency, Event, Opaque
+from privtraj.privacy.sampled_events import ChosenTimes, SampledSum
+
+FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
+MOST_ENTRIES = 1000  # of a ledger: more than any fit has kinds of releases
+MOST_TIMES = 10**9
+
+MOST_RECORDS = "most records of one person"
+SHARED_BINS = "records of one person may share a bin"
+DECLARED_COUNTS = "people per time (declared public)"
+SAMPLING_RATE = "sampling rate"
+DRAWN_TIMES = "times drawn at random"
+
+
+def unreadable(values: Mapping[str, Any]) -> str | None:
+    """The name of a field that says what no certificate can, if any."""
+    return next((name for name, is_right in _CHECKS.items() if not is_right(values[name])), None)
+
+
+def contradiction(public: Mapping[str, Any], events: Iterable[tuple[Event, int]]) -> str | None:
+    """Which public input does not agree with what was paid for, if any.
+
+    Noise is for the people there are: whose records are many, or may meet in a bin, moves a release
+    by more. A person's records meet in slabs, which are measured unless bins are public.
+    """
+    if MOST_RECORDS not in public:  # of no table
+        return None
+    most = public[MOST_RECORDS]
+    may_meet = public.get(SHARED_BINS) is True or "bin times" not in public
+    for event, _ in events:
+        if not isinstance(event, Opaque) and event.person.records != most:
+            return MOST_RECORDS
+        if may_meet and event.person.records > 1 and not event.person.together:
+            return SHARED_BINS
+        if isinstance(event, SampledSum) and public.get(SAMPLING_RATE, event.rate) != event.rate:
+            return SAMPLING_RATE
+        if isinstance(event, ChosenTimes) and DRAWN_TIMES not in public:
+            return DRAWN_TIMES
+    return None
+
+
+def _is_amount(value: Any) -> bool:
+    return is_number(value) and 0 <= value < 1e300
+
+
+def _is_amount_or_none(value: Any) -> bool:
+    return value is None or _is_amount(value)
+
+
+def _is_share(value: Any) -> bool:
+    return is_number(value) and 0 <= value < 1
+
+
+def _is_attacker(value: Any) -> bool:
+    if not (isinstance(value, dict) and value.keys() == {"true_positive_rate", "advantage"}):
+        return False
+    rates = value["true_positive_rate"]
+    known = {f"{rate:g}" for rate in FALSE_POSITIVE_RATES}
+    numbers = [*rates.values(), value["advantage"]] if isinstance(rates, dict) else [None]
+    return all(map(_is_amount, numbers)) and rates.keys() == known
+
+
+def is_ledger(value: Any) -> bool:
+    """Whether these are entries of events, each with how often."""
+    return (
+        isinstance(value, list | tuple)
+        and len(value) <= MOST_ENTRIES
+        and all(map(_is_entry, value))
+    )
+
+
+def _is_entry(value: Any) -> bool:
+    if not (isinstance(value, dict) and _is_line(value.get("what"))):
+        return False
+    counts = [value[name] for name in ("times", "steps", "records") if name in value]
+    if "times" not in value or not all(is_whole(n) and 1 <= n <= MOST_TIMES for n in counts):
+        return False
+    try:
+        event = Event.from_dict(value)
+    except (KeyError, TypeError, AttributeError, ArithmeticError, InputError):
+        return False
+    return isinstance(event.together, bool) and all(map(_is_amount, event.numbers.values()))
+
+
+def _is_line(value: Any) -> bool:
+    """Text without control characters, which could hide what stands beside it."""
+    return isinstance(value, str) and not any(
+        ord(letter) < 32 or 127 <= ord(letter) < 160 or letter in "\u2028\u2029" for letter in value
+    )
+
+
+def _is_lines(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_line, (*value, *value.values())))
+
+
+def _is_hash(value: Any) -> bool:
+    return value is None or (
+        isinstance(value, str) and len(value) == 64 and set(value) <= set("0123456789abcdef")
+    )
+
+
+def _is_signature(value: Any) -> bool:
+    return value is None or (_is_lines(value) and value.keys() == {"key", "ed25519"})
+
+
+_CHECKS: dict[str, Callable[[Any], bool]] = {
+    "epsilon": _is_amount,
+    "delta": _is_share,
+    "target_epsilon": _is_amount,
+    "adjacency": lambda value: isinstance(value, str) and value in get_args(Adjacency),
+    "mu": _is_amount_or_none,
+    "epsilon_other_adjacency": _is_amount_or_none,
+    "epsilon_clt": _is_amount_or_none,
+    "attacker": _is_attacker,
+    "ledger": is_ledger,
+    "noise": _is_line,
+    "private": lambda value: isinstance(value, bool),
+    "slack": _is_share,
+    "version": _is_line,
+    "public_inputs": lambda value: isinstance(value, dict) and all(map(_is_line, value)),
+    "found": _is_lines,
+    "model_sha256": _is_hash,
+    "signature": _is_signature,
+}

@@ -1,0 +1,179 @@
+"""Files that others send: whatever is in them, one sentence answers, soon and in little memory."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tracemalloc
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hostile.files import bomb, good_model, hostile_files, sealed, unpacked
+from privtraj import safe_zip, strict_json
+from privtraj.errors import InputError
+from privtraj.model import load
+
+HERE = Path(__file__).parent / "hostile"
+MEGABYTES, SECONDS = 200, 1.0  # beyond what the library takes; of the processor
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hostile")
+    good_model().save(folder / "good.privtraj")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def good(folder):
+    return folder / "good.privtraj"
+
+
+# All of them ----------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is measured on Linux")
+def test_every_hostile_file_is_answered_in_a_sentence_soon_and_in_little_memory(folder, good):
+    names = {}
+    for number, (kind, name, data) in enumerate(hostile_files(good)):
+        file = f"{number:03}.{'json' if kind == 'certificate' else 'privtraj'}"
+        (folder / file).write_bytes(data)
+        names[file] = f"{kind}: {name}"
+    assert len(names) >= 400
+    words = [sys.executable, HERE / "answer.py", folder, str(MEGABYTES)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["answers"].pop("good.privtraj")[0] == "accepted"
+    answers = {names[file]: answer for file, answer in told["answers"].items()}
+    assert len(answers) == len(names)
+    assert {name: said for name, (how, said, _) in answers.items() if how != "refused"} == {}
+    assert {name for name, (_, _, spent) in answers.items() if spent > SECONDS} == set()
+    assert {said for _, said, _ in answers.values() if not _is_sentence(said)} == set()
+    assert told["grown"] < MEGABYTES
+
+
+def _is_sentence(said):
+    return 20 < len(said) < 400 and said.isprintable() and said[0] not in "({[" and ": " in said
+
+
+def test_what_is_no_file_is_not_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe.privtraj")
+    for path in (tmp_path, tmp_path / "pipe.privtraj", Path("/dev/zero")):
+        with pytest.raises(InputError, match="not a privtraj model"):
+            load(path)
+
+
+# Files that are as they should be -------------------------------------------------------------
+
+
+def test_a_file_of_an_older_version_keeps_its_content_and_its_hash():
+    """Written by version 0.2 before there were signatures."""
+    model = load(HERE / "format3.privtraj")
+    assert model.sha256 == "85612efc1e6f1502aaee86d4bc7eefc3d1bd7b4597864edb24c9f1d2342ed790"
+    assert model.certificate.signature is None
+    assert model.verify() == pytest.approx(model.certificate.epsilon)
+    np.testing.assert_array_equal(model.weights, good_model().weights)
+
+
+def test_a_large_file_is_written_so_that_it_can_be_read(tmp_path):
+    """Zeros pack a thousandfold, which would look like a bomb."""
+    members = {"zeros": bytes(safe_zip.FREE), "few": b"few"}
+    safe_zip.write(tmp_path / "large", members)
+    assert safe_zip.read(tmp_path / "large") == members
+    safe_zip.write(tmp_path / "small", {"zeros": bytes(safe_zip.FREE)})
+    assert (tmp_path / "small").stat().st_size < safe_zip.FREE / 100
+    assert len(safe_zip.read(tmp_path / "small")["zeros"]) == safe_zip.FREE
+
+
+def test_a_zip_may_unpack_to_what_arrays_need_and_no_further(tmp_path):
+    noise = np.random.default_rng(0).bytes(2**20)
+    for megabytes, fits in [(31, True), (33, False)]:
+        zeros = bytes(megabytes * 2**20 - len(noise))
+        with zipfile.ZipFile(tmp_path / "zip", "w", zipfile.ZIP_DEFLATED) as file:
+            file.writestr("noise", noise)
+            file.writestr("zeros", zeros)
+        if fits:
+            assert safe_zip.read(tmp_path / "zip")["zeros"] == zeros
+        else:
+            with pytest.raises(safe_zip.Hostile, match="far more than its own size"):
+                safe_zip.read(tmp_path / "zip")
+
+
+def test_a_member_is_unpacked_no_further_than_it_says(tmp_path):
+    (tmp_path / "zip").write_bytes(bomb("model.json", 400, stated=1000))
+    tracemalloc.start()
+    try:
+        with pytest.raises(zipfile.BadZipFile):
+            safe_zip.read(tmp_path / "zip")
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**18), 10**18)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner, max_size=4)
+    ),
+    max_leaves=20,
+)
+
+
+@settings(max_examples=30)
+@given(VALUES)
+def test_json_that_is_modest_is_read_as_it_was_written(value):
+    for indent in (None, 2):
+        assert strict_json.loads(json.dumps(value, indent=indent).encode()) == value
+
+
+# Anything in any place ------------------------------------------------------------------------
+
+
+def _refused_or_whole(path):
+    """What can be loaded can be used; what cannot is answered in a sentence."""
+    with contextlib.suppress(InputError):  # all else, a failure
+        model = load(path)
+        assert np.isfinite(model.sample(3, seed=0).values).all()
+        assert "Guarantee" in str(model.certificate)
+        assert "TrajectoryModel" in repr(model)
+        model.verify()
+
+
+@settings(max_examples=30)
+@given(data=st.data())
+def test_any_value_in_any_field(data, good):
+    header, members = unpacked(good)
+    place = data.draw(st.sampled_from([header, header["certificate"], header["settings"]]))
+    place[data.draw(st.sampled_from(sorted(place)))] = data.draw(VALUES)
+    path = good.with_name("any.privtraj")
+    path.write_bytes(sealed(header, members))
+    _refused_or_whole(path)
+
+
+NUMBERS = st.integers(-1, 10**12) | st.floats(0, 1e300) | st.sampled_from([0, 1, 2, 1e-9, 64.0])
+
+
+@settings(max_examples=30)
+@given(data=st.data())
+def test_any_number_in_a_ledger(data, good):
+    header, members = unpacked(good)
+    entry = data.draw(st.sampled_from(header["certificate"]["ledger"]))
+    for _ in range(data.draw(st.integers(1, 2))):
+        entry[data.draw(st.sampled_from(["times", "noise_epsilon", "records", "epsilon"]))] = (
+            data.draw(NUMBERS)
+        )
+    path = good.with_name("any.privtraj")
+    path.write_bytes(sealed(header, members))
+    _refused_or_whole(path)
