@@ -146,6 +146,26 @@ def test_replace_one_doubles_the_sensitivity():
     assert tally([], "add-remove").gdp_mu == 0.0
 
 
+@pytest.mark.parametrize(
+    "event",
+    [
+        GaussianSum(4.0, "", slack=1e-9),
+        LaplaceCounts(0.3, "", slack=1e-9),
+        LaplaceCounts(0.1, "", 0.0, 3, True),
+        Opaque(0.2, 1e-4, ""),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_so_many_at_once_cost_what_they_cost_one_by_one(event, adjacency):
+    at_once, one_by_one = tally([(event, 5)], adjacency), tally([event] * 5, adjacency)
+    single = tally([event], adjacency)
+    for epsilon in (0.0, 0.4, 1.0):
+        delta = at_once.delta(epsilon)
+        assert delta == pytest.approx(one_by_one.delta(epsilon), rel=1e-9)
+        assert delta > 1.5 * single.delta(epsilon) or delta == 0
+
+
 def test_pure_budgets():
     events = [LaplaceCounts(0.5, ""), LaplaceCounts(0.25, ""), LaplaceCounts(0.5, "")]
     assert epsilon_at(events, 0.0, "add-remove") == pytest.approx(1.25, rel=1e-14)

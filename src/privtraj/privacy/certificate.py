@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -247,10 +246,13 @@ def attacker(total: Tally) -> dict[str, Any]:
 def entries(
     events: Iterable[tuple[Event, int]], adjacency: Adjacency
 ) -> tuple[dict[str, Any], ...]:
-    """The events for people to read: runs of identical ones merged and counted."""
+    """The events for people to read: runs of identical ones merged and counted.
+
+    Their slack, which is stated as one sum, makes no difference.
+    """
     return tuple(
         event.to_dict(adjacency, sum(times for _, times in run))
-        for event, run in groupby(events, key=itemgetter(0))
+        for event, run in groupby(events, key=lambda entry: entry[0].ideal())
     )
 
 
