@@ -62,12 +62,15 @@ def judged(mutant: Mutant, cache: Path, otherwise: Sequence[str]) -> Outcome:
             mutant.plant(copied(Path(folder)))
         except suite.StaleMutant as error:
             return outcome(USELESS, str(error))
-        for tests, said in ((mutant.caught_by, CAUGHT), (otherwise, ELSEWHERE)):
-            done = tested(Path(folder), tests, cache, "-x" if said == ELSEWHERE else "-q")
-            if done.caught:
-                return outcome(said, done.caught[0])
-            if done.broke:
-                return outcome(USELESS, f"no assertion failed, but {done.broke[0]}")
+        done, said = tested(Path(folder), mutant.caught_by, cache), CAUGHT
+        if not (done.caught or done.broke) and otherwise:
+            done, said = tested(Path(folder), otherwise, cache, "-x"), ELSEWHERE
+    if said == ELSEWHERE and done.caught and _failing(cache, done.caught):
+        return outcome(SURVIVED, f"{done.caught[0]} fails without it, too")
+    if done.caught:
+        return outcome(said, done.caught[0])
+    if done.broke:
+        return outcome(USELESS, f"no assertion failed, but {done.broke[0]}")
     return outcome(SURVIVED, mutant.breaks)
 
 

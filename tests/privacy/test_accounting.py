@@ -196,6 +196,26 @@ def test_calibration_leaves_room_for_slack():
     assert calibrate_gaussian(1.0, 1e-6, "add-remove", slack=1e-6) == 0.0
 
 
+def test_merged_losses_are_never_below_the_exact_ones():
+    """Responses of whole multiples of 1e-4, no two alike: their losses add up on a fine lattice.
+
+    delta(eps) = sum_L p_L (1 - e^{eps - L})_+, p the convolution of two points for each response.
+    """
+    sizes = [3000 + k * k for k in range(20)]
+    law = np.ones(1)
+    for size in sizes:
+        up = 1 / (1 + math.exp(-1e-4 * size))
+        law, below = np.zeros(len(law) + 2 * size), law
+        law[: len(below)] += (1 - up) * below
+        law[2 * size :] += up * below
+    losses = 1e-4 * (np.arange(len(law)) - sum(sizes))
+    events = [LaplaceCounts(1e-4 * size, "") for size in sizes]
+    assert 2 ** len(events) > accounting.MAX_LOSSES
+    for epsilon in (0.003, 1.0, 4.0):
+        exact = float(law @ np.maximum(-np.expm1(epsilon - losses), 0.0))
+        assert exact <= delta_at(events, epsilon, "add-remove") <= 1.3 * exact
+
+
 def test_many_different_epsilons_stay_cheap_and_conservative():
     """Beyond MAX_LOSSES losses are merged upwards: a little more than exact, never less."""
     spread = [LaplaceCounts(0.1 + 0.001 * i, "") for i in range(20)]

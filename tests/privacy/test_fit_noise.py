@@ -23,6 +23,7 @@ from privtraj.head_count import HEAD_COUNT
 from privtraj.paper import SampledSynthesizer
 from privtraj.privacy import noise
 from privtraj.privacy.events import GaussianSum
+from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.watching import CellCounts
@@ -214,6 +215,30 @@ def test_places_without_anybody_have_as_much_noise_as_others(counted, many_bins)
     assert 5 <= empty.sum() <= 40
     # of so many draws at epsilon 0.05, that most are zero has probability below 1e-6
     assert np.count_nonzero(drawn[:, empty]) > empty.sum()
+
+
+def test_every_release_of_a_fit_is_the_last_entry_of_its_ledger(many_bins):
+    class Paying(Guard):
+        def counts(self, cells_per_side, epsilon, what):
+            before = len(self.ledger.events)
+            answer = super().counts(cells_per_side, epsilon, what)
+            assert [event.what for event, _ in self.ledger.events[before:]] == [what]
+            return answer
+
+    class Pipeline(TrajectorySynthesizer):
+        guard_class = Paying
+
+    told = Told(CELLS)
+    with warnings.catch_warnings(), suppress(Enough):
+        warnings.simplefilter("ignore", LowBudgetWarning)
+        Pipeline(1.0, 1e-5, measure="counts", seed=1).fit(many_bins, watcher=told)
+    assert [event.what for event, *_ in told.releases] == [
+        LISTED,
+        MOTION,
+        HEAD_COUNT,
+        SURVEY,
+        CELLS,
+    ]
 
 
 def test_all_noise_of_a_private_fit_is_asked_of_the_operating_system(many_bins, monkeypatch):
