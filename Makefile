@@ -2,17 +2,20 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+FUZZ_SECONDS ?= 600
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 # rooms whose fast tests `make quick` runs
 CORE := tests/privacy tests/transport tests/data tests/counts tests/gradients tests/test_*.py
 
-.PHONY: help demo quick test lint core unit x64 kills docs evidence bench bench-utility clean
+.PHONY: help demo quick test lint core unit x64 kills mutants mutants-list fuzz docs evidence bench bench-utility clean
 
 help:
 	@echo "make demo      fit the simulated growth clinic and write everything to demo/"
 	@echo "make quick     lint, types, fast tests of the core and of privacy"
 	@echo "make test      lint, types and all tests"
 	@echo "make kills     200 processes killed while they write a ledger (KILLS=n for more)"
+	@echo "make mutants   plant every break of docs/privacy.md and demand that a test fails (ONLY=names)"
+	@echo "make fuzz      random tables and questions to the guard, ten minutes (FUZZ_SECONDS=600)"
 	@echo "make docs      the documentation, as a site in site/"
 	@echo "make evidence  the quality tables (STROKES=path/to/mnist_strokes_dejong.npz for the strokes)"
 	@echo "make bench     speed, as ratios against peers in the same run"
@@ -56,6 +59,15 @@ kills: $(READY)
 unit: $(READY)
 	$(PYTEST)
 
+mutants: $(READY)
+	PYTHONPATH=tests $(BIN)/python -m mutants $(ONLY)
+
+mutants-list: $(READY)
+	PYTHONPATH=tests $(BIN)/python -m mutants --list
+
+fuzz: $(READY)
+	PYTHONPATH=tests $(BIN)/python -m fuzz $(FUZZ_SECONDS)
+
 evidence: $(READY)
 	$(BIN)/python experiments/three_modes.py
 	$(if $(STROKES),$(BIN)/python experiments/strokes.py $(STROKES))
@@ -68,6 +80,7 @@ bench: $(READY)
 bench-utility: $(READY)
 	mkdir -p results
 	$(BIN)/python benchmarks/slabs.py --out results/slabs.md $(if $(QUICK),--quick)
+	$(BIN)/python benchmarks/monotone.py --out results/monotone.md $(if $(QUICK),--quick)
 	$(BIN)/python benchmarks/utility.py --out results/utility $(if $(QUICK),--quick)
 
 clean:

@@ -319,6 +319,7 @@ def test_a_fit_that_fails_has_reserved_its_budget_all_the_same(people, tmp_path,
     monkeypatch.setattr(TrajectorySynthesizer, "_fitted", broken)
     with pytest.raises(RuntimeError):
         TrajectorySynthesizer(0.6, 1e-5, **SMALL["counts"]).fit(people, ledger=ledger)
+    assert ledger.path.exists()
     (entry,) = ledger.summary()["entries"]
     assert entry["epsilon"] == 0.6
 

@@ -419,6 +419,18 @@ def test_the_public_number_of_records_is_what_was_asked_for_not_what_was_found()
     assert len(rows_in_bins(snaps(few, records_per_person=3)).slabs) == 12
 
 
+@pytest.mark.parametrize(("bins", "together"), [(None, True), (3, False)])
+def test_without_bins_several_records_of_a_person_are_together(bins, together):
+    """One per bin keeps nothing apart where there are no bins: whoever pays must know."""
+    made = Snapshots.from_arrays(
+        np.linspace(0, 2, 24), np.full((24, 1), 0.5), bounds=[(0, 1)], time_range=(0, 2), bins=bins,
+        person=np.arange(24) % 12, records_per_person=2,
+    )  # fmt: skip
+    assert made.together == together
+    assert made.shape.person == (2, together)
+    assert made.shape.bins.count == (3 if bins else 1)
+
+
 @pytest.mark.parametrize("most", [0, -1, 1.5, True, "2", None])
 def test_a_number_of_records_that_is_no_count_is_refused(most):
     _refused(_columns(), {"person": "id", "records_per_person": most}, "whole number of at least 1")

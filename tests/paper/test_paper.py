@@ -6,7 +6,7 @@ from scipy.special import logsumexp
 
 from in_bins import rows_in_bins
 from privtraj import Snapshots
-from privtraj.errors import InputError
+from privtraj.errors import BudgetError, InputError
 from privtraj.paper.dynamics import at
 from privtraj.paper.objective import objective
 from privtraj.paper.synthesizer import PaperSynthesizer, Phase, TakingPart, TimeSample, WarmStart
@@ -132,6 +132,19 @@ def test_the_certificate_states_what_was_foretold(people):
     ]
     assert model.settings["phases"][1]["tau"] == 15.0
     assert model.certificate.verify() == pytest.approx(recipe.epsilon, rel=1e-6)
+
+
+def test_the_recipe_is_held_to_its_plan(people, monkeypatch):
+    """Whatever is asked beyond it, however little, is not answered."""
+    counts = SamplingGuard.counts
+
+    def curious(guard, cells_per_side, epsilon, what):
+        counts(guard, 2, 1e-3, "only a little")
+        return counts(guard, cells_per_side, epsilon, what)
+
+    monkeypatch.setattr(SamplingGuard, "counts", curious)
+    with pytest.raises(BudgetError, match=r"'only a little'.* is not on the plan"):
+        PaperSynthesizer(FULL, **QUICK).fit(people)
 
 
 def test_sampled_phases_are_paid_for_before_they_run(people):

@@ -1,5 +1,6 @@
 """What tests of the guard share."""
 
+import numpy as np
 import pytest
 
 from privtraj.privacy import noise
@@ -30,3 +31,25 @@ def watched():
         return snapshots.guarded(SamplingGuard, ledger, source), source
 
     return make
+
+
+class _Blindfold(SamplingGuard):
+    """Answers without looking: any trace of the data in a model came past the guard."""
+
+    def counts(self, cells_per_side, epsilon, what):
+        super().counts(cells_per_side, epsilon, what)
+        return np.full((self.n_times, cells_per_side**self.n_features), 30)
+
+    def sums(self, statistic, parameters, clip, noise_multiplier, what):
+        answer = super().sums(statistic, parameters, clip, noise_multiplier, what)
+        return 0.01 * np.ones_like(answer)
+
+    def kernel_sums(self, weight_fn, kernel, clip, noise_multiplier, what):
+        answer = super().kernel_sums(weight_fn, kernel, clip, noise_multiplier, what)
+        return 0.01 * np.ones_like(answer)
+
+
+@pytest.fixture(scope="session")
+def blindfold():
+    """Class of guards that pay, ask, and answer the same whatever the data."""
+    return _Blindfold

@@ -146,6 +146,26 @@ def test_replace_one_doubles_the_sensitivity():
     assert tally([], "add-remove").gdp_mu == 0.0
 
 
+@pytest.mark.parametrize(
+    "event",
+    [
+        GaussianSum(4.0, "", slack=1e-9),
+        LaplaceCounts(0.3, "", slack=1e-9),
+        LaplaceCounts(0.1, "", 0.0, 3, True),
+        Opaque(0.2, 1e-4, ""),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_so_many_at_once_cost_what_they_cost_one_by_one(event, adjacency):
+    at_once, one_by_one = tally([(event, 5)], adjacency), tally([event] * 5, adjacency)
+    single = tally([event], adjacency)
+    for epsilon in (0.0, 0.4, 1.0):
+        delta = at_once.delta(epsilon)
+        assert delta == pytest.approx(one_by_one.delta(epsilon), rel=1e-9)
+        assert delta > 1.5 * single.delta(epsilon) or delta == 0
+
+
 def test_pure_budgets():
     events = [LaplaceCounts(0.5, ""), LaplaceCounts(0.25, ""), LaplaceCounts(0.5, "")]
     assert epsilon_at(events, 0.0, "add-remove") == pytest.approx(1.25, rel=1e-14)
@@ -174,6 +194,26 @@ def test_calibration_leaves_room_for_slack():
     assert mu < calibrate_gaussian(1.0, 1e-6, "add-remove")
     assert delta_at([GaussianSum(1 / mu, "", slack)], 1.0, "add-remove") <= 1e-6
     assert calibrate_gaussian(1.0, 1e-6, "add-remove", slack=1e-6) == 0.0
+
+
+def test_merged_losses_are_never_below_the_exact_ones():
+    """Responses of whole multiples of 1e-4, no two alike: their losses add up on a fine lattice.
+
+    delta(eps) = sum_L p_L (1 - e^{eps - L})_+, p the convolution of two points for each response.
+    """
+    sizes = [3000 + k * k for k in range(20)]
+    law = np.ones(1)
+    for size in sizes:
+        up = 1 / (1 + math.exp(-1e-4 * size))
+        law, below = np.zeros(len(law) + 2 * size), law
+        law[: len(below)] += (1 - up) * below
+        law[2 * size :] += up * below
+    losses = 1e-4 * (np.arange(len(law)) - sum(sizes))
+    events = [LaplaceCounts(1e-4 * size, "") for size in sizes]
+    assert 2 ** len(events) > accounting.MAX_LOSSES
+    for epsilon in (0.003, 1.0, 4.0):
+        exact = float(law @ np.maximum(-np.expm1(epsilon - losses), 0.0))
+        assert exact <= delta_at(events, epsilon, "add-remove") <= 1.3 * exact
 
 
 def test_many_different_epsilons_stay_cheap_and_conservative():

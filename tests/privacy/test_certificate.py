@@ -211,6 +211,17 @@ def test_entries_merge_runs_of_identical_events():
     assert entries(events, "replace-one")[0]["epsilon"] == 0.6
 
 
+def test_equal_releases_of_different_slack_are_one_entry_that_can_be_verified():
+    """Counts of more cells draw more noise; an entry does not say how much, the sum does."""
+    ledger = Ledger(3.0, 1e-5)
+    ledger.spend(GaussianSum(5.0, "sums", slack=1e-12))
+    ledger.spend(GaussianSum(5.0, "sums", slack=2e-12))
+    certificate = certify(ledger, public_inputs={}, private_noise=True)
+    assert [entry["times"] for entry in certificate.ledger] == [2]
+    assert certificate.slack == 3e-12
+    assert certificate.verify() == pytest.approx(ledger.spent())
+
+
 def test_entries_name_records_rates_shares_and_steps(certificates):
     entry = certificates["sampled together"].ledger[0]
     assert (entry["records"], entry["together"], entry["rate"]) == (2, True, 0.1)

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from fractions import Fraction
 from pathlib import Path
@@ -436,6 +437,20 @@ def test_the_lock_ends_with_the_call_even_if_a_child_process_holds_a_copy(path, 
     with path.open() as other:
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
     os.close(*copies)
+
+
+def test_a_reservation_waits_until_nobody_else_has_the_file(path):
+    fcntl = pytest.importorskip("fcntl")
+    fit(capped(path))
+    waiting = threading.Thread(target=lambda: fit(capped(path)))
+    with path.open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        waiting.start()
+        waiting.join(timeout=0.3)
+        assert waiting.is_alive()
+        assert len(path.read_bytes().splitlines()) == 2
+    waiting.join(timeout=20)
+    assert totals(path) == [(0.5, 2e-5)]
 
 
 WORKER = """

@@ -5,6 +5,7 @@ those, can fail by chance, each with probability 1e-6 (`FALSE_ALARM`).
 """
 
 import math
+import os
 from fractions import Fraction
 from itertools import pairwise
 
@@ -223,6 +224,33 @@ def test_sources_say_whether_they_are_private():
     a, b = SecureSource().words(8), SecureSource().words(8)
     assert a.dtype == np.uint64
     assert a.tolist() != b.tolist()
+
+
+def test_private_words_are_those_of_the_operating_system(monkeypatch):
+    """Each asked for anew, none kept, and nothing made of them."""
+    asked = []
+
+    def urandom(count):
+        asked.append(count)
+        return bytes((37 * len(asked) + k) % 256 for k in range(count))
+
+    monkeypatch.setattr(os, "urandom", urandom)
+    words = [SecureSource().words(3), SecureSource().words(3)]
+    assert asked == [24, 24]
+    for number, drawn in enumerate(words, start=1):
+        given = bytes((37 * number + k) % 256 for k in range(24))
+        assert drawn.tolist() == np.frombuffer(given, np.uint64).tolist()
+
+
+def test_all_digits_of_the_big_gaussian_are_random_and_independent():
+    """Its integers leave no residue to be told apart: every digit to the base 2^10 is uniform."""
+    draws = noise.gaussian_integers(SeededSource(6), 200_000)
+    assert draws.dtype == np.int64
+    first, second = ((draws >> shift) % noise.STRIDE // 128 for shift in (0, 10))
+    joint = np.bincount(8 * first + second, minlength=64)
+    assert stats.chisquare(joint).pvalue > FALSE_ALARM
+    last = np.bincount(draws % 128, minlength=128)
+    assert stats.chisquare(last).pvalue > FALSE_ALARM
 
 
 def test_shapes_and_reproducibility():

@@ -2,7 +2,6 @@
 
 import json
 import math
-import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,10 +11,8 @@ import numpy as np
 import pytest
 from dp_accounting import rdp
 
-from privtraj import LowBudgetWarning, TrajectorySynthesizer
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
-from privtraj.paper import SampledSynthesizer
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import COARSE, FINE, epsilon_at, gaussian_delta, tally
 from privtraj.privacy.calibration import calibrate_gaussian
@@ -23,7 +20,6 @@ from privtraj.privacy.events import GaussianSum
 from privtraj.privacy.guard import Guard, lattice_unit
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.sampled_events import ChosenTimes, SampledSum, clt_mu
-from privtraj.privacy.sampling import SamplingGuard
 
 PEOPLE = {7: 626, 1: 674, 2: 397, 3: 408, 6: 394, 9: 396}  # by digit
 EXACT = {
@@ -178,53 +174,3 @@ def test_nothing_public_is_taken_from_the_data(missing):
     assert Snapshots.from_arrays(times, times, **public).n_times == 3
     with pytest.raises(InputError, match=f"{missing} must be given"):
         Snapshots.from_arrays(times, times, **public | {missing: None})
-
-
-class Blindfold(SamplingGuard):
-    """Answers without looking: any trace of the data in a model came past the guard."""
-
-    def counts(self, cells_per_side, epsilon, what):
-        super().counts(cells_per_side, epsilon, what)
-        return np.full((self.n_times, cells_per_side**self.n_features), 30)
-
-    def sums(self, statistic, parameters, clip, noise_multiplier, what):
-        answer = super().sums(statistic, parameters, clip, noise_multiplier, what)
-        return 0.01 * np.ones_like(answer)
-
-    def kernel_sums(self, weight_fn, kernel, clip, noise_multiplier, what):
-        answer = super().kernel_sums(weight_fn, kernel, clip, noise_multiplier, what)
-        return 0.01 * np.ones_like(answer)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"measure": "counts", "particles": 16, "steps": 3},
-        {"measure": "gradients", "particles": 8, "steps": 3},
-        {"particles": 8, "steps": 3, "rate": 0.5},
-        {"measure": "counts", "particles": 16, "slabs": "auto"},
-    ],
-    ids=str,
-)
-def test_everything_a_model_knows_of_the_data_came_through_the_guard(
-    snapshots_of, monkeypatch, settings
-):
-    """Warm start, scale, bandwidth, stopping: with a blindfolded guard, all data give one model."""
-    kind = SampledSynthesizer if "rate" in settings else TrajectorySynthesizer
-    monkeypatch.setattr(kind, "guard_class", Blindfold)
-    rng = np.random.default_rng(0)
-    models = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LowBudgetWarning)
-        for n, place in [(40, 0.1), (170, 0.9)]:
-            clouds = [np.clip(place + 0.05 * rng.standard_normal((n, 2)), 0, 1) for _ in range(3)]
-            fit = kind(0.3, 1e-5, seed=5, **settings)
-            models.append(fit.fit(snapshots_of(clouds)))
-    first, second = models
-    for name in ("particles", "weights", "bandwidth", "marginals"):
-        np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
-    assert first.diffusivity == second.diffusivity
-    assert first.diagnostics == second.diagnostics
-    assert first.certificate == second.certificate
-    assert first.sha256 == second.sha256

@@ -26,9 +26,9 @@ from privtraj.data import sql, sql_rows, tables
 from privtraj.data.public import Options, PublicInputs, TimeAxis, declared_axis
 from privtraj.data.records import Records, rows_of
 from privtraj.errors import Arg, InputError
-from privtraj.privacy.certificate import STATED
 from privtraj.privacy.events import Person
 from privtraj.privacy.rows import PublicShape, Rows
+from privtraj.privacy.statements import STATED
 from privtraj.space import as_user_times
 
 G = TypeVar("G")  # a kind of guard

@@ -12,7 +12,6 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from privtraj.privacy import statements
 from privtraj.privacy.accounting import Tally, is_modest, tally
 from privtraj.privacy.events import Adjacency, Event
 from privtraj.privacy.ledger import Ledger, up
-from privtraj.privacy.statements import FALSE_POSITIVE_RATES
+from privtraj.privacy.statements import FALSE_POSITIVE_RATES, STATED
 from privtraj.version import __version__
 
 SECURE_NOISE = "exact integer noise from the operating system"
@@ -34,7 +33,6 @@ PROTECTS: dict[Adjacency, str] = {
     "add-remove": "whether one person is in the data at all",
     "replace-one": "what one person's records say",
 }
-STATED = "stated by the steward"  # among public inputs: what nothing checks, in sentences
 
 _AGREEMENT = 1e-6  # relative, between a stated number and the same computed elsewhere
 
@@ -241,8 +239,8 @@ class Certificate:
         return [name for name in self.public_inputs if name != STATED]
 
     def _stated(self) -> list[str]:
-        said = self.public_inputs.get(STATED, [])
-        return [str(sentence) for sentence in said] if isinstance(said, list) else []
+        said: list[str] = self.public_inputs.get(STATED, [])
+        return said
 
     def _repr_html_(self) -> str:
         return display.card(self)
@@ -310,10 +308,13 @@ def attacker(total: Tally) -> dict[str, Any]:
 def entries(
     events: Iterable[tuple[Event, int]], adjacency: Adjacency
 ) -> tuple[dict[str, Any], ...]:
-    """The events for people to read: runs of identical ones merged and counted."""
+    """The events for people to read: runs of identical ones merged and counted.
+
+    Their slack, which is stated as one sum, makes no difference.
+    """
     return tuple(
         event.to_dict(adjacency, sum(times for _, times in run))
-        for event, run in groupby(events, key=itemgetter(0))
+        for event, run in groupby(events, key=lambda entry: entry[0].ideal())
     )
 
 

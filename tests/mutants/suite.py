@@ -1,0 +1,99 @@
+"""The planted breaks: what they are, how they are applied, and their list in docs/privacy.md.
+
+A mutant is the shipped source with one privacy guarantee broken on purpose. Each is an entry of a
+*.toml file beside this one: a name, what is broken in one sentence, the file below src/privtraj,
+the text that is replaced (it must stand there exactly once) and the tests that must fail.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+SOURCE = ROOT / "src" / "privtraj"
+PAGE = ROOT / "docs" / "privacy.md"
+BEGIN, END = "<!-- mutants: written by make mutants-list -->", "<!-- end of the mutants -->"
+
+
+class StaleMutant(Exception):
+    """The source has changed: the text to replace is no longer there, or no longer once."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One break. old, new: a text, or as many texts as there are places to change."""
+
+    name: str
+    breaks: str
+    file: str
+    old: str | list[str]
+    new: str | list[str]
+    caught_by: list[str]
+
+    @cached_property
+    def edits(self) -> list[tuple[str, str]]:
+        """Pairs of what is replaced and by what."""
+        old, new = ([texts] if isinstance(texts, str) else texts for texts in (self.old, self.new))
+        return list(zip(old, new, strict=True))
+
+    def applied(self, text: str) -> str:
+        """The broken text of its file."""
+        for old, new in self.edits:
+            if text.count(old) != 1:
+                raise StaleMutant(
+                    f"{self.name}: {self.file} has {text.count(old)} times, not once: {old!r}"
+                )
+            text = text.replace(old, new)
+        return text
+
+    def plant(self, package: Path) -> None:
+        """Break a copy of the package."""
+        path = package / self.file
+        path.write_text(self.applied(path.read_text("utf-8")), encoding="utf-8")
+
+
+def load() -> dict[str, Mutant]:
+    """All mutants by name, in the order of their files."""
+    entries = [
+        entry
+        for path in sorted(HERE.glob("*.toml"))
+        for entry in tomllib.loads(path.read_text("utf-8"))["mutant"]
+    ]
+    mutants = [Mutant(**entry) for entry in entries]
+    if len({mutant.name for mutant in mutants}) < len(mutants):
+        raise ValueError("two mutants have one name")
+    return {mutant.name: mutant for mutant in mutants}
+
+
+def fast_tier() -> list[str]:
+    """What `make core` runs."""
+    listed = re.search(r"^CORE := (.*)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    assert listed is not None
+    paths = [path for pattern in listed[1].split() for path in sorted(ROOT.glob(pattern))]
+    return ["-m", "not slow", *(str(path.relative_to(ROOT)) for path in paths)]
+
+
+def listing() -> str:
+    """The table of docs/privacy.md."""
+    rows = ["| mutant | what is broken | in | caught by |", "|---|---|---|---|"]
+    for mutant in load().values():
+        tests = ", ".join(dict.fromkeys(f"`{_file_of(test)}`" for test in mutant.caught_by))
+        rows.append(f"| {mutant.name} | {mutant.breaks} | `{mutant.file}` | {tests} |")
+    return "\n".join(rows)
+
+
+def _file_of(test: str) -> str:
+    """The file of a test, below tests/; its name is in the data."""
+    return test.removeprefix("tests/").split("::")[0]
+
+
+def page_with(table: str) -> str:
+    """docs/privacy.md with this table in its place."""
+    before, rest = PAGE.read_text("utf-8").split(BEGIN)
+    _, after = rest.split(END)
+    return f"{before}{BEGIN}\n\n{table}\n\n{END}{after}"

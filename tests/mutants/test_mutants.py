@@ -1,0 +1,85 @@
+"""The planted breaks fit the source as it is, and the runner tells caught from overlooked.
+
+`make mutants` plants all of them; here are three, and three that must not pass for caught.
+"""
+
+import ast
+from dataclasses import replace
+
+import pytest
+
+from mutants import __main__ as runner
+from mutants import suite
+from mutants.suite import ROOT, SOURCE
+
+MUTANTS = suite.load()
+ROUNDED = "tests/privacy/test_ledger.py::test_rounding_is_always_the_careful_way"
+OTHER = "tests/privacy/test_ledger.py::test_bad_budgets_are_refused"
+EDIT = MUTANTS["epsilon-printed-rounded-down"]
+
+
+@pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS)
+def test_a_mutant_fits_the_source_and_is_other_code(mutant):
+    text = (SOURCE / mutant.file).read_text("utf-8")
+    assert ast.dump(ast.parse(mutant.applied(text))) != ast.dump(ast.parse(text))
+
+
+@pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS)
+def test_the_tests_that_a_mutant_names_are_there(mutant):
+    assert mutant.caught_by
+    for test in mutant.caught_by:
+        path, _, function = test.partition("::")
+        assert f"def {function.split('[')[0]}(" in (ROOT / path).read_text("utf-8")
+
+
+def test_there_are_at_least_forty_and_no_two_are_the_same():
+    edits = {(mutant.file, *mutant.edits) for mutant in MUTANTS.values()}
+    assert len(edits) == len(MUTANTS) >= 40
+
+
+def test_the_list_in_the_documentation_is_that_of_the_mutants():
+    """Otherwise: make mutants-list"""
+    assert suite.page_with(suite.listing()) == suite.PAGE.read_text("utf-8")
+
+
+@pytest.mark.parametrize("text", ["", "two two"])
+def test_a_mutant_whose_text_is_not_there_once_is_stale(text):
+    with pytest.raises(suite.StaleMutant, match="not once"):
+        replace(EDIT, old="two", new="three").applied(text)
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory):
+    """Function: the outcome of a mutant, by its named tests and, if these pass, by others."""
+    cache = tmp_path_factory.mktemp("compiled")
+    return lambda mutant, otherwise=(): runner.judged(mutant, cache, otherwise)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["plan-not-enforced", "ledger-file-not-flushed"])
+def test_a_planted_break_is_caught(judged, name):
+    outcome = judged(MUTANTS[name])
+    assert (outcome.name, outcome.said) == (name, runner.CAUGHT)
+    assert outcome.why.split("[")[0] in MUTANTS[name].caught_by
+
+
+@pytest.mark.slow
+def test_a_break_that_the_named_tests_overlook_is_looked_for_elsewhere(judged):
+    outcome = judged(replace(EDIT, caught_by=[OTHER]), otherwise=[ROUNDED])
+    assert (outcome.said, outcome.why) == (runner.ELSEWHERE, ROUNDED)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("new", "said", "why"),
+    [
+        ("return _rounded(value, towards=ROUND_CEILING)", runner.SURVIVED, EDIT.breaks),
+        ("return _rounded(value, ROUND_UPWARDS)", runner.USELESS, "NameError"),
+        ("return _rounded(value, ROUND_CEILING", runner.USELESS, "pytest said"),
+    ],
+    ids=["harmless", "broken code", "no code"],
+)
+def test_what_no_assertion_catches_is_not_called_caught(judged, new, said, why):
+    outcome = judged(replace(EDIT, new=new, caught_by=[ROUNDED]))
+    assert outcome.said == said
+    assert why in outcome.why
