@@ -5,6 +5,7 @@ Losses on a grid, and what they agree with, are in test_pld.py.
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -535,3 +536,14 @@ def test_nothing_can_be_taken_back(times):
 def test_bad_input_is_refused_in_one_sentence(wrong):
     with pytest.raises(InputError, match=r"^[^.]*(\.\d[^.]*)*[^.]$"):
         wrong()
+
+
+@pytest.mark.parametrize("epsilons", [[0.1] * 10, [0.1, 0.2, 0.3], [1 / 3] * 3, [2.0**-60, 1.0]])
+def test_without_delta_the_sum_is_exact_and_rounded_up(epsilons):
+    """Of floats, the rationals they are: a sum that was rounded down would promise too much."""
+    exact = sum(map(Fraction, epsilons))
+    total = tally([LaplaceCounts(epsilon, "") for epsilon in epsilons], "add-remove")
+    epsilon = total.epsilon(0.0)
+    assert exact <= Fraction(epsilon)
+    assert Fraction(math.nextafter(epsilon, 0)) < exact
+    assert total.delta(epsilon) == 0 < total.delta(math.nextafter(epsilon, 0))

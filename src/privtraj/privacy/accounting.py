@@ -10,6 +10,9 @@ Gaussian sums.  Together they are mu-GDP, mu^2 = sum (sensitivity / noise multip
 Randomised responses of e, to which Laplace counts and opaque events come down (`events`).  The loss
 is +e with probability e^e / (1 + e^e), else -e.
 
+With delta = 0 nothing may be lost to rounding: whether eps covers all responses, sum n_i e_i,
+is decided on the very rationals that the floats are.
+
 All of these together, with L running over the sums of the responses' losses, p_L their
 probabilities, and d the probability that some event reveals all, 1 - d = prod (1 - d_i):
     delta(eps) = d + (1 - d) sum_L p_L delta_mu(eps - L).
@@ -29,6 +32,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache, reduce
 from typing import TYPE_CHECKING, TypeVar
 
@@ -165,9 +169,14 @@ class Tally:
         losses, probabilities = _laplace_losses(self.shifts)
         delta = float(probabilities @ gaussian_delta(epsilon - losses, self.mu))
         delta = self.revealed + (1 - self.revealed) * delta
-        if self.mu_squared > 0:  # a Gaussian's delta is never zero, though floats may not show it
-            delta = max(delta, math.nextafter(self.revealed, 1.0))
+        # a delta that is not zero must not look like it, whatever floats lose
+        if delta <= self.revealed and (self.mu_squared > 0 or self._largest_loss() > epsilon):
+            delta = math.nextafter(self.revealed, 1.0)
         return delta
+
+    def _largest_loss(self) -> Fraction:
+        """Of all responses together, exactly."""
+        return sum((Fraction(epsilon) * times for epsilon, times in self.shifts), Fraction(0))
 
     def _on_grid(self, epsilon: float, interval: float) -> float:
         """The same from a privacy loss distribution, with what its arithmetic may lose."""
@@ -189,7 +198,7 @@ class Tally:
 
         Phi(-t) <= delta at t = sqrt(2 log(1 / delta)), and the Laplace losses at their largest.
         """
-        most = max(0.0, float(_laplace_losses(self.shifts)[0].max()))
+        most = max(_rounded_up(self._largest_loss()), float(_laplace_losses(self.shifts)[0].max()))
         reach = self.slack or delta - self.revealed
         if self.mu_squared > 0 and reach > 0:
             most += (self.mu_squared / 2 + self.mu * math.sqrt(-2 * math.log(reach))) * (1 + 1e-9)
@@ -261,6 +270,12 @@ def _plain(total: Tally, interval: float) -> PrivacyLossDistribution:
     from privtraj.privacy import pld
 
     return pld.symmetric(total.closed, interval)
+
+
+def _rounded_up(value: Fraction) -> float:
+    """The least float that is not below."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
 _Item = TypeVar("_Item", bound=Hashable)

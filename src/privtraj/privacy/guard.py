@@ -17,8 +17,9 @@ Why the stated cost holds
     bins, and then g stands where sqrt(g) stands.
 
     counts: a row is in exactly one cell of exactly one bin, so a person added or removed moves g
-    integers by one, and a person replaced moves 2 g. Counts are integers and so is the noise: no
-    floating point is involved (`events.LaplaceCounts`).
+    integers by one, and a person replaced moves 2 g. Counts are integers and so is the noise, which
+    is drawn exactly as stated (`noise`): no floating point is involved, and nothing but the law of
+    the source's words is taken on trust, with delta = 0 too (`events.LaplaceCounts`).
 
     sums: v(row) is scaled to Euclidean norm at most c over *all* its coordinates jointly, divided
     by a lattice unit and rounded to integers. Rounding moves each of the D coordinates by at most
@@ -144,11 +145,7 @@ class Guard:
                 f"{cells_per_side} cells per side in {self.n_features} dimensions are too many to "
                 "count: use fewer cells"
             )
-        # A pure epsilon budget cannot carry any total variation; there the error of the sampler,
-        # below 2^-111 a draw, is left to the statement that the random bits are ideal.
-        drawn = self.n_times * cells
-        slack = drawn * noise.laplace_tv_per_draw(epsilon) if self._payer.delta > 0 else 0.0
-        event = LaplaceCounts(epsilon, what, slack, *self.person)
+        event = LaplaceCounts(epsilon, what, 0.0, *self.person)
         self._payer.spend(event)
         exact = processes.total(self._rows.cell_counts(self._slabs, cells_per_side))
         if processes.is_first():

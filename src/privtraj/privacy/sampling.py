@@ -102,8 +102,7 @@ class SamplingGuard(Guard):
 class Allowance:
     """So many releases of one kind, paid for in advance; anything else is refused."""
 
-    def __init__(self, event: GaussianSum, times: int, delta: float) -> None:
-        self.delta = delta
+    def __init__(self, event: GaussianSum, times: int) -> None:
         self._event = event
         self._left = times
 
@@ -128,7 +127,7 @@ def reserve(
         ledger.spend(event, times)
     else:
         ledger.spend(ChosenTimes(share, event, times, event.what))
-    return Allowance(event, times, ledger.delta)
+    return Allowance(event, times)
 
 
 def _without_ties(source: noise.Source, n: int) -> Ints:
