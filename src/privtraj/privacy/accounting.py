@@ -44,13 +44,10 @@ from privtraj.errors import InputError
 from privtraj.privacy.events import Adjacency, Event, NumericPair, check_adjacency, check_delta
 
 if TYPE_CHECKING:
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+    from privtraj.privacy.pld import Losses
 
 COARSE, FINE = 1e-3, 1e-4
 """Grids of the loss: to search on, and to certify on. Both err on the safe side."""
-ROUNDING = 1e-11
-"""Added to every delta for the rounding of fast Fourier transforms: thirty times what was seen
-against closed forms, and far below any delta that is asked of sampled steps."""
 MAX_LOSSES = 4096
 """Distinct Laplace losses kept; beyond it, losses are merged upwards (never under-reporting)."""
 
@@ -150,6 +147,11 @@ class Tally:
         """The largest TPR - FPR of any attack: delta(0), the total variation distance."""
         return self.delta(0.0)
 
+    @property
+    def closed_error(self) -> float:
+        """Of `closed`: its terms are rounded relative to 1, and the logarithms of binomials."""
+        return (64 + 4 * sum(times for _, times in self.shifts)) * 2.0**-52
+
     def closed(self, epsilons: Floats) -> Floats:
         """d + (1 - d) sum_L p_L delta_mu(eps - L) at any real epsilons (n,), without slack."""
         total = np.zeros_like(epsilons)
@@ -180,16 +182,15 @@ class Tally:
 
     def _on_grid(self, epsilon: float, interval: float) -> float:
         """The same from a privacy loss distribution, with what its arithmetic may lose."""
-        losses = _distribution(replace(self, slack=0.0), interval)
-        return float(losses.get_delta_for_epsilon(epsilon)) + ROUNDING
+        return _distribution(replace(self, slack=0.0), interval).delta(epsilon)
 
     def _enough_to_plot(self) -> float:
         """An epsilon beyond which delta does not fall by anything that counts."""
         if not self.sampled:
             return self._enough(1e-12)
         losses, enough = _distribution(replace(self, slack=0.0), COARSE), 0.25
-        floor = losses.get_delta_for_epsilon(1e6) + ROUNDING
-        while losses.get_delta_for_epsilon(enough) > floor:
+        floor = losses.delta(1e6) + losses.error
+        while losses.delta(enough) > floor:
             enough *= 2
         return enough
 
@@ -232,7 +233,8 @@ def _turning_point(total: Tally) -> float:
     if total.slack == 0:
         return math.inf
     low, high = 0.0, total._enough_to_plot()
-    if (1 + math.exp(min(high, 700.0))) * total.slack < ROUNDING / 100:
+    lost = _distribution(replace(total, slack=0.0), COARSE).error
+    if (1 + math.exp(min(high, 700.0))) * total.slack < lost / 100:
         return high  # beyond it delta does not fall by anything that counts, but slack grows
     golden = (math.sqrt(5) - 1) / 2
     left, right = high - golden * (high - low), low + golden * (high - low)
@@ -250,26 +252,25 @@ def _turning_point(total: Tally) -> float:
 
 
 @lru_cache(maxsize=16)
-def _distribution(total: Tally, interval: float) -> PrivacyLossDistribution:
+def _distribution(total: Tally, interval: float) -> Losses:
     """The losses of all of it on the grid: of each kind that is sampled, and of the rest."""
     parts = [_repeated(pair, times, interval) for pair, times in total.sampled]
     plain = replace(total, sampled=())
     if plain != Tally(total.adjacency):
         parts.append(_plain(plain, interval))
-    return reduce(lambda composed, part: composed.compose(part), parts)
+    return reduce(lambda composed, part: composed.beside(part), parts)
 
 
 @lru_cache(maxsize=16)
-def _repeated(pair: NumericPair, times: int, interval: float) -> PrivacyLossDistribution:
-    one = pair.distribution(interval)
-    return one if times == 1 else one.self_compose(times)
+def _repeated(pair: NumericPair, times: int, interval: float) -> Losses:
+    return pair.distribution(interval).repeated(times)
 
 
 @lru_cache(maxsize=16)
-def _plain(total: Tally, interval: float) -> PrivacyLossDistribution:
+def _plain(total: Tally, interval: float) -> Losses:
     from privtraj.privacy import pld
 
-    return pld.symmetric(total.closed, interval)
+    return pld.symmetric(total.closed, total.closed_error, interval)
 
 
 def _rounded_up(value: Fraction) -> float:
