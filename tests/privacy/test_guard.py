@@ -410,15 +410,6 @@ def test_more_cells_than_can_be_counted_are_refused_before_anything_is_charged(
     assert source.calls == 0
 
 
-def test_counts_of_people_are_exact_only_when_declared_public(snapshots_of, silent):
-    clouds = [[(0.1, 0.2)] * 5, [], [(0.3, 0.3)]]
-    snapshots = snapshots_of(clouds)
-    assert make_guard(snapshots, silent()).declared_counts() is None
-    public = make_guard(snapshots, silent(), public_counts=True)
-    assert public.declared_counts().tolist() == [5, 0, 1]
-    assert public.ledger.events == ()
-
-
 # The ledger at the door -----------------------------------------------------------------------
 
 
