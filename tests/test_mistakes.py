@@ -289,7 +289,6 @@ ELSEWHERE = {
     "privacy/noise.py": CORE,
     "privacy/sampled_events.py": CORE,
     "privacy/sampling.py": CORE,
-    "privacy/sums.py": CORE,
 }
 
 

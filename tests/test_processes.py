@@ -119,7 +119,7 @@ def in_company(rank, port):
         "shared names": refusal(lambda: _named(rank, 2)),
         "rate": refusal(lambda: _fit(people, SampledSynthesizer, rate=0.5)),
         "ledger": refusal(lambda: _fit(people, ledger=LedgerFile(f"{port}.jsonl"))),
-        "many": refusal(lambda: _fit(people, most=200)),
+        "many": refusal(lambda: _fit(people, bits=48)),
     }
 
 
@@ -148,10 +148,10 @@ def _named(rank, shared):
     )
 
 
-def _fit(people, kind=TrajectorySynthesizer, ledger=None, most=None, **options):
-    """A fit, with at most so many people in a bin."""
-    if most is not None:
-        sums_module.MOST_IN_A_BIN = most
+def _fit(people, kind=TrajectorySynthesizer, ledger=None, bits=None, **options):
+    """A fit, with so many bits for sums on the devices."""
+    if bits is not None:
+        sums_module.SUM_BITS = bits
     settings = MEASURES["gradients"] | options | {"seed": None if ledger else 3}
     if kind is SampledSynthesizer:
         del settings["measure"]
@@ -254,7 +254,7 @@ def test_what_several_processes_cannot_do_is_refused_by_all_of_them(pair):
     for found in pair:
         assert "use rate=1" in found["rate"]
         assert "a ledger is kept by one process" in found["ledger"]
-        assert "more than 200 records" in found["many"]
+        assert found["many"] is None  # sums in parts, all processes taking part in each
 
 
 def test_one_process_sends_nothing_and_touches_no_device(tmp_path):

@@ -23,6 +23,7 @@ SMALL = {  # shapes shared by most fits, so that they are compiled once
     "gradients": {"measure": "gradients", "particles": 8, "steps": 8},
     "counts": {"measure": "counts", "particles": 32},
 }
+PUBLIC = {"adjacency": "replace-one", "public_counts": [200] * T}
 ADJACENCIES = ("add-remove", "replace-one")
 LOOKS = ["people at the listed times", "how people move"]
 HEADS, SURVEY, CELLS = "people per time", "how concentrated people are", "people per cell"
@@ -130,9 +131,9 @@ def test_forced_cells_are_not_surveyed_and_leave_more_for_the_cells(people, fits
 
 
 def test_public_people_are_surveyed_all_the_same(people):
-    public = fit(people, seed=1, public_counts=True, **SMALL["counts"])
+    public = fit(people, seed=1, **PUBLIC, **SMALL["counts"])
     assert paid_for(public) == [*LOOKS, SURVEY, CELLS]
-    forced = fit(people, seed=1, public_counts=True, cells=8, slabs="bins", **SMALL["counts"])
+    forced = fit(people, seed=1, **PUBLIC, cells=8, slabs="bins", **SMALL["counts"])
     assert paid_for(forced) == [CELLS]
     assert forced.certificate.ledger[0]["epsilon"] == pytest.approx(1.0, abs=0.02)
 
@@ -145,7 +146,8 @@ def test_gradients_are_not_surveyed(fits):
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 8.0])
 def test_the_survey_never_makes_the_total_exceed_the_budget(people, adjacency, delta, epsilon):
-    for options in ({}, {"public_counts": True}):
+    given = {"public_counts": [200] * T}
+    for options in [{}] if adjacency == "add-remove" else [{}, given]:
         chosen = {"adjacency": adjacency, "seed": 2, **options, **SMALL["counts"]}
         certificate = fit(people, epsilon, delta, **chosen).certificate
         assert SURVEY in [entry["what"] for entry in certificate.ledger]
@@ -174,10 +176,11 @@ def test_replace_one_buys_half_the_noise_epsilon_of_add_remove(fits):
 
 @pytest.mark.parametrize("measure", SMALL)
 def test_people_declared_public_are_on_the_certificate_and_not_paid_for(people, fits, measure):
-    public = fit(people, seed=1, public_counts=True, slabs="bins", **SMALL[measure])
-    paid = fit(people, seed=1, slabs="bins", **SMALL[measure]).certificate
+    public = fit(people, seed=1, **PUBLIC, slabs="bins", **SMALL[measure])
+    how = {"adjacency": "replace-one", "slabs": "bins"}
+    paid = fit(people, seed=1, **how, **SMALL[measure]).certificate
     declared = [value for key, value in public.certificate.public_inputs.items() if "people" in key]
-    assert [200.0] * T in declared
+    assert [200] * T in declared
     assert not any("people per time" in key for key in paid.public_inputs)
     assert len(public.certificate.ledger) == len(paid.ledger) - 1
     main, dear = public.certificate.ledger[-1], paid.ledger[-1]
@@ -258,7 +261,7 @@ def followed(one_per_bin=True, records=3):
 @pytest.mark.parametrize(("one_per_bin", "factor"), [(True, np.sqrt(3)), (False, 3.0)])
 def test_people_of_several_records_pay_for_all_of_them(one_per_bin, factor):
     """sqrt(g) times the noise of one record if in different bins, g times if together."""
-    alone = {"seed": 1, "public_counts": True, "slabs": "bins", **SMALL["gradients"]}
+    alone = {"seed": 1, **PUBLIC, "slabs": "bins", **SMALL["gradients"]}
     model = fit(followed(one_per_bin), **alone)
     healthy(model)
     (entry,) = model.certificate.ledger
@@ -547,7 +550,8 @@ def test_empty_and_unequal_bins_fit(snapshots_of, measure):
     model = fit(uneven, seed=0, **SMALL[measure])
     healthy(model)
     assert np.isfinite(model.sample(50, seed=0).values).all()
-    healthy(fit(uneven, seed=0, public_counts=True, **SMALL[measure]))
+    numbers = {"adjacency": "replace-one", "public_counts": [0, 200, 1, 60]}
+    healthy(fit(uneven, seed=0, **numbers, **SMALL[measure]))
 
 
 @pytest.mark.parametrize("measure", SMALL)

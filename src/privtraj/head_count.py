@@ -1,13 +1,32 @@
-"""How many people there are at each time: declared public, or counted with noise and steadied."""
+"""How many people there are at each time: given as public, or counted with noise and steadied.
+
+Public numbers are given by the user, as numbers. They are never read from the records nor compared
+with them, so that whatever is done with them is a function of released and public numbers alone.
+
+They are for replace-one only. If the numbers of a table are public and true, so are those of its
+neighbour, and two tables of which one has a person more do not have the same numbers: whoever knows
+everybody else's records knows whether the person is there, and an epsilon for membership would be
+true of no table at all. Neighbours that differ in what one person's records say can have the same
+numbers, and have, if the records stay in their time bins: that is what remains protected, at the
+cost of replace-one, which is paid for all neighbours. In which bins a person is, is not.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
+from privtraj.arguments import is_number
 from privtraj.arrays import Floats
+from privtraj.errors import Arg, InputError
 from privtraj.privacy import noise
-from privtraj.privacy.events import Adjacency, LaplaceCounts, Person
+from privtraj.privacy.events import Adjacency, LaplaceCounts, Person, check_hides_counts
 from privtraj.privacy.guard import Guard
+
+PublicCounts = Sequence[float] | None
+"""Records in each time bin, in order, if these numbers are public knowledge."""
 
 HEAD_COUNT = "people per time"
 LEAST_OF_MEAN = 0.05  # share of the mean below which no count falls; set by hand, 2026-11
@@ -28,12 +47,31 @@ def epsilon_of_counts(epsilon: float, adjacency: Adjacency, person: Person) -> f
 
 
 def head_count(guard: Guard, epsilon: float) -> Floats:
-    """People per bin (T,): as declared public, or noisy, paid for, and steadied."""
-    declared = guard.declared_counts()
-    if declared is not None:
-        return np.maximum(declared, 1.0)
+    """People per bin (T,): noisy, paid for, and steadied."""
     counts = guard.counts(1, epsilon, HEAD_COUNT)[:, 0]
     return steadied_counts(counts.astype(np.float64), continuous_laplace_variance(epsilon))
+
+
+def public_people(counts: Sequence[float]) -> Floats:
+    """People per bin (T,): as they were given, one at least."""
+    return np.maximum(np.asarray(counts, np.float64), 1.0)
+
+
+def check_public_counts(counts: Any, adjacency: Adjacency, bins: int | None = None) -> None:
+    """Refuse what is no list of numbers, one for each of the bins where these are known; and any
+    numbers with add-remove."""
+    if counts is None:
+        return
+    given = Arg("public_counts")
+    if not isinstance(counts, Sequence | np.ndarray) or isinstance(counts, str):
+        raise InputError(
+            given, " must be the list of public numbers themselves, one for each time bin"
+        )
+    if not all(is_number(count) and 0 <= count < np.inf for count in counts):
+        raise InputError(given, " must be numbers of people, not negative, one for each time bin")
+    check_hides_counts(adjacency)
+    if bins is not None and len(counts) != bins:
+        raise InputError(given, f" has {len(counts)} numbers for {bins} time bins: give one each")
 
 
 def steadied_counts(counts: Floats, noise_variance: float) -> Floats:

@@ -21,6 +21,7 @@ from privtraj.errors import InputError
 from privtraj.gradients.constants import MOST_PARTICLES
 from privtraj.planned_releases import most_releases
 from privtraj.privacy.certificate import Certificate
+from privtraj.privacy.statements import PUBLIC_COUNTS
 from privtraj.space import moment
 
 FIELDS = {
@@ -150,7 +151,7 @@ def _contradiction_of_settings(
     if not (is_whole(slabs) and 1 <= slabs <= len(arrays["knots"])):
         return "it has fewer times than slabs"
     public = certificate.public_inputs
-    declared, bins = public.get("people per time (declared public)"), public.get("bin times")
+    declared, bins = public.get(PUBLIC_COUNTS), public.get("bin times")
     lengths = {len(arrays["times"]), slabs, len(bins) if isinstance(bins, list) else slabs}
     for people in (told.get("people_per_time"), declared):
         if people is not None and not (_is_list_or_none(people) and len(people) in lengths):

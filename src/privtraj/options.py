@@ -89,6 +89,13 @@ def _moments(least: int, most: int | None = None) -> Callable[[Any], list[float 
     return read
 
 
+def _counts(value: Any) -> list[float]:
+    _need(isinstance(value, list) and len(value) >= 2)
+    numbers = [_number(count) for count in value]
+    _need(min(numbers) >= 0)
+    return numbers
+
+
 def _features(value: Any) -> list[list[Any]]:
     _need(isinstance(value, list) and value)
     _need(all(isinstance(item, list) and len(item) == 3 for item in value))
@@ -157,6 +164,8 @@ RANGE = Kind("two times, [start, end], numbers or dates such as 2024-01-31",
              _moments(2, 2), {"nargs": 2, "metavar": ("START", "END")})
 TIMES = Kind("a list of numbers or of dates such as 2024-01-31",
              _moments(1), {"nargs": "+", "metavar": "T"})
+COUNTS = Kind("a list of numbers that are not negative, one for each time bin",
+              _counts, {"nargs": "+", "type": _typed_number, "metavar": "N"})
 FEATURES = Kind('a list of columns with their bounds, such as [["height", 40, 210]]', _features,
                 {"nargs": 3, "action": "append", "metavar": ("NAME", "LOW", "HIGH")})
 # fmt: on
@@ -272,8 +281,11 @@ _PRIVACY = (
            "what is hidden: whether a person is in the data (add-remove), or what the record says"),
     Option("measure", one_of("auto", "gradients", "counts"), default="auto", about=
            "what the budget buys: counts suit few features, gradients many; auto chooses"),
-    Option("public_counts", BOOLEAN, default=False, about=
-           "the number of people in each bin is public knowledge, so nothing is spent on it"),
+    Option("public_counts", COUNTS, example=[310.0, 305.0, 298.0], about=
+           "the number of people in each bin, if these are public knowledge; only with replace-one",
+           more="Nothing is spent on them then. Type them from where they are published, never "
+           "count them in these data: they are taken as known to everybody, so whether a person is "
+           "there, and in which bin, is not protected."),
     Option("seed", whole(0), example=3, about=
            "repeatable noise, for research: the result is NOT PRIVATE"),
     Option("not_private", BOOLEAN, default=False, about=

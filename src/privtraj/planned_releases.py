@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from privtraj.counts.constants import SURVEY_SHARE
 from privtraj.counts.fit import CELLS
-from privtraj.counts.survey import SURVEY, survey_side
+from privtraj.counts.survey import SURVEY
 from privtraj.gradients.constants import STEPS
 from privtraj.gradients.moments import STEP
 from privtraj.head_count import HEAD_COUNT, epsilon_of_counts
@@ -18,8 +18,8 @@ from privtraj.privacy.calibration import calibrate_laplace, calibrate_noise
 from privtraj.privacy.events import Adjacency, GaussianSum, LaplaceCounts
 from privtraj.privacy.rows import PublicShape
 from privtraj.privacy.sampled_events import sum_at_rate
-from privtraj.slabs.constants import LISTED_SHARE, MOST_SLABS, PROBE_SHARE
-from privtraj.slabs.fit import MOTION, look_side
+from privtraj.slabs.constants import LISTED_SHARE, PROBE_SHARE
+from privtraj.slabs.fit import MOTION
 from privtraj.slabs.timeline import LISTED
 
 SLACK_RESERVE = 1e-12  # of delta, for the integer noise of the main release: 10^9 draws
@@ -77,23 +77,19 @@ def most_releases(measure: str, steps: object) -> dict[str, int]:
 def _first_counts(budget: Budget, shape: PublicShape) -> list[LaplaceCounts]:
     """What is counted before the main release: when people are, how they move, how many, where."""
 
-    most = max(shape.bins.count, MOST_SLABS) if budget.slabs else shape.bins.count
-
-    def counts(share: float, side: int, what: str) -> LaplaceCounts:
+    def counts(share: float, what: str) -> LaplaceCounts:
         epsilon = epsilon_of_counts(share * budget.epsilon, budget.adjacency, shape.person)
-        drawn = most * side**shape.n_features
-        slack = drawn * noise.laplace_tv_per_draw(epsilon) if budget.delta > 0 else 0.0
-        return LaplaceCounts(epsilon, what, slack, *shape.person)
+        return LaplaceCounts(epsilon, what, 0.0, *shape.person)
 
     planned = []
     if budget.ask_when:
-        planned.append(counts(LISTED_SHARE, 1, LISTED))
+        planned.append(counts(LISTED_SHARE, LISTED))
     if budget.look_at_motion:
-        planned.append(counts(PROBE_SHARE, look_side(shape.n_features), MOTION))
+        planned.append(counts(PROBE_SHARE, MOTION))
     if budget.head_share is not None:
-        planned.append(counts(budget.head_share, 1, HEAD_COUNT))
+        planned.append(counts(budget.head_share, HEAD_COUNT))
     if budget.look_first:
-        planned.append(counts(SURVEY_SHARE, survey_side(shape.n_features), SURVEY))
+        planned.append(counts(SURVEY_SHARE, SURVEY))
     looks = (LISTED, MOTION, SURVEY)  # which a budget that is too small does without
     least = noise.EPSILON_RANGE[0]
     return [one for one in planned if one.epsilon > least or one.what not in looks]

@@ -24,7 +24,13 @@ from privtraj.errors import Arg, InputError
 from privtraj.gradients.constants import LARGEST_BANDWIDTH, MOST_PARTICLES, SMALLEST_BANDWIDTH
 from privtraj.gradients.fit import fit_gradients
 from privtraj.gradients.settings import GradientSettings, gradient_settings
-from privtraj.head_count import count_epsilon, head_count
+from privtraj.head_count import (
+    PublicCounts,
+    check_public_counts,
+    count_epsilon,
+    head_count,
+    public_people,
+)
 from privtraj.marginals import Marginals, Progress
 from privtraj.model import TrajectoryModel, assemble, diffusivity_or
 from privtraj.planned_releases import SLACK_RESERVE, Budget, planned_releases
@@ -35,8 +41,9 @@ from privtraj.privacy.events import Adjacency, check_adjacency, check_budget
 from privtraj.privacy.guard import MAX_CELLS, Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.ledger_file import LedgerFile
+from privtraj.privacy.statements import PUBLIC_COUNTS
 from privtraj.privacy.watching import Watcher
-from privtraj.slabs.fit import can_look, resolution, through_slabs
+from privtraj.slabs.fit import Resolution, can_look, resolution, through_slabs
 from privtraj.slabs.timeline import may_be_listed
 
 MeasureName = Literal["gradients", "counts"]
@@ -71,7 +78,9 @@ class TrajectorySynthesizer:
         time stands in for the people), or "auto".
     seed: None for private noise from the operating system; a number makes the run repeatable, for
         research, and the result NOT PRIVATE.
-    public_counts: True if the number of people per bin is public knowledge.
+    public_counts: the number of people in each time bin, as numbers, if they are public knowledge;
+        never read from the data. Only with "replace-one": then the rest of a person's records is
+        protected, and in which bin they are is not.
     count_share: share of epsilon that the private number of people per bin may cost.
     particles, steps, cells, bandwidth, time_coupling, diffusivity: set by hand what is otherwise
         chosen from public and released numbers. steps are those of private gradients; bandwidth is
@@ -96,7 +105,7 @@ class TrajectorySynthesizer:
         adjacency: Adjacency = "add-remove",
         measure: Literal["auto", "gradients", "counts"] = "auto",
         seed: int | None = None,
-        public_counts: bool = False,
+        public_counts: PublicCounts = None,
         count_share: float = 0.05,
         particles: int | None = None,
         steps: int | None = None,
@@ -170,8 +179,7 @@ class TrajectorySynthesizer:
         plan = planned_releases(self._budget(snapshots), snapshots.shape)
         ledger = Ledger(self.epsilon, self.delta, self.adjacency, plan)
         source = noise.source_for(self.seed)
-        options = {"public_counts": self.public_counts, "watcher": watcher}
-        guard = snapshots.guarded(self.guard_class, ledger, source, **options)
+        guard = snapshots.guarded(self.guard_class, ledger, source, watcher=watcher)
         try:
             return self._released(snapshots, guard, source, progress)
         except KeyboardInterrupt as stop:
@@ -188,7 +196,7 @@ class TrajectorySynthesizer:
             self.delta,
             self.adjacency,
             measure,
-            head_share=None if self.public_counts else self.count_share,
+            head_share=self.count_share if self.public_counts is None else None,
             look_first=self.cells is None and measure == "counts",
             steps=self.steps,
             slabs=self.slabs != "bins",
@@ -204,11 +212,12 @@ class TrajectorySynthesizer:
         progress: Progress | None,
     ) -> TrajectoryModel:
         ledger, most = guard.ledger, MAX_CELLS // (self.cells or 1) ** snapshots.n_features
-        measured = resolution(guard, snapshots.axis, self.slabs, most, self.public_counts)
+        whole_bins = self.public_counts is not None
+        measured = resolution(guard, snapshots.axis, self.slabs, most, whole_bins)
         if self.slabs != "bins":
             guard = guard.in_slabs(measured.timeline.slabs(measured.slab_of_moment))
         gaps = np.diff(measured.centres)
-        people = head_count(guard, count_epsilon(guard, self.count_share))
+        people = self._people(guard, measured)
         settings = self._settings(guard, people, measured.needs_curves)
         _warn_if_little(settings.worth)
         rng = np.random.default_rng(processes.shared_seed(self.seed))  # all but the guard's noise
@@ -217,7 +226,7 @@ class TrajectorySynthesizer:
         marginals, knots = through_slabs(marginals, measured, snapshots.times, rng, self.particles)
         certificate = certify(
             ledger,
-            public_inputs=self._public_inputs(snapshots, people),
+            public_inputs=self._public_inputs(snapshots),
             private_noise=source.private,
             found={"resolution in time": measured.describe()},
         )
@@ -243,6 +252,13 @@ class TrajectorySynthesizer:
             },
         )
 
+    def _people(self, guard: Guard, measured: Resolution) -> Floats:
+        """People in each slab (K,): public, where slabs are made of whole bins, or counted."""
+        if self.public_counts is None:
+            return head_count(guard, count_epsilon(guard, self.count_share))
+        people = public_people(self.public_counts)
+        return np.bincount(measured.slab_of_moment, people).astype(np.float64)
+
     def _settings(self, guard: Guard, people: Floats, curves: bool) -> Settings:
         """What to do with the budget that is left.
 
@@ -254,7 +270,8 @@ class TrajectorySynthesizer:
             mu = left(guard, calibrate_gaussian)
             return self._gradient_settings(guard, middle, mu, self.steps)
         area = surveyed_area(guard, people) if self.cells is None else 1.0
-        head_epsilon = None if self.public_counts else count_epsilon(guard, self.count_share)
+        counted = self.public_counts is None
+        head_epsilon = count_epsilon(guard, self.count_share) if counted else None
         return counts_settings(
             middle,
             features,
@@ -295,18 +312,19 @@ class TrajectorySynthesizer:
             return fit_counts(guard, people, settings, rng, gaps, progress)
         return fit_gradients(guard, people, settings, rng, gaps, progress)
 
-    def _public_inputs(self, snapshots: Snapshots, people: Floats) -> dict[str, Any]:
+    def _public_inputs(self, snapshots: Snapshots) -> dict[str, Any]:
         public = snapshots.public_inputs()
-        if self.public_counts:
-            public["people per time (declared public)"] = people.tolist()
+        if self.public_counts is not None:
+            public[PUBLIC_COUNTS] = list(self.public_counts)
         return public
 
     def _check_for(self, snapshots: Snapshots) -> None:
         """Refuse, before anything is spent, what these snapshots cannot be counted with."""
         if self.slabs == "bins":
             snapshots.check_bins(Arg("slabs", "bins"), "measures")
-        if self.public_counts:
+        if self.public_counts is not None:
             snapshots.check_bins(Arg("public_counts"), "is about")
+            check_public_counts(self.public_counts, self.adjacency, snapshots.n_times)
         if self.cells is None or self.measure_for(snapshots.n_features) == "gradients":
             return
         least = snapshots.n_times if self.slabs == "bins" else 2
@@ -329,6 +347,7 @@ class TrajectorySynthesizer:
         """Refuse settings that cannot be used; needs no data, so it can come before reading any."""
         check_budget(self.epsilon, self.delta)
         check_adjacency(self.adjacency)
+        check_public_counts(self.public_counts, self.adjacency)
         if self.delta == 0 and self.measure == "gradients":
             raise InputError(
                 "gradients need a delta above 0: set ",

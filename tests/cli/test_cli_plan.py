@@ -21,7 +21,7 @@ epsilon = 0.5
 delta = 1e-6
 adjacency = "replace-one"
 measure = "counts"
-public_counts = true
+public_counts = [310, 305, 298]
 cells = 8
 out = "<still to be filled in>"
 """

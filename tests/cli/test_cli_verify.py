@@ -19,6 +19,7 @@ from privtraj.export import tables as export_tables
 from privtraj.model import load
 
 # The shape that the other tests of the command line have: compiling is what takes time.
+PUBLIC = ["--adjacency", "replace-one", "--public-counts", "40", "40", "40", "40", "40"]
 SHAPE = ["--measure", "counts", "--particles", "24", "--steps", "4", "--cells", "6"]
 
 
@@ -126,7 +127,7 @@ def test_the_result_as_json(good, capsys):
     "options",
     [
         ["--adjacency", "replace-one"],
-        ["--public-counts"],
+        PUBLIC,
         ["--delta", "0"],
         ["--slabs", "bins"],
         ["--records-per-person", "2"],

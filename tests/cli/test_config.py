@@ -275,14 +275,16 @@ feature:
     - 1
     - 140.5
 time_range: [2024-01-31, 2024-03-01T12:00:00Z]
-public_counts: yes
+public_counts: [310, 305.5]
+new_people: yes
 """
     assert config.load(save(tmp_path / "fit.yml", text)) == {
         "data": tmp_path / "clinic.csv",
         "delta": 1e-5,
         "feature": [["height", 40.0, 210.0], ["weight", 1.0, 140.5]],
         "time_range": ["2024-01-31", "2024-03-01T12:00:00+00:00"],
-        "public_counts": True,
+        "public_counts": [310, 305.5],
+        "new_people": True,
     }
 
 
@@ -306,7 +308,12 @@ MISTAKES = {
     "infinite": ("epsilon = inf", "epsilon in .* must be a number"),
     "text as number": ("time = 3", "time in .* must be text, in quotes"),
     "empty text": ("time = ''", "time in .* must be text, in quotes"),
-    "flag as text": ("public_counts = 'yes'", "public_counts in .* must be true or false"),
+    "flag as text": ("new_people = 'yes'", "new_people in .* must be true or false"),
+    "flag for numbers": ("public_counts = true", "public_counts in .* must be a list of numbers"),
+    "negative number": (
+        "public_counts = [1, -1]",
+        "list of numbers that are not negative",
+    ),
     "decimal": ("bins = 2.5", "bins in .* must be a whole number of at least 2"),
     "too few": ("bins = 1", "bins in .* must be a whole number of at least 2"),
     "too many": ("seed = 1000000001", "seed in .* must be a whole number of at least 0"),

@@ -16,6 +16,7 @@ from privtraj.privacy.sampling import SamplingGuard
 
 T, N = 3, 40
 QUICK = {"m": 6, "delta": 1e-4, "seed": 0}
+PUBLIC = {"public_counts": N, "adjacency": "replace-one"}
 FULL = [Phase(3, 0.01, 20.0)]  # closed-form accounting, so that tests are fast
 
 
@@ -110,14 +111,14 @@ def test_a_larger_box_is_the_same_recipe_in_its_own_units(people, silent):
 @pytest.mark.parametrize(("adjacency", "epsilon"), [("add-remove", 0.602), ("replace-one", 0.879)])
 def test_the_papers_seventh_digit_costs_what_it_costs(adjacency, epsilon):
     recipe = PaperSynthesizer(
-        [Phase(250, 0.01, 1.0, 5 / 626)], delta=1e-4, adjacency=adjacency, count_epsilon=None
+        [Phase(250, 0.01, 1.0, 5 / 626)], delta=1e-4, adjacency=adjacency, public_counts=626
     )
     assert recipe.epsilon == pytest.approx(epsilon, abs=1e-3)
 
 
 def test_phases_composed_cost_less_than_phases_added_up():
     phases = [Phase(10, 0.005, 50.0), Phase(5, 0.003, 30.0), Phase(5, 0.001, 20.0)]
-    recipe = PaperSynthesizer(phases, delta=0.01, count_epsilon=None)
+    recipe = PaperSynthesizer(phases, delta=0.01, public_counts=N)
     assert recipe.epsilon < 0.7 * recipe.added_epsilon()
 
 
@@ -148,7 +149,7 @@ def test_the_recipe_is_held_to_its_plan(people, monkeypatch):
 
 
 def test_sampled_phases_are_paid_for_before_they_run(people):
-    recipe = PaperSynthesizer([Phase(2, 0.01, 2.0, 0.25)], count_epsilon=None, **QUICK)
+    recipe = PaperSynthesizer([Phase(2, 0.01, 2.0, 0.25)], **PUBLIC, **QUICK)
     model = recipe.fit(people)
     (entry,) = model.certificate.ledger
     assert (entry["mechanism"], entry["rate"], entry["times"]) == ("sampled Gaussian", 0.25, 2)
@@ -156,7 +157,7 @@ def test_sampled_phases_are_paid_for_before_they_run(people):
 
 
 def test_a_recipe_that_costs_nothing_at_its_delta_is_fitted(people):
-    recipe = PaperSynthesizer([Phase(2, 0.005, 500.0)], m=6, delta=0.1, count_epsilon=None, seed=0)
+    recipe = PaperSynthesizer([Phase(2, 0.005, 500.0)], m=6, delta=0.1, **PUBLIC, seed=0)
     assert recipe.epsilon == 0
     assert recipe.fit(people).certificate.epsilon == 0
 
@@ -171,7 +172,7 @@ def test_full_trajectories_cost_more(moving_blobs):
         person=np.tile(np.arange(N), T),
         records_per_person=T,
     )
-    recipe = PaperSynthesizer(FULL, count_epsilon=None, **QUICK)
+    recipe = PaperSynthesizer(FULL, **PUBLIC, **QUICK)
     model = recipe.fit(everybody)
     assert model.certificate.ledger[0]["records"] == T
     assert recipe.epsilon < model.certificate.epsilon
@@ -215,7 +216,7 @@ def long(moving_blobs):
 
 
 def test_a_sample_of_the_times_is_paid_for_as_a_mixture(long):
-    recipe = PaperSynthesizer(FULL, times=TimeSample(3, of=WIDE), count_epsilon=None, **QUICK)
+    recipe = PaperSynthesizer(FULL, times=TimeSample(3, of=WIDE), **PUBLIC, **QUICK)
     model = recipe.fit(long)
     model.verify()
     (entry,) = model.certificate.ledger
@@ -225,7 +226,7 @@ def test_a_sample_of_the_times_is_paid_for_as_a_mixture(long):
     drawn = model.certificate.public_inputs["times drawn at random"]
     assert [float(t) for t in drawn] == model.times.tolist()
     assert model.certificate.epsilon == pytest.approx(recipe.epsilon, rel=1e-3)
-    everybody = PaperSynthesizer(FULL, count_epsilon=None, **QUICK)
+    everybody = PaperSynthesizer(FULL, **PUBLIC, **QUICK)
     assert recipe.epsilon < everybody.epsilon
     assert model.certificate.verify() == pytest.approx(recipe.epsilon, rel=1e-3)
 
@@ -237,7 +238,7 @@ def test_released_ends_stand_in_for_the_people_there(long):
         C=2.0,
         sigma=0.3,
         times=TimeSample(2, of=WIDE - 2, ends=ends),
-        count_epsilon=None,
+        **PUBLIC,
         **QUICK,
     )
     model = recipe.fit(long)
@@ -296,7 +297,7 @@ def test_every_start_gives_a_sound_model_and_is_paid_for(people, begin):
 def test_a_warm_start_of_means_begins_at_the_means(people):
     still = [Phase(1, 1e-9, 50.0)]
     begin = WarmStart("means", 0.4, spread=0.001)
-    model = PaperSynthesizer(still, start=begin, count_epsilon=None, **QUICK).fit(people)
+    model = PaperSynthesizer(still, start=begin, **PUBLIC, **QUICK).fit(people)
     means = [cloud.mean(axis=0) for cloud in clouds(people)]
     # noise of 0.4 sqrt(2) / 2 over 40 people: 0.05 is seven standard deviations
     np.testing.assert_allclose(model.particles.mean(axis=1), means, atol=0.05)
@@ -314,7 +315,7 @@ def test_a_released_model_can_be_the_start(people):
 def test_the_objective_can_be_traced_on_public_data(people):
     """A start far from everybody: the first steps go to the people, so the data fit falls."""
     recipe = PaperSynthesizer(
-        [Phase(8, 0.05, 3.0)], start=[[0.95, 0.05]], C=4.0, sigma=0.3, count_epsilon=None, **QUICK
+        [Phase(8, 0.05, 3.0)], start=[[0.95, 0.05]], C=4.0, sigma=0.3, **PUBLIC, **QUICK
     )
     seen = []
     recipe.fit(people, watch=seen.append)

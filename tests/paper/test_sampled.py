@@ -58,7 +58,7 @@ def test_what_is_paid_for_sampled_steps_does_not_follow_from_the_data(
 
 
 def test_sampled_steps_need_a_delta_that_the_grid_can_tell_from_nothing(people):
-    with pytest.raises(InputError, match="delta above 1e-11"):
+    with pytest.raises(InputError, match="so small a delta"):
         fit(people, 0.5, 1e-12, seed=0, **SMALL)
 
 

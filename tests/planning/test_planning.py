@@ -306,7 +306,7 @@ def test_several_records_per_person_are_paid_for():
 
 
 def test_settings_by_hand_reach_the_fit(one_stand_in):
-    forecast = pt.plan(400, **TINY, cells=8, public_counts=True)
+    forecast = pt.plan(400, **TINY, cells=8, adjacency="replace-one", public_counts=True)
     assert forecast.settings["cells_per_side"] == [8, 8]
     assert "by hand: cells 8" in str(forecast)
     assert "per time public" in str(forecast)

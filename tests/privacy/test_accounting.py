@@ -5,6 +5,7 @@ Losses on a grid, and what they agree with, are in test_pld.py.
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -16,7 +17,6 @@ from privtraj.errors import InputError
 from privtraj.privacy import accounting
 from privtraj.privacy.accounting import (
     COARSE,
-    ROUNDING,
     delta_at,
     epsilon_at,
     gaussian_delta,
@@ -389,7 +389,7 @@ def test_sampling_buys_less_noise_and_records_need_more():
     assert some < apart < together < 2 * some
 
 
-@pytest.mark.parametrize("delta", [1e-12, ROUNDING])
+@pytest.mark.parametrize("delta", [1e-12, 3e-11])
 def test_where_the_error_of_the_grid_is_more_than_delta_nothing_fits(delta):
     assert calibrate_noise(1.0, delta, "add-remove", steps=10, rate=0.1) == math.inf
     assert calibrate_noise(1.0, delta, "add-remove", steps=10) < math.inf
@@ -610,3 +610,14 @@ NOT_MODEST = {
 def test_what_a_fit_releases_is_modest_and_what_takes_hours_is_not(name, adjacency):
     total = tally({**MODEST, **NOT_MODEST}[name], adjacency)
     assert accounting.is_modest(total) == (name in MODEST)
+
+
+@pytest.mark.parametrize("epsilons", [[0.1] * 10, [0.1, 0.2, 0.3], [1 / 3] * 3, [2.0**-60, 1.0]])
+def test_without_delta_the_sum_is_exact_and_rounded_up(epsilons):
+    """Of floats, the rationals they are: a sum that was rounded down would promise too much."""
+    exact = sum(map(Fraction, epsilons))
+    total = tally([LaplaceCounts(epsilon, "") for epsilon in epsilons], "add-remove")
+    epsilon = total.epsilon(0.0)
+    assert exact <= Fraction(epsilon)
+    assert Fraction(math.nextafter(epsilon, 0)) < exact
+    assert total.delta(epsilon) == 0 < total.delta(math.nextafter(epsilon, 0))

@@ -96,7 +96,15 @@ def test_a_guard_neither_answers_nor_draws_what_is_not_on_the_plan(kind, snapsho
 SETTINGS = [
     ({"measure": "counts"}, [LISTED, MOTION, HEAD_COUNT, SURVEY, CELLS]),
     ({"measure": "counts", "cells": 4, "slabs": 2}, [LISTED, HEAD_COUNT, CELLS]),
-    ({"measure": "counts", "public_counts": True, "slabs": "bins"}, [SURVEY, CELLS]),
+    (
+        {
+            "measure": "counts",
+            "adjacency": "replace-one",
+            "public_counts": [30] * 3,
+            "slabs": "bins",
+        },
+        [SURVEY, CELLS],
+    ),
     ({"measure": "gradients", "steps": 3, "particles": 4, "slabs": "bins"}, [HEAD_COUNT, STEP]),
 ]
 

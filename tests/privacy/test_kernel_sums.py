@@ -29,7 +29,6 @@ from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.sums import (
     GRID,
-    MOST_IN_A_BIN,
     REACH,
     WEIGHT_BITS,
     KernelSum,
@@ -498,14 +497,6 @@ def test_the_largest_sums_are_exact_integers():
     for layout in layouts:  # in float64, over a chunk: a Y, and s
         assert layout.chunk * weight * GRID < 2**53
         assert layout.chunk * sums_module.MOST_CLIP * weight * GRID <= 2**53
-    for clip in (1e-3, 2.0, 7.0, sums_module.MOST_CLIP):
-        most = int(2 * MOST_IN_A_BIN / max(clip, 2.0))
-        sums_module._check_exact(most, clip)
-        with pytest.raises(InputError, match="too many for gradients"):
-            sums_module._check_exact(most + 1, clip)
-        assert most * clip * weight * GRID < 2**63
-    with pytest.raises(InputError, match="too many features"):
-        sums_module._check_exact(1, 65.0)
     # places and centres apart may wrap around: only their difference has to fit
     assert REACH * GRID * weight < 2**53
 
@@ -517,18 +508,49 @@ def test_every_layout_has_chunks_whose_sums_are_exact(monkeypatch, backend):
     assert rows * sums_module.MOST_CLIP * 2**WEIGHT_BITS * GRID <= 2**53
 
 
-def test_more_people_in_a_bin_than_can_be_summed_are_refused(snapshots_of, silent, monkeypatch):
-    monkeypatch.setattr(sums_module, "MOST_IN_A_BIN", 5)
-    for sizes, refused in [((5, 5, 5), False), ((0, 6, 0), True)]:
-        source = silent()
-        guard = make_guard(snapshots_of([crowd(n, 2) for n in sizes], 2), source)
-        ask = (nothing, plain_pull(2, 2), np.ones(T), 2.0, "step")
-        if refused:
-            with pytest.raises(InputError, match="too many for gradients"):
-                guard.kernel_sums(*ask)
-        else:
-            guard.kernel_sums(*ask)
-        assert (source.calls == 0) == refused
+@pytest.mark.parametrize("bits", [38, 41, 44])
+def test_no_number_of_people_is_too_large_to_be_summed(snapshots_of, silent, monkeypatch, bits):
+    """With fewer bits for sums on a device, the same integers, and nothing depends on how many."""
+    monkeypatch.setattr(sums_module, "_layout", lambda: sums_module._Layout(16, 2, 2))
+    clouds = [crowd(50, 2, 1), crowd(300, 2, 2), crowd(3, 2, 3)]
+    weigher, pull = WEIGHERS["likelihood"]
+    kernel, clip = pull(4, 2, 0.2), np.full(T, 1.5)
+
+    def answers():
+        guard = make_guard(snapshots_of(clouds, 2), silent())
+        return (
+            guard.kernel_sums(weigher, kernel, clip, 2.0, "step"),
+            guard.sums(places, jnp.ones(T, jnp.float32), clip, 2.0, "sums"),
+        )
+
+    whole = answers()
+    monkeypatch.setattr(sums_module, "SUM_BITS", bits)
+    calls, once = [], sums_module._all_devices
+    monkeypatch.setattr(sums_module, "_all_devices", lambda *parts: calls.append(1) or once(*parts))
+    for part, all_at_once in zip(answers(), whole, strict=True):
+        np.testing.assert_array_equal(part, all_at_once)
+    assert len(calls) > 2
+
+
+def places(points, scale):
+    """A vector of two numbers for each row."""
+    return points * scale
+
+
+def test_sums_beyond_64_bits_stay_exact():
+    """2^30 people with the largest numbers, in as many parts as their sums need."""
+    part = np.full((T, 3), 2**62 - 5, dtype=np.int64)
+    total = np.sum([part.astype(object)] * 5, axis=0)
+    assert total[0, 0] == 5 * (2**62 - 5)
+    shifted = sums_module._shifted(total, np.full((T, 1), 20))
+    assert shifted[0, 0] == (5 * (2**62 - 5) + 2**19) >> 20
+
+
+def test_too_many_features_are_told_before_anything_is_paid_for(snapshots_of, silent):
+    guard = make_guard(snapshots_of([crowd(5, 2)] * T, 2), silent())
+    with pytest.raises(InputError, match="too many features"):
+        guard.kernel_sums(nothing, plain_pull(2, 2), np.full(T, 65.0), 2.0, "step")
+    assert guard.ledger.events == ()
 
 
 @pytest.mark.parametrize("multiplier", [1e-9, 1e-3, 1.0, 1e6])

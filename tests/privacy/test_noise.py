@@ -7,7 +7,6 @@ those, can fail by chance, each with probability 1e-6 (`FALSE_ALARM`).
 import math
 import os
 from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -45,13 +44,6 @@ def p_value(draws, pmf, reach):
 def two_sample_p_value(a, b, reach):
     counts = np.stack([binned(a, reach), binned(b, reach)])
     return stats.chi2_contingency(counts[:, counts.sum(0) > 0]).pvalue
-
-
-def table_probabilities(table):
-    """Every probability of a table as an exact integer over 2^128."""
-    thresholds = [(int(h) << 64) + int(lo) for h, lo in zip(table.high, table.low, strict=True)]
-    ends = [0, *thresholds, 1 << 128]
-    return [b - a for a, b in pairwise(ends)]
 
 
 class ScriptedSource:
@@ -135,56 +127,83 @@ def test_big_gaussian_is_normal_at_its_scale():
     assert draws.var() == pytest.approx(1, abs=4 * math.sqrt(2 / draws.size))
 
 
-def test_a_table_states_exact_laplace_probabilities():
-    """At epsilon = log 2, up to its rounding, P(x) halves with each step away from 1/3."""
-    table = noise.discrete_laplace(math.log(2))
-    inside = [Fraction(p, 1 << 128) for p in table_probabilities(table)]
-    middle = -table.first
-    for x in range(20):
-        assert float(inside[middle + x]) == pytest.approx(2.0**-x / 3, rel=1e-14)
-        assert inside[middle + x] == inside[middle - x]
+LAWS = {
+    "laplace 0.75": (noise.discrete_laplace(0.75), lambda mp, x: -mp.mpf("0.75") * x),
+    "laplace 3": (noise.discrete_laplace(3.0), lambda mp, x: -3 * mp.mpf(x)),
+    "laplace 64": (noise.discrete_laplace(64.0), lambda mp, x: -64 * mp.mpf(x)),
+    "gaussian 5": (noise.discrete_gaussian(5), lambda mp, x: -(mp.mpf(x) ** 2) / 50),
+}
 
 
-@pytest.mark.parametrize(
-    ("table", "log_weight"),
-    [
-        (noise.discrete_laplace(0.25), lambda mp, x: -mp.mpf("0.25") * abs(x)),
-        (noise.discrete_laplace(64.0), lambda mp, x: -mp.mpf(64) * abs(x)),
-        (noise.discrete_gaussian(16), lambda mp, x: -(mp.mpf(x) ** 2) / 512),
-    ],
-)
-def test_table_is_within_its_stated_total_variation(table, log_weight):
+def tails_of(log_weight, bits):
+    """floor(2^bits P(X <= -k)), k = 1, 2, ..., to the first 0, by mpmath with bits to spare."""
     mp = pytest.importorskip("mpmath")
-    with mp.workdps(90):
-        reach = 3 * abs(table.first) + 10
-        weights = {x: mp.exp(log_weight(mp, x)) for x in range(-reach, reach + 1)}
-        total = mp.fsum(weights.values())
-        drawn = dict(enumerate(table_probabilities(table), start=table.first))
-        differences = [
-            abs(weight / total - mp.mpf(drawn.get(x, 0)) / (1 << 128))
-            for x, weight in weights.items()
-        ]
-        assert mp.fsum(differences) / 2 <= table.tv_error
-    assert table.tv_error < 2.0**-108
+    with mp.workprec(4 * bits + 256):
+        weights = []
+        while not weights or weights[-1] > mp.mpf(2) ** (-4 * bits):
+            weights.append(mp.exp(log_weight(mp, len(weights))))
+        total = 2 * mp.fsum(weights[1:]) + 1
+        floors = []
+        while not floors or floors[-1]:
+            tail = mp.fsum(weights[len(floors) + 1 :]) / total
+            floors.append(int(mp.floor(tail * mp.mpf(2) ** bits)))
+        return floors
 
 
-def test_ties_on_the_high_word_are_settled_by_the_low_word():
+@pytest.mark.parametrize("bits", [64, 128, 192])
+@pytest.mark.parametrize("name", LAWS)
+def test_tails_are_exact_to_the_last_bit(name, bits):
+    table, log_weight = LAWS[name]
+    assert table.law.tails(bits) == tails_of(log_weight, bits)
+
+
+@pytest.mark.parametrize("epsilon", [0.02, 0.7, 64.0])
+def test_bounds_that_disagree_are_made_finer(epsilon, monkeypatch):
+    """With hardly any bits to spare they do disagree, and the floors stay the same."""
+    law = noise.discrete_laplace(epsilon).law
+    expected = law.tails(64)
+    low, high = law._bounds(64, 65)
+    assert low != high
+    assert all(a <= b for a, b in zip(low, expected, strict=False))
+    monkeypatch.setattr(noise, "_SPARE", 1)
+    assert law.tails(64) == expected
+
+
+def words_of(number, words):
+    """A number of so many words, as a source would give it."""
+    return [(number >> 64 * k) & (2**64 - 1) for k in reversed(range(words))]
+
+
+@pytest.mark.parametrize("words", [2, 3, 4])
+@pytest.mark.parametrize("name", LAWS)
+def test_a_number_next_to_a_threshold_is_settled_by_all_the_bits_it_takes(name, words):
+    """U agrees with a threshold in all but its last word: one unit there decides between two x."""
+    table, log_weight = LAWS[name]
+    tails = tails_of(log_weight, 64 * words)
+    for k in {1, len(tails) // 2}:  # P(X <= -k)
+        for near, size in [(tails[k - 1] - 1, k), (tails[k - 1] + 1, k - 1)]:
+            assert table.draw(ScriptedSource(words_of(near, words)), 1)[0] == -size
+            mirrored = 2 ** (64 * words) - 1 - near
+            assert table.draw(ScriptedSource(words_of(mirrored, words)), 1)[0] == size
+
+
+@pytest.mark.parametrize("size", [40, 100, 300, 600])
+def test_no_integer_is_too_large_to_be_drawn(size):
+    """A count plus noise of bounded support can tell two tables apart for certain: delta > 0."""
+    chance = math.exp(-size) / (1 + math.exp(-1.0))  # P(X <= -size), which begins with zeros
+    words = int(-math.log2(chance)) // 64 + 2
+    below = int(Fraction(chance) * (1 - Fraction(1, 1000)) * 2 ** (64 * words))
     table = noise.discrete_laplace(1.0)
-    at = len(table.high) // 2
-    threshold, low = int(table.high[at]), int(table.low[at])
-    for lower, drawn in [(low - 1, at), (low, at + 1), (low + 1, at + 1)]:
-        assert table.draw(ScriptedSource([threshold, lower]), 1)[0] == table.first + drawn
+    assert table.draw(ScriptedSource(words_of(below, words)), 1)[0] == -size
 
 
-def test_tails_where_many_thresholds_share_a_high_word():
+def test_a_draw_of_a_whole_table_reads_on_only_where_it_must():
     table = noise.discrete_laplace(1.0)
-    assert table.draw(ScriptedSource([0, 0]), 1)[0] == table.first
-    assert table.draw(ScriptedSource([2**64 - 1, 2**64 - 1]), 1)[0] == -table.first
-    shared = int(np.count_nonzero(table.high == 0))
-    assert shared > 10
-    for i in range(1, shared):
-        lower = int(table.low[i - 1])
-        assert table.draw(ScriptedSource([0, lower]), 1)[0] == table.first + i
+    tie, plain = int(table.high[30]), int(table.high[30]) + 1
+    source = ScriptedSource([plain, tie, tie + 1, 0])
+    drawn = table.draw(source, 3)
+    assert drawn[0] == drawn[2] == table.first + 31
+    assert drawn[1] == table.first + 30  # its next word is below all that follows a threshold
 
 
 def test_convolution_error_is_the_poisson_bound():
@@ -213,8 +232,7 @@ def test_stated_gaussian_slack_covers_all_its_parts():
     std, t = noise.GAUSSIAN_STD, noise.BASE_STD / math.sqrt(1 + noise.STRIDE**2)
     rounding = (0.96789 / std**2 + 1.52 / std**3) / 48
     convolution = 3 * math.exp(-2 * math.pi**2 * t**2)
-    tables = 2 * noise.discrete_gaussian(noise.BASE_STD).tv_error
-    assert rounding + convolution + tables <= noise.GAUSSIAN_TV_PER_DRAW
+    assert rounding + convolution <= noise.GAUSSIAN_TV_PER_DRAW
 
 
 def test_sources_say_whether_they_are_private():

@@ -125,11 +125,3 @@ def test_a_plan_in_slabs_covers_people_with_several_records():
     model = pt.TrajectorySynthesizer(8.0, 1e-5, seed=1, slabs=2).fit(two_records_each())
     assert all(entry["together"] for entry in model.certificate.ledger)
     model.certificate.verify()
-
-
-def test_declared_counts_are_not_those_of_slabs_that_cut_bins(snapshots_of, silent):
-    snapshots = snapshots_of([np.full((n, 1), 0.5) for n in (3, 1, 4)])
-    guard = snapshots.guarded(Guard, Ledger(9.0, 1e-5), silent(), public_counts=True)
-    whole = guard.in_slabs(Slabs.between(snapshots.axis.bins.edges[:1]))
-    assert whole.declared_counts().tolist() == [3, 5]
-    assert guard.in_slabs(Slabs.between(np.array([0.7]))).declared_counts() is None

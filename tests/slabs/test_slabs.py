@@ -349,7 +349,8 @@ def test_without_bins_nothing_is_asked_about_them():
     assert model.certificate.ledger[0]["what"] == "how people move"
     assert "bin times" not in model.certificate.public_inputs
     assert model.certificate.public_inputs["time range"] == ["0.0", "10.0"]
-    for wrong in ({"slabs": "bins"}, {"public_counts": True}):
+    public = {"public_counts": [250, 250], "adjacency": "replace-one"}
+    for wrong in ({"slabs": "bins"}, public):
         with pytest.raises(pt.InputError, match="time bins, and there are none"):
             pt.TrajectorySynthesizer(2.0, 1e-5, seed=1, **wrong).fit(snapshots)
 
@@ -358,7 +359,9 @@ def test_public_counts_are_those_of_bins_so_slabs_are_made_of_whole_ones():
     snapshots = pt.Snapshots.from_arrays(
         *climbing(900), bounds=[(0, 1)], time_range=(0, 10), bins=9
     )
-    model = pt.TrajectorySynthesizer(2.0, 1e-5, seed=1, public_counts=True).fit(snapshots)
+    public = {"public_counts": [100] * 9, "adjacency": "replace-one"}
+    model = pt.TrajectorySynthesizer(2.0, 1e-5, seed=1, **public).fit(snapshots)
+    assert sum(model.diagnostics["people_per_time"]) == 900
     assert "people per time" not in [entry["what"] for entry in model.certificate.ledger]
     edges = np.setdiff1d(model.knots, model.times)
     assert np.isin(edges, snapshots.axis.bins.edges).all()

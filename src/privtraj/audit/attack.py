@@ -206,7 +206,8 @@ def audit(
 
     The claim is what the certificates of the runs state; nothing stated is a claim of epsilon 0.
     runs: `RUNS` of the view unless given.
-    synthesizer: its settings, but for the seed.  features, times: of the audit's own data.
+    synthesizer: its settings, but for the seed, and for public numbers, which are those of the
+        audit's own data.  features, times: of the audit's own data.
     seed: None for the noise of real releases; a number makes the audit repeatable.
     """
     if view not in get_args(View):
@@ -216,7 +217,9 @@ def audit(
     neighbours = _neighbours(synthesizer, features, times)
     crowd = _crowd(features, times)
     data = [_data(person, features, times) for person in neighbours]
-    pipeline = _lean(synthesizer, features) if view == "transcript" else synthesizer
+    pipeline = _lean(synthesizer, features) if view == "transcript" else copy.copy(synthesizer)
+    if synthesizer.public_counts is not None:
+        pipeline.public_counts = _bin_counts(times)
     seeds = iter(np.random.SeedSequence(seed).generate_state(runs, np.uint64))
     scores: tuple[list[float], list[float]] = ([], [])
     claims: set[Tally] = set()
@@ -242,8 +245,8 @@ def _neighbours(synthesizer: TrajectorySynthesizer, features: int, times: int) -
     person = Canary(times - 1.0, np.ones(features, np.float32))
     instead = None
     if synthesizer.adjacency == "replace-one":
-        # where the number of people per bin is declared public, neighbours have the same numbers
-        at = person.time if synthesizer.public_counts else 0.0
+        # where the numbers of people per bin are public, neighbours have the same numbers
+        at = 0.0 if synthesizer.public_counts is None else person.time
         instead = Canary(at, np.zeros(features, np.float32))
     return Neighbours(instead, person)
 
@@ -252,6 +255,12 @@ def _crowd(features: int, times: int) -> Crowd:
     """Others in the middle of the box, at all times but the first and the last."""
     when = (1 + np.arange(OTHERS) % (times - 2)).astype(np.float64)
     return Crowd(when, np.full(features, 0.5, np.float32))
+
+
+def _bin_counts(times: int) -> list[int]:
+    """Everybody in each bin: the same in both worlds, where these numbers are public."""
+    when = [*_crowd(1, times).times, times - 1]
+    return np.bincount(np.array(when, np.int64), minlength=times).tolist()
 
 
 def _data(person: Canary | None, features: int, times: int) -> Snapshots:
@@ -282,9 +291,9 @@ def _run(
 
 def _lean(synthesizer: TrajectorySynthesizer, features: int) -> TrajectorySynthesizer:
     """The same, with little post-processing of released counts: the transcript stays what it is."""
-    if synthesizer.measure_for(features) == "gradients":
-        return synthesizer
     lean = copy.copy(synthesizer)
+    if synthesizer.measure_for(features) == "gradients":
+        return lean
     lean.particles, lean.steps = lean.particles or 8, lean.steps or 2
     return lean
 
@@ -301,11 +310,6 @@ def _check(synthesizer: TrajectorySynthesizer, runs: int, features: int, times: 
     check_whole("runs", runs, LEAST_RUNS)
     check_whole("features", features, 1)
     check_whole("times", times, 3)
-    if synthesizer.public_counts and synthesizer.adjacency == "add-remove":
-        raise InputError(
-            "public counts differ between data with and without a person: audit them under "
-            "replace-one"
-        )
 
 
 def _finite(value: float) -> float | None:

@@ -12,13 +12,20 @@ from privtraj.arguments import check_range, check_whole
 from privtraj.arrays import Floats
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
-from privtraj.head_count import count_epsilon, head_count
+from privtraj.head_count import (
+    PublicCounts,
+    check_public_counts,
+    count_epsilon,
+    head_count,
+    public_people,
+)
 from privtraj.model import TrajectoryModel, assemble, diffusivity_or
 from privtraj.privacy import noise
 from privtraj.privacy.certificate import Certificate, certify
 from privtraj.privacy.events import Adjacency, check_adjacency, check_budget
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.statements import PUBLIC_COUNTS
 from privtraj.privacy.watching import Watcher
 from privtraj.synthesizer import SMALLEST_EPSILON
 
@@ -46,7 +53,8 @@ class Baseline(ABC):
     epsilon, delta: the guarantee. Baselines that are `pure` spend nothing of delta.
     adjacency: "add-remove" or "replace-one".
     seed: None for private noise; a number makes the run repeatable and the model NOT PRIVATE.
-    public_counts: True if the number of people per bin is public knowledge.
+    public_counts: the number of people in each bin, as numbers, if they are public knowledge; only
+        with "replace-one".
     count_share: share of epsilon for the private number of people per bin, where it is needed.
     points: particles per time.
     diffusivity: variance, in squared shares of the box, per time range; None follows the spread.
@@ -59,7 +67,7 @@ class Baseline(ABC):
     _: KW_ONLY
     adjacency: Adjacency = "add-remove"
     seed: int | None = None
-    public_counts: bool = False
+    public_counts: PublicCounts = None
     count_share: float = 0.05
     points: int = 600
     diffusivity: float | None = None
@@ -73,12 +81,13 @@ class Baseline(ABC):
             raise InputError("fit takes Snapshots, from Snapshots.from_table or from_arrays")
         self.check()
         snapshots.check_bins(type(self).__name__)
+        check_public_counts(self.public_counts, self.adjacency, snapshots.n_times)
         ledger, source = self._ledger(), noise.source_for(self.seed)
         guard = self._guard(snapshots, ledger, source, watcher)
         made = self._release(snapshots, guard, np.random.default_rng(self.seed))
         certificate = certify(
             self._accounted(ledger),
-            public_inputs=self._public_inputs(snapshots, guard),
+            public_inputs=self._public_inputs(snapshots),
             private_noise=source.private,
         )
         times, m, _ = made.particles.shape
@@ -102,6 +111,7 @@ class Baseline(ABC):
         """Refuse settings that cannot be used; needs no data."""
         check_budget(self.epsilon, self.delta)
         check_adjacency(self.adjacency)
+        check_public_counts(self.public_counts, self.adjacency)
         check_range("epsilon", self.epsilon, SMALLEST_EPSILON)
         check_range("count_share", self.count_share, 0.01, 0.9)
         check_whole("points", self.points, 2, 4096)
@@ -115,17 +125,18 @@ class Baseline(ABC):
         self, snapshots: Snapshots, ledger: Ledger, source: noise.Source, watcher: Watcher | None
     ) -> Guard:
         """The only holder of rows."""
-        options = {"public_counts": self.public_counts, "watcher": watcher}
-        return snapshots.guarded(Guard, ledger, source, **options)
+        return snapshots.guarded(Guard, ledger, source, watcher=watcher)
 
     def _people(self, guard: Guard) -> Floats:
-        """People per bin (T,): declared public, or released for count_share of epsilon."""
+        """People per bin (T,): public, or released for count_share of epsilon."""
+        if self.public_counts is not None:
+            return public_people(self.public_counts)
         return head_count(guard, count_epsilon(guard, self.count_share))
 
-    def _public_inputs(self, snapshots: Snapshots, guard: Guard) -> dict[str, Any]:
+    def _public_inputs(self, snapshots: Snapshots) -> dict[str, Any]:
         public = snapshots.public_inputs()
-        if self.public_counts:
-            public["people per time (declared public)"] = guard.declared_counts()
+        if self.public_counts is not None:
+            public[PUBLIC_COUNTS] = list(self.public_counts)
         return public
 
     def _accounted(self, ledger: Ledger) -> Ledger:

@@ -41,7 +41,9 @@ def add(commands: Any) -> None:
     shared.add(data, Option("config", FILE, text))
     privacy = plan.add_argument_group("privacy")
     shared.add_budget(privacy, configured=True)
-    shared.add(privacy, "adjacency", "measure", "public_counts", configured=True)
+    shared.add(privacy, "adjacency", "measure", configured=True)
+    text = "the number of people in each bin is public knowledge; only with replace-one"
+    shared.add(privacy, Option("public_counts", BOOLEAN, text), configured=True)
     output = plan.add_argument_group("output")
     text = "draw worth against epsilon: .png, .pdf or .svg"
     shared.add(output, Option("plot", FILE, text))
@@ -100,6 +102,8 @@ def _configured(path: Path, given: dict[str, Any]) -> dict[str, Any]:
         wanted |= {"feature"}
     chosen = config.load(path, but=set(OPTIONS) - wanted)
     asked = {name: chosen[name] for name in (*_SHARED, *ADVANCED) if name in chosen}
+    if "public_counts" in asked:  # there, the numbers themselves
+        asked["public_counts"] = True
     if "feature" in chosen:
         asked["features"] = len(chosen["feature"])
     return asked

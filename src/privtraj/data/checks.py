@@ -1,6 +1,12 @@
 """Checks of records, by counts and names of columns: the same sentences wherever the records live.
 
 Nothing here sees a record. In memory the counts come from masks, in a database from one query each.
+
+The domain of the guarantee is the tables that pass. Whether one does is told exactly and for
+nothing, and a message may count records, so it is for the steward alone: an exception while
+`Snapshots` are made, before there is a ledger to pay from, a model or a certificate. Neighbours are
+tables that both pass; of one that does not, nothing is ever released. Behind these checks a fit
+must not stop for anything that depends on records, as that would be seen (`guard`).
 """
 
 from __future__ import annotations

@@ -25,7 +25,6 @@ from privtraj.marginals import Marginals, Progress
 from privtraj.model import TrajectoryModel
 from privtraj.paper.constants import SAMPLED_STEPS
 from privtraj.planned_releases import Budget
-from privtraj.privacy.accounting import ROUNDING
 from privtraj.privacy.calibration import calibrate_noise
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.sampling import SamplingGuard
@@ -73,7 +72,7 @@ class SampledSynthesizer(TrajectorySynthesizer):
         z = left(guard, partial(calibrate_noise, steps=steps, rate=self.rate))
         if math.isinf(z):
             raise InputError(
-                f"sampled steps need a delta above {ROUNDING:g}: raise ",
+                "sampled steps cannot be accounted for at so small a delta: raise ",
                 Arg("delta="),
                 ", or use ",
                 Arg("rate", 1),
@@ -99,5 +98,5 @@ class SampledSynthesizer(TrajectorySynthesizer):
         gradients = PrivateGradients(paid.kernel_sums, self.rate * people, z, rng)
         return descend(gradients, guard.n_features, settings, rng, gaps, progress)
 
-    def _public_inputs(self, snapshots: Snapshots, people: Floats) -> dict[str, Any]:
-        return {**super()._public_inputs(snapshots, people), "sampling rate": self.rate}
+    def _public_inputs(self, snapshots: Snapshots) -> dict[str, Any]:
+        return {**super()._public_inputs(snapshots), "sampling rate": self.rate}

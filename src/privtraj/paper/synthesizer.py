@@ -30,11 +30,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privtraj import processes
+from privtraj.arguments import is_number
 from privtraj.arrays import Floats
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
 from privtraj.gradients.langevin import State, run
-from privtraj.head_count import HEAD_COUNT, head_count
+from privtraj.head_count import HEAD_COUNT, check_public_counts, head_count, public_people
 from privtraj.marginals import Progress
 from privtraj.model import TrajectoryModel, assemble
 from privtraj.paper import warm_starts as warm
@@ -51,6 +52,7 @@ from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.sampled_events import ChosenTimes, sum_at_rate
 from privtraj.privacy.sampling import SamplingGuard
+from privtraj.privacy.statements import PUBLIC_COUNTS
 from privtraj.space import fold, to_unit
 
 Watch = Callable[[Floats], None]
@@ -143,7 +145,9 @@ class PaperSynthesizer:
         a model that was released before; or public points (n, d) in data units, of which particles
         are drawn at every time.
     delta, adjacency: of the guarantee, whose epsilon follows.
-    count_epsilon: paid for the number of people per time; None if that is public knowledge.
+    count_epsilon: paid for the number of people per time, unless that is public.
+    public_counts: the number of people at each time, or one number for every time, if they are
+        public knowledge; a fit needs "replace-one" then, as in `TrajectorySynthesizer`.
     times: a `TimeSample`, for which there must be one phase; None takes all times.
     seed: as in `TrajectorySynthesizer`.
     """
@@ -158,7 +162,8 @@ class PaperSynthesizer:
     start: Start = "normal"
     delta: float = 1e-5
     adjacency: Adjacency = "add-remove"
-    count_epsilon: float | None = 0.05
+    count_epsilon: float = 0.05
+    public_counts: float | Sequence[float] | None = None
     times: TimeSample | None = None
     seed: int | None = None
 
@@ -170,7 +175,7 @@ class PaperSynthesizer:
         """What a fit will release, and how often, of people with up to so many records."""
         person: dict[str, Any] = {"records": records, "together": together}
         released: list[tuple[Event, int]] = []
-        if self.count_epsilon is not None:
+        if self.public_counts is None:
             released.append((LaplaceCounts(self.count_epsilon, HEAD_COUNT, **person), 1))
         for part in self._warm_starts():
             released.append((replace(part.event(), **person), part.steps))
@@ -247,6 +252,8 @@ class PaperSynthesizer:
         snapshots.check_bins("the paper's recipe")
         if self.times is not None:
             self.times.check(snapshots.n_times)
+        given = self._given(snapshots.n_times)
+        check_public_counts(given, self.adjacency, snapshots.n_times)
         events = self.events(snapshots.records_per_person, snapshots.together)
         cost = epsilon_at(events, self.delta, self.adjacency)
         if not math.isfinite(cost):
@@ -258,9 +265,9 @@ class PaperSynthesizer:
         budget = (max(cost, LEAST_EPSILON) * SLACK_ROOM, self.delta, self.adjacency)
         ledger = Ledger(*budget, BudgetPlan.of(events))
         source = noise.source_for(self.seed)
-        public = self.count_epsilon is None
-        guard = snapshots.guarded(SamplingGuard, ledger, source, public_counts=public)
-        people = head_count(guard, self.count_epsilon or 0.0)
+        guard = snapshots.guarded(SamplingGuard, ledger, source)
+        counted = given is None
+        people = head_count(guard, self.count_epsilon) if counted else public_people(given)
         rng = np.random.default_rng(self.seed)
         begin = self._begin(guard, people, snapshots, rng)
         part = self._taking_part(guard, people, rng)
@@ -268,6 +275,12 @@ class PaperSynthesizer:
         for phase in self.phases:
             state = self._run(phase, part, state, snapshots, rng, progress, watch)
         return self._model(snapshots, ledger, source, people, part, state)
+
+    def _given(self, n_times: int) -> Any:
+        """Public numbers of people, one for each time, if there are any."""
+        if is_number(self.public_counts):
+            return [self.public_counts] * n_times
+        return self.public_counts
 
     def _begin(
         self, guard: Guard, people: Floats, snapshots: Snapshots, rng: np.random.Generator
@@ -344,8 +357,8 @@ class PaperSynthesizer:
     ) -> TrajectoryModel:
         particles = np.asarray(state.mixture.particles, dtype=np.float64)
         public: dict[str, Any] = snapshots.public_inputs()
-        if self.count_epsilon is None:
-            public["people per time (declared public)"] = people.tolist()
+        if self.public_counts is not None:
+            public[PUBLIC_COUNTS] = self._given(snapshots.n_times)
         if self.times is not None:
             public["times drawn at random"] = [str(t) for t in snapshots.bin_times[part.times]]
         return assemble(

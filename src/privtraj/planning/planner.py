@@ -20,7 +20,7 @@ from privtraj.arguments import is_whole
 from privtraj.errors import Arg, InputError
 from privtraj.planning.forecast import Forecast
 from privtraj.planning.question import LARGEST_FEATURES, LARGEST_TIMES, STAND_INS, Question
-from privtraj.privacy.events import Adjacency, check_budget
+from privtraj.privacy.events import Adjacency, check_budget, check_hides_counts
 from privtraj.version import __version__
 
 FORMAT = 2  # of the kept files
@@ -46,7 +46,9 @@ def plan(
     people: how many there are, at all times together; a round number will do.
     features: columns of numbers.
     times: if all records are at so many times, such as the days of an experiment; by default they
-        are at any time.  The other arguments are those of `TrajectorySynthesizer` and
+        are at any time.
+    public_counts: True if the number of people in each time bin will be public knowledge, with
+        "replace-one" only.  The other arguments are those of `TrajectorySynthesizer` and
     `Snapshots`, and `settings` are its further ones, such as `cells`.
     keep: use a forecast that was made before, and keep this one, in the user's cache.
 
@@ -54,6 +56,8 @@ def plan(
     that is itself a secret should be rounded first.
     """
     check_budget(epsilon, delta)
+    if public_counts:
+        check_hides_counts(adjacency)
     question = Question(
         _whole("people", people, 2, 10**12),
         None if times is None else _whole("times", times, 2, LARGEST_TIMES),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ class Question:
     """What is asked. people: at all times together.
 
     times: at which all records are, such as days of an experiment; None for any time.
+    public_counts: whether numbers of people in time bins are public.
     settings: of the synthesizer, set by hand, as (name, value).
     """
 
@@ -37,8 +39,10 @@ class Question:
     records_per_person: int = 1
     settings: tuple[tuple[str, Any], ...] = ()
 
-    def synthesizer(self, seed: int | None = None) -> TrajectorySynthesizer:
-        """The one that would be used."""
+    def synthesizer(
+        self, seed: int | None = None, public_counts: Sequence[float] | None = None
+    ) -> TrajectorySynthesizer:
+        """The one that would be used, with the public numbers of people, if there are any."""
         from privtraj.synthesizer import TrajectorySynthesizer
 
         return TrajectorySynthesizer(
@@ -47,7 +51,7 @@ class Question:
             adjacency=self.adjacency,
             measure=self.measure,  # type: ignore[arg-type]
             seed=seed,
-            public_counts=self.public_counts,
+            public_counts=public_counts,
             **dict(self.settings),
         )
 

@@ -190,7 +190,15 @@ def fit(question: Question, records: Records, seed: int) -> TrajectoryModel:
     )
     with warnings.catch_warnings():  # that the budget buys little is what the forecast says
         warnings.simplefilter("ignore")
-        return question.synthesizer(seed).fit(snapshots)
+        return question.synthesizer(seed, _bin_counts(question, snapshots, records)).fit(snapshots)
+
+
+def _bin_counts(question: Question, snapshots: Snapshots, records: Records) -> list[int] | None:
+    """Stand-in people in each time bin, where these numbers are public."""
+    if not question.public_counts:
+        return None
+    numbers = snapshots.axis.bins.of(records.moments)
+    return np.bincount(numbers, minlength=snapshots.n_times).tolist()
 
 
 def worth_at(model: TrajectoryModel, times: Floats, yardstick: Yardstick, seed: int) -> float:

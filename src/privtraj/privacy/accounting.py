@@ -10,6 +10,9 @@ Gaussian sums.  Together they are mu-GDP, mu^2 = sum (sensitivity / noise multip
 Randomised responses of e, to which Laplace counts and opaque events come down (`events`).  The loss
 is +e with probability e^e / (1 + e^e), else -e.
 
+With delta = 0 nothing may be lost to rounding: whether eps covers all responses, sum n_i e_i,
+is decided on the very rationals that the floats are.
+
 All of these together, with L running over the sums of the responses' losses, p_L their
 probabilities, and d the probability that some event reveals all, 1 - d = prod (1 - d_i):
     delta(eps) = d + (1 - d) sum_L p_L delta_mu(eps - L).
@@ -29,6 +32,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache, reduce
 from typing import TYPE_CHECKING, TypeVar
 
@@ -40,13 +44,10 @@ from privtraj.errors import InputError
 from privtraj.privacy.events import Adjacency, Event, NumericPair, check_adjacency, check_delta
 
 if TYPE_CHECKING:
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+    from privtraj.privacy.pld import Losses
 
 COARSE, FINE = 1e-3, 1e-4
 """Grids of the loss: to search on, and to certify on. Both err on the safe side."""
-ROUNDING = 1e-11
-"""Added to every delta for the rounding of fast Fourier transforms: thirty times what was seen
-against closed forms, and far below any delta that is asked of sampled steps."""
 MAX_LOSSES = 4096
 """Distinct Laplace losses kept; beyond it, losses are merged upwards (never under-reporting)."""
 
@@ -149,6 +150,11 @@ class Tally:
         """The largest TPR - FPR of any attack: delta(0), the total variation distance."""
         return self.delta(0.0)
 
+    @property
+    def closed_error(self) -> float:
+        """Of `closed`: its terms are rounded relative to 1, and the logarithms of binomials."""
+        return (64 + 4 * sum(times for _, times in self.shifts)) * 2.0**-52
+
     def closed(self, epsilons: Floats) -> Floats:
         """d + (1 - d) sum_L p_L delta_mu(eps - L) at any real epsilons (n,), without slack."""
         total = np.zeros_like(epsilons)
@@ -168,22 +174,26 @@ class Tally:
         losses, probabilities = _laplace_losses(self.shifts)
         delta = float(probabilities @ gaussian_delta(epsilon - losses, self.mu))
         delta = self.revealed + (1 - self.revealed) * delta
-        if self.mu_squared > 0:  # a Gaussian's delta is never zero, though floats may not show it
-            delta = max(delta, math.nextafter(self.revealed, 1.0))
+        # a delta that is not zero must not look like it, whatever floats lose
+        if delta <= self.revealed and (self.mu_squared > 0 or self._largest_loss() > epsilon):
+            delta = math.nextafter(self.revealed, 1.0)
         return delta
+
+    def _largest_loss(self) -> Fraction:
+        """Of all responses together, exactly."""
+        return sum((Fraction(epsilon) * times for epsilon, times in self.shifts), Fraction(0))
 
     def _on_grid(self, epsilon: float, interval: float) -> float:
         """The same from a privacy loss distribution, with what its arithmetic may lose."""
-        losses = _distribution(replace(self, slack=0.0), interval)
-        return float(losses.get_delta_for_epsilon(epsilon)) + ROUNDING
+        return _distribution(replace(self, slack=0.0), interval).delta(epsilon)
 
     def _enough_to_plot(self) -> float:
         """An epsilon beyond which delta does not fall by anything that counts."""
         if not self.sampled:
             return self._enough(1e-12)
         losses, enough = _distribution(replace(self, slack=0.0), COARSE), 0.25
-        floor = losses.get_delta_for_epsilon(1e6) + ROUNDING
-        while losses.get_delta_for_epsilon(enough) > floor:
+        floor = losses.delta(1e6) + losses.error
+        while losses.delta(enough) > floor:
             enough *= 2
         return enough
 
@@ -192,7 +202,7 @@ class Tally:
 
         Phi(-t) <= delta at t = sqrt(2 log(1 / delta)), and the Laplace losses at their largest.
         """
-        most = max(0.0, float(_laplace_losses(self.shifts)[0].max()))
+        most = max(_rounded_up(self._largest_loss()), float(_laplace_losses(self.shifts)[0].max()))
         reach = self.slack or delta - self.revealed
         if self.mu_squared > 0 and reach > 0:
             most += (self.mu_squared / 2 + self.mu * math.sqrt(-2 * math.log(reach))) * (1 + 1e-9)
@@ -226,7 +236,8 @@ def _turning_point(total: Tally) -> float:
     if total.slack == 0:
         return math.inf
     low, high = 0.0, total._enough_to_plot()
-    if (1 + math.exp(min(high, 700.0))) * total.slack < ROUNDING / 100:
+    lost = _distribution(replace(total, slack=0.0), COARSE).error
+    if (1 + math.exp(min(high, 700.0))) * total.slack < lost / 100:
         return high  # beyond it delta does not fall by anything that counts, but slack grows
     golden = (math.sqrt(5) - 1) / 2
     left, right = high - golden * (high - low), low + golden * (high - low)
@@ -244,26 +255,31 @@ def _turning_point(total: Tally) -> float:
 
 
 @lru_cache(maxsize=16)
-def _distribution(total: Tally, interval: float) -> PrivacyLossDistribution:
+def _distribution(total: Tally, interval: float) -> Losses:
     """The losses of all of it on the grid: of each kind that is sampled, and of the rest."""
     parts = [_repeated(pair, times, interval) for pair, times in total.sampled]
     plain = replace(total, sampled=())
     if plain != Tally(total.adjacency):
         parts.append(_plain(plain, interval))
-    return reduce(lambda composed, part: composed.compose(part), parts)
+    return reduce(lambda composed, part: composed.beside(part), parts)
 
 
 @lru_cache(maxsize=16)
-def _repeated(pair: NumericPair, times: int, interval: float) -> PrivacyLossDistribution:
-    one = pair.distribution(interval)
-    return one if times == 1 else one.self_compose(times)
+def _repeated(pair: NumericPair, times: int, interval: float) -> Losses:
+    return pair.distribution(interval).repeated(times)
 
 
 @lru_cache(maxsize=16)
-def _plain(total: Tally, interval: float) -> PrivacyLossDistribution:
+def _plain(total: Tally, interval: float) -> Losses:
     from privtraj.privacy import pld
 
-    return pld.symmetric(total.closed, interval)
+    return pld.symmetric(total.closed, total.closed_error, interval)
+
+
+def _rounded_up(value: Fraction) -> float:
+    """The least float that is not below."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
 _Item = TypeVar("_Item", bound=Hashable)

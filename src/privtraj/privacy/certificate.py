@@ -24,7 +24,7 @@ from privtraj.privacy import statements
 from privtraj.privacy.accounting import Tally, is_modest, tally
 from privtraj.privacy.events import Adjacency, Event
 from privtraj.privacy.ledger import Ledger, up
-from privtraj.privacy.statements import FALSE_POSITIVE_RATES, STATED
+from privtraj.privacy.statements import FALSE_POSITIVE_RATES, PUBLIC_COUNTS, STATED
 from privtraj.version import __version__
 
 SECURE_NOISE = "exact integer noise from the operating system"
@@ -43,7 +43,8 @@ class Certificate:
 
     epsilon: spent, exact at delta. target_epsilon: the budget. mu: GDP parameter, None where more
     than full Gaussian sums were released. epsilon_other_adjacency: the same events at the same
-    delta under the other neighbouring relation (inf if delta cannot be reached there).
+    delta under the other neighbouring relation (inf if delta cannot be reached there, or if nothing
+    is protected there, as with public numbers of people).
     epsilon_clt: what the central limit theorem would say of sampled steps, None without them; not a
     guarantee. attacker: the most that any attack on one person can achieve. ledger: what was paid
     for, each entry enough to compute its cost again. slack: total variation of the noise, already
@@ -80,6 +81,26 @@ class Certificate:
     def signed_by(self) -> str | None:
         """Fingerprint of the key that is said to have signed it: `signatures` checks that."""
         return None if self.signature is None else self.signature["key"]
+
+    @property
+    def protected(self) -> str:
+        """What the guarantee is about, in words."""
+        return PROTECTS[self.adjacency] + ", within their time bins" * self.counts_are_public
+
+    @property
+    def not_protected(self) -> str | None:
+        """What public numbers of people leave open, in words."""
+        if not self.counts_are_public:
+            return None
+        return (
+            "whether one person is in the data, and in which time bins, because the numbers of "
+            "people per time are public"
+        )
+
+    @property
+    def counts_are_public(self) -> bool:
+        """Whether numbers of people are among the public inputs."""
+        return PUBLIC_COUNTS in self.public_inputs
 
     @property
     def tally(self) -> Tally:
@@ -124,6 +145,12 @@ class Certificate:
 
     def verify(self) -> float:
         """The epsilon computed again; an `InputError` if anything stated does not follow."""
+        membership = self.adjacency == "add-remove" or math.isfinite(self.epsilon_other_adjacency)
+        if self.counts_are_public and membership:
+            raise InputError(
+                "the certificate promises what its public inputs give away: with public numbers of "
+                "people nothing hides whether a person is in the data, so do not rely on it"
+            )
         computed = self._computed_again() if statements.is_ledger(self.ledger) else None
         if computed is None:
             raise InputError("the certificate was changed: its ledger cannot be read")
@@ -143,7 +170,7 @@ class Certificate:
         total, events = self.tally, self._events()
         try:
             with np.errstate(all="ignore"):
-                computed = _computed(total, events, self.delta)
+                computed = _computed(total, events, self.delta, self.counts_are_public)
         except (ArithmeticError, ValueError):
             return None
         return {**computed, "ledger": entries(events, self.adjacency)}
@@ -207,7 +234,6 @@ class Certificate:
             ) from None
 
     def __str__(self) -> str:
-        other = _other(self.adjacency)
         rates = self.attacker["true_positive_rate"]
         alarms = ", ".join(f"{float(rate) * 100:g}%" for rate in rates)
         tenths = [math.ceil(rate * 1000 - 1e-9) for rate in rates.values()]  # of a percent
@@ -217,10 +243,9 @@ class Certificate:
             f"  Guarantee: differential privacy with epsilon = {up(self.epsilon)}, "
             f"delta = {self.delta:g} (budget: epsilon = {self.target_epsilon:g}).",
             *self._more_about_epsilon(),
-            f"  Protected: {PROTECTS[self.adjacency]} ({self.adjacency}).",
-            f"  The same release protects {PROTECTS[other]} ({other}) "
-            f"with epsilon = {up(self.epsilon_other_adjacency)}.",
-            f"  An attack with {alarms} false alarms finds a member with probability at most "
+            f"  Protected: {self.protected} ({self.adjacency}).",
+            self._about_the_rest(),
+            f"  An attack with {alarms} false alarms {self._finding} with probability at most "
             f"{members} (advantage at most {up(self.attacker['advantage'])}).",
             "  Paid for:",
             *(f"    {_entry_text(entry)}" for entry in self.ledger or ({},)),
@@ -251,6 +276,25 @@ class Certificate:
         seeded = self.noise == SEEDED_NOISE
         return "the noise came from a seed" if seeded else "the records were used as they are"
 
+    @property
+    def _finding(self) -> str:
+        """What an attack on one person finds."""
+        if self.adjacency == "add-remove":
+            return "finds a member"
+        return "knows which of two sets of records is a person's" + (
+            ", both in the same time bins," * self.counts_are_public
+        )
+
+    def _about_the_rest(self) -> str:
+        """What is said of the other neighbouring relation."""
+        if self.not_protected is not None:
+            return f"  NOT protected: {self.not_protected}."
+        other = _other(self.adjacency)
+        return (
+            f"  The same release protects {PROTECTS[other]} ({other}) "
+            f"with epsilon = {up(self.epsilon_other_adjacency)}."
+        )
+
     def _more_about_epsilon(self) -> list[str]:
         lines = []
         if self.mu:
@@ -272,7 +316,7 @@ def certify(
 ) -> Certificate:
     """The certificate of everything a ledger records."""
     return Certificate(
-        **_computed(ledger.tally, ledger.events, ledger.delta),
+        **_computed(ledger.tally, ledger.events, ledger.delta, PUBLIC_COUNTS in public_inputs),
         delta=ledger.delta,
         target_epsilon=ledger.epsilon,
         adjacency=ledger.adjacency,
@@ -286,13 +330,15 @@ def certify(
     )
 
 
-def _computed(total: Tally, events: Iterable[tuple[Event, int]], delta: float) -> dict[str, Any]:
-    """The fields of a certificate that follow from what was released."""
+def _computed(
+    total: Tally, events: Iterable[tuple[Event, int]], delta: float, counts_are_public: bool
+) -> dict[str, Any]:
+    """The fields of a certificate that follow from what was released, and what is public."""
     other = replace(tally(events, _other(total.adjacency)), slack=total.slack)
     return {
         "epsilon": total.epsilon(delta),
         "mu": total.gdp_mu,
-        "epsilon_other_adjacency": other.epsilon(delta),
+        "epsilon_other_adjacency": math.inf if counts_are_public else other.epsilon(delta),
         "epsilon_clt": _clt_epsilon(total, delta),
         "attacker": attacker(total),
     }

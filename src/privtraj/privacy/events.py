@@ -42,7 +42,7 @@ from privtraj.errors import Arg, InputError
 from privtraj.privacy import noise
 
 if TYPE_CHECKING:
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+    from privtraj.privacy.pld import Losses
 
 Adjacency = Literal["add-remove", "replace-one"]
 
@@ -54,6 +54,17 @@ def check_adjacency(adjacency: str) -> Adjacency:
             Arg("adjacency"), f" must be 'add-remove' or 'replace-one', not {adjacency!r}"
         )
     return cast(Adjacency, adjacency)
+
+
+def check_hides_counts(adjacency: Adjacency) -> None:
+    """Refuse the relation under which public numbers of people give away what should be hidden."""
+    if adjacency == "add-remove":
+        raise InputError(
+            Arg("public_counts"),
+            " would tell whether a person is in the data, which add-remove should hide: use ",
+            Arg("adjacency", "replace-one"),
+            ", or leave the numbers out",
+        )
 
 
 def check_budget(epsilon: float, delta: float, prefix: str = "") -> None:
@@ -90,7 +101,7 @@ class NumericPair(Protocol):
     def noise_multiplier(self) -> float:
         """z of one of its sums: how fine a grid has to be follows from it."""
 
-    def distribution(self, interval: float) -> PrivacyLossDistribution:
+    def distribution(self, interval: float) -> Losses:
         """The losses of a pair that dominates this one, at multiples of the interval."""
 
     def points(self, times: int, interval: float) -> float:

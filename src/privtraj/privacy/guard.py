@@ -17,8 +17,9 @@ Why the stated cost holds
     bins, and then g stands where sqrt(g) stands.
 
     counts: a row is in exactly one cell of exactly one bin, so a person added or removed moves g
-    integers by one, and a person replaced moves 2 g. Counts are integers and so is the noise: no
-    floating point is involved (`events.LaplaceCounts`).
+    integers by one, and a person replaced moves 2 g. Counts are integers and so is the noise, which
+    is drawn exactly as stated (`noise`): no floating point is involved, and nothing but the law of
+    the source's words is taken on trust, with delta = 0 too (`events.LaplaceCounts`).
 
     sums: v(row) is scaled to Euclidean norm at most c over *all* its coordinates jointly, divided
     by a lattice unit and rounded to integers. Rounding moves each of the D coordinates by at most
@@ -43,8 +44,12 @@ Why the stated cost holds
     stood.
 
     The number of people in the data, in a bin or in a batch never enters an answer except through
-    these mechanisms. `public_counts=True` is the caller's statement that the number of records per
-    bin is public knowledge; it is marked on the certificate.
+    these mechanisms. Numbers that are public knowledge are given by the user, and do not come from
+    here (`head_count`).
+
+    Nothing is refused after it was paid for. Whether a question can be answered is decided by
+    public and released numbers, before it is paid for, and every table that passed the checks of
+    `data.checks` has an answer to it: a refusal that depended on the rows would be an answer too.
 
     Several processes (`processes`) hold rows of different people. They add up exact integers; the
     first process alone adds noise, and the others are told its answer. Every process keeps the
@@ -71,6 +76,7 @@ from privtraj.privacy.events import Event, GaussianSum, LaplaceCounts
 from privtraj.privacy.ledger import Ledger, Payer
 from privtraj.privacy.rows import PublicShape, Rows
 from privtraj.privacy.sums import (
+    MOST_CLIP,
     Chunks,
     KernelSum,
     Statistic,
@@ -97,7 +103,6 @@ class Guard:
         ledger: Ledger,
         source: noise.Source,
         *,
-        public_counts: bool = False,
         watcher: Watcher | None = None,
     ) -> None:
         self.ledger = ledger
@@ -107,7 +112,6 @@ class Guard:
         self._slabs = shape.bins
         self._payer: Payer = ledger
         self._source = source
-        self._public_counts = public_counts
         self._watcher = watcher
         self._chunks: Chunks | None = None
 
@@ -120,8 +124,7 @@ class Guard:
         """The same rows in these slabs, whose edges and numbers are public or released.
 
         Records of one person in different bins may meet in a slab, so whoever has several is paid
-        for as if they were together. Counts that were declared public are those of bins: they stay
-        public where every slab is made of whole bins.
+        for as if they were together.
         """
         numbers, edges = slabs.slab_of_piece, slabs.edges
         in_use = np.unique(numbers[numbers >= 0])
@@ -132,8 +135,6 @@ class Guard:
         part = copy(self)
         part._slabs, part._chunks = slabs, None
         part.person = self.person.in_slabs()
-        whole = np.isin(edges, self._slabs.edges).all()
-        part._public_counts = self._public_counts and bool(whole)
         return part
 
     def counts(self, cells_per_side: int, epsilon: float, what: str) -> Ints:
@@ -144,11 +145,7 @@ class Guard:
                 f"{cells_per_side} cells per side in {self.n_features} dimensions are too many to "
                 "count: use fewer cells"
             )
-        # A pure epsilon budget cannot carry any total variation; there the error of the sampler,
-        # below 2^-111 a draw, is left to the statement that the random bits are ideal.
-        drawn = self.n_times * cells
-        slack = drawn * noise.laplace_tv_per_draw(epsilon) if self._payer.delta > 0 else 0.0
-        event = LaplaceCounts(epsilon, what, slack, *self.person)
+        event = LaplaceCounts(epsilon, what, 0.0, *self.person)
         self._payer.spend(event)
         exact = processes.total(self._rows.cell_counts(self._slabs, cells_per_side))
         if processes.is_first():
@@ -157,12 +154,6 @@ class Guard:
         if self._watcher is not None:
             self._watcher.released(event, CellCounts(self._slabs, cells_per_side), answer)
         return answer
-
-    def declared_counts(self) -> Ints | None:
-        """Records per bin (T,), exact, if the caller declared them public; else None."""
-        if not self._public_counts:
-            return None
-        return processes.total(self._rows.cell_counts(self._slabs, 1)[:, 0])
 
     def sums(
         self,
@@ -208,6 +199,8 @@ class Guard:
         centres, clip = np.asarray(kernel.centres), np.asarray(clip, dtype=np.float64)
         width = centres.shape[1] * (centres.shape[2] + 1) + 1
         lattice_unit(clip, noise_multiplier, width)  # refuses what says nothing
+        if max(np.max(clip), np.max(kernel.mass)) > MOST_CLIP:
+            raise InputError("there are too many features for gradients: leave some out")
         lattice = kernel_lattice(clip, noise.GAUSSIAN_STD / noise_multiplier, centres)
         event = self.sum_event(width, noise_multiplier, what)
         self._payer.spend(event)

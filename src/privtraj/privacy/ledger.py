@@ -21,8 +21,6 @@ _WORTH_NAMING = 1e-3  # less privacy loss than this buys nothing: call it spent
 class Payer(Protocol):
     """Whoever can pay for a release: a ledger, or an allowance from one."""
 
-    delta: float
-
     def spend(self, event: Event) -> None:
         """Pay for the event, or raise `BudgetError`."""
 

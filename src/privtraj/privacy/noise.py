@@ -3,12 +3,16 @@
 Noise in floating point leaks through the gaps between floats, so every draw here is an integer
 and no float takes part in a probability.
 
-A distribution is a `Table` of cumulative probabilities in 128-bit fixed point. A draw is a uniform
-128-bit integer U, located among the thresholds; `Table.tv_error` bounds the total variation between
-what is drawn and what is meant. Three facts carry the proofs, with a = exp(-epsilon):
+A draw is a uniform real number U of [0, 1], of which only as many bits are drawn as decide where it
+is among the thresholds P(X <= x). A `Table` has the first 64 bits of the thresholds that are not
+all zeros there or all ones, and these settle all but one in 10^14 draws. Where U and a threshold
+agree in all bits drawn, both are continued, 64 bits at a time (`Law.tails`: bounds from below and
+from above that agree). So nothing is cut off and nothing is rounded: if the words of the source are
+uniform and independent, a draw has exactly the law that is stated. Three facts carry the proofs,
+with a = exp(-epsilon):
 
-1. Discrete Laplace. P(x) = (1 - a) / (1 + a) a^|x| on the integers, from one table.
-   `laplace_tv_per_draw(epsilon)` is below 2^-108 for every epsilon accepted here.
+1. Discrete Laplace. P(x) = (1 - a) / (1 + a) a^|x| on all integers, exactly: counts with this noise
+   are differentially private with delta = 0, and no total variation is charged for it.
 
 2. Convolution. X from D_Z(s), P(x) proportional to exp(-x^2 / 2 s^2), and Y from D_Z(r),
    independent. Then
@@ -38,11 +42,12 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import accumulate
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,12 +64,12 @@ GAUSSIAN_STD = math.sqrt(BASE_STD**2 * (1 + STRIDE**2 + STRIDE**4))
 """S = s sqrt(1 + k^2 + k^4), about 2^32: the standard deviation of `gaussian_integers`."""
 GAUSSIAN_TV_PER_DRAW = 1.1e-21
 """Total variation between one draw of `gaussian_integers` and round(N(0, GAUSSIAN_STD^2)):
-1.0932e-21 of rounding (fact 3), below 1e-134 of convolution (fact 2), below 1e-33 of the tables."""
+1.0932e-21 of rounding (fact 3) and below 1e-134 of convolution (fact 2)."""
 EPSILON_RANGE = (1e-3, 64.0)
-"""The Laplace parameters that have a table of sensible length (about 2 * 89 / epsilon entries)."""
+"""The Laplace parameters that have a table of sensible length (about 2 * 45 / epsilon entries)."""
 
-_WORK_BITS = 256
-_ONE = 1 << _WORK_BITS
+_WORD = 64  # bits of a source's words
+_SPARE = 96  # bits beyond those that are wanted, so that bounds hardly ever disagree in these
 _CHUNK = 1 << 16  # draws at a time: the working set stays in cache
 
 
@@ -109,18 +114,77 @@ def source_for(seed: int | None) -> Source:
 
 
 @dataclass(frozen=True)
-class Table:
-    """A distribution on the integers first, first + 1, ..., first + n, drawn exactly.
+class Law:
+    """P(x) proportional to w_|x| on the integers, w_0 = 1, w_{x+1} = w_x r_x, r_{x+1} = r_x q.
 
-    Threshold i is floor(2^128 P(X <= first + i)) = 2^64 high[i] + low[i], for i < n. A uniform
-    128-bit U gives first + #{i : threshold_i <= U}, so X = first + i has probability
-    (threshold_i - threshold_{i-1}) / 2^128.
+    r_0 = exp(-rate), q = exp(-bend): rationals, rate > 0 and bend >= 0, so that tails shrink.
+    """
+
+    rate: Fraction
+    bend: Fraction = Fraction(0)
+
+    def tails(self, bits: int) -> list[int]:
+        """floor(2^bits P(X <= -k)) for k = 1, 2, ..., as far as the first 0; P(X <= -1) < 1/2.
+
+        Exact: bounds from below and above in fixed point, finer until all of their floors agree.
+        """
+        precision = bits
+        while True:
+            precision += _SPARE
+            low, high = self._bounds(bits, precision)
+            if low == high:
+                return low
+
+    def _bounds(self, bits: int, precision: int) -> tuple[list[int], list[int]]:
+        """Floors of bounds from below and above; in units of 2^-precision, each w, r, q and sum is
+        between its `low` and its `high`: products are rounded down in the one and up in the other.
+        """
+        one = 1 << precision
+        low, high = [one], [one]
+        (r, r_high), (q, q_high) = _exp_minus(self.rate, one), _exp_minus(self.bend, one)
+        while low[-1]:
+            low.append(low[-1] * r >> precision)
+            high.append((high[-1] * r_high >> precision) + 1)
+            r, r_high = r * q >> precision, (r_high * q_high >> precision) + 1
+        # r never grows, so sum_{y > x} w_y <= w_x r_x / (1 - r_x)
+        high.append(high[-1] * one // (one - r_high) + 1)
+        low_sums, high_sums = (list(accumulate(reversed(w[1:])))[::-1] for w in (low, high))
+        totals = one + 2 * low_sums[0], one + 2 * high_sums[0]
+        return (
+            _to_first_zero((mass << bits) // totals[1] for mass in low_sums),
+            _to_first_zero((mass << bits) // totals[0] for mass in high_sums),
+        )
+
+
+def _to_first_zero(floors: Iterable[int]) -> list[int]:
+    kept = []
+    for floor in floors:
+        kept.append(floor)
+        if not floor:
+            break
+    return kept
+
+
+@dataclass(frozen=True)
+class Table:
+    """A law, drawn exactly: the first 64 bits of its thresholds, and the law itself for the rest.
+
+    U < 1/2 gives -k for the number k of tails P(X <= -1), P(X <= -2), ... that are above U, and
+    U >= 1/2 gives +k for that of 1 - U: as U and 1 - U have the same law, that is P(x) for every x.
+    high: (n,) floor(2^64 P(X <= x)) from x = first to -1, the first of them 0, and the complements
+    in 64 bits of the same, in reverse. A word that is none of these leaves no other x than
+    first + #{i : high_i < word}, whatever bits follow.
     """
 
     high: NDArray[np.uint64]
-    low: NDArray[np.uint64]
     first: int
-    tv_error: float
+    law: Law
+
+    @classmethod
+    def of(cls, law: Law) -> Self:
+        """The table of a law."""
+        lower = np.array(law.tails(_WORD)[::-1], dtype=np.uint64)
+        return cls(frozen(np.concatenate([lower, ~lower[::-1]])), -len(lower), law)
 
     def draw(self, source: Source, count: int) -> NDArray[np.int64]:
         """`count` independent draws, shape (count,)."""
@@ -131,14 +195,25 @@ class Table:
         return drawn
 
     def _draw_chunk(self, source: Source, count: int) -> NDArray[np.int64]:
-        upper = source.words(count)
-        below = self._located(upper)
-        tied = np.flatnonzero(self.high.take(below, mode="clip") == upper)
-        # U's low word is independent of its high word, so it is drawn only where it decides.
-        for at, lower in zip(tied, source.words(tied.size), strict=True):
-            end = int(np.searchsorted(self.high, upper[at], side="right"))
-            below[at] += np.count_nonzero(self.low[below[at] : end] <= lower)
-        return below + self.first
+        words = source.words(count)
+        below = self._located(words)
+        drawn = below + self.first
+        for at in np.flatnonzero(self.high.take(below, mode="clip") == words):
+            drawn[at] = self._settled(int(words[at]), source)
+        return drawn
+
+    def _settled(self, word: int, source: Source) -> int:
+        """The draw of a U that begins like a threshold: by as many more words as it takes."""
+        bits = _WORD
+        while True:  # ends with probability one: U is no threshold
+            bits += _WORD
+            word = word << _WORD | int(source.words(1)[0])
+            upper = word >> bits - 1
+            near = (1 << bits) - 1 - word if upper else word  # U or 1 - U
+            tails = self.law.tails(bits)
+            if near not in tails:
+                size = sum(tail > near for tail in tails)
+                return size if upper else -size
 
     def _located(self, words: NDArray[np.uint64]) -> NDArray[np.intp]:
         """np.searchsorted(high, words), sooner: most leading 16 bits leave one answer or two."""
@@ -162,7 +237,7 @@ def discrete_laplace(epsilon: float) -> Table:
     least, most = EPSILON_RANGE
     if not least <= epsilon <= most:
         raise InputError(f"Laplace noise needs an epsilon between {least:g} and {most:g}")
-    return _table(_exp_minus(*float(epsilon).as_integer_ratio()), _ONE)
+    return Table.of(Law(Fraction(float(epsilon))))
 
 
 @lru_cache(maxsize=8)
@@ -170,12 +245,12 @@ def discrete_gaussian(std: int) -> Table:
     """P(x) proportional to exp(-x^2 / (2 std^2)), for an integer std from 1 to 2^14."""
     if not 1 <= std <= 2**14:
         raise InputError("a Gaussian table needs an integer standard deviation from 1 to 16384")
-    return _table(_exp_minus(1, 2 * std**2), _exp_minus(1, std**2))
+    return Table.of(Law(Fraction(1, 2 * std**2), Fraction(1, std**2)))
 
 
 def laplace_integers(source: Source, shape: Shape, epsilon: float) -> NDArray[np.int64]:
     """Independent discrete Laplace noise, P(x) proportional to exp(-epsilon |x|): integer counts of
-    L1 sensitivity 1 plus it are epsilon-DP, up to `laplace_tv_per_draw(epsilon)` for each cell."""
+    L1 sensitivity 1 plus it are epsilon-DP, with delta = 0."""
     return discrete_laplace(epsilon).draw(source, int(np.prod(shape))).reshape(shape)
 
 
@@ -193,55 +268,17 @@ def laplace_variance(epsilon: float) -> float:
     return 2 * math.exp(-epsilon) / math.expm1(-epsilon) ** 2
 
 
-def laplace_tv_per_draw(epsilon: float) -> float:
-    """Total variation between one draw of `laplace_integers` and the discrete Laplace law."""
-    return discrete_laplace(epsilon).tv_error
+def _exp_minus(x: Fraction, one: int) -> tuple[int, int]:
+    """Bounds of exp(-x), x >= 0, in units of 1 / one: inverses of those of a Taylor sum for exp(x).
 
-
-def _table(ratio: int, ratio_of_ratios: int) -> Table:
-    """The symmetric table with weights w_0 = 1, w_{x+1} = w_x r_x, r_{x+1} = r_x q.
-
-    Thresholds are floored below 0 and mirrored above, so positive and negative draws have equal
-    probability. Error, in units of 2^-128, n weights on each side: a probability is a difference
-    of two floors, off by less than 1 (the middle one by less than 2), so n + 1 in total variation;
-    the two tails, less than 2; fixed-point truncation, less than 2^-60, as each of at most 2^19
-    weights is off by less than 2^44 2^-256.
+    Each of N terms is rounded down by less than a unit, which later terms carry on by factors
+    x^j k! / (k + j)! that add up to at most exp(x). The first term that is left out is below exp(x)
+    units, for the same reason, and each one after it below half of the one before: N > 2 x.
     """
-    half = list(_weights(ratio, ratio_of_ratios))
-    tail = list(accumulate(reversed(half)))
-    total = tail.pop() + tail[-1]
-    lower = [t for t in ((mass << 128) // total for mass in tail) if t]
-    thresholds = lower + [(1 << 128) - t for t in reversed(lower)]
-    word = (1 << 64) - 1
-    return Table(
-        high=frozen(np.array([t >> 64 for t in thresholds], dtype=np.uint64)),
-        low=frozen(np.array([t & word for t in thresholds], dtype=np.uint64)),
-        first=-len(lower),
-        tv_error=(len(half) + 3) * 2.0**-128,
-    )
-
-
-def _weights(ratio: int, ratio_of_ratios: int) -> Iterator[int]:
-    """w_0, w_1, ... until what follows has mass below 2^-128 w_0.
-
-    The ratios never grow, so sum_{y >= x} w_y <= w_x / (1 - r_x).
-    """
-    weight = _ONE
-    while weight << 128 >= _ONE - ratio:
-        yield weight
-        weight = weight * ratio >> _WORK_BITS
-        ratio = ratio * ratio_of_ratios >> _WORK_BITS
-
-
-def _exp_minus(numerator: int, denominator: int) -> int:
-    """exp(-numerator / denominator) in fixed point: the inverse of a Taylor sum without signs.
-
-    Each truncation is carried on by factors that add up to at most exp(x), so the relative error is
-    below (number of terms) 2^-256 before the inverse and the same after it.
-    """
-    term, total, order = _ONE, 0, 0
-    while term:
+    term, total, order = one, 0, 0
+    while term or order < 2 * x:
         total += term
         order += 1
-        term = term * numerator // (denominator * order)
-    return _ONE * _ONE // total
+        term = term * x.numerator // (x.denominator * order)
+    above = total + (order + 4) * (total // one + 2) if x else one
+    return one * one // above, -(-one * one // total)

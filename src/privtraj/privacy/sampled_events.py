@@ -31,7 +31,7 @@ from privtraj.privacy.events import (
 )
 
 if TYPE_CHECKING:
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+    from privtraj.privacy.pld import Losses
 
 MOST_TOGETHER = 1000  # records of a person in one bin, of which a binomial is taken
 MOST_LOSS = 1e4  # of one sampled sum: far beyond what protects anybody
@@ -144,13 +144,12 @@ class SampledPair:
         chances = [math.comb(g, j) * q**j * (1 - q) ** (g - j) for j in range(g + 1)]
         return [float(j) for j in range(g + 1)], chances
 
-    def distribution(self, interval: float) -> PrivacyLossDistribution:
+    def distribution(self, interval: float) -> Losses:
         from privtraj.privacy import pld
 
         mirrored = self.adjacency == "replace-one"
         one_bin = pld.of_mixture(*self.moves(), self.noise_multiplier, mirrored, interval)
-        bins = 1 if self.together else self.records
-        return one_bin if bins == 1 else one_bin.self_compose(bins)
+        return one_bin.repeated(1 if self.together else self.records)
 
     def points(self, times: int, interval: float) -> float:
         """Those of one, within ten deviations, and of all together: 20 times their deviation, or
@@ -196,11 +195,9 @@ class ChosenPair:
     def noise_multiplier(self) -> float:
         return self.step.noise_multiplier
 
-    def distribution(self, interval: float) -> PrivacyLossDistribution:
-        from privtraj.privacy import pld
-
-        steps = self.step.distribution(interval).self_compose(self.times)
-        return pld.with_chance(steps, self.chance, interval)
+    def distribution(self, interval: float) -> Losses:
+        steps = self.step.distribution(interval).repeated(self.times)
+        return steps.with_chance(self.chance, interval)
 
     def points(self, times: int, interval: float) -> float:
         return self.step.points(times * self.times, interval)

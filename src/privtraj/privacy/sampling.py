@@ -43,6 +43,8 @@ class SamplingGuard(Guard):
 
     def at_rate(self, rate: float) -> Self:
         """The same, every record taking part in a sum with this public probability."""
+        if rate != 1 and processes.several():
+            raise InputError("people can be sampled by one process only: use rate=1")
         part = copy(self)
         part._rate = rate
         return part
@@ -92,8 +94,6 @@ class SamplingGuard(Guard):
         """Which places of the chunks take part: those with a row whose coin says so."""
         if self._rate == 1:
             return super()._taking_part(chunks)
-        if processes.several():
-            raise InputError("people can be sampled by one process only: use rate=1")
         words = self._source.words(int(chunks.row.max(initial=-1)) + 1)
         coins = words < np.uint64(math.floor(self._rate * 2.0**64))
         return chunks.spread(np.append(coins, False)[chunks.row])  # row -1, padding, is the last
@@ -102,8 +102,7 @@ class SamplingGuard(Guard):
 class Allowance:
     """So many releases of one kind, paid for in advance; anything else is refused."""
 
-    def __init__(self, event: GaussianSum, times: int, delta: float) -> None:
-        self.delta = delta
+    def __init__(self, event: GaussianSum, times: int) -> None:
         self._event = event
         self._left = times
 
@@ -128,7 +127,7 @@ def reserve(
         ledger.spend(event, times)
     else:
         ledger.spend(ChosenTimes(share, event, times, event.what))
-    return Allowance(event, times, ledger.delta)
+    return Allowance(event, times)
 
 
 def _without_ties(source: noise.Source, n: int) -> Ints:

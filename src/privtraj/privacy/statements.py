@@ -22,7 +22,10 @@ MOST_TIMES = 10**9
 
 MOST_RECORDS = "most records of one person"
 SHARED_BINS = "records of one person may share a bin"
-DECLARED_COUNTS = "people per time (declared public)"
+PUBLIC_COUNTS = "people per time (declared public)"
+"""Among the public inputs: numbers of people that are facts outside the guarantee. With them it is
+about neighbours that have the same numbers, so never about one person more or less, and not about
+in which time bins a person is (`head_count`)."""
 SAMPLING_RATE = "sampling rate"
 DRAWN_TIMES = "times drawn at random"
 

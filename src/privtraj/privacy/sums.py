@@ -14,7 +14,7 @@ everybody else's. Two sums are computed here.
     and the weights become integers, a_k = floor(alpha w_k A), after clipping by alpha. What follows
     is integer arithmetic, and for all pairs of people and centres it is a matrix product:
         sum_n a_nk (X_k - Y_n) = X_k sum_n a_nk - sum_n a_nk Y_n.
-    In float64 it is exact: all partial sums are integers below 2^53 (`_check_exact`).
+    In float64 it is exact: all sums over a chunk are integers below 2^53 (`MOST_CLIP`).
     No float decides what a person contributes: the integer vector is measured after it was made,
         |V|^2 = sum_k a_k^2 (|X_k - Y|^2 + mass^2) + s^2 <= limit^2,
     a sum of non-negative float32 numbers whose relative error is at most (m + d + 8) 2^-24, and who
@@ -22,6 +22,10 @@ everybody else's. Two sums are computed here.
 
 A person's integers must not depend on who else is there. Chunks therefore have one size, a loop of
 unknown length runs the same compiled code over all of them, and every row is computed alike.
+
+However many people there are, nothing overflows and nobody is turned away, as that would tell how
+many they are: sums over chunks are added up in 64 bits as far as these certainly suffice
+(`SUM_BITS`), and beyond that in Python's integers, which have no end.
 
 People are split over the devices, each sums its own, and one reduction per step adds the integers
 up: the result is the same, bit for bit, on one device and on many.
@@ -42,13 +46,12 @@ from jax.sharding import PartitionSpec as Split
 from numpy.typing import NDArray
 
 from privtraj import processes
-from privtraj.errors import Arg, InputError
 
 GRID = 2**16  # steps to the side of the box
 WEIGHT_BITS = 20  # A is between 2^19 and 2^20
 REACH = 2.0  # centres are kept within [-REACH, REACH]
-MOST_IN_A_BIN = 2**25  # records, for clips up to 2: their integer sums fit into 64 bits
-MOST_CLIP = 64.0  # sums over a chunk are exact in float64
+MOST_CLIP = 64.0  # of kernel sums: up to it, sums over a chunk are exact in float64
+SUM_BITS = 62  # of what is added up on the devices: it never wraps around in 64
 _MOST = 2.0**WEIGHT_BITS  # largest integer weight: a vector without length could have any
 _BY_DIFFERENCES = 6  # features up to which distances are summed directly
 
@@ -76,7 +79,6 @@ class Chunks(NamedTuple):
     row: NDArray[np.int64]  # (local devices n, C): rows of this process, -1 for padding
     bin: jax.Array  # (devices n,)
     used: int  # chunks of every device that hold rows, the first ones
-    crowd: int  # records in the fullest bin, of all processes
 
     def spread(self, values: NDArray[Any]) -> jax.Array:
         """Values (local devices n, C) of the places, over the devices as the points are."""
@@ -103,7 +105,7 @@ def chunked(points: NDArray[np.float32], bins: NDArray[np.int32], n_times: int) 
     row = _dealt(np.concatenate(rows), devices, count, -1)
     places = np.append(points, np.zeros((1, points.shape[1]), np.float32), axis=0)[row]
     bin_ = _spread(_dealt(number, devices, count, 0))
-    return Chunks(_spread(places), row, bin_, count, int(processes.total(sizes).max()))
+    return Chunks(_spread(places), row, bin_, count)
 
 
 def kernel_lattice(clip: NDArray[np.float64], largest: float, centres: NDArray[Any]) -> Lattice:
@@ -128,18 +130,21 @@ def kernel_sums(
     kernel: KernelSum,
     clip: NDArray[np.float64],
     lattice: Lattice,
-) -> NDArray[np.int64]:
-    """Integer sums (T, m d + m + 1) in released units, over the rows that take part."""
+) -> NDArray[Any]:
+    """Integer sums (T, m d + m + 1) in released units, over the rows that take part.
+
+    A person's numbers are at most max(clip, mass, 2) in units of 1 / (A GRID), 2^-36 or more.
+    """
     grid = np.rint(np.clip(np.asarray(kernel.centres, np.float64), -REACH, REACH) * GRID)
     mass = np.rint(np.asarray(kernel.mass, np.float64) * GRID)
     limit = lattice.limit * 2.0**lattice.shift
     times, m, d = grid.shape
-    _check_exact(chunks.crowd, max(np.max(clip), np.max(kernel.mass)))
+    largest = 2.0**WEIGHT_BITS * GRID * max(np.max(clip), np.max(kernel.mass), 2.0)
     singles = map(np.float32, (grid, mass, clip, lattice.weight, limit))
     own = jax.tree.map(np.asarray, kernel.parameters)
     parameters = _Scaled._make([*singles, lattice.weight * GRID, own])
     contribution = partial(_kernel_chunk, weight_fn)
-    total = _summed(contribution, m * (d + 1) + 1, chunks, taking_part, parameters, m)
+    total = _summed(contribution, m * (d + 1) + 1, chunks, taking_part, parameters, m, largest)
     places, masses, spread = np.split(total, [m * d, m * (d + 1)], axis=1)
     whole = grid.astype(np.int64)
     places = whole * masses[:, :, None] - places.reshape(times, m, d)
@@ -156,11 +161,15 @@ def lattice_sums(
     clip: NDArray[np.float64],
     unit: NDArray[np.float64],
     width: int,
-) -> NDArray[np.int64]:
-    """Integer sums (T, D) of clipped vectors in lattice units, over the rows that take part."""
+) -> NDArray[Any]:
+    """Integer sums (T, D) of clipped vectors in lattice units, over the rows that take part.
+
+    A person's numbers are at most B = c / unit + sqrt(D) / 2 + 1 (`guard`).
+    """
+    largest = float(np.max(clip / unit)) + math.sqrt(width) / 2 + 1
     each = (jax.tree.map(np.asarray, parameters), np.float64(clip), np.float64(unit))
     contribution = partial(_rounded, statistic)
-    return _summed(contribution, width, chunks, taking_part, each, width)
+    return _summed(contribution, width, chunks, taking_part, each, width, largest)
 
 
 def kernel_vector(
@@ -255,17 +264,28 @@ def _summed(
     taking_part: jax.Array,
     parameters: Any,
     columns: int,
-) -> NDArray[np.int64]:
-    """Exact sums (T, width) over all chunks of all devices; `columns` numbers per row at work."""
+    largest: float,
+) -> NDArray[Any]:
+    """Exact sums (T, width) over all chunks of all devices; `columns` numbers per row at work.
+
+    largest: a bound on every number of a person. Integers of 64 bits, or Python's where so many
+    people's numbers might need more; the same integers either way.
+    """
     layout = _layout()
     group = layout.at_once // (layout.chunk * columns)
     # two at least: of one alone XLA makes code that is four times slower
     group = min(2 ** math.floor(math.log2(max(group, 2))), layout.most)
-    groups = np.int32(-(-chunks.used // group))
-    parts = (chunks.points, taking_part, chunks.bin, groups, parameters)
+    groups = -(-chunks.used // group)
+    people = group * layout.chunk * jax.device_count()  # of one group on every device, at most
+    at_once = max(1, int(2.0**SUM_BITS / (largest * people)))
+    how = (contribution.func, contribution.args[0], width, group, _mesh())
+    arrays = (chunks.points, taking_part, chunks.bin)
+    sums = []
     with jax.enable_x64(True):
-        how = (contribution.func, contribution.args[0], width, group, _mesh())
-        return np.asarray(_all_devices(*how, *parts))
+        for first in range(0, groups, at_once):
+            some = np.int32(first), np.int32(min(first + at_once, groups))
+            sums.append(np.asarray(_all_devices(*how, *arrays, *some, parameters)))
+    return sums[0] if len(sums) == 1 else np.sum([part.astype(object) for part in sums], axis=0)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
@@ -279,11 +299,11 @@ def _all_devices(
 ) -> jax.Array:
     """Sums (T, width) over all people: on each device `group` chunks at a time, then one reduction.
 
-    parts: points, who takes part, bins, number of groups, parameters.
+    parts: points, who takes part, bins, first group, the one after the last, parameters.
     """
 
     def one_device(*parts: Any) -> jax.Array:
-        *arrays, groups, parameters = parts
+        *arrays, first, last, parameters = parts
         points, mine, bins = (array.reshape(-1, group, *array.shape[1:]) for array in arrays)
 
         def add_group(j: jax.Array, total: jax.Array) -> jax.Array:
@@ -295,35 +315,22 @@ def _all_devices(
 
         zeros = jnp.zeros((jax.tree.leaves(parameters)[0].shape[0], width), jnp.int64)
         # the number of groups is no constant: one group more must not mean other code
-        total = jax.lax.fori_loop(0, groups, add_group, zeros)
+        total = jax.lax.fori_loop(first, last, add_group, zeros)
         return jax.lax.psum(total, "people")  # the only communication of a step
 
     split, whole = Split("people"), Split()
-    specs = (split, split, split, whole, whole)
+    specs = (split, split, split, whole, whole, whole)
     add_up = jax.shard_map(one_device, mesh=mesh, in_specs=specs, out_specs=whole, check_vma=False)
     return add_up(*parts)
 
 
-def _shifted(fine: NDArray[np.int64], shift: NDArray[np.int64]) -> NDArray[np.int64]:
+def _shifted(fine: NDArray[Any], shift: NDArray[np.int64]) -> NDArray[Any]:
     """fine / 2^shift, rounded to the nearest; exact, and of any size, where it is negative."""
     if (shift < 0).any():
         fine = fine.astype(object)
     up, down = np.maximum(-shift, 0), np.maximum(shift, 0)
     half = np.where(down > 0, np.int64(1) << np.maximum(down - 1, 0), 0)
     return ((fine << up) + half) >> down
-
-
-def _check_exact(crowd: int, clip: float) -> None:
-    """Sums over a bin stay below 2^63 and sums over a chunk below 2^53: everything is at most
-    `clip` in units of 1 / (A GRID), 2^-36 or more, per person."""
-    if crowd * max(clip, 2.0) > 2 * MOST_IN_A_BIN:
-        raise InputError(
-            f"a time bin holds more than {int(2 * MOST_IN_A_BIN / max(clip, 2.0))} records, too "
-            "many for gradients: use more bins, or ",
-            Arg("measure", "counts"),
-        )
-    if clip > MOST_CLIP:
-        raise InputError("there are too many features for gradients: leave some out")
 
 
 def _padded(rows: NDArray[np.int64], size: int) -> NDArray[np.int64]:

@@ -50,7 +50,8 @@ def _facts(certificate: Certificate) -> list[tuple[str, str]]:
     weaker = certificate.epsilon_other_adjacency
     facts = []
     if certificate.private:
-        facts.append(("Protected", f"{PROTECTS[certificate.adjacency]} ({certificate.adjacency})"))
+        facts.append(("Protected", f"{certificate.protected} ({certificate.adjacency})"))
+        facts.append(("Not protected", certificate.not_protected or ""))
     if certificate.private and math.isfinite(weaker):
         protected = f"{PROTECTS[other]}, with epsilon = {up(weaker)} ({other})"
         facts.append(("Also protected", protected))

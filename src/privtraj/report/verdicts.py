@@ -90,7 +90,7 @@ def _head_count(model: TrajectoryModel) -> Verdict | None:
     if not people:
         return None
     middle, least = float(np.median(people)), min(people)
-    exact = "people per time (declared public)" in model.certificate.public_inputs
+    exact = model.certificate.counts_are_public
     how = "Declared public by whoever made the fit." if exact else "Counted with noise, paid for."
     known = " to ".join(dict.fromkeys(map(round_number, (least, max(people)))))
     verdict = judged("people", model.certificate.target_epsilon * middle, range=known, how=how)

@@ -66,13 +66,13 @@ def warm_recipe(people: int, seed: int) -> PaperSynthesizer:
     phases = [Phase(20, 0.001, 1.0, 20 / people)]
     start = WarmStart("means", means_noise(1.0, 5e-4), spread=1e-3)
     delta = CLAIMED["delta"]
-    return recipe(phases, start=start, delta=delta, adjacency=ADJACENCY, seed=seed)
+    return recipe(phases, people, start=start, delta=delta, adjacency=ADJACENCY, seed=seed)
 
 
 def plain_recipe(people: int, seed: int) -> PaperSynthesizer:
     """No warm start: 250 steps from N(1/2, .2 I)."""
     phases = [Phase(250, 0.01, 1.0, 5 / people)]
-    return recipe(phases, delta=1e-4, adjacency=ADJACENCY, seed=seed)
+    return recipe(phases, people, delta=1e-4, adjacency=ADJACENCY, seed=seed)
 
 
 def clouds(model: TrajectoryModel, seed: int) -> Floats:

@@ -11,9 +11,9 @@ from privtraj.paper.synthesizer import PaperSynthesizer, Phase
 UNSTATED: dict[str, Any] = {"lam": 1.0, "sigma": 0.1}  # the paper does not say: lambda, sigma
 
 
-def recipe(phases: Sequence[Phase], **settings: Any) -> PaperSynthesizer:
-    """A run of the paper. People per time are public, as in the paper."""
-    return PaperSynthesizer(phases, count_epsilon=None, **settings, **UNSTATED)
+def recipe(phases: Sequence[Phase], people: int, **settings: Any) -> PaperSynthesizer:
+    """A run of the paper. People per time are public, as in the paper, and equally many."""
+    return PaperSynthesizer(phases, public_counts=people, **settings, **UNSTATED)
 
 
 def means_noise(epsilon: float, delta: float) -> float:

@@ -159,14 +159,14 @@ def annealed(size: Size, adjacency: Adjacency, seed: int | None = None) -> Paper
     stated = ((1000, 0.005, 2.5), (500, 0.003, 1.5), (500, 0.001, 1.0))
     phases = [size.phase(*phase) for phase in stated]
     square = np.random.default_rng(0).uniform(-1, 1, (4096, 2))
-    return recipe(phases, start=square, adjacency=adjacency, seed=seed, **_SHARED)
+    return recipe(phases, size.people, start=square, adjacency=adjacency, seed=seed, **_SHARED)
 
 
 def warm_started(size: Size, adjacency: Adjacency, seed: int | None = None) -> PaperSynthesizer:
     """Private 3-means with noisy counts, then the paper's 50 iterations."""
     start = WarmStart("clusters", CLUSTER_NOISE, steps=CLUSTER_STEPS, k=len(MODES))
     phases = [size.phase(50, 0.1, 2.0)]
-    return recipe(phases, start=start, adjacency=adjacency, seed=seed, **_SHARED)
+    return recipe(phases, size.people, start=start, adjacency=adjacency, seed=seed, **_SHARED)
 
 
 def warm_started_unit_gaps(
