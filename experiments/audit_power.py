@@ -5,7 +5,7 @@
 Whole audits of real fits, again and again, each with seeds of its own. A break changes the noise
 that the guard draws; the ledger goes on to state what it always does. For each: in how many audits
 a claim was called false, by what, and a lower (for no break, an upper) bound at 95 % confidence on
-how often that happens. 300 of 300 make 99 %. Some fifteen minutes on two cores, five for each line.
+how often that happens. 300 of 300 make 99 %. About two minutes for each line.
 """
 
 from __future__ import annotations
