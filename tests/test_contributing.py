@@ -12,6 +12,8 @@ import pytest
 
 import privtraj as pt
 from privtraj import cli, formats, metrics
+from privtraj.audit import scores
+from privtraj.audit.attack import audit
 from privtraj.cli import entry
 from privtraj.cli.parser import parser
 from privtraj.data import tables
@@ -145,3 +147,14 @@ def test_noise_of_counts_is_an_event_and_a_question(snapshots_of, monkeypatch):
     for adjacency, moved in (("add-remove", 1), ("replace-one", 2)):
         assert spent.to_dict(adjacency)["mu"] == pytest.approx(np.sqrt(moved) / z)
         assert events.Event.from_dict(spent.to_dict(adjacency)) == spent.ideal()
+
+
+def test_an_attack():
+    attacks = list(scores.ATTACKS)
+    try:
+        added("audit/scores.py", scores)
+        found = audit(pt.TrajectorySynthesizer(time_coupling=0.0), runs=20, seed=1)
+    finally:
+        scores.ATTACKS[:] = attacks
+    assert found.of("the largest number").rates.absent == 5
+    assert "the largest number" in str(found)

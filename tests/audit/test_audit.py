@@ -16,16 +16,9 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
 from in_bins import rows_in_bins
-from privtraj.audit.attack import OTHERS, _data, _neighbours, audit, compare
-from privtraj.audit.evidence import (
-    Canary,
-    Crowd,
-    Evidence,
-    Neighbours,
-    count_evidence,
-    released_evidence,
-    sum_evidence,
-)
+from privtraj.audit.attack import audit
+from privtraj.audit.canaries import CANARIES, COPIES, OTHERS, People, Worlds, data_of, worlds_of
+from privtraj.audit.findings import Audit, compare
 from privtraj.audit.lower_bounds import (
     Rates,
     at_least,
@@ -35,11 +28,14 @@ from privtraj.audit.lower_bounds import (
     epsilon_of_shape,
     scale_of_shape,
 )
+from privtraj.audit.scores import ALL, answer_evidence, log_density, log_likelihood_ratio
+from privtraj.audit.transcript import Answer, Transcript
 from privtraj.errors import InputError
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import Tally, tally
 from privtraj.privacy.events import GaussianSum, LaplaceCounts
 from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.sampled_events import sum_at_rate
 from privtraj.privacy.sampling import SamplingGuard
 from privtraj.space import Slabs
 from privtraj.synthesizer import TrajectorySynthesizer
@@ -197,7 +193,7 @@ def test_a_claim_half_as_large_as_the_truth_is_refuted(name):
         *scores(2 * truth, 400, np.random.default_rng(1)), claim(truth), DELTA, 0.99, 0.0
     )
     assert found.violated
-    assert "VIOLATED" in str(found)
+    assert "VIOLATED" in str(whole(found))
 
 
 def test_a_threshold_that_was_looked_for_is_tested_on_other_runs():
@@ -205,7 +201,7 @@ def test_a_threshold_that_was_looked_for_is_tested_on_other_runs():
     without, present = rng.standard_normal(41), rng.standard_normal(61) + 1
     found = compare(without, present, gaussian_claim(1.0), DELTA)
     assert (found.rates.absent, found.rates.present) == (21, 31)
-    assert found.runs == 102
+    assert len(found.scores_without) + len(found.scores_with) == 102
     assert found.threshold == best_threshold(without[:20], present[:30], 0.95)
     # it does not see the second half
     without[20:], present[30:] = 0, 0
@@ -229,10 +225,19 @@ def test_nothing_recorded_is_a_claim_of_nothing():
     assert not silent.violated
 
 
+def whole(*findings):
+    """The audit of these findings."""
+    first = findings[0]
+    runs = len(first.scores_without) + len(first.scores_with)
+    settings = {"delta": DELTA, "confidence": first.confidence, "view": "transcript", "runs": runs}
+    return Audit(first.claim, findings=findings, noise=(), false_alarms=0.01, **settings)
+
+
 def test_the_record_is_plain_json_and_reads_as_text():
-    found = compare(
+    finding = compare(
         *gaussian_scores(1.0, 100, np.random.default_rng(4)), gaussian_claim(1.0), DELTA, 0.9, 0.0
     )
+    found = whole(finding)
     values = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert values["claim"] == {
         "epsilon": found.epsilon,
@@ -240,12 +245,15 @@ def test_the_record_is_plain_json_and_reads_as_text():
         "adjacency": "add-remove",
     }
     assert values["runs"] == 200
-    assert len(values["scores_with"]) == len(values["scores_without"]) == 100
-    assert "scores_with" not in found.to_dict(scores=False)
+    (one,) = values["attacks"]
+    assert len(one["scores_with"]) == len(one["scores_without"]) == 100
+    assert one["could_see"] == finding.could_see > found.epsilon
+    assert "scores_with" not in found.to_dict(scores=False)["attacks"][0]
+    assert values["strongest"].items() <= one.items()
     text = str(found)
     assert "Lower bounds on epsilon, at 90 % confidence" in text
     assert "no violation found" in text
-    assert f"{found.epsilon_shape:.3f}"[:4] in text
+    assert f"{finding.epsilon_shape:.3f}"[:4] in text
 
 
 @pytest.mark.parametrize(
@@ -265,29 +273,40 @@ def test_what_cannot_be_compared_is_refused(scores, options, message):
 # Evidence -------------------------------------------------------------------------------------
 
 
-def test_the_evidence_of_a_count_is_its_log_likelihood_ratio():
-    person = Canary(1, np.array([0.1, 0.99], np.float32))
-    answer = np.arange(2 * 16).reshape(2, 16) % 5 - 2
-    x = answer[1, 3]  # row 0, column 3 of the 4 x 4 cells
-    table = noise.discrete_laplace(0.7)
-    assert table.first < -5
+def person_at(time, point, copies=1):
+    return People.at(time, np.asarray(point, np.float32), copies)
+
+
+def pair(present, without=None, others=None):
+    nobody = People.nobody(present.points.shape[1])
+    return Worlds(others or nobody, without or nobody, present)
+
+
+@pytest.mark.parametrize("copies", [1, 3])
+def test_the_evidence_of_a_count_is_its_log_likelihood_ratio(copies):
+    present = np.zeros((2, 16))
+    present[1, 3] = copies
+    rest = np.arange(32.0).reshape(2, 16) % 5 - 2
     law = {k: math.exp(-0.7 * abs(k)) for k in range(-9, 10)}
-    expected = math.log(law[x - 1] / law[x])
-    assert count_evidence(answer[1], 4, 0.7, person.point) == pytest.approx(expected)
+    expected = math.log(law[rest[1, 3] - copies] / law[rest[1, 3]])
+    event = LaplaceCounts(0.7, "cells")
+    answer = Answer(event, np.ones((2, 1)), rest, np.zeros((2, 16)), present)
+    assert answer_evidence(answer) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("rate", [1.0, 0.3])
 def test_the_evidence_of_a_sum_is_its_log_likelihood_ratio(rate):
     rng = np.random.default_rng(0)
-    answer, vector, noise_std = rng.standard_normal(5), rng.standard_normal(5), 1.7
+    rest, vector = rng.standard_normal((1, 5)), rng.standard_normal((1, 5))
+    clip, z = 0.85, 2.0
 
     def density(centre):
-        return math.exp(-((answer - centre) ** 2).sum() / (2 * noise_std**2))
+        return math.exp(-((rest - centre) ** 2).sum() / (2 * (clip * z) ** 2))
 
     present = (1 - rate) * density(0) + rate * density(vector)
-    assert sum_evidence(answer, vector, noise_std, rate) == pytest.approx(
-        math.log(present / density(0))
-    )
+    event = sum_at_rate(GaussianSum(z, "sum"), rate)
+    answer = Answer(event, np.full((1, 1), clip), rest, np.zeros((1, 5)), vector)
+    assert answer_evidence(answer) == pytest.approx(math.log(present / density(0)))
 
 
 def push(points, parameters):
@@ -311,24 +330,24 @@ def test_the_evidence_of_real_answers_is_calibrated(snapshots_of, rate, replace)
 
     Each mean of 200 runs within 4.5 standard errors of 1: false-alarm rate below 1e-5 each.
     """
-    corner, opposite = Canary(2, np.ones(2, np.float32)), Canary(0, np.zeros(2, np.float32))
-    neighbours = Neighbours(opposite if replace else None, corner)
+    corner, opposite = person_at(2, np.ones(2)), person_at(0, np.zeros(2))
+    worlds = pair(corner, opposite if replace else None)
     crowd = [[0.5, 0.5]] * 12
-    worlds = [
-        snapshots_of([[opposite.point] if replace else [], crowd, []], 2),
-        snapshots_of([[], crowd, [corner.point]], 2),
+    data_of_worlds = [
+        snapshots_of([opposite.points if replace else [], crowd, []], 2),
+        snapshots_of([[], crowd, corner.points], 2),
     ]
     parameters = jnp.asarray(np.random.default_rng(1).standard_normal((3, 2, 4)), jnp.float32)
-    for sign, data in zip((1, -1), worlds, strict=True):
+    for sign, data in zip((1, -1), data_of_worlds, strict=True):
         ratios = []
         for seed in range(200):
-            evidence, source = Evidence(neighbours), noise.SeededSource(seed)
-            guard = data.guarded(SamplingGuard, Generous(), source, watcher=evidence)
+            transcript, source = Transcript(worlds), noise.SeededSource(seed)
+            guard = data.guarded(SamplingGuard, Generous(), source, watcher=transcript)
             guard.counts(2, 0.3, "cells")
             answer = guard.at_rate(rate).sums(push, parameters, np.full(3, 0.2), 3.0, "first")
             clip = 0.1 + np.abs(answer[:, 0])  # depends on what was released
             guard.at_rate(rate).sums(push, parameters, clip, 3.0, "second")
-            ratios.append(math.exp(sign * evidence.log_likelihood_ratio))
+            ratios.append(math.exp(sign * log_likelihood_ratio(transcript.answers)))
         error = np.std(ratios) / math.sqrt(len(ratios))
         assert abs(np.mean(ratios) - 1) < 4.5 * error
         assert 0.01 < error < 0.1
@@ -336,42 +355,42 @@ def test_the_evidence_of_real_answers_is_calibrated(snapshots_of, rate, replace)
 
 def test_the_evidence_of_slabs_that_a_person_shares_with_a_crowd_is_calibrated(snapshots_of):
     """What the crowd adds is known and taken off: as above, in one slab with twelve others."""
-    corner, place = Canary(2, np.ones(2, np.float32)), np.full(2, 0.5, np.float32)
-    neighbours, crowd = Neighbours(None, corner), Crowd(np.ones(12), place)
+    corner, place = person_at(2, np.ones(2)), np.full(2, 0.5, np.float32)
+    worlds = pair(corner, others=person_at(1, place, 12))
     together = Slabs.between(np.array([0.5]))
     parameters = jnp.asarray(np.random.default_rng(1).standard_normal((2, 2, 4)), jnp.float32)
-    for sign, extra in ((1, []), (-1, [corner.point])):
+    for sign, extra in ((1, []), (-1, corner.points)):
         data, ratios = snapshots_of([[], [place] * 12, extra], 2), []
         for seed in range(200):
-            evidence, source = Evidence(neighbours, crowd), noise.SeededSource(seed)
-            guard = data.guarded(SamplingGuard, Generous(), source, watcher=evidence)
+            transcript, source = Transcript(worlds), noise.SeededSource(seed)
+            guard = data.guarded(SamplingGuard, Generous(), source, watcher=transcript)
             guard = guard.in_slabs(together)
             guard.counts(1, 0.3, "people")
             guard.counts(2, 0.3, "cells")
             guard.sums(push, parameters, np.full(2, 0.2), 3.0, "sums")
-            ratios.append(math.exp(sign * evidence.log_likelihood_ratio))
+            ratios.append(math.exp(sign * log_likelihood_ratio(transcript.answers)))
         error = np.std(ratios) / math.sqrt(len(ratios))
         assert abs(np.mean(ratios) - 1) < 4.5 * error
         assert 0.01 < error < 0.1
 
 
 def test_reserved_answers_and_chosen_times_are_watched_too(snapshots_of):
-    person = Canary(2, np.ones(2, np.float32))
-    data = snapshots_of([[[0.5, 0.5]] * 12, [], [person.point]], 2)
+    person = person_at(2, np.ones(2))
+    data = snapshots_of([[[0.5, 0.5]] * 12, [], person.points], 2)
     parameters = jnp.ones((3, 2, 4), jnp.float32)
-    evidence = Evidence(Neighbours(None, person))
-    guard = data.guarded(SamplingGuard, Generous(), noise.SeededSource(0), watcher=evidence)
+    transcript = Transcript(pair(person))
+    guard = data.guarded(SamplingGuard, Generous(), noise.SeededSource(0), watcher=transcript)
     part = guard.reserve(guard.at_rate(0.5).sum_event(4, 1.0, "step"), 2)
     for _ in range(2):
         part.sums(push, parameters, np.ones(3), 1.0, "step")
-    assert len(evidence.log) == 2
+    assert len(transcript.answers) == 2
     seen = set()
     for _ in range(8):
         chosen, part = guard.choose_times(2, 4, 0.3, "step", 1)
         part.sums(push, parameters[chosen], np.ones(2), 0.3, "step")
         seen.add(2 in chosen)
         # at this noise the person is seen for certain where the bin was chosen: mu^2 / 2 = 5.6
-        assert (evidence.log[-1] != 0) == (2 in chosen)
+        assert (answer_evidence(transcript.answers[-1]) != 0) == (2 in chosen)
     assert seen == {True, False}
 
 
@@ -380,50 +399,69 @@ def test_watching_changes_nothing():
     synthesizer = TrajectorySynthesizer(
         2.0, 1e-3, measure="gradients", particles=2, steps=2, seed=5
     )
-    neighbours = _neighbours(synthesizer, 2, 3)
-    data = _data(neighbours.present, 2, 3)
+    worlds = worlds_of("alone", synthesizer, 2, 3)
+    data = data_of(worlds, worlds.present, 3)
     plain = synthesizer.fit(data)
-    evidence = Evidence(neighbours)
-    watched = synthesizer.fit(data, watcher=evidence)
+    transcript = Transcript(worlds)
+    watched = synthesizer.fit(data, watcher=transcript)
     np.testing.assert_array_equal(watched.particles, plain.particles)
-    assert len(evidence.log) == 5  # when people are, how they move, how many, and two steps
+    assert len(transcript.answers) == 5  # when people are, how they move, how many, and two steps
 
 
 @pytest.mark.filterwarnings("ignore::privtraj.LowBudgetWarning")
 def test_the_released_view_is_the_density_that_people_are_sampled_from():
+    worlds = worlds_of("alone", TrajectorySynthesizer(), 1, 3)
     model = TrajectorySynthesizer(
         2.0, 1e-3, measure="counts", particles=4, steps=2, cells=2, seed=1
-    ).fit(_data(_neighbours(TrajectorySynthesizer(), 1, 3).present, 1, 3))
+    ).fit(data_of(worlds, worlds.present, 3))
     axis = np.linspace(-8, 9, 20_001, dtype=np.float32)
-    density = [
-        math.exp(released_evidence(model, Neighbours(None, Canary(2, np.array([y])))))
-        for y in axis[::20]
-    ]
+    density = [math.exp(log_density(model, person_at(2, [y]))) for y in axis[::20]]
     assert np.trapezoid(density, axis[::20]) == pytest.approx(1, abs=1e-3)
 
 
 # The data of an audit -------------------------------------------------------------------------
 
 
+def rows_of(data):
+    """Bin and point of every record, in order."""
+    world = rows_in_bins(data)
+    return sorted(np.column_stack([world.slabs, world.points]).tolist())
+
+
+@pytest.mark.parametrize("name", CANARIES)
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-def test_the_two_worlds_differ_in_one_person_who_is_alone_in_the_bin(adjacency):
-    neighbours = _neighbours(TrajectorySynthesizer(adjacency=adjacency), 3, 4)
-    worlds = [rows_in_bins(_data(person, 3, 4)) for person in neighbours]
-    rows = [np.column_stack([world.slabs, world.points]) for world in worlds]
-    for data_rows, person in zip(rows, neighbours, strict=True):
-        others = data_rows[(data_rows[:, 0] > 0) & (data_rows[:, 0] < 3)]
-        assert len(others) == OTHERS
-        extra = data_rows[(data_rows[:, 0] == 0) | (data_rows[:, 0] == 3)]
-        if person is None:
-            assert len(extra) == 0
-        else:
-            assert extra.tolist() == [[person.time, *person.point]]
+def test_the_two_worlds_differ_in_the_records_of_one_person(name, adjacency):
+    worlds = worlds_of(name, TrajectorySynthesizer(adjacency=adjacency), 3, 4)
+    others = rows_of(data_of(worlds, People.nobody(3), 4))
+    assert len(others) == OTHERS + (name == "rare")
+    for person in worlds[1:]:
+        places = zip(*person, strict=True)
+        extra = [[time, *point] for time, point, copies in places for _ in range(copies)]
+        data = data_of(worlds, person, 4)
+        assert rows_of(data) == sorted(others + np.array(extra).tolist())
+        assert data.records_per_person == (COPIES if name == "duplicated" else 1)
+        assert data.together == (name == "duplicated")
+    assert len(worlds.without.times) == (adjacency == "replace-one")
+
+
+def test_canaries_are_where_they_say():
+    def beside(name):
+        """Others at the person's time, and others in the person's place."""
+        others, _, person = worlds_of(name, TrajectorySynthesizer(), 2, 3)
+        then = others.times == person.times[0]
+        there = then & (others.points == person.points[0]).all(axis=1)
+        return others.copies[then].sum(), others.copies[there].sum(), person.records
+
+    assert beside("alone") == (0, 0, 1)
+    assert beside("corner") == (OTHERS, 0, 1)
+    assert beside("rare") == (OTHERS + 1, 1, 1)
+    assert beside("duplicated") == (0, 0, COPIES)
 
 
 def test_public_counts_keep_the_person_in_the_bin():
     synthesizer = TrajectorySynthesizer(adjacency="replace-one", public_counts=[310, 305])
-    without, present = _neighbours(synthesizer, 2, 3)
-    assert without.time == present.time
+    _, without, present = worlds_of("alone", synthesizer, 2, 3)
+    assert without.times == present.times
     assert not audit(synthesizer, runs=20, seed=1).violated  # at the numbers of its own data
     with pytest.raises(InputError, match="replace-one"):
         audit(TrajectorySynthesizer(public_counts=[310, 305]), runs=20)
@@ -438,18 +476,21 @@ def test_private_counts_are_within_their_claim_and_well_above_zero(adjacency, ep
     0.72 and 0.28 apart by four standard errors more than the bounds take."""
     # answers are what is attacked: what is made of them afterwards, at length, may be left out
     synthesizer = TrajectorySynthesizer(epsilon, DELTA, adjacency=adjacency, time_coupling=0.0)
-    found = audit(synthesizer, runs=200, seed=1)
-    assert found.view == "transcript"
-    assert found.adjacency == adjacency
+    whole = audit(synthesizer, runs=240, seed=1)
+    assert whole.view == "transcript"
+    assert whole.adjacency == adjacency
+    found = whole.of(ALL)
     assert 0.99 * epsilon < found.epsilon <= epsilon
     assert 0 < found.epsilon_threshold <= found.epsilon
     assert 0 < found.epsilon_shape <= found.epsilon
-    assert not found.violated
+    assert not whole.violated
 
 
 def test_private_gradients_at_epsilon_eight_are_within_their_claim_and_well_above_zero():
     settings = {"measure": "gradients", "particles": 2, "steps": 4}
-    found = audit(TrajectorySynthesizer(8.0, DELTA, **settings), runs=160, seed=1)
+    whole = audit(TrajectorySynthesizer(8.0, DELTA, **settings), runs=160, seed=1)
+    assert not whole.violated
+    found = whole.of(ALL)
     assert 7.9 < found.epsilon <= 8
     assert 0 < found.epsilon_threshold <= found.epsilon
     assert 0 < found.epsilon_shape <= found.epsilon
@@ -461,7 +502,8 @@ def test_private_gradients_at_epsilon_eight_are_within_their_claim_and_well_abov
 def test_private_gradients_at_epsilon_one_are_within_their_claim():
     settings = {"measure": "gradients", "particles": 2, "steps": 4}
     found = audit(TrajectorySynthesizer(1.0, DELTA, **settings), runs=40, seed=1)
-    assert max(found.epsilon_threshold, found.epsilon_shape) <= found.epsilon <= 1
+    assert not found.violated
+    assert found.strongest.bound <= found.epsilon <= 1
 
 
 def test_the_released_model_tells_less_than_the_claim_allows():
@@ -472,7 +514,7 @@ def test_the_released_model_tells_less_than_the_claim_allows():
         synthesizer, runs=60, view="released", seed=2, progress=lambda *at: told.append(at)
     )
     assert not found.violated
-    assert (found.rates.absent, found.rates.present) == (15, 15)
+    assert [one.rates.absent for one in found.findings] == [15, 15]
     assert told == [(k, 60) for k in range(1, 61)]
     assert (synthesizer.seed, synthesizer.particles) == (None, 8)
 
@@ -480,7 +522,7 @@ def test_the_released_model_tells_less_than_the_claim_allows():
 def test_an_audit_repeats_with_its_seed_and_only_then():
     def scores(seed):
         found = audit(TrajectorySynthesizer(1.0, DELTA), runs=20, seed=seed)
-        return [*found.scores_without, *found.scores_with]
+        return [*found.of(ALL).scores_without, *found.of(ALL).scores_with]
 
     assert scores(7) == scores(7) != scores(8)
     assert scores(None) != scores(None)
@@ -494,6 +536,7 @@ def test_an_audit_repeats_with_its_seed_and_only_then():
         ({"features": 0}, "features"),
         ({"times": 2}, "times"),
         ({"view": "both"}, "view"),
+        ({"canary": "yellow"}, "canary must be alone, corner, rare, duplicated or all"),
         ({"runs": 20, "confidence": 0.0}, "confidence"),
     ],
 )

@@ -11,8 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from privtraj.audit.attack import audit, compare
-from privtraj.audit.evidence import Canary, Evidence, Neighbours
+from privtraj.audit.attack import audit
+from privtraj.audit.canaries import People, Worlds
+from privtraj.audit.findings import compare
+from privtraj.audit.scores import log_likelihood_ratio
+from privtraj.audit.transcript import Transcript
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import BudgetError
 from privtraj.privacy import noise
@@ -58,7 +61,8 @@ def audited(guard, epsilon, runs, **settings):
 
 # Releases without a fit: one question to a guard, many times ----------------------------------
 
-CORNER = Canary(1, np.ones(2, np.float32))
+NOBODY, CORNER = People.nobody(2), People.at(1, np.ones(2))
+WORLDS = Worlds(NOBODY, NOBODY, CORNER)
 CROWD = [[0.5, 0.5]] * 12
 PARTICLES = jnp.asarray(np.random.default_rng(0).uniform(0.4, 0.6, (2, 16, 2)), jnp.float32)
 
@@ -78,19 +82,19 @@ def each_clipped(points, parameters):
 
 def released(guard, snapshots_of, score, clip, runs=100, noise_multiplier=1.0):
     """The audit of one noisy sum, with the person of CORNER and without."""
-    worlds = [snapshots_of([CROWD, []], 2), snapshots_of([CROWD, [CORNER.point]], 2)]
+    worlds = [snapshots_of([CROWD, []], 2), snapshots_of([CROWD, CORNER.points], 2)]
     scores = ([], [])
     for run in range(2 * runs):
         ledger = Ledger(20.0, DELTA)
-        evidence, source = Evidence(Neighbours(None, CORNER)), noise.SeededSource(run)
-        asked = worlds[run % 2].guarded(guard, ledger, source, watcher=evidence)
+        transcript, source = Transcript(WORLDS), noise.SeededSource(run)
+        asked = worlds[run % 2].guarded(guard, ledger, source, watcher=transcript)
         answer = asked.sums(pulls, PARTICLES, np.full(2, clip), noise_multiplier, "pulls")
-        scores[run % 2].append(score(evidence, answer))
+        scores[run % 2].append(score(transcript, answer))
     return compare(*scores, ledger.tally, DELTA, CONFIDENCE, 0.0)
 
 
-def likelihood(evidence, answer):
-    return evidence.log_likelihood_ratio
+def likelihood(transcript, answer):
+    return log_likelihood_ratio(transcript.answers)
 
 
 # 1 --------------------------------------------------------------------------------------------
@@ -247,7 +251,7 @@ class ClipsAtTheLargestNorm(Broken):
         )
 
 
-def loudness(evidence, answer):
+def loudness(transcript, answer):
     """How loud the noise is where nobody differs: 32 coordinates of the crowd's bin.
 
     Zero lies between the norm of somebody in the crowd, 0.1 sqrt(16) at most, and the corner's.

@@ -7,7 +7,9 @@ import pytest
 
 import privtraj as pt
 from privtraj import baselines
-from privtraj.audit.evidence import Canary, Evidence, Neighbours
+from privtraj.audit.canaries import People, Worlds
+from privtraj.audit.scores import log_likelihood_ratio
+from privtraj.audit.transcript import Transcript
 from privtraj.errors import InputError
 from privtraj.privacy.guard import Guard
 
@@ -228,14 +230,14 @@ def test_one_person_moves_one_count_of_each_release_by_one(name, snapshots_of, s
 @pytest.mark.parametrize("name", ["histogram", "hierarchy", "hierarchy by hand"])
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_no_transcript_says_more_than_epsilon(name, adjacency, snapshots_of):
-    person = Canary(2, np.array([0.9, 0.9], np.float32))
-    instead = Canary(0, np.array([0.1, 0.1], np.float32)) if adjacency == "replace-one" else None
-    data = snapshots_of([np.empty((0, 2)), np.full((30, 2), 0.5), person.point[None]])
+    person, nobody = People.at(2, np.array([0.9, 0.9])), People.nobody(2)
+    instead = People.at(0, np.array([0.1, 0.1])) if adjacency == "replace-one" else nobody
+    data = snapshots_of([np.empty((0, 2)), np.full((30, 2), 0.5), person.points])
     ratios = []
     for seed in range(12):
-        evidence = Evidence(Neighbours(instead, person))
-        PURE[name](adjacency=adjacency, seed=seed).fit(data, watcher=evidence)
-        ratios.append(evidence.log_likelihood_ratio)
+        transcript = Transcript(Worlds(nobody, instead, person))
+        PURE[name](adjacency=adjacency, seed=seed).fit(data, watcher=transcript)
+        ratios.append(log_likelihood_ratio(transcript.answers))
     assert np.abs(ratios).max() <= 1 + 1e-9
     assert np.max(ratios) > 0.2  # the attack sees what it should
 

@@ -7,7 +7,10 @@ import pytest
 
 from privtraj import cli
 from privtraj.audit import attack as audit_module
-from privtraj.audit.attack import RUNS, compare
+from privtraj.audit.attack import RUNS
+from privtraj.audit.canaries import CANARIES
+from privtraj.audit.findings import Audit, compare
+from privtraj.cli import audit as command
 from privtraj.privacy.accounting import tally
 from privtraj.privacy.events import GaussianSum
 
@@ -24,7 +27,8 @@ def staged(monkeypatch):
             asked.update(options, synthesizer=synthesizer)
             draws = np.random.default_rng(0).standard_normal((2, 400)) + np.array([[0], [true]])
             claim = tally([GaussianSum(1.0, "sum")], "add-remove")
-            return compare(*(draws - true / 2), claim, 1e-5, threshold=0.0, view="transcript")
+            finding = compare(*(draws - true / 2), claim, 1e-5, threshold=0.0)
+            return Audit(claim, 1e-5, 0.95, "transcript", 800, (finding,), (), 0.01)
 
         monkeypatch.setattr(audit_module, "audit", found)
         return asked
@@ -46,7 +50,8 @@ def test_a_real_audit_end_to_end(tmp_path, capsys):
     written = json.loads(out.read_text())
     assert written["runs"] == 40
     assert written["claim"]["epsilon"] == pytest.approx(1, abs=1e-6)
-    assert len(written["scores_with"]) == 20
+    assert len(written["attacks"][0]["scores_with"]) == 20
+    assert not any(test["failed"] for test in written["noise"]["tests"])
 
     before = out.read_bytes()
     assert cli.main([*RUN, "--out", str(out)]) == 2
@@ -56,7 +61,7 @@ def test_a_real_audit_end_to_end(tmp_path, capsys):
     shown = json.loads(capsys.readouterr().out)
     assert shown["command"] == "audit"
     assert shown["out"] == str(out)
-    assert shown.items() >= {k: v for k, v in written.items() if "scores" not in k}.items()
+    assert shown.items() >= {k: v for k, v in written.items() if k != "attacks"}.items()
 
 
 def test_replace_one_and_pure_budgets(capsys):
@@ -75,14 +80,18 @@ def test_a_refuted_claim_is_exit_code_one_and_is_said(staged, capsys, tmp_path):
 
 def test_options_reach_the_audit(staged):
     asked = staged(0.5)
-    words = "--epsilon 3 --delta 1e-3 --measure gradients --features 4 --view released"
+    words = "--epsilon 3 --delta 1e-3 --measure gradients --features 4 --view released --canary all"
     assert cli.main(["audit", *words.split(), "--confidence", "0.9", "--runs", "77"]) == 0
     synthesizer = asked.pop("synthesizer")
     assert (synthesizer.epsilon, synthesizer.delta) == (3, 1e-3)
     assert (synthesizer.measure, synthesizer.seed) == ("gradients", None)
     asked.pop("progress")
     wanted = {"runs": 77, "confidence": 0.9, "features": 4, "view": "released", "seed": None}
-    assert asked == wanted
+    assert asked == {**wanted, "canary": "all"}
+
+
+def test_the_command_knows_every_canary():
+    assert list(command.CANARIES) == [*CANARIES, "all"]
 
 
 def test_help_tells_the_default_numbers_of_runs(capsys):
@@ -102,6 +111,7 @@ def test_help_tells_the_default_numbers_of_runs(capsys):
         (["--confidence", "1"], "confidence must be"),
         (["--runs", "10"], "at least 20"),
         (["--view", "everything"], "--view must be transcript or released"),
+        (["--canary", "yellow"], "--canary must be alone, corner, rare, duplicated or all"),
         (["--out", "audit.csv"], "must end in .json"),
         (["--plot", "audit.csv"], "must end in .png"),
         (["--plot", "missing/audit.png"], "no directory"),

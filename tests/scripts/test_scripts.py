@@ -68,3 +68,8 @@ def test_the_benchmark_of_slabs_compares_with_every_bin_and_by_hand(tmp_path):
     assert "slope in T" in printed
     assert "best by hand" in printed
     assert printed.count("clinic") == 1
+
+
+def test_the_experiment_on_the_audit_counts_what_was_caught():
+    printed = run("experiments/audit_power.py", "--quick", "--break", "exact head count")
+    assert "| exact head count | 20 | 2 of 2 | at least" in printed

@@ -1,9 +1,12 @@
 from .attack import (
-    Audit as Audit,
-)
-from .attack import (
     audit as audit,
 )
-from .attack import (
+from .findings import (
+    Audit as Audit,
+)
+from .findings import (
+    Finding as Finding,
+)
+from .findings import (
     compare as compare,
 )

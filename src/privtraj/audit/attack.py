@@ -1,23 +1,14 @@
 """An empirical check of the guarantee: run the real pipeline, attack it, bound epsilon from below.
 
-Two worlds that differ in one person; the attacker knows everybody else, so no noise but the
-mechanism's own stands against an attack. The person is in a corner of the box, far from where the
-particles begin, so that their vector is clipped to the full norm c (but for the first steps, whose
-bandwidth of half the box clips nobody in it). The data are made here; an audit never touches a
-user's rows.
+Half of the runs are fits in a world without the person of a canary (`canaries`), half in the other,
+and attacks guess which (`scores`). Two views: "transcript", everything that left the guard, which
+is what the claim is about, and the model; "released", the finished model alone, which is what the
+public sees. `lower_bounds` turns the rates into bounds; `noise_tests` holds the noise of every
+release against its entry in the ledger.
 
-    add-remove    nobody                                    against  the person, in the last bin
-    replace-one   a person at the opposite corner of an     against  the person, in the last bin
-                  empty first bin
-
-(Opposite corners of the same bin are a weaker pair for clipped sums: the two vectors share the
-coordinates of mass and spread and differ by about c, not by the 2 c that is paid for. In different
-bins they are orthogonal and differ by sqrt(2) c.)
-
-Half of the runs are fits in the one world, half in the other, and an attack guesses which. Two
-views: "transcript", everything that left the guard, which is what the claim is about, attacked by
-the best test there is (`evidence`); "released", the finished model alone, which is what the public
-sees. `lower_bounds` turns the rates into bounds that hold with the stated confidence.
+What the confidence leaves, 1 - confidence, is the chance of a false alarm of the whole audit. The
+tests of the noise have `NOISE_PART` of it. The rest is shared by the canaries equally, and by the
+attacks on each by their weights: so all bounds hold at once, whichever is the strongest.
 
 An audit can refute a claim and can show that one is not far from tight. It cannot prove one.
 """
@@ -25,169 +16,156 @@ An audit can refute a claim and can show that one is not far from tight. It cann
 from __future__ import annotations
 
 import copy
-import math
 import warnings
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, get_args
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from privtraj.arguments import check_whole
 from privtraj.arrays import Floats
-from privtraj.audit.evidence import Canary, Crowd, Evidence, Neighbours, released_evidence
-from privtraj.audit.lower_bounds import (
-    Rates,
-    best_threshold,
-    check_confidence,
-    epsilon_of_rates,
-    epsilon_of_shape,
-)
+from privtraj.audit.canaries import CANARIES, Worlds, data_of, worlds_of
+from privtraj.audit.findings import Audit, Finding, compare
+from privtraj.audit.learning import held_out, learned
+from privtraj.audit.lower_bounds import best_threshold, check_confidence
+from privtraj.audit.noise_tests import NoiseTests
+from privtraj.audit.scores import ATTACKS, Attack, View
+from privtraj.audit.transcript import Run, Transcript, run_of
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
 from privtraj.privacy.accounting import Tally
-from privtraj.privacy.events import Adjacency, check_delta
-from privtraj.privacy.ledger import down, up
 from privtraj.synthesizer import LowBudgetWarning, TrajectorySynthesizer
 
-View = Literal["transcript", "released"]
 Progress = Callable[[int, int], None]
 
 RUNS: dict[View, int] = {"transcript": 2000, "released": 400}
-"""Unless told otherwise: two or three minutes on two cores."""
+"""For each canary, unless told otherwise: one or two minutes on two cores."""
 LEAST_RUNS = 20
-OTHERS = 24  # people at the other times
+ALL_CANARIES = "all"
+NOISE_PART = 0.2
 
 
-@dataclass(frozen=True, eq=False)
-class Audit:
-    """What an attack found, beside what was claimed.
+class Scores:
+    """What the attacks saw in all runs with one canary."""
 
-    epsilon: claimed at delta.  claim: the releases it was computed from.
-    threshold: the attack says "present" where its score is above.  rates: how often it did.
-    false_positive_rate, true_positive_rate: bounds on the true rates, at this confidence.
-    epsilon_threshold: lower bound from the rates alone.  epsilon_shape: lower bound for releases of
-    the claimed shape.  Both hold, at once, with this confidence.
-    scores_without, scores_with: of all runs in the two worlds.
-    """
+    def __init__(self, canary: str, view: View) -> None:
+        self.canary = canary
+        self.attacks = [one for one in ATTACKS if view in ("transcript", one.view)]
+        self.claims: set[Tally] = set()
+        self._seen: list[tuple[list[dict[str, float]], ...]] = [([], []) for _ in self.attacks]
+        self._claims_of: dict[str, set[Tally]] = {}
 
-    epsilon: float
-    delta: float
-    adjacency: Adjacency
-    view: str
-    confidence: float
-    threshold: float
-    rates: Rates
-    false_positive_rate: float
-    true_positive_rate: float
-    epsilon_threshold: float
-    epsilon_shape: float
-    claim: Tally = field(repr=False)
-    scores_without: Floats = field(repr=False)
-    scores_with: Floats = field(repr=False)
+    def add(self, run: Run) -> None:
+        """Look at one run."""
+        self.claims.add(run.claim)
+        for what in {one.what for one in run.transcript.answers}:
+            self._claims_of.setdefault(what, set()).add(run.claim_of(what))
+        for attack, seen in zip(self.attacks, self._seen, strict=True):
+            seen[run.here].append(attack.look(run))
 
-    @property
-    def runs(self) -> int:
-        """Fits in both worlds together."""
-        return len(self.scores_without) + len(self.scores_with)
+    def findings(self, delta: float, miss: float) -> tuple[Finding, ...]:
+        """One for each attack; all bounds hold at once but with this chance."""
+        tried = list(self._tried(delta))
+        weights = sum(one.weight for one in tried)
+        return tuple(one.test(1 - miss * one.weight / weights) for one in tried)
 
-    @property
-    def violated(self) -> bool:
-        """Whether a lower bound exceeds the claim: it is false, at this confidence."""
-        return max(self.epsilon_threshold, self.epsilon_shape) > self.epsilon
+    def _tried(self, delta: float) -> Iterator[_Tried]:
+        whole = largest(self.claims, delta)
+        for attack, seen in zip(self.attacks, self._seen, strict=True):
+            names = sorted({name for world in seen for numbers in world for name in numbers})
+            without, present = (_columns(world, names) for world in seen)
+            if attack.learned and names:
+                numbers = np.nan_to_num(without), np.nan_to_num(present)
+                test = partial(_learned_test, *numbers, whole, delta, attack.learned, self.canary)
+                yield _Tried(attack.weight, test)
+                continue
+            for name, *scores in zip(names, without.T, present.T, strict=True):
+                known = [one[~np.isnan(one)] for one in scores]
+                if min(map(len, known)) >= LEAST_SCORES:
+                    yield self._score_test(attack, name, known, whole, delta)
 
-    def to_dict(self, scores: bool = True) -> dict[str, Any]:
-        """JSON values; None stands for an infinite epsilon."""
-        claim = {"epsilon": self.epsilon, "delta": self.delta, "adjacency": self.adjacency}
-        values: dict[str, Any] = {
-            "claim": {**claim, "epsilon": _finite(self.epsilon)},
-            "view": self.view,
-            "runs": self.runs,
-            "confidence": self.confidence,
-            "threshold": self.threshold,
-            **asdict(self.rates),
-            "false_positive_rate_at_most": self.false_positive_rate,
-            "true_positive_rate_at_least": self.true_positive_rate,
-            "epsilon_threshold": _finite(self.epsilon_threshold),
-            "epsilon_shape": _finite(self.epsilon_shape),
-            "violated": self.violated,
-        }
-        if scores:
-            values["scores_without"] = self.scores_without.tolist()
-            values["scores_with"] = self.scores_with.tolist()
-        return values
+    def _score_test(
+        self, attack: Attack, name: str, scores: list[Floats], whole: Tally, delta: float
+    ) -> _Tried:
+        alone = name in self._claims_of
+        claim = largest(self._claims_of[name], delta) if alone else whole
 
-    def __str__(self) -> str:
-        seen = f"{self.rates.true_positives} of {self.rates.present}"
-        alarms = f"{self.rates.false_positives} of {self.rates.absent}"
-        lines = [
-            f"Privacy audit: {self.runs} runs, {_WORLDS[self.adjacency]}",
-            f"Claim: epsilon = {up(self.epsilon)}, delta = {self.delta:g} ({self.adjacency}).",
-            f"Attack on {_VIEWS.get(self.view, self.view)}: right in {seen} runs with the person, "
-            f"wrong in {alarms} without.",
-            f"Lower bounds on epsilon, at {100 * self.confidence:g} % confidence:",
-            f"  {down(self.epsilon_threshold)}  from these rates alone",
-            f"  {down(self.epsilon_shape)}  for noise of the claimed shape",
-            f"Verdict: {self._verdict()}",
-        ]
-        return "\n  ".join(lines)
+        def test(confidence: float) -> Finding:
+            title = f"'{name}' alone" if alone else name
+            without, present = scores
+            return compare(
+                without, present, claim, delta, confidence, attack.threshold, title, self.canary
+            )
 
-    def _verdict(self) -> str:
-        if not self.violated:
-            return "no violation found. An audit can refute a claim, not prove it."
-        miss = f"{100 * (1 - self.confidence):.3g} %"
-        claim = f"for a true claim that happens in at most {miss} of audits."
-        return f"VIOLATED. A lower bound exceeds the claim; {claim}"
+        return _Tried(attack.weight, test)
 
 
-_WORLDS: dict[Adjacency, str] = {
-    "add-remove": "half of them with one more person",
-    "replace-one": "half of them with one person's record replaced",
-}
-_VIEWS = {"transcript": "everything that left the guard", "released": "the released model alone"}
+LEAST_SCORES = 4  # in either world: two to find a threshold on, two to test it
 
 
-def compare(
-    scores_without: ArrayLike,
-    scores_with: ArrayLike,
+class _Tried(NamedTuple):
+    weight: float
+    test: Callable[[float], Finding]
+
+
+def _columns(world: list[dict[str, float]], names: list[str]) -> Floats:
+    """Numbers (runs, names), NaN where a run has none of this name."""
+    rows = [[numbers.get(name, np.nan) for name in names] for numbers in world]
+    return np.array(rows, dtype=np.float64).reshape(len(world), len(names))
+
+
+def _learned_test(
+    without: Floats,
+    present: Floats,
     claim: Tally,
     delta: float,
-    confidence: float = 0.95,
-    threshold: float | None = None,
-    view: str = "scores",
-) -> Audit:
-    """Bounds from an attack's scores in independent runs without and with the person.
+    attack: str,
+    canary: str,
+    confidence: float,
+) -> Finding:
+    absent, found, threshold = learned_scores(without, present, confidence)
+    return compare(absent, found, claim, delta, confidence, threshold, attack, canary)
 
-    threshold: fixed in advance; None chooses it on the first half of the runs and evaluates it on
-    the second. For a true claim the result is `violated` with probability at most 1 - confidence.
-    """
-    without, present = _scores(scores_without), _scores(scores_with)
-    check_delta(delta)
-    check_confidence(confidence)
-    tested, detected = without, present
-    if threshold is None:
-        halves = len(without) // 2, len(present) // 2
-        threshold = best_threshold(without[: halves[0]], present[: halves[1]], confidence)
-        tested, detected = without[halves[0] :], present[halves[1] :]
-    alarms, seen = (int((scores > threshold).sum()) for scores in (tested, detected))
-    rates = Rates(alarms, len(tested), seen, len(detected))
-    fpr, tpr = rates.bounds(confidence)
+
+def learned_scores(
+    without: Floats, present: Floats, confidence: float
+) -> tuple[Floats, Floats, float]:
+    """Scores of the second half of the runs, and a threshold, learned from the first half."""
+    halves = len(without) // 2, len(present) // 2
+    known = without[: halves[0]], present[: halves[1]]
+    classify = learned(*known)
+    threshold = best_threshold(*held_out(*known), confidence)
+    return classify(without[halves[0] :]), classify(present[halves[1] :]), threshold
+
+
+def largest(claims: set[Tally], delta: float) -> Tally:
+    """The largest claim of all runs: the noise a run plans for may depend on its head count."""
+    return max(claims, key=lambda each: each.epsilon(delta))
+
+
+def conclude(
+    scores: list[Scores],
+    noise: NoiseTests,
+    *,
+    runs: int,
+    delta: float,
+    confidence: float,
+    view: View,
+) -> Audit:
+    """The audit of all runs: bounds and tests that hold at once with this confidence."""
+    miss = 1 - check_confidence(confidence)
+    each = (1 - NOISE_PART) * miss / len(scores)
     return Audit(
-        epsilon=claim.epsilon(delta),
+        claim=largest(set.union(*(one.claims for one in scores)), delta),
         delta=delta,
-        adjacency=claim.adjacency,
-        view=view,
         confidence=confidence,
-        threshold=threshold,
-        rates=rates,
-        false_positive_rate=fpr,
-        true_positive_rate=tpr,
-        epsilon_threshold=epsilon_of_rates(fpr, tpr, delta),
-        epsilon_shape=epsilon_of_shape(claim, fpr, tpr, delta),
-        claim=claim,
-        scores_without=without,
-        scores_with=present,
+        view=view,
+        runs=runs,
+        findings=tuple(finding for one in scores for finding in one.findings(delta, each)),
+        noise=noise.results(NOISE_PART * miss),
+        false_alarms=NOISE_PART * miss,
+        untested=tuple(sorted(noise.untested)),
     )
 
 
@@ -199,94 +177,67 @@ def audit(
     features: int = 2,
     times: int = 3,
     view: View = "transcript",
+    canary: str = "alone",
     seed: int | None = None,
     progress: Progress | None = None,
 ) -> Audit:
     """Fit `runs` times, half of them in either world, and compare what can be told with the claim.
 
     The claim is what the certificates of the runs state; nothing stated is a claim of epsilon 0.
-    runs: `RUNS` of the view unless given.
+    runs: for each canary, `RUNS` of the view unless given.
     synthesizer: its settings, but for the seed, and for public numbers, which are those of the
-        audit's own data.  features, times: of the audit's own data.
+        audit's own data.  features, times: of these data.
+    canary: whom to look for, a name of `canaries.CANARIES`, or "all" for all of them.
     seed: None for the noise of real releases; a number makes the audit repeatable.
     """
     if view not in get_args(View):
         raise InputError(f"view must be 'transcript' or 'released', not '{view}'")
+    if canary not in (*CANARIES, ALL_CANARIES):
+        known = ", ".join(CANARIES)
+        raise InputError(f"canary must be {known} or {ALL_CANARIES}, not '{canary}'")
     runs = RUNS[view] if runs is None else runs
     _check(synthesizer, runs, features, times)
-    neighbours = _neighbours(synthesizer, features, times)
-    crowd = _crowd(features, times)
-    data = [_data(person, features, times) for person in neighbours]
-    pipeline = _lean(synthesizer, features) if view == "transcript" else copy.copy(synthesizer)
-    if synthesizer.public_counts is not None:
-        pipeline.public_counts = _bin_counts(times)
-    seeds = iter(np.random.SeedSequence(seed).generate_state(runs, np.uint64))
-    scores: tuple[list[float], list[float]] = ([], [])
-    claims: set[Tally] = set()
+    check_confidence(confidence)
+    names = list(CANARIES) if canary == ALL_CANARIES else [canary]
+    pipeline = _lean(synthesizer, features) if view == "transcript" else synthesizer
+    total, seeds = len(names) * runs, np.random.SeedSequence(seed)
+    run_seeds = iter(seeds.generate_state(total, np.uint64))
+    noise = NoiseTests(np.random.default_rng(seeds.spawn(1)[0]))
+    found = [Scores(name, view) for name in names]
+    done = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LowBudgetWarning)  # the data are meant to be few
-        for done in range(runs):
-            run_seed = None if seed is None else int(next(seeds))
-            evidence = Evidence(neighbours, crowd)
-            score, claim = _run(pipeline, data[done % 2], evidence, view, run_seed)
-            scores[done % 2].append(score)
-            claims.add(claim)
-            if progress is not None:
-                progress(done + 1, runs)
-    delta = synthesizer.delta
-    # the noise a run plans for may depend on its noisy head count; the claim is the largest
-    claim = max(claims, key=lambda each: each.epsilon(delta))
-    threshold = 0.0 if view == "transcript" else None
-    return compare(*scores, claim, delta, confidence, threshold, view)
-
-
-def _neighbours(synthesizer: TrajectorySynthesizer, features: int, times: int) -> Neighbours:
-    """The person in whom the two worlds differ, and who is there instead."""
-    person = Canary(times - 1.0, np.ones(features, np.float32))
-    instead = None
-    if synthesizer.adjacency == "replace-one":
-        # where the numbers of people per bin are public, neighbours have the same numbers
-        at = 0.0 if synthesizer.public_counts is None else person.time
-        instead = Canary(at, np.zeros(features, np.float32))
-    return Neighbours(instead, person)
-
-
-def _crowd(features: int, times: int) -> Crowd:
-    """Others in the middle of the box, at all times but the first and the last."""
-    when = (1 + np.arange(OTHERS) % (times - 2)).astype(np.float64)
-    return Crowd(when, np.full(features, 0.5, np.float32))
-
-
-def _bin_counts(times: int) -> list[int]:
-    """Everybody in each bin: the same in both worlds, where these numbers are public."""
-    when = [*_crowd(1, times).times, times - 1]
-    return np.bincount(np.array(when, np.int64), minlength=times).tolist()
-
-
-def _data(person: Canary | None, features: int, times: int) -> Snapshots:
-    """The crowd and the person."""
-    crowd, extra = _crowd(features, times), [] if person is None else [person]
-    when = [*crowd.times, *(one.time for one in extra)]
-    where = [*np.tile(crowd.point, (OTHERS, 1)), *(one.point for one in extra)]
-    box = [(0.0, 1.0)] * features
-    return Snapshots.from_arrays(when, np.array(where), bounds=box, bins=np.arange(float(times)))
+        for scores in found:
+            worlds = worlds_of(scores.canary, synthesizer, features, times)
+            data = [data_of(worlds, person, times) for person in worlds[1:]]
+            fitted = copy.copy(pipeline)
+            if synthesizer.public_counts is not None:
+                fitted.public_counts = worlds.people_per_time(times)
+            for number in range(runs):
+                run_seed = None if seed is None else int(next(run_seeds))
+                here = number % 2 == 1
+                run = _run(fitted, data[here], worlds, here, run_seed)
+                scores.add(run)
+                noise.add(run)
+                done += 1
+                if progress is not None:
+                    progress(done, total)
+    settings = {"delta": synthesizer.delta, "confidence": confidence}
+    return conclude(found, noise, runs=total, view=view, **settings)
 
 
 def _run(
     synthesizer: TrajectorySynthesizer,
     data: Snapshots,
-    evidence: Evidence,
-    view: View,
+    worlds: Worlds,
+    here: bool,
     seed: int | None,
-) -> tuple[float, Tally]:
-    """One fit: the attack's score, and what the certificate claims."""
+) -> Run:
+    """One fit, watched."""
     pipeline = copy.copy(synthesizer)
     pipeline.seed = seed
-    model = pipeline.fit(data, watcher=evidence)
-    claim = model.certificate.tally
-    if view == "released":
-        return released_evidence(model, evidence.neighbours), claim
-    return evidence.log_likelihood_ratio, claim
+    transcript = Transcript(worlds)
+    return run_of(pipeline.fit(data, watcher=transcript), transcript, here)
 
 
 def _lean(synthesizer: TrajectorySynthesizer, features: int) -> TrajectorySynthesizer:
@@ -298,19 +249,8 @@ def _lean(synthesizer: TrajectorySynthesizer, features: int) -> TrajectorySynthe
     return lean
 
 
-def _scores(scores: ArrayLike) -> Floats:
-    values = np.asarray(scores, dtype=np.float64)
-    if values.ndim != 1 or len(values) < 2 or np.isnan(values).any():
-        raise InputError("scores must be a list of at least two numbers in either world")
-    return values
-
-
 def _check(synthesizer: TrajectorySynthesizer, runs: int, features: int, times: int) -> None:
     synthesizer.check()
     check_whole("runs", runs, LEAST_RUNS)
     check_whole("features", features, 1)
     check_whole("times", times, 3)
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -15,6 +15,9 @@ the region that their trade-off allows. Let s be the least factor for which the 
 noise smaller by s, would allow it: then the noise is at most 1 / s of the claimed one, if it has
 the claimed shape, and epsilon is at least that of the scaled releases. For Gaussian sums this is
 mu >= Phi^-1(tpr) - Phi^-1(fpr). The conclusion "s > 1, so the claim is false" needs no such if.
+
+Several attacks.  Each is given a part of what the confidence leaves; the parts add up to it, so all
+bounds hold at once with the confidence of the whole.
 """
 
 from __future__ import annotations
@@ -26,17 +29,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri
+from scipy.stats import binom
 
 from privtraj.arguments import is_number
 from privtraj.arrays import Floats
 from privtraj.errors import Arg, InputError
-from privtraj.privacy.accounting import Tally
+from privtraj.privacy.accounting import Tally, tally
+from privtraj.privacy.events import Opaque
 
 Counts = int | NDArray[np.intp]
+
+POWER = 0.9  # with which an audit sees what it says it could see
 
 _NEARLY_ONE = 1 - 1e-12
 _SMALLEST, _LARGEST = 2.0**-12, 2.0**12
 _PRECISION, _ON_GRID = 1e-3, 0.03  # of the factor; on grids every trial takes seconds
+_ROUGHLY = 0.02  # of what could be seen
 
 
 @dataclass(frozen=True)
@@ -92,12 +100,40 @@ def epsilon_of_rates(fpr: float, tpr: float, delta: float) -> float:
 
 def epsilon_of_shape(claim: Tally, fpr: float, tpr: float, delta: float) -> float:
     """The epsilon of the claimed releases, scaled until they allow the rates."""
-    # where nothing is claimed to have been released, one Gaussian sum takes its place
-    shape = Tally(claim.adjacency, mu_squared=1.0) if claim.gdp_mu == 0 else claim
+    shape = _shape(claim)
     factor = scale_of_shape(shape, fpr, tpr)
     if factor in (0.0, math.inf):
         return factor
     return shape.scaled(factor).epsilon(delta)
+
+
+def could_see(claim: Tally, absent: int, present: int, delta: float, confidence: float) -> float:
+    """The least epsilon that so many runs would refute, with chance `POWER` or more, if releases of
+    the claimed shape had it and the attack were as good as any: what they could have seen."""
+    shape = _shape(claim)
+    if shape.sampled:  # every trial on a grid takes seconds: an opaque release takes its place
+        shape = tally([Opaque(shape.epsilon(delta), delta, "")], shape.adjacency)
+    rates = np.linspace(0.0, 1.0, 401)
+    allowed, claimed = claim.true_positive_rates(rates), claim.epsilon(delta)
+
+    def refuted(factor: float) -> bool:
+        reached = shape.scaled(factor).true_positive_rates(rates)
+        best = int(np.argmax(reached - rates))
+        miss = (1 - POWER) / 2
+        alarms = int(binom.ppf(1 - miss, absent, rates[best]))
+        seen = int(binom.ppf(miss, present, reached[best]))
+        fpr, tpr = Rates(alarms, absent, seen, present).bounds(confidence)
+        if epsilon_of_rates(fpr, tpr, delta) > claimed:
+            return True
+        return tpr > float(np.interp(fpr, rates, allowed))
+
+    factor = _least(refuted, _ROUGHLY)
+    return factor if factor == math.inf else shape.scaled(factor).epsilon(delta)
+
+
+def _shape(claim: Tally) -> Tally:
+    """Where nothing is claimed to have been released, one Gaussian sum takes its place."""
+    return Tally(claim.adjacency, mu_squared=1.0) if claim.gdp_mu == 0 else claim
 
 
 def scale_of_shape(claim: Tally, fpr: float, tpr: float) -> float:

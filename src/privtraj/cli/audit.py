@@ -13,13 +13,19 @@ from privtraj.options import FILE, NUMBER, Option, arguments, one_of, whole
 
 VIOLATED = 1
 LEAST_RUNS = 20
+CANARIES = ("alone", "corner", "rare", "duplicated", "all")  # as in `audit.canaries`
 
 _EXAMPLE = """\
 examples:
   privtraj audit --epsilon 1 --delta 1e-5 --plot audit.png
   privtraj audit --epsilon 4 --measure gradients --runs 4000 --out audit.json
+  privtraj audit --epsilon 1 --canary all
 
-exit codes: 0, no violation found; 1, a lower bound exceeds the claim; 2, bad input"""
+canaries: alone, in an empty corner and alone in a time; corner, in an empty corner of a time with
+everybody; rare, where one other person is; duplicated, three records in one place
+
+exit codes: 0, no violation found; 1, a lower bound exceeds the claim, or the noise is not what the
+ledger states; 2, bad input"""
 
 
 def add(commands: Any) -> None:
@@ -31,6 +37,8 @@ def add(commands: Any) -> None:
     shared.add(privacy, "adjacency", "measure")
     attack = audit.add_argument_group("attack")
     shared.add(attack, Option("features", whole(1), "features of the simulated data", default=2))
+    text = "whom to look for; all of them take as many runs each"
+    shared.add(attack, Option("canary", one_of(*CANARIES), text, default="alone"))
     text, known = "fits, half of them with the person", "2000, or 400 for the released view"
     shared.add(attack, Option("runs", whole(LEAST_RUNS), text, otherwise=known))
     shared.add(attack, Option("confidence", NUMBER, "chance that the bounds hold", default=0.95))
@@ -52,7 +60,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
     from privtraj.synthesizer import TrajectorySynthesizer
 
     claimed = {**vars(args), "seed": None}  # the seed is the attack's
-    attack = {name: getattr(args, name) for name in ("runs", "confidence", "features", "view")}
+    names = ("runs", "confidence", "features", "view", "canary")
+    attack = {name: getattr(args, name) for name in names}
     result = audit(
         TrajectorySynthesizer(**arguments(TrajectorySynthesizer, claimed)),
         **attack,

@@ -1,7 +1,7 @@
 """Watchers: told of every answer that leaves a guard, after its noise, and of nothing else.
 
-An audit is one (`audit.evidence`). It sees what whoever asked sees, never a row: the event that was
-paid for, the question, which is made of public and released numbers, and the noisy answer.
+An audit is one (`audit.transcript`). It sees what whoever asked sees, never a row: the event that
+was paid for, the question, which is made of public and released numbers, and the noisy answer.
 """
 
 from __future__ import annotations

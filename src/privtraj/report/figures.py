@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from privtraj.audit.attack import Audit
+    from privtraj.audit.findings import Audit, Finding
     from privtraj.model import TrajectoryModel
     from privtraj.paths import Paths
 
@@ -133,14 +133,19 @@ def _legend(figure: Figure, axes: Axes) -> None:
 
 
 def audit_figure(audit: Audit) -> Figure:
-    """Left: rates of the attack in the region that the claim allows. Right: epsilon, three ways."""
+    """Left: rates of the strongest attack in the region that its claim allows. Right: epsilon, as
+    claimed, and at least as every attack found, with what it could have seen."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=_AUDIT, layout="constrained", facecolor="white")
+    rows = 1 + len(audit.findings)
+    size = (_AUDIT[0], max(_AUDIT[1], 2.0 + 0.32 * rows))
+    figure = Figure(figsize=size, layout="constrained", facecolor="white")
     rates, bars = figure.subplots(1, 2, width_ratios=(1.1, 1))
-    _rates(rates, audit)
+    _rates(rates, audit.strongest)
     _epsilons(bars, audit)
     violated = "VIOLATED: a lower bound exceeds the claim"
+    if audit.violated and not any(one.violated for one in audit.findings):
+        violated = "VIOLATED: the noise is not what the ledger states"
     title = (
         rf"claim: $\varepsilon$ = {audit.epsilon:.4g}, $\delta$ = {short(audit.delta)}, "
         f"{audit.adjacency}\n{violated if audit.violated else 'no violation found'} "
@@ -150,19 +155,19 @@ def audit_figure(audit: Audit) -> Figure:
     return figure
 
 
-def _rates(axes: Axes, audit: Audit) -> None:
-    allowed, area = audit.claim.true_positive_rates, "what the claim allows"
+def _rates(axes: Axes, finding: Finding) -> None:
+    allowed, area = finding.claim.true_positive_rates, "what the claim allows"
     style.attack_region(axes, allowed, "people found", lw=1.2, area=area)
-    cuts = np.unique(np.concatenate([audit.scores_without, audit.scores_with]))[::-1]
+    cuts = np.unique(np.concatenate([finding.scores_without, finding.scores_with]))[::-1]
     reached = [
         np.append(0.0, [(scores > cut).mean() for cut in cuts] + [1.0])
-        for scores in (audit.scores_without, audit.scores_with)
+        for scores in (finding.scores_without, finding.scores_with)
     ]
-    axes.plot(*reached, color=INK, lw=1.4, label="the attack, all thresholds")
+    axes.plot(*reached, color=INK, lw=1.4, label="the strongest attack, all thresholds")
     # The rates that were tested, with lines to the bounds that go into epsilon.
-    seen = audit.rates
+    seen = finding.rates
     x, y = seen.false_positives / seen.absent, seen.true_positives / seen.present
-    right, down = audit.false_positive_rate - x, y - audit.true_positive_rate
+    right, down = finding.false_positive_rate - x, y - finding.true_positive_rate
     look: dict[str, Any] = {"fmt": "o", "ms": 5, "color": VERMILION, "elinewidth": 1.4, "zorder": 5}
     label = "tested, with its uncertainty"
     axes.errorbar(x, y, xerr=[[0.0], [right]], yerr=[[down], [0.0]], label=label, **look)
@@ -170,16 +175,20 @@ def _rates(axes: Axes, audit: Audit) -> None:
 
 
 def _epsilons(axes: Axes, audit: Audit) -> None:
-    amounts = {
-        "claim": audit.epsilon,
-        "at least, for noise of\nthe claimed shape": audit.epsilon_shape,
-        "at least, from the\nrates alone": audit.epsilon_threshold,
-    }
-    longest = 1.15 * max(*(value for value in amounts.values() if math.isfinite(value)), 1e-3)
-    bars: list[style.Bar] = []
-    for name, value in amounts.items():
-        colour = BLUE if name == "claim" else VERMILION if value > audit.epsilon else GREY
-        bars.append((name, 0.0, min(value, longest), value, colour))
+    """A bar for the claim and for the bound of each attack; a line at what it could have seen."""
+    findings = audit.findings
+    canaries = len({one.canary for one in findings}) > 1
+    amounts = [audit.epsilon, *(each for one in findings for each in (one.bound, one.could_see))]
+    longest = 1.15 * max(*(value for value in amounts if math.isfinite(value)), 1e-3)
+    bars: list[style.Bar] = [("claim", 0.0, min(audit.epsilon, longest), audit.epsilon, BLUE)]
+    for one in findings:
+        name = f"{one.attack}, {one.canary}" if canaries else one.attack
+        colour = VERMILION if one.violated else GREY
+        bars.append((name, 0.0, min(one.bound, longest), one.bound, colour))
     style.named_bars(axes, bars, r"$\varepsilon$", longest, size=10)
+    seen = [min(one.could_see, longest) for one in findings]
+    axes.scatter(seen, range(1, len(bars)), marker="|", s=120, color=INK)
+    axes.set_title("bars: at least; marks: could have seen", fontsize=9, color=INK)
+    axes.tick_params(axis="y", labelsize=8.5)
     if math.isfinite(audit.epsilon):
         axes.axvline(audit.epsilon, color=INK, lw=1, ls="--")

@@ -161,8 +161,8 @@ def _curves(
 ) -> Floats:
     """Control points (m, K + 1, d) of curves through the marginals of the K slabs."""
     unit, of, centres = resolution.unit_moments, resolution.slab_of_moment, resolution.centres
-    few = _picked(marginals, STARTS, rng)
-    even = np.full(few.shape[:2], 1 / STARTS)
+    few = _picked(marginals, min(STARTS, m), rng)
+    even = np.full(few.shape[:2], 1 / few.shape[1])
     walk = couple(few, even, np.diff(centres), Brownian(1.0), "exact").walk(m, rng)
     start = few[np.arange(len(centres)), walk]
     clouds = _picked(marginals, m * READINGS, rng)
