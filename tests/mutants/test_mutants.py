@@ -42,6 +42,17 @@ def test_the_list_in_the_documentation_is_that_of_the_mutants():
     assert suite.page_with(suite.listing()) == suite.PAGE.read_text("utf-8")
 
 
+def test_every_claim_names_code_a_test_and_a_mutant_that_exist():
+    section = suite.PAGE.read_text("utf-8").split("## Claims")[1].split("\n## ")[0]
+    rows = [row.strip("| ").split(" | ") for row in section.splitlines() if row.startswith("| ")]
+    claims = rows[1:]
+    assert len(claims) >= 20
+    for _, code, test, mutant in claims:
+        assert (SOURCE / code.strip("`")).is_file()
+        assert (ROOT / "tests" / test.strip("`")).is_file()
+        assert mutant in MUTANTS
+
+
 @pytest.mark.parametrize("text", ["", "two two"])
 def test_a_mutant_whose_text_is_not_there_once_is_stale(text):
     with pytest.raises(suite.StaleMutant, match="not once"):
