@@ -393,3 +393,26 @@ def test_more_features_than_can_be_looked_at_are_fitted_all_the_same():
     assert "how people move" not in [entry["what"] for entry in model.certificate.ledger]
     assert model.settings["slabs"] == 2
     assert model.certificate.epsilon > 3.9
+
+
+# What a look at few people cannot show ---------------------------------------------------------
+
+
+def test_motion_that_could_be_overlooked_is_allowed_for_and_what_is_refuted_is_not():
+    few, many = (looked(still(bins=5, n=n), people=n) for n in (100, 30_000))
+    t, each = np.linspace(0, 1, 5), np.arange(5)
+    usual, refuted = (np.trace(motion.overlooked(paths, t, each)) for paths in (few, many))
+    assert refuted < usual / 100
+
+
+def test_few_people_who_move_are_not_taken_for_still():
+    """500 people on three modes: two slabs would hide a squared W2 of .02, and five cost .005."""
+    t, points = pt.datasets.three_modes(100, 5, seed=1)
+    snapshots = pt.Snapshots.from_arrays(
+        t, points, bounds=pt.datasets.THREE_MODES_BOUNDS, bins=np.linspace(0, 1, 5)
+    )
+    found = [
+        pt.TrajectorySynthesizer(1.0, 1e-5, seed=seed).fit(snapshots).settings["slabs"]
+        for seed in range(5)
+    ]
+    assert min(found) > 2

@@ -25,6 +25,11 @@ PROBE_BINS = 32
 STILL_PREFERENCE = 0.35
 """Log evidence, for each function that is followed, that motion must have over none. Too many slabs
 cost a factor of 2 where people are still, too few a factor of 7 where they move."""
+USUAL_MOTION = 0.25
+"""A of every path where a look shows nothing. That of the stand-ins that move is 0.1 to 6, 1 in the
+middle; a quarter of it, as people may as well be still. With 0.5 three features lose a half."""
+REFUTED = 2.0
+"""Log evidence against an amplitude, all paths together, that rules it out; set by hand."""
 ROUGHNESS = 4.0
 """p: the energy of a path falls with frequency as f^-p. On the stand-ins 2, as of paths with kinks,
 gave twice too many slabs, and 3 a third too many."""

@@ -24,7 +24,7 @@ from privtraj.slabs.constants import (
     STARTS,
 )
 from privtraj.slabs.curves import fit_curves, knots_of, reading_times
-from privtraj.slabs.motion import moment_paths, motion
+from privtraj.slabs.motion import moment_paths, motion, overlooked
 from privtraj.slabs.timeline import Timeline, are_at_listed_times, timeline_of
 from privtraj.space import hat_functions, unit_time
 from privtraj.transport.couplings import couple
@@ -58,6 +58,8 @@ def found_slabs(guard: Guard, timeline: Timeline, most: int) -> SlabChoice | Non
     people = max(float(counts.sum()), float(len(counts)))
     paths = moment_paths(counts, side, laplace_variance(epsilon), people, features)
     moving = motion(paths, moments, seen)
+    if not moving.any():
+        moving = overlooked(paths, moments, seen)
     return choose_slabs(moving, moments, people, guard.ledger.epsilon, features, most)
 
 

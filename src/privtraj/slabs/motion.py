@@ -15,6 +15,11 @@ is preferred unless the evidence of motion is larger by `STILL_PREFERENCE`: what
 motion is shrunk to none by its own noise. What is returned is the second moment of the motion,
     Q(s, t) = sum over paths of  scale E[ y(s) y(t) | seen ],
 in units of squared W2, which tells both how fast people move when, and what slabs would hide.
+
+Overlooked.  A look at few people shows nothing, whether they move or not, and to take them for
+still costs most where they do. So where no motion is seen, Q is that of the usual motion, A =
+`USUAL_MOTION` for every path, or of the largest below it that what was seen does not refute: next
+to none where people are many.
 """
 
 from __future__ import annotations
@@ -25,9 +30,16 @@ from typing import NamedTuple
 import numpy as np
 
 from privtraj.arrays import Floats, Ints
-from privtraj.slabs.constants import MOST_ORDER, ROUGHNESS, SMALLEST_SLOPE, STILL_PREFERENCE
+from privtraj.slabs.constants import (
+    MOST_ORDER,
+    REFUTED,
+    ROUGHNESS,
+    SMALLEST_SLOPE,
+    STILL_PREFERENCE,
+    USUAL_MOTION,
+)
 
-_AMPLITUDES = np.geomspace(1e-6, 100.0, 60)  # of A: from nothing visible to the whole box
+_AMPLITUDES = np.append(0.0, np.geomspace(1e-6, 100.0, 60))  # of A: from none to the whole box
 _FREQUENCIES = 64
 
 
@@ -88,23 +100,68 @@ def _functions(cells_per_side: int, features: int) -> tuple[Floats, Floats]:
 
 def motion(paths: MomentPaths, moments: Floats, slab_of_moment: Ints) -> Floats:
     """Q (M, M) at moments (M,) in [0, 1], seen as means over the F slabs of moments; 0 for none."""
-    frequency = np.arange(1.0, _FREQUENCIES + 1)
-    waves = np.cos(np.pi / 2 * np.outer(moments + 0.5, frequency)) * frequency ** (-ROUGHNESS / 2)
-    change = _contrasts(len(paths.values[0]))  # the constant is left out of what is seen
-    seen = change @ slab_means(slab_of_moment) @ waves
-    strength, directions = np.linalg.eigh(seen @ seen.T)
-    along = directions.T @ change @ paths.values.T  # (F - 1, S)
-    fits = [_fitted(one, strength, v) for one, v in zip(along.T, paths.variance, strict=True)]
-    if sum(gain for gain, _ in fits) <= STILL_PREFERENCE * len(fits):
+    waves = _waves(moments)
+    look = _Look.at(paths, waves, slab_of_moment)
+    gains = look.gains(paths.variance)
+    best = gains.argmax(axis=1)
+    if gains.max(axis=1).sum() <= STILL_PREFERENCE * len(gains):
         return np.zeros((len(moments), len(moments)))
-    both = waves @ seen.T @ directions  # (M, F - 1)
+    both = waves @ look.seen.T @ look.directions  # (M, F - 1)
     total = np.zeros((len(moments), len(moments)))
-    for (_, a), one, v, scale in zip(fits, along.T, paths.variance, paths.scale, strict=True):
-        kept = a / (a * strength + v)
+    each = zip(_AMPLITUDES[best], look.along.T, paths.variance, paths.scale, strict=True)
+    for a, one, v, scale in each:
+        kept = a / (a * look.strength + v)
         mean = both @ (kept * one)
         unknown = a * waves @ waves.T - (both * (a * kept)) @ both.T
         total += scale * (np.outer(mean, mean) + unknown)
     return total
+
+
+def overlooked(paths: MomentPaths, moments: Floats, slab_of_moment: Ints) -> Floats:
+    """Q (M, M) of the usual motion, as far as it is not refuted by what was seen."""
+    waves = _waves(moments)
+    gain = _Look.at(paths, waves, slab_of_moment).gains(paths.variance).sum(axis=0)
+    possible = _AMPLITUDES[(gain >= -REFUTED) & (_AMPLITUDES <= USUAL_MOTION)]
+    usual: Floats = possible[-1] * paths.scale.sum() * waves @ waves.T
+    return usual
+
+
+class _Look(NamedTuple):
+    """What was seen along the axes on which noise and motion are independent.
+
+    seen: (F - 1, f) from waves to contrasts of slabs.  strength: (F - 1,) of motion of A = 1 along
+    the directions (F - 1, F - 1).  along: (F - 1, S) of the paths.
+    """
+
+    seen: Floats
+    strength: Floats
+    directions: Floats
+    along: Floats
+
+    @classmethod
+    def at(cls, paths: MomentPaths, waves: Floats, slab_of_moment: Ints) -> _Look:
+        change = _contrasts(len(paths.values[0]))  # the constant is left out of what is seen
+        seen = change @ slab_means(slab_of_moment) @ waves
+        strength, directions = np.linalg.eigh(seen @ seen.T)
+        return cls(seen, strength, directions, directions.T @ change @ paths.values.T)
+
+    def gains(self, variance: Floats) -> Floats:
+        """(S, amplitudes) log evidence of every A over that of no motion."""
+        noise = variance[:, None, None]
+        total = _AMPLITUDES[None, :, None] * self.strength + noise
+        energy = self.along.T[:, None, :] ** 2
+        gain: Floats = 0.5 * np.sum(
+            energy * (1 / noise - 1 / total) - np.log(total / noise), axis=2
+        )
+        return gain
+
+
+def _waves(moments: Floats) -> Floats:
+    """(M, f) cosines over twice the time, weighed by how fast energy falls with frequency."""
+    frequency = np.arange(1.0, _FREQUENCIES + 1)
+    cosines = np.cos(np.pi / 2 * np.outer(moments + 0.5, frequency))
+    waves: Floats = cosines * frequency ** (-ROUGHNESS / 2)
+    return waves
 
 
 def slab_means(slab_of_moment: Ints) -> Floats:
@@ -118,11 +175,3 @@ def _contrasts(n: int) -> Floats:
     """(n - 1, n) orthonormal rows, orthogonal to the constant."""
     t = (np.arange(n) + 0.5) / n
     return np.sqrt(2 / n) * np.cos(np.pi * np.outer(np.arange(1, n), t))
-
-
-def _fitted(along: Floats, strength: Floats, noise: float) -> tuple[float, float]:
-    """Gain in log evidence over no motion, and the A that reaches it; 0 and 0 if none does."""
-    total = _AMPLITUDES[:, None] * strength + noise
-    gain = 0.5 * np.sum(along**2 * (1 / noise - 1 / total) - np.log(total / noise), axis=1)
-    best = int(np.argmax(gain))
-    return (float(gain[best]), float(_AMPLITUDES[best])) if gain[best] > 0 else (0.0, 0.0)
