@@ -91,9 +91,9 @@ QUICK = {
 
 def snapshots(data: str, people: int, times: int, seed: int) -> np.ndarray:
     """(T, n, 2) in the unit square, fresh people at every time."""
-    from utility import Cell, clouds
+    from populations import clouds
 
-    return clouds(Cell(data, times=times), people, seed)
+    return clouds(data, people, times, seed)
 
 
 def true_paths(data: str, n: int, times: int, seed: int) -> np.ndarray:
@@ -150,12 +150,13 @@ def scored_times(sizes: Sizes) -> np.ndarray:
 
 def population(data: str, sizes: Sizes) -> list[tuple[np.ndarray, np.ndarray]]:
     """Points (k, 2) and weights (k,) that stand for everybody at every scored time."""
-    from utility import Cell, clouds, represented
+    from populations import clouds, represented
 
-    cell, scored = Cell(data, times=sizes.pooled_times), scored_times(sizes)
+    scored = scored_times(sizes)
     part = sizes.population // PORTIONS  # as many fit in memory
     seeds = range(POPULATION_SEED, POPULATION_SEED + PORTIONS)
-    parts = [clouds(cell, part, seed, followed=True)[scored] for seed in seeds]
+    sizes_of = part, sizes.pooled_times
+    parts = [clouds(data, *sizes_of, seed, followed=True)[scored] for seed in seeds]
     return [represented(people) for people in np.concatenate(parts, axis=1)]
 
 
@@ -163,7 +164,7 @@ def pooling(
     data: str, truth: list[tuple[np.ndarray, np.ndarray]], seed: int, sizes: Sizes
 ) -> list[Row]:
     """Average squared W2 with and without coupling."""
-    from utility import squared_w2
+    from populations import squared_w2
 
     clouds = snapshots(data, sizes.pooled_people, sizes.pooled_times, seed)
     times = np.linspace(0, 1, sizes.pooled_times)

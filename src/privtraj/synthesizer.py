@@ -43,6 +43,7 @@ from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.ledger_file import LedgerFile
 from privtraj.privacy.statements import PUBLIC_COUNTS
 from privtraj.privacy.watching import Watcher
+from privtraj.slabs.constants import CURVES, PARTICLES_PER_CURVE
 from privtraj.slabs.fit import Resolution, can_look, resolution, through_slabs
 from privtraj.slabs.timeline import may_be_listed
 
@@ -278,11 +279,12 @@ class TrajectorySynthesizer:
             min(left(guard, calibrate_laplace), noise.EPSILON_RANGE[1]),
             area=area,
             cells=self.cells,
-            particles=self.particles,
+            particles=PARTICLES_PER_CURVE * (self.particles or CURVES)
+            if curves
+            else self.particles,
             time_coupling=self.time_coupling,
             bandwidth=self.bandwidth,
             head_epsilon=head_epsilon,
-            curves=curves,
         )
 
     def _gradient_settings(

@@ -18,7 +18,7 @@ def coupling():
         import coupling
 
         yield coupling
-        for name in ("coupling", "common", "utility"):
+        for name in ("coupling", "common", "populations"):
             sys.modules.pop(name, None)
 
 

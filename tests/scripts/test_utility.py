@@ -19,12 +19,11 @@ def utility():
 
 def test_every_data_set_has_its_shape_and_fresh_people(utility):
     for name in utility.DATA:
-        cell = utility.Cell(name, times=3)
-        one, other = (utility.clouds(cell, 40, seed) for seed in (0, 1))
+        one, other = (utility.clouds(name, 40, 3, seed) for seed in (0, 1))
         assert one.shape == (3, 40, 2)
         assert ((one >= 0) & (one <= 1)).all()
         assert not np.array_equal(one, other)
-    assert utility.clouds(utility.Cell("double-well", features=4), 10, 0).shape == (5, 10, 4)
+    assert utility.clouds("double-well", 10, 5, 0, features=4).shape == (5, 10, 4)
 
 
 def test_the_grid_has_every_point_once(utility):

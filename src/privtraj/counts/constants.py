@@ -47,5 +47,3 @@ SHORTEST_GAP = 0.5  # in mean gaps: below, transport is as between these; set by
 
 # Released particles ----------------------------------------------------------------------------
 RELEASED_PARTICLES = 256  # at each time; set by hand, 2026-11
-PARTICLES_FOR_CURVES = 1024  # of a slab, which curves are fitted to and which are not released: 256
-# leave a still ring of 30,000 people at .0004 of squared W2, 1,024 at .0002; 2026-11-16

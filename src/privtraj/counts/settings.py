@@ -19,7 +19,6 @@ from privtraj.counts.constants import (
     MOST_CELLS_PER_TIME,
     NOISE_COST,
     NOISE_COST_BEYOND,
-    PARTICLES_FOR_CURVES,
     RELEASED_PARTICLES,
     TIME_COUPLING,
     USUAL_WIDTH,
@@ -64,20 +63,18 @@ def counts_settings(
     cells: int | None = None,
     particles: int | None = None,
     time_coupling: float | None = None,
-    curves: bool = False,
     **rest: Any,
 ) -> CountsSettings:
     """The settings for `people` at each time and counts of noise epsilon; None is chosen here.
 
-    area: share of the box that people occupy, released.  curves: particles are what curves are
-    fitted to, and not themselves released.
+    area: share of the box that people occupy, released.
     """
     side = cells or cells_per_side(people, features, epsilon, area)
     return CountsSettings(
         cells_per_side=side,
         epsilon=epsilon,
         worth=people * epsilon / (2 * math.log(side**features)),
-        particles=PARTICLES_FOR_CURVES if curves else particles or RELEASED_PARTICLES,
+        particles=particles or RELEASED_PARTICLES,
         time_coupling=TIME_COUPLING if time_coupling is None else time_coupling,
         **rest,
     )
