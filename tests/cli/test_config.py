@@ -132,7 +132,7 @@ def _values(key):
     if key.kind in VALUES:
         return VALUES[key.kind]
     if key is OPTIONS["public_counts"]:
-        return st.lists(st.integers(0, 10**6), min_size=1, max_size=4)
+        return st.lists(st.floats(0, 1e6), min_size=2, max_size=4)
     if "whole" in key.kind.must:
         return st.integers(2, 10**9)
     return st.sampled_from(key.kind.must.replace('"', "").split(" or "))

@@ -70,6 +70,12 @@ def test_the_benchmark_of_slabs_compares_with_every_bin_and_by_hand(tmp_path):
     assert printed.count("clinic") == 1
 
 
+def test_the_benchmark_of_doublings_counts_those_that_hurt(tmp_path):
+    printed = run("benchmarks/monotone.py", "--quick", "--out", str(tmp_path / "monotone.md"))
+    assert "of 2 doublings are more than 10 % worse" in printed
+    assert (tmp_path / "monotone.md").read_text("utf-8") == printed
+
+
 def test_the_experiment_on_the_audit_counts_what_was_caught():
     printed = run("experiments/audit_power.py", "--quick", "--break", "exact head count")
     assert "| exact head count | 20 | 2 of 2 | at least" in printed

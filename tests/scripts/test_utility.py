@@ -1,6 +1,6 @@
 """The utility benchmark: its data, one point of its grid, and how it sums up."""
 
-import importlib.util
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +11,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def utility():
-    spec = importlib.util.spec_from_file_location("utility", ROOT / "benchmarks" / "utility.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "benchmarks")
+        import utility
+
+        yield utility
+        for name in ("utility", "populations"):
+            sys.modules.pop(name, None)
 
 
 def test_every_data_set_has_its_shape_and_fresh_people(utility):
