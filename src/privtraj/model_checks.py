@@ -21,7 +21,7 @@ from privtraj.errors import InputError
 from privtraj.gradients.constants import MOST_PARTICLES
 from privtraj.planned_releases import most_releases
 from privtraj.privacy.certificate import Certificate
-from privtraj.privacy.statements import PUBLIC_COUNTS
+from privtraj.privacy.statements import DRAWN_TIMES, PUBLIC_COUNTS
 from privtraj.space import moment
 
 FIELDS = {
@@ -129,8 +129,8 @@ def contradiction(
         return "its bounds are not the public ones"
     try:
         start, end = _moments(public["time range"], 2)
-        drawn = "times drawn at random"
-        bins = _moments(public.get(drawn, public.get("bin times", times.tolist())), len(times))
+        listed = public.get(DRAWN_TIMES, public.get("bin times", times.tolist()))
+        bins = _moments(listed, len(times))
     except (InputError, KeyError, TypeError, ValueError):
         return "its public times cannot be read"
     near = 1e-6 * (1 + end - start)

@@ -28,7 +28,7 @@ from privtraj.data.records import Records, rows_of
 from privtraj.errors import Arg, InputError
 from privtraj.privacy.events import Person
 from privtraj.privacy.rows import PublicShape, Rows
-from privtraj.privacy.statements import STATED
+from privtraj.privacy.statements import MOST_RECORDS, SHARED_BINS, STATED
 from privtraj.space import as_user_times
 
 G = TypeVar("G")  # a kind of guard
@@ -230,12 +230,12 @@ class Snapshots:
         public: dict[str, Any] = {
             "bounds": {column.name: column.public_inputs() for column in self.columns},
             "time range": [str(t) for t in as_user_times(self.axis.range, self.datetime)],
-            "most records of one person": self.records_per_person,
+            MOST_RECORDS: self.records_per_person,
         }
         if self.axis.declared:
             public["bin times"] = [str(t) for t in self.bin_times]
         if self.together:
-            public["records of one person may share a bin"] = True
+            public[SHARED_BINS] = True
         if self.stated:
             public[STATED] = list(self.stated)
         return public

@@ -28,6 +28,7 @@ from privtraj.planned_releases import Budget
 from privtraj.privacy.calibration import calibrate_noise
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.sampling import SamplingGuard
+from privtraj.privacy.statements import SAMPLING_RATE
 from privtraj.synthesizer import TrajectorySynthesizer, check_setting, left
 
 
@@ -99,4 +100,4 @@ class SampledSynthesizer(TrajectorySynthesizer):
         return descend(gradients, guard.n_features, settings, rng, gaps, progress)
 
     def _public_inputs(self, snapshots: Snapshots) -> dict[str, Any]:
-        return {**super()._public_inputs(snapshots), "sampling rate": self.rate}
+        return {**super()._public_inputs(snapshots), SAMPLING_RATE: self.rate}

@@ -52,7 +52,7 @@ from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.sampled_events import ChosenTimes, sum_at_rate
 from privtraj.privacy.sampling import SamplingGuard
-from privtraj.privacy.statements import PUBLIC_COUNTS
+from privtraj.privacy.statements import DRAWN_TIMES, PUBLIC_COUNTS
 from privtraj.space import fold, to_unit
 
 Watch = Callable[[Floats], None]
@@ -360,7 +360,7 @@ class PaperSynthesizer:
         if self.public_counts is not None:
             public[PUBLIC_COUNTS] = self._given(snapshots.n_times)
         if self.times is not None:
-            public["times drawn at random"] = [str(t) for t in snapshots.bin_times[part.times]]
+            public[DRAWN_TIMES] = [str(t) for t in snapshots.bin_times[part.times]]
         return assemble(
             snapshots,
             particles,

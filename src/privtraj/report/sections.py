@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from privtraj.privacy.certificate import PROTECTS, Certificate
 from privtraj.privacy.ledger import up
+from privtraj.privacy.statements import MOST_RECORDS, SHARED_BINS
 from privtraj.report.templates import round_number
 from privtraj.report.ticks import time_labels
 from privtraj.text import short
@@ -64,12 +65,12 @@ def _facts(certificate: Certificate) -> list[tuple[str, str]]:
 
 
 def _records(public: dict[str, Any]) -> str:
-    most = public.get("most records of one person")
+    most = public.get(MOST_RECORDS)
     if not isinstance(most, int):
         return ""
     if most == 1:
         return "at most one record"
-    together = public.get("records of one person may share a bin")
+    together = public.get(SHARED_BINS)
     return f"at most {most} records{'' if together else ', each in a time bin of its own'}"
 
 
