@@ -1,12 +1,14 @@
 """The released model: private marginals, the certificate, and unlimited sampling.
 
 A model holds nothing that was not paid for: particles, bandwidths, diffusivity, public settings,
-diagnostics of released quantities, and the certificate. Everything it can do is post-processing.
+diagnostics of released quantities, and the certificate. Everything it can do is post-processing,
+how people move included: the reference process, and what is public about features.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,14 +21,19 @@ from privtraj import display, model_checks, model_file
 from privtraj.arguments import is_whole
 from privtraj.arrays import Floats
 from privtraj.clouds import along_main_axis, equal_weight
+from privtraj.constraints import NONE, Constraints
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import Arg, InputError
 from privtraj.paths import Paths, fill_in_blocks
 from privtraj.privacy import signatures
 from privtraj.privacy.certificate import Certificate
-from privtraj.space import as_user_times, fold, from_unit, hat_functions, moment, unit_time
+from privtraj.reference.base import Interpolation, Reference, Scale, between
+from privtraj.reference.brownian import Brownian
+from privtraj.reference.words import from_dict
+from privtraj.space import as_user_times, from_unit, hat_functions, moment, unit_time
 from privtraj.transport.couplings import CouplingName, Couplings, couple
-from privtraj.transport.reference import Brownian, Interpolation, Reference, between
+from privtraj.transport.curves import Curves
+from privtraj.transport.least_action import FITTED, even_clouds, follow
 
 MOST_PATHS = 10**9
 
@@ -40,8 +47,10 @@ class TrajectoryModel:
     diffusivity: variance per time range and coordinate of the unit cube.
     numeric_times: (T,) times of interest.  bounds: (d, 2).
     cloud_size: particles per time in `marginals`.
-    knots: (K,) times of the particles, by default the times of interest. Where they are others,
-        particle i of all knots is one curve, straight between them.
+    knots: (K,) times of the particles, by default the times of interest.
+    curves: whether particle i of all knots is one curve, straight between them.
+    reference: how people move, in data units; by default Brownian motion of that diffusivity.
+    constraints: what is public about features.
     settings: how it was made.  diagnostics: released quantities that tell how well it went.
     """
 
@@ -59,21 +68,21 @@ class TrajectoryModel:
     settings: dict[str, Any] = field(default_factory=dict)
     diagnostics: dict[str, Any] = field(default_factory=dict)
     knots: Floats = field(default_factory=lambda: np.empty(0))
+    curves: bool = False
+    reference: Reference = None  # type: ignore[assignment]
+    constraints: Constraints = NONE
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "diagnostics", _without_nan(self.diagnostics))
         if len(self.knots) == 0:
             object.__setattr__(self, "knots", self.numeric_times)
+        if self.reference is None:
+            object.__setattr__(self, "reference", Brownian(self.diffusivity))
 
     @property
     def times(self) -> NDArray[Any]:
         """(T,) times of interest in data units; datetime64 where the data had dates."""
         return as_user_times(self.numeric_times, self.datetime)
-
-    @property
-    def reference(self) -> Reference:
-        """The process of which couplings and bridges are."""
-        return Brownian(self.diffusivity)
 
     @property
     def marginals(self) -> Floats:
@@ -95,45 +104,111 @@ class TrajectoryModel:
         *,
         seed: int | None = None,
         observation_noise: bool = True,
-        interpolation: Interpolation = "bridge",
-        coupling: CouplingName = "entropic",
+        interpolation: Interpolation | None = None,
+        coupling: CouplingName | None = None,
     ) -> Paths:
         """n synthetic people at any times inside the range (default: the times of interest).
 
-        A path chains particles over the couplings, interpolates between knots, and carries
-        the person's own offset: observation noise of the model's bandwidth, one direction per
-        person, so that a path is smooth while every marginal has its full width. Sampling costs no
-        privacy.
+        They move as the reference process says. A path carries the person's own offset, observation
+        noise of the model's bandwidth, one direction per person, so that it is smooth while every
+        marginal has its full width. Sampling costs no privacy.
+
+        coupling: instead, particles of neighbouring knots are coupled under Brownian motion,
+            "entropic", or by optimal transport, "exact".
+        interpolation: instead, between knots "bridge", "linear" or "spline".
         """
-        _check_request(n, interpolation)
+        _check_request(n, interpolation, coupling)
         at = self._query_times(times)
         rng = np.random.default_rng(seed)
-        chain = self.couplings(coupling).walk(n, rng)
-        places = self.particles.astype(np.float32)[np.arange(len(self.particles)), chain]
-        clock, where = (unit_time(t, self.knots) for t in (self.knots, at))
-        width = np.interp(where, clock, self.bandwidth).astype(np.float32)
+        places = self._people(n, at, rng, observation_noise, interpolation, coupling)
         bounds = np.tile(self.bounds, (len(at), 1))  # of all numbers of a path
         values = np.empty((n, len(bounds)))
 
         def fill(people: slice, rng: np.random.Generator) -> None:
-            part = between(places[people], clock, where, self.reference, interpolation, rng)
-            if observation_noise:
-                offset = rng.standard_normal(part[:, 0].shape, dtype=np.float32)
-                part.swapaxes(0, 1)[:] += width[:, None, None] * offset
-            unit = np.ascontiguousarray(fold(part)).reshape(len(part), -1)
+            unit = np.ascontiguousarray(places(people, rng)).reshape(people.stop - people.start, -1)
             np.clip(from_unit(unit, bounds), *bounds.T, out=values[people])
 
         fill_in_blocks(fill, n, len(bounds), rng)
-        data = values.reshape(n, len(at), -1)
+        data = self.constraints.rounded(
+            values.reshape(n, len(at), -1), self.features, self.bounds
+        )
         return Paths(data, at, self.features, self.time_name, self.datetime)
 
+    def _people(
+        self,
+        n: int,
+        at: Floats,
+        rng: np.random.Generator,
+        noise: bool,
+        interpolation: Interpolation | None,
+        coupling: CouplingName | None,
+    ) -> Callable[[slice, np.random.Generator], NDArray[Any]]:
+        """What gives a block of the n people their places (b, q, d) in the unit cube at `at`."""
+        clock, where = (unit_time(t, self.knots) for t in (self.knots, at))
+        reference, directions = self._reference, self.constraints.directions(self.features)
+        width = self.bandwidth if noise else np.zeros_like(self.bandwidth)
+        if coupling is None and not reference.variance(np.ones(1)).any():
+            curves = self._curves
+            process = self._fitted if reference.couples else reference
+            return curves.people(n, where, width, process, directions, interpolation, rng)
+        chain = self.couplings(coupling or "entropic").walk(n, rng)
+        places = self.particles.astype(np.float32)[np.arange(len(self.particles)), chain]
+        process = self._fitted if coupling is None else Brownian(self.diffusivity)
+        curves = Curves(places, clock)
+        return curves.people(n, where, width, process, directions, interpolation or "bridge", rng)
+
+    def with_reference(self, reference: Reference) -> TrajectoryModel:
+        """The same model, whose people move by another reference process. It costs no privacy.
+
+        A signature is left behind, as it was for another model.
+        """
+        reference.within(self._scale)  # refuses what does not fit
+        return replace(self, reference=reference).sealed()
+
+    def with_constraints(self, *, monotone: Any = None, precision: Any = None) -> TrajectoryModel:
+        """The same model with what is public about its features: `monotone`, features that never
+        fall, or {feature: "rising" or "falling"}; `precision`, {feature: step}, 1 for integers."""
+        constraints = Constraints.declared(monotone, precision)
+        constraints.check(self.features)
+        return replace(self, constraints=constraints).sealed()
+
+    @property
+    def _scale(self) -> Scale:
+        first, last = self.knots[[0, -1]]
+        return Scale(self.bounds, float(first), float(last - first))
+
+    @cached_property
+    def _reference(self) -> Reference:
+        """In the unit cube."""
+        return self.reference.within(self._scale)
+
+    @cached_property
+    def _fitted(self) -> Reference:
+        """Fitted to the particles, where it learns."""
+        clouds = even_clouds(self.particles, self.weights, FITTED)
+        return self._reference.fitted(clouds, unit_time(self.knots, self.knots))
+
+    @cached_property
+    def _curves(self) -> Curves:
+        """Along which people move where the reference means least action."""
+        clock = unit_time(self.knots, self.knots)
+        if self.curves and not self._reference.couples:
+            places = self.particles.swapaxes(0, 1)
+        else:
+            places = follow(even_clouds(self.particles, self.weights), clock, self._fitted)
+        return Curves(places.astype(np.float32), clock)
+
     def couplings(self, coupling: CouplingName = "entropic") -> Couplings:
-        """How the particles of neighbouring times belong together: what chains are drawn from."""
-        if coupling not in get_args(CouplingName):
-            raise InputError(f"coupling must be 'entropic' or 'exact', not '{coupling}'")
+        """How the particles of neighbouring times belong together: what chains are drawn from.
+
+        Under the reference process where that has a variance, else under Brownian motion.
+        """
+        _check_coupling(coupling)
         if coupling not in self._coupled:
             gaps = np.diff(unit_time(self.knots, self.knots))
-            made = couple(self.particles, self.weights, gaps, self.reference, coupling)
+            random = self._reference.variance(np.ones(1)).any()
+            process = self._fitted if random else Brownian(self.diffusivity)
+            made = couple(self.particles, self.weights, gaps, process, coupling)
             self._coupled[coupling] = made
         return self._coupled[coupling]
 
@@ -191,6 +266,11 @@ class TrajectoryModel:
                 Arg("not_private", True),
                 " to write it all the same",
             )
+        if not self.reference.can_be_written:
+            raise InputError(
+                "a velocity that is a function cannot be written to a file: give it as a matrix "
+                "and an offset, or save the model with another reference process"
+            )
         named = self if self.certificate.model_sha256 else self.sealed()
         certificate = named.certificate.to_dict()
         model_file.write(path, self._fields(), self._arrays(), certificate, force=force)
@@ -213,6 +293,9 @@ class TrajectoryModel:
         """What a file holds beside arrays and certificate."""
         return {
             "diffusivity": self.diffusivity,
+            "curves": self.curves,
+            "reference": self.reference.to_dict(),
+            "constraints": self.constraints.to_dict(),
             "cloud_size": self.cloud_size,
             "features": list(self.features),
             "time_name": self.time_name,
@@ -279,6 +362,7 @@ def assemble(
         time_name=snapshots.time_name,
         datetime=snapshots.datetime,
         knots=np.empty(0) if knots is None else knots,
+        curves=knots is not None,
         **rest,
     ).sealed()
 
@@ -298,6 +382,9 @@ def load(path: str | Path) -> TrajectoryModel:
         weights=arrays["weights"],
         bandwidth=arrays["bandwidth"],
         diffusivity=header["diffusivity"],
+        curves=header["curves"],
+        reference=from_dict(header["reference"]),
+        constraints=Constraints.declared(**header["constraints"]),
         numeric_times=arrays["times"],
         knots=arrays["knots"],
         bounds=arrays["bounds"],
@@ -325,10 +412,17 @@ def _without_nan(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _check_request(n: Any, interpolation: str) -> None:
+def _check_request(n: Any, interpolation: str | None, coupling: str | None) -> None:
     if not (is_whole(n) and 1 <= n <= MOST_PATHS):
         raise InputError(f"the number of paths must be a whole number from 1 to {MOST_PATHS}")
-    if interpolation not in get_args(Interpolation):
+    if interpolation is not None and interpolation not in get_args(Interpolation):
         raise InputError(
             f"interpolation must be 'bridge', 'linear' or 'spline', not '{interpolation}'"
         )
+    if coupling is not None:
+        _check_coupling(coupling)
+
+
+def _check_coupling(coupling: str) -> None:
+    if coupling not in get_args(CouplingName):
+        raise InputError(f"coupling must be 'entropic' or 'exact', not '{coupling}'")

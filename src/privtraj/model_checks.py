@@ -26,6 +26,9 @@ from privtraj.space import moment
 
 FIELDS = {
     "diffusivity",
+    "curves",
+    "reference",
+    "constraints",
     "cloud_size",
     "features",
     "time_name",

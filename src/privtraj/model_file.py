@@ -28,7 +28,7 @@ from privtraj import safe_zip, strict_json
 from privtraj.errors import InputError
 from privtraj.files import atomic_path
 
-FORMAT = 3
+FORMAT = 4
 
 Fields = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]

@@ -15,6 +15,7 @@ import numpy as np
 from privtraj import processes
 from privtraj.arguments import is_number, is_whole
 from privtraj.arrays import Floats
+from privtraj.constraints import Constraints
 from privtraj.counts.constants import RELEASED_PARTICLES
 from privtraj.counts.fit import fit_counts
 from privtraj.counts.settings import CountsSettings, counts_settings
@@ -43,6 +44,8 @@ from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.ledger_file import LedgerFile
 from privtraj.privacy.statements import PUBLIC_COUNTS
 from privtraj.privacy.watching import Watcher
+from privtraj.reference import Brownian, Inertia, Learned, Reference, Scale
+from privtraj.reference.words import AUTO, from_words
 from privtraj.slabs.constants import CURVES, PARTICLES_PER_CURVE
 from privtraj.slabs.fit import Resolution, can_look, resolution, through_slabs
 from privtraj.slabs.timeline import may_be_listed
@@ -92,6 +95,12 @@ class TrajectorySynthesizer:
         fitted through the slabs. "auto" finds the number of slabs that suits how people move, from
         a private look at it; a number sets it; "bins" measures every declared time bin by itself,
         each record at the nearest.
+    reference: how people move between what was measured: a process of `privtraj.reference`, its
+        name with settings ("inertia memory=2"), or "auto": smooth paths of least action along a
+        drift that the model itself shows, Inertia(drift=Learned()); Brownian motion where a
+        diffusivity is set by hand. `TrajectoryModel.with_reference` changes it later.
+    monotone: features that never fall, or {feature: "rising" or "falling"}, public knowledge.
+    precision: {feature: step} in which people are written, 1 for integers.
     pull: the name of time_coupling before version 0.2.
     """
 
@@ -115,6 +124,9 @@ class TrajectorySynthesizer:
         bandwidth: float | None = None,
         time_coupling: float | None = None,
         diffusivity: float | None = None,
+        reference: Reference | str = AUTO,
+        monotone: Any = None,
+        precision: Any = None,
         pull: float | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -131,6 +143,9 @@ class TrajectorySynthesizer:
         self.bandwidth = bandwidth
         self.time_coupling = pull if time_coupling is None else time_coupling
         self.diffusivity = diffusivity
+        self.reference = reference
+        self.monotone = monotone
+        self.precision = precision
 
     def fit(
         self,
@@ -224,7 +239,9 @@ class TrajectorySynthesizer:
         rng = np.random.default_rng(processes.shared_seed(self.seed))  # all but the guard's noise
         marginals = self._spend(guard, people, settings, rng, gaps, progress)
         diffusivity = diffusivity_or(self.diffusivity, marginals.resolution, gaps)
-        marginals, knots = through_slabs(marginals, measured, snapshots.times, rng, self.particles)
+        reference, times = self._reference(), snapshots.times
+        unit = reference.within(Scale(snapshots.bounds, *_start_and_length(measured)))
+        marginals, knots = through_slabs(marginals, measured, times, rng, unit, self.particles)
         certificate = certify(
             ledger,
             public_inputs=self._public_inputs(snapshots),
@@ -238,6 +255,8 @@ class TrajectorySynthesizer:
             bandwidth=marginals.bandwidth,
             knots=knots,
             diffusivity=diffusivity,
+            reference=reference,
+            constraints=Constraints.declared(self.monotone, self.precision),
             certificate=certificate,
             cloud_size=self.particles or max(marginals.particles.shape[1], RELEASED_PARTICLES),
             settings={
@@ -252,6 +271,20 @@ class TrajectorySynthesizer:
                 "expected_worth": settings.worth,
             },
         )
+
+    def _reference(self) -> Reference:
+        """As given; by itself, least action along a learned drift."""
+        given = self.reference
+        process = from_words(given) if isinstance(given, str) else given
+        if isinstance(process, Reference):
+            return process
+        if process != AUTO:
+            raise InputError(
+                Arg("reference"), " must be a process of privtraj.reference, its name, or 'auto'"
+            )
+        if self.diffusivity is not None:
+            return Brownian(self.diffusivity)
+        return Inertia(drift=Learned())
 
     def _people(self, guard: Guard, measured: Resolution) -> Floats:
         """People in each slab (K,): public, where slabs are made of whole bins, or counted."""
@@ -321,7 +354,10 @@ class TrajectorySynthesizer:
         return public
 
     def _check_for(self, snapshots: Snapshots) -> None:
-        """Refuse, before anything is spent, what these snapshots cannot be counted with."""
+        """Refuse, before anything is spent, what these snapshots cannot be fitted with."""
+        Constraints.declared(self.monotone, self.precision).check(snapshots.features)
+        start, end = snapshots.axis.range
+        self._reference().within(Scale(snapshots.bounds, start, end - start))
         if self.slabs == "bins":
             snapshots.check_bins(Arg("slabs", "bins"), "measures")
         if self.public_counts is not None:
@@ -368,6 +404,8 @@ class TrajectorySynthesizer:
             raise InputError(
                 Arg("slabs"), " must be 'auto', 'bins' or a whole number of at least 2"
             )
+        self._reference()
+        Constraints.declared(self.monotone, self.precision)
         for name, low, high in _RANGES:
             value = getattr(self, name)
             if value is not None or name == "count_share":
@@ -412,6 +450,11 @@ def check_setting(name: str, value: Any, low: float, high: float) -> None:
         raise InputError(Arg(name), f" must be between {low:g} and {high:g}")
     if isinstance(low, int) and not isinstance(value, int | np.integer):
         raise InputError(Arg(name), " must be a whole number")
+
+
+def _start_and_length(measured: Resolution) -> tuple[float, float]:
+    first, last = measured.timeline.moments[[0, -1]]
+    return float(first), float(last - first)
 
 
 def _warn_if_little(worth: float) -> None:

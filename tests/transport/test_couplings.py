@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from privtraj.transport import couplings as module
 from privtraj.transport import sinkhorn
 from privtraj.transport.couplings import Couplings
-from privtraj.transport.reference import Brownian, Reference
+from privtraj.reference import Brownian, Reference
 
 T, M, D = 3, 20, 2
 

@@ -20,7 +20,7 @@ import numpy as np
 from privtraj.arrays import Floats, Ints
 from privtraj.slabs.constants import (
     ACTION,
-    BENDING,
+    HIDDEN_BENDING,
     SLAB_NOISE,
     SLAB_NOISE_OF_GRADIENTS,
     UNSEEN_MOTION,
@@ -97,6 +97,6 @@ def unseen(motion: Floats, moments: Floats, slab_of_moment: Ints) -> float:
     means = slab_means(slab_of_moment)
     basis = hat_functions(moments, knots_of(moments, slab_of_moment))
     in_slab = means @ basis
-    normal = in_slab.T @ in_slab + penalty(slabs + 1, BENDING / 5, ACTION)
+    normal = in_slab.T @ in_slab + penalty(slabs + 1, HIDDEN_BENDING, ACTION)
     rest = np.eye(count) - basis @ np.linalg.solve(normal, in_slab.T) @ means
     return float(np.sum(rest @ motion * rest) / count)

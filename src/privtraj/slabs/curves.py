@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from privtraj.arrays import Floats, Ints
-from privtraj.slabs.constants import ACTION, BENDING, ROUNDS
+from privtraj.slabs.constants import ACTION, ROUNDS, STIFF_SLABS
 from privtraj.space import hat_functions
 
 
@@ -33,7 +33,7 @@ def fit_curves(
     readings = times.shape[1]
     m = total // readings
     basis = hat_functions(times.ravel(), knots)
-    rigid = penalty(slabs + 1, BENDING, ACTION)
+    rigid = penalty(slabs + 1, (slabs / STIFF_SLABS) ** 3, ACTION)
     smooth = np.linalg.solve(basis.T @ basis / readings + rigid, basis.T / readings)
     middle = hat_functions(times.mean(axis=1), knots)
     control = np.einsum("ek,mkd->med", np.linalg.solve(middle.T @ middle + rigid, middle.T), start)

@@ -27,8 +27,8 @@ from privtraj.slabs.curves import fit_curves, knots_of, reading_times
 from privtraj.slabs.motion import moment_paths, motion, overlooked
 from privtraj.slabs.timeline import Timeline, are_at_listed_times, timeline_of
 from privtraj.space import hat_functions, unit_time
-from privtraj.transport.couplings import couple
-from privtraj.transport.reference import Brownian
+from privtraj.reference.base import Reference
+from privtraj.transport.least_action import FITTED, follow
 
 MOTION = "how people move"
 
@@ -134,18 +134,19 @@ def through_slabs(
     resolution: Resolution,
     times: Floats,
     rng: np.random.Generator,
+    reference: Reference,
     count: int | None = None,
 ) -> tuple[Marginals, Floats | None]:
     """Curves through the marginals of the K slabs, at knots, which are in data units.
 
     There are `count` curves, or 512; particle i of all knots is one of them.  times: (T,) of
-    interest. Where every listed time is a slab of its own, its marginal is what it is: no knots.
+    interest.  reference: along which people move from slab to slab, in the unit cube. Where every listed time is a slab of its own, its marginal is what it is: no knots.
     """
     timeline, of = resolution.timeline, resolution.slab_of_moment
     if not resolution.needs_curves:
         return marginals, None
     knots = timeline.knots(of, times)
-    curves = _curves(marginals, resolution, rng, count or CURVES)
+    curves = _curves(marginals, resolution, rng, reference, count or CURVES)
     basis = hat_functions(unit_time(knots, timeline.moments), knots_of(resolution.unit_moments, of))
     bandwidth = np.interp(
         unit_time(knots, timeline.moments), resolution.centres, marginals.bandwidth
@@ -159,15 +160,18 @@ def through_slabs(
 
 
 def _curves(
-    marginals: Marginals, resolution: Resolution, rng: np.random.Generator, m: int
+    marginals: Marginals,
+    resolution: Resolution,
+    rng: np.random.Generator,
+    reference: Reference,
+    m: int,
 ) -> Floats:
     """Control points (m, K + 1, d) of curves through the marginals of the K slabs."""
     unit, of, centres = resolution.unit_moments, resolution.slab_of_moment, resolution.centres
     few = _picked(marginals, min(STARTS, m), rng)
-    even = np.full(few.shape[:2], 1 / few.shape[1])
-    walk = couple(few, even, np.diff(centres), Brownian(1.0), "exact").walk(m, rng)
-    start = few[np.arange(len(centres)), walk]
+    paths = follow(few, centres, reference.fitted(few[:, :: max(1, STARTS // FITTED)], centres))
     clouds = _picked(marginals, m * READINGS, rng)
+    start = paths[np.arange(m) % len(paths)]
     return fit_curves(clouds, reading_times(unit, of, READINGS), knots_of(unit, of), start, rng)
 
 

@@ -16,8 +16,8 @@ from scipy.sparse import coo_array
 
 from privtraj.arrays import Floats, Ints, Singles
 from privtraj.clouds import systematic, total_variance
+from privtraj.reference.base import Reference
 from privtraj.transport import sinkhorn
-from privtraj.transport.reference import Reference
 
 CouplingName = Literal["entropic", "exact"]
 
@@ -102,13 +102,14 @@ def couple(
 ) -> Couplings:
     """Couplings between neighbouring clouds under a reference process.
 
-    particles: (T, m, d).  weights: (T, m).  gaps: (T-1,) in time.
+    particles: (T, m, d).  weights: (T, m).  gaps: (T-1,) in time, which begins at 0.
     Walks begin where the cloud is widest: groups that are apart there get their exact shares, and
     keep them at times at which they cannot be told apart.
     """
     weights = np.maximum(weights / weights.sum(axis=1, keepdims=True), _LEAST_WEIGHT)
     weights /= weights.sum(axis=1, keepdims=True)
-    x = np.stack([reference.ahead(x, dt) for x, dt in zip(particles[:-1], gaps, strict=True)])
+    legs = zip(particles[:-1], np.cumsum(gaps) - gaps, gaps, strict=True)
+    x = np.stack([reference.ahead(*leg) for leg in legs])
     problems = x, particles[1:], weights[:-1], weights[1:]
     if coupling == "exact":
         transitions, error = (
@@ -116,7 +117,7 @@ def couple(
             0.0,
         )
     else:
-        transitions, error = _entropic(problems, reference.regularisation(gaps))
+        transitions, error = _entropic(problems, reference.variance(gaps))
     widest = int(np.argmax(list(map(total_variance, particles, weights))))
     couplings = Couplings(weights, transitions, error, widest)
     few = len(transitions) * weights.shape[1] ** 2 <= _KEPT

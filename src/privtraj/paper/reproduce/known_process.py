@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from privtraj.arrays import Floats
 from privtraj.transport.couplings import CouplingName, Couplings, couple
-from privtraj.transport.reference import Brownian
+from privtraj.reference.brownian import Brownian
 
 GRID = np.linspace(-0.25, 1.25, 301)
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of a gap: where the error is read, trapezoidal rule

@@ -34,7 +34,7 @@ from privtraj.privacy.accounting import epsilon_at
 from privtraj.privacy.events import Adjacency
 from privtraj.synthesizer import TrajectorySynthesizer
 from privtraj.transport.couplings import CouplingName, couple
-from privtraj.transport.reference import Brownian
+from privtraj.reference.brownian import Brownian
 
 Values = NDArray[np.floating[Any]]
 Modes = NDArray[np.intp]
