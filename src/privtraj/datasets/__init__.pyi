@@ -1,0 +1,15 @@
+from .diffusions import PROCESS_BOUNDS as PROCESS_BOUNDS
+from .diffusions import PROCESSES as PROCESSES
+from .diffusions import process_paths as process_paths
+from .growth import GROWTH_BOUNDS as GROWTH_BOUNDS
+from .growth import GROWTH_CORRELATION as GROWTH_CORRELATION
+from .growth import GROWTH_TIME_RANGE as GROWTH_TIME_RANGE
+from .growth import growth_at as growth_at
+from .growth import growth_clinic as growth_clinic
+from .modes import THREE_MODES_BOUNDS as THREE_MODES_BOUNDS
+from .modes import THREE_MODES_VARIANCE as THREE_MODES_VARIANCE
+from .modes import three_modes as three_modes
+from .modes import three_modes_centres as three_modes_centres
+from .modes import three_modes_paths as three_modes_paths
+from .one_each import one_snapshot_each as one_snapshot_each
+from .pens import strokes as strokes
