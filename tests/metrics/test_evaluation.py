@@ -140,7 +140,8 @@ def test_a_perfect_model_scores_like_fresh_people(found):
     by_name = {row.name: row for row in (*found.scores, *found.path_scores)}
     assert {"w2", "auc", "path_w2", "pattern_f1"} <= set(by_name)
     for row in by_name.values():
-        assert abs(row.gap) < 0.25, row.name
+        near = abs(row.value - row.floor) < 0.02  # where even a random coupling is not far
+        assert near or abs(row.gap) < 0.25, row.name
     assert found.worth.people > 20
     assert found.worth_ceiling == 0
     assert 0.8 < found.memorisation.ratio < 1.3

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privtraj.arrays import Floats
+from privtraj.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,6 +19,7 @@ GROWTH_CORRELATION = 0.65  # of the standard scores of height and weight
 
 _CHECKUPS = np.array([0, 1, 2, 4, 6, 9, 12, 15, 18, 24, 30, 36, 48, 60, 72]) / 12
 _LARGEST_SCORE = 2.5
+_MIXING = np.array([[1, 0], [GROWTH_CORRELATION, np.sqrt(1 - GROWTH_CORRELATION**2)]])
 
 # Age, then height M, S and weight L, M, S of girls, then of boys: L (skewness), M (median),
 # S (coefficient of variation); heights have L = 1.
@@ -81,6 +83,47 @@ def growth_at(ages: ArrayLike, seed: int = 0) -> Floats:
     return np.stack(_grown("M", ages, scores), axis=1)
 
 
+def growth_paths(
+    n: int,
+    times: ArrayLike,
+    seed: int = 0,
+    *,
+    persistence: tuple[float, float] | None = None,
+) -> Floats:
+    """Height and weight (n, T, 2) of n boys at these ages (T,), increasing: their true paths.
+
+    The marginals are those of `growth_at`, but for the redrawing of both scores where only one is
+    beyond 2.5. Every child keeps its standard scores, unless `persistence` = (a, tau) lets them
+    change: they are then increasing functions of Gaussian scores with the autocorrelation
+
+        r(h) = a + (1 - a) e^(-h / tau)
+
+    h years later, so that Spearman's rank correlation of heights is 6/pi arcsin(r(h) / 2), and
+    their plain correlation r(h) to .01.
+    """
+    from scipy.special import ndtr, ndtri
+
+    ages = np.asarray(times, dtype=np.float64)
+    low, high = GROWTH_TIME_RANGE
+    rising = ages.ndim == 1 and len(ages) > 0 and (np.diff(ages) > 0).all()
+    if not rising or ages[0] < low or ages[-1] > high:
+        raise InputError(f"times must be ages from {low:g} to {high:g}, in increasing order")
+    lasting, tau = (1.0, 1.0) if persistence is None else persistence
+    if not (0 <= lasting <= 1 and tau > 0):
+        raise InputError("persistence is a pair (a, tau) with a from 0 to 1 and tau above 0")
+    rng = np.random.default_rng(seed)
+    always, passing = (rng.standard_normal((2, n, count)) for count in (1, len(ages)))
+    kept = np.exp(-np.diff(ages) / tau)
+    for i, share in enumerate(kept, start=1):
+        passing[..., i] = share * passing[..., i - 1] + np.sqrt(1 - share**2) * passing[..., i]
+    free = np.sqrt(lasting) * always + np.sqrt(1 - lasting) * passing
+    mixed = np.einsum("ij,jnt->int", _MIXING, free)
+    beyond = ndtr(-_LARGEST_SCORE)
+    scores = ndtri(beyond + (1 - 2 * beyond) * ndtr(mixed)).reshape(2, -1)
+    values = _grown("M", np.tile(ages, n), scores)
+    return np.stack(values, axis=1).reshape(n, len(ages), 2)
+
+
 def _visit_ages(n: int, rng: np.random.Generator) -> Floats:
     due = rng.choice(_CHECKUPS, n)
     checkup = np.abs(due + (0.01 + 0.04 * due) * rng.standard_normal(n))
@@ -90,10 +133,9 @@ def _visit_ages(n: int, rng: np.random.Generator) -> Floats:
 
 def _scores(n: int, rng: np.random.Generator) -> Floats:
     """Standard scores (2, n) of height and weight, drawn again while one is beyond the largest."""
-    mixing = np.array([[1, 0], [GROWTH_CORRELATION, np.sqrt(1 - GROWTH_CORRELATION**2)]])
-    scores = mixing @ rng.standard_normal((2, n))
+    scores = _MIXING @ rng.standard_normal((2, n))
     while (beyond := (np.abs(scores) > _LARGEST_SCORE).any(axis=0)).any():
-        scores[:, beyond] = mixing @ rng.standard_normal((2, int(beyond.sum())))
+        scores[:, beyond] = _MIXING @ rng.standard_normal((2, int(beyond.sum())))
     return scores
 
 

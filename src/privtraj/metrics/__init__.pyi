@@ -19,6 +19,13 @@ from .mobility import length_jsd as length_jsd
 from .mobility import pattern_f1 as pattern_f1
 from .mobility import range_query_error as range_query_error
 from .mobility import trip_jsd as trip_jsd
+from .movement import fast_speed_ratio as fast_speed_ratio
+from .movement import length_ratio as length_ratio
+from .movement import path_lengths as path_lengths
+from .movement import speed_ratio as speed_ratio
+from .movement import speeds as speeds
+from .movement import turning_angles as turning_angles
+from .movement import turning_w1 as turning_w1
 from .path_space import PathScore as PathScore
 from .path_space import path_score as path_score
 from .path_space import path_wasserstein2 as path_wasserstein2
@@ -27,6 +34,12 @@ from .people import Worth as Worth
 from .people import real_people_error as real_people_error
 from .people import worth as worth
 from .people import worth_interval as worth_interval
+from .persistence import autocorrelation as autocorrelation
+from .persistence import autocorrelation_error as autocorrelation_error
+from .persistence import falling_share as falling_share
+from .persistence import mean_autocorrelation_error as mean_autocorrelation_error
+from .persistence import rank_persistence as rank_persistence
+from .persistence import rank_persistence_error as rank_persistence_error
 from .registry import cloud_metric as cloud_metric
 from .registry import path_metric as path_metric
 from .table import Score as Score
@@ -39,3 +52,7 @@ from .transport import squared_w2_per_time as squared_w2_per_time
 from .transport import squared_wasserstein2 as squared_wasserstein2
 from .transport import wasserstein1 as wasserstein1
 from .transport import wasserstein2 as wasserstein2
+from .visits import dwell_jsd as dwell_jsd
+from .visits import range_jsd as range_jsd
+from .visits import stays as stays
+from .visits import visits_jsd as visits_jsd
