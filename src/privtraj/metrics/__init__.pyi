@@ -42,6 +42,8 @@ from .persistence import rank_persistence as rank_persistence
 from .persistence import rank_persistence_error as rank_persistence_error
 from .registry import cloud_metric as cloud_metric
 from .registry import path_metric as path_metric
+from .repeated import Repeated as Repeated
+from .repeated import pair_autocorrelation as pair_autocorrelation
 from .table import Score as Score
 from .table import cloud_scores as cloud_scores
 from .table import path_scores as path_scores
