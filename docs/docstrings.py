@@ -1,4 +1,4 @@
-"""Docstrings for the site: lines such as "name: meaning" become a list."""
+"""For the site: lines of docstrings such as "name: meaning" become a list, facades are public."""
 
 from __future__ import annotations
 
@@ -18,6 +18,17 @@ class Arguments(griffe.Extension):
     def on_object(self, *, obj: griffe.Object, **kwargs: Any) -> None:
         if obj.docstring:
             obj.docstring.value = as_markdown(obj.docstring.value)
+
+
+class Facades(griffe.Extension):
+    """A package that imports lazily is public in what its stub imports, `from .a import b as b`."""
+
+    def on_package(self, *, pkg: griffe.Module, **kwargs: Any) -> None:
+        for module in pkg.modules.values():
+            if "lazy_loader" in module.imports:
+                module.exports = [
+                    name for name, source in module.imports.items() if source.startswith(pkg.path)
+                ]
 
 
 def as_markdown(text: str) -> str:

@@ -125,6 +125,120 @@ def test_unknown_processes_are_refused():
         datasets.process_paths("bifurcation", 5, dimensions=1)
 
 
+# Smooth journeys ------------------------------------------------------------------------------
+
+
+def test_a_rotation_is_rigid_and_its_cloud_is_not_round():
+    times = np.array([0.0, 1 / 3, 1.0])
+    paths = datasets.process_paths("rotation", 20_000, times, seed=1, dimensions=3)
+    start, third, end = np.moveaxis(paths, 1, 0)
+    np.testing.assert_allclose(start.mean(axis=0), [0.7, 0, 0], atol=0.006)  # four standard errors
+    np.testing.assert_allclose(start.std(axis=0), [0.2, 0.1, 0.15], rtol=0.02)
+    np.testing.assert_allclose(third[:, :2], np.column_stack([-start[:, 1], start[:, 0]]))
+    np.testing.assert_allclose(end[:, :2], np.column_stack([start[:, 1], -start[:, 0]]))
+    np.testing.assert_array_equal(end[:, 2], start[:, 2])
+    assert np.linalg.norm(paths[..., :2], axis=2).max() <= 1.5
+
+
+def test_inertia_has_the_moments_of_its_exact_transitions():
+    times = np.array([0.1, 0.25, 0.7])
+    paths = datasets.process_paths("inertia", 40_000, times, seed=2)
+    for i, t in enumerate(times):
+        mean = datasets.INERTIA_START * datasets.inertia_transition(t)[0, 0]
+        np.testing.assert_allclose(paths[:, i].mean(axis=0), [mean, 0], atol=0.004)
+    np.testing.assert_allclose(paths.std(axis=0), datasets.INERTIA_SPREAD, rtol=0.015)
+    for i, j in ((0, 1), (1, 2), (0, 2)):
+        expected = datasets.inertia_transition(times[j] - times[i])[0, 0]
+        for k in range(2):
+            found = np.corrcoef(paths[:, i, k], paths[:, j, k])[0, 1]
+            assert found == pytest.approx(expected, abs=0.02)
+
+
+def test_the_transition_of_inertia_is_the_damped_oscillation():
+    """x(h) = e^(-h) (cos wh + sin(wh) / w) from rest, w^2 = 16 - 1."""
+    w = np.sqrt(15.0)
+    for h in (0.0, 0.3, 1.0):
+        expected = np.exp(-h) * (np.cos(w * h) + np.sin(w * h) / w)
+        assert datasets.inertia_transition(h)[0, 0] == pytest.approx(expected)
+
+
+def test_inertia_is_smooth():
+    """Steps of a smooth path shrink with the lag, those of Brownian motion with its root."""
+    paths = datasets.process_paths("inertia", 3000, [0.5, 0.501, 0.51], seed=3)
+    short, long = (np.abs(paths[:, i] - paths[:, 0]).mean() for i in (1, 2))
+    assert long / short == pytest.approx(10, rel=0.1)
+
+
+def test_vehicles_move_while_their_population_does_not():
+    paths = datasets.process_paths("vehicles", 8000, [0.0, 0.5, 1.0], seed=4)
+    assert np.ptp(paths.mean(axis=0), axis=0).max() < 0.03  # four standard errors
+    assert np.ptp(paths.std(axis=0), axis=0).max() < 0.03
+    assert np.linalg.norm(paths[:, 2] - paths[:, 0], axis=1).mean() > 0.7
+
+
+def test_vehicles_ease_in_and_out_and_stop():
+    times = np.linspace(0, 1, 2001)
+    paths = datasets.process_paths("vehicles", 50, times, seed=5)
+    velocity = np.diff(paths, axis=1) * 2000
+    speed = np.linalg.norm(velocity, axis=2)
+    assert 0.2 < (speed < 1e-9).mean() < 0.9  # some of the time they stand
+    # Velocity is continuous: acceleration of a leg is at most 6 l / (l / speed)^2 = 6 speed^2 / l.
+    jump = np.linalg.norm(np.diff(velocity, axis=1), axis=2)
+    assert np.quantile(jump, 0.999) < 0.05 * speed.max()
+    on_the_way = speed > 0.5 * speed.max(axis=1, keepdims=True)
+    heading = velocity / np.maximum(speed, 1e-12)[..., None]
+    turn = np.linalg.norm(np.diff(heading, axis=1), axis=2)
+    assert turn[on_the_way[:, 1:] & on_the_way[:, :-1]].max() < 1e-6  # straight
+
+
+# Branching ------------------------------------------------------------------------------------
+
+
+def test_branches_grow_at_their_rates():
+    """Yule: variance n0/2 e^rt (e^rt - 1); four standard errors of a mean of 20 runs."""
+    runs = [datasets.branching_population(200, [0.0, 0.5, 1.0], seed=k) for k in range(20)]
+    counts = np.mean([run.counts for run in runs], axis=0)
+    growth = np.exp(np.outer([0.0, 0.5, 1.0], datasets.BRANCH_RATES))
+    expected = 100 * growth
+    np.testing.assert_allclose(runs[0].expected, expected)
+    np.testing.assert_allclose(runs[0].masses.sum(axis=1), 1)
+    error = np.sqrt(expected * (growth - 1) / 20)
+    assert (np.abs(counts - expected) <= 4 * error).all()
+
+
+def test_every_cell_has_one_mother_who_had_two_daughters():
+    found = datasets.branching_population(50, [0.2, 1.0], seed=1)
+    parents = found.parents
+    assert (parents[:50] == -1).all()
+    assert (parents[50:] < np.arange(50, len(parents))).all()
+    assert set(np.bincount(parents[50:])) <= {0, 2}
+    assert len(parents) == found.cells.max() + 1
+    alive = found.cells[found.times == 1.0]
+    assert not set(alive) & set(parents)  # who has divided is gone
+    assert len(alive) == found.counts[1].sum() == 50 + (len(parents) - 50) // 2
+    founder = alive.copy()
+    while (founder >= 50).any():
+        founder = np.where(founder >= 50, parents[founder], founder)
+    np.testing.assert_array_equal(founder % 2, found.branches[found.times == 1.0])
+
+
+def test_branches_are_where_they_should_be_and_sisters_begin_together():
+    found = datasets.branching_population(4000, [0.0, 1.0], seed=2)
+    for branch, height in ((0, 0.7), (1, -0.7)):
+        end = found.points[(found.times == 1.0) & (found.branches == branch)]
+        np.testing.assert_allclose(end.mean(axis=0), [0.8, height], atol=0.02)
+        np.testing.assert_allclose(end.std(axis=0), 0.1, rtol=0.08)
+    np.testing.assert_allclose(found.points[found.times == 0].mean(axis=0), [-0.8, 0], atol=0.01)
+    late = found.times == 1.0
+    mothers = found.parents[found.cells[late]]
+    order = np.argsort(mothers, kind="stable")
+    same = np.flatnonzero(np.diff(mothers[order]) == 0)
+    same = same[mothers[order][same] >= 0]
+    y = found.points[late][order]
+    off = y[:, 0] - 0.8
+    assert np.corrcoef(off[same], off[same + 1])[0, 1] > 0.1  # 1,000 and more pairs
+
+
 # Growth clinic --------------------------------------------------------------------------------
 
 
@@ -180,6 +294,48 @@ def test_clinic_infants_lie_between_the_tabulated_ages(clinic):
 def test_clinic_is_reproducible():
     assert datasets.growth_clinic(50, seed=3).equals(datasets.growth_clinic(50, seed=3))
     assert not datasets.growth_clinic(50, seed=3).equals(datasets.growth_clinic(50, seed=4))
+
+
+def test_children_keep_their_standard_scores():
+    ages = [2.0, 6.0, 10.0, 18.0]
+    paths = datasets.growth_paths(3000, ages, seed=1)
+    assert paths.shape == (3000, 4, 2)
+    order = np.argsort(paths[:, 0], axis=0)
+    for i in range(4):
+        for k in range(2):
+            assert (np.diff(paths[order[:, k], i, k]) > -1e-9).all()
+    # They are tangible children: medians, spread and correlation as in a clinic.
+    there = datasets.growth_at(np.full(20_000, 10.0), seed=2)
+    np.testing.assert_allclose(paths[:, 2].mean(axis=0), there.mean(axis=0), rtol=0.015)
+    np.testing.assert_allclose(paths[:, 2].std(axis=0), there.std(axis=0), rtol=0.08)
+    found, expected = (np.corrcoef(x.T)[0, 1] for x in (paths[:, 2], there))
+    assert found == pytest.approx(expected, abs=0.05)
+
+
+def test_the_autocorrelation_of_children_is_known():
+    from scipy.stats import spearmanr
+
+    ages, share, tau = np.array([1.0, 2.0, 5.0, 12.0]), 0.4, 3.0
+    paths = datasets.growth_paths(20_000, ages, seed=3, persistence=(share, tau))
+    lags = np.abs(np.subtract.outer(ages, ages))
+    expected = share + (1 - share) * np.exp(-lags / tau)
+    # 20,000 children: four standard errors are .03 at most
+    np.testing.assert_allclose(np.corrcoef(paths[:, :, 0].T), expected, atol=0.03)
+    ranks = 6 / np.pi * np.arcsin(expected / 2)
+    for k in range(2):
+        np.testing.assert_allclose(spearmanr(paths[:, :, k]).statistic, ranks, atol=0.03)
+
+
+@pytest.mark.parametrize("ages", [[], [[1.0]], [2.0, 1.0], [-1.0, 1.0], [1.0, 21.0]])
+def test_ages_of_children_are_checked(ages):
+    with pytest.raises(InputError, match="ages from 0 to 20"):
+        datasets.growth_paths(5, ages)
+
+
+@pytest.mark.parametrize("persistence", [(-0.1, 1.0), (1.1, 1.0), (0.5, 0.0)])
+def test_persistence_of_children_is_checked(persistence):
+    with pytest.raises(InputError, match="pair"):
+        datasets.growth_paths(5, [1.0], persistence=persistence)
 
 
 # Pen strokes ----------------------------------------------------------------------------------

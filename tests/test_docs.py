@@ -175,6 +175,15 @@ def test_arguments_in_docstrings_are_listed_in_the_reference(site):
         assert re.search(rf"<li>\s*(<p>)?<code>{name}</code>", page)
 
 
+@pytest.mark.parametrize("name", ["datasets", "metrics"])
+def test_functions_of_a_facade_are_listed_in_the_reference(site, name):
+    page = (site / "reference" / f"{name}.html").read_text("utf-8")
+    stub = (ROOT / "src" / "privtraj" / name / "__init__.pyi").read_text("utf-8")
+    functions = re.findall(r" as ([a-z]\w*)$", stub, re.MULTILINE)
+    assert len(functions) > 5
+    assert [each for each in functions if f'id="privtraj.{name}.{each}"' not in page] == []
+
+
 def test_the_site_can_be_searched_from_a_folder(site):
     playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
     chromium = shutil.which("chromium")

@@ -5,6 +5,7 @@ import pytest
 
 from privtraj import metrics
 from privtraj.errors import InputError
+from privtraj.metrics.registry import path_metrics
 from privtraj.metrics.table import Candidates, Score, layout
 
 BOUNDS = np.array([[0.0, 10.0], [-1.0, 1.0]])
@@ -39,13 +40,18 @@ def test_every_score_is_there(rows):
         *("w1", "w2", "squared_w2", "sliced_w2", "energy", "query_error", "density_jsd"),
         *("hotspot_ndcg", "kendall_tau", "auc"),
         *("path_w2", "length_jsd", "diameter_jsd", "trip_jsd", "pattern_f1", "path_auc"),
+        *("length_ratio", "speed_ratio", "fast_speed_ratio", "turning_w1"),
+        *("autocorrelation_error", "mean_autocorrelation_error", "rank_persistence_error"),
+        *("dwell_jsd", "visits_jsd", "range_jsd"),
     }
 
 
 def test_the_synthetic_people_lie_between_fresh_people_and_no_knowledge(rows):
+    coupled = {metric.name for metric in path_metrics() if metric.coupled}
+    assert {"path_w2", "length_ratio", "autocorrelation_error", "dwell_jsd"} <= coupled
     for row in rows.values():
-        if row.name == "path_w2":  # its ceiling is about the coupling alone
-            assert row.floor < row.value
+        if row.name in coupled:  # the ceiling is about the coupling alone
+            assert row.floor < row.value + 1e-3
         elif row.better == "higher":
             assert row.floor > row.ceiling
             assert row.value >= row.ceiling
@@ -116,3 +122,35 @@ def test_times_that_do_not_match_are_refused():
         metrics.cloud_scores(x, x, fresh=x[:2])
     with pytest.raises(InputError):
         metrics.path_scores(crowd(9, 0), crowd(9, 0)[:, :2])
+
+
+def test_paths_with_absences_have_the_scores_that_know_about_them():
+    real, ours = crowd(120, 0, times=4), crowd(120, 1, times=4)
+    for paths in (real, ours):
+        paths[:40, 0] = np.nan  # they begin late
+        paths[80:, 3] = np.nan  # they end early
+    found = {row.name: row for row in metrics.path_scores(ours, real, bounds=BOUNDS)}
+    assert {"length_ratio", "autocorrelation_error", "dwell_jsd", "visits_jsd"} <= set(found)
+    assert not {"path_w2", "trip_jsd", "path_auc"} & set(found)
+    for row in found.values():
+        assert np.isfinite([row.value, row.floor, row.ceiling]).all()
+    assert found["autocorrelation_error"].ceiling > 2 * found["autocorrelation_error"].floor
+    mixed = metrics.randomly_coupled(real)
+    np.testing.assert_array_equal(np.isnan(mixed), np.isnan(real))
+
+
+def test_paths_of_few_times_have_no_turns_and_times_are_passed_on():
+    two = crowd(40, 0, times=2)
+    names = {row.name for row in metrics.path_scores(two, two, fresh=two)}
+    assert "length_ratio" in names
+    assert "turning_w1" not in names
+    one = crowd(40, 0, times=1)
+    names = {row.name for row in metrics.path_scores(one, one, fresh=one)}
+    assert "visits_jsd" in names
+    assert not {"length_ratio", "dwell_jsd", "rank_persistence_error"} & names
+    three, slow = crowd(40, 0), np.array([0.0, 1.0, 10.0])
+    rows = metrics.path_scores(three, crowd(40, 1), fresh=crowd(40, 2), times=slow)
+    ratio = {row.name: row.value for row in rows}["speed_ratio"]
+    assert ratio == pytest.approx(metrics.speed_ratio(three, crowd(40, 1), times=slow))
+    with pytest.raises(InputError, match="one time per reading"):
+        metrics.path_scores(three, three, times=[0, 1])

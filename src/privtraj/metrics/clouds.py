@@ -8,6 +8,7 @@ import numpy as np
 
 from privtraj.arrays import Floats, Ints
 from privtraj.errors import InputError
+from privtraj.space import utc_seconds
 
 ENTRIES = 2**22  # of an intermediate array: 32 MiB of float64
 
@@ -39,13 +40,27 @@ def path_cloud(paths: Any) -> Floats:
 
 def path_pair(a: Any, b: Any) -> tuple[Floats, Floats]:
     """Two sets of paths with the same times and features."""
-    x, y = path_cloud(a), path_cloud(b)
-    if x.shape[1:] != y.shape[1:]:
-        raise InputError(
-            f"paths of {x.shape[1]} times and {x.shape[2]} features cannot be compared with paths "
-            f"of {y.shape[1]} times and {y.shape[2]} features"
-        )
-    return x, y
+    return _alike(path_cloud(a), path_cloud(b))
+
+
+def partial_paths(paths: Any) -> Floats:
+    """Paths (n, T, d) of people who may be absent: there all features are nan."""
+    array = _checked(paths, "paths", ("n", "T", "d"), absence=True)
+    return np.where(np.isnan(array).any(axis=2, keepdims=True), np.nan, array)
+
+
+def partial_path_pair(a: Any, b: Any) -> tuple[Floats, Floats]:
+    """Two sets of such paths with the same times and features."""
+    return _alike(partial_paths(a), partial_paths(b))
+
+
+def reading_times(times: Any, count: int, of: str = "reading") -> Floats:
+    """Times (T,) as numbers, 0, 1, .., T - 1 unless given; dates count in seconds."""
+    given = np.arange(count) if times is None else np.asarray(times)
+    at: Floats = utc_seconds(given) if given.dtype.kind == "M" else given.astype(np.float64)
+    if at.shape != (count,) or not (np.diff(at) > 0).all():
+        raise InputError(f"give one time per {of}, in increasing order")
+    return at
 
 
 def as_points(paths: Floats) -> Floats:
@@ -68,13 +83,25 @@ def distinct(points: Floats) -> tuple[Floats, Floats]:
     return places, counts / len(points)
 
 
-def _checked(values: Any, what: str, axes: tuple[str, ...]) -> Floats:
-    """Finite float64 with these axes; the last, of features, may be left out if there is one."""
+def _checked(values: Any, what: str, axes: tuple[str, ...], absence: bool = False) -> Floats:
+    """Finite float64 with these axes; the last, of features, may be left out if there is one.
+
+    absence: nan is allowed too.
+    """
     array = np.asarray(values, dtype=np.float64)
     if array.ndim == len(axes) - 1:
         array = array[..., None]
     if array.ndim != len(axes) or 0 in array.shape:
         raise InputError(f"{what} must have shape ({', '.join(axes)}) with at least one person")
-    if not np.isfinite(array).all():
+    if not (np.isfinite(array) | (absence & np.isnan(array))).all():
         raise InputError(f"{what} must be finite")
     return array
+
+
+def _alike(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    if x.shape[1:] != y.shape[1:]:
+        raise InputError(
+            f"paths of {x.shape[1]} times and {x.shape[2]} features cannot be compared with paths "
+            f"of {y.shape[1]} times and {y.shape[2]} features"
+        )
+    return x, y

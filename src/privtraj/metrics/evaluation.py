@@ -15,6 +15,7 @@ from privtraj.metrics.copies import Memorisation, memorisation, path_memorisatio
 from privtraj.metrics.people import Panels, Worth
 from privtraj.metrics.records import Records, read_records, shared_people
 from privtraj.metrics.registry import MOST
+from privtraj.metrics.repeated import Repeated, compare_repeated
 from privtraj.metrics.table import Score, cloud_scores, layout, path_scores, uniform_like
 from privtraj.space import as_user_times, to_unit
 
@@ -47,6 +48,7 @@ class Evaluation:
     path_memorisation: Memorisation | None
     settings: dict[str, Any]
     notes: tuple[str, ...] = ()
+    repeated: Repeated | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, None for what is not a number."""
@@ -59,6 +61,7 @@ class Evaluation:
             "memorisation": self.memorisation.to_dict(),
             "path_scores": [score.to_dict() for score in self.path_scores],
             "path_memorisation": self.path_memorisation and self.path_memorisation.to_dict(),
+            "repeated": self.repeated and self.repeated.to_dict(),
             "notes": list(self.notes),
         }
         return _plain(whole)
@@ -78,13 +81,21 @@ class Evaluation:
         if self.path_scores:
             rows = [score.line for score in self.path_scores]
             parts.append(f"Whole paths at {len(s['path_times'])} times\n{layout(rows)}")
+        if self.repeated is not None:
+            parts.append(
+                "Correlation of a person's values at two records, "
+                f"{self.repeated.pairs} pairs of {self.repeated.people} people\n"
+                f"{self.repeated}\n\n{layout([self.repeated.score.line])}"
+            )
         parts.append("\n".join(self._sentences()))
         return "\n\n".join(parts)
 
     def _sentences(self) -> list[str]:
         w = self.worth
         more = " or more" if w.high >= w.most else ""
-        coupled = "; for path W2, true marginals coupled at random" if self.path_scores else ""
+        coupled = ""
+        if self.path_scores or self.repeated:
+            coupled = "; for path W2, movement and persistence, true marginals coupled at random"
         lines = [
             f"Floor: {self.settings['floor']}. "
             f"Ceiling: people spread uniformly over the box{coupled}.",
@@ -112,14 +123,16 @@ def evaluate(
     table, holdout: files or tables with the model's columns; the hold-out holds other people, who
     were not in the fit. Without it, half of the table's people stand in for it, and the other half
     is what everything is compared with.  person: column that says whose record it is; people with
-    records at several times then allow scores of whole paths.  Everything is in shares of the
-    model's box. The same seed gives the same result.
+    records at several times then allow scores of whole paths, and those with two records, at
+    times of their own, the correlation of these.  Everything is in shares of the model's box. The
+    same seed gives the same result.
     """
     done = progress or (lambda step, steps: None)
     records = _read(table, model, person)
     reference, fresh = _sides(records, holdout, model, person, np.random.default_rng(seed))
     kept = _kept(reference, fresh)
-    drawn = _drawn(model, reference, n, seed)
+    readings, values = _readings(model, reference, n, seed)
+    drawn = _drawn(values, seed)
     synthetic = [drawn[:, i] for i in kept]
     real, others = ([side.clouds()[i] for i in kept] for side in (reference, fresh))
     done(1, 4)
@@ -127,7 +140,11 @@ def evaluate(
     done(2, 4)
     worth = _worth(synthetic, real, others, seed)
     done(3, 4)
-    paths = _path_results(drawn, reference, fresh, person, seed)
+    paths = _path_results(drawn, model.numeric_times, reference, fresh, person, seed)
+    repeated = None
+    if person is not None:
+        sides = (values.reshape(n, len(readings), -1), readings, reference, fresh)
+        repeated = compare_repeated(*sides, tuple(model.features), model.datetime)
     done(4, 4)
     settings = {
         "records": len(records.bins),
@@ -147,14 +164,18 @@ def evaluate(
         paths.copies,
         settings,
         (*_notes(records, kept, len(model.numeric_times)), *paths.notes),
+        repeated,
     )
 
 
-def _drawn(model: TrajectoryModel, reference: Records, n: int, seed: int) -> Floats:
-    """Synthetic people (n, T, d), in the unit cube, when the real ones are seen.
+def _readings(
+    model: TrajectoryModel, reference: Records, n: int, seed: int
+) -> tuple[Floats, Floats]:
+    """Times (T J,) near those of the model, when the real people are seen, and synthetic people
+    (n, T, J, d) at these, in the unit cube.
 
-    The records nearest to a time have times of their own: each synthetic person is read, for that
-    time, at one of J quantiles of these. Where all records are at the model's times, so are they.
+    The records nearest to a time have times of their own: J quantiles of these are read. Where all
+    records are at the model's times, so are they.
     """
     shares = (np.arange(_READINGS) + 0.5) / _READINGS
     own = [reference.moments[reference.bins == i] for i in range(reference.times)]
@@ -162,10 +183,16 @@ def _drawn(model: TrajectoryModel, reference: Records, n: int, seed: int) -> Flo
         np.quantile(moments, shares) if len(moments) else np.full(_READINGS, time)
         for moments, time in zip(own, model.numeric_times, strict=True)
     ]
-    at = as_user_times(np.concatenate(when), model.datetime)
-    values = model.sample(n, times=at, seed=seed).values.reshape(n, len(when), _READINGS, -1)
+    at = np.concatenate(when)
+    values = model.sample(n, times=as_user_times(at, model.datetime), seed=seed).values
+    return at, to_unit(values.reshape(n, len(when), _READINGS, -1), model.bounds)
+
+
+def _drawn(values: Floats, seed: int) -> Floats:
+    """Synthetic people (n, T, d): each is read, for all times, at one of J quantiles."""
+    n = len(values)
     mine = np.random.default_rng(seed).permutation(n) % _READINGS
-    return to_unit(values[np.arange(n), :, mine], model.bounds)
+    return values[np.arange(n), :, mine]
 
 
 @dataclass(frozen=True)
@@ -234,7 +261,12 @@ def _worth(
 
 
 def _path_results(
-    drawn: Floats, reference: Records, fresh: Records, person: str | None, seed: int
+    drawn: Floats,
+    when: Floats,
+    reference: Records,
+    fresh: Records,
+    person: str | None,
+    seed: int,
 ) -> _PathResults:
     if person is None:
         return _PathResults()
@@ -243,7 +275,7 @@ def _path_results(
         few = f"fewer than {LEAST_PATHS} people on a side have several times"
         return _PathResults(notes=(f"no scores of paths: {few}",))
     synthetic, real, others = drawn[:, times], reference.paths(times), fresh.paths(times)
-    scores = path_scores(synthetic, real, fresh=others, seed=seed)
+    scores = path_scores(synthetic, real, fresh=others, times=when[times], seed=seed)
     copies = path_memorisation(synthetic, real, others)
     return _PathResults(tuple(scores), copies, tuple(times.tolist()))
 

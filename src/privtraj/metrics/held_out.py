@@ -10,9 +10,8 @@ import numpy as np
 
 from privtraj.arrays import Floats
 from privtraj.errors import InputError
-from privtraj.metrics.clouds import cloud, distinct, pair
+from privtraj.metrics.clouds import cloud, distinct, pair, reading_times
 from privtraj.metrics.transport import wasserstein2, weighted_cost
-from privtraj.space import utc_seconds
 
 Predict = Callable[[list[Floats], Floats, float], Any]
 
@@ -50,7 +49,7 @@ def held_out_w2(
     prediction: cloud (k, d), or a model that was fitted without that time (anything with `sample`),
     of which n people are drawn.  clouds: T clouds of real people.  times: (T,) increasing.
     """
-    at = _axis(times, len(clouds))
+    at = reading_times(times, len(clouds), "cloud")
     if not 0 < left_out < len(at) - 1:
         raise InputError("only a time between the first and the last can be left out")
     if hasattr(prediction, "sample"):
@@ -75,7 +74,7 @@ def leave_one_out(predict: Predict, clouds: Sequence[Any], times: Any) -> list[H
     predict(clouds without it, times without it, the time) fits what it likes and returns a cloud
     (k, d) of people at that time.
     """
-    at = _axis(times, len(clouds))
+    at = reading_times(times, len(clouds), "cloud")
     known = [cloud(points) for points in clouds]
     scores = []
     for i in range(1, len(at) - 1):
@@ -100,12 +99,3 @@ def displacement_interpolation(a: Any, b: Any, share: float) -> tuple[Floats, Fl
     i, j = np.nonzero(plan)
     moved = plan[i, j]
     return (1 - share) * x[i] + share * y[j], moved / moved.sum()
-
-
-def _axis(times: Any, count: int) -> Floats:
-    """Times (T,) as numbers; dates count in seconds."""
-    at = np.asarray(times)
-    at = utc_seconds(at) if at.dtype.kind == "M" else at.astype(np.float64)
-    if at.shape != (count,) or not (np.diff(at) > 0).all():
-        raise InputError("give one time per cloud, in increasing order")
-    return at

@@ -119,7 +119,7 @@ def length_jsd(synthetic: Any, real: Any, *, bounds: Any = None, edges: Any = No
         most = max(x.shape[1] - 1, 1) * np.sqrt(x.shape[2])
         edges = np.concatenate([[0.0], np.geomspace(0.01, 1.0, _BINS)]) * most
     ours, theirs = (np.linalg.norm(np.diff(v, axis=1), axis=2).sum(axis=1) for v in (x, y))
-    return _histogram_jsd(ours, theirs, edges)
+    return histogram_jsd(ours, theirs, edges)
 
 
 @path_metric("diameter_jsd", "diameter JSD", place=30)
@@ -131,7 +131,7 @@ def diameter_jsd(synthetic: Any, real: Any, *, bounds: Any = None, edges: Any = 
     x, y = (in_box(paths, bounds) for paths in path_pair(synthetic, real))
     if edges is None:
         edges = np.linspace(0.0, np.sqrt(x.shape[2]), _BINS + 1)
-    return _histogram_jsd(_diameters(x), _diameters(y), edges)
+    return histogram_jsd(_diameters(x), _diameters(y), edges)
 
 
 @path_metric("pattern_f1", "frequent-pattern F1", place=50, better="higher", on_grid=True)
@@ -199,6 +199,13 @@ def jensen_shannon(p: Any, q: Any) -> float:
     return float(np.clip(gap, 0.0, np.log(2)))
 
 
+def histogram_jsd(a: Floats, b: Floats, edges: Any) -> float:
+    """JSD over bins; what lies outside counts in the first or the last."""
+    cuts = np.asarray(edges, dtype=np.float64)[1:-1]
+    p, q = (np.bincount(np.searchsorted(cuts, v, "right"), minlength=len(cuts) + 1) for v in (a, b))
+    return jensen_shannon(p, q)
+
+
 def _paths(synthetic: Any, real: Any) -> tuple[Floats, Floats]:
     """Both sides as paths (n, T, d), (k, T, d); clouds have one time."""
     if np.ndim(synthetic) == np.ndim(real) == 3:
@@ -243,13 +250,6 @@ def _fullest(counts: Ints, k: int) -> list[int]:
 
 def _discounted(gains: Floats) -> float:
     return float((gains / np.log2(np.arange(2, len(gains) + 2))).sum())
-
-
-def _histogram_jsd(a: Floats, b: Floats, edges: Any) -> float:
-    """JSD over bins; what lies outside counts in the first or the last."""
-    cuts = np.asarray(edges, dtype=np.float64)[1:-1]
-    p, q = (np.bincount(np.searchsorted(cuts, v, "right"), minlength=len(cuts) + 1) for v in (a, b))
-    return jensen_shannon(p, q)
 
 
 def _diameters(paths: Floats) -> Floats:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from privtraj.arrays import Floats
-from privtraj.metrics.clouds import as_points, halves, path_cloud, path_pair
+from privtraj.metrics.clouds import as_points, halves, partial_paths, path_pair
 from privtraj.metrics.registry import MOST, path_metric
 from privtraj.metrics.transport import average_squared_w2, wasserstein2
 
@@ -26,10 +26,16 @@ def path_wasserstein2(a: Any, b: Any) -> float:
 
 
 def randomly_coupled(paths: Any, *, seed: int = 0) -> Floats:
-    """Paths (n, T, d) with the same marginals and no memory: each time is shuffled by itself."""
-    array = path_cloud(paths)
+    """Paths (n, T, d) with the same marginals and no memory: each time is shuffled by itself.
+
+    Who is absent, where a path is nan, stays so.
+    """
+    array = partial_paths(paths).copy()
     rng = np.random.default_rng(seed)
-    return np.stack([rng.permutation(array[:, i]) for i in range(array.shape[1])], axis=1)
+    for i in range(array.shape[1]):
+        there = np.flatnonzero(np.isfinite(array[:, i, 0]))
+        array[there, i] = array[rng.permutation(there), i]
+    return array
 
 
 @dataclass(frozen=True)

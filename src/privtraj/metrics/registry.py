@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeVar
 
 from privtraj.arrays import Floats
 
-Better = Literal["lower", "higher", "0.5"]
+Better = Literal["lower", "higher", "0.5", "1"]
 Compare = Callable[[Any, Any], float]
 Compared = TypeVar("Compared", bound=Callable[..., float])
 
@@ -32,11 +32,13 @@ MANY = 10 * MOST  # in what takes n log n
 class Metric:
     """One line of a table.
 
-    compare: function of (synthetic, real) clouds, or paths; the options `bounds` and `seed` are
-    given to it if it has them.  place: lines are in this order.  most: people that are compared.
-    least: with fewer the line is left out.  on_grid: likewise where the usual grid of the box has
-    too many cells.  finish: of the (T,) values.  coupled: the ceiling is true marginals, coupled
-    at random, instead of uniform points.
+    compare: function of (synthetic, real) clouds, or paths; the options `bounds` and `seed`, and of
+    paths `times`, are given to it if it has them.  place: lines are in this order.  most: people
+    that are compared.  least: with fewer the line is left out.  on_grid: likewise where the usual
+    grid of the box has too many cells.  least_times: likewise for paths of fewer times.  absence:
+    paths may be nan where a person is absent; without, the line is left out where some are.
+    finish: of the (T,) values.  coupled: the ceiling is true marginals, coupled at random, instead
+    of uniform points.
     """
 
     name: str
@@ -49,6 +51,8 @@ class Metric:
     on_grid: bool = False
     finish: Callable[[Floats], Floats] | None = None
     coupled: bool = False
+    least_times: int = 1
+    absence: bool = False
 
     def with_options(self, **options: Any) -> Compare:
         """`compare` with those of the options that it has."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from privtraj.arrays import Floats
 from privtraj.errors import InputError
-from privtraj.metrics.clouds import cloud, halves, path_cloud
+from privtraj.metrics.clouds import cloud, halves, partial_paths, reading_times
 from privtraj.metrics.mobility import MOST_CELLS, usual_cells
 from privtraj.metrics.path_space import randomly_coupled
 from privtraj.metrics.registry import Better, Compare, Metric, cloud_metrics, path_metrics
@@ -41,9 +41,14 @@ class Score:
 
     @property
     def gap(self) -> float:
-        """(value - floor) / (ceiling - floor): 0 like fresh real people, 1 like no knowledge."""
-        room = self.ceiling - self.floor
-        return (self.value - self.floor) / room if room else float("nan")
+        """(value - floor) / (ceiling - floor): 0 like fresh real people, 1 like no knowledge.
+
+        Of ratios, where 1 is best, with |log| of all three.
+        """
+        numbers = np.array([self.value, self.floor, self.ceiling])
+        value, floor, ceiling = np.abs(np.log(numbers)) if self.better == "1" else numbers
+        room = ceiling - floor
+        return float((value - floor) / room) if room else float("nan")
 
     @property
     def line(self) -> tuple[str, float, float, float, str]:
@@ -97,16 +102,24 @@ def cloud_scores(
 
 
 def path_scores(
-    synthetic: Any, real: Any, *, fresh: Any = None, bounds: Any = None, seed: int = 0
+    synthetic: Any,
+    real: Any,
+    *,
+    fresh: Any = None,
+    times: Any = None,
+    bounds: Any = None,
+    seed: int = 0,
 ) -> list[Score]:
     """Scores of synthetic paths (n, T, d) against true paths (k, T, d).
 
-    fresh: as for `cloud_scores`.  The ceiling of the path-space W2 is the true marginals coupled at
-    random, so that it shows the coupling; all others have paths of uniform points.
+    fresh: as for `cloud_scores`.  times: (T,) of the readings, even unless given.  The ceiling of
+    the path-space W2 and of all scores of movement and persistence is the true marginals coupled at
+    random, so that it shows the coupling; the others have paths of uniform points. Paths may be
+    nan where people are absent: then only scores that know about absence are there.
     """
     rng = np.random.default_rng(seed)
     more = None if fresh is None else [fresh]
-    people, reference, others = _sides(path_cloud, [synthetic], [real], more, rng)
+    people, reference, others = _sides(partial_paths, [synthetic], [real], more, rng)
     if len({side[0].shape[1:] for side in (people, reference, others)}) > 1:
         raise InputError("all paths must have the same times and features")
     uniform = _candidates(people, others, bounds, rng)
@@ -115,7 +128,11 @@ def path_scores(
     def candidates(metric: Metric) -> Candidates:
         return coupled if metric.coupled else uniform
 
-    scores = _scores(path_metrics(), candidates, reference, bounds=bounds, seed=seed)
+    count = reference[0].shape[1]
+    absence = any(np.isnan(side[0]).any() for side in (people, reference, others))
+    metrics = [m for m in path_metrics() if m.least_times <= count and m.absence >= absence]
+    options = {"times": reading_times(times, count), "bounds": bounds, "seed": seed}
+    scores = _scores(metrics, candidates, reference, **options)
     return [replace(score, per_time=()) for score in scores]
 
 
@@ -127,8 +144,8 @@ def layout(rows: Sequence[tuple[str, float, float, float, str]]) -> str:
 
 
 def uniform_like(points: Floats, bounds: Any, rng: np.random.Generator) -> Floats:
-    """As many points (..., d), uniform on the box."""
-    unit = rng.random(points.shape)
+    """As many points (..., d), uniform on the box, and nan where they are."""
+    unit = np.where(np.isnan(points), np.nan, rng.random(points.shape))
     return unit if bounds is None else from_unit(unit, bounds)
 
 

@@ -64,6 +64,7 @@ def comparison(
         "tables": {
             "Single times": list(map(_row, evaluation.scores)),
             "Whole paths": list(map(_row, evaluation.path_scores)),
+            "Repeated records": [_row(evaluation.repeated.score)] if evaluation.repeated else [],
         },
         "notes": evaluation.notes,
         "made": _made(model, evaluation),

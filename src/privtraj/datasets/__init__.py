@@ -1,0 +1,5 @@
+"""Data to try things on: simulated records, and loaders for pen strokes that take a path."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
