@@ -118,8 +118,8 @@ def smooth_modes(n: int, times: int, seed: int) -> np.ndarray:
 
 def exactly_coupled(clouds: np.ndarray, seed: int) -> np.ndarray:
     """Paths (n, T, d) through clouds (T, n, d), by optimal transport from time to time."""
-    from privtraj.transport.couplings import couple
     from privtraj.reference import Brownian
+    from privtraj.transport.couplings import couple
 
     times, n, _ = clouds.shape
     couplings = couple(

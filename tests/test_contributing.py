@@ -20,11 +20,11 @@ from privtraj.data import tables
 from privtraj.data.snapshots import Snapshots
 from privtraj.formats import Format
 from privtraj.metrics import registry
-from privtraj.model import TrajectoryModel
+from privtraj.model import load
 from privtraj.privacy import events, guard, noise
 from privtraj.privacy.accounting import tally
 from privtraj.privacy.ledger import Ledger
-from privtraj.transport import reference
+from privtraj.reference import words
 from privtraj.transport.couplings import couple
 
 PAGE = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text("utf-8")
@@ -72,7 +72,7 @@ def test_every_example_is_tried_here():
 
 
 def test_every_file_that_is_named_exists():
-    """Except the three that the examples add."""
+    """Except the four that the examples add."""
     section = PAGE.split("## Where to change what")[1].split("## Rules")[0]
     below = Path(registry.__file__).parents[1]
     named = set(re.findall(r"`((?!tests)[a-z_]+(?:/[a-z_]+)*\.pyi?)`", section))
@@ -80,7 +80,12 @@ def test_every_file_that_is_named_exists():
     inside = [below, below / "privacy"]
     assert not [path for path in named if not any((room / path).exists() for room in inside)]
     new = {path for path in EXAMPLES if not (below / path).exists()}
-    assert new == {"metrics/mean_shift.py", "cli/features.py", "data/json_lines.py"}
+    assert new == {
+        "metrics/mean_shift.py",
+        "cli/features.py",
+        "data/json_lines.py",
+        "reference/turning.py",
+    }
 
 
 def test_a_metric_is_one_file(module, monkeypatch):
@@ -113,10 +118,10 @@ def test_a_format_is_an_entry_and_its_reader(module, tmp_path, monkeypatch):
     assert len(snapshots._rows.points) == 12
 
 
-def test_a_reference_process_is_a_class_and_where_it_is_chosen(model, monkeypatch):
-    turning = added("transport/reference.py", reference).Turning
+def test_a_reference_process_is_a_class_and_its_name(model, module, tmp_path, monkeypatch):
+    turning = module("reference/turning.py").Turning
     square = np.array([[0.3, 0.3], [0.7, 0.3], [0.7, 0.7], [0.3, 0.7]], np.float32)
-    clouds, quarter = np.stack([square, square]), turning(1e-6, np.pi / 2)
+    clouds, quarter = np.stack([square, square]), turning(np.pi / 2)
     (matrix,) = couple(clouds, np.ones((2, 4)), np.ones(1), quarter, "exact").matrices
     np.testing.assert_allclose(matrix, np.roll(np.eye(4), 1, axis=1), atol=1e-5)
     rng, ends = np.random.default_rng(0), np.array([0.0, 0.5, 1.0])
@@ -125,8 +130,12 @@ def test_a_reference_process_is_a_class_and_where_it_is_chosen(model, monkeypatc
     radius = np.linalg.norm(path - 0.5, axis=-1)
     np.testing.assert_allclose(radius, np.hypot(0.2, 0.2), atol=0.01)  # a circle, not a chord
 
-    monkeypatch.setattr(TrajectoryModel, "reference", property(lambda self: turning(0.01, 1.0)))
-    assert model.sample(20, times=[0.1, 0.6], seed=0).values.shape == (20, 2, 2)
+    monkeypatch.setitem(words.KINDS, turning.kind, turning)
+    changed = model.with_reference(words.from_words("turning speed=0.5"))
+    changed.save(tmp_path / "turning.privtraj", not_private=True)
+    again = load(tmp_path / "turning.privtraj")
+    assert again.reference == turning(0.5)
+    assert again.sample(20, times=[0.1, 0.6], seed=0).values.shape == (20, 2, 2)
 
 
 def test_noise_of_counts_is_an_event_and_a_question(snapshots_of, monkeypatch):

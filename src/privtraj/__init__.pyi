@@ -3,6 +3,7 @@ from . import datasets as datasets
 from . import metrics as metrics
 from . import paper as paper
 from . import plot as plot
+from . import reference as reference
 from .data.snapshots import Snapshots as Snapshots
 from .errors import BudgetError as BudgetError
 from .errors import InputError as InputError
@@ -17,6 +18,11 @@ from .planning.planner import plan as plan
 from .privacy.certificate import Certificate as Certificate
 from .privacy.ledger_file import LedgerFile as LedgerFile
 from .privacy.signatures import new_key as new_key
+from .reference.brownian import Brownian as Brownian
+from .reference.drift import Drift as Drift
+from .reference.inertia import Inertia as Inertia
+from .reference.learned import Learned as Learned
+from .reference.ornstein_uhlenbeck import OrnsteinUhlenbeck as OrnsteinUhlenbeck
 from .synthesizer import LowBudgetWarning as LowBudgetWarning
 from .synthesizer import TrajectorySynthesizer as TrajectorySynthesizer
 from .version import __version__ as __version__

@@ -138,7 +138,7 @@ def _placeholders(value: Any) -> list[str]:
 def plain(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options as `load` gives them, where they can be: the command line has words for numbers."""
     result = dict(options)
-    for name in ("feature", "time_range", "bin_times"):
+    for name in ("feature", "time_range", "bin_times", "precision"):
         try:
             items = [list(x) if isinstance(x, tuple) else x for x in options[name]]
             result[name] = OPTIONS[name].kind.read(items)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privtraj.arguments import is_number
 from privtraj.arrays import Floats
@@ -79,7 +80,7 @@ class Constraints:
 NONE = Constraints({}, {})
 
 
-def in_order(paths: Floats, directions: Floats) -> Floats:
+def in_order(paths: NDArray[Any], directions: Floats) -> NDArray[Any]:
     """Paths (n, K, d) whose features rise (1), fall (-1) or do as they like (0), by directions."""
     paths = paths.copy()
     for k in np.flatnonzero(directions):
@@ -92,9 +93,9 @@ def in_order(paths: Floats, directions: Floats) -> Floats:
     return paths
 
 
-def _rising(values: Floats) -> Floats:
+def _rising(values: NDArray[Any]) -> NDArray[Any]:
     """(n, K) the middle of the largest so far and the smallest to come."""
     above = np.maximum.accumulate(values, axis=1)
     below = np.minimum.accumulate(values[:, ::-1], axis=1)[:, ::-1]
-    middle: Floats = (above + below) / 2
+    middle: NDArray[Any] = (above + below) / 2
     return middle

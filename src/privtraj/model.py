@@ -27,15 +27,19 @@ from privtraj.errors import Arg, InputError
 from privtraj.paths import Paths, fill_in_blocks
 from privtraj.privacy import signatures
 from privtraj.privacy.certificate import Certificate
-from privtraj.reference.base import Interpolation, Reference, Scale, between
+from privtraj.reference.base import Interpolation, Reference, Scale
 from privtraj.reference.brownian import Brownian
-from privtraj.reference.words import from_dict
+from privtraj.reference.least_action import FITTED, even_clouds, follow
+from privtraj.reference.words import by_itself, declared
 from privtraj.space import as_user_times, from_unit, hat_functions, moment, unit_time
 from privtraj.transport.couplings import CouplingName, Couplings, couple
 from privtraj.transport.curves import Curves
-from privtraj.transport.least_action import FITTED, even_clouds, follow
 
 MOST_PATHS = 10**9
+
+
+class _Unset(Reference):
+    """Until the diffusivity is known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,14 +73,14 @@ class TrajectoryModel:
     diagnostics: dict[str, Any] = field(default_factory=dict)
     knots: Floats = field(default_factory=lambda: np.empty(0))
     curves: bool = False
-    reference: Reference = None  # type: ignore[assignment]
+    reference: Reference = field(default_factory=_Unset)
     constraints: Constraints = NONE
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "diagnostics", _without_nan(self.diagnostics))
         if len(self.knots) == 0:
             object.__setattr__(self, "knots", self.numeric_times)
-        if self.reference is None:
+        if isinstance(self.reference, _Unset):
             object.__setattr__(self, "reference", Brownian(self.diffusivity))
 
     @property
@@ -129,9 +133,7 @@ class TrajectoryModel:
             np.clip(from_unit(unit, bounds), *bounds.T, out=values[people])
 
         fill_in_blocks(fill, n, len(bounds), rng)
-        data = self.constraints.rounded(
-            values.reshape(n, len(at), -1), self.features, self.bounds
-        )
+        data = self.constraints.rounded(values.reshape(n, len(at), -1), self.features, self.bounds)
         return Paths(data, at, self.features, self.time_name, self.datetime)
 
     def _people(
@@ -157,13 +159,15 @@ class TrajectoryModel:
         curves = Curves(places, clock)
         return curves.people(n, where, width, process, directions, interpolation or "bridge", rng)
 
-    def with_reference(self, reference: Reference) -> TrajectoryModel:
-        """The same model, whose people move by another reference process. It costs no privacy.
+    def with_reference(self, reference: Reference | str) -> TrajectoryModel:
+        """The same model, whose people move by another reference process, or by the words for it
+        ("auto", "inertia memory=2"). It costs no privacy, as often as you like.
 
         A signature is left behind, as it was for another model.
         """
-        reference.within(self._scale)  # refuses what does not fit
-        return replace(self, reference=reference).sealed()
+        process = declared(reference) or by_itself()
+        process.within(self._scale)  # refuses what does not fit
+        return replace(self, reference=process).sealed()
 
     def with_constraints(self, *, monotone: Any = None, precision: Any = None) -> TrajectoryModel:
         """The same model with what is public about its features: `monotone`, features that never
@@ -291,11 +295,16 @@ class TrajectoryModel:
 
     def _fields(self) -> dict[str, Any]:
         """What a file holds beside arrays and certificate."""
-        return {
-            "diffusivity": self.diffusivity,
+        plain = not self.curves and self.constraints == NONE
+        motion = {
             "curves": self.curves,
             "reference": self.reference.to_dict(),
             "constraints": self.constraints.to_dict(),
+        }
+        usual = plain and self.reference == Brownian(self.diffusivity)
+        return {
+            **({} if usual else {model_checks.MOTION: motion}),
+            "diffusivity": self.diffusivity,
             "cloud_size": self.cloud_size,
             "features": list(self.features),
             "time_name": self.time_name,
@@ -369,7 +378,8 @@ def assemble(
 
 def load(path: str | Path) -> TrajectoryModel:
     """Read a model file, whoever made it; unknown versions and damaged files are refused."""
-    header, arrays = model_file.read(path, model_checks.FIELDS, model_checks.LAYOUT)
+    optional = {model_checks.MOTION}
+    header, arrays = model_file.read(path, model_checks.FIELDS, optional, model_checks.LAYOUT)
     fault = model_checks.check(header, arrays)
     if fault is not None:
         raise model_file.damaged(path, fault)
@@ -382,9 +392,6 @@ def load(path: str | Path) -> TrajectoryModel:
         weights=arrays["weights"],
         bandwidth=arrays["bandwidth"],
         diffusivity=header["diffusivity"],
-        curves=header["curves"],
-        reference=from_dict(header["reference"]),
-        constraints=Constraints.declared(**header["constraints"]),
         numeric_times=arrays["times"],
         knots=arrays["knots"],
         bounds=arrays["bounds"],
@@ -395,6 +402,7 @@ def load(path: str | Path) -> TrajectoryModel:
         cloud_size=header["cloud_size"],
         settings=header["settings"],
         diagnostics=header["diagnostics"],
+        **model_checks.motion_of(header),
     )
     if certificate.model_sha256 != model.sha256:
         raise InputError(

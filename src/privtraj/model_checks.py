@@ -17,18 +17,18 @@ from numpy.typing import NDArray
 from privtraj.arguments import is_number, is_whole
 from privtraj.arrays import Floats
 from privtraj.columns import LONGEST_NAME, NumberColumn
+from privtraj.constraints import Constraints
 from privtraj.errors import InputError
 from privtraj.gradients.constants import MOST_PARTICLES
 from privtraj.planned_releases import most_releases
 from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.statements import DRAWN_TIMES, PUBLIC_COUNTS
+from privtraj.reference.base import Scale
+from privtraj.reference.words import from_dict
 from privtraj.space import moment
 
 FIELDS = {
     "diffusivity",
-    "curves",
-    "reference",
-    "constraints",
     "cloud_size",
     "features",
     "time_name",
@@ -36,6 +36,8 @@ FIELDS = {
     "settings",
     "diagnostics",
 }
+MOTION = "motion"
+"""Optional: how people move, where it is not Brownian motion through particles."""
 LAYOUT: dict[str, tuple[str | int, ...]] = {
     "particles": ("K", "m", "d"),
     "weights": ("K", "m"),
@@ -84,6 +86,7 @@ def _field_faults(
 ) -> Iterable[str | None]:
     if not (_within(header["diffusivity"], 0, _WIDEST**2) and isinstance(header["datetime"], bool)):
         yield "its diffusivity or its kind of times cannot be read"
+    yield _fault_of_motion(header, arrays)
     most = 16 * arrays["particles"].shape[1] + 4096
     if not (is_whole(header["cloud_size"]) and 1 <= header["cloud_size"] <= most):
         yield "its cloud size cannot be"
@@ -97,6 +100,35 @@ def _field_faults(
         and all(_is_list_or_none(told.get(name)) for name in _LISTS)
     ):
         yield "its diagnostics cannot be read"
+
+
+def _fault_of_motion(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str | None:
+    """Of the reference process, and of what is public about features."""
+    if MOTION not in header:
+        return None
+    knots, bounds = arrays["knots"], arrays["bounds"]
+    try:
+        moved = motion_of(header)
+        moved["reference"].within(Scale(bounds, float(knots[0]), float(knots[-1] - knots[0])))
+        moved["constraints"].check(header["features"])
+    except (InputError, KeyError, TypeError, ValueError):
+        return "how its people move cannot be read"
+    return None if isinstance(moved["curves"], bool) else "its curves cannot be read"
+
+
+def motion_of(header: Mapping[str, Any]) -> dict[str, Any]:
+    """What a header says of how people move, as a model takes it; nothing if it says nothing."""
+    if MOTION not in header:
+        return {}
+    said = dict(header[MOTION])
+    made = {
+        "curves": said.pop("curves"),
+        "reference": from_dict(said.pop("reference")),
+        "constraints": Constraints.declared(**said.pop("constraints")),
+    }
+    if said:
+        raise ValueError("other fields")
+    return made
 
 
 def _fault_of_names(features: Any, time_name: Any, bounds: NDArray[Any]) -> str | None:

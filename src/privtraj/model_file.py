@@ -28,7 +28,7 @@ from privtraj import safe_zip, strict_json
 from privtraj.errors import InputError
 from privtraj.files import atomic_path
 
-FORMAT = 4
+FORMAT = 3
 
 Fields = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
@@ -61,8 +61,13 @@ def write(
         safe_zip.write(temporary, members)
 
 
-def read(path: str | Path, fields: set[str], layout: Layout) -> tuple[Fields, Arrays]:
-    """The header, with these fields and the certificate, and the arrays of a file that is whole."""
+def read(
+    path: str | Path, fields: set[str], optional: set[str], layout: Layout
+) -> tuple[Fields, Arrays]:
+    """The header, with these fields and the certificate, and the arrays of a file that is whole.
+
+    optional: fields that files may lack, of which they speak only where there is something to say.
+    """
     members = _read_members(Path(path))
     try:
         header = strict_json.loads(members["model.json"])
@@ -79,7 +84,7 @@ def read(path: str | Path, fields: set[str], layout: Layout) -> tuple[Fields, Ar
         )
     _check_digests(path, members, header)
     try:
-        if header.keys() != {"format", "sha256", "certificate", *fields}:
+        if header.keys() - optional != {"format", "sha256", "certificate", *fields}:
             raise ValueError("other fields")
         return header, _arrays(members, layout)
     except (KeyError, ValueError, TypeError):

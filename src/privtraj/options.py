@@ -102,6 +102,17 @@ def _features(value: Any) -> list[list[Any]]:
     return [[_text(name), _number(low), _number(high)] for name, low, high in value]
 
 
+def _names(value: Any) -> list[str]:
+    _need(isinstance(value, list) and value)
+    return [_text(name) for name in value]
+
+
+def _steps(value: Any) -> list[list[Any]]:
+    _need(isinstance(value, list) and value)
+    _need(all(isinstance(item, list) and len(item) == 2 for item in value))
+    return [[_text(name), _number(step)] for name, step in value]
+
+
 def whole(least: int) -> Kind:
     """Whole numbers from `least` on."""
     must = f"a whole number of at least {least} and at most {LARGEST_NUMBER}"
@@ -166,6 +177,9 @@ TIMES = Kind("a list of numbers or of dates such as 2024-01-31",
              _moments(1), {"nargs": "+", "metavar": "T"})
 COUNTS = Kind("a list of numbers that are not negative, one for each time bin",
               _counts, {"nargs": "+", "type": _typed_number, "metavar": "N"})
+NAMES = Kind("a list of names, in quotes", _names, {"nargs": "+", "metavar": "COL"})
+STEPS = Kind('a list of columns with their step, such as [["height", 0.1]]', _steps,
+             {"nargs": 2, "action": "append", "metavar": ("NAME", "STEP")})
 FEATURES = Kind('a list of columns with their bounds, such as [["height", 40, 210]]', _features,
                 {"nargs": 3, "action": "append", "metavar": ("NAME", "LOW", "HIGH")})
 # fmt: on
@@ -316,6 +330,17 @@ _OUTPUT = (
     Option("json", BOOLEAN, default=False, about="print the result as one JSON object"),
     Option("quiet", BOOLEAN, default=False, about="show no progress"),
 )
+_MOTION = (
+    Option("reference", TEXT, default="auto", example="inertia memory=2", metavar="PROCESS", about=
+           "how people move in between: auto, brownian, inertia, ornstein-uhlenbeck, drift or "
+           "learned, with its settings, as in 'inertia memory=2 share=0.5'",
+           more="It costs nothing and can be changed later. By itself: smooth paths of least "
+           "action along a drift that the released people show."),
+    Option("monotone", NAMES, example=["height"], about=
+           "features that never fall along a path, from general knowledge"),
+    Option("precision", STEPS, example=[["height", 0.1]], about=
+           "step in which a feature is written, 1 for integers, from general knowledge"),
+)
 _PROCESSES = (
     Option("distributed", BOOLEAN, default=False, about=
            "join the processes that Slurm, Open MPI or Kubernetes started"),
@@ -339,7 +364,7 @@ _ADVANCED = (
     Option("time_coupling", NUMBER, example=0.03, about=
            "how strongly neighbouring times share what they know, 0 for not at all"),
     Option("diffusivity", NUMBER, example=0.01, about=
-           "how much single paths wander: variance, in boxes, per range"),
+           "how much single paths wander, as Brownian motion: variance, in boxes, per range"),
 )
 # fmt: on
 
@@ -347,6 +372,7 @@ GROUPS = (
     Group("data", "the columns to use, and what is public about them", _DATA),
     Group("privacy", "what the result may reveal of a person", _PRIVACY),
     Group("ledger", "for more than one fit on the same people", _LEDGER),
+    Group("motion", "how people move, which costs no privacy", _MOTION),
     Group("output", "what to write", _OUTPUT),
     Group("several processes", "each with records of other people", _PROCESSES),
     Group("advanced", "chosen from public and released numbers where left out", _ADVANCED),

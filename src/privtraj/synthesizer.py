@@ -44,8 +44,9 @@ from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.ledger_file import LedgerFile
 from privtraj.privacy.statements import PUBLIC_COUNTS
 from privtraj.privacy.watching import Watcher
-from privtraj.reference import Brownian, Inertia, Learned, Reference, Scale
-from privtraj.reference.words import AUTO, from_words
+from privtraj.reference.base import Reference, Scale
+from privtraj.reference.brownian import Brownian
+from privtraj.reference.words import AUTO, by_itself, declared
 from privtraj.slabs.constants import CURVES, PARTICLES_PER_CURVE
 from privtraj.slabs.fit import Resolution, can_look, resolution, through_slabs
 from privtraj.slabs.timeline import may_be_listed
@@ -273,18 +274,11 @@ class TrajectorySynthesizer:
         )
 
     def _reference(self) -> Reference:
-        """As given; by itself, least action along a learned drift."""
-        given = self.reference
-        process = from_words(given) if isinstance(given, str) else given
-        if isinstance(process, Reference):
-            return process
-        if process != AUTO:
-            raise InputError(
-                Arg("reference"), " must be a process of privtraj.reference, its name, or 'auto'"
-            )
-        if self.diffusivity is not None:
-            return Brownian(self.diffusivity)
-        return Inertia(drift=Learned())
+        """As given; "auto": least action along a learned drift, or as a diffusivity says."""
+        given = declared(self.reference)
+        if given is not None:
+            return given
+        return by_itself() if self.diffusivity is None else Brownian(self.diffusivity)
 
     def _people(self, guard: Guard, measured: Resolution) -> Floats:
         """People in each slab (K,): public, where slabs are made of whole bins, or counted."""

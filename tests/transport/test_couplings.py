@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privtraj.reference import Brownian, Reference
 from privtraj.transport import couplings as module
 from privtraj.transport import sinkhorn
 from privtraj.transport.couplings import Couplings
-from privtraj.reference import Brownian, Reference
 
 T, M, D = 3, 20, 2
 
@@ -165,11 +165,11 @@ def test_weights_of_any_scale_mean_the_same():
 class Drifting(Reference):
     """People who go half of the way to 0.5 over any gap, with variance 0.02."""
 
-    def ahead(self, x, dt):
+    def ahead(self, x, t, dt):
         return (x + 0.5) / 2
 
-    def regularisation(self, gaps):
-        return np.full_like(gaps, 0.02)
+    def variance(self, dt):
+        return np.full_like(dt, 0.02)
 
     def bridge(self, x, y, ends, times, rng):
         raise NotImplementedError
@@ -182,7 +182,7 @@ def test_couplings_ask_the_reference_for_its_cost_and_nothing_else(coupling):
     couplings = module.couple(particles, weights, gaps, Drifting(), coupling)
     np.testing.assert_allclose(marginals(couplings), weights, atol=2e-6)
     for i in range(T - 1):
-        a, b, cost = weights[i], weights[i + 1], Drifting().cost(*particles[i : i + 2], 1.0)
+        a, b, cost = weights[i], weights[i + 1], Drifting().cost(*particles[i : i + 2], 0.0, 1.0)
         joint = a[:, None] * couplings.matrices[i]
         if coupling == "exact":
             assert (joint * cost).sum() == pytest.approx(ot.emd2(a, b, cost), rel=1e-5)

@@ -38,10 +38,11 @@ def add(commands: Any) -> None:
     group = sample.add_argument_group("advanced")
     shared.add(group, "seed", about="draw the same paths again")
     between, whom = one_of("bridge", "linear", "spline"), one_of("entropic", "exact")
+    shared.add(group, "reference", default=None, otherwise="as fitted")
     text = "between fitted times: wander, go straight, or bend smoothly"
-    shared.add(group, Option("interpolation", between, text, default="bridge"))
+    shared.add(group, Option("interpolation", between, text, otherwise="as the reference says"))
     text = "who becomes whom: likely moves, or the shortest only"
-    shared.add(group, Option("coupling", whom, text, default="entropic"))
+    shared.add(group, Option("coupling", whom, text, otherwise="as the reference says"))
     text = "bare particles: less spread out than the people were"
     shared.add(group, Option("no_observation_noise", BOOLEAN, text, default=False))
 
@@ -62,6 +63,8 @@ def sampled(
     shared.require(vars(args), "out")
     shared.check_output(args.out, None, args.force)
     model = shared.load_model(args.model, "paths", console)
+    if args.reference is not None:
+        model = model.with_reference(args.reference)
     from privtraj.export.tables import check_paths
 
     at = even_times(model, args.at) if args.times is None else args.times

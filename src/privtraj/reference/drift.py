@@ -1,4 +1,4 @@
-"""Drift: people are carried by a velocity field, which is public or was fitted to released people."""
+"""Drift: people are carried by a velocity field, public or fitted to released people."""
 
 from __future__ import annotations
 
@@ -100,11 +100,13 @@ class Drift(Reference):
     ) -> Points:
         """(1 - s) (x carried on to t) + s (y carried back to t), s the share of the way, plus the
         bridge of the noise: along the field, and the rest of the way at an even pace."""
-        (a, b), number = ends, x.dtype.type
+        a, b = ends
+        here, there = (places.astype(np.float64) for places in (x, y))
         values = np.empty((len(times), *x.shape), x.dtype)
         for value, t in zip(values, times, strict=True):
-            share = number((t - a) / (b - a))
-            value[:] = (1 - share) * self.ahead(x, a, t - a) + share * self.ahead(y, b, t - b)
+            share = (t - a) / (b - a)
+            onward, back = self.ahead(here, a, t - a), self.ahead(there, b, t - b)
+            value[:] = (1 - share) * onward + share * back
         return add_bridge(values, self.diffusivity, ends, times, rng)
 
     @property

@@ -20,7 +20,7 @@ from privtraj.arguments import check_range, check_whole
 from privtraj.arrays import Floats
 from privtraj.reference.base import Reference
 from privtraj.reference.drift import Affine, Drift
-from privtraj.transport.least_action import follow
+from privtraj.reference.least_action import follow
 
 ROUNDS = 4
 """Of fitting and coupling; on a turning cloud the third no longer changes who is who."""

@@ -30,11 +30,26 @@ def from_dict(values: Any) -> Reference:
         raise InputError("the reference process cannot be read: give one of " + _names()) from None
 
 
-def from_words(text: str) -> Reference | str:
-    """The process of words such as "auto", "learned" or "inertia memory=2 share=0.5"."""
-    name, *settings = text.split()
+def declared(reference: Any) -> Reference | None:
+    """A process, given itself or by words; None for "auto"."""
+    process = from_words(reference) if isinstance(reference, str) else reference
+    if not (process is None or isinstance(process, Reference)):
+        raise InputError(
+            Arg("reference"), " must be a process of privtraj.reference, its name, or 'auto'"
+        )
+    return process
+
+
+def by_itself() -> Reference:
+    """Smooth paths of least action, along a drift that the released people show."""
+    return Inertia(drift=Learned())
+
+
+def from_words(text: str) -> Reference | None:
+    """The process of words such as "learned" or "inertia memory=2 share=0.5"; None for "auto"."""
+    name, *settings = text.split() or [""]
     if text.strip() == AUTO:
-        return AUTO
+        return None
     if name not in KINDS:
         raise InputError(Arg("reference"), f" has no process '{name}': use {AUTO}, {_names()}")
     try:

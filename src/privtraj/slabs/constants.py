@@ -62,12 +62,13 @@ READINGS = 4
 """Times within a slab at which curves are compared with its people."""
 ROUNDS = 10
 """Rounds of fitting; 30 and 60 change squared W2 by less than 4 % on the stand-ins."""
-STIFF_SLABS = 18
-"""Bending, the weight of the squared second differences of a curve's control points against its
-squared distance from the people, is (slabs / 18)^3: a smoothing spline whose stiffness does not
-depend on how finely time is cut. With 29 slabs of growing children a weight of .05 lets half of
-them shrink by a centimetre, one of 5 few, at the same squared W2; with 10 slabs more than .5 cuts
-corners."""
+BENDING = (0.05, 0.2, 0.8, 3.2, 12.8, 51.2)
+"""Weights of the squared second differences of a curve's control points, against its squared
+distance from the people, to choose among: the stiffest that the slabs do not contradict."""
+CONTRADICTION = 0.1
+"""Squared distance from the people of the slabs, in shares of their noise, that a stiffer curve may
+have more than the least stiff. Growing children want stiff curves, which do not let them shrink,
+fast loops supple ones: at .1 both have about the squared W2 of their best, at .25 some lose."""
 ACTION = 1e-4
 """Of the squared first differences: settles what slabs cannot tell."""
 HIDDEN_BENDING = 0.01

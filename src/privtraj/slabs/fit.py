@@ -13,6 +13,8 @@ from privtraj.head_count import count_epsilon
 from privtraj.marginals import Marginals
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.noise import EPSILON_RANGE, laplace_variance
+from privtraj.reference.base import Reference
+from privtraj.reference.least_action import FITTED, follow
 from privtraj.slabs.choice import FEWEST_SLABS, SlabChoice, choose_slabs, even_slabs
 from privtraj.slabs.constants import (
     CURVES,
@@ -23,12 +25,10 @@ from privtraj.slabs.constants import (
     READINGS,
     STARTS,
 )
-from privtraj.slabs.curves import fit_curves, knots_of, reading_times
+from privtraj.slabs.curves import knots_of, reading_times, stiffest_curves
 from privtraj.slabs.motion import moment_paths, motion, overlooked
 from privtraj.slabs.timeline import Timeline, are_at_listed_times, timeline_of
 from privtraj.space import hat_functions, unit_time
-from privtraj.reference.base import Reference
-from privtraj.transport.least_action import FITTED, follow
 
 MOTION = "how people move"
 
@@ -140,7 +140,8 @@ def through_slabs(
     """Curves through the marginals of the K slabs, at knots, which are in data units.
 
     There are `count` curves, or 512; particle i of all knots is one of them.  times: (T,) of
-    interest.  reference: along which people move from slab to slab, in the unit cube. Where every listed time is a slab of its own, its marginal is what it is: no knots.
+    interest.  reference: along which people move from slab to slab, in the unit cube. Where every
+    listed time is a slab of its own, its marginal is what it is: no knots.
     """
     timeline, of = resolution.timeline, resolution.slab_of_moment
     if not resolution.needs_curves:
@@ -172,7 +173,9 @@ def _curves(
     paths = follow(few, centres, reference.fitted(few[:, :: max(1, STARTS // FITTED)], centres))
     clouds = _picked(marginals, m * READINGS, rng)
     start = paths[np.arange(m) % len(paths)]
-    return fit_curves(clouds, reading_times(unit, of, READINGS), knots_of(unit, of), start, rng)
+    noise = 0.0 if resolution.found is None else resolution.found.noise
+    read = reading_times(unit, of, READINGS)
+    return stiffest_curves(clouds, read, knots_of(unit, of), start, noise, rng)
 
 
 def _picked(marginals: Marginals, count: int, rng: np.random.Generator) -> Floats:

@@ -11,7 +11,10 @@ What each person is moved by is smoothed over time: the jumps of sorting are no 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from privtraj.arrays import Floats
 from privtraj.reference.inertia import Inertia
@@ -27,7 +30,9 @@ SMOOTHING = 0.03
 shortest memory. .015 leaves paths of a smooth process 5 % too long at 200 readings, .06 blurs."""
 
 
-def forgetful(curves: Floats, grid: Floats, process: Inertia, rng: np.random.Generator) -> Floats:
+def forgetful(
+    curves: NDArray[Any], grid: Floats, process: Inertia, rng: np.random.Generator
+) -> Floats:
     """Paths (n, G, d) at even times (G,) in [0, 1], with the law of the curves (n, G, d)."""
     n, _, d = curves.shape
     centre, spread = curves.mean(axis=0), np.maximum(curves.std(axis=0), 1e-9)

@@ -32,9 +32,9 @@ from privtraj.paper.reproduce.tables import Row
 from privtraj.paper.synthesizer import PaperSynthesizer, Phase, WarmStart
 from privtraj.privacy.accounting import epsilon_at
 from privtraj.privacy.events import Adjacency
+from privtraj.reference.brownian import Brownian
 from privtraj.synthesizer import TrajectorySynthesizer
 from privtraj.transport.couplings import CouplingName, couple
-from privtraj.reference.brownian import Brownian
 
 Values = NDArray[np.floating[Any]]
 Modes = NDArray[np.intp]
