@@ -19,6 +19,7 @@ from privtraj.arrays import Floats
 from privtraj.columns import LONGEST_NAME, NumberColumn
 from privtraj.errors import InputError
 from privtraj.gradients.constants import MOST_PARTICLES
+from privtraj.persistence import is_persistence
 from privtraj.planned_releases import most_releases
 from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.statements import DRAWN_TIMES, PUBLIC_COUNTS
@@ -92,6 +93,9 @@ def _field_faults(
         isinstance(settings.get("measure", ""), str)
         and all(_is_number_or_none(told.get(name)) for name in _NUMBERS)
         and all(_is_list_or_none(told.get(name)) for name in _LISTS)
+        and (
+            "persistence" not in told or is_persistence(told["persistence"], len(arrays["bounds"]))
+        )
     ):
         yield "its diagnostics cannot be read"
 

@@ -33,11 +33,17 @@ from privtraj.head_count import (
 )
 from privtraj.marginals import Marginals, Progress
 from privtraj.model import TrajectoryModel, assemble, diffusivity_or
-from privtraj.planned_releases import SLACK_RESERVE, Budget, planned_releases
+from privtraj.persistence import measured_persistence
+from privtraj.planned_releases import (
+    SLACK_RESERVE,
+    Budget,
+    planned_persistence,
+    planned_releases,
+)
 from privtraj.privacy import noise
 from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace
 from privtraj.privacy.certificate import certify
-from privtraj.privacy.events import Adjacency, check_adjacency, check_budget
+from privtraj.privacy.events import Adjacency, Event, check_adjacency, check_budget
 from privtraj.privacy.guard import MAX_CELLS, Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.ledger_file import LedgerFile
@@ -92,6 +98,8 @@ class TrajectorySynthesizer:
         fitted through the slabs. "auto" finds the number of slabs that suits how people move, from
         a private look at it; a number sets it; "bins" measures every declared time bin by itself,
         each record at the nearest.
+    persistence: "auto" asks how fast features of people are forgotten, where people may have
+        several records, for 15 to 20 % of epsilon; "off" spends nothing on it.
     pull: the name of time_coupling before version 0.2.
     """
 
@@ -115,6 +123,7 @@ class TrajectorySynthesizer:
         bandwidth: float | None = None,
         time_coupling: float | None = None,
         diffusivity: float | None = None,
+        persistence: Literal["auto", "off"] = "auto",
         pull: float | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -131,6 +140,7 @@ class TrajectorySynthesizer:
         self.bandwidth = bandwidth
         self.time_coupling = pull if time_coupling is None else time_coupling
         self.diffusivity = diffusivity
+        self.persistence = persistence
 
     def fit(
         self,
@@ -203,6 +213,7 @@ class TrajectorySynthesizer:
             slabs=self.slabs != "bins",
             ask_when=self.slabs != "bins" and may_be_listed(snapshots.axis),
             look_at_motion=self.slabs == "auto" and can_look(snapshots.n_features),
+            persistence=self.persistence == "auto",
         )
 
     def _released(
@@ -219,12 +230,18 @@ class TrajectorySynthesizer:
             guard = guard.in_slabs(measured.timeline.slabs(measured.slab_of_moment))
         gaps = np.diff(measured.centres)
         people = self._people(guard, measured)
-        settings = self._settings(guard, people, measured.needs_curves)
+        later = planned_persistence(self._budget(snapshots), snapshots.shape)
+        settings = self._settings(guard, people, measured.needs_curves, later)
         _warn_if_little(settings.worth)
         rng = np.random.default_rng(processes.shared_seed(self.seed))  # all but the guard's noise
         marginals = self._spend(guard, people, settings, rng, gaps, progress)
         diffusivity = diffusivity_or(self.diffusivity, marginals.resolution, gaps)
         marginals, knots = through_slabs(marginals, measured, snapshots.times, rng, self.particles)
+        persistence = {}
+        if later is not None:
+            when = snapshots.times if knots is None else knots
+            found = measured_persistence(guard, later, marginals, when, measured.timeline.listed)
+            persistence = {"persistence": found.to_dict()}
         certificate = certify(
             ledger,
             public_inputs=self._public_inputs(snapshots),
@@ -250,6 +267,7 @@ class TrajectorySynthesizer:
                 **marginals.diagnostics,
                 "people_per_time": people.tolist(),
                 "expected_worth": settings.worth,
+                **persistence,
             },
         )
 
@@ -260,7 +278,9 @@ class TrajectorySynthesizer:
         people = public_people(self.public_counts)
         return np.bincount(measured.slab_of_moment, people).astype(np.float64)
 
-    def _settings(self, guard: Guard, people: Floats, curves: bool) -> Settings:
+    def _settings(
+        self, guard: Guard, people: Floats, curves: bool, later: Event | None
+    ) -> Settings:
         """What to do with the budget that is left.
 
         What the main release may spend is fixed here from the budget alone; only how it is spent
@@ -268,7 +288,7 @@ class TrajectorySynthesizer:
         """
         middle, features = float(np.median(people)), guard.n_features
         if self.measure_for(features) == "gradients":
-            mu = left(guard, calibrate_gaussian)
+            mu = left(guard, calibrate_gaussian, later)
             return self._gradient_settings(guard, middle, mu, self.steps)
         area = surveyed_area(guard, people) if self.cells is None else 1.0
         counted = self.public_counts is None
@@ -276,7 +296,7 @@ class TrajectorySynthesizer:
         return counts_settings(
             middle,
             features,
-            min(left(guard, calibrate_laplace), noise.EPSILON_RANGE[1]),
+            min(left(guard, calibrate_laplace, later), noise.EPSILON_RANGE[1]),
             area=area,
             cells=self.cells,
             particles=PARTICLES_PER_CURVE * (self.particles or CURVES)
@@ -368,6 +388,8 @@ class TrajectorySynthesizer:
             raise InputError(
                 Arg("slabs"), " must be 'auto', 'bins' or a whole number of at least 2"
             )
+        if self.persistence not in ("auto", "off"):
+            raise InputError(Arg("persistence"), " must be 'auto' or 'off'")
         for name, low, high in _RANGES:
             value = getattr(self, name)
             if value is not None or name == "count_share":
@@ -393,14 +415,15 @@ def choose_measure(features: int) -> MeasureName:
     return "counts" if features <= MOST_COUNTED else "gradients"
 
 
-def left(guard: Guard, calibrate: Callable[..., float]) -> float:
-    """What one more release may spend, with a reserve of delta for the slack of its noise."""
+def left(guard: Guard, calibrate: Callable[..., float], later: Event | None = None) -> float:
+    """What one more release may spend, with a reserve of delta for the slack of its noise, and of
+    the budget for what comes later."""
     ledger = guard.ledger
     return calibrate(
         ledger.epsilon,
         ledger.delta,
         ledger.adjacency,
-        others=ledger.events,
+        others=ledger.events if later is None else (*ledger.events, (later, 1)),
         slack=min(SLACK_RESERVE, ledger.delta / 100),
         person=guard.person,
     )
