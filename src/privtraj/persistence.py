@@ -47,9 +47,9 @@ PERSISTENCE = "how people persist"
 SHARES = {1: 0.15}
 """Share of epsilon, by features; `SHARE` of more. Set by simulation of nine processes at the aim,
 5,000 people of whom 30 % have two records, epsilon 1: the error, mean over lags, of one feature is
-.053 with .10, .044 with .15, .040 with .20 and .034 without noise; of two it is .061 with .15, .053
-with .20 (.047 where nothing is lasting or fresh) and .047 with .25. 2026-11-16."""
-SHARE = 0.2
+.052 with .10, .044 with .15, .040 with .20 and .033 without noise; of two it is .052 with .20 and
+.047 with .25. 2026-11-16."""
+SHARE = 0.25
 LAG_BINS = 4
 """More show faster forgetting, but each has noise of its own: 3 to 5 are alike at the aim."""
 MOST_EACH = 64
@@ -128,7 +128,7 @@ def thresholds(particles: Floats, weights: Floats, bandwidth: Floats) -> Floats:
 
 _THIRDS = np.array([1 / 3, 2 / 3])
 _HALVINGS = 30
-_MOST_CUT = 257  # times at which marginals are cut; between them cuts are straight
+_MOST_CUT = 65  # times at which marginals are cut; between them cuts are straight
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,8 +164,9 @@ class Persistence:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """The inverse of `to_dict`."""
-        *numbers, smooth = (np.array(values[name], np.float64) for name in _FIELDS)
-        return cls(*numbers, smooth.astype(np.int64))
+        given = {name: np.array(values[name], np.float64) for name in _FIELDS}
+        smooth = given.pop("smooth").astype(np.int64)
+        return cls(**given, smooth=smooth)
 
 
 _FIELDS = ("lags", "pairs", "correlations", "error", "lasting", "fresh", "memory", "smooth")

@@ -99,7 +99,7 @@ class TrajectorySynthesizer:
         a private look at it; a number sets it; "bins" measures every declared time bin by itself,
         each record at the nearest.
     persistence: "auto" asks how fast features of people are forgotten, where people may have
-        several records, for 15 to 20 % of epsilon; "off" spends nothing on it.
+        several records, for 15 to 25 % of epsilon; "off" spends nothing on it.
     pull: the name of time_coupling before version 0.2.
     """
 

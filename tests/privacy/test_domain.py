@@ -171,6 +171,13 @@ def test_whoever_adds_up_rows_refuses_nothing(path):
     assert [node.name for node in functions(path) if raises(node)] == []
 
 
+def test_so_does_whoever_counts_pairs_but_for_the_question():
+    """What is asked is checked when it is written down, before there is anybody to ask."""
+    assert [node.name for node in functions("privacy/pairs.py") if raises(node)] == [
+        "__post_init__"
+    ]
+
+
 @pytest.mark.parametrize("path", ["privacy/guard.py", "privacy/sampling.py"])
 def test_a_guard_refuses_before_it_pays_and_never_after(path):
     paying = [node for node in functions(path) if payments(node)]
@@ -185,7 +192,7 @@ def test_a_guard_refuses_before_it_pays_and_never_after(path):
 
 def test_what_a_guard_asks_after_paying_refuses_nothing():
     """The methods of the guards that hold rows in hand but do not pay themselves."""
-    asked = {"_taking_part", "_chunked", "_noisy"}
+    asked = {"_taking_part", "_chunked", "_noisy", "_noisy_counts"}
     found = [node for path in ("guard", "sampling") for node in functions(f"privacy/{path}.py")]
     assert asked <= {node.name for node in found}
     assert [node.name for node in found if node.name in asked and raises(node)] == []

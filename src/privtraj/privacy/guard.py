@@ -160,12 +160,7 @@ class Guard:
         event = LaplaceCounts(epsilon, what, 0.0, *self.person)
         self._payer.spend(event)
         exact = processes.total(self._rows.cell_counts(self._slabs, cells_per_side))
-        if processes.is_first():
-            exact = exact + noise.laplace_integers(self._source, exact.shape, epsilon)
-        answer = processes.broadcast_first(exact)
-        if self._watcher is not None:
-            self._watcher.released(event, CellCounts(self._slabs, cells_per_side), answer)
-        return answer
+        return self._noisy_counts(exact, epsilon, event, CellCounts(self._slabs, cells_per_side))
 
     def thirds(self, question: Thirds, epsilon: float, what: str) -> Ints:
         """Noisy numbers (L, 4 d) of four kinds of pairs, w of each person."""
@@ -174,6 +169,12 @@ class Guard:
         event = LaplaceShares(epsilon, what, 0.0, *self.person, weight=question.weight)
         self._payer.spend(event)
         exact = processes.total(sum_over_people(self._rows.repeated(), question))
+        return self._noisy_counts(exact, epsilon, event, question)
+
+    def _noisy_counts(
+        self, exact: Ints, epsilon: float, event: Event, question: CellCounts | Thirds
+    ) -> Ints:
+        """What may leave: counts (K, D) with noise."""
         if processes.is_first():
             exact = exact + noise.laplace_integers(self._source, exact.shape, epsilon)
         answer = processes.broadcast_first(exact)
