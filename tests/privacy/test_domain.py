@@ -18,6 +18,7 @@ import privtraj as pt
 from privtraj import baselines, cli, paper
 from privtraj.data.checks import MIN_RECORDS
 from privtraj.errors import InputError
+from privtraj.persistence import PERSISTENCE
 from privtraj.privacy.ledger import Ledger
 
 SOURCE = Path(pt.__file__).parent
@@ -58,9 +59,9 @@ REFUSED = {
 }
 
 
-def fitted(kind, when, where, person=None):
+def fitted(kind, when, where, person=None, **options):
     snapshots = pt.Snapshots.from_arrays(
-        when, where, person=person, bounds=[(0, 1)] * 2, bins=np.arange(float(T))
+        when, where, person=person, bounds=[(0, 1)] * 2, bins=np.arange(float(T)), **options
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pt.LowBudgetWarning)
@@ -95,6 +96,19 @@ def spent(monkeypatch):
 def test_a_table_that_passes_is_answered_in_full(kind, table):
     """The very releases of any other table: none is left out, and nothing stops half way."""
     assert releases(fitted(kind, *ANSWERED[table])) == usual(kind)
+
+
+@pytest.mark.parametrize("table", ANSWERED)
+def test_so_is_one_of_people_with_several_records(table):
+    """Nobody, somebody or everybody has a second one; how many is not asked."""
+    when, where = ANSWERED[table]
+    people = {"records_per_person": 3, "one_per_bin": False}
+    told = [
+        releases(fitted("pure", when, where, who, **people))
+        for who in (np.arange(len(when)), np.arange(len(when)) // 2, np.arange(len(when)) // 3)
+    ]
+    assert told[0][-1] == (PERSISTENCE, 1)
+    assert told[0] == told[1] == told[2]
 
 
 @pytest.mark.slow
