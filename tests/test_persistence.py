@@ -5,6 +5,7 @@ Seeds are fixed; where chance decides, the false-alarm rate over seeds is stated
 
 import copy
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from scipy.stats import multivariate_normal
 from privtraj import LowBudgetWarning, Snapshots, TrajectorySynthesizer, load
 from privtraj.errors import InputError
 from privtraj.marginals import Marginals
-from privtraj.model_checks import check
+from privtraj.model_checks import check, contradiction
 from privtraj.paper import SampledSynthesizer
 from privtraj.persistence import (
     _CORRELATIONS,
@@ -303,3 +304,14 @@ def test_a_file_with_a_damaged_one_is_refused():
     header = copy.deepcopy(header)
     header["diagnostics"]["persistence"]["memory"] = ["soon"]
     assert check(header, arrays) == "its diagnostics cannot be read"
+
+
+def test_a_weight_that_leaves_out_a_feature_contradicts_the_model():
+    """Who forges a ledger cannot make it cheaper by a person that moves one feature only."""
+    model = fitted(snapshots(features=2))
+    header, arrays = model._fields(), model._arrays()
+    assert contradiction(model.certificate, header, arrays) is None
+    *others, last = model.certificate.ledger
+    forged = replace(model.certificate, ledger=(*others, last | {"weight": 1}))
+    said = "its ledger holds what such a fit does not release"
+    assert contradiction(forged, header, arrays) == said

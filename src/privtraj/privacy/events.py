@@ -334,7 +334,7 @@ class LaplaceShares(LaplaceCounts):
     goes moves the counts by that much together, and is one response of weight * epsilon.
     """
 
-    mechanism: ClassVar[str] = "discrete Laplace per person"
+    mechanism: ClassVar[str] = "per-person discrete Laplace"
 
     weight: int = 1
 
