@@ -36,6 +36,7 @@ from privtraj.privacy.certificate import certify
 from privtraj.privacy.events import LaplaceCounts
 from privtraj.privacy.guard import lattice_unit
 from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.pairs import KINDS, Thirds
 from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.sums import KernelSum, kernel_lattice
 from privtraj.space import Slabs
@@ -131,6 +132,8 @@ class Question(NamedTuple):
         guard = self.guard(whole)
         if self.kind == "counts":
             return guard.counts(self.side, self.epsilon, self.kind)
+        if self.kind == "thirds":
+            return guard.thirds(_thirds(self.side), self.epsilon, self.kind)
         guard, k = guard.at_rate(self.rate), guard.n_times
         clip = self.clip * np.arange(1.0, k + 1)
         if self.kind == "sums":
@@ -144,8 +147,15 @@ class Question(NamedTuple):
 
     def draws(self, guard: SamplingGuard) -> int:
         """Least number of words that the noise takes."""
+        if self.kind == "thirds":
+            return _thirds(1).lag_bins * KINDS * D
         cells = {"counts": self.side**D, "sums": WIDTH, "kernel sums": M * D + M + 1}[self.kind]
         return self.guard(guard).n_times * cells * (1 if self.kind == "counts" else 3)
+
+
+def _thirds(each: int) -> Thirds:
+    cuts = np.random.default_rng(0).uniform(0, 1, (3, D, 2))
+    return Thirds(np.arange(3.0), np.sort(cuts, axis=-1), np.array([0.1, 1.0]), each)
 
 
 def _kernel(times: int) -> KernelSum:
@@ -166,7 +176,7 @@ cuts = st.sampled_from(
 )
 questions = st.builds(
     Question,
-    st.sampled_from(["counts", "sums", "kernel sums"]),
+    st.sampled_from(["counts", "thirds", "sums", "kernel sums"]),
     cuts,
     st.integers(1, 4),
     power_of_ten(-2, 0.5),
@@ -294,10 +304,11 @@ def check_databases(case: Stored) -> None:
         ledger = Generous(1.0, 1e-5)
         snapshots = Snapshots.from_table(source, **public)
         guard = snapshots.guarded(SamplingGuard, ledger, Words(None))
-        asked = case.question._replace(kind="counts")
-        answers.append((asked.ask(guard), snapshots._digest, ledger.events))
-    (memory, *rest), (stored, *also) = answers
+        told = [case.question._replace(kind=kind).ask(guard) for kind in ("counts", "thirds")]
+        answers.append((*told, snapshots._digest, ledger.events))
+    (memory, pairs, *rest), (stored, also_pairs, *also) = answers
     np.testing.assert_array_equal(memory, stored)
+    np.testing.assert_array_equal(pairs, also_pairs)
     assert rest == also
     assert memory.sum() <= case.table.most * len(case.table.crowd)
 

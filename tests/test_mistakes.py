@@ -287,6 +287,7 @@ ELSEWHERE = {
     "privacy/ledger.py": CORE,
     "privacy/ledger_file.py:__post_init__": "a line of a ledger, never shown: tests/privacy",
     "privacy/noise.py": CORE,
+    "privacy/pairs.py": CORE,
     "privacy/sampled_events.py": CORE,
     "privacy/sampling.py": CORE,
 }

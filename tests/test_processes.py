@@ -55,6 +55,23 @@ def fitted(people, seed=3):
     }
 
 
+def repeated(mine=None):
+    """The model of 300 people in one feature with two records each, or of those that are mine."""
+    rng = np.random.default_rng(1)
+    times, who = np.tile([0.0, 1.0, 2.0, 3.0], 150), np.arange(600) // 2
+    points = np.clip(0.5 + 0.1 * rng.standard_normal(600), 0, 1)
+    own = np.ones(600, np.bool_) if mine is None else mine(who)
+    people = Snapshots.from_arrays(
+        times[own],
+        points[own],
+        bounds=[(0, 1)],
+        bins=range(4),
+        person=who[own],
+        records_per_person=2,
+    )
+    return TrajectorySynthesizer(4.0, 0.0, seed=3, slabs="bins", cells=4).fit(people).sha256
+
+
 def refusal(ask):
     try:
         ask()
@@ -69,7 +86,8 @@ def refusal(ask):
 def on_one_process():
     import jax
 
-    return {"devices": jax.device_count(), "models": fitted(snapshots(*crowd()))}
+    models = fitted(snapshots(*crowd()))
+    return {"devices": jax.device_count(), "models": models, "repeated": repeated()}
 
 
 def with_a_platform_that_does_not_exist():
@@ -109,6 +127,7 @@ def in_company(rank, port):
         "is_first": processes.is_first(),
         "shape": _shape(people),
         "models": fitted(people),
+        "repeated": repeated(lambda who: (who % 3 == 0) == (rank == 0)),
         "secret": fitted(people, seed=None),
         "total": processes.total(np.array([2**53, rank + 1])).tolist(),
         "gathered": processes.gathered(np.array([0.1 * rank])).tolist(),
@@ -200,7 +219,7 @@ def alone(tmp_path_factory):
     out = tmp_path_factory.mktemp("alone") / "one.json"
     (found,) = finished([start(out, "alone", **devices(1))], [out])
     assert found["devices"] == 1
-    return found["models"]
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -218,12 +237,12 @@ def pair(tmp_path_factory):
 def test_four_devices_give_the_model_of_one(alone, tmp_path):
     out = tmp_path / "four.json"
     (found,) = finished([start(out, "alone", **devices(4))], [out])
-    assert found == {"devices": 4, "models": alone}
+    assert found == alone | {"devices": 4}
 
 
 def test_two_processes_give_the_model_of_one(alone, pair):
     assert [found["devices"] for found in pair] == [[2, 2, 4]] * 2
-    assert [found["models"] for found in pair] == [alone] * 2
+    assert [found["models"] for found in pair] == [alone["models"]] * 2
     assert pair[0]["shape"] == pair[1]["shape"]
 
 
@@ -231,7 +250,12 @@ def test_only_the_first_process_draws_noise_and_all_get_its_answer(alone, pair):
     """The second has no source; with secret seeds, they agree on models nobody has seen before."""
     assert [found["is_first"] for found in pair] == [True, False]
     assert pair[0]["secret"] == pair[1]["secret"]
-    assert not set(pair[0]["secret"].values()) & set(alone.values())
+    assert not set(pair[0]["secret"].values()) & set(alone["models"].values())
+
+
+def test_pairs_of_people_in_two_processes_are_those_of_one(alone, pair):
+    """Whose second records are with the first ones; the first process has a third of them."""
+    assert [found["repeated"] for found in pair] == [alone["repeated"]] * 2
 
 
 def test_integers_of_several_processes_are_added_and_told_exactly(pair):

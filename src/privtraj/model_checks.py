@@ -20,6 +20,7 @@ from privtraj.columns import LONGEST_NAME, NumberColumn
 from privtraj.constraints import Constraints
 from privtraj.errors import InputError
 from privtraj.gradients.constants import MOST_PARTICLES
+from privtraj.persistence import PERSISTENCE, is_persistence
 from privtraj.planned_releases import most_releases
 from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.statements import DRAWN_TIMES, PUBLIC_COUNTS
@@ -98,6 +99,9 @@ def _field_faults(
         isinstance(settings.get("measure", ""), str)
         and all(_is_number_or_none(told.get(name)) for name in _NUMBERS)
         and all(_is_list_or_none(told.get(name)) for name in _LISTS)
+        and (
+            "persistence" not in told or is_persistence(told["persistence"], len(arrays["bounds"]))
+        )
     ):
         yield "its diagnostics cannot be read"
 
@@ -195,9 +199,18 @@ def _contradiction_of_settings(
     if measure in ("counts", "gradients"):
         planned = most_releases(measure, steps)
         for entry in certificate.ledger:
-            if entry["times"] > planned.get(entry["what"], 0):
+            planned_often = entry["times"] <= planned.get(entry["what"], 0)
+            if not (planned_often and _weighs_all(entry, len(arrays["bounds"]))):
                 return "its ledger holds what such a fit does not release"
     return None
+
+
+def _weighs_all(entry: Mapping[str, Any], features: int) -> bool:
+    """Whether a person of this entry moves as many numbers of each feature."""
+    if entry["what"] != PERSISTENCE:
+        return True
+    weight: int = entry.get("weight", 0)
+    return weight > 0 and weight % features == 0
 
 
 def _moments(said: Any, count: int) -> Floats:

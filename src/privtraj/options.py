@@ -295,6 +295,8 @@ _PRIVACY = (
            "what is hidden: whether a person is in the data (add-remove), or what the record says"),
     Option("measure", one_of("auto", "gradients", "counts"), default="auto", about=
            "what the budget buys: counts suit few features, gradients many; auto chooses"),
+    Option("persistence", one_of("auto", "off"), default="auto", about=
+           "whether to spend on how fast people change, where they may have several records"),
     Option("public_counts", COUNTS, example=[310.0, 305.0, 298.0], about=
            "the number of people in each bin, if these are public knowledge; only with replace-one",
            more="Nothing is spent on them then. Type them from where they are published, never "

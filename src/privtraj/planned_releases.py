@@ -12,10 +12,11 @@ from privtraj.counts.survey import SURVEY
 from privtraj.gradients.constants import STEPS
 from privtraj.gradients.moments import STEP
 from privtraj.head_count import HEAD_COUNT, epsilon_of_counts
+from privtraj.persistence import PERSISTENCE, persistence_event
 from privtraj.privacy import noise
 from privtraj.privacy.budget_plan import BudgetPlan, Planned
 from privtraj.privacy.calibration import calibrate_laplace, calibrate_noise
-from privtraj.privacy.events import Adjacency, GaussianSum, LaplaceCounts
+from privtraj.privacy.events import Adjacency, GaussianSum, LaplaceCounts, LaplaceShares
 from privtraj.privacy.rows import PublicShape
 from privtraj.privacy.sampled_events import sum_at_rate
 from privtraj.slabs.constants import LISTED_SHARE, PROBE_SHARE
@@ -39,6 +40,7 @@ class Budget(NamedTuple):
     slabs: bool = False  # whether slabs are measured, in which a person's records may meet
     ask_when: bool = False  # whether people may be at the listed times alone
     look_at_motion: bool = False  # whether the number of slabs is found first
+    persistence: bool = False  # whether it is asked how people with several records persist
 
     @property
     def reserve(self) -> float:
@@ -46,12 +48,22 @@ class Budget(NamedTuple):
         return min(SLACK_RESERVE, self.delta / 100)
 
 
+def planned_persistence(budget: Budget, shape: PublicShape) -> LaplaceShares | None:
+    """The release after the main one, where there is one."""
+    if not budget.persistence:
+        return None
+    person = shape.person.in_slabs() if budget.slabs else shape.person
+    return persistence_event(budget.epsilon, budget.adjacency, person, shape.n_features)
+
+
 def planned_releases(budget: Budget, shape: PublicShape) -> BudgetPlan:
     """Of the main release, the bound: what its cells, or all its steps together, may tell."""
     if budget.slabs:
         shape = replace(shape, person=shape.person.in_slabs())
     first, person = _first_counts(budget, shape), shape.person
-    limits: Any = {"others": first, "slack": budget.reserve, "person": person}
+    last = planned_persistence(budget, shape)
+    rest: list[LaplaceCounts] = [] if last is None else [last]
+    limits: Any = {"others": [*first, *rest], "slack": budget.reserve, "person": person}
     main: list[Planned] = []
     if budget.measure == "counts":
         epsilon = calibrate_laplace(*budget[:3], **limits)
@@ -64,14 +76,14 @@ def planned_releases(budget: Budget, shape: PublicShape) -> BudgetPlan:
         if z < math.inf:
             whole = GaussianSum(z / math.sqrt(steps), STEP, 0.0, *person)
             main = [Planned(sum_at_rate(whole, budget.rate), steps, shared=True)]
-    return BudgetPlan((*map(Planned, first), *main))
+    return BudgetPlan((*map(Planned, first), *main, *map(Planned, rest)))
 
 
 def most_releases(measure: str, steps: object) -> dict[str, int]:
     """Every release that a fit by this measure may plan, by name, and how often at most."""
     count = steps if isinstance(steps, int) else 0
     main = {SURVEY: 1, CELLS: 1} if measure == "counts" else {STEP: count}
-    return {LISTED: 1, MOTION: 1, HEAD_COUNT: 1, **main}
+    return {LISTED: 1, MOTION: 1, HEAD_COUNT: 1, **main, PERSISTENCE: 1}
 
 
 def _first_counts(budget: Budget, shape: PublicShape) -> list[LaplaceCounts]:

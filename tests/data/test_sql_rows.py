@@ -498,6 +498,69 @@ def test_nothing_is_fetched_where_nothing_is_to_be_chosen(load, choice):
     assert (here.records_per_person, here.together) == (there.records_per_person, there.together)
 
 
+def _repeated():
+    """Every third person has two records, in different time bins."""
+    table = _numbers()
+    bins = Slabs.around(np.linspace(*SETTINGS["time_range"], SETTINGS["bins"]))
+    slab = bins.of(np.asarray(table["t"], np.float64))
+    ids = np.arange(N)
+    for k in range(0, N - 1, 3):
+        ids[k + 1] = k if slab[k] != slab[k + 1] else k + 1
+    assert 50 < N - len(np.unique(ids)) < N / 3
+    return table.set_column(3, "id", pa.array([f"p{k}" for k in ids]))
+
+
+def _own(rows):
+    """Records of people who have several, each person's together, whatever they are called."""
+    found = rows.repeated()
+    own = [
+        sorted(
+            zip(
+                found.times[found.people == k],
+                map(tuple, found.points[found.people == k].tolist()),
+                strict=True,
+            )
+        )
+        for k in np.unique(found.people)
+    ]
+    return sorted(own)
+
+
+@pytest.mark.parametrize("load", ENGINES, indirect=True)
+@pytest.mark.parametrize("choice", ["two, one per bin", "two anywhere"])
+def test_people_with_as_many_records_as_are_kept_stay_in_the_database(load, choice):
+    table, options = _repeated(), SETTINGS | {"person": "id"} | CHOICES[choice]
+    here, there = (Snapshots.from_table(each, **options) for each in (table, load(table)))
+    _same(here, there)
+    assert len(_own(here._rows)) > 50
+    assert _own(here._rows) == _own(there._rows)
+
+
+@in_duckdb
+@pytest.mark.slow
+def test_a_seed_gives_one_model_of_people_with_two_records(load):
+    table, options = _repeated(), SETTINGS | {"person": "id", "records_per_person": 2}
+    models = [
+        TrajectorySynthesizer(2.0, 1e-5, cells=4, particles=8, slabs="bins", seed=1).fit(
+            Snapshots.from_table(each, **options)
+        )
+        for each in (table, load(table))
+    ]
+    assert models[0].diagnostics["persistence"] == models[1].diagnostics["persistence"]
+    assert models[0].sha256 == models[1].sha256
+
+
+@in_duckdb
+def test_second_records_that_change_after_the_checks_are_refused(load, duckdb):
+    there = load(_repeated())
+    options = SETTINGS | {"person": "id", "records_per_person": 3, "one_per_bin": False}
+    rows = Snapshots.from_table(there, **options)._rows
+    rows.repeated()
+    duckdb.raw_sql(f"INSERT INTO {there.get_name()} SELECT * FROM {there.get_name()} LIMIT 1")
+    with pytest.raises(InputError, match="have changed since they were checked"):
+        rows.repeated()
+
+
 # Files ----------------------------------------------------------------------------------------
 
 

@@ -48,6 +48,9 @@ class _Blindfold(SamplingGuard):
         answer = super().kernel_sums(weight_fn, kernel, clip, noise_multiplier, what)
         return 0.01 * np.ones_like(answer)
 
+    def thirds(self, question, epsilon, what):
+        return np.full_like(super().thirds(question, epsilon, what), 30)
+
 
 @pytest.fixture(scope="session")
 def blindfold():

@@ -5,9 +5,11 @@ import pytest
 
 from privtraj.counts.fit import CELLS
 from privtraj.counts.survey import SURVEY
+from privtraj.data.snapshots import Snapshots
 from privtraj.errors import BudgetError
 from privtraj.gradients.moments import STEP
 from privtraj.head_count import HEAD_COUNT
+from privtraj.persistence import PERSISTENCE
 from privtraj.planned_releases import planned_releases
 from privtraj.privacy.budget_plan import BudgetPlan, Planned
 from privtraj.privacy.events import GaussianSum, LaplaceCounts, Opaque
@@ -114,8 +116,33 @@ SETTINGS = [
 @pytest.mark.filterwarnings("ignore::privtraj.LowBudgetWarning")
 def test_the_plan_of_a_fit_lists_its_releases_and_no_room_is_left(settings, names, snapshots_of):
     """Everything planned is made, and with the noise that the plan knew or as much as it allows."""
-    snapshots = snapshots_of([np.full((30, 2), 0.5)] * 3)
-    fit = TrajectorySynthesizer(1.0, 1e-5, seed=1, **settings)
+    stays_on_its_plan(snapshots_of([np.full((30, 2), 0.5)] * 3), settings, names)
+
+
+TWICE = [
+    ({"measure": "counts", "slabs": "bins", "cells": 2}, [HEAD_COUNT, CELLS]),
+    ({"measure": "counts", "slabs": 2, "cells": 2, "delta": 0}, [LISTED, HEAD_COUNT, CELLS]),
+    ({"measure": "gradients", "steps": 3, "particles": 4, "slabs": "bins"}, [HEAD_COUNT, STEP]),
+]
+
+
+@pytest.mark.parametrize(("settings", "names"), TWICE, ids=str)
+@pytest.mark.filterwarnings("ignore::privtraj.LowBudgetWarning")
+def test_a_fit_of_people_with_two_records_stays_on_its_plan(settings, names):
+    snapshots = Snapshots.from_arrays(
+        np.tile([0.0, 1.0, 2.0], 30),
+        np.full((90, 2), 0.5),
+        bounds=[(0, 1)] * 2,
+        bins=range(3),
+        person=np.arange(90) // 2,
+        records_per_person=2,
+    )
+    stays_on_its_plan(snapshots, settings, [*names, PERSISTENCE])
+
+
+def stays_on_its_plan(snapshots, settings, names):
+    settings = {"epsilon": 1.0, "delta": 1e-5, "seed": 1} | settings
+    fit = TrajectorySynthesizer(**settings)
     plan = planned_releases(fit._budget(snapshots), snapshots.shape)
     assert [planned.event.what for planned in plan.releases] == names
     events = []
@@ -124,7 +151,8 @@ def test_the_plan_of_a_fit_lists_its_releases_and_no_room_is_left(settings, name
         def released(self, event, question, answer):
             events.append(event)
 
-    fit.fit(snapshots, watcher=Watch())
+    ledger = fit.fit(snapshots, watcher=Watch()).certificate.ledger
+    assert [entry["what"] for entry in ledger] == names
     for event in events:
         plan = plan.after(event)
     for planned in plan.releases:

@@ -10,7 +10,7 @@ import pytest
 from privtraj.errors import InputError
 from privtraj.privacy.accounting import epsilon_at, gaussian_delta, tally
 from privtraj.privacy.certificate import Certificate, attacker, certify, entries
-from privtraj.privacy.events import GaussianSum, LaplaceCounts, Opaque
+from privtraj.privacy.events import GaussianSum, LaplaceCounts, LaplaceShares, Opaque
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.sampled_events import ChosenTimes, SampledSum, clt_mu
 
@@ -38,6 +38,7 @@ EVENTS = {
     "several records": [(replace(STEP, records=3), 10), (replace(COUNTS, records=2), 1)],
     "together": [(replace(STEP, records=2, together=True), 10)],
     "Laplace": [(COUNTS, 1)],
+    "Laplace per person": [(LaplaceShares(0.1, "pairs", 0.0, 2, True, weight=4), 1)],
     "Laplace together": [(LaplaceCounts(0.1, "counts", records=2, together=True), 2)],
     "opaque": [(Opaque(0.3, 1e-5, "elsewhere"), 2)],
     "sampled": [(SAMPLED, 40)],

@@ -18,6 +18,7 @@ import privtraj as pt
 from privtraj import baselines, cli, paper
 from privtraj.data.checks import MIN_RECORDS
 from privtraj.errors import InputError
+from privtraj.persistence import PERSISTENCE
 from privtraj.privacy.ledger import Ledger
 
 SOURCE = Path(pt.__file__).parent
@@ -58,9 +59,9 @@ REFUSED = {
 }
 
 
-def fitted(kind, when, where, person=None):
+def fitted(kind, when, where, person=None, **options):
     snapshots = pt.Snapshots.from_arrays(
-        when, where, person=person, bounds=[(0, 1)] * 2, bins=np.arange(float(T))
+        when, where, person=person, bounds=[(0, 1)] * 2, bins=np.arange(float(T)), **options
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pt.LowBudgetWarning)
@@ -95,6 +96,19 @@ def spent(monkeypatch):
 def test_a_table_that_passes_is_answered_in_full(kind, table):
     """The very releases of any other table: none is left out, and nothing stops half way."""
     assert releases(fitted(kind, *ANSWERED[table])) == usual(kind)
+
+
+@pytest.mark.parametrize("table", ANSWERED)
+def test_so_is_one_of_people_with_several_records(table):
+    """Nobody, somebody or everybody has a second one; how many is not asked."""
+    when, where = ANSWERED[table]
+    people = {"records_per_person": 3, "one_per_bin": False}
+    told = [
+        releases(fitted("pure", when, where, who, **people))
+        for who in (np.arange(len(when)), np.arange(len(when)) // 2, np.arange(len(when)) // 3)
+    ]
+    assert told[0][-1] == (PERSISTENCE, 1)
+    assert told[0] == told[1] == told[2]
 
 
 @pytest.mark.slow
@@ -171,6 +185,13 @@ def test_whoever_adds_up_rows_refuses_nothing(path):
     assert [node.name for node in functions(path) if raises(node)] == []
 
 
+def test_so_does_whoever_counts_pairs_but_for_the_question():
+    """What is asked is checked when it is written down, before there is anybody to ask."""
+    assert [node.name for node in functions("privacy/pairs.py") if raises(node)] == [
+        "__post_init__"
+    ]
+
+
 @pytest.mark.parametrize("path", ["privacy/guard.py", "privacy/sampling.py"])
 def test_a_guard_refuses_before_it_pays_and_never_after(path):
     paying = [node for node in functions(path) if payments(node)]
@@ -185,7 +206,7 @@ def test_a_guard_refuses_before_it_pays_and_never_after(path):
 
 def test_what_a_guard_asks_after_paying_refuses_nothing():
     """The methods of the guards that hold rows in hand but do not pay themselves."""
-    asked = {"_taking_part", "_chunked", "_noisy"}
+    asked = {"_taking_part", "_chunked", "_noisy", "_noisy_counts"}
     found = [node for path in ("guard", "sampling") for node in functions(f"privacy/{path}.py")]
     assert asked <= {node.name for node in found}
     assert [node.name for node in found if node.name in asked and raises(node)] == []

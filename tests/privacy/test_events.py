@@ -12,6 +12,7 @@ from privtraj.privacy.events import (
     Event,
     GaussianSum,
     LaplaceCounts,
+    LaplaceShares,
     Opaque,
     check_adjacency,
     check_budget,
@@ -167,6 +168,7 @@ MISTAKES = {
     "half a record": lambda: LaplaceCounts(1.0, "", records=1.5),
     "records true": lambda: check_records(True),
     "no epsilon": lambda: LaplaceCounts(0.0, ""),
+    "no weight": lambda: LaplaceShares(1.0, "", weight=0),
     "infinite epsilon": lambda: LaplaceCounts(math.inf, ""),
     "opaque epsilon": lambda: Opaque(0.0, 1e-5, ""),
     "opaque delta": lambda: Opaque(1.0, 1.0, ""),
@@ -195,6 +197,7 @@ def test_mistakes_are_refused_in_one_sentence(wrong):
 EVERY = [
     GaussianSum(2.0, "sum", records=3),
     LaplaceCounts(0.4, "counts", records=2, together=True),
+    LaplaceShares(0.4, "pairs", records=2, together=True, weight=6),
     Opaque(0.3, 1e-6, "elsewhere", "replace-one"),
     SampledSum(2.0, "batch", rate=0.1),
     ChosenTimes(0.5, GaussianSum(2.0, "chosen"), 4, "chosen"),
@@ -214,11 +217,8 @@ def test_an_entry_of_a_certificate_is_the_event_again(event):
 def test_the_words_of_an_event_name_it_and_how_often(event):
     assert event.describe().startswith(f"{event.what!r} (")
     assert event.describe(3) == f"3 x {event.describe()}"
-    assert all(
-        name
-        in ("noise multiplier", "sampling rate", "epsilon", "delta", "steps", "share of the times")
-        for name in event.numbers
-    )
+    known = {"noise multiplier", "sampling rate", "epsilon", "delta", "steps"}
+    assert event.numbers.keys() <= known | {"share of the times", "weight of a person"}
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.7, 3.0])

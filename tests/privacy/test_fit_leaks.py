@@ -13,6 +13,7 @@ import pytest
 from privtraj import LowBudgetWarning, Snapshots, TrajectorySynthesizer
 from privtraj.paper import SampledSynthesizer
 from privtraj.privacy.ledger_file import LedgerFile
+from privtraj.privacy.pairs import Thirds
 from privtraj.privacy.watching import CellCounts
 
 SETTINGS = [
@@ -23,7 +24,7 @@ SETTINGS = [
 ]
 
 
-def table(n, place, seed):
+def table(n, place, seed, **options):
     """n people around a place, at times of their own."""
     rng = np.random.default_rng(seed)
     return Snapshots.from_arrays(
@@ -31,6 +32,7 @@ def table(n, place, seed):
         np.clip(place + 0.05 * rng.standard_normal((n, 2)), 0, 1),
         bounds=[(0, 1)] * 2,
         bins=[0.0, 1.0, 2.0],
+        **options,
     )
 
 
@@ -41,6 +43,10 @@ class Questions:
         self.asked = []
 
     def released(self, event, question, answer):
+        if isinstance(question, Thirds):
+            parts = (question.times, question.thresholds, question.lag_edges)
+            self.asked.append((event, [part.tolist() for part in parts], answer.shape))
+            return
         slabs = (question.slabs.edges.tolist(), question.slabs.slab_of_piece.tolist())
         counts = isinstance(question, CellCounts)
         rest = question.cells_per_side if counts else question.clip.tolist()
@@ -65,7 +71,17 @@ def fits(request, blindfold):
 
 
 def test_files_and_questions_know_of_the_data_what_the_guard_has_told(fits, tmp_path):
-    tables = table(40, 0.1, 1), table(170, 0.9, 2)
+    same_files_and_questions(fits, tmp_path, table(40, 0.1, 1), table(170, 0.9, 2))
+
+
+def test_so_do_those_about_people_with_several_records(fits, tmp_path):
+    """Of whom there are many in the one table, and none in the other."""
+    several = {"records_per_person": 3, "one_per_bin": False}
+    one = table(60, 0.1, 1, person=np.arange(60) // 4, **several)
+    same_files_and_questions(fits, tmp_path, one, table(170, 0.9, 2, person=range(170), **several))
+
+
+def same_files_and_questions(fits, tmp_path, *tables):
     assert tables[0]._digest != tables[1]._digest
     (one, first), (other, second) = map(fits, tables)
     assert first == second

@@ -24,9 +24,10 @@ from privtraj.audit.canaries import People, Worlds
 from privtraj.model import TrajectoryModel
 from privtraj.privacy.accounting import Tally, tally
 from privtraj.privacy.events import Event
-from privtraj.privacy.rows import cell_of
+from privtraj.privacy.pairs import Thirds, sum_over_people
+from privtraj.privacy.rows import RepeatedRows, cell_of
 from privtraj.privacy.sampled_events import ChosenTimes
-from privtraj.privacy.watching import CellCounts, ClippedSums
+from privtraj.privacy.watching import CellCounts, ClippedSums, Question
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,14 +58,16 @@ class Transcript:
         self.worlds = worlds
         self.answers: list[Answer] = []
 
-    def released(
-        self, event: Event, question: CellCounts | ClippedSums, answer: NDArray[Any]
-    ) -> None:
+    def released(self, event: Event, question: Question, answer: NDArray[Any]) -> None:
         """An answer left the guard."""
-        others, without, present = (
-            added_by(people, question, answer.shape[1]) for people in self.worlds
-        )
-        unit = np.ones(len(answer)) if isinstance(question, CellCounts) else question.clip
+        if isinstance(question, Thirds):  # the others have one record each, and so no pair
+            others = np.zeros(answer.shape)
+            without, present = (added_by_one(person, question) for person in self.worlds[1:])
+        else:
+            others, without, present = (
+                added_by(people, question, answer.shape[1]) for people in self.worlds
+            )
+        unit = question.clip if isinstance(question, ClippedSums) else np.ones(len(answer))
         rest = np.asarray(answer, dtype=np.float64) - others
         self.answers.append(Answer(event, np.asarray(unit)[:, None], rest, without, present))
 
@@ -134,6 +137,14 @@ def added_by(people: People, question: CellCounts | ClippedSums, width: int) -> 
         vector = question.vector(int(row), point)
         added[row] += copies * clip_norm(vector, float(question.clip[row]))
     return added
+
+
+def added_by_one(person: People, question: Thirds) -> Floats:
+    """What all of these records add, if they are one person's, (L, 4 d)."""
+    times = np.repeat(person.times, person.copies)
+    points = np.repeat(person.points, person.copies, axis=0)
+    rows = RepeatedRows(np.zeros(len(times), np.int64), times, points)
+    return sum_over_people(rows, question).astype(np.float64)
 
 
 def clip_norm(vector: Floats, clip: float) -> Floats:

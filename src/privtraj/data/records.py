@@ -98,7 +98,13 @@ def rows_of(records: Records, public: PublicInputs) -> MemoryRows:
     checks.check_enough(len(records.times))
     # A float64 in [0, 1] rounds to a float32 in [0, 1]: both ends are float32 numbers.
     points = to_unit(public.columns, records.points).astype(np.float32)
-    return MemoryRows(frozen(points), frozen(records.times.copy()), digest)
+    people = _people(records) if public.most_records > 1 else None
+    return MemoryRows(frozen(points), frozen(records.times.copy()), digest, people)
+
+
+def _people(records: Records) -> Ints | None:
+    """(n,) whose, from 0, where that is known."""
+    return None if records.people is None else frozen(records.people[0].copy())
 
 
 def _check_lengths(records: Records) -> None:

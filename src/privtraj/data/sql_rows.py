@@ -1,7 +1,10 @@
 """Rows in the database that holds them: checked and counted there, through Ibis.
 
 What comes back to this process is how many records fail a check, how many are in each cell, and,
-where the budget buys gradients, one slab and d coordinates in float32 for each record.
+where the budget buys gradients, one slab and d coordinates in float32 for each record. Of people
+with several records, who are those that pairs are counted of, the records come back too: pairs are
+then counted by the very code that counts them in memory, rather than by a join whose rounding of
+times would be each database's own.
 
 The database computes the very numbers that `records` computes in memory, so that a seed gives the
 same model:
@@ -21,7 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,11 +34,11 @@ from privtraj.columns import Column
 from privtraj.data import arrow, checks
 from privtraj.data.sql import RemoteTable
 from privtraj.errors import InputError
-from privtraj.privacy.rows import SlabRows, digest_of
+from privtraj.privacy.rows import RepeatedRows, SlabRows, digest_of
 from privtraj.space import Slabs, largest
 
 if TYPE_CHECKING:
-    from privtraj.data.public import Options, PublicInputs
+    from privtraj.data.public import PublicInputs
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,6 +48,7 @@ class SqlRows:
     records: complete records, time t and features y0, y1, ... in data units.
     unit: the same as (t, u0, u1, ...), u in float32.
     count: how many there are.
+    people: as unit, with who, where people may have several; else None.
     """
 
     records: RemoteTable
@@ -52,6 +56,8 @@ class SqlRows:
     names: tuple[str, ...]
     datetime: bool
     count: int
+    people: RemoteTable | None = None
+    repeated_count: int = 0
 
     def cell_counts(self, slabs: Slabs, cells_per_side: int) -> NDArray[np.int64]:
         """One group-by; the numbers of the cells and the counts come back."""
@@ -95,6 +101,24 @@ class SqlRows:
             raise _changed()
         return SlabRows(points, np.repeat(np.arange(len(sizes), dtype=np.int32), sizes))
 
+    def repeated(self) -> RepeatedRows:
+        """Those of all who have several, found and numbered by the database."""
+        import ibis
+
+        if self.people is None or self.repeated_count == 0:
+            none = np.empty((0, len(self.names)), np.float32)
+            return RepeatedRows(np.empty(0, np.int64), np.empty(0), none)
+        table = self.people.table
+        each = table.group_by("who").aggregate(n=table.count())
+        several = table.semi_join(each.filter(each["n"] > 1), "who")
+        number = ibis.dense_rank().over(ibis.window(order_by=several["who"]))
+        wanted = several.select(*_values(several), person=number.cast("int64"))
+        found = self.people.with_table(wanted).read()
+        if found.num_rows != self.repeated_count:
+            raise _changed()
+        times, *values, people = (_array(column) for column in found.columns)
+        return RepeatedRows(people, times, np.column_stack(values))
+
     @cached_property
     def digest(self) -> bytes:
         return digest_of(self.names, (np.column_stack(b) for b in _batches(self.records)))
@@ -103,8 +127,8 @@ class SqlRows:
 def rows_of(remote: RemoteTable, public: PublicInputs, person: str | None) -> SqlRows | None:
     """Rows in the database, after the same checks as in memory, two passes over the records.
 
-    None where somebody has several records of which some are to be chosen: that takes a random key
-    for each record, and therefore the records.
+    None where somebody has so many records that some are to be chosen: that takes a random key for
+    each record, and therefore the records.
     """
     time, names, axis = public.time_name, public.names, public.axis
     datetime = _check_kinds(remote, time, names)
@@ -119,13 +143,20 @@ def rows_of(remote: RemoteTable, public: PublicInputs, person: str | None) -> Sq
     if missing.records:
         table = table.filter(~_any(_missing, table))
     count = missing.total - missing.records
-    if person is not None and _have_several(remote.with_table(table), count, public.options):
-        return None
+    repeated = 0
+    if person is not None:
+        people = _counted_people(remote.with_table(table), count, public, datetime)
+        if people.some_too_many:
+            return None
+        repeated = people.repeated
     checks.check_enough(count)
     values = remote.with_table(table.select(*_values(table)))
     points = {f"u{k}": _unit(table[f"y{k}"], column) for k, column in enumerate(public.columns)}
     unit = remote.with_table(table.select(t=table["t"], **points))
-    return SqlRows(values, unit, names, datetime, count)
+    people_of = None
+    if public.most_records > 1:
+        people_of = remote.with_table(table.select(who=table["who"], t=table["t"], **points))
+    return SqlRows(values, unit, names, datetime, count, people_of, repeated)
 
 
 # Checks ---------------------------------------------------------------------------------------
@@ -170,20 +201,41 @@ def _faults(records: RemoteTable, columns: Sequence[str]) -> list[checks.FaultCo
     return faults
 
 
-def _have_several(records: RemoteTable, count: int, options: Options) -> bool:
-    """Whether anybody has several records, unless that is refused; one pass."""
+class _People(NamedTuple):
+    some_too_many: bool  # whether somebody has more records than are kept
+    repeated: int  # records of all who have several
+
+
+def _counted_people(
+    records: RemoteTable, count: int, public: PublicInputs, datetime: bool
+) -> _People:
+    """Who has how many records, unless several are refused; one pass, or two."""
+    options, most = public.options, public.most_records
     each = records.table.group_by("who").aggregate(n=records.table.count())
     known = ~_missing(each["who"])
     counted = each.aggregate(
         unidentified=each["n"].sum(where=~known),
         people=each.count(where=known),
         several=each.count(where=known & (each["n"] > 1)),
+        repeated=each["n"].sum(where=known & (each["n"] > 1)),
+        most=each["n"].max(where=known),
     )
     counts = _one(records.with_table(counted))
     checks.check_identified(counts["unidentified"], count)
     if counts["several"] and options.one_each:
         checks.refuse_several(counts["several"], counts["people"])
-    return bool(counts["several"])
+    too_many = counts["most"] > most
+    if counts["several"] and not (too_many or public.together):
+        too_many = _some_share_a_bin(records, public, datetime)
+    return _People(too_many, counts["repeated"])
+
+
+def _some_share_a_bin(records: RemoteTable, public: PublicInputs, datetime: bool) -> bool:
+    """Whether somebody has two records in one time bin."""
+    table = records.table
+    own = table.select(who=table["who"], bin=_slab(table["t"], public.axis.bins, datetime))
+    each = own.group_by("who", "bin").aggregate(n=own.count())
+    return _one(records.with_table(each.aggregate(most=each["n"].max())))["most"] > 1
 
 
 def _one(counts: RemoteTable) -> dict[str, int]:
@@ -305,11 +357,15 @@ def _batches(remote: RemoteTable) -> Iterator[list[NDArray[Any]]]:
     import pyarrow as pa
 
     for batch in remote.batches():
-        columns = (pa.chunked_array([column]) for column in batch.columns)
-        yield [
-            arrow.moments(column, "")[0] if pa.types.is_temporal(column.type) else column.to_numpy()
-            for column in columns
-        ]
+        yield [_array(pa.chunked_array([column])) for column in batch.columns]
+
+
+def _array(column: Any) -> NDArray[Any]:
+    import pyarrow as pa
+
+    temporal = pa.types.is_temporal(column.type)
+    array: NDArray[Any] = arrow.moments(column, "")[0] if temporal else column.to_numpy()
+    return array
 
 
 def _changed() -> InputError:

@@ -26,6 +26,7 @@ from privtraj.model import TrajectoryModel
 from privtraj.paper.constants import SAMPLED_STEPS
 from privtraj.planned_releases import Budget
 from privtraj.privacy.calibration import calibrate_noise
+from privtraj.privacy.events import Event
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.statements import SAMPLING_RATE
@@ -68,9 +69,11 @@ class SampledSynthesizer(TrajectorySynthesizer):
         steps = self.steps or SAMPLED_STEPS
         return super()._budget(snapshots)._replace(steps=steps, rate=self.rate)
 
-    def _settings(self, guard: Guard, people: Floats, curves: bool) -> GradientSettings:
+    def _settings(
+        self, guard: Guard, people: Floats, curves: bool, later: Event | None
+    ) -> GradientSettings:
         steps = self.steps or SAMPLED_STEPS
-        z = left(guard, partial(calibrate_noise, steps=steps, rate=self.rate))
+        z = left(guard, partial(calibrate_noise, steps=steps, rate=self.rate), later)
         if math.isinf(z):
             raise InputError(
                 "sampled steps cannot be accounted for at so small a delta: raise ",

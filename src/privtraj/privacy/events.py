@@ -327,6 +327,33 @@ class LaplaceCounts(Event):
 
 
 @dataclass(frozen=True)
+class LaplaceShares(LaplaceCounts):
+    """Counts of which a person, however many records they have, moves `weight` in all at most.
+
+    A person's records become whole numbers that add up to the weight (`pairs`). Whoever comes or
+    goes moves the counts by that much together, and is one response of weight * epsilon.
+    """
+
+    mechanism: ClassVar[str] = "per-person discrete Laplace"
+
+    weight: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_whole("the weight of a person", self.weight, 1)
+
+    def sensitivity(self, adjacency: Adjacency) -> int:
+        return people_moved(adjacency) * self.weight
+
+    def pair(self, adjacency: Adjacency) -> DominatingPair:
+        return DominatingPair(responses=(self.weight * self.epsilon, people_moved(adjacency)))
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        return {"epsilon": self.epsilon, "weight of a person": self.weight}
+
+
+@dataclass(frozen=True)
 class Opaque(Event):
     """A release of which only its (epsilon, delta) under one adjacency is known."""
 

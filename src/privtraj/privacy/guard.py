@@ -1,10 +1,11 @@
 """The private boundary: the only code that reads people's records after they were validated.
 
-`Guard` answers three questions, and each answer is recorded in the ledger before it is computed:
+`Guard` answers four questions, and each answer is recorded in the ledger before it is computed:
 
     counts       how many people are in each cell       + discrete Laplace noise per cell
     sums         sum over people of clip_c( v(person) ) + discrete Gaussian noise per coordinate
     kernel_sums  the same for the vectors of the dynamics, whose form is faster to sum
+    thirds       how people's pairs of records agree    + discrete Laplace noise per number
 
 Nothing else leaves. Whatever is computed from the answers is post-processing. (`sampling` has a
 guard for people who are sampled; this one asks everybody.)
@@ -37,6 +38,16 @@ Why the stated cost holds
     divided by 2^k and rounded once, which moves each of the D coordinates by less than 1 when the
     sum changes. So the released integers of a bin move by at most B = L + sqrt(D) when a row is
     added or removed, and the rest is as for sums. L is chosen so that B = S / z.
+
+    thirds: here a person is summed, not a row. All pairs of a person's records together become
+    whole numbers, none negative, that add up to w in each of d features, or to 0 where there is no
+    pair (`pairs`): the mean pair, not the sum of them. So a person added or removed moves the
+    answer by w d in all, a person replaced by 2 w d, and g does not matter, in bins or together.
+    Which pairs somebody has is a function of their own records: the rows know whose they are, and
+    at most g of a person were kept, by that person's records alone (`data.records`). Thresholds
+    are those of released marginals, so the question comes after the main release; whatever they
+    are, the bound holds. It is counting in integers, and with exact integer noise delta is 0
+    (`events.LaplaceShares`).
 
     slabs: time may be cut at other edges, which are public or made of released numbers. A row is
     in one slab at most, by its time alone, so all of the above holds with slabs for bins; but
@@ -72,8 +83,9 @@ from privtraj import processes
 from privtraj.arrays import Floats, Ints
 from privtraj.errors import BudgetError, InputError
 from privtraj.privacy import noise
-from privtraj.privacy.events import Event, GaussianSum, LaplaceCounts
+from privtraj.privacy.events import Event, GaussianSum, LaplaceCounts, LaplaceShares
 from privtraj.privacy.ledger import Ledger, Payer
+from privtraj.privacy.pairs import Thirds, sum_over_people
 from privtraj.privacy.rows import PublicShape, Rows
 from privtraj.privacy.sums import (
     MOST_CLIP,
@@ -148,11 +160,26 @@ class Guard:
         event = LaplaceCounts(epsilon, what, 0.0, *self.person)
         self._payer.spend(event)
         exact = processes.total(self._rows.cell_counts(self._slabs, cells_per_side))
+        return self._noisy_counts(exact, epsilon, event, CellCounts(self._slabs, cells_per_side))
+
+    def thirds(self, question: Thirds, epsilon: float, what: str) -> Ints:
+        """Noisy numbers (L, 4 d) of four kinds of pairs, w of each person."""
+        if question.n_features != self.n_features:
+            raise InputError(f"thirds of {self.n_features} features need thresholds for each")
+        event = LaplaceShares(epsilon, what, 0.0, *self.person, weight=question.weight)
+        self._payer.spend(event)
+        exact = processes.total(sum_over_people(self._rows.repeated(), question))
+        return self._noisy_counts(exact, epsilon, event, question)
+
+    def _noisy_counts(
+        self, exact: Ints, epsilon: float, event: Event, question: CellCounts | Thirds
+    ) -> Ints:
+        """What may leave: counts (K, D) with noise."""
         if processes.is_first():
             exact = exact + noise.laplace_integers(self._source, exact.shape, epsilon)
         answer = processes.broadcast_first(exact)
         if self._watcher is not None:
-            self._watcher.released(event, CellCounts(self._slabs, cells_per_side), answer)
+            self._watcher.released(event, question, answer)
         return answer
 
     def sums(

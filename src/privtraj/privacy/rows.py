@@ -1,7 +1,8 @@
 """Rows: validated records, wherever they live, as times and points of the unit cube.
 
-A guard holds rows and asks two things of them: how many are in each cell of each slab of time, and,
-where the budget buys gradients, the rows themselves. `MemoryRows` has them as arrays;
+A guard holds rows and asks three things of them: how many are in each cell of each slab of time;
+where the budget buys gradients, the rows themselves; and, where people may have several, the rows
+of those who have. `MemoryRows` has them as arrays;
 `data.sql_rows.SqlRows` leaves them in the database or the files and asks there.
 """
 
@@ -30,6 +31,19 @@ class SlabRows(NamedTuple):
     slabs: NDArray[np.int32]
 
 
+class RepeatedRows(NamedTuple):
+    """Rows of people who have several. people: (n,) whose.  times: (n,).  points: (n, d)."""
+
+    people: NDArray[np.int64]
+    times: NDArray[np.float64]
+    points: NDArray[np.float32]
+
+    def by_person(self) -> RepeatedRows:
+        """The same, those of one person together."""
+        order = np.argsort(self.people, kind="stable")
+        return RepeatedRows(self.people[order], self.times[order], self.points[order])
+
+
 class Rows(Protocol):
     """n records with d features, each at a time of its own."""
 
@@ -43,6 +57,9 @@ class Rows(Protocol):
     def in_slabs(self, slabs: Slabs) -> SlabRows:
         """The rows of these slabs; in a slab they keep their order."""
 
+    def repeated(self) -> RepeatedRows:
+        """The rows of all who have several, where it is known whose they are; else none."""
+
 
 @dataclass(frozen=True)
 class PublicShape:
@@ -55,11 +72,15 @@ class PublicShape:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MemoryRows:
-    """Rows as arrays. points: (n, d) in [0, 1].  times: (n,) in data units."""
+    """Rows as arrays. points: (n, d) in [0, 1].  times: (n,) in data units.
+
+    people: (n,) whose, from 0, where people may have several; else None.
+    """
 
     points: NDArray[np.float32]
     times: NDArray[np.float64]
     digest: bytes = field(default=b"", repr=False)
+    people: NDArray[np.int64] | None = None
 
     def cell_counts(self, slabs: Slabs, cells_per_side: int) -> NDArray[np.int64]:
         cells = cells_per_side ** self.points.shape[1]
@@ -75,6 +96,13 @@ class MemoryRows:
         numbers = slabs.of(self.times).astype(np.int32)
         order = np.argsort(numbers, kind="stable")[np.count_nonzero(numbers < 0) :]
         return SlabRows(self.points[order], numbers[order])
+
+    def repeated(self) -> RepeatedRows:
+        own = np.zeros(len(self.times), np.bool_)
+        people = np.zeros(len(self.times), np.int64) if self.people is None else self.people
+        if self.people is not None:
+            own = np.bincount(people, minlength=1)[people] > 1
+        return RepeatedRows(people[own], self.times[own], self.points[own])
 
 
 def cell_of(points: NDArray[np.float32], cells_per_side: int) -> NDArray[np.int64]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from privtraj.arrays import Floats
 from privtraj.privacy.events import Event
+from privtraj.privacy.pairs import Thirds
 from privtraj.space import Slabs
 
 RecordVector = Callable[[int, NDArray[np.float32]], Floats]
@@ -38,10 +39,11 @@ class ClippedSums:
     clip: Floats
 
 
+Question = CellCounts | ClippedSums | Thirds
+
+
 class Watcher(Protocol):
     """Sees what leaves a guard."""
 
-    def released(
-        self, event: Event, question: CellCounts | ClippedSums, answer: NDArray[Any]
-    ) -> None:
+    def released(self, event: Event, question: Question, answer: NDArray[Any]) -> None:
         """An answer (K, D) was given to the question, and paid for as the event."""

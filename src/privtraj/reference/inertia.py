@@ -2,11 +2,12 @@
 
 Without a memory everybody keeps their curve: least action. With one, where somebody is among the
 others, Z_k of feature k with mean 0 and variance 1, is the sum of what lasts and of what is
-forgotten with memories m_j, in shares w_kj of the variance:
-    E Z_k(s) Z_k(t) = (1 - sum_j w_kj) + sum_j w_kj (1 + h / m_j) exp(-h / m_j),   h = |s - t|.
+forgotten with memories m_j and swings s_j, in shares w_kj of the variance:
+    E Z_k(t) Z_k(t + h) = (1 - sum_j w_kj) + sum_j w_kj k_j(h),
+    k(h) = exp(-h / m) (cos(s h) + sin(s h) / (s m)),   (1 + h / m) exp(-h / m) without a swing.
 Each forgotten part is an inertial process: position and velocity are Markov, with a velocity that
 is drawn back and shaken,
-    dX = V dt,   dV = -(2 V / m + X / m^2) dt + 2 m^(-3/2) dB,
+    dX = V dt,   dV = -(2 V / m + f^2 X) dt + 2 f m^(-1/2) dB,   f^2 = 1 / m^2 + s^2,
 whose transitions are Gaussian in closed form; its paths are smooth, so how long they are does not
 depend on how often they are read. `transport.forgetting` gives such people the model's marginals.
 """
@@ -24,7 +25,7 @@ from privtraj.errors import Arg, InputError
 from privtraj.reference.base import Points, Reference, Scale, between
 from privtraj.reference.learned import Learned
 
-MOST_MEMORIES = 16
+MOST_MEMORIES = 64
 
 
 @dataclass(frozen=True)
@@ -37,12 +38,14 @@ class Inertia(Reference):
     share: of the variance that is forgotten with each memory, at most 1 together; the rest lasts.
         One row for all features, or one for each.
     drift: along which people move, `Drift` or `Learned`; None for straight ahead.
+    swing: radians per unit of time in which people swing back and forth, one for each memory.
     """
 
     kind: ClassVar[str] = "inertia"
     memory: float | Sequence[float] | None = None
     share: Any = 1.0
     drift: Reference | None = None
+    swing: float | Sequence[float] = 0.0
 
     def __post_init__(self) -> None:
         memories, shares = self.memories, self.shares(1) if np.ndim(self.share) < 2 else None
@@ -57,6 +60,8 @@ class Inertia(Reference):
             raise InputError(
                 Arg("share"), " must be one share for each memory, not negative, at most 1 together"
             )
+        if not ((self.swings >= 0) & (self.swings < np.inf)).all():
+            raise InputError(Arg("swing"), " must be a number for each memory, not negative")
         if not (self.drift is None or isinstance(self.drift, Reference)):
             raise InputError(Arg("drift"), " must be a Drift or Learned, or None")
 
@@ -64,6 +69,14 @@ class Inertia(Reference):
     def memories(self) -> Floats:
         """(J,)"""
         return np.atleast_1d(np.asarray([] if self.memory is None else self.memory, np.float64))
+
+    @property
+    def swings(self) -> Floats:
+        """(J,)"""
+        try:
+            return np.broadcast_to(np.asarray(self.swing, np.float64), self.memories.shape)
+        except ValueError:
+            return np.array([-1.0])  # not as many as memories
 
     def shares(self, features: int) -> Floats:
         """(d, J) of the variance of each feature, forgotten with each memory."""
@@ -87,10 +100,12 @@ class Inertia(Reference):
         return self.drift is None or self.drift.can_be_written
 
     def within(self, scale: Scale) -> Inertia:
-        memory = None if self.memory is None else (self.memories / scale.length).tolist()
-        if memory is not None:
-            self.shares(len(scale.bounds))  # as many as there are features
-        return replace(self, memory=memory, drift=self.drift and self.drift.within(scale))
+        drift = self.drift and self.drift.within(scale)
+        if self.memory is None:
+            return replace(self, drift=drift)
+        self.shares(len(scale.bounds))  # as many as there are features
+        memory, swing = self.memories / scale.length, self.swings * scale.length
+        return replace(self, memory=memory.tolist(), swing=swing.tolist(), drift=drift)
 
     def fitted(self, clouds: Floats, clock: Floats) -> Inertia:
         return replace(self, drift=self.drift and self.drift.fitted(clouds, clock))
@@ -106,43 +121,60 @@ class Inertia(Reference):
 
     def autocorrelation(self, lags: Floats, features: int) -> Floats:
         """(L, d) of where somebody is among the others, at lags (L,) in units of the memories."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            x = np.nan_to_num(lags[:, None] / self.memories, nan=0.0, posinf=np.inf)  # (L, J)
-        kept = np.where(np.isinf(x), 0.0, (1 + np.minimum(x, 1e300)) * np.exp(-x))
         shares = self.shares(features)
-        return 1 - shares.sum(axis=1) + kept @ shares.T
+        return 1 - shares.sum(axis=1) + kept(lags, self.memories, self.swings) @ shares.T
 
     def deviations(self, n: int, times: Floats, features: int, rng: np.random.Generator) -> Floats:
         """What is forgotten, sum_j sqrt(w_kj) X_j: (n, q, d) at increasing times (q,)."""
         total = np.zeros((n, len(times), features))
-        for memory, share in zip(self.memories, self.shares(features).T, strict=True):
+        parts = zip(self.memories, self.swings, self.shares(features).T, strict=True)
+        for memory, swing, share in parts:
             if share.any():
-                total += np.sqrt(share) * inertial(n, times, memory, features, rng)
+                total += np.sqrt(share) * inertial(n, times, memory, features, rng, swing)
         return total
 
     def to_dict(self) -> dict[str, Any]:
         memory = None if self.memory is None else self.memories.tolist()
         share = np.asarray(self.share, dtype=np.float64).tolist()
         drift = None if self.drift is None else self.drift.to_dict()
-        return {"kind": self.kind, "memory": memory, "share": share, "drift": drift}
+        swing = np.asarray(self.swing, dtype=np.float64).tolist()
+        said = {"memory": memory, "share": share, "drift": drift, "swing": swing}
+        return {"kind": self.kind, **said}
+
+
+def kept(lags: Floats, memories: Floats, swings: Floats) -> Floats:
+    """k_j(h) (..., J) at lags (...), of memories and swings (J,); 1 at 0, and 0 after it without a
+    memory."""
+    h = np.asarray(lags)[..., None]
+    x, turn = h / np.maximum(memories, 1e-12), swings * h
+    ratio = np.where(turn > 1e-9, np.sin(turn) / np.maximum(turn, 1e-300), 1.0)
+    k: Floats = np.exp(-x) * (np.cos(turn) + x * ratio)
+    return k
 
 
 def inertial(
-    n: int, times: Floats, memory: float, features: int, rng: np.random.Generator
+    n: int,
+    times: Floats,
+    memory: float,
+    features: int,
+    rng: np.random.Generator,
+    swing: float = 0.0,
 ) -> Floats:
-    """n independent draws (n, q, d) at increasing times, of mean 0, variance 1 and autocorrelation
-    (1 + h / m) exp(-h / m).
+    """n independent draws (n, q, d) at increasing times, of mean 0, variance 1, autocorrelation k.
 
-    Over a gap h the state (x, m v), whose law is N(0, I), goes on by the matrix
-        F = exp(-r) [[1 + r, r], [-r, 1 - r]],  r = h / m,   plus noise of covariance I - F F'.
+    Over a gap h the state (x, v / f), f^2 = 1 / m^2 + s^2, whose law is N(0, I), goes on by
+        F = exp(-h / m) [[c + a, f b], [-f b, c - a]],  c = cos(s h), b = sin(s h) / s, a = b / m,
+    plus noise of covariance I - F F'.
     """
     if memory == 0:
         return rng.standard_normal((n, len(times), features))
+    f = np.hypot(1 / memory, swing)
     state = rng.standard_normal((2, n, features))
     values = np.empty((len(times), n, features))
     values[0] = state[0]
-    for q, r in enumerate(np.diff(times) / memory, start=1):
-        onward = np.exp(-r) * np.array([[1 + r, r], [-r, 1 - r]])
+    for q, h in enumerate(np.diff(times), start=1):
+        c, b = np.cos(swing * h), h * np.sinc(swing * h / np.pi)
+        onward = np.exp(-h / memory) * np.array([[c + b / memory, f * b], [-f * b, c - b / memory]])
         spread, axes = np.linalg.eigh(np.eye(2) - onward @ onward.T)
         noise = axes * np.sqrt(np.maximum(spread, 0.0))
         fresh = rng.standard_normal(state.shape)

@@ -44,7 +44,9 @@ def forgetful(
     forgotten = np.einsum("gij,ngj->ngi", root, process.deviations(n, grid, d, rng))
     start = centre + spread * (lasting * scores + forgotten)
     moved = _carried(start.swapaxes(0, 1), curves.swapaxes(0, 1), rng).swapaxes(0, 1) - start
-    return start + _smoothed(moved, process.memories[shares.any(axis=0)].min(initial=1.0), grid)
+    return start + _smoothed(
+        moved, process.memories[shares.max(axis=0) > 0.1].min(initial=1.0), grid
+    )
 
 
 def _carried(points: Floats, clouds: Floats, rng: np.random.Generator) -> Floats:
