@@ -4,6 +4,7 @@ from . import metrics as metrics
 from . import paper as paper
 from . import plot as plot
 from .data.snapshots import Snapshots as Snapshots
+from .domain.domain import Domain as Domain
 from .errors import BudgetError as BudgetError
 from .errors import InputError as InputError
 from .errors import PrivtrajError as PrivtrajError

@@ -20,6 +20,7 @@ from privtraj.arguments import is_whole
 from privtraj.arrays import Floats
 from privtraj.clouds import along_main_axis, equal_weight
 from privtraj.data.snapshots import Snapshots
+from privtraj.domain.domain import Domain, Plot
 from privtraj.errors import Arg, InputError
 from privtraj.paths import Paths, fill_in_blocks
 from privtraj.privacy import signatures
@@ -42,6 +43,7 @@ class TrajectoryModel:
     cloud_size: particles per time in `marginals`.
     knots: (K,) times of the particles, by default the times of interest. Where they are others,
         particle i of all knots is one curve, straight between them.
+    domain: where people can be at all; every path stays there.
     settings: how it was made.  diagnostics: released quantities that tell how well it went.
     """
 
@@ -59,6 +61,7 @@ class TrajectoryModel:
     settings: dict[str, Any] = field(default_factory=dict)
     diagnostics: dict[str, Any] = field(default_factory=dict)
     knots: Floats = field(default_factory=lambda: np.empty(0))
+    domain: Domain | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "diagnostics", _without_nan(self.diagnostics))
@@ -82,7 +85,14 @@ class TrajectoryModel:
         They lack the observation noise of released people; `sample` adds it.
         """
         particles, weights = self._at_times(self.particles), self._at_times(self.weights)
+        if self.plot is not None:
+            particles = self.plot.snapped(particles)
         return from_unit(equal_weight(particles, weights, self.cloud_size), self.bounds)
+
+    @cached_property
+    def plot(self) -> Plot | None:
+        """The domain in the unit cube, if there is one."""
+        return None if self.domain is None else self.domain.ground(self.features, self.bounds)
 
     def _at_times(self, values: Floats) -> Floats:
         """What particles have at the knots (K, m, ...), at the times of interest (T, m, ...)."""
@@ -104,10 +114,18 @@ class TrajectoryModel:
         the person's own offset: observation noise of the model's bandwidth, one direction per
         person, so that a path is smooth while every marginal has its full width. Sampling costs no
         privacy.
+
+        With a domain, people walk: couplings are exact ones by the length of the shortest way, and
+        between knots everybody goes it at constant speed, whatever `interpolation` and `coupling`.
         """
         _check_request(n, interpolation)
         at = self._query_times(times)
         rng = np.random.default_rng(seed)
+        if self.domain is not None:
+            from privtraj.domain.paths import sample_inside
+
+            inside = sample_inside(self, n, at, rng, observation_noise)
+            return Paths(inside, at, self.features, self.time_name, self.datetime)
         chain = self.couplings(coupling).walk(n, rng)
         places = self.particles.astype(np.float32)[np.arange(len(self.particles)), chain]
         clock, where = (unit_time(t, self.knots) for t in (self.knots, at))
@@ -131,6 +149,13 @@ class TrajectoryModel:
         """How the particles of neighbouring times belong together: what chains are drawn from."""
         if coupling not in get_args(CouplingName):
             raise InputError(f"coupling must be 'entropic' or 'exact', not '{coupling}'")
+        if self.plot is not None and "inside" not in self._coupled:
+            from privtraj.domain.couplings import couplings_inside
+
+            particles = self.plot.snapped(self.particles)
+            self._coupled["inside"] = couplings_inside(self.plot, particles, self.weights)
+        if self.plot is not None:
+            return self._coupled["inside"]
         if coupling not in self._coupled:
             gaps = np.diff(unit_time(self.knots, self.knots))
             made = couple(self.particles, self.weights, gaps, self.reference, coupling)
@@ -211,7 +236,9 @@ class TrajectoryModel:
 
     def _fields(self) -> dict[str, Any]:
         """What a file holds beside arrays and certificate."""
+        place = {} if self.domain is None else {"domain": self.domain.to_dict()}
         return {
+            **place,
             "diffusivity": self.diffusivity,
             "cloud_size": self.cloud_size,
             "features": list(self.features),
@@ -279,13 +306,16 @@ def assemble(
         time_name=snapshots.time_name,
         datetime=snapshots.datetime,
         knots=np.empty(0) if knots is None else knots,
+        domain=snapshots.domain,
         **rest,
     ).sealed()
 
 
 def load(path: str | Path) -> TrajectoryModel:
     """Read a model file, whoever made it; unknown versions and damaged files are refused."""
-    header, arrays = model_file.read(path, model_checks.FIELDS, model_checks.LAYOUT)
+    header, arrays = model_file.read(
+        path, model_checks.FIELDS, model_checks.LAYOUT, model_checks.OPTIONAL
+    )
     fault = model_checks.check(header, arrays)
     if fault is not None:
         raise model_file.damaged(path, fault)
@@ -308,6 +338,7 @@ def load(path: str | Path) -> TrajectoryModel:
         cloud_size=header["cloud_size"],
         settings=header["settings"],
         diagnostics=header["diagnostics"],
+        domain=Domain.from_dict(header["domain"]) if "domain" in header else None,
     )
     if certificate.model_sha256 != model.sha256:
         raise InputError(

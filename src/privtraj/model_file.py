@@ -17,7 +17,7 @@ import json
 import math
 import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +61,13 @@ def write(
         safe_zip.write(temporary, members)
 
 
-def read(path: str | Path, fields: set[str], layout: Layout) -> tuple[Fields, Arrays]:
-    """The header, with these fields and the certificate, and the arrays of a file that is whole."""
+def read(
+    path: str | Path, fields: set[str], layout: Layout, optional: Container[str] = ()
+) -> tuple[Fields, Arrays]:
+    """The header, with these fields and the certificate, and the arrays of a file that is whole.
+
+    optional: fields that may be there.
+    """
     members = _read_members(Path(path))
     try:
         header = strict_json.loads(members["model.json"])
@@ -79,7 +84,8 @@ def read(path: str | Path, fields: set[str], layout: Layout) -> tuple[Fields, Ar
         )
     _check_digests(path, members, header)
     try:
-        if header.keys() != {"format", "sha256", "certificate", *fields}:
+        given = {name for name in header if name not in optional}
+        if given != {"format", "sha256", "certificate", *fields}:
             raise ValueError("other fields")
         return header, _arrays(members, layout)
     except (KeyError, ValueError, TypeError):

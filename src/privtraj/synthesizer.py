@@ -20,6 +20,8 @@ from privtraj.counts.fit import fit_counts
 from privtraj.counts.settings import CountsSettings, counts_settings
 from privtraj.counts.survey import surveyed_area
 from privtraj.data.snapshots import Snapshots
+from privtraj.domain.couplings import within
+from privtraj.domain.domain import Plot
 from privtraj.errors import Arg, InputError
 from privtraj.gradients.constants import LARGEST_BANDWIDTH, MOST_PARTICLES, SMALLEST_BANDWIDTH
 from privtraj.gradients.fit import fit_gradients
@@ -212,6 +214,7 @@ class TrajectorySynthesizer:
         source: noise.Source,
         progress: Progress | None,
     ) -> TrajectoryModel:
+        plot = snapshots.plot
         ledger, most = guard.ledger, MAX_CELLS // (self.cells or 1) ** snapshots.n_features
         whole_bins = self.public_counts is not None
         measured = resolution(guard, snapshots.axis, self.slabs, most, whole_bins)
@@ -219,12 +222,14 @@ class TrajectorySynthesizer:
             guard = guard.in_slabs(measured.timeline.slabs(measured.slab_of_moment))
         gaps = np.diff(measured.centres)
         people = self._people(guard, measured)
-        settings = self._settings(guard, people, measured.needs_curves)
+        settings = self._settings(guard, people, measured.needs_curves, plot)
         _warn_if_little(settings.worth)
         rng = np.random.default_rng(processes.shared_seed(self.seed))  # all but the guard's noise
-        marginals = self._spend(guard, people, settings, rng, gaps, progress)
+        marginals = self._spend(guard, people, settings, rng, gaps, progress, plot)
         diffusivity = diffusivity_or(self.diffusivity, marginals.resolution, gaps)
         marginals, knots = through_slabs(marginals, measured, snapshots.times, rng, self.particles)
+        if plot is not None:
+            marginals = within(plot, marginals)
         certificate = certify(
             ledger,
             public_inputs=self._public_inputs(snapshots),
@@ -260,7 +265,9 @@ class TrajectorySynthesizer:
         people = public_people(self.public_counts)
         return np.bincount(measured.slab_of_moment, people).astype(np.float64)
 
-    def _settings(self, guard: Guard, people: Floats, curves: bool) -> Settings:
+    def _settings(
+        self, guard: Guard, people: Floats, curves: bool, plot: Plot | None = None
+    ) -> Settings:
         """What to do with the budget that is left.
 
         What the main release may spend is fixed here from the budget alone; only how it is spent
@@ -270,7 +277,7 @@ class TrajectorySynthesizer:
         if self.measure_for(features) == "gradients":
             mu = left(guard, calibrate_gaussian)
             return self._gradient_settings(guard, middle, mu, self.steps)
-        area = surveyed_area(guard, people) if self.cells is None else 1.0
+        area = surveyed_area(guard, people, plot) if self.cells is None else 1.0
         counted = self.public_counts is None
         head_epsilon = count_epsilon(guard, self.count_share) if counted else None
         return counts_settings(
@@ -309,9 +316,10 @@ class TrajectorySynthesizer:
         rng: np.random.Generator,
         gaps: Floats,
         progress: Progress | None,
+        plot: Plot | None = None,
     ) -> Marginals:
         if isinstance(settings, CountsSettings):
-            return fit_counts(guard, people, settings, rng, gaps, progress)
+            return fit_counts(guard, people, settings, rng, gaps, progress, plot)
         return fit_gradients(guard, people, settings, rng, gaps, progress)
 
     def _public_inputs(self, snapshots: Snapshots) -> dict[str, Any]:
