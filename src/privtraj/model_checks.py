@@ -133,8 +133,8 @@ def contradiction(
     """Where a model and what its certificate takes as public do not agree; None if they do.
 
     The times of the model are among the bin times, where these are public, and inside the public
-    range; its box and its domain are the public ones. Where a fit says how it measured, its ledger has no release
-    that such a fit does not plan.
+    range; its box and its domain are the public ones. Where a fit says how it measured, its ledger
+    has no release that such a fit does not plan.
     """
     public, times, knots = certificate.public_inputs, arrays["times"], arrays["knots"]
     boxes = zip(header["features"], arrays["bounds"].tolist(), strict=True)

@@ -106,12 +106,15 @@ class Area(Ground):
         return moved[good], (length > DIRECTIONS // 2)[good]
 
     def nearest(self, points: Floats) -> Floats:
-        """Off the wall by `MARGIN`; the nearest node where that is not inside."""
+        """Off the wall by `MARGIN`, also for who stands in one; a node where that is not inside."""
         points = np.clip(points, 0.0, 1.0)
-        outside = np.flatnonzero(~self.inside(points))
-        if len(outside) == 0:
-            return points
-        points[outside] = self.off_wall(points[outside])
+        wrong = ~self.inside(points)
+        if self._outline is not None:
+            close = np.flatnonzero(self.beside_wall(points))
+            on_wall = self._outline.nearest(points[close])[0][:, 0]
+            wrong[close] |= np.hypot(*(points[close] - on_wall).T) < MARGIN / 2
+        if wrong.any():
+            points[wrong] = self.off_wall(points[wrong])
         return points
 
     def off_wall(self, points: Floats) -> Floats:
@@ -158,7 +161,7 @@ class Area(Ground):
         """By places in every cell, and by the walls that cross it."""
         points = _centres(SUBCELLS * per_side)
         inside = self.inside(points).reshape(per_side, SUBCELLS, per_side, SUBCELLS)
-        touched: Mask = inside.any(axis=(1, 3))
+        touched: Mask = inside.max(axis=(1, 3))
         if self._outline is not None:
             touched[_cell(self._outline.samples, per_side)] = True
         return touched

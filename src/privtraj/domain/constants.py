@@ -4,7 +4,7 @@ MARGIN = 1e-6  # by which places keep off walls: far above rounding, far below w
 ON_EDGE = 1e-6  # as far from an edge of a network a place may be, by rounding, and be on it
 SAMPLE_STEP = 1 / 1024  # between samples of walls and edges, which only find the nearest of them
 CLEAR_SIDE = 256  # cells a side of the table of distances to the walls
-DIRECTIONS = 32  # in which the inside of a corner is looked for
+DIRECTIONS = 96  # in which the inside of a corner is looked for
 SUBCELLS = 4  # a side, that are looked at for whether a cell of counts touches the domain
 REDRAWS = 16  # of a particle's place in its cell before the nearest place inside is taken
 

@@ -8,6 +8,7 @@ and has the same share of the people at all times.
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import coo_array
 
 from privtraj.arrays import Floats, Ints
 from privtraj.clouds import total_variance
@@ -25,9 +26,7 @@ def parts_of(plot: Plot, particles: Floats) -> Ints:
     return plot.ground.part(places).reshape(particles.shape[:2])
 
 
-def steadied_parts(
-    plot: Plot, particles: Floats, weights: Floats
-) -> tuple[Floats, Floats]:
+def steadied_parts(plot: Plot, particles: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Particles (K, m, d) and weights (K, m) with the same share of people in a part at all times.
 
     The share is the mean over time. A part that has nobody at some time gets the particle of least
@@ -76,10 +75,9 @@ def couplings_inside(plot: Plot, particles: Floats, weights: Floats) -> Coupling
     return Couplings(weights, transitions, 0.0, widest)
 
 
-def _joint(plot: Plot, pair: Floats, weights: Floats, part: Ints):  # type: ignore[no-untyped-def]
+def _joint(plot: Plot, pair: Floats, weights: Floats, part: Ints) -> coo_array:
     """The coupling (m, m) of two clouds (2, m, d), sparse; parts by themselves."""
     import ot
-    from scipy.sparse import coo_array
 
     rows, columns, masses = [], [], []
     for p in np.unique(part[0]):

@@ -210,7 +210,7 @@ class Plot:
         ground = Area(unit) if domain.kind == "area" else Network(unit)
         if ground.empty:
             raise InputError(
-                f"the domain and the bounds of {listed(names[k] for k in at)} have no place in "
+                f"the domain and the bounds of {listed([names[k] for k in at])} have no place in "
                 "common: compare their units, and the order of x and y"
             )
         if isinstance(ground, Network) and len(ground.nodes) > MOST_NODES:
@@ -240,7 +240,9 @@ class Plot:
             if len(wrong) == 0:
                 return points
             offsets = side * rng.uniform(-0.5, 0.5, (len(wrong), 2))
-            points[wrong[:, None], self.axes] = np.clip(centres[wrong][:, self.axes] + offsets, 0, 1)
+            points[wrong[:, None], self.axes] = np.clip(
+                centres[wrong][:, self.axes] + offsets, 0, 1
+            )
         return self.snapped(points)
 
     def cells(self, per_side: int, dimensions: int) -> Mask:

@@ -148,10 +148,7 @@ class Ground(ABC):
 
     def ways(self, x: Floats, y: Floats) -> Ways:
         """The shortest way of each from x (n, 2) to y (n, 2)."""
-        parts = [
-            self._ways(x[i : i + _BLOCK], y[i : i + _BLOCK])
-            for i in range(0, len(x), _BLOCK)
-        ]
+        parts = [self._ways(x[i : i + _BLOCK], y[i : i + _BLOCK]) for i in range(0, len(x), _BLOCK)]
         longest = max(part.corners.shape[1] for part in parts)
         corners = [_padded(part.corners, longest) for part in parts]
         return Ways(np.concatenate(corners), np.concatenate([part.apart for part in parts]))

@@ -55,7 +55,7 @@ def _at_knots(plot: Plot, particles: Floats, chain: Ints, width: Floats, offset:
     for k, w in enumerate(width):
         step = w * offset[:, plot.axes]
         moved[:, k, plot.axes] = plot.ground.moved(places[:, k, plot.axes], step)
-    return moved
+    return np.asarray(moved)
 
 
 def walked(plot: Plot, knots: Floats, clock: Floats, times: Floats) -> Floats:
@@ -68,5 +68,6 @@ def walked(plot: Plot, knots: Floats, clock: Floats, times: Floats) -> Floats:
         start, end = knots[:, k], knots[:, k + 1]
         values[:, now] = (1 - shares[:, None]) * start[:, None] + shares[:, None] * end[:, None]
         ways = plot.ground.ways(start[:, plot.axes], end[:, plot.axes])
-        values[np.ix_(np.arange(len(knots)), now, plot.axes)] = ways.at(shares)
+        for axis, places in zip(plot.axes, np.moveaxis(ways.at(shares), -1, 0), strict=True):
+            values[:, now, axis] = places
     return values

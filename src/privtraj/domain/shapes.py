@@ -87,7 +87,7 @@ def _geometries(value: Any) -> Iterator[dict[str, Any]]:
 def _lines(shape: Mapping[str, Any]) -> list[Floats]:
     """Rings of polygons, or lines, each (p, 2)."""
     depth = {"LineString": 0, "MultiLineString": 1, "Polygon": 1, "MultiPolygon": 2}
-    lists = [shape.get("coordinates")]
+    lists: list[Any] = [shape.get("coordinates")]
     try:
         for _ in range(depth[shape["type"]]):
             lists = [line for many in lists for line in many or ()]
@@ -179,7 +179,9 @@ def edge_segments(edges: Any) -> Floats:
     if isinstance(edges, str | os.PathLike | Mapping):
         segments, area = geojson_segments(edges)
         if area:
-            raise InputError("a network is made of lines, and these are polygons: use Domain.polygon")
+            raise InputError(
+                "a network is made of lines, and these are polygons: use Domain.polygon"
+            )
         return segments
     try:
         return np.asarray(edges, np.float64).reshape(len(edges), 4)

@@ -14,7 +14,9 @@ from privtraj.domain.constants import SAMPLE_STEP
 
 _MOST_STRIPS = 256
 _BLOCK = 2**14  # questions at a time, which bounds the memory
-_JOINT = 1e-9  # by which walls are longer than they are, so that nobody slips through where two meet
+_JOINT = (
+    1e-9  # by which walls are longer than they are, so that nobody slips through where two meet
+)
 
 
 class Walls:

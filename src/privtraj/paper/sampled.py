@@ -17,6 +17,7 @@ import numpy as np
 from privtraj import processes
 from privtraj.arrays import Floats
 from privtraj.data.snapshots import Snapshots
+from privtraj.domain.domain import Plot
 from privtraj.errors import Arg, InputError
 from privtraj.gradients.fit import descend
 from privtraj.gradients.moments import STEP, PrivateGradients
@@ -68,7 +69,9 @@ class SampledSynthesizer(TrajectorySynthesizer):
         steps = self.steps or SAMPLED_STEPS
         return super()._budget(snapshots)._replace(steps=steps, rate=self.rate)
 
-    def _settings(self, guard: Guard, people: Floats, curves: bool) -> GradientSettings:
+    def _settings(
+        self, guard: Guard, people: Floats, curves: bool, plot: Plot | None = None
+    ) -> GradientSettings:
         steps = self.steps or SAMPLED_STEPS
         z = left(guard, partial(calibrate_noise, steps=steps, rate=self.rate))
         if math.isinf(z):
@@ -91,6 +94,7 @@ class SampledSynthesizer(TrajectorySynthesizer):
         rng: np.random.Generator,
         gaps: Floats,
         progress: Progress | None,
+        plot: Plot | None = None,
     ) -> Marginals:
         assert isinstance(guard, SamplingGuard)
         z, width = settings.noise_multiplier, settings.particles * (guard.n_features + 1) + 1
