@@ -119,7 +119,9 @@ def _fault_of_domain(header: Mapping[str, Any], bounds: NDArray[Any]) -> str | N
     if "domain" not in header:
         return None
     try:
-        Domain.from_dict(header["domain"]).ground(header["features"], bounds)
+        Domain.from_dict(header["domain"]).of_features(header["features"]).check_box(
+            header["features"], bounds
+        )
     except (InputError, ValueError, TypeError, OverflowError):
         return "its domain cannot be used"
     return None

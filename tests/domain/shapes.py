@@ -1,5 +1,7 @@
 """Domains that tests share."""
 
+from itertools import pairwise
+
 import numpy as np
 
 import privtraj as pt
@@ -39,12 +41,15 @@ def islands():
     return polygon(square(0.05, 0.4), square(0.6, 0.95))
 
 
+_ANGLE = np.linspace(0, np.pi, 40)
+_TURN = np.stack([np.cos(_ANGLE), np.sin(_ANGLE)], axis=1)
+BAY = np.concatenate([(0.5, 0.1) + _TURN * (0.45, 0.8), (0.5, 0.1) + _TURN[::-1] * (0.33, 0.6)])
+BAY = BAY.tolist()
+
+
 def bay():
     """A coast: land is a crescent, a third of the box."""
-    angle = np.linspace(0, np.pi, 40)
-    turn = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    ring = np.concatenate([(0.5, 0.1) + turn * (0.45, 0.8), (0.5, 0.1) + turn[::-1] * (0.33, 0.6)])
-    return polygon(ring.tolist())
+    return polygon(BAY)
 
 
 def coast_mask(side=192):
@@ -59,7 +64,7 @@ def streets(blocks=5):
     at = np.linspace(0.1, 0.9, blocks + 1)
     edges = []
     for k in at:
-        for a, b in zip(at[:-1], at[1:], strict=True):
+        for a, b in pairwise(at):
             edges += [((a, k), (b, k)), ((k, a), (k, b))]
     return pt.Domain.network(edges)
 

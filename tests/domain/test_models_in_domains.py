@@ -1,13 +1,16 @@
 """Models that keep to a domain: no mass and no path outside, parts, files, certificates."""
 
 import json
+import shlex
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import privtraj as pt
-from domain.shapes import bay, coast_mask, islands, river, streets
+from domain.shapes import BAY, bay, coast_mask, islands, river, streets
+from privtraj import cli
 from privtraj.domain.couplings import parts_of, steadied_parts
 from privtraj.metrics import squared_wasserstein2
 from privtraj.model import load
@@ -96,7 +99,7 @@ def test_a_seed_repeats_the_paths_and_other_features_go_along():
 
 def test_gradients_keep_to_a_domain_too():
     domain = bay()
-    model = fitted(snapshots(domain), measure="gradients", steps=4, particles=32)
+    model = fitted(snapshots(domain), measure="gradients", steps=3, particles=16, slabs=2)
     assert domain.inside(model.marginals.reshape(-1, 2)).all()
     assert outside(domain, model.sample(200, np.linspace(0, 1, 40), seed=1)) == 0
 
@@ -207,19 +210,19 @@ def test_another_domain_contradicts_the_certificate(model, other):
 
 def test_a_fit_from_a_database_is_the_same_as_one_from_memory(tmp_path):
     pytest.importorskip("ibis")
-    ibis = pytest.importorskip("ibis")
     domain = river()
     time, places = commuters(domain, 800)
-    import pandas as pd
-
     table = pd.DataFrame({"time": time, "x": places[:, 0], "y": places[:, 1]})
+    (tmp_path / "people").mkdir()
+    table.to_parquet(tmp_path / "people" / "all.parquet")
     how = {"time": "time", "bounds": BOUNDS, "time_range": (0, 1), "bins": 6, "domain": domain}
-    remote = ibis.duckdb.connect().create_table("people", table)
-    models = [fitted(pt.Snapshots.from_table(t, **how)) for t in (table, remote)]
+    remote = pt.Snapshots.from_table(tmp_path / "people", **how)
+    assert type(remote._rows).__name__ == "SqlRows"
+    models = [fitted(snaps) for snaps in (pt.Snapshots.from_table(table, **how), remote)]
     assert models[0].sha256 == models[1].sha256
 
 
-def test_the_guarantee_reads_no_record_to_place_it(monkeypatch):
+def test_the_guarantee_reads_no_record_to_place_it():
     """What the guard holds is the same with and without a domain."""
     time, places = commuters(river(), 500)
     places = places + np.random.default_rng(0).normal(0, 0.1, places.shape)  # some in the water
@@ -256,7 +259,7 @@ def _hostile():
     }
 
 
-@pytest.mark.parametrize("domain", _hostile(), ids=lambda value: json.dumps(value)[:40])
+@pytest.mark.parametrize("domain", list(_hostile()), ids=lambda value: json.dumps(value)[:40])
 def test_a_file_with_a_hostile_domain_is_refused(model, domain, tmp_path):
     class Hostile:
         def to_dict(self):
@@ -279,21 +282,17 @@ def test_particles_of_a_file_that_are_outside_are_brought_inside(model, tmp_path
 
 
 def test_the_command_line_and_a_configuration_take_a_domain(tmp_path, capsys, monkeypatch):
-    from privtraj import cli
-
     time, places = commuters(bay(), 600)
     rows = "\n".join(f"{t},{x},{y}" for t, (x, y) in zip(time, places, strict=True))
     (tmp_path / "people.csv").write_text("time,x,y\n" + rows)
-    ring = bay().segments
-    angle = np.linspace(0, np.pi, 40)
-    turn = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    ring = np.concatenate([(0.5, 0.1) + turn * (0.45, 0.8), (0.5, 0.1) + turn[::-1] * (0.33, 0.6)])
-    shape = {"type": "Polygon", "coordinates": [ring.tolist()]}
+    shape = {"type": "Polygon", "coordinates": [BAY]}
     (tmp_path / "bay.geojson").write_text(json.dumps(shape))
     monkeypatch.chdir(tmp_path)
-    words = "fit people.csv --time time --feature x 0 1 --feature y 0 1 --time-range 0 1".split()
-    words += "--epsilon 4 --delta 1e-5 --slabs 3 --cells 8 --particles 32 --quiet".split()
-    more = "--domain bay.geojson --out a.privtraj --write-config fit.toml".split()
+    words = shlex.split(
+        "fit people.csv --time time --feature x 0 1 --feature y 0 1 --time-range 0 1 --epsilon 4 "
+        "--delta 1e-5 --slabs 3 --cells 8 --particles 32 --quiet"
+    )
+    more = ["--domain", "bay.geojson", "--out", "a.privtraj", "--write-config", "fit.toml"]
     assert cli.main([*words, *more]) == 0
     assert "bay.geojson" in (tmp_path / "fit.toml").read_text()
     assert cli.main(["fit", "--config", "fit.toml", "--out", "b.privtraj"]) == 0

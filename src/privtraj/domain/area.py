@@ -22,6 +22,7 @@ from privtraj.domain.constants import (
     MANY_SIDE,
     MARGIN,
     MOST_EXACT,
+    MOST_LOOKED,
     NEAR,
     PLACES_SEEN,
     SUBCELLS,
@@ -82,7 +83,9 @@ class Area(Ground):
         far = np.full(walled.shape, np.inf)
         if walled.any():
             far = distance_transform_edt(~walled)
-        lower = np.maximum(far - 3, 0) / CLEAR_SIDE  # two half cells, and a sample that was near
+        step = 0.0 if self._outline is None else self._outline.step
+        # less two half cells, and as far as the next sample may be
+        lower = np.maximum(far - 3 - step * CLEAR_SIDE, 0) / CLEAR_SIDE
         lower = np.minimum(lower, 2.0)
         signs = np.where(self._walls.inside(_centres(CLEAR_SIDE)), 1.0, -1.0)
         clear: Floats = lower * signs.reshape(walled.shape)
@@ -95,15 +98,16 @@ class Area(Ground):
         of them where a corner of the wall sticks out into the area.
         """
         points = points[((points >= 0) & (points <= 1)).all(axis=1)]
-        angle = 2 * np.pi * (np.arange(DIRECTIONS) + 0.5) / DIRECTIONS
+        directions = int(np.clip(MOST_LOOKED // max(len(points), 1), 16, DIRECTIONS))
+        angle = 2 * np.pi * (np.arange(directions) + 0.5) / directions
         around = np.stack([np.cos(angle), np.sin(angle)], axis=1)
         near = points[:, None] + MARGIN * around
-        inside = self._walls.inside(near.reshape(-1, 2)).reshape(len(points), DIRECTIONS)
+        inside = self._walls.inside(near.reshape(-1, 2)).reshape(len(points), directions)
         length, end = _longest_run(inside)
-        middle = angle[0] + 2 * np.pi * (end - (length - 1) / 2) / DIRECTIONS
+        middle = angle[0] + 2 * np.pi * (end - (length - 1) / 2) / directions
         moved = points + MARGIN * np.stack([np.cos(middle), np.sin(middle)], axis=1)
         good = (length > 0) & self.inside(moved)
-        return moved[good], (length > DIRECTIONS // 2)[good]
+        return moved[good], (2 * length > directions)[good]
 
     def nearest(self, points: Floats) -> Floats:
         """Off the wall by `MARGIN`, also for who stands in one; a node where that is not inside."""
@@ -124,7 +128,7 @@ class Area(Ground):
         snapped = self.nodes[cKDTree(self.nodes).query(points)[1]]
         if self._outline is None:
             return snapped
-        places, which = self._outline.nearest(points)
+        places, which = self._outline.nearest(points, off_ends=MARGIN)
         walls = self._outline.segments[which]
         normal = np.stack([walls[..., 1] - walls[..., 3], walls[..., 2] - walls[..., 0]], axis=-1)
         normal *= MARGIN / np.maximum(np.linalg.norm(normal, axis=-1, keepdims=True), 1e-300)
@@ -146,7 +150,7 @@ class Area(Ground):
             to_box = (np.where(near_offsets > 0, 1.0, 0.0) - near_places) / near_offsets
         to_box = np.where(near_offsets == 0, np.inf, to_box).min(axis=1)
         reach = np.minimum(reach, np.maximum(to_box, 0.0)) * (1 - 1e-3)
-        back = 2 * np.maximum(reach, 1e-12)
+        back = 2 * np.clip(reach, 1e-12, 1.0)
         share = np.where(reach >= 1 - 1e-3, 1.0, np.abs(1 - back * np.rint(1 / back)))
         moved[near] = near_places + share[:, None] * near_offsets
         left = ~self.inside(moved)  # rounding, of somebody who stood in a wall

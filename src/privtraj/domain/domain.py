@@ -17,7 +17,7 @@ import numpy as np
 
 from privtraj.arrays import Floats, Mask, frozen
 from privtraj.domain import shapes
-from privtraj.domain.constants import MOST_NODES, MOST_SEGMENTS, REDRAWS
+from privtraj.domain.constants import MOST_MET, MOST_NODES, MOST_SEGMENTS, REDRAWS
 from privtraj.domain.ground import Ground
 from privtraj.errors import InputError
 from privtraj.space import from_unit, to_unit
@@ -125,6 +125,33 @@ class Domain:
         """The domain in the unit cube of these features, of bounds (d, 2)."""
         return Plot.of(self.of_features(features), features, np.asarray(bounds, np.float64))
 
+    def check_box(self, features: Sequence[str], bounds: Any) -> tuple[tuple[int, int], Floats]:
+        """Its two axes and its segments in units of the box; refuses what lies beyond it at once.
+
+        It costs little, whoever made the domain.
+        """
+        names = list(features)
+        at = names.index(str(self.x)), names.index(str(self.y))
+        box = np.asarray(bounds, np.float64)[list(at)]
+        unit = to_unit(self.segments.reshape(-1, 2), box, clamp=False).reshape(-1, 4)
+        low, high = unit.reshape(-1, 2).min(axis=0), unit.reshape(-1, 2).max(axis=0)
+        if not np.isfinite(unit).all() or (high <= 0).any() or (low >= 1).any():
+            raise _elsewhere(names, at)
+        rise = np.abs(np.diff(np.clip(unit[:, [1, 3]], 0, 1), axis=1)).sum()
+        if rise > MOST_MET:
+            raise InputError(
+                f"a line across the domain meets {rise:.0f} of its sides on average, and at most "
+                f"{MOST_MET} can be used: simplify it first"
+            )
+        if self.kind == "network":
+            nodes = len(np.unique(unit.reshape(-1, 2), axis=0))
+            if nodes > MOST_NODES:
+                raise InputError(
+                    f"the network has {nodes} places where edges end or bend, and at most "
+                    f"{MOST_NODES} can be used: leave out small streets, or straighten them"
+                )
+        return at, unit
+
     def inside(self, points: Any) -> Mask:
         """Whether places (n, 2) in data units are inside; of a network, on an edge up to 1e-6 of
         its size."""
@@ -203,22 +230,11 @@ class Plot:
         from privtraj.domain.area import Area
         from privtraj.domain.network import Network
 
-        names = list(features)
-        at = names.index(str(domain.x)), names.index(str(domain.y))
-        box = bounds[list(at)]
-        unit = to_unit(domain.segments.reshape(-1, 2), box, clamp=False).reshape(-1, 4)
+        at, unit = domain.check_box(features, bounds)
         ground = Area(unit) if domain.kind == "area" else Network(unit)
         if ground.empty:
-            raise InputError(
-                f"the domain and the bounds of {listed([names[k] for k in at])} have no place in "
-                "common: compare their units, and the order of x and y"
-            )
-        if isinstance(ground, Network) and len(ground.nodes) > MOST_NODES:
-            raise InputError(
-                f"the network has {len(ground.nodes)} places where edges end or bend, and at most "
-                f"{MOST_NODES} can be used: leave out small streets, or straighten them"
-            )
-        return cls(ground, at, box, domain)
+            raise _elsewhere(features, at)
+        return cls(ground, at, bounds[list(at)], domain)
 
     def snapped(self, points: Floats) -> Floats:
         """Points (..., d) of the unit cube, each at the nearest place inside."""
@@ -277,6 +293,13 @@ def _cleaned(segments: Floats, cancel: bool) -> Floats:
     unique, counts = np.unique(ordered, axis=0, return_counts=True)
     kept: Floats = unique[counts % 2 == 1] if cancel else unique
     return kept
+
+
+def _elsewhere(features: Sequence[str], at: tuple[int, int]) -> InputError:
+    return InputError(
+        f"the domain and the bounds of {listed([features[k] for k in at])} have no place in "
+        "common: compare their units, and the order of x and y"
+    )
 
 
 def _is_segment(value: Any) -> bool:

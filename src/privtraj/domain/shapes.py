@@ -167,8 +167,8 @@ def npz_mask(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
             return file["mask"], file["extent"]
     except (OSError, ValueError, KeyError, EOFError):
         raise InputError(
-            f"'{path}' is no mask: save one with numpy.savez(path, mask=..., extent=(xmin, xmax, "
-            "ymin, ymax))"
+            f"'{path}' is no mask: it must hold two arrays, mask and extent (xmin, xmax, ymin, "
+            "ymax), as numpy.savez writes them"
         ) from None
 
 

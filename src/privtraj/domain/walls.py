@@ -7,13 +7,16 @@ asked of few of them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
+
 import numpy as np
 
 from privtraj.arrays import Floats, Ints, Mask
-from privtraj.domain.constants import SAMPLE_STEP
+from privtraj.domain.constants import MOST_SAMPLES, SAMPLE_STEP
 
 _MOST_STRIPS = 256
-_BLOCK = 2**14  # questions at a time, which bounds the memory
+_BLOCK = 2**21  # walls that are asked at a time, which bounds the memory
 _JOINT = (
     1e-9  # by which walls are longer than they are, so that nobody slips through where two meet
 )
@@ -40,13 +43,15 @@ class Walls:
 
     def inside(self, points: Floats) -> Mask:
         """Whether points (n, 2) are, by the even-odd rule."""
-        parts = [self._inside(points[i : i + _BLOCK]) for i in range(0, len(points), _BLOCK)]
-        return np.concatenate(parts) if parts else np.zeros(0, bool)
-
-    def _inside(self, points: Floats) -> Mask:
         strip = self._strip(points[:, 1])
-        begin = self._begin[strip]
-        point, at = spans(begin, self._begin[strip + 1] - begin)
+        begin, end = self._begin[strip], self._begin[strip + 1]
+        inside = np.zeros(len(points), bool)
+        for part in _blocks(end - begin):
+            inside[part] = self._inside(points[part], begin[part], end[part])
+        return inside
+
+    def _inside(self, points: Floats, begin: Ints, end: Ints) -> Mask:
+        point, at = spans(begin, end - begin)
         x0, y0, x1, y1 = self.segments[self._walls[at]].T
         x, y = points[point].T
         over = (y0 <= y) != (y1 <= y)
@@ -58,16 +63,16 @@ class Walls:
 
         a + t (b - a) = p + s (q - p) for a wall from p to q.
         """
-        parts = [
-            self._reach(a[i : i + _BLOCK], b[i : i + _BLOCK]) for i in range(0, len(a), _BLOCK)
-        ]
-        return np.concatenate(parts) if parts else np.zeros(0)
+        first, last = (self._strip(f(a[:, 1], b[:, 1])) for f in (np.minimum, np.maximum))
+        begin, end = self._begin[first], self._begin[last + 1]  # strips follow each other
+        shares = np.full(len(a), np.inf)
+        for part in _blocks(end - begin):
+            shares[part] = self._reach(a[part], b[part], begin[part], end[part])
+        return shares
 
-    def _reach(self, a: Floats, b: Floats) -> Floats:
+    def _reach(self, a: Floats, b: Floats, begin: Ints, end: Ints) -> Floats:
         low, high = np.minimum(a, b), np.maximum(a, b)
-        first, last = self._strip(low[:, 1]), self._strip(high[:, 1])
-        begin = self._begin[first]
-        way, at = spans(begin, self._begin[last + 1] - begin)  # strips follow each other
+        way, at = spans(begin, end - begin)
         wall = self.segments[self._walls[at]]
         beside = np.maximum(wall[:, 0], wall[:, 2]) < low[way, 0] - _JOINT
         beside |= np.minimum(wall[:, 0], wall[:, 2]) > high[way, 0] + _JOINT
@@ -96,6 +101,13 @@ def spans(begin: Ints, length: Ints) -> tuple[Ints, Ints]:
     return owner, np.arange(len(owner)) - np.repeat(before - begin, length)
 
 
+def _blocks(work: Ints) -> Iterator[slice]:
+    """Slices of questions, each of as much work (n,) as fits into memory, or of one question."""
+    cuts = np.flatnonzero(np.diff(np.cumsum(work) // _BLOCK)) + 1
+    for first, last in pairwise([0, *cuts.tolist(), len(work)]):
+        yield slice(first, last)
+
+
 def clipped(segments: Floats) -> Floats:
     """The parts of segments (E, 4) inside the unit square (Liang and Barsky)."""
     start, step = segments[:, :2], segments[:, 2:] - segments[:, :2]
@@ -119,31 +131,31 @@ class Outline:
         from scipy.spatial import cKDTree
 
         self.segments = segments
-        steps = np.ceil(_lengths(segments) / SAMPLE_STEP).astype(np.int64)
+        lengths = np.hypot(*(segments[:, 2:] - segments[:, :2]).T)
+        self.step = max(SAMPLE_STEP, float(lengths.sum()) / MOST_SAMPLES)  # between samples
+        steps = np.ceil(lengths / self.step).astype(np.int64)
         owner, number = spans(np.zeros_like(steps), steps + 1)
         share = (number / np.maximum(steps[owner], 1))[:, None]
         self.samples = (1 - share) * segments[owner, :2] + share * segments[owner, 2:]
         self._owner, self._tree = owner, cKDTree(self.samples)
 
-    def nearest(self, points: Floats, among: int = 4) -> tuple[Floats, Ints]:
+    def nearest(self, points: Floats, among: int = 4, off_ends: float = 0.0) -> tuple[Floats, Ints]:
         """Nearest places (n, k, 2) on the segments that seem nearest, and which these are (n, k).
 
         In the order of their distance to points (n, 2); a segment may be there more than once.
+        off_ends: how far from the ends of a segment places have to be.
         """
         among = min(among, len(self.samples))
         found = self._owner[self._tree.query(points, among)[1].reshape(len(points), among)]
         start, end = self.segments[found, :2], self.segments[found, 2:]
         step = end - start
         square = np.maximum((step**2).sum(axis=-1), 1e-300)
-        share = np.clip(((points[:, None] - start) * step).sum(axis=-1) / square, 0, 1)
+        end_share = np.minimum(off_ends / np.sqrt(square), 0.5)
+        share = ((points[:, None] - start) * step).sum(axis=-1) / square
+        share = np.clip(share, end_share, 1 - end_share)
         places = start + share[..., None] * step
         order = np.argsort(((places - points[:, None]) ** 2).sum(axis=-1), axis=1, kind="stable")
         return (
             np.take_along_axis(places, order[..., None], axis=1),
             np.take_along_axis(found, order, axis=1),
         )
-
-
-def _lengths(segments: Floats) -> Floats:
-    lengths: Floats = np.hypot(*(segments[:, 2:] - segments[:, :2]).T)
-    return lengths
