@@ -62,7 +62,7 @@ def test_no_path_of_2000_read_at_200_times_is_ever_outside(model):
     assert outside(model.domain, without) > 1000  # so there is a river to walk into
 
 
-@pytest.mark.parametrize("make", [bay, streets, coast_mask])
+@pytest.mark.parametrize("make", [bay, streets, pytest.param(coast_mask, marks=pytest.mark.slow)])
 def test_no_path_leaves_a_coast_a_network_or_a_mask(make):
     domain = make()
     model = fitted(snapshots(domain), slabs=4)
@@ -107,8 +107,9 @@ def test_gradients_keep_to_a_domain_too():
 # Mass -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_domain_makes_the_marginals_better():
-    """A crescent that is a third of the box; three seeds each, of which the mean is compared."""
+    """A crescent that is a third of the box; fixed seeds, and so no chance of a false alarm."""
     domain, errors = bay(), {True: [], False: []}
 
     def people(n, time, rng):
@@ -118,7 +119,7 @@ def test_a_domain_makes_the_marginals_better():
         share = rng.uniform(0.02, 0.98, (n, 1))
         return (0.5, 0.1) + (1 - share) * inner + share * outer
 
-    for seed in range(3):
+    for seed in range(2):
         rng = np.random.default_rng(seed)
         time = rng.uniform(size=6000)
         points = time, people(6000, time, rng)
