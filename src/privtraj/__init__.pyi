@@ -5,6 +5,7 @@ from . import paper as paper
 from . import plot as plot
 from . import reference as reference
 from .data.snapshots import Snapshots as Snapshots
+from .domain.domain import Domain as Domain
 from .errors import BudgetError as BudgetError
 from .errors import InputError as InputError
 from .errors import PrivtrajError as PrivtrajError

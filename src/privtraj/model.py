@@ -23,6 +23,7 @@ from privtraj.arrays import Floats
 from privtraj.clouds import along_main_axis, equal_weight
 from privtraj.constraints import NONE, Constraints
 from privtraj.data.snapshots import Snapshots
+from privtraj.domain.domain import Domain, Plot
 from privtraj.errors import Arg, InputError
 from privtraj.paths import Paths, fill_in_blocks
 from privtraj.privacy import signatures
@@ -55,6 +56,7 @@ class TrajectoryModel:
     curves: whether particle i of all knots is one curve, straight between them.
     reference: how people move, in data units; by default Brownian motion of that diffusivity.
     constraints: what is public about features.
+    domain: where people can be at all; every path stays there.
     settings: how it was made.  diagnostics: released quantities that tell how well it went.
     """
 
@@ -75,6 +77,7 @@ class TrajectoryModel:
     curves: bool = False
     reference: Reference = field(default_factory=_Unset)
     constraints: Constraints = NONE
+    domain: Domain | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "diagnostics", _without_nan(self.diagnostics))
@@ -95,7 +98,14 @@ class TrajectoryModel:
         They lack the observation noise of released people; `sample` adds it.
         """
         particles, weights = self._at_times(self.particles), self._at_times(self.weights)
+        if self.plot is not None:
+            particles = self.plot.snapped(particles)
         return from_unit(equal_weight(particles, weights, self.cloud_size), self.bounds)
+
+    @cached_property
+    def plot(self) -> Plot | None:
+        """The domain in the unit cube, if there is one."""
+        return None if self.domain is None else self.domain.ground(self.features, self.bounds)
 
     def _at_times(self, values: Floats) -> Floats:
         """What particles have at the knots (K, m, ...), at the times of interest (T, m, ...)."""
@@ -120,10 +130,18 @@ class TrajectoryModel:
         coupling: instead, particles of neighbouring knots are coupled under Brownian motion,
             "entropic", or by optimal transport, "exact".
         interpolation: instead, between knots "bridge", "linear" or "spline".
+
+        With a domain, people walk: couplings are exact ones by the length of the shortest way, and
+        between knots everybody goes it at constant speed, whatever `interpolation` and `coupling`.
         """
         _check_request(n, interpolation, coupling)
         at = self._query_times(times)
         rng = np.random.default_rng(seed)
+        if self.domain is not None:
+            from privtraj.domain.paths import sample_inside
+
+            inside = sample_inside(self, n, at, rng, observation_noise)
+            return Paths(inside, at, self.features, self.time_name, self.datetime)
         places = self._people(n, at, rng, observation_noise, interpolation, coupling)
         bounds = np.tile(self.bounds, (len(at), 1))  # of all numbers of a path
         values = np.empty((n, len(bounds)))
@@ -208,6 +226,13 @@ class TrajectoryModel:
         Under the reference process where that has a variance, else under Brownian motion.
         """
         _check_coupling(coupling)
+        if self.plot is not None and "inside" not in self._coupled:
+            from privtraj.domain.couplings import couplings_inside
+
+            particles = self.plot.snapped(self.particles)
+            self._coupled["inside"] = couplings_inside(self.plot, particles, self.weights)
+        if self.plot is not None:
+            return self._coupled["inside"]
         if coupling not in self._coupled:
             gaps = np.diff(unit_time(self.knots, self.knots))
             random = self._reference.variance(np.ones(1)).any()
@@ -302,7 +327,9 @@ class TrajectoryModel:
             "constraints": self.constraints.to_dict(),
         }
         usual = plain and self.reference == Brownian(self.diffusivity)
+        place = {} if self.domain is None else {"domain": self.domain.to_dict()}
         return {
+            **place,
             **({} if usual else {model_checks.MOTION: motion}),
             "diffusivity": self.diffusivity,
             "cloud_size": self.cloud_size,
@@ -372,14 +399,16 @@ def assemble(
         datetime=snapshots.datetime,
         knots=np.empty(0) if knots is None else knots,
         curves=knots is not None,
+        domain=snapshots.domain,
         **rest,
     ).sealed()
 
 
 def load(path: str | Path) -> TrajectoryModel:
     """Read a model file, whoever made it; unknown versions and damaged files are refused."""
-    optional = {model_checks.MOTION}
-    header, arrays = model_file.read(path, model_checks.FIELDS, optional, model_checks.LAYOUT)
+    header, arrays = model_file.read(
+        path, model_checks.FIELDS, model_checks.OPTIONAL, model_checks.LAYOUT
+    )
     fault = model_checks.check(header, arrays)
     if fault is not None:
         raise model_file.damaged(path, fault)
@@ -402,6 +431,7 @@ def load(path: str | Path) -> TrajectoryModel:
         cloud_size=header["cloud_size"],
         settings=header["settings"],
         diagnostics=header["diagnostics"],
+        domain=Domain.from_dict(header["domain"]) if "domain" in header else None,
         **model_checks.motion_of(header),
     )
     if certificate.model_sha256 != model.sha256:

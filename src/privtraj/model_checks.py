@@ -18,12 +18,13 @@ from privtraj.arguments import is_number, is_whole
 from privtraj.arrays import Floats
 from privtraj.columns import LONGEST_NAME, NumberColumn
 from privtraj.constraints import Constraints
+from privtraj.domain.domain import Domain
 from privtraj.errors import InputError
 from privtraj.gradients.constants import MOST_PARTICLES
 from privtraj.persistence import PERSISTENCE, is_persistence
 from privtraj.planned_releases import most_releases
 from privtraj.privacy.certificate import Certificate
-from privtraj.privacy.statements import DRAWN_TIMES, PUBLIC_COUNTS
+from privtraj.privacy.statements import DOMAIN, DRAWN_TIMES, PUBLIC_COUNTS
 from privtraj.reference.base import Scale
 from privtraj.reference.words import from_dict
 from privtraj.space import moment
@@ -39,6 +40,7 @@ FIELDS = {
 }
 MOTION = "motion"
 """Optional: how people move, where it is not Brownian motion through particles."""
+OPTIONAL = {MOTION, "domain"}
 LAYOUT: dict[str, tuple[str | int, ...]] = {
     "particles": ("K", "m", "d"),
     "weights": ("K", "m"),
@@ -92,6 +94,7 @@ def _field_faults(
     if not (is_whole(header["cloud_size"]) and 1 <= header["cloud_size"] <= most):
         yield "its cloud size cannot be"
     yield _fault_of_names(header["features"], header["time_name"], arrays["bounds"])
+    yield _fault_of_domain(header, arrays["bounds"])
     settings, told = header["settings"], header["diagnostics"]
     if not (isinstance(settings, dict) and isinstance(told, dict)):
         yield "its settings cannot be read"
@@ -151,6 +154,18 @@ def _fault_of_names(features: Any, time_name: Any, bounds: NDArray[Any]) -> str 
     return None
 
 
+def _fault_of_domain(header: Mapping[str, Any], bounds: NDArray[Any]) -> str | None:
+    if "domain" not in header:
+        return None
+    try:
+        Domain.from_dict(header["domain"]).of_features(header["features"]).check_box(
+            header["features"], bounds
+        )
+    except (InputError, ValueError, TypeError, OverflowError):
+        return "its domain cannot be used"
+    return None
+
+
 def contradiction(
     certificate: Certificate,
     header: Mapping[str, Any],
@@ -159,13 +174,17 @@ def contradiction(
     """Where a model and what its certificate takes as public do not agree; None if they do.
 
     The times of the model are among the bin times, where these are public, and inside the public
-    range; its box is the public box. Where a fit says how it measured, its ledger has no release
-    that such a fit does not plan.
+    range; its box and its domain are the public ones. Where a fit says how it measured, its ledger
+    has no release that such a fit does not plan.
     """
     public, times, knots = certificate.public_inputs, arrays["times"], arrays["knots"]
     boxes = zip(header["features"], arrays["bounds"].tolist(), strict=True)
     if public.get("bounds") != dict(boxes):
         return "its bounds are not the public ones"
+    domain = header.get("domain")
+    stated = None if domain is None else Domain.from_dict(domain).public_inputs()
+    if public.get(DOMAIN) != stated:
+        return "its domain is not the public one"
     try:
         start, end = _moments(public["time range"], 2)
         listed = public.get(DRAWN_TIMES, public.get("bin times", times.tolist()))

@@ -274,6 +274,10 @@ _DATA = (
            "found", otherwise=25),
     Option("bin_times", TIMES, example=[0.0, 1.0, 5.0, 20.0], about=
            "instead of bins: the times themselves, or all times at which people were recorded"),
+    Option("domain", FILE, example="city.geojson", about=
+           "public, where people can be at all: polygons or lines (.geojson), or a mask (.npz)",
+           more="No mass and no path leaves it. It is about the features called lon and lat, or x "
+           "and y, else about the first two."),
     Option("one_per_person", one_of("error", "random"), default="error", about=
            "several records of a person: refuse them (error), or keep one at random"),
     Option("records_per_person", whole(1), default=1, about=

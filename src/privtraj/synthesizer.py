@@ -22,6 +22,8 @@ from privtraj.counts.fit import fit_counts
 from privtraj.counts.settings import CountsSettings, counts_settings
 from privtraj.counts.survey import surveyed_area
 from privtraj.data.snapshots import Snapshots
+from privtraj.domain.couplings import within
+from privtraj.domain.domain import Plot
 from privtraj.errors import Arg, InputError
 from privtraj.gradients.constants import LARGEST_BANDWIDTH, MOST_PARTICLES, SMALLEST_BANDWIDTH
 from privtraj.gradients.fit import fit_gradients
@@ -243,6 +245,7 @@ class TrajectorySynthesizer:
         source: noise.Source,
         progress: Progress | None,
     ) -> TrajectoryModel:
+        plot = snapshots.plot
         ledger, most = guard.ledger, MAX_CELLS // (self.cells or 1) ** snapshots.n_features
         whole_bins = self.public_counts is not None
         measured = resolution(guard, snapshots.axis, self.slabs, most, whole_bins)
@@ -251,14 +254,16 @@ class TrajectorySynthesizer:
         gaps = np.diff(measured.centres)
         people = self._people(guard, measured)
         later = planned_persistence(self._budget(snapshots), snapshots.shape)
-        settings = self._settings(guard, people, measured.needs_curves, later)
+        settings = self._settings(guard, people, measured.needs_curves, later, plot)
         _warn_if_little(settings.worth)
         rng = np.random.default_rng(processes.shared_seed(self.seed))  # all but the guard's noise
-        marginals = self._spend(guard, people, settings, rng, gaps, progress)
+        marginals = self._spend(guard, people, settings, rng, gaps, progress, plot)
         diffusivity = diffusivity_or(self.diffusivity, marginals.resolution, gaps)
         reference, times = self._reference(), snapshots.times
         unit = reference.within(Scale(snapshots.bounds, *_start_and_length(measured)))
         marginals, knots = through_slabs(marginals, measured, times, rng, unit, self.particles)
+        if plot is not None:
+            marginals = within(plot, marginals)
         persistence = {}
         if later is not None:
             when = times if knots is None else knots
@@ -324,7 +329,12 @@ class TrajectorySynthesizer:
         return np.bincount(measured.slab_of_moment, people).astype(np.float64)
 
     def _settings(
-        self, guard: Guard, people: Floats, curves: bool, later: Event | None
+        self,
+        guard: Guard,
+        people: Floats,
+        curves: bool,
+        later: Event | None,
+        plot: Plot | None = None,
     ) -> Settings:
         """What to do with the budget that is left.
 
@@ -335,7 +345,7 @@ class TrajectorySynthesizer:
         if self.measure_for(features) == "gradients":
             mu = left(guard, calibrate_gaussian, later)
             return self._gradient_settings(guard, middle, mu, self.steps)
-        area = surveyed_area(guard, people) if self.cells is None else 1.0
+        area = surveyed_area(guard, people, plot) if self.cells is None else 1.0
         counted = self.public_counts is None
         head_epsilon = count_epsilon(guard, self.count_share) if counted else None
         return counts_settings(
@@ -374,9 +384,10 @@ class TrajectorySynthesizer:
         rng: np.random.Generator,
         gaps: Floats,
         progress: Progress | None,
+        plot: Plot | None = None,
     ) -> Marginals:
         if isinstance(settings, CountsSettings):
-            return fit_counts(guard, people, settings, rng, gaps, progress)
+            return fit_counts(guard, people, settings, rng, gaps, progress, plot)
         return fit_gradients(guard, people, settings, rng, gaps, progress)
 
     def _public_inputs(self, snapshots: Snapshots) -> dict[str, Any]:

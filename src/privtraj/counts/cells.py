@@ -17,6 +17,9 @@ time takes the reading with the least estimated squared error
 so that fine cells serve concentrated people and coarse ones serve people who are spread out. If
 it holds less than MAJORITY of the people, the others are spread around as the coarsest counts say;
 a time at which nothing is significant is read as the nearest one at which a majority is.
+
+Cells outside a public domain hold nobody, whatever their noisy counts say: they are left out before
+anything else, so that thresholds are for fewer cells and blocks have the noise of fewer.
 """
 
 from __future__ import annotations
@@ -41,6 +44,7 @@ from privtraj.counts.constants import (
     SIGNIFICANCE_EXPONENT,
 )
 from privtraj.counts.time_average import TimeAverage, no_average, time_average
+from privtraj.domain.domain import Plot
 from privtraj.privacy.noise import laplace_variance
 
 _WHOLE_DRAWS: Floats = np.unique(np.geomspace(1, 2**40, 240).round())
@@ -75,17 +79,20 @@ def estimate(
     people: Floats,
     dimensions: int,
     gaps: Floats | None = None,
+    inside: Mask | None = None,
 ) -> GridMeasure:
     """The measure behind noisy counts (T, cells_per_side ** d); people (T,): released totals.
 
     gaps: (T - 1,) between the times, any unit, to average counts over time; None for not at all.
+    inside: (cells_per_side, ...) which cells are in the domain; None for all.
     """
     fine = counts.astype(np.float64).reshape(-1, *(cells_per_side,) * dimensions)
-    levels = levels_of(fine, epsilon, people, gaps)
+    levels = levels_of(fine, epsilon, people, gaps, inside)
     read = [reading(levels[k:], epsilon) for k in range(len(levels))]
     coarse = levels[-1].average(levels[-1].counts)
+    cells = [level.cells for level in levels]
     chosen = [
-        _best_reading([level[t] for level in read], total, coarse[t])
+        _best_reading([level[t] for level in read], total, coarse[t], cells, inside is not None)
         for t, total in enumerate(people)
     ]
     chosen = [_nearest_significant(chosen, i) for i in range(len(chosen))]
@@ -107,10 +114,13 @@ def _nearest_significant(chosen: list[tuple[Reading, float]], i: int) -> tuple[R
     return (chosen[min(others, key=lambda j: abs(j - i))][0], 0.0) if others else chosen[i]
 
 
-def _best_reading(grids: list[Floats], people: float, coarse: Floats) -> tuple[Reading, float]:
+def _best_reading(
+    grids: list[Floats], people: float, coarse: Floats, cells: list[Floats], bounded: bool
+) -> tuple[Reading, float]:
     """The reading of one time with the least estimated error, and the share of people in it.
 
-    grids: people in cells of every size.  coarse: the counts of the largest cells.
+    grids: people in cells of every size.  coarse: the counts of the largest cells.  cells: of every
+    size, how many counted cells are in each.  bounded: whether there is a domain.
     """
     readings = [_as_reading(grid) for grid in grids]
     spread = max(_spread(one) for one in readings)
@@ -122,10 +132,13 @@ def _best_reading(grids: list[Floats], people: float, coarse: Floats) -> tuple[R
         for one, share in zip(readings, shares, strict=True)
     ]
     best = int(np.argmin(errors))
-    if shares[best] == 0:  # nothing stands out from the noise: all that is left is the box
+    if shares[best] == 0 and bounded:  # nothing stands out from the noise: people are anywhere
+        return _as_reading(cells[-1]), 0.0
+    if shares[best] == 0:  # all that is left is the box
         return Reading(np.full((1, coarse.ndim), 0.5), np.ones(1), 1.0), 0.0
     if shares[best] < MAJORITY:
-        return _as_reading(_completed(grids[best], people, coarse)), float(shares[best])
+        completed = _completed(grids[best], people, coarse, cells[best])
+        return _as_reading(completed), float(shares[best])
     return readings[best], float(shares[best])
 
 
@@ -135,34 +148,49 @@ def _as_reading(grid: Floats) -> Reading:
     return Reading((places + 0.5) / len(grid), grid[tuple(places.T)], 1 / len(grid))
 
 
-def _completed(grid: Floats, people: float, coarse: Floats) -> Floats:
-    """The people of a grid and those it misses, around them as the coarsest counts say."""
+def _completed(grid: Floats, people: float, coarse: Floats, cells: Floats) -> Floats:
+    """The people of a grid and those it misses, around them as the coarsest counts say.
+
+    cells: how many counted cells are in each cell of the grid.
+    """
     level = round(math.log2(len(grid) / len(coarse)))
     near = _dilated(blocks(grid[None], level) > 0)
-    share = np.where(near, np.maximum(coarse, 0.0) + 1e-9, 0.0)
-    spread = spread_out(share / share.sum(), level)[0] / 2 ** (level * coarse.ndim)
+    held = blocks(cells[None], level)
+    share = np.where(near & (held > 0), np.maximum(coarse, 0.0) + 1e-9, 0.0)
+    in_block = cells / np.maximum(spread_out(held, level)[0], 1.0)
+    spread = spread_out(share / share.sum(), level)[0] * in_block
     completed: Floats = grid + (people - grid.sum()) * spread
     return completed
 
 
 class Level(NamedTuple):
-    """Noisy counts (T, side, ...), each of so many counted cells, and how to average over time."""
+    """Noisy counts (T, side, ...), each of so many counted cells, and how to average over time.
+
+    cells: (side, ...), 0 outside the domain.
+    """
 
     counts: Floats
-    cells: int
+    cells: Floats
     average: TimeAverage
 
 
 def levels_of(
-    counts: Floats, epsilon: float, people: Floats, gaps: Floats | None = None
+    counts: Floats,
+    epsilon: float,
+    people: Floats,
+    gaps: Floats | None = None,
+    inside: Mask | None = None,
 ) -> list[Level]:
     """The counts (T, side, ...) in cells as counted, and of 2 and 4 times the side if they fit.
 
-    Larger ones still, as far as they fit, only tell how people move.
+    Larger ones still, as far as they fit, only tell how people move. Outside the domain there are
+    no cells, and no counts.
     """
-    grids = [counts]
+    held = np.ones((1, *counts.shape[1:])) if inside is None else inside[None].astype(np.float64)
+    grids, cells = [counts * held], [held]
     while grids[-1].shape[1] % 2 == 0 and grids[-1].shape[1] >= 4:
         grids.append(blocks(grids[-1], 1))
+        cells.append(blocks(cells[-1], 1))
     doubled = 2 ** (counts.ndim - 1)
     levels: list[Level] = []
     moved = 0.0
@@ -172,7 +200,7 @@ def levels_of(
         if gaps is not None:
             average = time_average(flat, noise, people, gaps, moved / doubled)
         moved = average.amplitude
-        levels.append(Level(grids[k], doubled**k, average))
+        levels.append(Level(grids[k], cells[k][0], average))
     return levels[::-1][: MAX_POOLINGS + 1]
 
 
@@ -183,8 +211,8 @@ def reading(levels: list[Level], epsilon: float) -> Floats:
     """
     first, *others = levels
     counts, draws = first.average(first.counts), _of_times(first.average.draws, first.counts)
-    free = np.full(counts.shape, float(first.cells))
-    kept = significant(counts, free, draws, epsilon, NEIGHBOUR_EXPONENT)
+    free = np.broadcast_to(first.cells, counts.shape)
+    kept = significant(counts, free, draws, epsilon, NEIGHBOUR_EXPONENT, places=_held(first))
     people = np.where(kept, counts, 0.0)
     noise = OWN_NOISE_SHARE * np.sqrt(2 * first.cells / draws) / epsilon
     for k, level in enumerate(others, start=1):
@@ -192,13 +220,18 @@ def reading(levels: list[Level], epsilon: float) -> Floats:
         left = level.average(blocks(np.where(kept, 0.0, first.counts), k))
         known = blocks(kept.astype(np.int64), k) > 0
         draws = _of_times(level.average.draws, left)
-        crowded = significant(left, cells, draws, epsilon, BLOCK_EXPONENT, known)
-        added = spread_out(crowded, k) & ~kept
+        crowded = significant(left, cells, draws, epsilon, BLOCK_EXPONENT, known, _held(level))
+        added = spread_out(crowded, k) & ~kept & (free > 0)
         own = np.where(added, np.maximum(counts, 0.0) + noise, 0.0)
         share = own / np.maximum(spread_out(blocks(own, k), k), 1e-300)
         people += share * spread_out(left, k)
         kept |= added
     return people
+
+
+def _held(level: Level) -> int:
+    """Cells of a level that are in the domain."""
+    return int(np.count_nonzero(level.cells))
 
 
 def _of_times(values: Floats, like: Floats) -> Floats:
@@ -213,6 +246,7 @@ def significant(
     epsilon: float,
     neighbour_exponent: float,
     known: Mask | None = None,
+    places: int | None = None,
 ) -> Mask:
     """Which counts (T, side, ...) noise would hardly produce.
 
@@ -220,9 +254,9 @@ def significant(
     noise were averaged in each cell.
     neighbour_exponent: level 3^(-d exponent) / 2 of neighbours of significant ones, over
     GROWTH_ROUNDS rounds.  known: places that hold significant cells already; then one round, around
-    these as well.
+    these as well.  places: how many there are in the domain; all of them by default.
     """
-    anywhere = -SIGNIFICANCE_EXPONENT * math.log(counts[0].size) - math.log(2)
+    anywhere = -SIGNIFICANCE_EXPONENT * math.log(places or counts[0].size) - math.log(2)
     nearby = -neighbour_exponent * (counts.ndim - 1) * math.log(3) - math.log(2)
     total = draws * counts
     keep: Mask = (cells > 0) & (total > _quantiles(cells * draws, epsilon, anywhere))
@@ -286,14 +320,19 @@ def spread_out(values: NDArray[Any], level: int) -> NDArray[Any]:
 
 
 def placed(
-    measure: GridMeasure, m: int, rng: np.random.Generator, bandwidth: float | None = None
+    measure: GridMeasure,
+    m: int,
+    rng: np.random.Generator,
+    bandwidth: float | None = None,
+    plot: Plot | None = None,
 ) -> tuple[Floats, Floats, Floats]:
     """Particles (T, m, d), weights (T, m) and bandwidths (T,) whose noisy sum fills the cells.
 
     A uniform place in a cell of side h has variance h^2 / 12 in every direction. The bandwidth is
     r h / sqrt(12), r^d = cells per particle, so that particles' clouds just touch, and the
     particles themselves spread over the part sqrt(1 - r^2) of the cell that this leaves. A
-    bandwidth set by hand is added to particles that fill their cells.
+    bandwidth set by hand is added to particles that fill their cells. With a domain, particles are
+    in the part of a cell that is inside.
     """
     clouds, shares, widths = [], [], []
     for places, weights, side in zip(measure.centres, measure.weights, measure.sides, strict=True):
@@ -302,7 +341,8 @@ def placed(
         overlap = min(1.0, effective / m) ** (1 / places.shape[1])
         fill = math.sqrt(1 - overlap**2) if bandwidth is None else 1.0
         inside = rng.uniform(-0.5, 0.5, size=(m, places.shape[1]))
-        clouds.append(np.clip(places[index] + fill * side * inside, 0, 1))
+        cloud = np.clip(places[index] + fill * side * inside, 0, 1)
+        clouds.append(cloud if plot is None else plot.settled(cloud, places[index], side, rng))
         shares.append(share)
         widths.append(overlap * side / math.sqrt(12) if bandwidth is None else bandwidth)
     return np.stack(clouds), np.stack(shares), np.array(widths)

@@ -19,6 +19,7 @@ from privtraj.arrays import Floats
 from privtraj.counts.cells import GridMeasure, estimate, placed
 from privtraj.counts.pooling import pooled_over_time
 from privtraj.counts.settings import CountsSettings
+from privtraj.domain.domain import Plot
 from privtraj.head_count import steadied_counts
 from privtraj.marginals import Marginals, Progress
 from privtraj.privacy.guard import Guard
@@ -34,17 +35,23 @@ def fit_counts(
     rng: np.random.Generator,
     gaps: Floats,
     progress: Progress | None = None,
+    plot: Plot | None = None,
 ) -> Marginals:
-    """Marginals of people (T,), public or released, at times `gaps` (T - 1,) apart."""
+    """Marginals of people (T,), public or released, at times `gaps` (T - 1,) apart.
+
+    plot: the public domain; cells outside it are counted, paid for, and left out.
+    """
     side, epsilon = settings.cells_per_side, settings.epsilon
     counts = guard.counts(side, epsilon, CELLS)
-    total = _combined(people, counts, settings)
+    inside = None if plot is None else plot.cells(side, guard.n_features)
+    held = counts if inside is None else counts[:, inside.ravel()]
+    total = _combined(people, held, settings)
     together = gaps if settings.time_coupling > 0 else None
-    measure = estimate(counts, side, epsilon, total, guard.n_features, together)
+    measure = estimate(counts, side, epsilon, total, guard.n_features, together, inside)
     effective = _effective_people(float(total.mean()), measure, epsilon)
     measure = pooled_over_time(measure, gaps, effective, settings.time_coupling)
     return Marginals(
-        *placed(measure, settings.particles, rng, settings.bandwidth),
+        *placed(measure, settings.particles, rng, settings.bandwidth, plot),
         resolution=measure.sides / math.sqrt(12),
         diagnostics={
             "significant_share": measure.significant.tolist(),

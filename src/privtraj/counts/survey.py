@@ -25,6 +25,7 @@ from privtraj.counts.constants import (
     SURVEY_SIDES_BEYOND,
     WIDENING,
 )
+from privtraj.domain.domain import Plot
 from privtraj.head_count import count_epsilon
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.noise import EPSILON_RANGE, laplace_variance
@@ -32,13 +33,20 @@ from privtraj.privacy.noise import EPSILON_RANGE, laplace_variance
 SURVEY = "how concentrated people are"
 
 
-def surveyed_area(guard: Guard, people: Floats) -> float:
-    """Share of the box that people (T,) occupy, from counts that are released and paid for."""
+def surveyed_area(guard: Guard, people: Floats, plot: Plot | None = None) -> float:
+    """Share of the box that people (T,) occupy, from counts that are released and paid for.
+
+    plot: the public domain; cells outside it are left out.
+    """
     epsilon = count_epsilon(guard, SURVEY_SHARE)
     if epsilon == EPSILON_RANGE[0]:  # too small a budget to look first
         return 1.0
-    counts = guard.counts(survey_side(guard.n_features), epsilon, SURVEY)
-    return occupied_area(counts, epsilon, people, guard.n_features)
+    side = survey_side(guard.n_features)
+    counts = guard.counts(side, epsilon, SURVEY)
+    cells = counts.shape[1]
+    if plot is not None:
+        counts = counts[:, plot.cells(side, guard.n_features).ravel()]
+    return occupied_area(counts, epsilon, people, guard.n_features, cells)
 
 
 def survey_side(features: int) -> int:
@@ -47,17 +55,25 @@ def survey_side(features: int) -> int:
 
 
 def occupied_area(
-    counts: NDArray[np.int64], epsilon: float, people: Floats, dimensions: int
+    counts: NDArray[np.int64],
+    epsilon: float,
+    people: Floats,
+    dimensions: int,
+    in_box: int | None = None,
 ) -> float:
-    """Share of the box, in (0, 1], from counts (T, M) noisy at epsilon of people (T,)."""
+    """Share of the box, in (0, 1], from counts (T, M) noisy at epsilon of people (T,).
+
+    in_box: cells of the box, if the M that hold people are fewer.
+    """
     times, cells = counts.shape
+    in_box = in_box or cells
     variance = laplace_variance(epsilon)
     together = float((counts.astype(np.float64) ** 2).sum())
     together -= times * cells * variance + float(people.sum())
     error = math.sqrt(5 * times * cells * variance**2 + 4 * variance * max(together, 0.0))
     squares = float((people**2).sum())
     lower = np.clip(together - STANDARD_ERRORS_BELOW * error, squares / cells, squares)
-    area = float(squares / lower / cells)
-    widened, squared_side = area ** (2 / dimensions), cells ** (-2 / dimensions)
+    area = float(squares / lower / in_box)
+    widened, squared_side = area ** (2 / dimensions), in_box ** (-2 / dimensions)
     width = max(widened - WIDENING * squared_side, (1 - WIDENING) * squared_side)
     return area if area == 1 else float(width ** (dimensions / 2))

@@ -25,10 +25,11 @@ from privtraj.columns import Column, declared_columns
 from privtraj.data import sql, sql_rows, tables
 from privtraj.data.public import Options, PublicInputs, TimeAxis, declared_axis
 from privtraj.data.records import Records, rows_of
+from privtraj.domain.domain import Domain, Plot
 from privtraj.errors import Arg, InputError
 from privtraj.privacy.events import Person
 from privtraj.privacy.rows import PublicShape, Rows
-from privtraj.privacy.statements import MOST_RECORDS, SHARED_BINS, STATED
+from privtraj.privacy.statements import DOMAIN, MOST_RECORDS, SHARED_BINS, STATED
 from privtraj.space import as_user_times
 
 G = TypeVar("G")  # a kind of guard
@@ -44,6 +45,7 @@ class Snapshots:
     time_name: name of the time column.
     records_per_person: the most records any person has here, all of them in different bins unless
     they may be `together`.
+    domain: public, where people can be at all; it decides nothing about records.
     stated: what the guarantee takes on the steward's word, for the certificate.
 
     All of these are public. `_rows`, the records themselves, are for the guard alone; `_digest`
@@ -57,6 +59,7 @@ class Snapshots:
     records_per_person: int = 1
     together: bool = False
     stated: tuple[str, ...] = ()
+    domain: Domain | None = None
 
     @classmethod
     def from_table(
@@ -76,6 +79,7 @@ class Snapshots:
         one_per_bin: bool = True,
         missing: str = "refuse",
         seed: int | None = None,
+        domain: Any = None,
     ) -> Snapshots:
         """Snapshots from a file, a table or a database.
 
@@ -99,13 +103,14 @@ class Snapshots:
         """
         columns = declared_columns(bounds, features)
         axis = declared_axis(bins, time_range)
+        where = _declared_domain(domain, columns)
         options = Options(
             one_per_person, records_per_person, one_per_bin, missing, seed, person is not None
         )
         public = PublicInputs(columns, axis, time, options)
         public.check_roles(person)
         rows = _rows_of_source(source, query, public, person, row_by_row)
-        return cls._build(rows, public, (ROW_BY_ROW,) if row_by_row else ())
+        return cls._build(rows, public, (ROW_BY_ROW,) if row_by_row else (), where)
 
     @classmethod
     def from_arrays(
@@ -123,6 +128,7 @@ class Snapshots:
         one_per_bin: bool = True,
         missing: str = "refuse",
         seed: int | None = None,
+        domain: Any = None,
     ) -> Snapshots:
         """Snapshots from times (n,) and points (n, d), or (n,) when d = 1.
 
@@ -142,18 +148,28 @@ class Snapshots:
         missing: "refuse" or "drop" records with missing values; dropping comes before the choice
             of one record per person.
         seed: makes that choice repeatable; by default it comes from the operating system.
+        domain: public, where people can be at all: a `Domain`, or a file that has one. Records are
+            kept as they are, wherever they are: what is released is the same as without it, and
+            cells outside are left out of what is made of that.
         """
         given = Records.of_arrays(times, points, person)
         columns = declared_columns(bounds, features, n_features=given.points.shape[1])
         axis = declared_axis(bins, time_range)
+        where = _declared_domain(domain, columns)
         options = Options(
             one_per_person, records_per_person, one_per_bin, missing, seed, person is not None
         )
         public = PublicInputs(columns, axis, "time", options)
-        return cls._build(rows_of(given, public), public)
+        return cls._build(rows_of(given, public), public, domain=where)
 
     @classmethod
-    def _build(cls, rows: Rows, public: PublicInputs, stated: tuple[str, ...] = ()) -> Snapshots:
+    def _build(
+        cls,
+        rows: Rows,
+        public: PublicInputs,
+        stated: tuple[str, ...] = (),
+        domain: Domain | None = None,
+    ) -> Snapshots:
         return cls(
             public.axis,
             public.columns,
@@ -162,6 +178,7 @@ class Snapshots:
             public.most_records,
             public.together,
             stated,
+            domain,
         )
 
     @property
@@ -183,6 +200,11 @@ class Snapshots:
     def bounds(self) -> Floats:
         """(d, 2) low and high of each feature, in data units."""
         return frozen(np.array([column.domain for column in self.columns]))
+
+    @cached_property
+    def plot(self) -> Plot | None:
+        """The domain in the unit cube, if there is one."""
+        return None if self.domain is None else self.domain.ground(self.features, self.bounds)
 
     @property
     def _digest(self) -> bytes:
@@ -236,6 +258,8 @@ class Snapshots:
             public["bin times"] = [str(t) for t in self.bin_times]
         if self.together:
             public[SHARED_BINS] = True
+        if self.domain is not None:
+            public[DOMAIN] = self.domain.public_inputs()
         if self.stated:
             public[STATED] = list(self.stated)
         return public
@@ -247,6 +271,16 @@ class Snapshots:
 
     def _repr_html_(self) -> str:
         return display.card(self)
+
+
+def _declared_domain(domain: Any, columns: tuple[Column, ...]) -> Domain | None:
+    """The domain with its two features, if it has a place inside their bounds."""
+    if domain is None:
+        return None
+    names = tuple(column.name for column in columns)
+    declared = Domain.read(domain).of_features(names)
+    declared.ground(names, np.array([column.domain for column in columns]))
+    return declared
 
 
 def _rows_of_source(

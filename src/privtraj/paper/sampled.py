@@ -17,6 +17,7 @@ import numpy as np
 from privtraj import processes
 from privtraj.arrays import Floats
 from privtraj.data.snapshots import Snapshots
+from privtraj.domain.domain import Plot
 from privtraj.errors import Arg, InputError
 from privtraj.gradients.fit import descend
 from privtraj.gradients.moments import STEP, PrivateGradients
@@ -70,7 +71,12 @@ class SampledSynthesizer(TrajectorySynthesizer):
         return super()._budget(snapshots)._replace(steps=steps, rate=self.rate)
 
     def _settings(
-        self, guard: Guard, people: Floats, curves: bool, later: Event | None
+        self,
+        guard: Guard,
+        people: Floats,
+        curves: bool,
+        later: Event | None,
+        plot: Plot | None = None,
     ) -> GradientSettings:
         steps = self.steps or SAMPLED_STEPS
         z = left(guard, partial(calibrate_noise, steps=steps, rate=self.rate), later)
@@ -94,6 +100,7 @@ class SampledSynthesizer(TrajectorySynthesizer):
         rng: np.random.Generator,
         gaps: Floats,
         progress: Progress | None,
+        plot: Plot | None = None,
     ) -> Marginals:
         assert isinstance(guard, SamplingGuard)
         z, width = settings.noise_multiplier, settings.particles * (guard.n_features + 1) + 1

@@ -28,6 +28,7 @@ about neighbours that have the same numbers, so never about one person more or l
 in which time bins a person is (`head_count`)."""
 SAMPLING_RATE = "sampling rate"
 DRAWN_TIMES = "times drawn at random"
+DOMAIN = "domain"
 
 
 def unreadable(values: Mapping[str, Any]) -> str | None:

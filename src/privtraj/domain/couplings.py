@@ -1,0 +1,111 @@
+"""Couplings inside a domain: exact optimal transport, as far as people have to walk.
+
+The cost of a pair is the squared length of the shortest way, plus the squared differences of the
+other features. Nobody leaves a connected part, as there is no way: each part is coupled by itself,
+and has the same share of the people at all times.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import coo_array
+
+from privtraj.arrays import Floats, Ints
+from privtraj.clouds import total_variance
+from privtraj.domain.domain import Plot
+from privtraj.marginals import Marginals
+from privtraj.transport.couplings import Couplings, Transition
+
+_PIVOTS = 5_000_000
+_LEAST_WEIGHT = 1e-12
+
+
+def parts_of(plot: Plot, particles: Floats) -> Ints:
+    """Connected part (K, m) of every particle (K, m, d)."""
+    places = particles[..., plot.axes].reshape(-1, 2)
+    return plot.ground.part(places).reshape(particles.shape[:2])
+
+
+def steadied_parts(plot: Plot, particles: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Particles (K, m, d) and weights (K, m) with the same share of people in a part at all times.
+
+    The share is the mean over time. A part that has nobody at some time gets the particle of least
+    weight, at the place of its heaviest one at the nearest time that has any.
+    """
+    part, particles, weights = parts_of(plot, particles), particles.copy(), weights.copy()
+    numbers = np.unique(part)
+    if len(numbers) == 1:
+        return particles, weights
+    shares = np.stack([np.where(part == p, weights, 0.0).sum(axis=1) for p in numbers], axis=1)
+    mean = shares.mean(axis=0)
+    for p in numbers[mean > 0]:
+        held = np.flatnonzero((part == p).any(axis=1))
+        for k in np.setdiff1d(np.arange(len(part)), held):
+            from_time = held[np.abs(held - k).argmin()]
+            heaviest = np.where(part[from_time] == p, weights[from_time], -1.0).argmax()
+            crowd = np.bincount(np.searchsorted(numbers, part[k]), minlength=len(numbers))
+            spare = crowd[np.searchsorted(numbers, part[k])] > 1  # no part may lose its last one
+            if not spare.any():
+                continue
+            lightest = np.where(spare, weights[k], np.inf).argmin()
+            particles[k, lightest], part[k, lightest] = particles[from_time, heaviest], p
+    for p, share in zip(numbers, mean, strict=True):
+        mine = part == p
+        held = np.where(mine, np.maximum(weights, _LEAST_WEIGHT), 0.0)
+        scale = share / np.maximum(held.sum(axis=1, keepdims=True), 1e-300)
+        weights = np.where(mine, held * scale, weights)
+    return particles, weights / weights.sum(axis=1, keepdims=True)
+
+
+def within(plot: Plot, marginals: Marginals) -> Marginals:
+    """Marginals of which no mass is outside, and as much is in a part at all times."""
+    particles, weights = steadied_parts(plot, plot.snapped(marginals.particles), marginals.weights)
+    return marginals._replace(particles=particles, weights=weights)
+
+
+def couplings_inside(plot: Plot, particles: Floats, weights: Floats) -> Couplings:
+    """Couplings of particles (K, m, d), all inside, with weights (K, m)."""
+    weights = np.maximum(weights / weights.sum(axis=1, keepdims=True), _LEAST_WEIGHT)
+    part = parts_of(plot, particles)
+    transitions = [
+        Transition(_joint(plot, particles[k : k + 2], weights[k : k + 2], part[k : k + 2]))
+        for k in range(len(particles) - 1)
+    ]
+    widest = int(np.argmax(list(map(total_variance, particles, weights))))
+    return Couplings(weights, transitions, 0.0, widest)
+
+
+def _joint(plot: Plot, pair: Floats, weights: Floats, part: Ints) -> coo_array:
+    """The coupling (m, m) of two clouds (2, m, d), sparse; parts by themselves."""
+    import ot
+
+    rows, columns, masses = [], [], []
+    for p in np.unique(part[0]):
+        i, j = np.flatnonzero(part[0] == p), np.flatnonzero(part[1] == p)
+        if len(j) == 0:  # of a model that somebody made by hand: to the nearest there is
+            away = np.linalg.norm(pair[0, i, None] - pair[1], axis=-1)
+            rows.append(i)
+            columns.append(away.argmin(axis=1))
+            masses.append(weights[0, i])
+            continue
+        a, b = weights[0, i], weights[1, j]
+        carried = coo_array(
+            ot.emd(a / a.sum(), b / b.sum(), _cost(plot, pair[0, i], pair[1, j]), _PIVOTS)
+        )
+        rows.append(i[carried.row])
+        columns.append(j[carried.col])
+        masses.append(a.sum() * carried.data)
+    flat = [np.concatenate(each) for each in (rows, columns, masses)]
+    return coo_array((flat[2], (flat[0], flat[1])), shape=(len(pair[0]), len(pair[1])))
+
+
+def _cost(plot: Plot, x: Floats, y: Floats) -> Floats:
+    """Squared ways and squared differences of the other features (n, m)."""
+    ways = plot.ground.distances(x[:, plot.axes], y[:, plot.axes])
+    known = np.isfinite(ways)
+    if not known.all():  # too narrow for the nodes
+        ways = np.where(known, ways, 4.0 + ways[known].max(initial=0.0))
+    others = np.setdiff1d(np.arange(x.shape[1]), plot.axes)
+    squares = ((x[:, None, others] - y[None][:, :, others]) ** 2).sum(axis=-1)
+    cost: Floats = ways**2 + squares
+    return cost
