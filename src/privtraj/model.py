@@ -137,10 +137,8 @@ class TrajectoryModel:
         _check_request(n, interpolation, coupling)
         at = self._query_times(times)
         rng = np.random.default_rng(seed)
-        if self.domain is not None:
-            from privtraj.domain.paths import sample_inside
-
-            inside = sample_inside(self, n, at, rng, observation_noise)
+        if self.plot is not None:
+            inside = self._inside(self.plot, n, at, rng, observation_noise)
             return Paths(inside, at, self.features, self.time_name, self.datetime)
         places = self._people(n, at, rng, observation_noise, interpolation, coupling)
         bounds = np.tile(self.bounds, (len(at), 1))  # of all numbers of a path
@@ -176,6 +174,18 @@ class TrajectoryModel:
         process = self._fitted if coupling is None else Brownian(self.diffusivity)
         curves = Curves(places, clock)
         return curves.people(n, where, width, process, directions, interpolation or "bridge", rng)
+
+    def _inside(
+        self, plot: Plot, n: int, at: Floats, rng: np.random.Generator, noise: bool
+    ) -> Floats:
+        """n people (n, q, d) in data units who walk in the domain."""
+        from privtraj.domain.paths import sample_inside
+
+        clock, where = (unit_time(t, self.knots) for t in (self.knots, at))
+        width = self.bandwidth if noise else np.zeros_like(self.bandwidth)
+        chain = self.couplings("exact").walk(n, rng)
+        particles = plot.snapped(self.particles)
+        return sample_inside(plot, self.bounds, particles, chain, width, clock, where, rng)
 
     def with_reference(self, reference: Reference | str) -> TrajectoryModel:
         """The same model, whose people move by another reference process, or by the words for it

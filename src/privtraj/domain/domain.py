@@ -20,6 +20,7 @@ from privtraj.domain import shapes
 from privtraj.domain.constants import MOST_MET, MOST_NODES, MOST_SEGMENTS, REDRAWS
 from privtraj.domain.ground import Ground
 from privtraj.errors import InputError
+from privtraj.places import axes
 from privtraj.space import from_unit, to_unit
 from privtraj.text import listed
 
@@ -102,8 +103,6 @@ class Domain:
 
     def of_features(self, features: Sequence[str]) -> Domain:
         """The same with x and y among the features."""
-        from privtraj.export.geo import axes
-
         names = tuple(features)
         for given in (self.x, self.y):
             if given is not None and given not in names:

@@ -7,41 +7,42 @@ Features beside the two of the domain go straight.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from privtraj.arrays import Floats, Ints
 from privtraj.domain.domain import Plot
 from privtraj.paths import fill_in_blocks
-from privtraj.space import fold, from_unit, unit_time
-
-if TYPE_CHECKING:
-    from privtraj.model import TrajectoryModel
+from privtraj.space import fold, from_unit
 
 
 def sample_inside(
-    model: TrajectoryModel, n: int, times: Floats, rng: np.random.Generator, noise: bool
+    plot: Plot,
+    bounds: Floats,
+    particles: Floats,
+    chain: Ints,
+    width: Floats,
+    clock: Floats,
+    times: Floats,
+    rng: np.random.Generator,
 ) -> Floats:
-    """n people at times (q,): (n, q, d) in data units, every place inside the model's domain."""
-    plot = model.plot
-    assert plot is not None
-    particles = plot.snapped(model.particles)
-    chain = model.couplings("exact").walk(n, rng)
-    clock, where = (unit_time(t, model.knots) for t in (model.knots, times))
-    width = model.bandwidth if noise else np.zeros_like(model.bandwidth)
-    values = np.empty((n, len(times), particles.shape[2]))
+    """n people at times (q,): (n, q, d) in data units, every place inside the domain.
+
+    bounds: (d, 2).  particles: (K, m, d) inside, at times clock (K,).  chain: (n, K) whose particle
+    a person is.  width: (K,) of their own offset.
+    """
+    n, d = len(chain), particles.shape[2]
+    values = np.empty((n, len(times), d))
 
     def fill(people: slice, rng: np.random.Generator) -> None:
-        offset = rng.standard_normal((len(chain[people]), particles.shape[2]))
+        offset = rng.standard_normal((len(chain[people]), d))
         knots = _at_knots(plot, particles, chain[people], width, offset)
-        unit = walked(plot, knots, clock, where)
-        data = np.clip(from_unit(unit, model.bounds), *model.bounds.T)
+        unit = walked(plot, knots, clock, times)
+        data = np.clip(from_unit(unit, bounds), *bounds.T)
         places = unit[..., plot.axes].reshape(-1, 2)
         data[..., plot.axes] = plot.in_data_units(places).reshape(*unit.shape[:2], 2)
         values[people] = data
 
-    fill_in_blocks(fill, n, max(len(times), len(clock)) * particles.shape[2], rng)
+    fill_in_blocks(fill, n, max(len(times), len(clock)) * d, rng)
     return values
 
 
