@@ -69,7 +69,7 @@ def check_degrees(
     features: tuple[str, ...], at: tuple[int, int], values: NDArray[Any], hint: str | Said = ""
 ) -> None:
     """Refuse values (..., d), or public bounds, that are no longitudes and latitudes."""
-    for k, limit, (_, what, *_) in zip(at, _LIMITS, _NAMES, strict=True):
+    for k, limit, what in zip(at, _LIMITS, ("longitude", "latitude"), strict=True):
         if not (np.abs(values[..., k]) <= limit).all():
             raise InputError(
                 f"'{features[k]}' cannot be a {what} in degrees, as it goes beyond "
