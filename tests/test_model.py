@@ -9,9 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import privtraj as pt
 from privtraj import paths
 from privtraj.errors import InputError
-from privtraj.metrics import squared_wasserstein2
+from privtraj.metrics import squared_wasserstein2, wasserstein2
 from privtraj.model import TrajectoryModel, load
 from privtraj.privacy.certificate import certify
 from privtraj.privacy.events import GaussianSum
@@ -436,3 +437,82 @@ def test_a_seeded_model_is_written_only_on_the_word_that_it_is_not_private(tmp_p
 def test_a_private_model_needs_no_such_word(model, tmp_path):
     model.save(tmp_path / "m", not_private=True)
     assert load(tmp_path / "m").certificate.private is True
+
+
+# How people move ------------------------------------------------------------------------------
+
+EVERY_PROCESS = [
+    pt.Brownian(0.01),
+    pt.Inertia(),
+    pt.Inertia(drift=pt.Learned()),
+    pt.Inertia(memory=2.0, share=0.5),
+    pt.OrnsteinUhlenbeck([0.0, 200.0], 0.3),
+    pt.OrnsteinUhlenbeck([0.0, 200.0], 0.3, 0.01),
+    pt.Drift(([[0.0, 0.1], [-0.1, 0.0]], [1.0, 2.0])),
+    pt.Learned(2),
+    pt.Learned(2, 0.01),
+]
+
+
+@pytest.mark.parametrize("process", EVERY_PROCESS)
+def test_another_reference_process_is_free_and_stays_with_the_model(model, process, tmp_path):
+    moved = model.with_reference(process)
+    assert moved.certificate.epsilon == model.certificate.epsilon
+    assert moved.certificate.ledger == model.certificate.ledger
+    moved.save(tmp_path / "moved.privtraj")
+    again = load(tmp_path / "moved.privtraj")
+    assert again.reference.to_dict() == process.to_dict()
+    values = again.sample(60, [0.0, 0.7, 5.0], seed=3).values
+    np.testing.assert_array_equal(values, moved.sample(60, [0.0, 0.7, 5.0], seed=3).values)
+    assert (values >= BOUNDS[:, 0]).all()
+    assert (values <= BOUNDS[:, 1]).all()
+
+
+@pytest.mark.parametrize("process", EVERY_PROCESS)
+def test_the_reference_changes_who_becomes_whom_and_not_who_is_there(model, process):
+    """Marginals of 2,000 people at the knots: those of the particles, with every process."""
+    even = {"bandwidth": np.zeros(T), "weights": np.full((T, M), 1 / M)}
+    plain = build(**even).with_reference(process)
+    values = plain.sample(2400, plain.times, seed=0).values
+    unit = (values - BOUNDS[:, 0]) / np.ptp(BOUNDS, axis=1)
+    for t in range(T):
+        assert wasserstein2(unit[:, t], plain.particles[t]) < 0.02  # a fourth of the spread
+
+
+def test_the_length_of_a_path_does_not_depend_on_how_often_it_is_read():
+    smooth = build().with_reference("auto")
+    lengths = []
+    for count in (40, 400):
+        values = smooth.sample(300, np.linspace(0, 5, count), seed=0).values / np.ptp(
+            BOUNDS, axis=1
+        )
+        lengths.append(np.linalg.norm(np.diff(values, axis=1), axis=2).sum(axis=1).mean())
+    assert lengths[1] == pytest.approx(lengths[0], rel=0.02)
+
+
+def test_constraints_are_kept_by_every_path_and_by_the_file(model, tmp_path):
+    steps = {"right": 5.0}
+    known = model.with_reference("auto").with_constraints(monotone=["left"], precision=steps)
+    known.save(tmp_path / "known.privtraj")
+    again = load(tmp_path / "known.privtraj")
+    assert again.constraints == known.constraints
+    values = again.sample(300, np.linspace(0, 5, 50), seed=0).values
+    assert np.diff(values[:, :, 0], axis=1).min() >= 0
+    np.testing.assert_array_equal(values[:, :, 1] % 5.0, 0.0)
+
+
+def test_a_model_with_curves_follows_them():
+    """Particle i of all knots is one curve; straight ways would swap the two groups."""
+    centre = np.linspace(0.2, 0.8, T)[:, None]
+    crossing = np.where(np.arange(M) % 2 == 0, centre, 1 - centre)[..., None]
+    known = build(
+        particles=np.concatenate([crossing, crossing * 0 + 0.5], axis=2),
+        weights=np.full((T, M), 1 / M),
+        bandwidth=np.zeros(T),
+        curves=True,
+        reference=pt.Inertia(),
+    )
+    values = (known.sample(M, seed=0).values[:, :, 0] + 10) / 20
+    np.testing.assert_allclose(values.min(), 0.2, atol=1e-6)
+    gone = values[:, -1] - values[:, 0]
+    np.testing.assert_allclose(np.abs(gone), 0.6, atol=1e-6)

@@ -447,14 +447,14 @@ class TrajectorySynthesizer:
             raise InputError(
                 Arg("slabs"), " must be 'auto', 'bins' or a whole number of at least 2"
             )
-        self._reference()
-        Constraints.declared(self.monotone, self.precision)
         if self.persistence not in ("auto", "off"):
             raise InputError(Arg("persistence"), " must be 'auto' or 'off'")
         for name, low, high in _RANGES:
             value = getattr(self, name)
             if value is not None or name == "count_share":
                 check_setting(name, value, low, high)
+        self._reference()
+        Constraints.declared(self.monotone, self.precision)
         if self.epsilon < SMALLEST_EPSILON:
             raise InputError(
                 Arg("epsilon"),

@@ -220,14 +220,42 @@ def test_curves_undo_the_blur_of_a_slab():
     start = clouds[:, :m].swapaxes(0, 1)[:, :, :]
     start = np.sort(start, axis=0)
     knots = curves.knots_of(times, of_bin)
-    control = curves.fit_curves(
-        clouds, curves.reading_times(times, of_bin, readings), knots, start, rng
-    )
+    read_at = curves.reading_times(times, of_bin, readings)
+    control = curves.stiffest_curves(clouds, read_at, knots, start, 1e-3, rng)
     for t in (times[0], 0.3, 0.5, 0.72, times[-1]):
         read = np.einsum("e,med->md", hat_functions(np.array([t]), knots)[0], control)
         assert read[:, 0].mean() == pytest.approx(0.2 + 0.6 * t, abs=0.012)
         assert read[:, 0].std() < 0.035  # 0.02 of the group; 0.043 of a slab's blur besides
     assert clouds[1][:, 0].std() > 0.045
+
+
+def test_curves_are_as_stiff_as_the_slabs_allow(monkeypatch):
+    """Noise that is new in every slab bends no curve; a wave that all slabs show does."""
+    slabs, readings, m, noise = 12, 4, 200, 0.02
+    times = (np.arange(60) + 0.5) / 60
+    of_bin = choice.even_slabs(60, slabs)
+    knots, read_at = curves.knots_of(times, of_bin), curves.reading_times(times, of_bin, readings)
+
+    def fitted(wave):
+        rng = np.random.default_rng(0)
+        shift = noise * rng.standard_normal((slabs, 1, 2))
+        middle = 0.5 + wave * np.sin(3 * np.pi * read_at)[:, :, None, None]
+        group = 0.05 * rng.standard_normal((slabs, readings, m, 2))
+        clouds = (middle + group).reshape(slabs, m * readings, 2) + shift
+        start = clouds[:, :m].swapaxes(0, 1)
+        control = curves.stiffest_curves(clouds, read_at, knots, start, 2 * noise**2, rng)
+        return control.mean(axis=0), 0.5 + wave * np.sin(3 * np.pi * knots)
+
+    def shaken(path):
+        return np.square(np.diff(path, 2, axis=0)).mean()
+
+    still, _ = fitted(0.0)
+    monkeypatch.setattr(curves, "BENDING", curves.BENDING[:1])
+    supple, _ = fitted(0.0)
+    assert shaken(still) < 0.6 * shaken(supple)
+    monkeypatch.undo()
+    bent, truth = fitted(0.2)
+    assert np.abs(bent[:, 0] - truth).max() < 0.06
 
 
 def test_slabs_beat_every_bin_where_bins_are_many():
