@@ -23,6 +23,8 @@ from privtraj.slabs.constants import (
     PROBE_CELLS,
     PROBE_SHARE,
     READINGS,
+    SLAB_NOISE,
+    SLAB_NOISE_OF_GRADIENTS,
     STARTS,
 )
 from privtraj.slabs.curves import knots_of, reading_times, stiffest_curves
@@ -173,7 +175,9 @@ def _curves(
     paths = follow(few, centres, reference.fitted(few[:, :: max(1, STARTS // FITTED)], centres))
     clouds = _picked(marginals, m * READINGS, rng)
     start = paths[np.arange(m) % len(paths)]
-    noise = 0.0 if resolution.found is None else resolution.found.noise
+    # the constants of more features are near the largest noise: curves may not use all of it
+    part = min(1.0, SLAB_NOISE[2] / SLAB_NOISE.get(clouds.shape[2], SLAB_NOISE_OF_GRADIENTS))
+    noise = 0.0 if resolution.found is None else part * resolution.found.noise
     read = reading_times(unit, of, READINGS)
     return stiffest_curves(clouds, read, knots_of(unit, of), start, noise, rng)
 
