@@ -11,9 +11,10 @@ box; mean (standard deviation) over seeds. The seeds are none that the method wa
 2. Paths: path-space W2 of 600 released paths to 1,200 true ones at ten times, over the floor (600
    other true paths). People are seen at ten listed times, 1,000 at each, or the same ones at any
    time. As set by default; with straight paths of least action, Inertia(); with entropic couplings
-   under Brownian motion, as version 0.1 had them; and where people turn, with the drift that turns
-   them. Beside them: the best coupling there could be of the released marginals, real people
-   coupled by optimal transport, and true marginals coupled at random.
+   under Brownian motion, as version 0.1 had them; where people turn, with the drift that turns
+   them; and where they forget where they were, with a memory that is stated. Beside them: the best
+   coupling there could be of the released marginals, real people coupled by optimal transport, and
+   true marginals coupled at random.
 3. How people move, 5,000 of them seen at any time: length and 95 % speed over those of true people,
    read 10, 50 and 200 times; largest error of autocorrelations over lags. Children who grow: share
    whose height falls by more than 1 cm within a year, and Spearman's correlation of height at 6 and
@@ -68,6 +69,8 @@ LEFT_OUT = ("three modes", "ornstein-uhlenbeck", "bifurcation", "rotation")
 STROKES = "strokes"
 WHEN = {"listed": False, "any time": True}
 DEFAULT, STRAIGHT, ENTROPIC, TRUE_DRIFT = "default", "no drift", "entropic", "true drift"
+STATED = "memory stated"
+MEMORY = {"inertia": 0.25, "vehicles": 0.25}  # what somebody might say who knows how people move
 BEST, REAL, SHUFFLED = "best coupling", "real people, OT", "coupled at random"
 BESIDE = "default, at the neighbours"
 READ = (10, 50, 200)
@@ -159,12 +162,12 @@ def pooling_table(rows: list[Row]) -> str:
     """Every data set, and whether coupling is as much better on average as it should be."""
     table = [("", "pull=0", "default", "ratio")]
     ratios = []
-    for data in _names(rows, "data"):
-        without, coupled = (_column(rows, "squared_w2", data, row) for row in ("without", "with"))
+    for data in names(rows, "data"):
+        without, coupled = (column(rows, "squared_w2", data, row) for row in ("without", "with"))
         ratios.append(coupled / without)
         table.append((data, spread(without, 5), spread(coupled, 5), spread(ratios[-1], 2)))
     mean = float(np.mean(ratios))
-    worst = _names(rows, "data")[int(np.argmax([ratio.mean() for ratio in ratios]))]
+    worst = names(rows, "data")[int(np.argmax([ratio.mean() for ratio in ratios]))]
     verdict = (
         f"On average coupling is {1 - mean:.1%} better (target {BETTER_BY:.0%}: "
         f"{_met(1 - mean >= BETTER_BY)}); least on {worst}."
@@ -213,7 +216,16 @@ def released_paths(data: str, fit: Callable[..., Any], n: int, seed: int) -> dic
     }
     if data == "rotation":
         sets[TRUE_DRIFT] = fit(reference=Drift(turning())).sample(n, seed=seed)
+    if data in MEMORY:
+        sets[STATED] = forgetting(model, data).sample(n, seed=seed)
     return {name: drawn.values for name, drawn in sets.items()}
+
+
+def forgetting(model: Any, data: str) -> Any:
+    """The same model, whose people forget where they were among the others."""
+    from privtraj.reference import Inertia
+
+    return model.with_reference(Inertia(memory=MEMORY[data]))
 
 
 def turning() -> tuple[np.ndarray, np.ndarray]:
@@ -226,14 +238,14 @@ def turning() -> tuple[np.ndarray, np.ndarray]:
 
 def paths_table(rows: list[Row]) -> str:
     """Every data set over its floor, and whether its paths are as near true ones as they should."""
-    columns = (DEFAULT, STRAIGHT, ENTROPIC, TRUE_DRIFT, BEST, REAL, SHUFFLED)
+    columns = (DEFAULT, STRAIGHT, ENTROPIC, TRUE_DRIFT, STATED, BEST, REAL, SHUFFLED)
     table = [("", "seen", *columns, "floor")]
     reached: dict[str, list[float]] = {}
-    for data in _names(rows, "data"):
+    for data in names(rows, "data"):
         for when in WHEN:
             mine = matching(rows, when=when)
-            over = [_column(mine, "over_floor", data, row) for row in columns]
-            floor = spread(_column(mine, "w2", data, "floor"))
+            over = [column(mine, "over_floor", data, row) for row in columns]
+            floor = spread(column(mine, "w2", data, "floor"))
             cells = (spread(ratio, 2) if len(ratio) else "" for ratio in over)
             table.append((data, when, *cells, floor))
             reached.setdefault(data, []).append(float(over[0].mean()))
@@ -256,11 +268,15 @@ def movement(data: str, seed: int, sizes: Sizes, twice: bool) -> list[Row]:
 
     model = seen_model(partial(true_paths, data), [(0, 1)] * 2, (0, 1), seed, sizes, twice)
     truth = {k: true_paths(data, sizes.truth, k, seed + 30_000) for k in READ}
-    ways = {DEFAULT: {}} if twice else {DEFAULT: {}, ENTROPIC: {"coupling": ENTROPIC}}
+    ways = {DEFAULT: (model, {})}
+    if not twice:
+        ways[ENTROPIC] = model, {"coupling": ENTROPIC}
+    if data in MEMORY and not twice:
+        ways[STATED] = forgetting(model, data), {}
     rows = []
-    for name, how in ways.items():
+    for name, (source, how) in ways.items():
         drawn = {
-            k: model.sample(sizes.released, np.linspace(0, 1, k), seed=seed, **how).values
+            k: source.sample(sizes.released, np.linspace(0, 1, k), seed=seed, **how).values
             for k in READ
         }
         row: Row = {"data": data, "row": name, "seed": seed, "twice": twice}
@@ -340,11 +356,11 @@ def movement_table(rows: list[Row]) -> str:
     keys = [f"{what} {k}" for what in ("length", "speed") for k in READ]
     table = [("", "", *keys, "autocorrelation")]
     verdicts = []
-    for data in _names(rows, "data"):
-        for row in _names(rows, "row", data):
-            cells = [spread(_column(rows, key, data, row), 2) for key in (*keys, "autocorrelation")]
+    for data in names(rows, "data"):
+        for row in names(rows, "row", data):
+            cells = [spread(column(rows, key, data, row), 2) for key in (*keys, "autocorrelation")]
             table.append((data, row, *cells))
-        off = [abs(float(_column(rows, key, data, DEFAULT).mean()) - 1) for key in keys]
+        off = [abs(float(column(rows, key, data, DEFAULT).mean()) - 1) for key in keys]
         verdicts.append(f"{data} {max(off):.0%} ({_met(max(off) <= WITHIN)})")
     verdict = f"Off by at most, target {WITHIN:.0%}: {'; '.join(verdicts)}."
     return "\n".join([*aligned(table, right=range(2, 9)), verdict])
@@ -353,10 +369,10 @@ def movement_table(rows: list[Row]) -> str:
 def growing_table(rows: list[Row]) -> str:
     """Children who shrink, and ranks that last."""
     table = [("", "shrink", "rank at 6 and 16")]
-    for row in _names(rows, "row"):
-        values = [_column(rows, key, "growth", row) for key in ("falling", "rank")]
+    for row in names(rows, "row"):
+        values = [column(rows, key, "growth", row) for key in ("falling", "rank")]
         table.append((row, spread(values[0], 3), spread(values[1], 2)))
-    share = float(_column(rows, "falling", "growth", DEFAULT).mean())
+    share = float(column(rows, "falling", "growth", DEFAULT).mean())
     verdict = f"Children who shrink, target {FALL:.0%}: {share:.1%} ({_met(share <= FALL)})."
     return "\n".join([*aligned(table, right=(1, 2)), verdict])
 
@@ -426,11 +442,11 @@ def held_out_table(rows: list[Row]) -> str:
     keys, digits = ("w1", "w2", "w1_over_midpoint", "over_midpoint"), (4, 4, 2, 2)
     table = [("", "", "W1", "W2", "W1 over midpoint", "W2 over midpoint")]
     over = []
-    for data in _names(rows, "data"):
-        for row in _names(rows, "row", data):
-            values = [_column(rows, key, data, row) for key in keys]
+    for data in names(rows, "data"):
+        for row in names(rows, "row", data):
+            values = [column(rows, key, data, row) for key in keys]
             table.append((data, row, *map(spread, values, digits)))
-        over.append(float(_column(rows, "over_midpoint", data, DEFAULT).mean()))
+        over.append(float(column(rows, "over_midpoint", data, DEFAULT).mean()))
     verdict = (
         f"Times the midpoint, target {OVER_MIDPOINT}: {np.mean(over):.2f} on average, "
         f"{max(over):.2f} at worst ({_met(max(over) <= OVER_MIDPOINT)})."
@@ -441,12 +457,12 @@ def held_out_table(rows: list[Row]) -> str:
 # Tables ---------------------------------------------------------------------------------------
 
 
-def _names(rows: list[Row], key: str, data: str | None = None) -> list[str]:
+def names(rows: list[Row], key: str, data: str | None = None) -> list[str]:
     """The different values of a key, of one data set or all, in order."""
     return list(dict.fromkeys(row[key] for row in rows if data in (None, row["data"])))
 
 
-def _column(rows: list[Row], key: str, data: str, row: str) -> np.ndarray:
+def column(rows: list[Row], key: str, data: str, row: str) -> np.ndarray:
     """(seeds,) of one line of a table, averaged over whatever else there is."""
     mine = matching(rows, data=data, row=row)
     seeds = dict.fromkeys(each["seed"] for each in mine)
