@@ -372,7 +372,12 @@ def growing_table(rows: list[Row]) -> str:
     for row in names(rows, "row"):
         values = [column(rows, key, "growth", row) for key in ("falling", "rank")]
         table.append((row, spread(values[0], 3), spread(values[1], 2)))
-    share = float(column(rows, "falling", "growth", DEFAULT).mean())
+    true, share = (
+        float(column(rows, "falling", "growth", row).mean()) for row in ("true children", DEFAULT)
+    )
+    if true > FALL:
+        verdict = "Scores of true children change by chance here: only ranks are to be compared."
+        return "\n".join([*aligned(table, right=(1, 2)), verdict])
     verdict = f"Children who shrink, target {FALL:.0%}: {share:.1%} ({_met(share <= FALL)})."
     return "\n".join([*aligned(table, right=(1, 2)), verdict])
 

@@ -15,7 +15,7 @@ Peers, none of them private, are run and not copied; each takes the path of its 
 - gWOT (--gwot): github.com/zsteve/gWOT, Lavenant et al. 2021;
 - flow matching (--flow): torchcfm, Tong et al. 2024, a neural velocity along minibatch transport.
 They need torch, and gWOT what its requirements.txt lists. Settings are those of their examples but
-for what depends on the scale of the data, which is said below.
+for what is said below: less of everything, to run on two cores.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ FEW = 100
 """People at each time for the entropic peers, twice what their example has: they hold dense arrays
 between all people of all times, or between these and all particles."""
 FLOW_SETTINGS = {"batch": 64, "steps": 2000, "rate": 2e-3, "sigma": 0.1, "width": 64}
-"""Of torchcfm's examples, but for fewer and longer steps, and batches of 64 instead of 256."""
+"""Batches of all pairs of times together, as in its single-cell example."""
 
 Sample = Callable[[int, np.ndarray, np.random.Generator], np.ndarray]
 """n people at times (q,): (n, q, d)."""
