@@ -18,7 +18,7 @@ def coupling():
         import coupling
 
         yield coupling
-        for name in ("coupling", "common", "populations"):
+        for name in ("coupling", "common", "populations", "seen"):
             sys.modules.pop(name, None)
 
 
@@ -32,9 +32,9 @@ def tiny(coupling):
         released=60,
         population=800,
         people=100,
-        modes_people=100,
         times=4,
         truth=80,
+        moving_people=400,
         left_out=(2,),
     )
 
@@ -52,21 +52,28 @@ def test_the_population_is_weighted_points_where_people_are(coupling, tiny):
     )
 
 
-def test_the_paths_to_compare_with_have_the_modes_of_the_true_ones(coupling):
-    true = coupling.true_paths("three modes", 300, 5, 0)
-    smooth = coupling.smooth_modes(300, 5, 1)
-    assert smooth.shape == true.shape == (300, 5, 2)
-    for mode in range(3):
-        gap = true[mode::3].mean(axis=0) - smooth[mode::3].mean(axis=0)
-        assert np.abs(gap).max() < 0.01
-    offsets = smooth[::3] - smooth[::3].mean(axis=0)
-    assert np.allclose(offsets, offsets[:, :1])
+def test_the_same_people_are_seen_at_listed_times_and_at_any(coupling):
+    times, points = coupling.seen_once("rotation", 50, 4, 3)
+    at_any, elsewhere = coupling.seen_once("rotation", 50, 4, 3, anytime=True)
+    assert np.unique(times) == pytest.approx([0, 1 / 3, 2 / 3, 1])
+    assert len(np.unique(at_any)) > 20
+    # turned back by the flow, both are where they started
+    matrix, offset = coupling.turning()
+    assert matrix @ [0.5, 0.5] + offset == pytest.approx([0, 0])
+    turn = matrix[1, 0]
+
+    def start(points, times):
+        x, y = (points - 0.5).T
+        c, s = np.cos(turn * times), np.sin(turn * times)
+        return np.stack([c * x + s * y, c * y - s * x], axis=1)
+
+    assert start(points, times) == pytest.approx(start(elsewhere, at_any), abs=1e-9)
 
 
 def test_exact_coupling_follows_people_who_move_together(coupling):
     start = np.random.default_rng(0).uniform(0, 0.4, (20, 2))
     clouds = np.stack([np.roll(start + 0.1 * t, t, axis=0) for t in range(4)])
-    steps = np.diff(coupling.exactly_coupled(clouds, 0), axis=1)
+    steps = np.diff(coupling.exactly_coupled(clouds), axis=1)
     assert np.allclose(steps, 0.1)
 
 
@@ -77,19 +84,41 @@ def test_pooling_is_scored_with_and_without_coupling(coupling, tiny):
     assert all(0 < row["squared_w2"] < 0.5 for row in rows)
 
 
-def test_paths_are_scored_between_floor_and_ceiling(coupling, tiny):
-    rows = {row["row"]: row for row in coupling.paths("three modes", 0, tiny)}
-    assert rows["floor"]["over_floor"] == 1
-    assert rows["released, best coupling"]["w2"] <= rows["entropic"]["w2"]
-    assert rows["perfect modes, smooth noise"]["w2"] < rows["ceiling"]["w2"]
-    assert "Times the floor" in coupling.paths_table(list(rows.values()))
+def test_paths_are_scored_for_both_kinds_of_times_over_one_floor(coupling, tiny):
+    rows = coupling.paths("rotation", 0, tiny)
+    for when in coupling.WHEN:
+        found = {row["row"]: row for row in rows if row["when"] == when}
+        assert set(found) > {"default", "no drift", "entropic", "true drift", "real people, OT"}
+        assert found["floor"]["over_floor"] == 1
+        assert found["best coupling"]["w2"] <= found["default"]["w2"]
+        assert found["best coupling"]["w2"] <= found["entropic"]["w2"]
+    assert "Times the floor, target 1.1: rotation" in coupling.paths_table(rows)
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_movement_is_read_at_every_number_of_times(coupling, tiny, twice):
+    (row, *others) = coupling.movement("rotation", 0, tiny, twice)
+    assert row["row"] == "default"
+    assert len(others) == (0 if twice else 1)
+    assert all(0.3 < row[f"{what} {k}"] < 3 for what in ("length", "speed") for k in coupling.READ)
+    assert 0 <= row["autocorrelation"] <= 2
+    assert "Off by at most, target 15%: rotation" in coupling.movement_table([row, *others])
+
+
+def test_children_are_compared_with_true_ones(coupling, tiny):
+    rows = {row["row"]: row for row in coupling.growing(0, tiny, False)}
+    assert rows["true children"]["falling"] == 0
+    assert rows["true children"]["rank"] == pytest.approx(1)
+    assert rows["monotone"]["falling"] == 0
+    assert "Children who shrink" in coupling.growing_table(list(rows.values()))
 
 
 def test_a_time_is_left_out_and_predicted(coupling, tiny):
     rows = {row["row"]: row for row in coupling.held_out("three modes", 0, tiny)}
-    assert set(rows) >= {"bridge", "linear", "spline", "previous", "next", "midpoint"}
-    assert rows["midpoint"]["over_midpoint"] == 1
-    assert rows["bridge"]["time"] == pytest.approx(2 / 3)
+    assert set(rows) == {"default", "default, at the neighbours", "previous", "next", "midpoint"}
+    assert rows["midpoint"]["over_midpoint"] == rows["midpoint"]["w1_over_midpoint"] == 1
+    assert rows["default"]["time"] == pytest.approx(2 / 3)
+    assert all(row["w1"] <= row["w2"] for row in rows.values())
 
 
 def test_strokes_are_seen_once_each(coupling, tmp_path):
@@ -111,7 +140,7 @@ def test_the_verdict_follows_from_the_numbers(coupling):
     assert "10.0% better (target 20%: missed)" in coupling.pooling_table(rows(0.1))
 
 
-def test_the_quick_run_prints_three_tables(tmp_path):
+def test_the_quick_run_prints_four_tables(tmp_path):
     done = subprocess.run(
         [
             sys.executable,
@@ -126,6 +155,12 @@ def test_the_quick_run_prints_three_tables(tmp_path):
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
-    for line in ("On average coupling is", "Times the floor", "Times the midpoint"):
+    for line in (
+        "On average coupling is",
+        "Times the floor",
+        "Off by at most",
+        "Children who shrink",
+        "Times the midpoint",
+    ):
         assert line in done.stdout
     assert (tmp_path / "all.json").exists()
