@@ -7,6 +7,7 @@ from .data.snapshots import Snapshots as Snapshots
 from .errors import BudgetError as BudgetError
 from .errors import InputError as InputError
 from .errors import PrivtrajError as PrivtrajError
+from .growth import Growth as Growth
 from .metrics.evaluation import evaluate as evaluate
 from .model import TrajectoryModel as TrajectoryModel
 from .model import load as load

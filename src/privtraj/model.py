@@ -24,6 +24,8 @@ from privtraj.clouds import along_main_axis, equal_weight
 from privtraj.constraints import NONE, Constraints
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import Arg, InputError
+from privtraj.growth import Growth
+from privtraj.growth.population import Population, read_at, settled
 from privtraj.paths import Paths, fill_in_blocks
 from privtraj.privacy import signatures
 from privtraj.privacy.certificate import Certificate
@@ -51,6 +53,7 @@ class TrajectoryModel:
     curves: whether particle i of all knots is one curve, straight between them.
     reference: how people move, in data units; by default Brownian motion of that diffusivity.
     constraints: what is public about features.
+    growth: how the number of people changes; None: everybody is there all the time.
     settings: how it was made.  diagnostics: released quantities that tell how well it went.
     """
 
@@ -71,6 +74,7 @@ class TrajectoryModel:
     curves: bool = False
     reference: Reference = None  # type: ignore[assignment]
     constraints: Constraints = NONE
+    growth: Growth | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "diagnostics", _without_nan(self.diagnostics))
@@ -106,6 +110,7 @@ class TrajectoryModel:
         observation_noise: bool = True,
         interpolation: Interpolation | None = None,
         coupling: CouplingName | None = None,
+        branching: bool = False,
     ) -> Paths:
         """n synthetic people at any times inside the range (default: the times of interest).
 
@@ -116,11 +121,41 @@ class TrajectoryModel:
         coupling: instead, particles of neighbouring knots are coupled under Brownian motion,
             "entropic", or by optimal transport, "exact".
         interpolation: instead, between knots "bridge", "linear" or "spline".
+        branching: of a population that grows: who is born has a mother among the others, and shares
+            her past. n counts everybody who ever lived: those at the end, if nobody leaves.
         """
         _check_request(n, interpolation, coupling)
         at = self._query_times(times)
         rng = np.random.default_rng(seed)
-        places = self._people(n, at, rng, observation_noise, interpolation, coupling)
+        how = rng, observation_noise, interpolation, coupling
+        there: dict[str, Any] = {}
+        if self.growth is not None:
+            lives, knots = self._population(coupling).lives(n, rng)
+            read = self._values(n, read_at(at, self.knots, branching), *how, knots)
+            ways = self.constraints.directions(self.features)
+            clock = unit_time(at, self.knots)
+            values, there = settled(read, clock, lives, self._scale, ways, branching)
+        elif branching:
+            raise InputError(
+                Arg("branching"), " needs a population that grows: say how, by with_growth"
+            )
+        else:
+            values = self._values(n, at, *how)
+        data = self.constraints.rounded(values, self.features, self.bounds)
+        return Paths(data, at, self.features, self.time_name, self.datetime, **there)
+
+    def _values(
+        self,
+        n: int,
+        at: Floats,
+        rng: np.random.Generator,
+        noise: bool,
+        interpolation: Interpolation | None,
+        coupling: CouplingName | None,
+        knots: Floats | None = None,
+    ) -> Floats:
+        """(n, q, d) of people at times (q,) in data units; knots: (n, K, d), if they have some."""
+        places = self._people(n, at, rng, noise, interpolation, coupling, knots)
         bounds = np.tile(self.bounds, (len(at), 1))  # of all numbers of a path
         values = np.empty((n, len(bounds)))
 
@@ -129,10 +164,7 @@ class TrajectoryModel:
             np.clip(from_unit(unit, bounds), *bounds.T, out=values[people])
 
         fill_in_blocks(fill, n, len(bounds), rng)
-        data = self.constraints.rounded(
-            values.reshape(n, len(at), -1), self.features, self.bounds
-        )
-        return Paths(data, at, self.features, self.time_name, self.datetime)
+        return values.reshape(n, len(at), -1)
 
     def _people(
         self,
@@ -142,12 +174,18 @@ class TrajectoryModel:
         noise: bool,
         interpolation: Interpolation | None,
         coupling: CouplingName | None,
+        knots: Floats | None = None,
     ) -> Callable[[slice, np.random.Generator], NDArray[Any]]:
         """What gives a block of the n people their places (b, q, d) in the unit cube at `at`."""
         clock, where = (unit_time(t, self.knots) for t in (self.knots, at))
         reference, directions = self._reference, self.constraints.directions(self.features)
         width = self.bandwidth if noise else np.zeros_like(self.bandwidth)
-        if coupling is None and not reference.variance(np.ones(1)).any():
+        varies = reference.variance(np.ones(1)).any()
+        if knots is not None:
+            process = self._fitted if reference.couples or varies else reference
+            curves = Curves(knots.astype(np.float32), clock)
+            return curves.people(n, where, width, process, directions, interpolation, rng)
+        if coupling is None and not varies:
             curves = self._curves
             process = self._fitted if reference.couples else reference
             return curves.people(n, where, width, process, directions, interpolation, rng)
@@ -171,6 +209,43 @@ class TrajectoryModel:
         constraints = Constraints.declared(monotone, precision)
         constraints.check(self.features)
         return replace(self, constraints=constraints).sealed()
+
+    def with_growth(self, growth: Any) -> TrajectoryModel:
+        """The same model with a population that changes; it costs no privacy.
+
+        growth: a `Growth`, or in short "released", by the released numbers of people; a rate per
+            unit of time; a table {time: size}; a function g(x, t), the rate by place; None for
+            everybody there all the time.
+        """
+        grown = replace(self, growth=Growth.declared(growth))
+        if grown.growth is not None:
+            grown.growth.check(self.datetime)
+            grown.growth.sizes(self._scale.start, self._scale.length, self.diagnostics)
+        return grown.sealed()
+
+    def _population(self, coupling: CouplingName | None) -> Population:
+        """Those who are drawn, where they come and go."""
+        by_place = self.growth is not None and self.growth.by_place is not None
+        if by_place and (coupling is not None or self._reference.forgets):
+            raise InputError(
+                "growth by place decides who becomes whom: leave out ",
+                Arg("coupling"),
+                ", and the memory of the reference process",
+            )
+        return self._changing
+
+    @cached_property
+    def _changing(self) -> Population:
+        assert self.growth is not None
+        return Population.of(
+            self.growth,
+            self._scale,
+            self.diagnostics,
+            self.particles,
+            self.weights,
+            unit_time(self.knots, self.knots),
+            self._fitted,
+        )
 
     @property
     def _scale(self) -> Scale:
@@ -271,6 +346,11 @@ class TrajectoryModel:
                 "a velocity that is a function cannot be written to a file: give it as a matrix "
                 "and an offset, or save the model with another reference process"
             )
+        if self.growth is not None and not self.growth.can_be_written:
+            raise InputError(
+                "growth that is a function cannot be written to a file: give it as 'released', a "
+                "rate or a table, or save the model without it"
+            )
         named = self if self.certificate.model_sha256 else self.sealed()
         certificate = named.certificate.to_dict()
         model_file.write(path, self._fields(), self._arrays(), certificate, force=force)
@@ -296,6 +376,7 @@ class TrajectoryModel:
             "curves": self.curves,
             "reference": self.reference.to_dict(),
             "constraints": self.constraints.to_dict(),
+            "growth": None if self.growth is None else self.growth.to_dict(),
             "cloud_size": self.cloud_size,
             "features": list(self.features),
             "time_name": self.time_name,
@@ -385,6 +466,7 @@ def load(path: str | Path) -> TrajectoryModel:
         curves=header["curves"],
         reference=from_dict(header["reference"]),
         constraints=Constraints.declared(**header["constraints"]),
+        growth=Growth.from_dict(header["growth"]),
         numeric_times=arrays["times"],
         knots=arrays["knots"],
         bounds=arrays["bounds"],

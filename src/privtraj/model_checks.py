@@ -19,6 +19,7 @@ from privtraj.arrays import Floats
 from privtraj.columns import LONGEST_NAME, NumberColumn
 from privtraj.errors import InputError
 from privtraj.gradients.constants import MOST_PARTICLES
+from privtraj.growth import Growth
 from privtraj.planned_releases import most_releases
 from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.statements import DRAWN_TIMES, PUBLIC_COUNTS
@@ -29,6 +30,7 @@ FIELDS = {
     "curves",
     "reference",
     "constraints",
+    "growth",
     "cloud_size",
     "features",
     "time_name",
@@ -89,6 +91,7 @@ def _field_faults(
         yield "its cloud size cannot be"
     yield _fault_of_names(header["features"], header["time_name"], arrays["bounds"])
     settings, told = header["settings"], header["diagnostics"]
+    yield _fault_of_growth(header, arrays["knots"])
     if not (isinstance(settings, dict) and isinstance(told, dict)):
         yield "its settings cannot be read"
     elif not (
@@ -112,6 +115,19 @@ def _fault_of_names(features: Any, time_name: Any, bounds: NDArray[Any]) -> str 
             NumberColumn(name, float(low), float(high))
     except InputError:
         return "its bounds are none"
+    return None
+
+
+def _fault_of_growth(header: Mapping[str, Any], knots: NDArray[Any]) -> str | None:
+    """Whether what is said of the population can be read, and holds for these times."""
+    start, length = float(knots[0]), float(knots[-1] - knots[0])
+    try:
+        growth = Growth.from_dict(header["growth"])
+        if growth is not None:
+            growth.check(header["datetime"])
+            growth.sizes(start, length, header["diagnostics"])
+    except (InputError, AttributeError):
+        return "its growth cannot be read"
     return None
 
 

@@ -25,6 +25,8 @@ from privtraj.errors import Arg, InputError
 from privtraj.gradients.constants import LARGEST_BANDWIDTH, MOST_PARTICLES, SMALLEST_BANDWIDTH
 from privtraj.gradients.fit import fit_gradients
 from privtraj.gradients.settings import GradientSettings, gradient_settings
+from privtraj.growth import Growth
+from privtraj.growth.unbalanced import APART
 from privtraj.head_count import (
     PublicCounts,
     check_public_counts,
@@ -101,6 +103,10 @@ class TrajectorySynthesizer:
         diffusivity is set by hand. `TrajectoryModel.with_reference` changes it later.
     monotone: features that never fall, or {feature: "rising" or "falling"}, public knowledge.
     precision: {feature: step} in which people are written, 1 for integers.
+    growth: how the number of people changes, by which paths begin late or end early: "released", by
+        the private numbers of records over time, where these were sampled in proportion; a public
+        rate, table {time: size} or function; or a `Growth`. None: everybody is there all the time.
+        `TrajectoryModel.with_growth` changes it later.
     pull: the name of time_coupling before version 0.2.
     """
 
@@ -127,6 +133,7 @@ class TrajectorySynthesizer:
         reference: Reference | str = AUTO,
         monotone: Any = None,
         precision: Any = None,
+        growth: Any = None,
         pull: float | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -146,6 +153,7 @@ class TrajectorySynthesizer:
         self.reference = reference
         self.monotone = monotone
         self.precision = precision
+        self.growth = growth
 
     def fit(
         self,
@@ -257,6 +265,7 @@ class TrajectorySynthesizer:
             diffusivity=diffusivity,
             reference=reference,
             constraints=Constraints.declared(self.monotone, self.precision),
+            growth=Growth.declared(self.growth),
             certificate=certificate,
             cloud_size=self.particles or max(marginals.particles.shape[1], RELEASED_PARTICLES),
             settings={
@@ -268,6 +277,9 @@ class TrajectorySynthesizer:
             diagnostics={
                 **marginals.diagnostics,
                 "people_per_time": people.tolist(),
+                "people_middles": measured.middles.tolist(),
+                "people_lengths": measured.lengths.tolist(),
+                "people_noise": self._people_noise(guard),
                 "expected_worth": settings.worth,
             },
         )
@@ -292,6 +304,12 @@ class TrajectorySynthesizer:
             return head_count(guard, count_epsilon(guard, self.count_share))
         people = public_people(self.public_counts)
         return np.bincount(measured.slab_of_moment, people).astype(np.float64)
+
+    def _people_noise(self, guard: Guard) -> float:
+        """Standard deviation of a number of people."""
+        if self.public_counts is not None:
+            return 0.0
+        return noise.laplace_variance(count_epsilon(guard, self.count_share)) ** 0.5
 
     def _settings(self, guard: Guard, people: Floats, curves: bool) -> Settings:
         """What to do with the budget that is left.
@@ -344,7 +362,8 @@ class TrajectorySynthesizer:
         progress: Progress | None,
     ) -> Marginals:
         if isinstance(settings, CountsSettings):
-            return fit_counts(guard, people, settings, rng, gaps, progress)
+            reach = np.inf if self.growth is None else APART
+            return fit_counts(guard, people, settings, rng, gaps, progress, reach)
         return fit_gradients(guard, people, settings, rng, gaps, progress)
 
     def _public_inputs(self, snapshots: Snapshots) -> dict[str, Any]:
@@ -356,6 +375,9 @@ class TrajectorySynthesizer:
     def _check_for(self, snapshots: Snapshots) -> None:
         """Refuse, before anything is spent, what these snapshots cannot be fitted with."""
         Constraints.declared(self.monotone, self.precision).check(snapshots.features)
+        growth = Growth.declared(self.growth)
+        if growth is not None:
+            growth.check(snapshots.datetime)
         start, end = snapshots.axis.range
         self._reference().within(Scale(snapshots.bounds, start, end - start))
         if self.slabs == "bins":
@@ -406,6 +428,7 @@ class TrajectorySynthesizer:
             )
         self._reference()
         Constraints.declared(self.monotone, self.precision)
+        Growth.declared(self.growth)
         for name, low, high in _RANGES:
             value = getattr(self, name)
             if value is not None or name == "count_share":

@@ -34,15 +34,19 @@ def fit_counts(
     rng: np.random.Generator,
     gaps: Floats,
     progress: Progress | None = None,
+    reach: float = math.inf,
 ) -> Marginals:
-    """Marginals of people (T,), public or released, at times `gaps` (T - 1,) apart."""
+    """Marginals of people (T,), public or released, at times `gaps` (T - 1,) apart.
+
+    reach: of transport between times, in shares of the box, where people come and go.
+    """
     side, epsilon = settings.cells_per_side, settings.epsilon
     counts = guard.counts(side, epsilon, CELLS)
     total = _combined(people, counts, settings)
     together = gaps if settings.time_coupling > 0 else None
     measure = estimate(counts, side, epsilon, total, guard.n_features, together)
     effective = _effective_people(float(total.mean()), measure, epsilon)
-    measure = pooled_over_time(measure, gaps, effective, settings.time_coupling)
+    measure = pooled_over_time(measure, gaps, effective, settings.time_coupling, reach)
     return Marginals(
         *placed(measure, settings.particles, rng, settings.bandwidth),
         resolution=measure.sides / math.sqrt(12),

@@ -1,0 +1,3 @@
+"""Populations that change: how many there are over time, who is born and who leaves, and where."""
+
+from privtraj.growth.declared import Growth as Growth
