@@ -23,7 +23,7 @@ from privtraj.arrays import Floats
 from privtraj.clouds import along_main_axis, equal_weight
 from privtraj.constraints import NONE, Constraints
 from privtraj.data.snapshots import Snapshots
-from privtraj.errors import Arg, InputError
+from privtraj.errors import Arg, InputError, Said
 from privtraj.growth import Growth
 from privtraj.growth.population import Population, read_at, settled
 from privtraj.paths import Paths, fill_in_blocks
@@ -137,7 +137,9 @@ class TrajectoryModel:
             values, there = settled(read, clock, lives, self._scale, ways, branching)
         elif branching:
             raise InputError(
-                Arg("branching"), " needs a population that grows: say how, by with_growth"
+                Arg("branching"),
+                " needs a population that grows: ",
+                Said("say how, by with_growth", "fit the model with --growth"),
             )
         else:
             values = self._values(n, at, *how)

@@ -275,11 +275,12 @@ class TrajectorySynthesizer:
                 "slabs": measured.slabs,
             },
             diagnostics={
+                "people_counted": people.tolist(),
+                "people_noise": self._people_noise(guard),
                 **marginals.diagnostics,
                 "people_per_time": people.tolist(),
                 "people_middles": measured.middles.tolist(),
                 "people_lengths": measured.lengths.tolist(),
-                "people_noise": self._people_noise(guard),
                 "expected_worth": settings.worth,
             },
         )

@@ -42,7 +42,7 @@ def fit_counts(
     """
     side, epsilon = settings.cells_per_side, settings.epsilon
     counts = guard.counts(side, epsilon, CELLS)
-    total = _combined(people, counts, settings)
+    total, variance = _combined(people, counts, settings)
     together = gaps if settings.time_coupling > 0 else None
     measure = estimate(counts, side, epsilon, total, guard.n_features, together)
     effective = _effective_people(float(total.mean()), measure, epsilon)
@@ -53,18 +53,24 @@ def fit_counts(
         diagnostics={
             "significant_share": measure.significant.tolist(),
             "cell_side": measure.sides.tolist(),
+            "people_counted": total.tolist(),
+            "people_noise": math.sqrt(variance),
         },
     )
 
 
-def _combined(people: Floats, counts: NDArray[np.int64], settings: CountsSettings) -> Floats:
-    """People per time (T,): the head count and the sum of all cells, weighted by their noise."""
+def _combined(
+    people: Floats, counts: NDArray[np.int64], settings: CountsSettings
+) -> tuple[Floats, float]:
+    """People per time (T,): the head count and the sum of all cells, weighted by their noise, and
+    the variance that is left."""
     if settings.head_epsilon is None:
-        return people
+        return people, 0.0
     in_cells = counts.shape[1] * laplace_variance(settings.epsilon)
     in_head = laplace_variance(settings.head_epsilon)
     summed = steadied_counts(counts.sum(axis=1).astype(np.float64), in_cells)
-    return (people * in_cells + summed * in_head) / (in_cells + in_head)
+    both = in_cells + in_head
+    return (people * in_cells + summed * in_head) / both, in_cells * in_head / both
 
 
 def _effective_people(people: float, measure: GridMeasure, epsilon: float) -> float:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.arrays import Floats, Ints, Mask
+from privtraj.arrays import Floats, Ints
 from privtraj.files import atomic_path
 from privtraj.formats import PATHS, TABLES, format_of, load
 from privtraj.space import as_user_times
@@ -42,7 +42,7 @@ class PathRows:
     features: tuple[str, ...]
     time_name: str
     datetime: bool
-    present: Mask = None  # type: ignore[assignment]
+    present: Any = None  # (n, q) Mask, always there
     lives: Floats | None = None
     parent: Ints | None = None
 

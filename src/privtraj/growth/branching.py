@@ -37,10 +37,10 @@ def moments() -> Floats:
 
 
 def family(values: Floats, times: Floats, lives: Lives, ordered: Floats) -> Family:
-    """Of people with these paths (n, q + DIVISIONS, d), in shares of the box, at times (q,) and then
+    """Of people with these paths (n, q + DIVISIONS, d) in shares of the box, at times (q,) and then
     at the `moments`.
 
-    ordered: (d,) whether a feature has a direction; what lies between mother and daughter then stays.
+    ordered: (d,) whether a feature has a direction: what is between mother and daughter then stays.
     """
     from scipy.spatial import cKDTree
 

@@ -91,7 +91,8 @@ class Growth:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values that `from_dict` reads."""
-        size, by_place = self.size, self.by_place
+        size: Any = self.size
+        by_place: Any = self.by_place
         if isinstance(size, tuple):
             size = [[as_user_times(t, dated).tolist(), n] for t, n, dated in size]
             size = [[t if is_number(t) else t.isoformat(), n] for t, n in size]
@@ -138,7 +139,5 @@ def _from_words(text: str) -> Growth:
         if isinstance(error, InputError):
             raise
         raise InputError(
-            Arg("growth"),
-            " cannot be read: write 'released' or a rate per unit of time, then by_place=learned "
-            "or turnover=RATE if you like",
+            Arg("growth"), " must be 'released' or a rate per unit of time, such as 0.5"
         ) from None

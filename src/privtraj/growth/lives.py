@@ -1,7 +1,7 @@
 """Lives: when each of n people is there, so that as many are there at t as N(t) says.
 
 Where people come and go alike everywhere, lives begin with N(0) at once and then at the rate
-(dN/dt)+, and end at the rate (dN/dt)- / N each; turnover adds w N to the former and w to the latter.
+(dN/dt)+, and end at the rate (dN/dt)- / N each; turnover w adds w N to the former, w to the latter.
 It does not matter who it is, so those who are there have the model's marginals. Begins and ends are
 spread evenly, by multiples of the golden ratio: the number who are there follows N(t) closer than
 chance would have it, while every life alone is an exact draw.

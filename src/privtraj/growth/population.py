@@ -60,7 +60,7 @@ class Population(NamedTuple):
 
 
 def read_at(at: Floats, knots: Floats, branching: bool) -> Floats:
-    """Times at which people must be known to be read at `at` (q,): the moments of births as well."""
+    """Times at which people must be known to be read at times (q,): at births as well."""
     first, last = knots[[0, -1]]
     return np.append(at, first + moments() * (last - first)) if branching else at
 
@@ -68,7 +68,8 @@ def read_at(at: Floats, knots: Floats, branching: bool) -> Floats:
 def settled(
     values: Floats, clock: Floats, lives: Lives, scale: Scale, directions: Floats, branching: bool
 ) -> tuple[Floats, dict[str, Any]]:
-    """Values (n, q, d) at times of the clock (q,), NaN where nobody is, and what `Paths` says of it.
+    """Values (n, q, d) at times of the clock (q,), NaN where nobody is, and what `Paths` says of
+    them.
 
     values: (n, q, d) in data units, with branching also at the moments of births.
     directions: (d,) in which features go.

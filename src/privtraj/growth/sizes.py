@@ -1,6 +1,6 @@
 """How many people there are: N(t), up to a factor, on a clock from 0 to 1.
 
-Released numbers of records are noisy, and how many fell into a slab of time is chance as well. Their
+Released numbers of records are noisy, and how many fell into a slab of time is chance, too. Their
 logarithms y_k at the middles of the slabs, of variance v_k, are smoothed: the rate of growth is a
 random walk of variance A per time, so that with a constant rate, A = 0, the numbers grow evenly.
 Changes of slope z = D y have the law
@@ -20,7 +20,7 @@ from privtraj.arrays import Floats
 from privtraj.errors import Arg, InputError
 
 PEOPLE, MIDDLES, LENGTHS, NOISE = (
-    "people_per_time",
+    "people_counted",
     "people_middles",
     "people_lengths",
     "people_noise",
@@ -62,8 +62,9 @@ def released_sizes(told: Mapping[str, Any], start: float, length: float) -> Size
 
 def _unknown() -> InputError:
     return InputError(
-        Arg("growth", "released"), " needs numbers of people over time, which this model does not "
-        "have: give their size as a table {time: size}"
+        Arg("growth", "released"),
+        " needs numbers of people over time, which this model does not "
+        "have: give their size as a table {time: size}",
     )
 
 

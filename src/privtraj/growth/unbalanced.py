@@ -87,6 +87,8 @@ def pedigree(
         grown = _grown(cloud, onward, clouds[k + 1], t, dt, rate)
         mothers = systematic(grown, alive[k + 1])  # in order, so that twins are neighbours
         to = matched(onward[mothers], clouds[k + 1])
+        if rate is None:
+            mothers, to = _nearby(onward, clouds[k + 1], mothers, to)
         first = np.append(True, mothers[1:] != mothers[:-1])
         gone = np.setdiff1d(np.arange(alive[k]), mothers)
         daughters = here[mothers[~first]]  # numbered as their mothers, for now
@@ -114,6 +116,19 @@ def _grown(
         return np.asarray(np.exp(logs - logs.max()))
     some = max(1, -(-len(onward) // FITTED)), max(1, -(-len(later) // FITTED))
     return descendants(onward[:: some[0]], later[:: some[1]], onward)
+
+
+def _nearby(x: Floats, y: Floats, mothers: Ints, to: Ints) -> tuple[Ints, Ints]:
+    """Mothers (m,), in order, and places y_to (m, d) of their descendants, of whom none goes APART
+    farther than most: numbers are whole, and one too few here would come from over there."""
+    from scipy.spatial import cKDTree
+
+    way = np.linalg.norm(x[mothers] - y[to], axis=1)
+    far = way > np.median(way) + APART
+    mothers = mothers.copy()
+    mothers[far] = cKDTree(x).query(y[to[far]])[1]
+    order = np.argsort(mothers, kind="stable")
+    return mothers[order], to[order]
 
 
 def descendants(x: Floats, y: Floats, places: Floats) -> Floats:
@@ -144,7 +159,7 @@ def _soft_max(values: Floats, blur: float, axis: int) -> Floats:
 def _numbers(
     particles: Floats, weights: Floats, clock: Floats, sizes: Sizes | None, rate: UnitRate | None
 ) -> Ints:
-    """(K,) people at the knots: MOST_MATCHED at the largest, one at least."""
+    """(K,) people at the knots: MOST_MATCHED on average, twice as many at most, one at least."""
     if sizes is not None:
         size = sizes.at(clock)
     else:
@@ -153,4 +168,5 @@ def _numbers(
         means = np.array([share @ rate(cloud, t) for cloud, share, t in clouds])
         logs = np.append(0.0, np.cumsum(np.diff(clock) * (means[1:] + means[:-1]) / 2))
         size = np.exp(logs - logs.max())
-    return np.maximum(np.rint(MOST_MATCHED * size), 1).astype(np.int64)
+    most = MOST_MATCHED * min(2.0, 1 / float(size.mean()))
+    return np.maximum(np.rint(most * size), 1).astype(np.int64)

@@ -1,10 +1,10 @@
 """The reference process: how people would move if nothing but their law at each time were known.
 
 Couplings and paths are as likely under it as the marginals allow. All that they need from it is
-small: where people are after a while (`ahead`), with which variance, and how they get from one place
-to another (`bridge`). How their number grows is the same whatever they do in between: `privtraj.
-growth`. A process without variance means least action: nobody moves more than the marginals, and its drift, ask for. A new process is one
-class in one file of this folder, and one more name in `words`.
+small: where people are after a while (`ahead`), with which variance, and how they get from one
+place to another (`bridge`). A process without variance means least action: nobody moves more than
+the marginals, and its drift, ask for. A new process is one class in one file of this folder, and
+one more name in `words`. How many people there are is said beside it, for any process: `growth`.
 
 Users give a process in data units; `within` turns it into one of the unit cube and of time from 0
 to 1, in which everything here is computed.
