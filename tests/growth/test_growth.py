@@ -429,6 +429,17 @@ def test_released_numbers_that_cannot_be_are_refused(told):
         Growth().sizes(0.0, 1.0, {**told, "people_noise": 1.0})
 
 
+@pytest.mark.parametrize("far", [{"size": 1e308}, {"size": 0.0, "turnover": 1e300}])
+def test_growth_beyond_all_numbers_is_refused_in_a_file_too(model, far, tmp_path):
+    from dataclasses import replace
+
+    with pytest.raises(InputError, match="unit of time"):
+        model.with_growth(Growth(**far))
+    replace(model, growth=Growth(**far)).sealed().save(tmp_path / "m.privtraj", not_private=True)
+    with pytest.raises(InputError, match="its growth cannot be read"):
+        pt.load(tmp_path / "m.privtraj")
+
+
 def test_a_function_is_no_part_of_a_file(model, tmp_path):
     grown = model.with_growth(lambda x, t: np.where(x[:, 1] > 0, 2.0, 0.5))
     paths = grown.sample(2000, seed=0, branching=True)

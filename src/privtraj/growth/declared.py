@@ -18,6 +18,8 @@ Rate = Callable[[Floats, float], Floats]
 """g(x, t) (n,) per unit of time, of places x (n, d) in data units."""
 RELEASED, LEARNED = "released", "learned"
 MOST_SIZES = 10_000
+MOST_CHANGE = 50
+"""Largest over smallest size, and turnover, on the scale of logarithms: far beyond any use."""
 _HOW = (
     "'released', a rate per unit of time, a table {time: size}, or a function g(x, t) of places "
     "(n, d)"
@@ -75,6 +77,17 @@ class Growth:
 
     def sizes(self, start: float, length: float, told: Mapping[str, Any]) -> Sizes | None:
         """Over a range of time; told: a model's diagnostics. None if they follow from places."""
+        sizes = self._sizes(start, length, told)
+        change = self.turnover * length + (0.0 if sizes is None else sizes.change)
+        if not change <= MOST_CHANGE:
+            raise InputError(
+                Arg("growth"),
+                f" changes a population more than e^{MOST_CHANGE} times over the range of time: "
+                "check the unit of time",
+            )
+        return sizes
+
+    def _sizes(self, start: float, length: float, told: Mapping[str, Any]) -> Sizes | None:
         if self.size is None:
             return None
         if self.size == RELEASED:

@@ -40,9 +40,18 @@ class Sizes(NamedTuple):
 
     def at(self, times: Floats) -> Floats:
         """N(t) (q,) over the largest in the range."""
+        return np.asarray(np.exp(np.interp(times, self.clock, self.log_size) - self._turns.max()))
+
+    @property
+    def change(self) -> float:
+        """log of the largest size over the smallest in the range."""
+        return float(np.ptp(self._turns))
+
+    @property
+    def _turns(self) -> Floats:
+        """log N where it may be largest or smallest."""
         inside = self.clock[(self.clock > 0) & (self.clock < 1)]
-        top = np.interp(np.concatenate([[0.0, 1.0], inside]), self.clock, self.log_size).max()
-        return np.asarray(np.exp(np.interp(times, self.clock, self.log_size) - top))
+        return np.interp(np.concatenate([[0.0, 1.0], inside]), self.clock, self.log_size)
 
 
 def released_sizes(told: Mapping[str, Any], start: float, length: float) -> Sizes:
