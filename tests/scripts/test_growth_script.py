@@ -27,8 +27,10 @@ def test_the_verdict_follows_from_the_numbers(growth):
         ways[0]["masses"] = 0.5  # nobody comes or goes: what it is compared with
         return ways
 
-    assert "(target .02: met)" in growth.table(rows(0.01))
-    assert "(target .02: missed)" in growth.table(rows(0.03))
+    said = growth.table(rows(0.01))
+    assert "mean over times, worst seed: 0.010 (target .02: met)" in said
+    assert "at the worst time, worst seed: 0.100 (target .02: missed)" in said
+    assert "worst seed: 0.030 (target .02: missed)" in growth.table(rows(0.03))
 
 
 def test_the_quick_run_prints_every_way():
