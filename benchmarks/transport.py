@@ -229,8 +229,8 @@ def memory(times: int = 100, m: int = 5000, paths: int = 1000) -> dict[str, floa
 
 
 def _couple_and_walk(times: int, m: int, paths: int) -> dict[str, float]:
-    from privtraj.transport.couplings import couple
     from privtraj.reference import Brownian
+    from privtraj.transport.couplings import couple
 
     x = clouds(times, m)
     start = time.perf_counter()

@@ -9,6 +9,7 @@ from .domain.domain import Domain as Domain
 from .errors import BudgetError as BudgetError
 from .errors import InputError as InputError
 from .errors import PrivtrajError as PrivtrajError
+from .growth.declared import Growth as Growth
 from .metrics.evaluation import evaluate as evaluate
 from .model import TrajectoryModel as TrajectoryModel
 from .model import load as load

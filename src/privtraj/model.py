@@ -24,7 +24,9 @@ from privtraj.clouds import along_main_axis, equal_weight
 from privtraj.constraints import NONE, Constraints
 from privtraj.data.snapshots import Snapshots
 from privtraj.domain.domain import Domain, Plot
-from privtraj.errors import Arg, InputError
+from privtraj.errors import Arg, InputError, Said
+from privtraj.growth.declared import Growth
+from privtraj.growth.population import Population, read_at, settled
 from privtraj.paths import Paths, fill_in_blocks
 from privtraj.privacy import signatures
 from privtraj.privacy.certificate import Certificate
@@ -57,6 +59,7 @@ class TrajectoryModel:
     reference: how people move, in data units; by default Brownian motion of that diffusivity.
     constraints: what is public about features.
     domain: where people can be at all; every path stays there.
+    growth: how the number of people changes; None: everybody is there all the time.
     settings: how it was made.  diagnostics: released quantities that tell how well it went.
     """
 
@@ -78,6 +81,7 @@ class TrajectoryModel:
     reference: Reference = field(default_factory=_Unset)
     constraints: Constraints = NONE
     domain: Domain | None = None
+    growth: Growth | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "diagnostics", _without_nan(self.diagnostics))
@@ -120,6 +124,7 @@ class TrajectoryModel:
         observation_noise: bool = True,
         interpolation: Interpolation | None = None,
         coupling: CouplingName | None = None,
+        branching: bool = False,
     ) -> Paths:
         """n synthetic people at any times inside the range (default: the times of interest).
 
@@ -133,14 +138,45 @@ class TrajectoryModel:
 
         With a domain, people walk: couplings are exact ones by the length of the shortest way, and
         between knots everybody goes it at constant speed, whatever `interpolation` and `coupling`.
+        branching: of a population that grows: who is born has a mother among the others, and shares
+            her past. n counts everybody who ever lived: those at the end, if nobody leaves.
         """
         _check_request(n, interpolation, coupling)
         at = self._query_times(times)
         rng = np.random.default_rng(seed)
+        how = rng, observation_noise, interpolation, coupling
+        there: dict[str, Any] = {}
+        if self.growth is not None:
+            lives, knots = self._population(coupling).lives(n, rng)
+            read = self._values(n, read_at(at, self.knots, branching), *how, knots)
+            ways = self.constraints.directions(self.features)
+            clock = unit_time(at, self.knots)
+            values, there = settled(read, clock, lives, self._scale, ways, branching)
+        elif branching:
+            raise InputError(
+                Arg("branching"),
+                " needs a population that grows: ",
+                Said("say how, by with_growth", "fit the model with --growth"),
+            )
+        else:
+            values = self._values(n, at, *how)
+        data = self.constraints.rounded(values, self.features, self.bounds)
+        return Paths(data, at, self.features, self.time_name, self.datetime, **there)
+
+    def _values(
+        self,
+        n: int,
+        at: Floats,
+        rng: np.random.Generator,
+        noise: bool,
+        interpolation: Interpolation | None,
+        coupling: CouplingName | None,
+        knots: Floats | None = None,
+    ) -> Floats:
+        """(n, q, d) of people at times (q,) in data units; knots: (n, K, d), if they have some."""
         if self.plot is not None:
-            inside = self._inside(self.plot, n, at, rng, observation_noise)
-            return Paths(inside, at, self.features, self.time_name, self.datetime)
-        places = self._people(n, at, rng, observation_noise, interpolation, coupling)
+            return self._inside(self.plot, n, at, rng, noise)
+        places = self._people(n, at, rng, noise, interpolation, coupling, knots)
         bounds = np.tile(self.bounds, (len(at), 1))  # of all numbers of a path
         values = np.empty((n, len(bounds)))
 
@@ -149,8 +185,7 @@ class TrajectoryModel:
             np.clip(from_unit(unit, bounds), *bounds.T, out=values[people])
 
         fill_in_blocks(fill, n, len(bounds), rng)
-        data = self.constraints.rounded(values.reshape(n, len(at), -1), self.features, self.bounds)
-        return Paths(data, at, self.features, self.time_name, self.datetime)
+        return values.reshape(n, len(at), -1)
 
     def _people(
         self,
@@ -160,12 +195,18 @@ class TrajectoryModel:
         noise: bool,
         interpolation: Interpolation | None,
         coupling: CouplingName | None,
+        knots: Floats | None = None,
     ) -> Callable[[slice, np.random.Generator], NDArray[Any]]:
         """What gives a block of the n people their places (b, q, d) in the unit cube at `at`."""
         clock, where = (unit_time(t, self.knots) for t in (self.knots, at))
         reference, directions = self._reference, self.constraints.directions(self.features)
         width = self.bandwidth if noise else np.zeros_like(self.bandwidth)
-        if coupling is None and not reference.variance(np.ones(1)).any():
+        varies = reference.variance(np.ones(1)).any()
+        if knots is not None:
+            process = self._fitted if reference.couples or varies else reference
+            curves = Curves(knots.astype(np.float32), clock)
+            return curves.people(n, where, width, process, directions, interpolation, rng)
+        if coupling is None and not varies:
             curves = self._curves
             process = self._fitted if reference.couples else reference
             return curves.people(n, where, width, process, directions, interpolation, rng)
@@ -203,6 +244,43 @@ class TrajectoryModel:
         constraints = Constraints.declared(monotone, precision)
         constraints.check(self.features)
         return replace(self, constraints=constraints).sealed()
+
+    def with_growth(self, growth: Any) -> TrajectoryModel:
+        """The same model with a population that changes; it costs no privacy.
+
+        growth: a `Growth`, or in short "released", by the released numbers of people; a rate per
+            unit of time; a table {time: size}; a function g(x, t), the rate by place; None for
+            everybody there all the time.
+        """
+        grown = replace(self, growth=Growth.declared(growth))
+        if grown.growth is not None:
+            grown.growth.check(self.datetime)
+            grown.growth.sizes(self._scale.start, self._scale.length, self.diagnostics)
+        return grown.sealed()
+
+    def _population(self, coupling: CouplingName | None) -> Population:
+        """Those who are drawn, where they come and go."""
+        by_place = self.growth is not None and self.growth.by_place is not None
+        if by_place and (coupling is not None or self._reference.forgets):
+            raise InputError(
+                "growth by place decides who becomes whom: leave out ",
+                Arg("coupling"),
+                ", and the memory of the reference process",
+            )
+        return self._changing
+
+    @cached_property
+    def _changing(self) -> Population:
+        assert self.growth is not None
+        return Population.of(
+            self.growth,
+            self._scale,
+            self.diagnostics,
+            self.particles,
+            self.weights,
+            unit_time(self.knots, self.knots),
+            self._fitted,
+        )
 
     @property
     def _scale(self) -> Scale:
@@ -310,6 +388,11 @@ class TrajectoryModel:
                 "a velocity that is a function cannot be written to a file: give it as a matrix "
                 "and an offset, or save the model with another reference process"
             )
+        if self.growth is not None and not self.growth.can_be_written:
+            raise InputError(
+                "growth that is a function cannot be written to a file: give it as 'released', a "
+                "rate or a table, or save the model without it"
+            )
         named = self if self.certificate.model_sha256 else self.sealed()
         certificate = named.certificate.to_dict()
         model_file.write(path, self._fields(), self._arrays(), certificate, force=force)
@@ -330,11 +413,12 @@ class TrajectoryModel:
 
     def _fields(self) -> dict[str, Any]:
         """What a file holds beside arrays and certificate."""
-        plain = not self.curves and self.constraints == NONE
+        plain = not self.curves and self.constraints == NONE and self.growth is None
         motion = {
             "curves": self.curves,
             "reference": self.reference.to_dict(),
             "constraints": self.constraints.to_dict(),
+            "growth": None if self.growth is None else self.growth.to_dict(),
         }
         usual = plain and self.reference == Brownian(self.diffusivity)
         place = {} if self.domain is None else {"domain": self.domain.to_dict()}

@@ -21,6 +21,7 @@ from privtraj.constraints import Constraints
 from privtraj.domain.domain import Domain
 from privtraj.errors import InputError
 from privtraj.gradients.constants import MOST_PARTICLES
+from privtraj.growth.declared import Growth
 from privtraj.persistence import PERSISTENCE, is_persistence
 from privtraj.planned_releases import most_releases
 from privtraj.privacy.certificate import Certificate
@@ -96,6 +97,7 @@ def _field_faults(
     yield _fault_of_names(header["features"], header["time_name"], arrays["bounds"])
     yield _fault_of_domain(header, arrays["bounds"])
     settings, told = header["settings"], header["diagnostics"]
+    yield _fault_of_growth(header, arrays["knots"])
     if not (isinstance(settings, dict) and isinstance(told, dict)):
         yield "its settings cannot be read"
     elif not (
@@ -118,7 +120,7 @@ def _fault_of_motion(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any
         moved = motion_of(header)
         moved["reference"].within(Scale(bounds, float(knots[0]), float(knots[-1] - knots[0])))
         moved["constraints"].check(header["features"])
-    except (InputError, KeyError, TypeError, ValueError):
+    except (InputError, AttributeError, KeyError, TypeError, ValueError):
         return "how its people move cannot be read"
     return None if isinstance(moved["curves"], bool) else "its curves cannot be read"
 
@@ -132,6 +134,7 @@ def motion_of(header: Mapping[str, Any]) -> dict[str, Any]:
         "curves": said.pop("curves"),
         "reference": from_dict(said.pop("reference")),
         "constraints": Constraints.declared(**said.pop("constraints")),
+        "growth": Growth.from_dict(said.pop("growth")),
     }
     if said:
         raise ValueError("other fields")
@@ -163,6 +166,21 @@ def _fault_of_domain(header: Mapping[str, Any], bounds: NDArray[Any]) -> str | N
         )
     except (InputError, ValueError, TypeError, OverflowError):
         return "its domain cannot be used"
+    return None
+
+
+def _fault_of_growth(header: Mapping[str, Any], knots: NDArray[Any]) -> str | None:
+    """Whether what is said of the population can be read, and holds for these times."""
+    if MOTION not in header:
+        return None
+    start, length = float(knots[0]), float(knots[-1] - knots[0])
+    try:
+        growth = Growth.from_dict(header[MOTION]["growth"])
+        if growth is not None:
+            growth.check(header["datetime"])
+            growth.sizes(start, length, header["diagnostics"])
+    except (InputError, AttributeError, KeyError, TypeError):
+        return "its growth cannot be read"
     return None
 
 

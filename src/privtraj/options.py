@@ -70,6 +70,13 @@ def _typed_number(text: str) -> float:
         raise argparse.ArgumentTypeError(f"must be a number, not '{text}'") from None
 
 
+def _number_or_text(value: Any) -> float | str:
+    try:
+        return _number(value)
+    except ValueError:
+        return _text(value)
+
+
 def _moment(value: Any) -> float | str:
     """A number, or a date as text."""
     if isinstance(value, dt.date):  # a datetime is one
@@ -175,6 +182,8 @@ RANGE = Kind("two times, [start, end], numbers or dates such as 2024-01-31",
              _moments(2, 2), {"nargs": 2, "metavar": ("START", "END")})
 TIMES = Kind("a list of numbers or of dates such as 2024-01-31",
              _moments(1), {"nargs": "+", "metavar": "T"})
+GROWTH = Kind('"released" or a rate per unit of time, with settings such as "by_place=learned"',
+              _number_or_text)
 COUNTS = Kind("a list of numbers that are not negative, one for each time bin",
               _counts, {"nargs": "+", "type": _typed_number, "metavar": "N"})
 NAMES = Kind("a list of names, in quotes", _names, {"nargs": "+", "metavar": "COL"})
@@ -369,6 +378,10 @@ _ADVANCED = (
            "width of a person around a particle, as a share of the box"),
     Option("time_coupling", NUMBER, example=0.03, about=
            "how strongly neighbouring times share what they know, 0 for not at all"),
+    Option("growth", GROWTH, example="released", metavar="HOW", about=
+           "a population that changes, so that paths begin late or end early: by the private "
+           "numbers of records over time (released), or at a public rate per unit of time",
+           otherwise="everybody is there all the time"),
     Option("diffusivity", NUMBER, example=0.01, about=
            "how much single paths wander, as Brownian motion: variance, in boxes, per range"),
 )

@@ -37,17 +37,19 @@ class Paths(PathRows):
         return polars.from_arrow(self.to_arrow())
 
     def to_anndata(self, basis: str | None = None) -> Any:
-        """An AnnData with one row per path and time: n q rows.
+        """An AnnData with one row per path and time at which it is there.
 
-        obs: path and time, rows named "path-k" for the k-th time.  obsm: features named like
-        "X_pca-0", "X_pca-1", ... become obsm["X_pca"], all others obsm["X_features"]; `basis` puts
-        all of them into obsm[basis].  uns["privtraj_features"]: the features of each obsm.
+        obs: path and time, with branching parent; rows named "path-k" for the k-th time.
+        obsm: features named like "X_pca-0", "X_pca-1", ... become obsm["X_pca"], all others
+        obsm["X_features"]; `basis` puts all of them into obsm[basis].
+        uns["privtraj_features"]: the features of each obsm.
         """
 
         return export_anndata.to_anndata(self, basis)
 
     def to_geojson(self, x: str | None = None, y: str | None = None) -> dict[str, Any]:
-        """A GeoJSON FeatureCollection (RFC 7946): one LineString per path, along time.
+        """A GeoJSON FeatureCollection (RFC 7946): one LineString per path, along time, of those
+        who are there at two times at least.
 
         x, y: features that are longitude and latitude in degrees; by default guessed by name.
         Properties: "path", "times" (one per position: ISO 8601 in UTC, or numbers, as Leaflet's

@@ -156,7 +156,7 @@ def _check_known(names: Sequence[str], known: Sequence[str]) -> None:
 def _along(shown: Paths, name: str) -> Floats:
     """(n, q) what people have at the times."""
     if name in shown.features:
-        return shown.values[:, :, shown.features.index(name)]
+        return style.there(shown)[:, :, shown.features.index(name)]
     return np.broadcast_to(shown.numeric_times, shown.values.shape[:2])
 
 
@@ -165,7 +165,9 @@ def _coloured(ax: Axes, points: Floats, times: Floats, shown: Paths) -> None:
     from matplotlib.collections import LineCollection
 
     pieces = np.stack([points[:, :-1], points[:, 1:]], axis=2).reshape(-1, 2, 2)
-    colour = np.tile((times[:-1] + times[1:]) / 2, len(points))
+    whole = ~np.isnan(pieces).any(axis=(1, 2))  # between two times at which they are there
+    pieces = pieces[whole]
+    colour = np.tile((times[:-1] + times[1:]) / 2, len(points))[whole]
     lines = LineCollection(list(pieces), cmap="viridis", lw=0.9, alpha=0.6)
     lines.set_array(colour)
     lines.set_clim(times[0], times[-1])
@@ -176,7 +178,8 @@ def _coloured(ax: Axes, points: Floats, times: Floats, shown: Paths) -> None:
 
 
 def _keep_proportions(ax: Axes, shown: Paths, across: str, up: str) -> None:
-    bounds = np.stack([shown.values.min(axis=(0, 1)), shown.values.max(axis=(0, 1))], axis=1)
+    rows = shown.rows(shown.values)
+    bounds = np.stack([rows.min(axis=0), rows.max(axis=0)], axis=1)
     for i, j, unit in maps(shown.features, bounds):
         if (shown.features[i], shown.features[j]) == (across, up):
             ax.set_aspect(1 / unit)

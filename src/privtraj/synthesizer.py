@@ -28,6 +28,8 @@ from privtraj.errors import Arg, InputError
 from privtraj.gradients.constants import LARGEST_BANDWIDTH, MOST_PARTICLES, SMALLEST_BANDWIDTH
 from privtraj.gradients.fit import fit_gradients
 from privtraj.gradients.settings import GradientSettings, gradient_settings
+from privtraj.growth.declared import Growth
+from privtraj.growth.unbalanced import APART
 from privtraj.head_count import (
     PublicCounts,
     check_public_counts,
@@ -116,6 +118,10 @@ class TrajectorySynthesizer:
     precision: {feature: step} in which people are written, 1 for integers.
     persistence: "auto" asks how fast features of people are forgotten, where people may have
         several records, for 15 to 25 % of epsilon; "off" spends nothing on it.
+    growth: how the number of people changes, by which paths begin late or end early: "released", by
+        the private numbers of records over time, where these were sampled in proportion; a public
+        rate, table {time: size} or function; or a `Growth`. None: everybody is there all the time.
+        `TrajectoryModel.with_growth` changes it later.
     pull: the name of time_coupling before version 0.2.
     """
 
@@ -143,6 +149,7 @@ class TrajectorySynthesizer:
         monotone: Any = None,
         precision: Any = None,
         persistence: Literal["auto", "off"] = "auto",
+        growth: Any = None,
         pull: float | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -163,6 +170,7 @@ class TrajectorySynthesizer:
         self.monotone = monotone
         self.precision = precision
         self.persistence = persistence
+        self.growth = growth
 
     def fit(
         self,
@@ -285,6 +293,7 @@ class TrajectorySynthesizer:
             diffusivity=diffusivity,
             reference=reference,
             constraints=Constraints.declared(self.monotone, self.precision),
+            growth=Growth.declared(self.growth),
             certificate=certificate,
             cloud_size=self.particles or max(marginals.particles.shape[1], RELEASED_PARTICLES),
             settings={
@@ -294,8 +303,12 @@ class TrajectorySynthesizer:
                 "slabs": measured.slabs,
             },
             diagnostics={
+                "people_counted": people.tolist(),
+                "people_noise": self._people_noise(guard),
                 **marginals.diagnostics,
                 "people_per_time": people.tolist(),
+                "people_middles": measured.middles.tolist(),
+                "people_lengths": measured.lengths.tolist(),
                 "expected_worth": settings.worth,
                 **persistence,
             },
@@ -327,6 +340,12 @@ class TrajectorySynthesizer:
             return head_count(guard, count_epsilon(guard, self.count_share))
         people = public_people(self.public_counts)
         return np.bincount(measured.slab_of_moment, people).astype(np.float64)
+
+    def _people_noise(self, guard: Guard) -> float:
+        """Standard deviation of a number of people."""
+        if self.public_counts is not None:
+            return 0.0
+        return noise.laplace_variance(count_epsilon(guard, self.count_share)) ** 0.5
 
     def _settings(
         self,
@@ -387,7 +406,8 @@ class TrajectorySynthesizer:
         plot: Plot | None = None,
     ) -> Marginals:
         if isinstance(settings, CountsSettings):
-            return fit_counts(guard, people, settings, rng, gaps, progress, plot)
+            reach = np.inf if self.growth is None else APART
+            return fit_counts(guard, people, settings, rng, gaps, progress, plot, reach)
         return fit_gradients(guard, people, settings, rng, gaps, progress)
 
     def _public_inputs(self, snapshots: Snapshots) -> dict[str, Any]:
@@ -399,6 +419,9 @@ class TrajectorySynthesizer:
     def _check_for(self, snapshots: Snapshots) -> None:
         """Refuse, before anything is spent, what these snapshots cannot be fitted with."""
         Constraints.declared(self.monotone, self.precision).check(snapshots.features)
+        growth = Growth.declared(self.growth)
+        if growth is not None:
+            growth.check(snapshots.datetime)
         start, end = snapshots.axis.range
         self._reference().within(Scale(snapshots.bounds, start, end - start))
         if self.slabs == "bins":
@@ -455,6 +478,7 @@ class TrajectorySynthesizer:
                 check_setting(name, value, low, high)
         self._reference()
         Constraints.declared(self.monotone, self.precision)
+        Growth.declared(self.growth)
         if self.epsilon < SMALLEST_EPSILON:
             raise InputError(
                 Arg("epsilon"),

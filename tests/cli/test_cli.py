@@ -372,8 +372,9 @@ def test_sampling_options(model, tmp_path, capsys):
     assert (plain == drawn()).all()
     for options in (
         ["--interpolation", "linear"],
-        ["--interpolation", "spline"],
+        ["--interpolation", "bridge"],
         ["--coupling", "exact"],
+        ["--reference", "inertia memory=3"],
         ["--no-observation-noise"],
     ):
         assert not np.array_equal(drawn(*options), plain)
@@ -490,3 +491,22 @@ def test_progress_is_for_people_only(capsys, monkeypatch):
 def test_names_in_a_message_do_not_steer_the_terminal(capsys):
     Console().note("'he\x1b[2Kight\u202e' and\nmore")
     assert capsys.readouterr().err == "privtraj: note: 'he?[2Kight?' and more\n"
+
+
+def test_a_population_that_grows_is_fitted_and_sampled_with_families(tmp_path, capsys):
+    cells = datasets.branching_population(40, 5, seed=0)
+    x, y = cells.points.T
+    export_tables.write_table(pa.table({"day": cells.times, "x": x, "y": y}), tmp_path / "c.csv")
+    box = ["x", "-1.3", "1.3", "--feature", "y", "-1.3", "1.3"]
+    changes = {"time": ["day"], "person": None, "feature": box, "time_range": ["0", "1"]}
+    growth = {"growth": ["released"], "write_config": [str(tmp_path / "c.toml")]}
+    model = tmp_path / "m.privtraj"
+    assert cli.main(_fit_words(tmp_path / "c.csv", model, **changes, **growth)) == 0
+    assert 'growth = "released"' in (tmp_path / "c.toml").read_text()
+    out = tmp_path / "paths.csv"
+    words = ["sample", str(model), "--out", str(out), "-n", "60", "--seed", "1", "--branching"]
+    assert cli.main(words) == 0
+    capsys.readouterr()
+    table = tables.read_columns(out, ["path", "day", "parent", "x", "y"])
+    assert 60 <= table.num_rows < 300
+    assert pt.load(model).growth == pt.Growth("released")

@@ -366,4 +366,4 @@ def test_importing_needs_numpy_only(module):
         )
         if name
     }
-    assert roots - set(sys.stdlib_module_names) <= {"numpy", "privtraj"}
+    assert roots - set(sys.stdlib_module_names) <= {"lazy_loader", "numpy", "privtraj"}

@@ -43,6 +43,8 @@ def add(commands: Any) -> None:
     shared.add(group, Option("interpolation", between, text, otherwise="as the reference says"))
     text = "who becomes whom: likely moves, or the shortest only"
     shared.add(group, Option("coupling", whom, text, otherwise="as the reference says"))
+    text = "who is born, where the population grows, has a parent and shares its past"
+    shared.add(group, Option("branching", BOOLEAN, text, default=False))
     text = "bare particles: less spread out than the people were"
     shared.add(group, Option("no_observation_noise", BOOLEAN, text, default=False))
 
@@ -70,7 +72,7 @@ def sampled(
     at = even_times(model, args.at) if args.times is None else args.times
     count = len(model.times if at is None else at)
     check_paths(args.out, model.features, model.bounds, count)
-    how = {name: getattr(args, name) for name in ("seed", "interpolation", "coupling")}
+    how = {name: getattr(args, name) for name in ("seed", "interpolation", "coupling", "branching")}
     how["observation_noise"] = not args.no_observation_noise
     paths = model.sample(args.n or PEOPLE_DRAWN, at, **how)
     values = {

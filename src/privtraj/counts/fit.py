@@ -36,38 +36,46 @@ def fit_counts(
     gaps: Floats,
     progress: Progress | None = None,
     plot: Plot | None = None,
+    reach: float = math.inf,
 ) -> Marginals:
     """Marginals of people (T,), public or released, at times `gaps` (T - 1,) apart.
 
     plot: the public domain; cells outside it are counted, paid for, and left out.
+    reach: of transport between times, in shares of the box, where people come and go.
     """
     side, epsilon = settings.cells_per_side, settings.epsilon
     counts = guard.counts(side, epsilon, CELLS)
     inside = None if plot is None else plot.cells(side, guard.n_features)
     held = counts if inside is None else counts[:, inside.ravel()]
-    total = _combined(people, held, settings)
+    total, variance = _combined(people, held, settings)
     together = gaps if settings.time_coupling > 0 else None
     measure = estimate(counts, side, epsilon, total, guard.n_features, together, inside)
     effective = _effective_people(float(total.mean()), measure, epsilon)
-    measure = pooled_over_time(measure, gaps, effective, settings.time_coupling)
+    measure = pooled_over_time(measure, gaps, effective, settings.time_coupling, reach)
     return Marginals(
         *placed(measure, settings.particles, rng, settings.bandwidth, plot),
         resolution=measure.sides / math.sqrt(12),
         diagnostics={
             "significant_share": measure.significant.tolist(),
             "cell_side": measure.sides.tolist(),
+            "people_counted": total.tolist(),
+            "people_noise": math.sqrt(variance),
         },
     )
 
 
-def _combined(people: Floats, counts: NDArray[np.int64], settings: CountsSettings) -> Floats:
-    """People per time (T,): the head count and the sum of all cells, weighted by their noise."""
+def _combined(
+    people: Floats, counts: NDArray[np.int64], settings: CountsSettings
+) -> tuple[Floats, float]:
+    """People per time (T,): the head count and the sum of all cells, weighted by their noise, and
+    the variance that is left."""
     if settings.head_epsilon is None:
-        return people
+        return people, 0.0
     in_cells = counts.shape[1] * laplace_variance(settings.epsilon)
     in_head = laplace_variance(settings.head_epsilon)
     summed = steadied_counts(counts.sum(axis=1).astype(np.float64), in_cells)
-    return (people * in_cells + summed * in_head) / (in_cells + in_head)
+    both = in_cells + in_head
+    return (people * in_cells + summed * in_head) / both, in_cells * in_head / both
 
 
 def _effective_people(people: float, measure: GridMeasure, epsilon: float) -> float:

@@ -17,6 +17,9 @@ weight of sqrt(T / n) against the variance p (1 - p) D^2 of the whole cloud:
 Transport also charges people who really move, and would tilt the masses towards those who move
 less, so the median motion between times may cost MOTION_PRICE at most.
 
+Where people come and go, a share that changes need not have travelled: it costs no more than going
+as far as `reach`, whoever vanishes here and appears there (partial transport).
+
 Masses are pooled in blocks of a box cut `BLOCKS_PER_SIDE` ways a side, and every cell of a block
 takes part in the block's factor: details smaller than a block stay as counted, and the work stays
 bounded.
@@ -62,11 +65,12 @@ def pooled_over_time(
     gaps: Floats,
     effective_people: float,
     time_coupling: float = TIME_COUPLING,
+    reach: float = np.inf,
 ) -> GridMeasure:
     """The same cells with pooled masses; gaps (T - 1,) between the times, any unit.
 
     effective_people: whose shares would by chance be as uncertain as these.  time_coupling: in
-    units of the price above, 0 for none.
+    units of the price above, 0 for none.  reach: in shares of the box.
     """
     if time_coupling == 0:
         return measure
@@ -78,7 +82,7 @@ def pooled_over_time(
     variance = float(np.mean([total_variance(one.centres, one.masses) for one in times]))
     price = np.sqrt(len(times) / effective_people) / max(variance, 1e-12)
     price = time_coupling * min(price, MOTION_PRICE / max(_motion(times), 1e-12))
-    masses = _solved(times, gaps / gaps.mean(), price, TRANSPORT_BLUR / per_side**2)
+    masses = _solved(times, gaps / gaps.mean(), price, TRANSPORT_BLUR / per_side**2, reach)
     weights = measure.weights.copy()
     for row, one, mass in zip(weights, times, masses, strict=True):
         row[row > 0] *= (mass / one.masses)[one.of_cell]
@@ -111,14 +115,16 @@ def _in_blocks(centres: Floats, weights: Floats, per_side: int) -> _Blocks:
     return _Blocks(np.stack(middle, axis=1), masses, of_cell)
 
 
-def _solved(times: list[_Blocks], gaps: Floats, price: float, blur: float) -> list[Floats]:
+def _solved(
+    times: list[_Blocks], gaps: Floats, price: float, blur: float, reach: float
+) -> list[Floats]:
     """Pooled masses of every time; gaps (T - 1,), mean 1; blur: eta of a mean gap."""
     noisy = [one.masses for one in times]
     scaling = [np.ones_like(mass) for mass in noisy]
     for factor, sweeps in zip(BLURS, SWEEPS, strict=True):
         etas = factor * blur * np.maximum(gaps, SHORTEST_GAP)
         edges = zip(pairwise(times), etas, strict=True)
-        kernels = [_kernel(a.centres, b.centres, eta) for (a, b), eta in edges]
+        kernels = [_kernel(a.centres, b.centres, eta, reach) for (a, b), eta in edges]
         power = 1 / (1 + price * factor * blur)
         masses, scaling = _scaled(noisy, kernels, power, scaling, sweeps)
         # a scaling is exp(potential / eta), and the next eta is a quarter
@@ -126,9 +132,9 @@ def _solved(times: list[_Blocks], gaps: Floats, price: float, blur: float) -> li
     return masses
 
 
-def _kernel(a: Floats, b: Floats, eta: float) -> Floats:
-    """exp(-|a_i - b_j|^2 / eta) (n, m) up to a factor, and never 0: far is far."""
-    cost = ((a[:, None] - b[None]) ** 2).sum(axis=2)
+def _kernel(a: Floats, b: Floats, eta: float, reach: float) -> Floats:
+    """exp(-min(|a_i - b_j|, reach)^2 / eta) (n, m) up to a factor, and never 0: far is far."""
+    cost = np.minimum(((a[:, None] - b[None]) ** 2).sum(axis=2), reach**2)
     kernel: Floats = np.maximum(np.exp(-(cost - cost.min()) / eta), _FAR)
     return kernel
 

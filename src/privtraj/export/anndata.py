@@ -1,4 +1,4 @@
-"""Paths as AnnData: one row per path and time."""
+"""Paths as AnnData: one row per path and time at which it is there."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ FEATURES = "X_features"  # obsm of features that are no coordinates of one
 def to_anndata(paths: PathRows, basis: str | None = None) -> Any:
     """See `Paths.to_anndata`."""
     anndata = needed()
-    n, q, d = paths.values.shape
-    obs = paths.to_arrow().select([0, 1]).to_pandas()
-    obs.index = [f"{path}-{k}" for path in range(n) for k in range(q)]
-    values = paths.values.reshape(n * q, d)
+    table, d = paths.to_arrow(), paths.values.shape[2]
+    obs = table.select(table.column_names[:-d]).to_pandas()
+    at = paths.rows(np.broadcast_to(np.arange(len(paths.times)), paths.values.shape[:2]))
+    obs.index = [f"{path}-{k}" for path, k in zip(obs["path"], at, strict=True)]
+    values = paths.rows(paths.values)
     places = _places(paths.features) if basis is None else {basis: list(range(d))}
     obsm = {key: values[:, at] for key, at in places.items()}
     names = {key: [paths.features[k] for k in at] for key, at in places.items()}
@@ -54,7 +55,8 @@ def write_h5ad(paths: PathRows, path: Path) -> None:
     data = to_anndata(paths)
     name = data.obs.columns[1]
     if paths.datetime:
-        data.obs[name] = [str(time) for time in np.tile(paths.times, len(paths))]
-    allowed = free_name(name.replace("/", "_"), {"path", "_index"})
+        when = paths.rows(np.broadcast_to(paths.times, paths.values.shape[:2]))
+        data.obs[name] = [str(time) for time in when]
+    allowed = free_name(name.replace("/", "_"), {"path", "_index", *data.obs.columns[2:]})
     data.obs = data.obs.rename(columns={name: allowed})
     data.write_h5ad(path)

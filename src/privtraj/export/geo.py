@@ -49,18 +49,27 @@ def _check_times(count: int) -> None:
 def to_geojson(paths: PathRows, x: str | None = None, y: str | None = None) -> dict[str, Any]:
     """See `Paths.to_geojson`."""
     at = axes(paths.features, x, y)
-    check_degrees(paths.features, at, paths.values)
+    check_degrees(paths.features, at, paths.rows(paths.values))
     _check_times(paths.values.shape[1])
     order = np.argsort(paths.numeric_times, kind="stable")
-    times = [f"{t}Z" if paths.datetime else float(t) for t in paths.times[order]]  # ISO 8601, UTC
+    times = np.array(  # ISO 8601, UTC
+        [f"{t}Z" if paths.datetime else float(t) for t in paths.times[order]], dtype=object
+    )
     names: dict[str, int] = {}  # of the other features
     for k in set(range(len(paths.features))) - set(at):
         names[free_name(paths.features[k], {"path", "times", *names})] = k
     lines: list[dict[str, Any]] = []
-    for path, line in enumerate(paths.values[:, order]):
+    for path, (values, there) in enumerate(
+        zip(paths.values[:, order], paths.present[:, order], strict=True)
+    ):
+        line = values[there]
+        if len(line) < 2:
+            continue  # a line has two positions at least
         other = {name: line[:, k].tolist() for name, k in names.items()}
         place = {"type": "LineString", "coordinates": line[:, at].tolist()}
-        known = {"path": path, "times": times, **other}
+        known = {"path": path, "times": times[there].tolist(), **other}
+        if paths.parent is not None:
+            known[free_name("parent", known)] = int(paths.parent[path])
         lines.append({"type": "Feature", "geometry": place, "properties": known})
     return {"type": "FeatureCollection", "features": lines}
 
@@ -86,8 +95,8 @@ def to_geopandas(
     at = axes(paths.features, x, y)
     if crs == DEGREES:
         hint = Said(", or crs=, which says what the numbers are", "")
-        check_degrees(paths.features, at, paths.values, hint)
-    points = geopandas.points_from_xy(*(paths.values[:, :, k].ravel() for k in at))
+        check_degrees(paths.features, at, paths.rows(paths.values), hint)
+    points = geopandas.points_from_xy(*(paths.rows(paths.values[:, :, k]) for k in at))
     frame = paths.to_frame()
     frame = frame.rename(columns={"geometry": free_name("geometry", frame.columns)})
     return geopandas.GeoDataFrame(frame, geometry=points, crs=crs)
@@ -106,7 +115,8 @@ def to_movingpandas(
     frame = to_geopandas(paths, x, y, crs)
     name = frame.columns[1]
     if not paths.datetime:
-        frame[name] = np.tile(_dated(paths, origin, unit), len(paths))
+        dates = _dated(paths, origin, unit)
+        frame[name] = paths.rows(np.broadcast_to(dates, paths.values.shape[:2]))
     elif origin is not None:
         raise InputError("the times are dates already: leave out origin=")
     return movingpandas.TrajectoryCollection(frame, traj_id_col="path", t=name)

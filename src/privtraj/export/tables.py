@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.arrays import Floats
+from privtraj.arrays import Floats, Ints
 from privtraj.files import atomic_path
 from privtraj.formats import PATHS, TABLES, format_of, load
 from privtraj.space import as_user_times
@@ -28,13 +28,28 @@ _FORMULA = re.compile("^('*[=+\\-@\\t\\r\\n\uff1d\uff0b\uff0d\uff20])")
 
 @dataclass(frozen=True, eq=False)
 class PathRows:
-    """n synthetic people at q times. values: (n, q, d) in data units, inside the public bounds."""
+    """n synthetic people at q times. values: (n, q, d) in data units, inside the public bounds.
+
+    present: (n, q) whether they are there; everybody always, unless the population changes. Values
+    are NaN where nobody is, and tables have no row.
+    lives: (n, 2) first and last time of each, as numbers; None if all are there all the time.
+    parent: (n,) with branching: from which path it parted at lives[:, 0], -1 for the first ones;
+    values before that time are the parent's, whose rows they are in tables.
+    """
 
     values: Floats
     numeric_times: Floats  # (q,) numbers; seconds since 1970-01-01 UTC when `datetime`
     features: tuple[str, ...]
     time_name: str
     datetime: bool
+    present: Any = None  # (n, q) Mask, always there
+    lives: Floats | None = None
+    parent: Ints | None = None
+
+    def __post_init__(self) -> None:
+        if self.present is None:
+            everybody = np.broadcast_to(np.True_, self.values.shape[:2])
+            object.__setattr__(self, "present", everybody)
 
     @property
     def times(self) -> NDArray[Any]:
@@ -44,15 +59,31 @@ class PathRows:
     def __len__(self) -> int:
         return len(self.values)
 
+    @property
+    def numbers(self) -> Ints:
+        """(q,) how many are there at each time."""
+        return np.count_nonzero(self.present, axis=0)
+
+    def rows(self, values: NDArray[Any]) -> NDArray[Any]:
+        """(r, ...) of the r rows of the long table, from values (n, q, ...)."""
+        if self.numbers.min() == len(self):
+            return values.reshape(-1, *values.shape[2:])
+        return values[self.present]
+
     def to_arrow(self) -> Any:
-        """The long table (pyarrow): path, time, one column per feature; n q rows."""
+        """The long table (pyarrow): path, time, one column per feature; a row for each path and
+        time at which it is there. With branching, `parent` comes after the time."""
         import pyarrow as pa
 
-        n, q, _ = self.values.shape
-        columns: dict[str, NDArray[Any]] = {"path": np.repeat(np.arange(n, dtype=np.int64), q)}
-        columns[free_name(self.time_name, columns)] = np.tile(self.times, n)
+        n, q, _ = shape = self.values.shape
+        who = np.broadcast_to(np.arange(n, dtype=np.int64)[:, None], (n, q))
+        columns: dict[str, NDArray[Any]] = {"path": self.rows(who)}
+        when = free_name(self.time_name, columns)
+        columns[when] = self.rows(np.broadcast_to(self.times, shape[:2]))
+        if self.parent is not None:
+            columns[free_name("parent", columns)] = self.parent[columns["path"]]
         for k, name in enumerate(self.features):
-            columns[free_name(name, columns)] = self.values[:, :, k].ravel()
+            columns[free_name(name, columns)] = self.rows(self.values[:, :, k])
         return pa.table(columns)
 
     def to_frame(self) -> Any:

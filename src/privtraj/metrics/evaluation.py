@@ -175,8 +175,10 @@ def _readings(
     (n, T, J, d) at these, in the unit cube.
 
     The records nearest to a time have times of their own: J quantiles of these are read. Where all
-    records are at the model's times, so are they.
+    records are at the model's times, so are they. Everybody is there all the time: who comes and
+    goes does not change the marginals.
     """
+    model = model if model.growth is None else model.with_growth(None)
     shares = (np.arange(_READINGS) + 0.5) / _READINGS
     own = [reference.moments[reference.bins == i] for i in range(reference.times)]
     when = [

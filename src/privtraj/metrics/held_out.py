@@ -54,7 +54,8 @@ def held_out_w2(
         raise InputError("only a time between the first and the last can be left out")
     if hasattr(prediction, "sample"):
         when = np.asarray(times)[left_out : left_out + 1]  # as given: numbers or dates
-        prediction = prediction.sample(n, when, seed=seed).values[:, 0]
+        drawn = prediction.sample(n, when, seed=seed).values[:, 0]
+        prediction = drawn[~np.isnan(drawn).any(axis=1)]  # who is there
     before, here, after = (cloud(clouds[left_out + step]) for step in (-1, 0, 1))
     share = (at[left_out] - at[left_out - 1]) / (at[left_out + 1] - at[left_out - 1])
     middle, mass = displacement_interpolation(before, after, float(share))

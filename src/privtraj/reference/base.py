@@ -1,10 +1,10 @@
 """The reference process: how people would move if nothing but their law at each time were known.
 
 Couplings and paths are as likely under it as the marginals allow. All that they need from it is
-small: where people are after a while (`ahead`), with which variance, how they get from one place to
-another (`bridge`), and how fast their number grows (`growth`). A process without variance means
-least action: nobody moves more than the marginals, and its drift, ask for. A new process is one
-class in one file of this folder, and one more name in `words`.
+small: where people are after a while (`ahead`), with which variance, and how they get from one
+place to another (`bridge`). A process without variance means least action: nobody moves more than
+the marginals, and its drift, ask for. A new process is one class in one file of this folder, and
+one more name in `words`. How many people there are is said beside it, for any process: `growth`.
 
 Users give a process in data units; `within` turns it into one of the unit cube and of time from 0
 to 1, in which everything here is computed.
@@ -60,10 +60,6 @@ class Reference(ABC):
     def variance(self, dt: Floats) -> Floats:
         """Per coordinate over gaps dt, by which entropic couplings are blurred; 0: least action."""
         return np.zeros_like(dt)
-
-    def growth(self, x: Floats, t: float) -> Floats:
-        """Rate (n,) at which the number of people at x (n, d) grows, per unit of time."""
-        return np.zeros(len(x))
 
     def cost(self, x: Floats, y: Floats, t: float, dt: float) -> Floats:
         """-log of the transition density from x (n, d) to y (m, d), up to a constant: (n, m).

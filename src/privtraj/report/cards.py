@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from privtraj.report.page_data import bands
 from privtraj.report.style import BLUE, VERMILION
 from privtraj.report.templates import render
@@ -76,11 +78,14 @@ def model_card(model: TrajectoryModel) -> str:
 def paths_card(paths: Paths) -> str:
     """The first rows of the long table; all of it is synthetic."""
     n, q, _ = paths.values.shape
-    few = replace(paths, values=paths.values[: -(-_ROWS // q)])
+    rows = np.cumsum(np.count_nonzero(paths.present, axis=1))
+    first = slice(int(np.searchsorted(rows, _ROWS)) + 1)
+    parent = None if paths.parent is None else paths.parent[first]
+    few = replace(paths, values=paths.values[first], present=paths.present[first], parent=parent)
     table = few.to_arrow().slice(0, _ROWS).to_pydict()
     return _card(
         "Paths",
-        note=f"{n} synthetic people at {q} times, {n * q} rows",
+        note=f"{n} synthetic people at {q} times, {rows[-1]} rows",
         columns=list(table),
         rows=[
             [f"{value:.6g}" if isinstance(value, float) else value for value in row]

@@ -76,7 +76,7 @@ def save_figure(figure: Figure, path: str | os.PathLike[str], force: bool = Fals
 def _over_time(axes: Axes, model: TrajectoryModel, paths: Paths, feature: int) -> None:
     order = in_order(paths)
     times = paths.times[order]
-    lines = paths.values[spread(len(paths), _THIN_PATHS)][:, order, feature].T
+    lines = style.there(paths)[spread(len(paths), _THIN_PATHS)][:, order, feature].T
     marker = "o" if len(times) == 1 else ""
     axes.plot(times, lines, color=GREY, lw=0.5, alpha=0.35, marker=marker, zorder=2.5)
     style.draw_bands(axes, paths, feature)
@@ -93,8 +93,9 @@ def _together(axes: Axes, paths: Paths) -> None:
     chosen = order[spread(len(order), _CLOUD_TIMES)]
     people = spread(len(paths), _CLOUD_PEOPLE)
     moments = paths.numeric_times[chosen]
-    points = paths.values[people][:, chosen, :2].reshape(-1, 2)
-    when = np.tile(moments, len(people))
+    shown = paths.present[people][:, chosen].ravel()
+    points = paths.values[people][:, chosen, :2].reshape(-1, 2)[shown]
+    when = np.tile(moments, len(people))[shown]
     shuffled = np.random.default_rng(0).permutation(len(points))  # so that no time hides another
     look: dict[str, Any] = {"cmap": "viridis", "s": 9, "alpha": 0.75, "lw": 0, "rasterized": True}
     x, y = points[shuffled].T

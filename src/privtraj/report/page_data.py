@@ -70,7 +70,11 @@ def frame_times(knots: Floats, features: int) -> Floats:
 
 
 def sampled(model: TrajectoryModel, seed: int = SEED) -> Sampled:
-    """Many people of the model for the bands, the first of whom are drawn."""
+    """Many people of the model for the bands, the first of whom are drawn.
+
+    Everybody is there all the time: who comes and goes does not change the marginals.
+    """
+    model = model if model.growth is None else model.with_growth(None)
     times = frame_times(model.numeric_times, len(model.features))
     numbers = len(times) * len(model.features)
     many = int(np.clip(_MANY_NUMBERS // numbers, 200, _MANY))
@@ -83,8 +87,9 @@ def sampled(model: TrajectoryModel, seed: int = SEED) -> Sampled:
 
 
 def bands(values: NDArray[np.floating[Any]]) -> Floats:
-    """(d, 5, Q) quantiles of people (n, Q, d)."""
-    return np.quantile(values, QUANTILES, axis=0).transpose(2, 0, 1)
+    """(d, 5, Q) quantiles of people (n, Q, d), NaN where they are not there."""
+    quantiles = np.nanquantile if np.isnan(values).any() else np.quantile
+    return quantiles(values, QUANTILES, axis=0).transpose(2, 0, 1)
 
 
 def axis_ranges(values: Floats) -> Floats:

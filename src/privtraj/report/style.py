@@ -49,6 +49,11 @@ def in_order(paths: Paths) -> NDArray[np.intp]:
     return np.argsort(paths.numeric_times, kind="stable")
 
 
+def there(paths: Paths) -> Floats:
+    """(n, q, d) values, NaN where people are not there."""
+    return np.where(paths.present[..., None], paths.values, np.nan)
+
+
 def literal(text: str) -> str:
     """A column's name as it is: matplotlib would read formulas between dollar signs."""
     return text.replace("$", r"\$")
@@ -58,7 +63,7 @@ def draw_bands(axes: Axes, paths: Paths, feature: int) -> None:
     """Median, middle half and middle 80 % of the people over time."""
     order = in_order(paths)
     times = paths.times[order]
-    low, lower, middle, upper, high = bands(paths.values[:, order, feature, None])[0]
+    low, lower, middle, upper, high = bands(there(paths)[:, order, feature, None])[0]
     axes.fill_between(times, low, high, color=PALE, lw=0, label="middle 80 % of people")
     axes.fill_between(times, lower, upper, color=BLUE, lw=0, label="middle half of people")
     marker = "o" if len(times) == 1 else ""  # a line through one point would be invisible

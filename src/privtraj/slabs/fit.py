@@ -97,6 +97,22 @@ class Resolution(NamedTuple):
             self.slab_of_moment
         )
 
+    @property
+    def middles(self) -> Floats:
+        """(K,) the same in data units."""
+        start, end = self.timeline.moments[[0, -1]]
+        middles: Floats = start + self.centres * (end - start)
+        return middles
+
+    @property
+    def lengths(self) -> Floats:
+        """(K,) how much time a slab covers, in data units; or how many of the listed times."""
+        moments = self.timeline.moments
+        if self.timeline.listed:
+            return np.bincount(self.slab_of_moment).astype(np.float64)
+        cuts = self.timeline.slabs(self.slab_of_moment).edges
+        return np.diff(np.concatenate([moments[:1], cuts, moments[-1:]]))
+
     def describe(self) -> str:
         """For a certificate."""
         slabs = f"{self.slabs} slabs"
