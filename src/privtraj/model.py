@@ -479,8 +479,10 @@ def assemble(
     """The sealed model of particles (K, m, d) at these snapshots' times, or at others (K,).
 
     knots: (K,) of particles that are curves.
-    Particles are put in order along their main axis, by which paths are stratified.
+    Particles are put in order along their main axis, by which paths are stratified, and rounded as
+    a file rounds them, so that a model that is read again draws the same people.
     """
+    particles = particles.astype(np.float32).astype(np.float64)
     clouds = particles if knots is None else np.concatenate(particles, axis=1)[None]
     order = along_main_axis(clouds)
     return TrajectoryModel(
