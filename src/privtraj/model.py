@@ -32,7 +32,7 @@ from privtraj.privacy import signatures
 from privtraj.privacy.certificate import Certificate
 from privtraj.reference.base import Interpolation, Reference, Scale
 from privtraj.reference.brownian import Brownian
-from privtraj.reference.least_action import FITTED, even_clouds, follow
+from privtraj.reference.least_action import FITTED, even_clouds
 from privtraj.reference.words import by_itself, declared
 from privtraj.space import as_user_times, from_unit, hat_functions, moment, unit_time
 from privtraj.transport.couplings import CouplingName, Couplings, couple
@@ -305,7 +305,7 @@ class TrajectoryModel:
         if self.curves and not self._reference.couples:
             places = self.particles.swapaxes(0, 1)
         else:
-            places = follow(even_clouds(self.particles, self.weights), clock, self._fitted)
+            places = least_action(self.particles, self.weights, self.knots, self._reference)
         return Curves(places.astype(np.float32), clock)
 
     def couplings(self, coupling: CouplingName = "entropic") -> Couplings:

@@ -158,13 +158,17 @@ class Persistence:
         moving = 1 - self.lasting - self.fresh
         return np.where(away == 0, 1.0, self.lasting + moving * kept)
 
-    def known(self) -> list[Correlations]:
-        """What is known of each feature, for the choice of its memories."""
+    def known(self, along: Floats) -> list[Correlations]:
+        """What is known of each feature, for the choice of its memories.
+
+        along: (n, d) of people who forget nothing, at `LAGS`.
+        """
         edges = lag_edges()
         bins = np.searchsorted(edges, self.lags) - 1  # those in which there can be pairs
         within = np.stack([edges[bins], edges[bins + 1]], axis=1)
         curve, smooth = self.correlation(LAGS), self.smooth.astype(bool)
-        columns = zip(self.correlations.T, self.error.T, curve.T, smooth, strict=True)
+        measured = self.correlations.T, self.error.T
+        columns = zip(*measured, curve.T, smooth, along.T, strict=True)
         return [Correlations(within, *column) for column in columns]
 
     def to_dict(self) -> dict[str, Any]:

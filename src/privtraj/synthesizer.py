@@ -58,11 +58,13 @@ from privtraj.privacy.watching import Watcher
 from privtraj.reference.base import Reference, Scale
 from privtraj.reference.brownian import Brownian
 from privtraj.reference.inertia import Inertia
-from privtraj.reference.memories import smoothest
+from privtraj.reference.least_action import least_action
+from privtraj.reference.memories import correlation_along, smoothest
 from privtraj.reference.words import AUTO, by_itself, declared
 from privtraj.slabs.constants import CURVES, PARTICLES_PER_CURVE
 from privtraj.slabs.fit import Resolution, can_look, resolution, through_slabs
 from privtraj.slabs.timeline import may_be_listed
+from privtraj.space import unit_time
 
 MeasureName = Literal["gradients", "counts"]
 Settings = CountsSettings | GradientSettings
@@ -277,7 +279,10 @@ class TrajectorySynthesizer:
             when = times if knots is None else knots
             found = measured_persistence(guard, later, marginals, when, measured.timeline.listed)
             persistence = {"persistence": found.to_dict()}
-            reference = self._remembering(reference, found, float(np.ptp(when)))
+            paths = marginals.particles.swapaxes(0, 1)
+            if knots is None:
+                paths = least_action(marginals.particles, marginals.weights, when, unit)
+            reference = self._remembering(reference, found, paths, when)
         certificate = certify(
             ledger,
             public_inputs=self._public_inputs(snapshots),
@@ -321,18 +326,22 @@ class TrajectorySynthesizer:
             return given
         return by_itself() if self.diffusivity is None else Brownian(self.diffusivity)
 
-    def _remembering(self, reference: Reference, found: Persistence, length: float) -> Reference:
+    def _remembering(
+        self, reference: Reference, found: Persistence, paths: Floats, times: Floats
+    ) -> Reference:
         """The reference with the memory that people with several records have, if none was given.
 
-        length: of the range of time, in data units.
+        paths: (m, K, d) of people who forget nothing, at times (K,).
         """
         if declared(self.reference) is not None or not isinstance(reference, Inertia):
             return reference
-        memory, swing, share = smoothest(found.known())
+        along = correlation_along(paths, unit_time(times, times))
+        memory, swing, share = smoothest(found.known(along))
         if len(memory) == 0:
             return reference
-        times = {"memory": (memory * length).tolist(), "swing": (swing / length).tolist()}
-        return replace(reference, share=share.tolist(), **times)
+        length = float(np.ptp(times))
+        lasting = {"memory": (memory * length).tolist(), "swing": (swing / length).tolist()}
+        return replace(reference, share=share.tolist(), **lasting)
 
     def _people(self, guard: Guard, measured: Resolution) -> Floats:
         """People in each slab (K,): public, where slabs are made of whole bins, or counted."""

@@ -65,3 +65,14 @@ def test_a_feature_with_a_direction_never_turns_back(curves, reference):
     paths = people(curves, 500, np.linspace(0, 1, 101), reference, directions)
     assert np.diff(paths[:, :, 0], axis=1).min() >= -1e-6
     assert np.diff(people(curves, 500, CLOCK, Inertia(memory=0.3))[:, :, 0], axis=1).min() < 0
+
+
+def test_a_direction_holds_at_the_walls_too():
+    """Curves that end at the upper wall, with people who would be reflected there."""
+    rng = np.random.default_rng(0)
+    start = 0.75 + 0.1 * rng.random((200, 1, 2))
+    wall = Curves(np.minimum(start + 0.2 * CLOCK[:, None], 1.0).astype(np.float32), CLOCK)
+    for reference in (Inertia(), Inertia(memory=0.2)):
+        paths = people(wall, 800, np.linspace(0, 1, 60), reference, np.array([1.0, 0.0]), 0.05)
+        assert np.diff(paths[:, :, 0], axis=1).min() >= -1e-6
+        assert paths.max() <= 1.0

@@ -12,6 +12,7 @@ import numpy as np
 from privtraj.arrays import Floats, Ints
 from privtraj.clouds import systematic
 from privtraj.reference.base import Reference
+from privtraj.space import unit_time
 
 MOST_MATCHED = 512
 """People at each time who are matched; as many carry a model, and more take minutes."""
@@ -25,6 +26,14 @@ def follow(clouds: Floats, clock: Floats, reference: Reference) -> Floats:
     for cloud, t, dt in zip(clouds[1:], clock, np.diff(clock), strict=False):
         paths.append(cloud[matched(reference.ahead(paths[-1], t, dt), cloud)])
     return np.stack(paths, axis=1)
+
+
+def least_action(particles: Floats, weights: Floats, times: Floats, reference: Reference) -> Floats:
+    """Paths (n, K, d) through particles (K, m, d) of weights (K, m) at times (K,) of any unit,
+    under the reference process, in the unit cube, that suits them."""
+    clock = unit_time(times, times)
+    suited = reference.fitted(even_clouds(particles, weights, FITTED), clock)
+    return follow(even_clouds(particles, weights), clock, suited)
 
 
 def matched(x: Floats, y: Floats) -> Ints:

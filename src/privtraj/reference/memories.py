@@ -2,7 +2,8 @@
 
 Correlations are measured in a few bins of the lag, with errors. Many mixtures of inertial
 processes,
-    rho(h) = lasting + sum_j w_j k_j(h),      k_j of memory m_j and swing s_j (`inertia`),
+    rho(h) = lasting c(h) + sum_j w_j k_j(h),      k_j of memory m_j and swing s_j (`inertia`),
+c(h) being that of people who keep to their curves,
 agree with them; that of the slowest people is taken, of the least mean squared speed
     sum_j w_j (1 / m_j^2 + s_j^2):
 paths tremble, and turn back, only where records say so.
@@ -18,6 +19,7 @@ import numpy as np
 
 from privtraj.arrays import Floats
 from privtraj.reference.inertia import kept
+from privtraj.space import hat_functions
 
 MEMORIES = (0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28)
 """In shares of the range of time."""
@@ -41,6 +43,7 @@ _PROCESSES = np.array(
     + [(m, s) for m, s in product(MEMORIES, SWINGS) if m >= 0.16]
 )  # memory and swing of each
 _WITHIN = (np.arange(12) + 0.5) / 12  # places within a bin of the lag
+_LAG_BINS = 25  # of the lags between times of a model
 _WHOLE = 1e4  # weight of the shares' being all there is
 
 
@@ -49,6 +52,7 @@ class Correlations(NamedTuple):
 
     edges: (L, 2) of bins of the lag, in shares of the range.  measured, error: (L,) in the bins.
     curve: (n,) at `LAGS`, of a family that goes through them.  smooth: whether paths are.
+    along: (n,) at `LAGS`, of people who forget nothing (`correlation_along`).
     """
 
     edges: Floats
@@ -56,6 +60,7 @@ class Correlations(NamedTuple):
     error: Floats
     curve: Floats
     smooth: bool
+    along: Floats
 
 
 def smoothest(features: Sequence[Correlations]) -> tuple[Floats, Floats, Floats]:
@@ -73,12 +78,12 @@ def _shares(known: Correlations) -> Floats:
     """(J,) of one feature: slow, and as near as its errors on average, or as near as can be."""
     from scipy.optimize import nnls
 
+    at_lags = np.column_stack([kept(LAGS, *_PROCESSES.T), known.along])  # the last one lasts
     if known.smooth:
-        kernels, rho, error = _in_bins(known.edges), known.measured, known.error
+        kernels, rho, error = _in_bins(at_lags, known.edges), known.measured, known.error
     else:
-        kernels = kept(LAGS, *_PROCESSES.T)
-        rho, error = known.curve, np.full(len(LAGS), NEAR_CURVE)
-    near = np.hstack([kernels, np.ones((len(kernels), 1))]) / error[:, None]  # the last one lasts
+        kernels, rho, error = at_lags, known.curve, np.full(len(LAGS), NEAR_CURVE)
+    near = kernels / error[:, None]
     memory, swing = _PROCESSES.T
     squared_speed = np.append(np.maximum(memory, AT_ONCE) ** -2.0 + swing**2, 0.0)
     turns_back = (known.measured < -TURNED_BACK * known.error).any()
@@ -97,9 +102,31 @@ def _shares(known: Correlations) -> Floats:
     return shares
 
 
-def _in_bins(edges: Floats) -> Floats:
-    """(L, J) the mean of each kernel over the lags of a bin, short ones being more frequent."""
+def _in_bins(at_lags: Floats, edges: Floats) -> Floats:
+    """(L, J) the means over the lags of bins (L, 2) of what is known at `LAGS` (n, J), short lags
+    being more frequent."""
     lags = edges[:, :1] + _WITHIN * (edges[:, 1:] - edges[:, :1])
-    often = 1 - lags
-    kernels: Floats = (kept(lags, *_PROCESSES.T) * often[..., None]).sum(axis=1)
-    return kernels / often.sum(axis=1)[:, None]
+    often = (1 - lags) / (1 - lags).sum(axis=1, keepdims=True)
+    weights = hat_functions(np.clip(lags, LAGS[0], LAGS[-1]).ravel(), LAGS)
+    means: Floats = np.einsum("lw,lwn,nj->lj", often, weights.reshape(*lags.shape, -1), at_lags)
+    return means
+
+
+def correlation_along(paths: Floats, clock: Floats) -> Floats:
+    """(n, d) at `LAGS`, of where people on paths (m, K, d) at times (K,) are among the others.
+
+    The mean over pairs of times, in bins of their lag, and straight between the bins.
+    """
+    scores = paths - paths.mean(axis=0)
+    scores = scores / np.maximum(paths.std(axis=0), 1e-9)
+    first, second = np.triu_indices(len(clock), 1)
+    products = np.einsum("mpd,mpd->pd", scores[:, first], scores[:, second]) / len(paths)
+    lags = clock[second] - clock[first]
+    place = np.minimum((lags * _LAG_BINS).astype(int), _LAG_BINS - 1)
+    pairs = np.bincount(place, minlength=_LAG_BINS)
+    at = np.append(0.0, np.bincount(place, lags, _LAG_BINS)[pairs > 0] / pairs[pairs > 0])
+    columns = []
+    for product_of in products.T:
+        mean = np.bincount(place, product_of, _LAG_BINS)[pairs > 0] / pairs[pairs > 0]
+        columns.append(np.interp(LAGS, at, np.append(1.0, mean)))
+    return np.stack(columns, axis=1)

@@ -87,10 +87,11 @@ class Curves(NamedTuple):
             if len(mine) < AT_LEAST:
                 others = systematic(np.ones(len(self.knots)), AT_LEAST - len(mine), rng)
                 crowd = np.append(mine, others)
-            paths = forgetful(offset.added(on_grid[crowd], rng), grid, process, rng)
+            drawn = forgetful(offset.added(on_grid[crowd], rng), grid, process, rng)
+            paths = offset.inside(drawn)
             if directions.any():
                 paths = in_order(paths, directions)
-            return fold(process.through(paths[: len(mine)], grid, where, rng))
+            return process.through(paths[: len(mine)], grid, where, rng)
 
         return places
 
@@ -113,5 +114,8 @@ class _Offset(NamedTuple):
     def added(self, part: Points, rng: np.random.Generator) -> Points:
         """Places (b, q, d) with one offset for each person, inside the box."""
         offset = rng.standard_normal(part[:, 0].shape, dtype=np.float32)
-        moved = part + self.width * offset[:, None]
-        return np.where(self.ordered, np.clip(moved, 0, 1), fold(moved))
+        return self.inside(part + self.width * offset[:, None])
+
+    def inside(self, places: Points) -> Points:
+        """Reflected at the walls; those that have a direction end there."""
+        return np.where(self.ordered, np.clip(places, 0, 1), fold(places))
