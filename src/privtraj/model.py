@@ -32,7 +32,7 @@ from privtraj.privacy import signatures
 from privtraj.privacy.certificate import Certificate
 from privtraj.reference.base import Interpolation, Reference, Scale
 from privtraj.reference.brownian import Brownian
-from privtraj.reference.least_action import FITTED, even_clouds
+from privtraj.reference.least_action import FITTED, even_clouds, least_action
 from privtraj.reference.words import by_itself, declared
 from privtraj.space import as_user_times, from_unit, hat_functions, moment, unit_time
 from privtraj.transport.couplings import CouplingName, Couplings, couple
