@@ -79,3 +79,9 @@ def test_the_benchmark_of_doublings_counts_those_that_hurt(tmp_path):
 def test_the_experiment_on_the_audit_counts_what_was_caught():
     printed = run("experiments/audit_power.py", "--quick", "--break", "exact head count")
     assert "| exact head count | 20 | 2 of 2 | at least" in printed
+
+
+def test_the_picture_of_paths_is_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    run("experiments/paths_picture.py", "--out", str(tmp_path / "paths.png"), "--people", "4")
+    assert (tmp_path / "paths.png").stat().st_size > 10_000
