@@ -558,3 +558,10 @@ def test_assets_are_inside_the_package():
     assert asset("page.js").strip().startswith('"use strict"')
     assert "</script" not in asset("page.js")
     assert "</style" not in asset("page.css")
+
+
+def test_the_page_says_whether_persistence_was_measured(made_model):
+    assumed, measured = made_model(), made_model(persistence={"lags": []})
+    assert "is an assumption" in dict(sections.settings(assumed)["made"])["how people move"]
+    said = dict(sections.settings(measured)["made"])["how people move"]
+    assert "was measured on people with several records" in said

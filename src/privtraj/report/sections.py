@@ -174,12 +174,20 @@ def _made(model: TrajectoryModel) -> list[tuple[str, str]]:
           if key != "measure" and value not in (None, 0, "")),
         *certificate.found.items(),
         ("model size", f"{k} knots in time, {m} particles, {d} feature{'s' * (d > 1)}"),
+        ("how people move", f"by '{model.reference.kind}'; {_persisting(model)}"),
         ("diffusivity", f"{model.diffusivity:.3g} per time range, in squared shares of the box"),
         ("bandwidth", f"{model.bandwidth.min():.3g} to {model.bandwidth.max():.3g} of the box"),
         ("noise", certificate.noise),
         ("privtraj", certificate.version),
         ("model sha256", sha256(model)),
     ]  # fmt: skip
+
+
+def _persisting(model: TrajectoryModel) -> str:
+    """Where it comes from that people keep, or forget, their place among the others."""
+    if "persistence" in model.diagnostics:
+        return "how fast they forget was measured on people with several records"
+    return "that they keep their place among the others, or forget it, is an assumption"
 
 
 def _said(value: Any) -> str:
