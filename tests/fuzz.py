@@ -275,8 +275,10 @@ def check_payment(case: Payment) -> None:
         assert (len(ledger.events), told.answers) == (len(before[0]) + 1, before[3] + 1)
         assert (event.what, times) == (asked.kind, 1)
         assert event.person == asked.guard(guard).person
-        stated = getattr(event, "noise_multiplier", None) or event.epsilon
-        assert stated == (asked.epsilon if asked.kind == "counts" else asked.multiplier)
+        if hasattr(event, "noise_multiplier"):
+            assert event.noise_multiplier == asked.multiplier
+        else:
+            assert event.epsilon == asked.epsilon
         assert source.drawn >= before[2] + asked.draws(guard)
     spent = epsilon_at(ledger.events, case.delta, ledger.adjacency)
     assert ledger.spent() <= case.epsilon

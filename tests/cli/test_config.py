@@ -124,6 +124,8 @@ VALUES = {
     options.BOOLEAN: st.booleans(),
     options.RANGE: st.lists(MOMENTS, min_size=2, max_size=2),
     options.TIMES: st.lists(MOMENTS, min_size=1, max_size=4),
+    options.NAMES: st.lists(NAMES, min_size=1, max_size=3),
+    options.STEPS: st.lists(st.tuples(NAMES, FLOATS).map(list), min_size=1, max_size=3),
     options.FEATURES: st.lists(st.tuples(NAMES, FLOATS, FLOATS).map(list), min_size=1, max_size=3),
 }
 

@@ -55,6 +55,7 @@ def fake(draw=walk, datetime=False):
         times=days if datetime else np.arange(float(T)),
         certificate=SimpleNamespace(private=True),
         sample=sample,
+        growth=None,
     )
 
 

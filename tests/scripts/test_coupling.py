@@ -100,7 +100,9 @@ def test_movement_is_read_at_every_number_of_times(coupling, tiny, twice):
     (row, *others) = coupling.movement("rotation", 0, tiny, twice)
     assert row["row"] == "default"
     assert len(others) == (0 if twice else 1)
-    assert all(0.3 < row[f"{what} {k}"] < 3 for what in ("length", "speed") for k in coupling.READ)
+    most = 30 if twice else 3  # few pairs of few people: they may be taken for quick to forget
+    ratios = [row[f"{what} {k}"] for what in ("length", "speed") for k in coupling.READ]
+    assert all(0.3 < ratio < most for ratio in ratios)
     assert 0 <= row["autocorrelation"] <= 2
     assert "Off by at most, target 15%: rotation" in coupling.movement_table([row, *others])
 
