@@ -8,7 +8,6 @@ how people move included: the reference process, and what is public about featur
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -135,11 +134,11 @@ class TrajectoryModel:
         coupling: instead, particles of neighbouring knots are coupled under Brownian motion,
             "entropic", or by optimal transport, "exact".
         interpolation: instead, between knots "bridge", "linear" or "spline".
+        branching: of a population that grows: who is born has a mother among the others, and shares
+            her past. n counts everybody who ever lived: those at the end, if nobody leaves.
 
         With a domain, people walk: couplings are exact ones by the length of the shortest way, and
         between knots everybody goes it at constant speed, whatever `interpolation` and `coupling`.
-        branching: of a population that grows: who is born has a mother among the others, and shares
-            her past. n counts everybody who ever lived: those at the end, if nobody leaves.
         """
         _check_request(n, interpolation, coupling)
         at = self._query_times(times)
@@ -176,7 +175,16 @@ class TrajectoryModel:
         """(n, q, d) of people at times (q,) in data units; knots: (n, K, d), if they have some."""
         if self.plot is not None:
             return self._inside(self.plot, n, at, rng, noise)
-        places = self._people(n, at, rng, noise, interpolation, coupling, knots)
+        curves, process, usual = self._carried_by(n, coupling, knots, rng)
+        places = curves.people(
+            n,
+            unit_time(at, self.knots),
+            self.bandwidth if noise else np.zeros_like(self.bandwidth),
+            process,
+            self.constraints.directions(self.features),
+            interpolation or usual,
+            rng,
+        )
         bounds = np.tile(self.bounds, (len(at), 1))  # of all numbers of a path
         values = np.empty((n, len(bounds)))
 
@@ -187,34 +195,30 @@ class TrajectoryModel:
         fill_in_blocks(fill, n, len(bounds), rng)
         return values.reshape(n, len(at), -1)
 
-    def _people(
+    def _carried_by(
         self,
         n: int,
-        at: Floats,
-        rng: np.random.Generator,
-        noise: bool,
-        interpolation: Interpolation | None,
         coupling: CouplingName | None,
-        knots: Floats | None = None,
-    ) -> Callable[[slice, np.random.Generator], NDArray[Any]]:
-        """What gives a block of the n people their places (b, q, d) in the unit cube at `at`."""
-        clock, where = (unit_time(t, self.knots) for t in (self.knots, at))
-        reference, directions = self._reference, self.constraints.directions(self.features)
-        width = self.bandwidth if noise else np.zeros_like(self.bandwidth)
+        knots: Floats | None,
+        rng: np.random.Generator,
+    ) -> tuple[Curves, Reference, Interpolation | None]:
+        """The curves that carry n people, by which process between their knots, and how, unless
+        somebody says; None: as the process does.
+
+        knots: (n, K, d) of people who have some; else they are those of least action, or of chains
+        over the couplings.
+        """
+        reference, clock = self._reference, unit_time(self.knots, self.knots)
         varies = reference.variance(np.ones(1)).any()
+        suited = self._fitted if reference.couples or varies else reference
         if knots is not None:
-            process = self._fitted if reference.couples or varies else reference
-            curves = Curves(knots.astype(np.float32), clock)
-            return curves.people(n, where, width, process, directions, interpolation, rng)
+            return Curves(knots.astype(np.float32), clock), suited, None
         if coupling is None and not varies:
-            curves = self._curves
-            process = self._fitted if reference.couples else reference
-            return curves.people(n, where, width, process, directions, interpolation, rng)
+            return self._curves, suited, None
         chain = self.couplings(coupling or "entropic").walk(n, rng)
         places = self.particles.astype(np.float32)[np.arange(len(self.particles)), chain]
-        process = self._fitted if coupling is None else Brownian(self.diffusivity)
-        curves = Curves(places, clock)
-        return curves.people(n, where, width, process, directions, interpolation or "bridge", rng)
+        process = suited if coupling is None else Brownian(self.diffusivity)
+        return Curves(places, clock), process, "bridge"
 
     def _inside(
         self, plot: Plot, n: int, at: Floats, rng: np.random.Generator, noise: bool

@@ -2,7 +2,7 @@
 
 Between two knots everybody at x has e^(g(x) dt) descendants on average: none, one or several, as
 many together as there are people at the next knot, with whom they are matched as in
-`transport.least_action`. Mass that grew need not be transported.
+`reference.least_action`. Mass that grew need not be transported.
 
 Where g is not known it is learned from the clouds a and b of neighbouring knots: those who go from
 one to the other, P, end as b says and begin nearly as a says,
