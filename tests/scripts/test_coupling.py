@@ -1,25 +1,14 @@
 """The coupling experiment: its data, each of its tables, and what it concludes from numbers."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
+from script_runs import imported, run
 
 
 @pytest.fixture(scope="module")
 def coupling():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "experiments")
-        patch.setattr(sys, "path", sys.path[:])
-        import coupling
-
-        yield coupling
-        for name in ("coupling", "common", "populations", "seen"):
-            sys.modules.pop(name, None)
+    with imported("experiments", "coupling", "common", "populations", "seen") as module:
+        yield module
 
 
 @pytest.fixture(scope="module")
@@ -143,20 +132,12 @@ def test_the_verdict_follows_from_the_numbers(coupling):
 
 
 def test_the_quick_run_prints_four_tables(tmp_path):
-    done = subprocess.run(
-        [
-            sys.executable,
-            "experiments/coupling.py",
-            "--quick",
-            "--json",
-            str(tmp_path / "all.json"),
-        ],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=300,
+    printed = run(
+        "experiments/coupling.py",
+        "--quick",
+        "--json",
+        str(tmp_path / "all.json"),
     )
-    assert done.returncode == 0, done.stderr
     for line in (
         "On average coupling is",
         "Times the floor",
@@ -164,5 +145,5 @@ def test_the_quick_run_prints_four_tables(tmp_path):
         "Children who shrink",
         "Times the midpoint",
     ):
-        assert line in done.stdout
+        assert line in printed
     assert (tmp_path / "all.json").exists()

@@ -1,23 +1,13 @@
 """The experiment on growing populations: its scores, and its quick run."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
+from script_runs import imported, run
 
 
 @pytest.fixture(scope="module")
 def growth():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "experiments")
-        import growth
-
-        yield growth
-        for name in ("growth", "common"):
-            sys.modules.pop(name, None)
+    with imported("experiments", "growth", "common") as module:
+        yield module
 
 
 def test_the_verdict_follows_from_the_numbers(growth):
@@ -34,13 +24,6 @@ def test_the_verdict_follows_from_the_numbers(growth):
 
 
 def test_the_quick_run_prints_every_way():
-    done = subprocess.run(
-        [sys.executable, "experiments/growth.py", "--quick"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
+    printed = run("experiments/growth.py", "--quick")
     for line in ("nobody comes or goes", "released, by place", "error of masses"):
-        assert line in done.stdout
+        assert line in printed

@@ -1,25 +1,14 @@
 """The comparison with others: what paths through couplings are, and that the quick run prints."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
+from script_runs import imported, run
 
 
 @pytest.fixture(scope="module")
 def peers():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "experiments")
-        patch.setattr(sys, "path", sys.path[:])
-        import peers
-
-        yield peers
-        for name in ("peers", "coupling", "common", "seen"):
-            sys.modules.pop(name, None)
+    with imported("experiments", "peers", "coupling", "common", "seen") as module:
+        yield module
 
 
 def test_paths_follow_the_coupling_and_are_straight_in_between(peers):
@@ -48,14 +37,7 @@ def test_exact_transport_predicts_the_midpoint_of_the_neighbours(peers):
 
 
 def test_the_quick_run_compares_paths_and_a_time_left_out(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "experiments/peers.py", "--quick", "--json", str(tmp_path / "all.json")],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
+    printed = run("experiments/peers.py", "--quick", "--json", str(tmp_path / "all.json"))
     for line in ("1. Paths over 5 times", "2. A time left out", "privtraj, epsilon 1"):
-        assert line in done.stdout
+        assert line in printed
     assert (tmp_path / "all.json").exists()

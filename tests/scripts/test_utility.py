@@ -1,23 +1,14 @@
 """The utility benchmark: its data, one point of its grid, and how it sums up."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
+from script_runs import imported
 
 
 @pytest.fixture(scope="module")
 def utility():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "benchmarks")
-        import utility
-
-        yield utility
-        for name in ("utility", "populations"):
-            sys.modules.pop(name, None)
+    with imported("benchmarks", "utility", "populations") as module:
+        yield module
 
 
 def test_every_data_set_has_its_shape_and_fresh_people(utility):
