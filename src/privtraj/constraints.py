@@ -39,9 +39,14 @@ class Constraints:
         """As users give them: monotone may be a list of features that never fall."""
         if isinstance(monotone, str):
             monotone = [monotone]
-        if monotone is not None and not isinstance(monotone, Mapping):
-            monotone = dict.fromkeys(monotone, RISING)
-        made = cls(dict(monotone or {}), dict(precision or {}))
+        try:
+            if monotone is not None and not isinstance(monotone, Mapping):
+                monotone = dict.fromkeys(monotone, RISING)
+            made = cls(dict(monotone or {}), dict(precision or {}))
+        except (TypeError, ValueError):
+            raise InputError(
+                Arg("monotone"), " must list features, and ", Arg("precision"), " a step for each"
+            ) from None
         if not set(made.monotone.values()) <= {RISING, FALLING}:
             raise InputError(Arg("monotone"), f" must say '{RISING}' or '{FALLING}' of a feature")
         if not all(is_number(step) and 0 < step < np.inf for step in made.precision.values()):
