@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from privtraj.cli.shared import keep_compiled
-from privtraj.columns import NumberColumn
+from privtraj.columns.kinds import Number
 from privtraj.data.public import TimeAxis
 from privtraj.data.snapshots import Snapshots
 from privtraj.privacy.rows import MemoryRows
@@ -87,7 +87,7 @@ def _snapshots(bins_of_points, dimensions=None):
     times = np.arange(len(rows), dtype=np.float64)
     return Snapshots(
         axis=TimeAxis(times, False, times[[0, -1]]),
-        columns=tuple(NumberColumn(f"x{k + 1}", 0.0, 1.0) for k in range(d)),
+        columns=tuple(Number(0.0, 1.0, name=f"x{k + 1}") for k in range(d)),
         time_name="time",
         _rows=MemoryRows(np.concatenate(rows), np.repeat(times, [len(r) for r in rows])),
     )

@@ -6,12 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from privtraj.columns import NumberColumn, declared_columns, to_unit
+from privtraj.columns.axes import to_unit
+from privtraj.columns.declared import declared_columns
+from privtraj.columns.kinds import Number
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
 from privtraj.space import to_unit as to_unit_cube
 
-HEIGHT, WEIGHT = NumberColumn("height", 40.0, 220.0), NumberColumn("weight", 1.0, 150.0)
+HEIGHT, WEIGHT = Number(40.0, 220.0, name="height"), Number(1.0, 150.0, name="weight")
 BOUNDS = {"height": (40, 220), "weight": (1, 150)}
 finite = st.floats(allow_nan=False, allow_infinity=False)
 ends = st.tuples(finite, finite).filter(lambda e: e[0] < e[1] and np.isfinite(e[1] - e[0]))
@@ -43,7 +45,7 @@ def test_a_value_outside_the_domain_becomes_its_nearest_bound():
 
 @given(ends)
 def test_both_bounds_are_exact_in_the_unit_interval(pair):
-    column = NumberColumn("x", *pair)
+    column = Number(*pair, name="x")
     assert column.to_unit(column.domain).tolist() == [0.0, 1.0]
     assert column.from_unit(0.0) == column.low
     size = np.abs(pair).max()
@@ -52,11 +54,11 @@ def test_both_bounds_are_exact_in_the_unit_interval(pair):
 
 @given(arrays(float, (6, 2), elements=finite), ends, ends)
 def test_columns_one_by_one_are_the_box_at_once_to_the_last_bit(values, first, second):
-    columns = NumberColumn("x", *first), NumberColumn("y", *second)
+    columns = Number(*first, name="x"), Number(*second, name="y")
     np.testing.assert_array_equal(to_unit(columns, values), to_unit_cube(values, [first, second]))
 
 
 @pytest.mark.parametrize("domain", [(0, np.inf), (np.nan, 1), (2, 2), (3, 1), (-1.7e308, 1.7e308)])
 def test_a_domain_is_checked_however_a_column_is_made(domain):
     with pytest.raises(InputError, match="the bounds of 'x'"):
-        NumberColumn("x", *domain)
+        Number(*domain, name="x")

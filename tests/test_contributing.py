@@ -146,7 +146,7 @@ def test_noise_of_counts_is_an_event_and_a_question(snapshots_of, monkeypatch):
     people = snapshots_of([np.full((50, 2), 0.1), np.full((30, 2), 0.9)])
     ledger, z = Ledger(4.0, 1e-5), 3.0
     asked = people.guarded(guard.Guard, ledger, noise.SeededSource(0))
-    exact = people._rows.cell_counts(people.axis.bins, 20)
+    exact = people._rows.cell_counts(people.axis.bins, (20, 20))
     away = ask(asked, 20, z, "cells") - exact
     # 800 draws: the standard error of the deviation is 2.5 %, three of them are allowed
     assert np.std(away) == pytest.approx(z, rel=0.075)

@@ -4,6 +4,12 @@ from . import metrics as metrics
 from . import paper as paper
 from . import plot as plot
 from . import reference as reference
+from .columns.kinds import Boolean as Boolean
+from .columns.kinds import Category as Category
+from .columns.kinds import Date as Date
+from .columns.kinds import Integer as Integer
+from .columns.kinds import Number as Number
+from .columns.kinds import Ordered as Ordered
 from .data.snapshots import Snapshots as Snapshots
 from .domain.domain import Domain as Domain
 from .errors import BudgetError as BudgetError

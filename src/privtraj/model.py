@@ -20,6 +20,7 @@ from privtraj import display, model_checks, model_file
 from privtraj.arguments import is_whole
 from privtraj.arrays import Floats
 from privtraj.clouds import along_main_axis, equal_weight
+from privtraj.columns.kinds import Column, Number, to_dict
 from privtraj.constraints import NONE, Constraints
 from privtraj.data.snapshots import Snapshots
 from privtraj.domain.domain import Domain, Plot
@@ -59,6 +60,7 @@ class TrajectoryModel:
     constraints: what is public about features.
     domain: where people can be at all; every path stays there.
     growth: how the number of people changes; None: everybody is there all the time.
+    columns: d of them, what each coordinate of a particle means; by default numbers.
     settings: how it was made.  diagnostics: released quantities that tell how well it went.
     """
 
@@ -81,8 +83,11 @@ class TrajectoryModel:
     constraints: Constraints = NONE
     domain: Domain | None = None
     growth: Growth | None = None
+    columns: tuple[Column, ...] = ()
 
     def __post_init__(self) -> None:
+        if not self.columns:
+            object.__setattr__(self, "columns", _numbers(self.features, self.bounds))
         object.__setattr__(self, "diagnostics", _without_nan(self.diagnostics))
         if len(self.knots) == 0:
             object.__setattr__(self, "knots", self.numeric_times)
@@ -426,8 +431,13 @@ class TrajectoryModel:
         }
         usual = plain and self.reference == Brownian(self.diffusivity)
         place = {} if self.domain is None else {"domain": self.domain.to_dict()}
+        numbers = _numbers(self.features, self.bounds)
+        kinds = (
+            {} if self.columns == numbers else {"columns": [to_dict(one) for one in self.columns]}
+        )
         return {
             **place,
+            **kinds,
             **({} if usual else {model_checks.MOTION: motion}),
             "diffusivity": self.diffusivity,
             "cloud_size": self.cloud_size,
@@ -500,6 +510,7 @@ def assemble(
         knots=np.empty(0) if knots is None else knots,
         curves=knots is not None,
         domain=snapshots.domain,
+        columns=snapshots.columns,
         **rest,
     ).sealed()
 
@@ -532,6 +543,7 @@ def load(path: str | Path) -> TrajectoryModel:
         settings=header["settings"],
         diagnostics=header["diagnostics"],
         domain=Domain.from_dict(header["domain"]) if "domain" in header else None,
+        columns=model_checks.columns_of(header),
         **model_checks.motion_of(header),
     )
     if certificate.model_sha256 != model.sha256:
@@ -539,6 +551,12 @@ def load(path: str | Path) -> TrajectoryModel:
             f"'{path}' was changed, as its certificate belongs to another model: do not trust it"
         )
     return model
+
+
+def _numbers(features: tuple[str, ...], bounds: Floats) -> tuple[Column, ...]:
+    """Columns of which nothing but the bounds is known."""
+    pairs = zip(features, bounds.tolist(), strict=True)
+    return tuple(Number(low, high, name) for name, (low, high) in pairs)
 
 
 def _without_nan(value: Any) -> Any:

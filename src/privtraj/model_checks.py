@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from privtraj.arguments import is_number, is_whole
 from privtraj.arrays import Floats
-from privtraj.columns import LONGEST_NAME, NumberColumn
+from privtraj.columns import kinds
+from privtraj.columns.kinds import LONGEST_NAME, Column, Number
 from privtraj.constraints import Constraints
 from privtraj.domain.domain import Domain
 from privtraj.errors import InputError
@@ -41,7 +42,7 @@ FIELDS = {
 }
 MOTION = "motion"
 """Optional: how people move, where it is not Brownian motion through particles."""
-OPTIONAL = {MOTION, "domain"}
+OPTIONAL = {MOTION, "domain", "columns"}
 LAYOUT: dict[str, tuple[str | int, ...]] = {
     "particles": ("K", "m", "d"),
     "weights": ("K", "m"),
@@ -95,6 +96,7 @@ def _field_faults(
     if not (is_whole(header["cloud_size"]) and 1 <= header["cloud_size"] <= most):
         yield "its cloud size cannot be"
     yield _fault_of_names(header["features"], header["time_name"], arrays["bounds"])
+    yield _fault_of_columns(header, arrays["bounds"])
     yield _fault_of_domain(header, arrays["bounds"])
     settings, told = header["settings"], header["diagnostics"]
     yield _fault_of_growth(header, arrays["knots"])
@@ -151,10 +153,28 @@ def _fault_of_names(features: Any, time_name: Any, bounds: NDArray[Any]) -> str 
         return "two of its features have one name"
     try:
         for name, (low, high) in zip(features, bounds.tolist(), strict=True):
-            NumberColumn(name, float(low), float(high))
+            Number(float(low), float(high), name)
     except InputError:
         return "its bounds are none"
     return None
+
+
+def columns_of(header: Mapping[str, Any]) -> tuple[Column, ...]:
+    """The columns that a header tells; none if all are plain numbers."""
+    return tuple(kinds.from_dict(said) for said in header.get("columns", ()))
+
+
+def _fault_of_columns(header: Mapping[str, Any], bounds: NDArray[Any]) -> str | None:
+    if "columns" not in header:
+        return None
+    try:
+        columns = columns_of(header)
+        same = [column.name for column in columns] == header["features"] and np.array_equal(
+            [column.domain for column in columns], bounds
+        )
+    except (InputError, AttributeError, KeyError, TypeError, ValueError, OverflowError):
+        same = False
+    return None if same else "its columns cannot be read"
 
 
 def _fault_of_domain(header: Mapping[str, Any], bounds: NDArray[Any]) -> str | None:

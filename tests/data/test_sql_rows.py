@@ -212,8 +212,9 @@ def _same(here, there):
     assert (here.features, here.datetime) == (there.features, there.datetime)
     for cells in (1, 2, 7, 64) if here.n_features < 3 else (1, 2, 7):
         for slabs in _cuts(here):
-            counts = theirs.cell_counts(slabs, cells)
-            np.testing.assert_array_equal(mine.cell_counts(slabs, cells), counts)
+            sides = (cells,) * here.n_features
+            counts = theirs.cell_counts(slabs, sides)
+            np.testing.assert_array_equal(mine.cell_counts(slabs, sides), counts)
     for slabs in _cuts(here):
         my_rows, their_rows = mine.in_slabs(slabs), theirs.in_slabs(slabs)
         np.testing.assert_array_equal(my_rows.slabs, their_rows.slabs)
@@ -462,7 +463,10 @@ def test_records_that_change_after_the_checks_are_refused(load, duckdb):
     rows, bins = snapshots._rows, snapshots.axis.bins
     assert len(rows.in_slabs(bins).slabs) == N
     duckdb.raw_sql(f"INSERT INTO {there.get_name()} SELECT * FROM {there.get_name()} LIMIT 1")
-    for read in (lambda: rows.cell_counts(bins, 2), lambda: rows.in_slabs(bins)):
+    for read in (
+        lambda: rows.cell_counts(bins, (2,) * len(rows.names)),
+        lambda: rows.in_slabs(bins),
+    ):
         with pytest.raises(InputError, match="have changed since they were checked"):
             read()
 

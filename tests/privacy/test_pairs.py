@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
+from privtraj.columns.axes import Axes
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import BudgetError, InputError
 from privtraj.privacy import noise, pairs
@@ -138,7 +139,7 @@ def test_nobody_is_repeated_where_nobody_knows_whose_records_are():
 
 
 def guarded(rows, ledger, source=None, records=2, watcher=None):
-    shape = PublicShape(Slabs.between(np.empty(0)), 1, Person(records, True))
+    shape = PublicShape(Slabs.between(np.empty(0)), Axes.numeric(1), Person(records, True))
     return Guard(rows, shape, ledger, source or noise.SeededSource(0), watcher=watcher)
 
 

@@ -24,13 +24,13 @@ def rows():
 
 
 def test_slabs_count_the_rows_of_their_pieces(rows):
-    whole = rows.cell_counts(Slabs.around(np.arange(6.0)), 4)
-    counts = rows.cell_counts(Slabs.between(np.array([2.5, 4.5])), 4)
+    whole = rows.cell_counts(Slabs.around(np.arange(6.0)), (4, 4))
+    counts = rows.cell_counts(Slabs.between(np.array([2.5, 4.5])), (4, 4))
     np.testing.assert_array_equal(counts, [whole[:3].sum(0), whole[3:5].sum(0), whole[5]])
     assert counts.sum() == 15
     some = Slabs(np.array([0.5, 2.5, 4.5]), np.array([1, -1, 0, 1]))
     np.testing.assert_array_equal(
-        rows.cell_counts(some, 4), [whole[3:5].sum(0), whole[0] + whole[5]]
+        rows.cell_counts(some, (4, 4)), [whole[3:5].sum(0), whole[0] + whole[5]]
     )
 
 
@@ -47,7 +47,7 @@ def test_a_record_is_in_one_slab_by_its_time_alone(edges, time):
     slabs = Slabs.between(np.sort(edges))
     alone = MemoryRows(np.full((1, 1), 0.5, np.float32), np.array([time]))
     assert slabs.of([time])[0] == sum(edge < time for edge in edges)
-    assert alone.cell_counts(slabs, 3).sum() == 1
+    assert alone.cell_counts(slabs, (3,)).sum() == 1
     assert alone.in_slabs(slabs).slabs.tolist() == slabs.of([time]).tolist()
 
 

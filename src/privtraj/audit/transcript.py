@@ -129,7 +129,7 @@ def added_by(people: People, question: CellCounts | ClippedSums, width: int) -> 
     rows = question.slabs.of(people.times)
     seen = rows >= 0  # those of other times add nothing
     if isinstance(question, CellCounts):
-        cells = cell_of(people.points, question.cells_per_side)
+        cells = cell_of(people.points, question.sides)
         np.add.at(added, (rows[seen], cells[seen]), people.copies[seen])
         return added
     here = rows[seen], people.points[seen], people.copies[seen]

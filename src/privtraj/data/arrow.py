@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privtraj.columns.kinds import Category, Column, Date, text_of
 from privtraj.errors import InputError
 from privtraj.text import first_few, listed
 
@@ -109,6 +110,42 @@ def numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
     column = plain(column)
     check_numeric(column.type, name, column)
     return _floats(column)
+
+
+def values(cells: pa.ChunkedArray, column: Column) -> NDArray[np.float64]:
+    """Cells of a declared column as (n,) float64: numbers, or levels of a category; NaN for null,
+    unless missing is a level of its own."""
+    if isinstance(column, Date):
+        seconds, dates = moments(cells, column.name)
+        if not dates:
+            raise InputError(f"column '{column.name}' has no dates: declare it as a number")
+        return seconds
+    return levels(cells, column) if isinstance(column, Category) else numbers(cells, column.name)
+
+
+def levels(cells: pa.ChunkedArray, column: Category) -> NDArray[np.float64]:
+    """Levels (n,) of cells whose text is that of a declared value; NaN for null."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    cells = _stored(cells)
+    if pa.types.is_floating(cells.type):
+        cells = compute.if_else(compute.is_nan(cells), pa.scalar(None, cells.type), cells)
+    texts = pa.array([text_of(label) for label in column.labels if label is not None])
+    found = compute.index_in(cells.cast(pa.string()), value_set=texts)
+    known = np.asarray(found.fill_null(-1).to_numpy(), np.float64)
+    absent = np.asarray(cells.is_null().to_numpy(zero_copy_only=False), bool)
+    strange = (known < 0) & ~absent
+    if column.other is not None:
+        known[strange] = [text_of(label) for label in column.labels].index(column.other)
+    elif strange.any():
+        raise InputError(
+            f"column '{column.name}' has other values than the declared ones in "
+            f"{np.count_nonzero(strange)} of {len(known)} records: declare them, or an other that "
+            "stands for them"
+        )
+    known[absent] = column.levels - 1 if column.missing else np.nan
+    return known
 
 
 def moments(column: pa.ChunkedArray, name: str) -> tuple[NDArray[np.float64], bool]:

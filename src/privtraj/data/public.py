@@ -10,7 +10,7 @@ import numpy as np
 
 from privtraj.arguments import is_whole
 from privtraj.arrays import Floats, frozen
-from privtraj.columns import LONGEST_NAME, Column
+from privtraj.columns.kinds import LONGEST_NAME, Column, Flag
 from privtraj.errors import Arg, InputError
 from privtraj.space import Slabs, moment
 
@@ -104,6 +104,11 @@ class PublicInputs:
     def names(self) -> tuple[str, ...]:
         """Of the d features."""
         return tuple(column.name for column in self.columns)
+
+    @property
+    def asked(self) -> tuple[Column, ...]:
+        """The columns that a table has: all but flags, which are made of them."""
+        return tuple(column for column in self.columns if not isinstance(column, Flag))
 
     @property
     def together(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from privtraj import processes
 from privtraj.arrays import Floats, Ints, frozen
-from privtraj.columns import to_unit
+from privtraj.columns.axes import to_unit, with_flags
+from privtraj.columns.kinds import Column, Flag
 from privtraj.data import arrow, checks
 from privtraj.data.public import PublicInputs
 from privtraj.errors import InputError
@@ -37,19 +38,19 @@ class Records:
     def of_table(cls, table: pa.Table, public: PublicInputs, person: str | None) -> Records:
         """From the time column, the features and, if named, the person of a table."""
         times, datetime = arrow.moments(table.column(public.time_name), public.time_name)
-        points = [arrow.numbers(table.column(name), name) for name in public.names]
+        points = [arrow.values(table.column(one.name), one) for one in public.asked]
         people = None if person is None else arrow.identities(table.column(person), person)
         return cls(times, datetime, np.column_stack(points), people)
 
     @classmethod
-    def of_arrays(cls, times: Any, points: Any, person: Any) -> Records:
+    def of_arrays(cls, times: Any, points: Any, person: Any, columns: Sequence[Column]) -> Records:
         """From times (n,), points (n, d) or (n,), and people (n,) or None."""
-        points = _points(points)
         values, datetime = _times(times)
         people = None
         if person is not None:
             people = arrow.identities(arrow.to_column(person, "person"), "person")
-        return cls(values, datetime, points, people)
+        asked = [one for one in columns if not isinstance(one, Flag)]
+        return cls(values, datetime, _values(points, asked), people)
 
     def keep(self, rows: NDArray[Any]) -> Records:
         """Some of them, by number or mask."""
@@ -57,19 +58,27 @@ class Records:
         return Records(self.times[rows], self.datetime, self.points[rows], people)
 
 
-def _points(points: Any) -> Floats:
-    """Points of any kind of array as (n, d) float64."""
+def table_of(points: Any, mixed: bool) -> NDArray[Any]:
+    """Points of any kind of array as (n, d) float64, or as they are where columns are mixed."""
     try:
-        array = np.asarray(points)
+        array = np.asarray(points, dtype=object if mixed else None)
     except ValueError:
         raise InputError("points must be a table (n, d) with rows of equal length") from None
-    if array.dtype.kind not in "biuf":
+    if array.dtype.kind not in ("O" if mixed else "biuf"):
         raise InputError(f"points must be numbers, not {array.dtype.name}")
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2:
         raise InputError(f"points must have shape (n, d), not {array.ndim} dimensions")
-    return array.astype(np.float64)
+    return array if mixed else array.astype(np.float64)
+
+
+def _values(table: NDArray[Any], columns: Sequence[Column]) -> Floats:
+    """Of a table (n, d), numbers and levels of categories."""
+    if table.dtype != object:
+        return table
+    cells = [arrow.to_column(table[:, k], one.name) for k, one in enumerate(columns)]
+    return np.column_stack([arrow.values(*pair) for pair in zip(cells, columns, strict=True)])
 
 
 def _times(times: Any) -> tuple[Floats, bool]:
@@ -89,15 +98,15 @@ def _times(times: Any) -> tuple[Floats, bool]:
 
 def rows_of(records: Records, public: PublicInputs) -> MemoryRows:
     """Checked and clamped rows; `sql_rows.rows_of` makes the same in a database."""
-    names = public.names
+    names = [column.name for column in public.asked]
     _check_lengths(records)
     checks.check_same_kind(records.datetime, public.axis.datetime, public.time_name)
-    records = _complete(records, (public.time_name, *names), public.options.missing)
+    records = _complete(records, public)
     digest = digest_of(names, _in_blocks(_cells(records)))
     records = _limited_per_person(records, public)
     checks.check_enough(len(records.times))
     # A float64 in [0, 1] rounds to a float32 in [0, 1]: both ends are float32 numbers.
-    points = to_unit(public.columns, records.points).astype(np.float32)
+    points = to_unit(public.columns, with_flags(public.columns, records.points)).astype(np.float32)
     people = _people(records) if public.most_records > 1 else None
     return MemoryRows(frozen(points), frozen(records.times.copy()), digest, people)
 
@@ -119,11 +128,16 @@ def _check_lengths(records: Records) -> None:
         )
 
 
-def _complete(records: Records, columns: tuple[str, ...], missing: str) -> Records:
-    """Records without missing values; infinite ones are refused."""
+def _complete(records: Records, public: PublicInputs) -> Records:
+    """Records without missing values where there may be none; infinite ones are refused."""
+    columns, missing = (
+        (public.time_name, *(one.name for one in public.asked)),
+        public.options.missing,
+    )
     cells = _cells(records)
+    allowed = np.array([False, *(column.missing for column in public.asked)])
     checks.check_infinite(checks.FaultCount.of(np.isinf(cells), columns))
-    absent = np.isnan(cells)
+    absent = np.isnan(cells) & ~allowed
     checks.check_missing(checks.FaultCount.of(absent, columns), missing)
     return records.keep(~np.any(absent, axis=1)) if absent.any() else records
 

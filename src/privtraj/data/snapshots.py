@@ -21,10 +21,12 @@ from numpy.typing import NDArray
 
 from privtraj import display, processes
 from privtraj.arrays import Floats, frozen
-from privtraj.columns import Column, declared_columns
+from privtraj.columns.axes import Axes
+from privtraj.columns.declared import declared_columns
+from privtraj.columns.kinds import Column
 from privtraj.data import sql, sql_rows, tables
 from privtraj.data.public import Options, PublicInputs, TimeAxis, declared_axis
-from privtraj.data.records import Records, rows_of
+from privtraj.data.records import Records, rows_of, table_of
 from privtraj.domain.domain import Domain, Plot
 from privtraj.errors import Arg, InputError
 from privtraj.privacy.events import Person
@@ -71,6 +73,7 @@ class Snapshots:
         row_by_row: bool = False,
         features: Sequence[str] | None = None,
         bounds: Any = None,
+        columns: Any = None,
         time_range: Any = None,
         bins: Any = None,
         person: str | None = None,
@@ -101,13 +104,13 @@ class Snapshots:
 
         The other arguments are those of `from_arrays`.
         """
-        columns = declared_columns(bounds, features)
+        declared = declared_columns(bounds, features, columns=columns)
         axis = declared_axis(bins, time_range)
-        where = _declared_domain(domain, columns)
+        where = _declared_domain(domain, declared)
         options = Options(
             one_per_person, records_per_person, one_per_bin, missing, seed, person is not None
         )
-        public = PublicInputs(columns, axis, time, options)
+        public = PublicInputs(declared, axis, time, options)
         public.check_roles(person)
         rows = _rows_of_source(source, query, public, person, row_by_row)
         return cls._build(rows, public, (ROW_BY_ROW,) if row_by_row else (), where)
@@ -119,6 +122,7 @@ class Snapshots:
         points: Any,
         *,
         bounds: Any = None,
+        columns: Any = None,
         bins: Any = None,
         time_range: Any = None,
         features: Sequence[str] | None = None,
@@ -152,14 +156,15 @@ class Snapshots:
             kept as they are, wherever they are: what is released is the same as without it, and
             cells outside are left out of what is made of that.
         """
-        given = Records.of_arrays(times, points, person)
-        columns = declared_columns(bounds, features, n_features=given.points.shape[1])
+        table = table_of(points, mixed=columns is not None)
+        declared = declared_columns(bounds, features, table.shape[1], columns)
+        given = Records.of_arrays(times, table, person, declared)
         axis = declared_axis(bins, time_range)
-        where = _declared_domain(domain, columns)
+        where = _declared_domain(domain, declared)
         options = Options(
             one_per_person, records_per_person, one_per_bin, missing, seed, person is not None
         )
-        public = PublicInputs(columns, axis, "time", options)
+        public = PublicInputs(declared, axis, "time", options)
         return cls._build(rows_of(given, public), public, domain=where)
 
     @classmethod
@@ -221,11 +226,16 @@ class Snapshots:
         """d, the number of features."""
         return len(self.columns)
 
+    @cached_property
+    def axes(self) -> Axes:
+        """Which of the columns are numbers, and which categories."""
+        return Axes.of(self.columns)
+
     @property
     def shape(self) -> PublicShape:
         """What a guard has to know of the records, all of it public."""
         person = Person(self.records_per_person, self.together)
-        return PublicShape(self.axis.bins, self.n_features, person)
+        return PublicShape(self.axis.bins, self.axes, person)
 
     def guarded(self, make: Callable[..., G], *args: Any, **options: Any) -> G:
         """The guard make(rows, shape, ...) over these records: nobody else is given them."""
@@ -288,7 +298,7 @@ def _rows_of_source(
 ) -> Rows:
     """The records, left in the database that holds them where that is possible."""
     people = [] if person is None else [person]
-    names = [public.time_name, *public.names, *people]
+    names = [public.time_name, *(column.name for column in public.asked), *people]
     remote = sql.remote_table(source, query, names, people, row_by_row=row_by_row)
     if remote is None:
         table = tables.read_columns(source, names, text=people)

@@ -19,6 +19,7 @@ Numbers and times go to the database as text to be cast: as literals, some are r
 from __future__ import annotations
 
 import datetime as dt
+import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.arrays import Floats, Mask
-from privtraj.columns import Column
+from privtraj.columns.kinds import Column
 from privtraj.data import arrow, checks
 from privtraj.data.sql import RemoteTable
 from privtraj.errors import InputError
@@ -59,16 +60,17 @@ class SqlRows:
     people: RemoteTable | None = None
     repeated_count: int = 0
 
-    def cell_counts(self, slabs: Slabs, cells_per_side: int) -> NDArray[np.int64]:
+    def cell_counts(self, slabs: Slabs, sides: Sequence[int]) -> NDArray[np.int64]:
         """One group-by; the numbers of the cells and the counts come back."""
         import ibis
 
-        cells = cells_per_side ** len(self.names)
+        cells = math.prod(sides)
         table = self.unit.table
         place = _slab(table["t"], slabs, self.datetime).cast("int64")
-        for k in range(len(self.names)):
-            side = (table[f"u{k}"].cast("float64") * cells_per_side).floor().cast("int64")
-            place = place * cells_per_side + ibis.least(side, cells_per_side - 1)
+        for k, along in enumerate(sides):
+            if along > 1:
+                side = (table[f"u{k}"].cast("float64") * along).floor().cast("int64")
+                place = place * along + ibis.least(side, along - 1)
         counted = table.group_by(place=place).aggregate(n=table.count())
         counts = np.zeros((slabs.count + 1) * cells, dtype=np.int64)  # the last for no slab, -1
         for places, n in _batches(self.unit.with_table(counted)):
@@ -79,7 +81,7 @@ class SqlRows:
 
     def in_slabs(self, slabs: Slabs) -> SlabRows:
         """Each record is put where its slab begins, behind those that came before it."""
-        sizes = self.cell_counts(slabs, 1)[:, 0]
+        sizes = self.cell_counts(slabs, (1,) * len(self.names))[:, 0]
         ends = np.cumsum(sizes)
         free = ends - sizes
         points = np.empty((sizes.sum(), len(self.names)), dtype=np.float32)

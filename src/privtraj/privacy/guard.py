@@ -1,8 +1,9 @@
 """The private boundary: the only code that reads people's records after they were validated.
 
-`Guard` answers four questions, and each answer is recorded in the ledger before it is computed:
+`Guard` answers five questions, and each answer is recorded in the ledger before it is computed:
 
     counts       how many people are in each cell       + discrete Laplace noise per cell
+    tables       the same in cells of several kinds      + discrete Gaussian noise per cell
     sums         sum over people of clip_c( v(person) ) + discrete Gaussian noise per coordinate
     kernel_sums  the same for the vectors of the dynamics, whose form is faster to sum
     thirds       how people's pairs of records agree    + discrete Laplace noise per number
@@ -21,6 +22,13 @@ Why the stated cost holds
     integers by one, and a person replaced moves 2 g. Counts are integers and so is the noise, which
     is drawn exactly as stated (`noise`): no floating point is involved, and nothing but the law of
     the source's words is taken on trust, with delta = 0 too (`events.LaplaceCounts`).
+
+    tables: a row is in exactly one cell of each of Q tables. Table q is multiplied by the whole
+    number L_q, the largest for which  sum_q L_q^2 <= (S / z)^2  in the stated proportions, so the
+    integers of a row, one L_q in each table, have norm at most S / z: all tables together are one
+    Gaussian mechanism with noise multiplier z, g and slack as for sums. Nothing is rounded, as
+    counts are integers. Sides, slabs and proportions are public or released. A table may be over
+    other slabs than the guard's, in which a person's records may meet, as in slabs.
 
     sums: v(row) is scaled to Euclidean norm at most c over *all* its coordinates jointly, divided
     by a lattice unit and rounded to integers. Rounding moves each of the D coordinates by at most
@@ -70,6 +78,7 @@ Why the stated cost holds
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from copy import copy
 from functools import partial
 from typing import Any, Self
@@ -99,7 +108,7 @@ from privtraj.privacy.sums import (
     kernel_vector,
     lattice_sums,
 )
-from privtraj.privacy.watching import CellCounts, ClippedSums, RecordVector, Watcher
+from privtraj.privacy.watching import CellCounts, ClippedSums, RecordVector, Table, Watcher
 from privtraj.space import Slabs
 
 MAX_CELLS = 2**26  # noisy counts per release, over all bins
@@ -118,6 +127,7 @@ class Guard:
         watcher: Watcher | None = None,
     ) -> None:
         self.ledger = ledger
+        self.axes = shape.axes
         self.n_features = shape.n_features
         self.person = shape.person
         self._rows = rows
@@ -149,18 +159,62 @@ class Guard:
         part.person = self.person.in_slabs()
         return part
 
-    def counts(self, cells_per_side: int, epsilon: float, what: str) -> Ints:
-        """Noisy numbers of records (T, cells_per_side ** d); one cell per side counts the bins."""
-        cells = cells_per_side**self.n_features
-        if self.n_times * cells > MAX_CELLS:
-            raise InputError(
-                f"{cells_per_side} cells per side in {self.n_features} dimensions are too many to "
-                "count: use fewer cells"
-            )
+    def counts(self, sides: int | Sequence[int], epsilon: float, what: str) -> Ints:
+        """Noisy numbers of records (T, cells) in as many cells along each axis, or in sides (d,).
+
+        One cell per side counts the bins.
+        """
+        sides = (sides,) * self.n_features if isinstance(sides, int) else tuple(sides)
+        self._check_sides(sides)
         event = LaplaceCounts(epsilon, what, 0.0, *self.person)
         self._payer.spend(event)
-        exact = processes.total(self._rows.cell_counts(self._slabs, cells_per_side))
-        return self._noisy_counts(exact, epsilon, event, CellCounts(self._slabs, cells_per_side))
+        exact = processes.total(self._rows.cell_counts(self._slabs, sides))
+        return self._noisy_counts(exact, epsilon, event, CellCounts(self._slabs, sides))
+
+    def _check_sides(self, sides: Sequence[int], times: int | None = None) -> None:
+        if len(sides) != self.n_features or min(sides) < 1:
+            raise InputError(f"cells along {self.n_features} axes need a number for each")
+        if (times or self.n_times) * math.prod(sides) > MAX_CELLS:
+            raise InputError(
+                f"{math.prod(sides)} cells in {self.n_features} dimensions are too many to "
+                "count: use fewer cells"
+            )
+
+    def tables(
+        self, questions: Sequence[Table], noise_multiplier: float, what: str
+    ) -> list[Floats]:
+        """Noisy numbers of records in the cells of several tables, (K_q, cells_q) each.
+
+        noise_multiplier: of all tables together; a table that has the share p of it, its `weight`
+        squared over all, has noise of standard deviation z / sqrt(p).
+        """
+        for table in questions:
+            self._check_sides(table.sides, table.slabs.count)
+        times = table_multipliers([table.weight for table in questions], noise_multiplier)
+        event = self.table_event(questions, noise_multiplier, what)
+        self._payer.spend(event)
+        answers = []
+        for table, copies in zip(questions, times.tolist(), strict=True):
+            exact = copies * processes.total(self._rows.cell_counts(table.slabs, table.sides))
+            answers.append(self._noisy_table(exact, copies, event, table))
+        return answers
+
+    def table_event(
+        self, questions: Sequence[Table], noise_multiplier: float, what: str
+    ) -> GaussianSum:
+        """What a call of `tables` will pay for."""
+        draws = sum(table.slabs.count * math.prod(table.sides) for table in questions)
+        slack = draws * noise.GAUSSIAN_TV_PER_DRAW
+        return GaussianSum(noise_multiplier, what, slack, *self.person.in_slabs())
+
+    def _noisy_table(self, exact: Ints, copies: int, event: Event, table: Table) -> Floats:
+        """What may leave of one table, in people."""
+        if processes.is_first():
+            exact = exact + noise.gaussian_integers(self._source, exact.shape)
+        answer: Floats = processes.broadcast_first(exact / copies)
+        if self._watcher is not None:
+            self._watcher.released(event, table, answer)
+        return answer
 
     def thirds(self, question: Thirds, epsilon: float, what: str) -> Ints:
         """Noisy numbers (L, 4 d) of four kinds of pairs, w of each person."""
@@ -283,6 +337,18 @@ def lattice_unit(clip: Floats, noise_multiplier: float, width: int) -> Floats:
         )
     unit: Floats = clip / norm
     return unit
+
+
+def table_multipliers(weights: Sequence[float], noise_multiplier: float) -> Ints:
+    """(Q,) whole numbers L_q = floor( S / z  w_q / |w| ), by which tables are multiplied."""
+    shares = np.asarray(weights, np.float64) / math.hypot(*weights)
+    times = np.floor(noise.GAUSSIAN_STD / noise_multiplier * shares * (1 - 1e-9)).astype(np.int64)
+    if times.min() < 1:
+        raise BudgetError(
+            f"{len(weights)} tables with noise multiplier {noise_multiplier:.3g} say nothing: use "
+            "a larger epsilon, or fewer columns"
+        )
+    return times
 
 
 def _width(statistic: Statistic, parameters: Any, n_features: int) -> int:

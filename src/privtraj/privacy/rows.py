@@ -8,6 +8,7 @@ of those who have. `MemoryRows` has them as arrays;
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -16,6 +17,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from privtraj.columns.axes import Axes
 from privtraj.privacy.events import Person
 from privtraj.space import Slabs
 
@@ -51,8 +53,8 @@ class Rows(Protocol):
     def digest(self) -> bytes:
         """Recognises the data, whatever the order of rows; as sensitive as they are."""
 
-    def cell_counts(self, slabs: Slabs, cells_per_side: int) -> NDArray[np.int64]:
-        """Exact numbers of records (K, cells_per_side ** d)."""
+    def cell_counts(self, slabs: Slabs, sides: Sequence[int]) -> NDArray[np.int64]:
+        """Exact numbers of records (K, product of the sides), of sides (d,) cells per axis."""
 
     def in_slabs(self, slabs: Slabs) -> SlabRows:
         """The rows of these slabs; in a slab they keep their order."""
@@ -63,11 +65,16 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class PublicShape:
-    """What everybody may know of rows: declared bins of time, d features, what a person has."""
+    """What everybody may know of rows: declared bins of time, d axes, what a person has."""
 
     bins: Slabs
-    n_features: int
+    axes: Axes
     person: Person
+
+    @property
+    def n_features(self) -> int:
+        """d."""
+        return len(self.axes.levels)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,13 +89,13 @@ class MemoryRows:
     digest: bytes = field(default=b"", repr=False)
     people: NDArray[np.int64] | None = None
 
-    def cell_counts(self, slabs: Slabs, cells_per_side: int) -> NDArray[np.int64]:
-        cells = cells_per_side ** self.points.shape[1]
+    def cell_counts(self, slabs: Slabs, sides: Sequence[int]) -> NDArray[np.int64]:
+        cells = math.prod(sides)
         counts = np.zeros((1 + slabs.count) * cells, dtype=np.int64)  # the first for no slab
         for start in range(0, len(self.times), BLOCK):
             block = slice(start, start + BLOCK)
             place = (1 + slabs.of(self.times[block])) * np.int64(cells)
-            place += cell_of(self.points[block], cells_per_side)
+            place += cell_of(self.points[block], sides)
             counts += np.bincount(place, minlength=counts.size)
         return counts.reshape(-1, cells)[1:]
 
@@ -105,17 +112,19 @@ class MemoryRows:
         return RepeatedRows(people[own], self.times[own], self.points[own])
 
 
-def cell_of(points: NDArray[np.float32], cells_per_side: int) -> NDArray[np.int64]:
+def cell_of(points: NDArray[np.float32], sides: Sequence[int]) -> NDArray[np.int64]:
     """Number (n,) of the cell of each point (n, d) of the unit cube, the first feature slowest.
+
+    sides: (d,) cells along each axis; 1 for one that does not matter.
 
     In float64 the product of a float32 and a number of cells is exact, so every database that knows
     both types finds the same cell.
     """
-    last = cells_per_side - 1
     cell = np.zeros(len(points), dtype=np.int64)
-    for column in points.T:
-        side = np.minimum((column.astype(np.float64) * cells_per_side).astype(np.int64), last)
-        cell = cell * cells_per_side + side
+    for column, cells in zip(points.T, sides, strict=True):
+        if cells > 1:
+            side = np.minimum((column.astype(np.float64) * cells).astype(np.int64), cells - 1)
+            cell = cell * cells + side
     return cell
 
 

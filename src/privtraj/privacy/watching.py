@@ -24,10 +24,13 @@ RecordVector = Callable[[int, NDArray[np.float32]], Floats]
 
 @dataclass(frozen=True, eq=False)
 class CellCounts:
-    """How many records are in each cell? slabs: K of time, one row of the answer for each."""
+    """How many records are in each cell? slabs: K of time, one row of the answer for each.
+
+    sides: (d,) cells along each axis.
+    """
 
     slabs: Slabs
-    cells_per_side: int
+    sides: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +40,13 @@ class ClippedSums:
     slabs: Slabs
     vector: RecordVector
     clip: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Table(CellCounts):
+    """One of several tables of counts. weight: its share of the noise budget, in proportion."""
+
+    weight: float = 1.0
 
 
 Question = CellCounts | ClippedSums | Thirds
