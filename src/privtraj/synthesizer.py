@@ -41,7 +41,7 @@ from privtraj.head_count import (
 )
 from privtraj.marginal_tables.constants import PEOPLE
 from privtraj.marginal_tables.fit import TablesSettings, fit_tables
-from privtraj.marginal_tables.slabs import even_resolution, to_the_ends
+from privtraj.marginal_tables.slabs import even_resolution
 from privtraj.marginals import Marginals, Progress
 from privtraj.model import TrajectoryModel, assemble, diffusivity_or
 from privtraj.persistence import Persistence, measured_persistence
@@ -318,17 +318,15 @@ class TrajectorySynthesizer:
     ) -> TrajectoryModel:
         """By marginal tables, whose particles are curves from the start."""
         measured = even_resolution(guard, snapshots.axis, self.slabs)
-        slabs = measured.timeline.slabs(measured.slab_of_moment)
-        guard = guard.in_slabs(slabs)
+        guard = guard.in_slabs(measured.timeline.slabs(measured.slab_of_moment))
         settings = TablesSettings(left(guard, calibrate_gaussian), self.particles or PEOPLE)
         rng = np.random.default_rng(processes.shared_seed(self.seed))
-        marginals = fit_tables(guard, slabs, settings, rng, progress)
+        marginals, knots = fit_tables(guard, measured, settings, rng, progress)
         people = np.array(marginals.diagnostics["people_counted"])
         settings = settings._replace(worth=marginals.diagnostics.pop("worth"))
         _warn_if_little(settings.worth)
         gaps = np.diff(measured.centres)
         diffusivity = diffusivity_or(self.diffusivity, marginals.resolution, gaps)
-        marginals, knots = to_the_ends(marginals, measured, snapshots.axes)
         return self._assembled(
             snapshots,
             guard,

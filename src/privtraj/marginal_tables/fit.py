@@ -1,5 +1,6 @@
 """A fit by marginal tables: noisy tables of one and two columns, and particles that explain them.
 
+    people      how many are in every slab of time, from which the number of cells follows
     alone       cells of each column, all times together: groups of cells follow from it
     over time   groups of each column in every slab of time
     pairs       groups of every two columns, all times together
@@ -14,7 +15,7 @@ particles carry what is known from slab to slab (`particles`).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -22,8 +23,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from privtraj.arrays import Floats, Ints
+from privtraj.columns.axes import Axes
 from privtraj.marginal_tables import groups
 from privtraj.marginal_tables.constants import (
+    CELL_PEOPLE,
     CELLS,
     FEWEST_GROUPS,
     MOST_GROUPS,
@@ -32,11 +35,14 @@ from privtraj.marginal_tables.constants import (
     ROUNDS,
     SIGNIFICANT,
 )
+from privtraj.marginal_tables.denoising import denoised
 from privtraj.marginal_tables.particles import Problem, Target, fitted
 from privtraj.marginal_tables.people import drawn
+from privtraj.marginal_tables.slabs import Ends
 from privtraj.marginals import Marginals, Progress
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.watching import Table
+from privtraj.slabs.fit import Resolution
 from privtraj.space import Slabs
 
 TABLES = "marginal tables"
@@ -77,60 +83,63 @@ class Pairs(NamedTuple):
 
 def fit_tables(
     guard: Guard,
-    slabs: Slabs,
+    resolution: Resolution,
     settings: TablesSettings,
     rng: np.random.Generator,
     progress: Progress | None = None,
-) -> Marginals:
-    """Curves of people through S slabs: particle i of all slabs is one person."""
-    asked = _Asked(guard, settings.mu)
-    axes = guard.axes
-    sides = axes.sides(CELLS)
-    d = len(sides)
+) -> tuple[Marginals, Floats]:
+    """Curves of people through S slabs, particle i of all knots is one person, and the knots."""
+    slabs = resolution.timeline.slabs(resolution.slab_of_moment)
+    ends = Ends.of(resolution)
+    asked, axes = _Asked(guard, settings.mu), guard.axes
     told = progress or (lambda done, of: None)
     told(0, len(ROUNDS) + 1)
-    alone, noise = asked.tables(0, [((j,), _ALWAYS) for j in range(d)], sides)
-    total = float(np.mean([table.sum() for table in alone]))
-    total = max(total, 1.0)
-    shares = [on_simplex(table[0] / total) for table in alone]
+    (first,), _ = asked.tables(0, [((), slabs)], (1,) * guard.n_features)
+    people = max(float(first.sum()), 1.0)
     told(1, len(ROUNDS) + 1)
-    over_time_noise = asked.deviation(1, d)
-    per_slab = total / slabs.count
-    in_time = _grouped(
-        axes, shares, total, per_slab / (PER_CELL * over_time_noise), over_time_noise
-    )
-    timed, _ = asked.tables(1, [((j,), slabs) for j in range(d)], sides, in_time)
+    sides = axes.sides(cells_of_number(people, asked.deviation(1, guard.n_features)))
+    every = [(j,) for j in range(guard.n_features)]
+    alone, noise_alone = asked.tables(1, [(one, _ALWAYS) for one in every], sides)
+    shares = [on_simplex(table[0] / max(table.sum(), 1.0)) for table in alone]
+    told(2, len(ROUNDS) + 1)
+    noise = asked.deviation(2, len(every))
+    count = people / slabs.count / (PER_CELL * noise)
+    in_time = _grouped(axes, shares, people, count, noise)
+    timed, _ = asked.tables(2, [(one, slabs) for one in every], sides, in_time)
     sizes = np.maximum(np.mean([table.sum(axis=1) for table in timed], axis=0), 1.0)
     people = float(sizes.sum())
-    told(2, len(ROUNDS) + 1)
-    every = list(combinations(range(d), 2))
-    found, in_pairs = _measured_pairs(asked, axes, shares, people, every, sides)
+    told(3, len(ROUNDS) + 1)
+    found, in_pairs = _measured_pairs(asked, axes, shares, people, sides)
     told(len(ROUNDS), len(ROUNDS) + 1)
+    still = [np.outer(sizes, share @ groups.indicator(of)) for share, of in _each(shares, in_time)]
+    over_time = [
+        mean if fixed else denoised(table, mean, noise)
+        for table, mean, fixed in zip(timed, still, axes.fixed, strict=True)
+    ]
     problem = Problem(
         sizes=_single(sizes / people),
         people=_single(people),
-        alone=tuple(_target(share * people, noise, people) for share in shares),
-        over_time=tuple(_target(table, over_time_noise, people) for table in timed),
+        alone=tuple(_target(share * people, noise_alone, people) for share in shares),
+        over_time=tuple(_target(table, noise, people) for table in over_time),
         pairs=Target(_single(found.people / people), _single(found.precision * people**2)),
         time_groups=tuple(_single(groups.indicator(one)) for one in in_time),
         pair_groups=tuple(_single(groups.indicator(one)) for one in in_pairs),
     )
-    q = fitted(problem, axes, rng)
-    particles = drawn(q, axes, settings.people, slabs.count, rng)
+    particles = drawn(fitted(problem, axes, rng), axes, ends, settings.people, rng)
     told(len(ROUNDS) + 1, len(ROUNDS) + 1)
-    count = particles.shape[1]
-    resolution = np.full(slabs.count, 1 / (CELLS * math.sqrt(12)))
-    return Marginals(
+    cell = np.full(len(particles), 1 / (max(sides) * math.sqrt(12)))
+    marginals = Marginals(
         particles,
-        np.full((slabs.count, count), 1 / count),
-        resolution / 2,
-        resolution,
+        np.full(particles.shape[:2], 1 / particles.shape[1]),
+        bandwidth=cell / 2,
+        resolution=cell,
         diagnostics={
             "people_counted": sizes.tolist(),
-            "people_noise": over_time_noise * math.sqrt(sum(map(_count, in_time))) / d,
+            "people_noise": noise * math.sqrt(sum(map(_count, in_time))) / len(every),
             "worth": min(people**2 / max(_noise_of_pairs(found), 1e-12), people),
         },
     )
+    return marginals, ends.knots
 
 
 class _Asked:
@@ -164,32 +173,30 @@ class _Asked:
 
 
 def _measured_pairs(
-    asked: _Asked,
-    axes: Any,
-    shares: list[Floats],
-    people: float,
-    every: list[tuple[int, int]],
-    sides: Sequence[int],
+    asked: _Asked, axes: Axes, shares: list[Floats], people: float, sides: Sequence[int]
 ) -> tuple[Pairs, list[Ints]]:
-    """Tables of all pairs, and again of those that depend on each other."""
+    """Tables of all pairs, and again of those that depend on each other, without their noise."""
+    every = list(combinations(range(len(sides)), 2))
     if not every:
         return Pairs(np.zeros((1, 1)), np.zeros((1, 1))), [np.zeros(side, int) for side in sides]
-    noise = asked.deviation(2, len(every))
-    count = groups.most_groups(people, noise)
-    in_pairs = _grouped(axes, shares, people, count, noise)
-    widths = [int(one.max()) + 1 for one in in_pairs]
-    ends = np.cumsum(widths)
-    blocks = [slice(end - width, end) for end, width in zip(ends, widths, strict=True)]
+    noise = asked.deviation(3, len(every))
+    in_pairs = _grouped(axes, shares, people, math.sqrt(people / (PER_CELL * noise)), noise)
+    ends = np.cumsum(list(map(_count, in_pairs)))
+    blocks = [slice(end - _count(of), end) for end, of in zip(ends, in_pairs, strict=True)]
     found = Pairs(np.zeros((ends[-1], ends[-1])), np.zeros((ends[-1], ends[-1])))
-    pairs = zip(in_pairs, shares, strict=True)
-    wanted, expected = every, [np.bincount(one, share).astype(np.float64) for one, share in pairs]
-    for turn in (2, 3):
+    alone = [share @ groups.indicator(of) for share, of in _each(shares, in_pairs)]
+    wanted = every
+    for turn in (3, 4):
         questions = [(pair, _ALWAYS) for pair in wanted]
         answers, deviation = asked.tables(turn, questions, sides, in_pairs)
         for (i, j), answer in zip(wanted, answers, strict=True):
-            table = answer.reshape(widths[i], widths[j])
+            table = answer.reshape(len(alone[i]), len(alone[j]))
             found.with_table(blocks[i], blocks[j], table, deviation)
-        wanted = _dependent(found, every, blocks, expected, people)
+        wanted = _dependent(found, every, blocks, alone, people)
+    for i, j in every:
+        block, expected = (blocks[i], blocks[j]), people * np.outer(alone[i], alone[j])
+        deviation = float(found.precision[block].max()) ** -0.5
+        found.people[block] = denoised(found.people[block], expected, deviation)
     return found, in_pairs
 
 
@@ -215,7 +222,7 @@ def _dependent(
 
 
 def _grouped(
-    axes: Any, shares: list[Floats], people: float, count: float, noise: float
+    axes: Axes, shares: list[Floats], people: float, count: float, noise: float
 ) -> list[Ints]:
     """(L_j,) of each column: at most `count` groups of a number, and of a category those levels
     that stand out where they are spread over so many cells."""
@@ -228,6 +235,16 @@ def _grouped(
         else:
             made.append((groups.of_ordered if ordered else groups.of_category)(share, least))
     return made
+
+
+def cells_of_number(people: float, noise: float) -> int:
+    """The power of two next to N / (CELL_PEOPLE noise), within limits."""
+    wanted = math.log2(max(people / (CELL_PEOPLE * noise), 1.0))
+    return int(2 ** np.clip(round(wanted), *np.log2(CELLS)))
+
+
+def _each(shares: list[Floats], grouped: list[Ints]) -> Iterable[tuple[Floats, Ints]]:
+    return zip(shares, grouped, strict=True)
 
 
 def _count(grouped: Ints) -> int:

@@ -6,17 +6,9 @@ function of that record and of released numbers.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from privtraj.arrays import Floats, Ints
-from privtraj.marginal_tables.constants import FEWEST_GROUPS, MOST_GROUPS, PER_CELL
-
-
-def most_groups(people: float, noise: float) -> int:
-    """B of a number, such that N / B^2 people are PER_CELL times the noise of a cell."""
-    return int(np.clip(math.sqrt(people / (PER_CELL * noise)), FEWEST_GROUPS, MOST_GROUPS))
 
 
 def of_number(people: Floats, count: int) -> Ints:
