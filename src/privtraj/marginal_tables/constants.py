@@ -33,8 +33,8 @@ STEPS = 300
 LEARNING_RATE = 0.1
 """Of Adam."""
 MOTION = 0.003
-"""Price of motion, per person, in units of the log likelihood: .01 is as good, .1 hides a third of a
-drift of shares from 20 to 70 % of 8,000 people, and 0 loses 5 % in total variation; above 0 it
+"""Price of motion, per person, in units of the log likelihood: .01 is as good, .1 hides a third of
+a drift of shares from 20 to 70 % of 8,000 people, and 0 loses 5 % in total variation; above 0 it
 settles what tables cannot tell."""
 LEAST_SHARE = 1e-4
 """Of a cell to begin with."""
