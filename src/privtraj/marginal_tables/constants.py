@@ -6,8 +6,8 @@
 
 ROUNDS = (0.02, 0.15, 0.3, 0.33, 0.2)
 """Shares of what is paid, as squared 1/z: how many people, each column by itself, each over time,
-all pairs, and the pairs that depend on each other in parts of time. The optimum is flat: .1 more for any of
-them, and none for the last, change total variation of pairs by 5 % at most."""
+all pairs, and the pairs that depend on each other in parts of time. The optimum is flat: .1 more
+for any of them, and none for the last, change total variation of pairs by 5 % at most."""
 CELL_PEOPLE = 8.0
 """People in a cell of one number, in standard deviations of its noise, if all cells had as many:
 32 cells for 6,000 people, where 64 lose 10 % in total variation of pairs and 16 lose 30 %."""
