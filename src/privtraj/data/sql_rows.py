@@ -349,7 +349,7 @@ def _comparable(cell: Any) -> Any:
     if kind.is_string():
         return cell
     if kind.is_boolean() or kind.is_null():
-        return cell.cast("int64")
+        return cell.cast("int32")
     return cell if kind.is_integer() else cell.cast("float64")
 
 
