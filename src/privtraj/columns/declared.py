@@ -69,7 +69,7 @@ def declared_column(name: str, form: Any) -> Column:
         return replace(form, name=name)
     if isinstance(form, Mapping):
         return _of_words(name, form)
-    if form is bool or form == Boolean.kind:
+    if form is bool or (isinstance(form, str) and form == Boolean.kind):
         return Boolean(name=name)
     if hasattr(form, "categories"):
         return _of_type(name, form)

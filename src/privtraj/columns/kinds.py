@@ -147,12 +147,19 @@ class Date(Number):
         super().__post_init__()
 
     def public_inputs(self) -> Any:
-        low, high = (str(t) for t in space.as_user_times([self.low, self.high], True))
+        low, high = self._ends()
         return _said(self, low=low, high=high)
 
     def __str__(self) -> str:
-        low, high = space.as_user_times([self.low, self.high], True).astype("datetime64[D]")
+        low, high = self._ends()
         return f"{self.name} in [{low}, {high}]{_more(self)}"
+
+    def _ends(self) -> list[str]:
+        """Days as days, moments to the second where they have no fraction."""
+        times = space.as_user_times([self.low, self.high], True)
+        whole = self.low == int(self.low) and self.high == int(self.high)
+        unit = "D" if self.days else "s" if whole else "us"
+        return [str(time) for time in times.astype(f"datetime64[{unit}]")]
 
 
 @dataclass(frozen=True)
@@ -331,8 +338,10 @@ def _label(value: Any) -> Any:
 
 def _called(column: Column) -> str:
     """A column in a sentence; one that has no name yet is a kind of column."""
-    article = "an" if column.kind[0] in "aeiou" else "a"
-    return f"'{column.name}'" if column.name else f"{article} {column.kind}"
+    if column.name:
+        return f"'{column.name}'"
+    kind = "ordered category" if column.kind == Ordered.kind else column.kind
+    return f"an {kind}" if kind[0] in "io" else f"a {kind}"
 
 
 def _check_words(column: Column) -> None:

@@ -382,6 +382,9 @@ def _in_duckdb(
         connection = _frugal(ibis.duckdb.connect())
         read = connection.read_csv if kind == "csv" else connection.read_parquet
         table = read(names, union_by_name=True, **options)
+        if kind == "csv" and exact:
+            types = _csv_options(files[0], columns, [*text, *exact], ())["types"]
+            table = _typed(table, types, exact)
         return _selected(RemoteTable(table, complaint), columns)
 
 
@@ -391,15 +394,31 @@ def _csv_options(
     """So that DuckDB reads CSV as `CsvReader` does: same types, same signs for missing."""
     with tables.reader_of(path) as reader:
         delimiter, schema = reader.header()[1], reader.types(columns, [*text, *exact])
+    types = {field.name: _type(field.type) for field in schema}
+    if exact:  # DuckDB takes a text for missing in all columns or in none: see `_typed`
+        types = dict.fromkeys(types, "VARCHAR")
     return {
         "delim": delimiter,
         "quote": '"',
         "escape": '"',
-        "nullstr": sorted(MISSING),
-        "force_not_null": list(exact),
-        "types": {field.name: _type(field.type) for field in schema},
+        "nullstr": [""] if exact else sorted(MISSING),
+        "types": types,
         "auto_type_candidates": ["VARCHAR"],  # for all other columns
     }
+
+
+def _typed(table: Any, types: dict[str, str], exact: Sequence[str]) -> Any:
+    """Texts as the values of these types, but for exact ones, with null for what is missing."""
+    import ibis
+
+    words = {"DOUBLE": "float64", "BOOLEAN": "boolean", "TIMESTAMP": "timestamp"}
+    words |= {"TIMESTAMPTZ": "timestamp('UTC')", "VARCHAR": "string"}
+    columns = {}
+    for name, kind in types.items():
+        if name not in exact:
+            known = ibis.ifelse(table[name].isin(sorted(MISSING)), ibis.null("string"), table[name])
+            columns[name] = known.cast(words[kind])
+    return table.mutate(**columns)
 
 
 def _type(kind: pa.DataType) -> str:

@@ -301,7 +301,12 @@ def _strange(levels: Any) -> Any:
 
 
 def _broken(column: Any) -> Any:
-    return ~_infinite(column) & (column != column.floor())
+    """Whether a number is not whole; those that doubles have no fractions for are, as is NaN."""
+    import ibis
+
+    large = (column >= _double(2.0**53)) | (column <= _double(-(2.0**53)))
+    small = ibis.ifelse(large, _double(0), column)
+    return small != small.floor().cast("float64")
 
 
 def _infinite(column: Any) -> Any:
