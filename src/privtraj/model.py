@@ -8,10 +8,11 @@ how people move included: the reference process, and what is public about featur
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +22,14 @@ from privtraj.arguments import is_whole
 from privtraj.arrays import Floats, Ints
 from privtraj.clouds import along_main_axis, equal_weight, steadied
 from privtraj.columns.axes import Axes
+from privtraj.columns.conditions import Conditions
 from privtraj.columns.kinds import Column, Flag, Number, to_dict
 from privtraj.constraints import NONE, Constraints
 from privtraj.data.snapshots import Snapshots
 from privtraj.domain.domain import Domain, Plot
 from privtraj.errors import Arg, InputError, Said
 from privtraj.growth.declared import Growth
+from privtraj.growth.lives import Lives
 from privtraj.growth.population import Population, read_at, settled
 from privtraj.paths import Paths, fill_in_blocks
 from privtraj.privacy import signatures
@@ -48,6 +51,25 @@ from privtraj.transport.mixed import (
 )
 
 MOST_PATHS = 10**9
+FEWEST_PARTICLES = 5
+"""From which people under conditions are drawn: fewer are single people of the model, drawn again
+and again."""
+LEAST_SHARE = 1e-3
+"""Of people who meet conditions: it takes a thousand draws to find one then, and what a model knows
+of so few is noise."""
+FEWEST_TRIED = 10_000
+"""People who are drawn before it is said that those who meet conditions are too few."""
+MOST_NUMBERS = 2**25
+"""Of people drawn at once while those who meet conditions are looked for: 256 MB."""
+
+
+class _How(NamedTuple):
+    """How people are drawn."""
+
+    rng: np.random.Generator
+    noise: bool
+    interpolation: Interpolation | None
+    coupling: CouplingName | None
 
 
 class _Unset(Reference):
@@ -173,6 +195,8 @@ class TrajectoryModel:
         interpolation: Interpolation | None = None,
         coupling: CouplingName | None = None,
         branching: bool = False,
+        where: Mapping[str, Any] | None = None,
+        at_start: Mapping[str, Any] | None = None,
     ) -> Paths:
         """n synthetic people at any times inside the range (default: the times of interest).
 
@@ -185,6 +209,9 @@ class TrajectoryModel:
         interpolation: instead, between knots "bridge", "linear" or "spline".
         branching: of a population that grows: who is born has a mother among the others, and shares
             her past. n counts everybody who ever lived: those at the end, if nobody leaves.
+        where: only people who are so at all these times, {column: value}: one value of a category
+            or a list of them, (low, high) of a number or a date, None for missing.
+        at_start: only people who are so at the first of these times.
 
         With a domain, people walk: couplings are exact ones by the length of the shortest way, and
         between knots everybody goes it at constant speed, whatever `interpolation` and `coupling`.
@@ -192,59 +219,112 @@ class TrajectoryModel:
         _check_request(n, interpolation, coupling)
         at = self._query_times(times)
         rng = np.random.default_rng(seed)
-        how = rng, observation_noise, interpolation, coupling
-        there: dict[str, Any] = {}
-        if self.growth is not None:
-            lives, knots = self._population(coupling).lives(n, rng)
-            read = self._values(n, read_at(at, self.knots, branching), *how, knots)
-            ways = self.constraints.directions(self.features)
-            clock = unit_time(at, self.knots)
-            values, there = settled(read, clock, lives, self._scale, ways, branching)
-        elif branching:
+        how = _How(rng, observation_noise, interpolation, coupling)
+        asked = Conditions.declared(self._shown, where, at_start)
+        if branching and self.growth is None:
             raise InputError(
                 Arg("branching"),
                 " needs a population that grows: ",
                 Said("say how, by with_growth", "fit the model with --growth"),
             )
+        if branching and asked:
+            raise InputError(
+                Arg("branching"),
+                " needs the mothers of everybody: leave out ",
+                Arg("where"),
+                " and ",
+                Arg("at_start"),
+            )
+        read = read_at(at, self.knots, branching)
+        if asked:
+            values, lives = self._those(n, read, how, asked)
         else:
-            values = self._values(n, at, *how)
-        return self._paths(values, at, **there)
+            values, lives = self._everybody(n, read, how)
+        there: dict[str, Any] = {}
+        if lives is not None:
+            ways = self.constraints.directions(self.features)
+            clock = unit_time(at, self.knots)
+            values, there = settled(values, clock, lives, self._scale, ways, branching)
+        names = tuple(one.name for one in self._shown)
+        data = self._finished(values)
+        return Paths(data, at, names, self.time_name, self.datetime, columns=self._shown, **there)
 
-    def _paths(self, values: Floats, at: Floats, **there: Any) -> Paths:
-        """Of values (n, q, d): those that can be, missing where flags say so, without the flags."""
+    def _everybody(
+        self, n: int, at: Floats, how: _How, asked: Conditions | None = None
+    ) -> tuple[Floats, Lives | None]:
+        """Values (n, q, d) of n people at times (q,), and their lives where people come and go.
+
+        asked: leaves out curves along which nobody can be so; fewer than n people then.
+        """
+        if self.growth is None:
+            return self._values(n, at, how, None, asked), None
+        lives, knots = self._population(how.coupling).lives(n, how.rng)
+        return self._values(n, at, how, knots), lives
+
+    def _those(
+        self, n: int, at: Floats, how: _How, asked: Conditions
+    ) -> tuple[Floats, Lives | None]:
+        """The same of n people who are as they must: drawn until there are as many."""
+        found: list[Floats] = []
+        begin_end: list[Floats] = []
+        kept, tried, most = 0, 0, max(1, MOST_NUMBERS // (len(at) * len(self.columns)))
+        while kept < n:
+            left = (n - kept) * max(tried, 1) / max(kept, 1)
+            count = int(min(max(1.2 * left, FEWEST_TRIED), most))
+            values, lives = self._everybody(count, at, how, asked)
+            held = asked.hold(self._finished(values.copy()), at)
+            kept, tried = kept + int(held.sum()), tried + count
+            if tried >= FEWEST_TRIED and kept < tried * LEAST_SHARE:
+                raise _too_few()
+            found.append(values[held])
+            if lives is not None:
+                begin_end.append(np.stack(lives)[:, held])
+        values = np.concatenate(found)[:n]
+        return values, Lives(*np.hstack(begin_end)[:, :n]) if begin_end else None
+
+    @cached_property
+    def _shown(self) -> tuple[Column, ...]:
+        """The columns of a table: all but flags."""
+        return tuple(one for one in self.columns if not isinstance(one, Flag))
+
+    def _finished(self, values: Floats) -> Floats:
+        """Values (n, q, e) of tables, from (n, q, d), which are changed: those that can be, NaN
+        where flags say so, without the flags."""
         values = self.constraints.rounded(values, self.features, self.bounds)
         for k, column in enumerate(self.columns):
             if type(column) is not Number:
                 values[..., k] = column.rounded(values[..., k])
         for number, flag in self._parts.flags:
             values[..., number][values[..., flag] == 1] = np.nan
-        columns = tuple(one for one in self.columns if not isinstance(one, Flag))
-        names = tuple(one.name for one in columns)
-        if len(columns) < len(self.columns):
-            values = values[..., self._parts.shown]
-        return Paths(values, at, names, self.time_name, self.datetime, columns=columns, **there)
+        return values[..., self._parts.shown] if self._parts.flags else values
 
     def _values(
         self,
         n: int,
         at: Floats,
-        rng: np.random.Generator,
-        noise: bool,
-        interpolation: Interpolation | None,
-        coupling: CouplingName | None,
+        how: _How,
         knots: Floats | None = None,
+        asked: Conditions | None = None,
     ) -> Floats:
-        """(n, q, d) of people at times (q,) in data units; knots: (n, K, d), if they have some."""
+        """(n, q, d) of people at times (q,) in data units; knots: (n, K, d), if they have some.
+
+        asked: see `_everybody`.
+        """
+        rng = how.rng
         if self.plot is not None:
-            return self._inside(self.plot, n, at, rng, noise)
-        curves, process, usual = self._carried_by(n, coupling, knots, rng)
+            return self._inside(self.plot, n, at, rng, how.noise)
+        curves, process, usual = self._carried_by(n, how.coupling, knots, rng)
+        if asked is not None and isinstance(curves, MixedCurves):
+            alone = len(curves.knots) == n  # everybody has a chain of their own
+            curves = self._possible(curves, unit_time(at, self.knots), asked, process)
+            n = len(curves.knots) if alone else n
         places = curves.people(
             n,
             unit_time(at, self.knots),
-            self.bandwidth if noise else np.zeros_like(self.bandwidth),
+            self.bandwidth if how.noise else np.zeros_like(self.bandwidth),
             process,
             self.constraints.directions(number_names(self.columns)),
-            interpolation or usual,
+            how.interpolation or usual,
             rng,
         )
         bounds = np.tile(self.bounds, (len(at), 1))  # of all numbers of a path
@@ -256,6 +336,17 @@ class TrajectoryModel:
 
         fill_in_blocks(fill, n, len(bounds), rng)
         return values.reshape(n, len(at), -1)
+
+    def _possible(
+        self, curves: MixedCurves, where: Floats, asked: Conditions, process: Reference
+    ) -> MixedCurves:
+        """Those along which somebody can be as they must at times (q,) in [0, 1]; all of them where
+        people change places. Too few particles there are refused."""
+        held = curves.can_be(asked, where)
+        knot = int(np.searchsorted(curves.clock, where.min(), side="right")) - 1
+        if len(np.unique(curves.knots[held, knot], axis=0)) < FEWEST_PARTICLES:
+            raise _too_few()
+        return curves if process.forgets else curves._replace(knots=curves.knots[held])
 
     def _carried_by(
         self,
@@ -651,6 +742,17 @@ def _without_nan(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_nan(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _too_few() -> InputError:
+    return InputError(
+        "too few people of the model are as ",
+        Arg("where"),
+        " and ",
+        Arg("at_start"),
+        f" ask, fewer than {FEWEST_PARTICLES} particles or one person in {1 / LEAST_SHARE:g}: ask "
+        "for less",
+    )
 
 
 def _check_request(n: Any, interpolation: str | None, coupling: str | None) -> None:

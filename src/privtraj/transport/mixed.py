@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from privtraj.arrays import Floats, Ints, Mask
 from privtraj.clouds import systematic
 from privtraj.columns.axes import Axes
+from privtraj.columns.conditions import Conditions, within_reach
 from privtraj.columns.kinds import Category, Column, Flag, Number
 from privtraj.reference.base import Interpolation, Points, Reference
 from privtraj.reference.least_action import MOST_MATCHED, matched
@@ -241,6 +242,28 @@ class MixedCurves(NamedTuple):
             return unit
 
         return places
+
+    def can_be(self, asked: Conditions, where: Floats) -> Mask:
+        """Curves (N,) along which categories can be as they must at times where (q,) in [0, 1].
+
+        Numbers are not looked at: who is where is known only when people are drawn.
+        """
+        parts, possible = self.parts, np.ones(len(self.knots), bool)
+        levels, shown = parts.levels(self.knots), np.flatnonzero(parts.shown)
+        last = len(self.clock) - 2
+        knot = np.clip(np.searchsorted(self.clock, where, side="right") - 1, 0, last)
+        first = knot[[int(np.argmin(where))]]
+        for one, knots in [(c, knot) for c in asked.always] + [(c, first) for c in asked.first]:
+            axis = int(shown[one.axis])
+            if not one.levels:
+                continue
+            if parts.fixed[axis]:
+                possible &= np.isin(levels[:, :, axis], one.levels).any(axis=1)
+                continue
+            for k in np.unique(knots):
+                pair = levels[:, k, axis], levels[:, k + 1, axis]
+                possible &= within_reach(one, *pair, int(parts.ladder[axis]))
+        return possible
 
 
 @dataclass(frozen=True, eq=False)
