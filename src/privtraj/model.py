@@ -23,9 +23,10 @@ from privtraj.arrays import Floats, Ints
 from privtraj.clouds import along_main_axis, equal_weight, steadied
 from privtraj.columns.axes import Axes
 from privtraj.columns.conditions import Conditions
-from privtraj.columns.kinds import Column, Flag, Number, to_dict
+from privtraj.columns.kinds import Category, Column, Flag, Label, Number, to_dict
 from privtraj.constraints import NONE, Constraints
 from privtraj.data.snapshots import Snapshots
+from privtraj.domain.couplings import couplings_inside, parts_of
 from privtraj.domain.domain import Domain, Plot
 from privtraj.errors import Arg, InputError, Said
 from privtraj.growth.declared import Growth
@@ -39,14 +40,17 @@ from privtraj.reference.brownian import Brownian
 from privtraj.reference.least_action import FITTED, even_clouds, least_action
 from privtraj.reference.words import by_itself, declared
 from privtraj.space import as_user_times, from_unit, hat_functions, moment, unit_time
+from privtraj.text import listed
 from privtraj.transport.couplings import CouplingName, Couplings, Discrete, couple
 from privtraj.transport.curves import Curves
 from privtraj.transport.mixed import (
     MixedCurves,
     OnNumbers,
     Parts,
+    Transitions,
     filled,
     least_action_of,
+    moved_mass,
     number_names,
 )
 
@@ -152,7 +156,8 @@ class TrajectoryModel:
         else:
             particles, weights = self._split_at_times()
         if self.plot is not None:
-            particles = self.plot.snapped(particles)
+            moving = self._parts.moving
+            particles[..., moving] = self.plot.snapped(particles[..., moving])
         unit = equal_weight(particles, weights, self.cloud_size)
         pairs = enumerate(self.columns)
         values = np.stack([one.from_unit(unit[..., k]) for k, one in pairs], axis=-1)
@@ -178,8 +183,10 @@ class TrajectoryModel:
 
     @cached_property
     def plot(self) -> Plot | None:
-        """The domain in the unit cube, if there is one."""
-        return None if self.domain is None else self.domain.ground(self.features, self.bounds)
+        """The domain in the unit cube of the numbers that move, if there is one."""
+        if self.domain is None:
+            return None
+        return self.domain.ground(number_names(self.columns), self._number_scale.bounds)
 
     def _at_times(self, values: Points) -> Floats:
         """What particles have at the knots (K, m, ...), at the times of interest (T, m, ...)."""
@@ -244,7 +251,8 @@ class TrajectoryModel:
         if lives is not None:
             ways = self.constraints.directions(self.features)
             clock = unit_time(at, self.knots)
-            values, there = settled(values, clock, lives, self._scale, ways, branching)
+            known = clock, lives, self._scale, ways, branching, self.axes
+            values, there = settled(values, *known)
         names = tuple(one.name for one in self._shown)
         data = self._finished(values)
         return Paths(data, at, names, self.time_name, self.datetime, columns=self._shown, **there)
@@ -385,6 +393,12 @@ class TrajectoryModel:
         """Particles (K, m, d), weights (K, m), and groups (K, m) of those who may become each
         other, with the same shares at all times: nobody changes what is fixed."""
         groups = self._parts.groups(self.particles)
+        if self.plot is not None and not self._parts.plain:
+            numbers = self.plot.snapped(self._parts.numbers(self.particles, self.weights))
+            part = parts_of(self.plot, numbers)
+            groups = groups * (int(part.max()) + 1) + part
+        if self._parts.plain:
+            return self.particles, self.weights, groups
         return steadied(self.particles, self.weights, groups)
 
     def _inside(
@@ -396,8 +410,17 @@ class TrajectoryModel:
         clock, where = (unit_time(t, self.knots) for t in (self.knots, at))
         width = self.bandwidth if noise else np.zeros_like(self.bandwidth)
         chain = self.couplings("exact").walk(n, rng)
-        particles = plot.snapped(self.particles)
-        return sample_inside(plot, self.bounds, particles, chain, width, clock, where, rng)
+        parts, particles = self._parts, self._steady[0]
+        bounds, numbers = self._number_scale.bounds, parts.numbers(*self._steady[:2])
+        inside = sample_inside(plot, bounds, plot.snapped(numbers), chain, width, clock, where, rng)
+        if parts.plain:
+            return inside
+        states = self._through(particles[np.arange(len(clock)), chain])
+        assert isinstance(states, MixedCurves)
+        unit = states.others(where, float(width.mean()))(np.arange(n), rng)
+        values = from_unit(unit, self.bounds)
+        values[..., parts.moving] = inside
+        return values
 
     def with_reference(self, reference: Reference | str) -> TrajectoryModel:
         """The same model, whose people move by another reference process, or by the words for it
@@ -495,24 +518,54 @@ class TrajectoryModel:
         """
         _check_coupling(coupling)
         if self.plot is not None and "inside" not in self._coupled:
-            from privtraj.domain.couplings import couplings_inside
-
-            particles = self.plot.snapped(self.particles)
-            self._coupled["inside"] = couplings_inside(self.plot, particles, self.weights)
+            particles, weights, _ = self._steady
+            numbers = self.plot.snapped(self._parts.numbers(particles, weights))
+            made = couplings_inside(self.plot, numbers, weights, self._discrete)
+            self._coupled["inside"] = made
         if self.plot is not None:
             return self._coupled["inside"]
         if coupling not in self._coupled:
             gaps = np.diff(unit_time(self.knots, self.knots))
             random = self._reference.variance(np.ones(1)).any()
             process = self._fitted if random else Brownian(self.diffusivity)
-            particles, weights, groups = self._steady
-            discrete = None
-            if not self._parts.plain:
-                discrete = Discrete(self._parts.codes(particles), groups)
-                particles = self._parts.numbers(particles, weights)
-            made = couple(particles, weights, gaps, process, coupling, discrete)
+            particles, weights, _ = self._steady
+            numbers = self._parts.numbers(particles, weights)
+            made = couple(numbers, weights, gaps, process, coupling, self._discrete)
             self._coupled[coupling] = made
         return self._coupled[coupling]
+
+    def transitions(self, column: str) -> Transitions:
+        """How people go from level to level of a category between the knots: the masses, and the
+        rates of the jump process. As they are drawn by default; of curves, of everybody's.
+        """
+        k, labels = self._category(column)
+        levels, count = self._parts.levels(self._steady[0])[..., k], self.axes.levels[k]
+        if self._reference.variance(np.ones(1)).any() or self.plot is not None:
+            chain = self.couplings("entropic")
+            pairs = zip(chain.weights, chain.matrices, levels[:-1], levels[1:], strict=False)
+            mass = []
+            for weights, matrix, before, after in pairs:
+                a, b = (np.eye(count)[side] for side in (before, after))
+                mass.append((a * weights[:, None]).T @ matrix @ b)
+            moved = np.stack(mass)
+        else:
+            moved = moved_mass(self._parts.levels(self._curves.knots)[..., k], count)
+        times = as_user_times(self.knots, self.datetime)
+        return Transitions(labels, times, moved)
+
+    def _category(self, name: str) -> tuple[int, tuple[Label | None, ...]]:
+        """The axis of a category, and what its levels mean."""
+        known = {one.name: one.labels for one in self._shown if isinstance(one, Category)}
+        if name not in known:
+            among = f"they are {listed([*known])}" if known else "there are none"
+            raise InputError(f"'{name}' is not among the columns that are categories: {among}")
+        return self.features.index(name), known[name]
+
+    @property
+    def _discrete(self) -> Discrete | None:
+        """What particles have beside numbers, if anything."""
+        particles, _, groups = self._steady
+        return None if self._parts.plain else Discrete(self._parts.codes(particles), groups)
 
     @cached_property
     def _coupled(self) -> dict[str, Couplings]:
@@ -719,7 +772,7 @@ def load(path: str | Path) -> TrajectoryModel:
         settings=header["settings"],
         diagnostics=header["diagnostics"],
         domain=Domain.from_dict(header["domain"]) if "domain" in header else None,
-        columns=model_checks.columns_of(header),
+        columns=model_checks.columns_of(header, arrays["bounds"]),
         **model_checks.motion_of(header),
     )
     if certificate.model_sha256 != model.sha256:
