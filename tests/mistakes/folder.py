@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import privtraj as pt
+from mixed_models import build
 from privtraj import datasets
 from privtraj.export import tables as export_tables
 from privtraj.privacy.certificate import Certificate
@@ -136,6 +137,7 @@ def _models(folder):
     unread = dataclasses.replace(model.certificate, ledger=unread)
     _resaved(model, folder / "unread.privtraj", certificate=unread)
     _resaved(model, folder / "weightless.privtraj", weights=0 * model.weights)
+    build().save(folder / "ward.privtraj")  # of columns of every kind
     _damaged(good, folder)
     _signed(model, folder)
 

@@ -37,6 +37,8 @@ UNDECLARED = -1
 SHOWN = 5
 """Values of a category that are shown where there is no place for all."""
 
+DAY = 86_400.0  # seconds
+
 Label = str | int | bool
 
 
@@ -85,6 +87,10 @@ class Number:
         """y = low + u (high - low); any shape."""
         return space.from_unit(unit, self.domain)
 
+    def rounded(self, values: Floats) -> Floats:
+        """The values that can be, nearest to numbers in data units; any shape."""
+        return values
+
     def public_inputs(self) -> Any:
         """The domain as a certificate writes it."""
         plain = self.kind == "number" and not (self.missing or self.fixed)
@@ -116,8 +122,11 @@ class Integer(Number):
 
     def from_unit(self, unit: ArrayLike) -> Floats:
         """The whole number in whose cell u is."""
-        inside: Floats = np.clip(np.rint(super().from_unit(unit)), self.low, self.high)
-        return inside
+        return self.rounded(super().from_unit(unit))
+
+    def rounded(self, values: Floats) -> Floats:
+        whole: Floats = np.clip(np.rint(values), self.low, self.high)
+        return whole
 
     def __str__(self) -> str:
         return f"{self.name} in {{{self.low:g}, ..., {self.high:g}}}{_more(self)}"
@@ -142,9 +151,19 @@ class Date(Number):
                 if not dates:
                     raise InputError(f"{bounds} must be two dates (low, high)")
                 object.__setattr__(self, end, seconds)
-                midnight = seconds % 86_400 == 0 and "T" not in str(value)
+                midnight = seconds % DAY == 0 and "T" not in str(value)
                 object.__setattr__(self, "days", midnight and (end == "low" or self.days))
         super().__post_init__()
+
+    def from_unit(self, unit: ArrayLike) -> Floats:
+        return self.rounded(super().from_unit(unit))
+
+    def rounded(self, values: Floats) -> Floats:
+        """Days begin at midnight."""
+        if not self.days:
+            return values
+        days: Floats = np.clip(np.floor(values / DAY) * DAY, self.low, self.high)
+        return days
 
     def public_inputs(self) -> Any:
         low, high = self._ends()
@@ -243,7 +262,11 @@ class Category:
 
     def from_unit(self, unit: ArrayLike) -> Floats:
         """The level in whose cell u is."""
-        level: Floats = np.clip(np.rint(space.from_unit(unit, self.domain)), 0, self.levels - 1)
+        return self.rounded(space.from_unit(unit, self.domain))
+
+    def rounded(self, values: Floats) -> Floats:
+        """The level nearest to numbers in levels; any shape."""
+        level: Floats = np.clip(np.rint(values), 0, self.levels - 1)
         return level
 
     def public_inputs(self) -> Any:
@@ -316,7 +339,10 @@ def from_dict(said: dict[str, Any]) -> Column:
     """The column of a model file; refuses what is none."""
     said = dict(said)
     kind = said.pop("kind")
-    if not all(isinstance(said.get(word), bool) for word in ("missing", "fixed")):
+    words = {"missing": bool, "fixed": bool, "days": bool, "name": str, "of": str}
+    if not all(isinstance(said[word], type_) for word, type_ in words.items() if word in said):
+        raise ValueError("no column")
+    if not isinstance(said.get("other"), str | None):
         raise ValueError("no column")
     made: Column = (Flag if kind == Flag.kind else KINDS[kind])(**said)
     return made
