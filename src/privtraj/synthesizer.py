@@ -6,6 +6,7 @@ two ways to pay for the answers, each a folder of its own: `counts` and `gradien
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -119,7 +120,8 @@ class TrajectorySynthesizer:
     monotone: features that never fall, or {feature: "rising" or "falling"}, public knowledge.
     precision: {feature: step} in which people are written, 1 for integers.
     persistence: "auto" asks how fast features of people are forgotten, where people may have
-        several records, for 15 to 25 % of epsilon; "off" spends nothing on it.
+        several records, for 15 to 25 % of epsilon; "off" spends nothing on it. Tables that have
+        categories, or numbers that may be missing, are not asked.
     growth: how the number of people changes, by which paths begin late or end early: "released", by
         the private numbers of records over time, where these were sampled in proportion; a public
         rate, table {time: size} or function; or a `Growth`. None: everybody is there all the time.
@@ -233,19 +235,19 @@ class TrajectorySynthesizer:
             raise
 
     def _budget(self, snapshots: Snapshots) -> Budget:
-        measure = self.measure_for(snapshots.n_features)
+        measure, axes = self.measure_for(snapshots.n_features), snapshots.axes
         return Budget(
             self.epsilon,
             self.delta,
             self.adjacency,
             measure,
             head_share=self.count_share if self.public_counts is None else None,
-            look_first=self.cells is None and measure == "counts",
+            look_first=self.cells is None and measure == "counts" and axes.n_numbers > 0,
             steps=self.steps,
             slabs=self.slabs != "bins",
             ask_when=self.slabs != "bins" and may_be_listed(snapshots.axis),
-            look_at_motion=self.slabs == "auto" and can_look(snapshots.n_features),
-            persistence=self.persistence == "auto",
+            look_at_motion=self.slabs == "auto" and can_look(axes.n_numbers),
+            persistence=self.persistence == "auto" and not axes.mixed,
         )
 
     def _released(
@@ -255,8 +257,8 @@ class TrajectorySynthesizer:
         source: noise.Source,
         progress: Progress | None,
     ) -> TrajectoryModel:
-        plot = snapshots.plot
-        ledger, most = guard.ledger, MAX_CELLS // (self.cells or 1) ** snapshots.n_features
+        plot, axes = snapshots.plot, snapshots.axes
+        ledger, most = guard.ledger, MAX_CELLS // math.prod(axes.sides(self.cells or 1))
         whole_bins = self.public_counts is not None
         measured = resolution(guard, snapshots.axis, self.slabs, most, whole_bins)
         if self.slabs != "bins":
@@ -270,8 +272,11 @@ class TrajectorySynthesizer:
         marginals = self._spend(guard, people, settings, rng, gaps, progress, plot)
         diffusivity = diffusivity_or(self.diffusivity, marginals.resolution, gaps)
         reference, times = self._reference(), snapshots.times
-        unit = reference.within(Scale(snapshots.bounds, *_start_and_length(measured)))
-        marginals, knots = through_slabs(marginals, measured, times, rng, unit, self.particles)
+        bounds = snapshots.bounds[axes.numbers]
+        unit = reference.within(Scale(bounds, *_start_and_length(measured)))
+        marginals, knots = through_slabs(
+            marginals, measured, times, rng, unit, self.particles, axes
+        )
         if plot is not None:
             marginals = within(plot, marginals)
         persistence = {}
@@ -369,8 +374,8 @@ class TrajectorySynthesizer:
         What the main release may spend is fixed here from the budget alone; only how it is spent
         follows from the released number of people.
         """
-        middle, features = float(np.median(people)), guard.n_features
-        if self.measure_for(features) == "gradients":
+        middle, axes = float(np.median(people)), guard.axes
+        if self.measure_for(guard.n_features) == "gradients":
             mu = left(guard, calibrate_gaussian, later)
             return self._gradient_settings(guard, middle, mu, self.steps)
         area = surveyed_area(guard, people, plot) if self.cells is None else 1.0
@@ -378,8 +383,9 @@ class TrajectorySynthesizer:
         head_epsilon = count_epsilon(guard, self.count_share) if counted else None
         return counts_settings(
             middle,
-            features,
+            axes.n_numbers,
             min(left(guard, calibrate_laplace, later), noise.EPSILON_RANGE[1]),
+            levels=axes.combinations,
             area=area,
             cells=self.cells,
             particles=PARTICLES_PER_CURVE * (self.particles or CURVES)
