@@ -28,7 +28,7 @@ from privtraj.domain.domain import Plot
 from privtraj.errors import Arg, InputError
 from privtraj.gradients.constants import LARGEST_BANDWIDTH, MOST_PARTICLES, SMALLEST_BANDWIDTH
 from privtraj.gradients.fit import fit_gradients
-from privtraj.gradients.settings import GradientSettings, gradient_settings
+from privtraj.gradients.settings import GradientSettings, free_features, gradient_settings
 from privtraj.growth.declared import Growth
 from privtraj.growth.unbalanced import APART
 from privtraj.head_count import (
@@ -401,7 +401,7 @@ class TrajectorySynthesizer:
     ) -> GradientSettings:
         return gradient_settings(
             people,
-            guard.n_features,
+            free_features(guard.axes),
             guard.n_times,
             mu,
             particles=self.particles,

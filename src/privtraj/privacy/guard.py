@@ -47,6 +47,12 @@ Why the stated cost holds
     sum changes. So the released integers of a bin move by at most B = L + sqrt(D) when a row is
     added or removed, and the rest is as for sums. L is chosen so that B = S / z.
 
+    levels: sums are over points of e coordinates, which are the d of a row where all columns are
+    numbers. A category becomes a block of coordinates, 0 but for one that is a public constant s
+    <= 1 (`columns.embedding`): a function of the row alone, whose values are in the unit cube. The
+    argument of sums and of kernel_sums uses nothing else of a row's point, so both hold word for
+    word with e for d; blocks are in the same joint clip as numbers.
+
     thirds: here a person is summed, not a row. All pairs of a person's records together become
     whole numbers, none negative, that add up to w in each of d features, or to 0 where there is no
     pair (`pairs`): the mean pair, not the sum of them. So a person added or removed moves the
@@ -90,6 +96,7 @@ from numpy.typing import NDArray
 
 from privtraj import processes
 from privtraj.arrays import Floats, Ints
+from privtraj.columns.embedding import Embedding
 from privtraj.errors import BudgetError, InputError
 from privtraj.privacy import noise
 from privtraj.privacy.events import Event, GaussianSum, LaplaceCounts, LaplaceShares
@@ -128,6 +135,7 @@ class Guard:
     ) -> None:
         self.ledger = ledger
         self.axes = shape.axes
+        self.embedding = Embedding(shape.axes)
         self.n_features = shape.n_features
         self.person = shape.person
         self._rows = rows
@@ -136,6 +144,11 @@ class Guard:
         self._source = source
         self._watcher = watcher
         self._chunks: Chunks | None = None
+
+    @property
+    def n_coordinates(self) -> int:
+        """e, of the points that are summed: d, where all columns are numbers."""
+        return self.embedding.width
 
     @property
     def n_times(self) -> int:
@@ -251,7 +264,7 @@ class Guard:
         clip: (T,) bound c on the norm of a record's vector, from released numbers only.
         """
         self._check_shapes(clip, parameters)
-        width = _width(statistic, parameters, self.n_features)
+        width = _width(statistic, parameters, self.n_coordinates)
         unit = lattice_unit(np.asarray(clip, dtype=np.float64), noise_multiplier, width)
         event = self.sum_event(width, noise_multiplier, what)
         self._payer.spend(event)
@@ -259,7 +272,7 @@ class Guard:
         exact = lattice_sums(
             statistic, chunks, self._taking_part(chunks), parameters, clip, unit, width
         )
-        vector = partial(_record_vector, statistic, parameters)
+        vector = partial(_record_vector, statistic, parameters, self.embedding)
         return self._noisy(exact, unit, event, vector, clip)
 
     def kernel_sums(
@@ -270,10 +283,10 @@ class Guard:
         noise_multiplier: float,
         what: str,
     ) -> Floats:
-        """Noisy sums (T, m d + m + 1) of jointly clipped vectors ( w_k (x_k - y), mass w_k, s ).
+        """Noisy sums (T, m e + m + 1) of jointly clipped vectors ( w_k (x_k - y), mass w_k, s ).
 
         weight_fn: weights and s from squared distances; a stable function, compiled once.
-        kernel: centres x (T, m, d), the weight of the masses (T,), parameters of the weight_fn.
+        kernel: centres x (T, m, e), the weight of the masses (T,), parameters of the weight_fn.
         clip: as for `sums`.
         """
         self._check_shapes(clip, kernel)
@@ -287,7 +300,7 @@ class Guard:
         self._payer.spend(event)
         chunks = self._chunked()
         exact = kernel_sums(weight_fn, chunks, self._taking_part(chunks), kernel, clip, lattice)
-        vector = partial(_kernel_record_vector, weight_fn, kernel)
+        vector = partial(_kernel_record_vector, weight_fn, kernel, self.embedding)
         return self._noisy(exact, lattice.unit, event, vector, clip)
 
     def _noisy(
@@ -323,7 +336,10 @@ class Guard:
 
     def _chunked(self) -> Chunks:
         if self._chunks is None:
-            self._chunks = chunked(*self._rows.in_slabs(self._slabs), self.n_times)
+            points, slabs = self._rows.in_slabs(self._slabs)
+            if self.axes.mixed:
+                points = self.embedding.of(points)
+            self._chunks = chunked(points, slabs, self.n_times)
         return self._chunks
 
 
@@ -365,14 +381,24 @@ def _one_vector(
 
 
 def _record_vector(
-    statistic: Statistic, parameters: Any, index: int, point: NDArray[np.float32]
+    statistic: Statistic,
+    parameters: Any,
+    embedding: Embedding,
+    index: int,
+    point: NDArray[np.float32],
 ) -> Floats:
-    """v (D,) of a point at the parameters of a bin."""
+    """v (D,) of a point (d,) at the parameters of a bin."""
+    (point,) = embedding.of(point[None])
     return np.asarray(_one_vector(statistic, parameters, index, point), dtype=np.float64)
 
 
 def _kernel_record_vector(
-    weight_fn: WeightFn, kernel: KernelSum, index: int, point: NDArray[np.float32]
+    weight_fn: WeightFn,
+    kernel: KernelSum,
+    embedding: Embedding,
+    index: int,
+    point: NDArray[np.float32],
 ) -> Floats:
-    """V (m d + m + 1,) of a point at the parameters of a bin."""
+    """V (m e + m + 1,) of a point (d,) at the parameters of a bin."""
+    (point,) = embedding.of(point[None])
     return kernel_vector(weight_fn, jax.tree.map(lambda leaf: leaf[index], kernel), point)
