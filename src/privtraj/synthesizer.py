@@ -17,8 +17,9 @@ import numpy as np
 from privtraj import processes
 from privtraj.arguments import is_number, is_whole
 from privtraj.arrays import Floats
+from privtraj.columns.axes import Axes
 from privtraj.constraints import Constraints
-from privtraj.counts.constants import RELEASED_PARTICLES
+from privtraj.counts.constants import MOST_CELLS_PER_TIME, RELEASED_PARTICLES
 from privtraj.counts.fit import fit_counts
 from privtraj.counts.settings import CountsSettings, counts_settings
 from privtraj.counts.survey import surveyed_area
@@ -26,7 +27,12 @@ from privtraj.data.snapshots import Snapshots
 from privtraj.domain.couplings import within
 from privtraj.domain.domain import Plot
 from privtraj.errors import Arg, InputError
-from privtraj.gradients.constants import LARGEST_BANDWIDTH, MOST_PARTICLES, SMALLEST_BANDWIDTH
+from privtraj.gradients.constants import (
+    LARGEST_BANDWIDTH,
+    MOST_COORDINATES,
+    MOST_PARTICLES,
+    SMALLEST_BANDWIDTH,
+)
 from privtraj.gradients.fit import fit_gradients
 from privtraj.gradients.settings import GradientSettings, free_features, gradient_settings
 from privtraj.growth.declared import Growth
@@ -444,16 +450,35 @@ class TrajectorySynthesizer:
         if self.public_counts is not None:
             snapshots.check_bins(Arg("public_counts"), "is about")
             check_public_counts(self.public_counts, self.adjacency, snapshots.n_times)
-        if self.cells is None or self.measure_for(snapshots.n_features) == "gradients":
+        self._check_levels(snapshots.axes)
+        if self.cells is None or self.measure_for(snapshots.n_features) != "counts":
             return
         least = snapshots.n_times if self.slabs == "bins" else 2
-        cells = least * self.cells**snapshots.n_features
+        cells = least * math.prod(snapshots.axes.sides(self.cells))
         if cells > MAX_CELLS:
             raise InputError(
                 Arg("cells", self.cells),
                 f" makes {cells} cells in {snapshots.n_features} dimensions at "
                 f"{least} times: use fewer cells, or ",
                 Arg("measure", "gradients"),
+            )
+
+    def _check_levels(self, axes: Axes) -> None:
+        """Refuse tables that have too many levels for what is measured."""
+        measure, instead = self.measure_for(len(axes.levels)), Arg("measure", "marginals")
+        width = axes.n_numbers + sum(axes.levels)
+        if measure == "gradients" and axes.mixed and width > MOST_COORDINATES:
+            raise InputError(
+                f"gradients are for {MOST_COORDINATES} numbers and levels of categories at most, "
+                f"not {width}: use ",
+                instead,
+            )
+        cells = math.prod(axes.sides(2))
+        if measure == "counts" and axes.mixed and cells > MOST_CELLS_PER_TIME:
+            raise InputError(
+                f"these columns have {axes.combinations} combinations of levels, too many to "
+                "count in cells of the numbers: use ",
+                instead,
             )
 
     def measure_for(self, features: int) -> MeasureName:

@@ -3,7 +3,9 @@
 Each of L combinations of levels has noisy counts of its own. What is inferred of it is what counts
 of numbers alone say (`cells`, `pooling`), with its own number of people. That number is
 
-    steadied    the sum of its cells, averaged over time as far as it stays (`time_average`)
+    summed      over the cells that hold anybody, by the counts of all combinations and all times
+                together: less noise than that of all cells
+    steadied    averaged over time, as far as it stays (`time_average`)
     noticed     0, unless it is above sqrt(2 log n) standard deviations of its noise, which the
                 largest of n numbers that are noise alone hardly reaches: over all time together
                 (n = L), or at any time (n = L T)
@@ -18,6 +20,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +69,24 @@ def by_combination(
     return grid.transpose(order).reshape(len(levels), len(grid), -1), levels
 
 
+def held_cells(tables: NDArray[np.int64], side: int, epsilon: float) -> Mask:
+    """Which cells (side^p,) of counts (L, T, side^p) hold anybody, or touch one that does.
+
+    All of them, where most people are in cells that do not stand out.
+    """
+    from scipy.ndimage import maximum_filter
+
+    combinations, times, cells = tables.shape
+    together = tables.sum(axis=(0, 1))
+    deviation = math.sqrt(combinations * times * laplace_variance(epsilon))
+    sure = together > deviation * math.sqrt(2 * math.log(max(cells, 2)))
+    if not sure.any() or together[sure].sum() < MAJORITY * together.sum():
+        return np.ones(cells, np.bool_)
+    grid = sure.reshape((side,) * round(math.log(cells, side)))
+    held: Mask = maximum_filter(grid, size=3, mode="constant").ravel()
+    return held
+
+
 def people_of(totals: Floats, noise: float, people: Floats, gaps: Floats | None) -> Floats:
     """Numbers of people (T, L) of each combination, from noisy ones of this variance.
 
@@ -104,8 +125,11 @@ def crossed(measures: list[GridMeasure], levels: Ints, people: Floats) -> Crosse
     known = (significant > 0) | (significant > MAJORITY).any(axis=0)
     rows = [_at_one_time(measures, levels, share[t], known[t], t) for t in range(len(share))]
     most = max(len(weights) for _, _, weights, _ in rows)
-    padded = [np.stack([_padded(part, most) for part in parts]) for parts in zip(*rows, strict=True)]
-    return CrossedMeasure(*padded, (share * significant).sum(axis=1))
+    numbers, level, weights, sides = (
+        np.stack([_padded(row[k], most) for row in rows]) for k in range(4)
+    )
+    known_share = (share * significant).sum(axis=1)
+    return CrossedMeasure(numbers, level, weights, sides, known_share)
 
 
 def _at_one_time(
@@ -127,7 +151,7 @@ def _at_one_time(
     return numbers, level, weights / weights.sum(), sides
 
 
-def _padded(values: NDArray[np.float64], length: int) -> NDArray[np.float64]:
+def _padded(values: NDArray[Any], length: int) -> NDArray[Any]:
     widths = [(0, length - len(values))] + [(0, 0)] * (values.ndim - 1)
     return np.pad(values, widths)
 

@@ -19,7 +19,14 @@ from numpy.typing import NDArray
 from privtraj.arrays import Floats
 from privtraj.columns.axes import Axes
 from privtraj.counts.cells import GridMeasure, estimate, filled, placed
-from privtraj.counts.crossed import CrossedMeasure, by_combination, crossed, nowhere, people_of
+from privtraj.counts.crossed import (
+    CrossedMeasure,
+    by_combination,
+    crossed,
+    held_cells,
+    nowhere,
+    people_of,
+)
 from privtraj.counts.pooling import pooled_over_time
 from privtraj.counts.settings import CountsSettings
 from privtraj.counts.survey import cells_inside
@@ -86,9 +93,11 @@ def _fit_crossed(
     tables, levels = by_combination(counts, axes, side)
     inside = None if plot is None else cells_inside(plot, side, axes)
     held = tables if inside is None else tables[:, :, inside.ravel()]
-    total, variance = _combined(people, np.hstack(held), settings)
-    noise = held.shape[2] * laplace_variance(epsilon)
-    own = people_of(held.sum(axis=2).T.astype(np.float64), noise, total, together)
+    total, variance = _combined(people, np.hstack(list(held)), settings)
+    in_domain = True if inside is None else inside.ravel()
+    cells = held_cells(tables * in_domain, side, epsilon) & in_domain
+    noise = np.count_nonzero(cells) * laplace_variance(epsilon)
+    own = people_of(tables[:, :, cells].sum(axis=2).T * 1.0, noise, total, together)
     some = np.flatnonzero(own.any(axis=0))
     measures = []
     for k in some:
@@ -126,10 +135,11 @@ def _placed_crossed(
     for t, (centres, weights, sides) in enumerate(cells):
         put = filled(centres, weights, sides, settings.particles, rng, settings.bandwidth)
         cloud = measure.points(t, put.places, put.cell, axes)
-        for side in () if plot is None else np.unique(sides[put.cell]):
-            mine = sides[put.cell] == side
+        if plot is not None:
             middle = measure.points(t, centres[put.cell], put.cell, axes)
-            cloud[mine] = plot.settled(cloud[mine], middle[mine], float(side), rng)
+            for side in np.unique(sides[put.cell]):
+                mine = sides[put.cell] == side
+                cloud[mine] = plot.settled(cloud[mine], middle[mine], float(side), rng)
         clouds.append(cloud)
         shares.append(put.weights)
         widths.append(put.overlap * float(weights @ sides) / math.sqrt(12))

@@ -79,9 +79,8 @@ def weights(distance: jax.Array, mixture: Mixture) -> jax.Array:
 
 def weights_and_residual(distance: jax.Array, mixture: Mixture) -> tuple[jax.Array, jax.Array]:
     """w (n, m) and s (n,) from |x_k - y|^2 (n, m): all of a person's vector but directions."""
-    w, dimensions = weights(distance, mixture), mixture.dimensions
-    if dimensions is None:
-        dimensions = mixture.particles.shape[-1]
+    w, given = weights(distance, mixture), mixture.dimensions
+    dimensions = mixture.particles.shape[-1] if given is None else given
     residual = jnp.sum(w * distance, axis=-1) / (dimensions * mixture.bandwidth**2)
     return w, KAPPA_SPREAD * mixture.bandwidth * (residual - 1)
 
@@ -141,7 +140,7 @@ def typical_norm(
     if embedding is not None:
         numbers = slice(0, embedding.axes.n_numbers)
         flat = np.concatenate(points).astype(np.float64)
-        levels = embedding.of(np.float32(embedding.people(flat, rng))).reshape(points.shape)
+        levels = embedding.of(embedding.people(flat, rng).astype(np.float32)).reshape(points.shape)
         levels[..., numbers] = moved[..., numbers]
         moved = levels
     points = moved

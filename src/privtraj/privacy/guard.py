@@ -26,9 +26,10 @@ Why the stated cost holds
     tables: a row is in exactly one cell of each of Q tables. Table q is multiplied by the whole
     number L_q, the largest for which  sum_q L_q^2 <= (S / z)^2  in the stated proportions, so the
     integers of a row, one L_q in each table, have norm at most S / z: all tables together are one
-    Gaussian mechanism with noise multiplier z, g and slack as for sums. Nothing is rounded, as
-    counts are integers. Sides, slabs and proportions are public or released. A table may be over
-    other slabs than the guard's, in which a person's records may meet, as in slabs.
+    Gaussian mechanism with noise multiplier z, slack as for sums, and g where sqrt(g) stands there:
+    a table may be over other slabs than the guard's, in which a person's records may meet. Nothing
+    is rounded, as counts are integers; where 64 bits are too few they wrap around, noise and all,
+    which is a function of the noisy integers. Sides, slabs and proportions are public or released.
 
     sums: v(row) is scaled to Euclidean norm at most c over *all* its coordinates jointly, divided
     by a lattice unit and rounded to integers. Rounding moves each of the D coordinates by at most
@@ -86,6 +87,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -161,12 +163,7 @@ class Guard:
         Records of one person in different bins may meet in a slab, so whoever has several is paid
         for as if they were together.
         """
-        numbers, edges = slabs.slab_of_piece, slabs.edges
-        in_use = np.unique(numbers[numbers >= 0])
-        if len(numbers) != len(edges) + 1 or not (np.diff(edges) > 0).all() or len(in_use) == 0:
-            raise InputError("slabs need increasing edges, and a number for each piece between")
-        if not np.array_equal(in_use, np.arange(len(in_use))):
-            raise InputError("slabs are numbered from 0, without gaps")
+        _check_slabs(slabs)
         part = copy(self)
         part._slabs, part._chunks = slabs, None
         part.person = self.person.in_slabs()
@@ -199,9 +196,11 @@ class Guard:
         """Noisy numbers of records in the cells of several tables, (K_q, cells_q) each.
 
         noise_multiplier: of all tables together; a table that has the share p of it, its `weight`
-        squared over all, has noise of standard deviation z / sqrt(p).
+        squared over all, has noise of standard deviation z / sqrt(p). A watcher is told of each
+        table by itself, with sqrt(p) as its weight.
         """
         for table in questions:
+            _check_slabs(table.slabs)
             self._check_sides(table.sides, table.slabs.count)
         times = table_multipliers([table.weight for table in questions], noise_multiplier)
         event = self.table_event(questions, noise_multiplier, what)
@@ -209,7 +208,8 @@ class Guard:
         answers = []
         for table, copies in zip(questions, times.tolist(), strict=True):
             exact = copies * processes.total(self._rows.cell_counts(table.slabs, table.sides))
-            answers.append(self._noisy_table(exact, copies, event, table))
+            told = replace(table, weight=copies * noise_multiplier / noise.GAUSSIAN_STD)
+            answers.append(self._noisy_table(exact, copies, event, told))
         return answers
 
     def table_event(
@@ -341,6 +341,16 @@ class Guard:
                 points = self.embedding.of(points)
             self._chunks = chunked(points, slabs, self.n_times)
         return self._chunks
+
+
+def _check_slabs(slabs: Slabs) -> None:
+    """Refuse slabs that a record might have no place in: that would be found by its rows alone."""
+    numbers, edges = slabs.slab_of_piece, slabs.edges
+    in_use = np.unique(numbers[numbers >= 0])
+    if len(numbers) != len(edges) + 1 or not (np.diff(edges) > 0).all() or len(in_use) == 0:
+        raise InputError("slabs need increasing edges, and a number for each piece between")
+    if not np.array_equal(in_use, np.arange(len(in_use))):
+        raise InputError("slabs are numbered from 0, without gaps")
 
 
 def lattice_unit(clip: Floats, noise_multiplier: float, width: int) -> Floats:

@@ -51,9 +51,9 @@ def curves_of_groups(
     in_slab: A (K, K + 1).  at, edges: (Q,), (K + 1,) in shares of the range.
     """
     levels = axes.level_of(marginals.particles)
-    names, group = _grouped(levels, np.array(axes.fixed) & axes.categories)
-    share = np.array([_masses(marginals.weights, group == g).mean() for g in range(len(names))])
-    sizes = np.bincount(systematic(share, m), minlength=len(names))
+    groups, group = _grouped(levels, np.array(axes.fixed) & axes.categories)
+    share = np.array([_masses(marginals.weights, group == g).mean() for g in range(groups)])
+    sizes = np.bincount(systematic(share, m), minlength=groups)
     made = []
     for g in np.flatnonzero(sizes):
         own = _restricted(marginals, group == g)
@@ -98,19 +98,19 @@ def _matched_at_edges(
 ) -> Floats:
     """People (m, K + 1, d) whom curves of control points (m, K + 1, p) are matched with."""
     numbers, (m, count, _) = axes.numbers, control.shape
-    names, kind = _grouped(axes.level_of(marginals.particles), axes.categories)
-    slab_shares = np.stack([_masses(marginals.weights, kind == k) for k in range(len(names))], axis=1)
-    shares = edge_shares(slab_shares, in_slab)
+    kinds, kind = _grouped(axes.level_of(marginals.particles), axes.categories)
+    in_slabs = [_masses(marginals.weights, kind == k) for k in range(kinds)]
+    shares = edge_shares(np.stack(in_slabs, axis=1), in_slab)
     before: Floats | None = None
     made = []
     for k in range(count):
         sides = sorted({max(k - 1, 0), min(k, count - 2)})
         weights = np.concatenate([marginals.weights[side] for side in sides])
-        kinds = np.concatenate([kind[side] for side in sides])
+        mine = np.concatenate([kind[side] for side in sides])
         cloud = np.concatenate([marginals.particles[side] for side in sides])
-        held = np.bincount(kinds, weights, len(names))
-        weights = weights * (shares[k] / np.maximum(held, 1e-300))[kinds]
-        order = np.argsort(kinds, kind="stable")
+        held = np.bincount(mine, weights, kinds)
+        weights = weights * (shares[k] / np.maximum(held, 1e-300))[mine]
+        order = np.argsort(mine, kind="stable")
         people = cloud[order][systematic(weights[order], m, rng)]
         cost = _squared(control[:, k], people[:, numbers])
         if before is not None:
@@ -128,17 +128,18 @@ def edge_shares(shares: Floats, in_slab: Floats) -> Floats:
     near = np.maximum(shares[:-1], shares[1:]) > 0  # only what a slab beside the edge has
     near = np.concatenate([shares[:1] > 0, near, shares[-1:] > 0])
     kept = np.where(near, np.maximum(found, 0.0), 0.0)
-    total = kept.sum(axis=1, keepdims=True)
-    return np.where(total > 0, kept / np.where(total > 0, total, 1.0), near / near.sum(axis=1)[:, None])
+    kept += 1e-12 * near  # never nobody
+    total: Floats = kept / kept.sum(axis=1, keepdims=True)
+    return total
 
 
-def _grouped(levels: Ints, mask: Mask) -> tuple[Ints, Ints]:
-    """The combinations (G, k) of the levels (K, n, d) in the mask, and which one (K, n) each has."""
-    flat = levels[:, :, mask].reshape(-1, int(mask.sum()))
-    if flat.shape[1] == 0:
-        return flat[:1], np.zeros(levels.shape[:2], np.int64)
+def _grouped(levels: Ints, mask: Mask) -> tuple[int, Ints]:
+    """How many combinations of the levels (K, n, d) in the mask there are, and which each has."""
+    if not mask.any():
+        return 1, np.zeros(levels.shape[:2], np.int64)
+    flat = np.concatenate(levels[:, :, mask])
     names, which = np.unique(flat, axis=0, return_inverse=True)
-    return names, which.reshape(levels.shape[:2])
+    return len(names), which.reshape(levels.shape[:2])
 
 
 def _masses(weights: Floats, mine: Mask) -> Floats:
