@@ -11,6 +11,8 @@ that are weighted have one level of each.
 
 from __future__ import annotations
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -68,6 +70,9 @@ def descend(
     )
     releases, people = gradients.releases, gradients.people
     levels = embedding if embedding.axes.mixed else None
+    if levels is not None and settings.bandwidth is None:
+        free = max(embedding.axes.n_numbers, 1)  # (`likelihood`)
+        found = found._replace(bandwidth=found.bandwidth * math.sqrt((free + 1) / free))
     return reweighted(found, releases, people, rng, whole=settings.by_hand, levels=levels)
 
 

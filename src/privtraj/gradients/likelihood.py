@@ -10,8 +10,10 @@ The mean of u over the people of a time, over sigma^2, is the gradient of DF^sig
 the particles; the mean of s is zero exactly when sigma is the maximum-likelihood bandwidth.
 
 Where there are levels, coordinates of a category's block (`columns.embedding`) vary by the shares q
-of its levels, s^2 (1 - |q|^2) together, not by sigma. The d of s is then `free_dimensions`, p for
-the numbers and what that is in units of sigma^2, so that sigma is the bandwidth of the numbers.
+of its levels, s^2 (1 - |q|^2) together, not by sigma. The d of s is then `free_dimensions`: what
+that is in units of sigma^2, p for the numbers, and one more, so that sigma^2 is p / (p + 1) of the
+variance of the numbers around their particle. With p alone the cluster in which particles begin
+would be explained by sigma, wherever there is one number, and would never split.
 """
 
 from __future__ import annotations
@@ -57,10 +59,10 @@ class Moments(NamedTuple):
 
 
 def free_dimensions(mixture: Mixture, embedding: Embedding) -> Mixture:
-    """The mixture with the d of s, p + (mean variance of levels) / sigma^2, above 1 / 2."""
+    """The mixture with the d of s, p + 1 + (mean variance of levels) / sigma^2."""
     spread = embedding.level_variance(np.asarray(mixture.particles, np.float64)).mean(axis=-1)
-    found = embedding.axes.n_numbers + spread / np.asarray(mixture.bandwidth, np.float64) ** 2
-    return mixture._replace(dimensions=jnp.asarray(np.maximum(found, 0.5).astype(np.float32)))
+    found = embedding.axes.n_numbers + 1 + spread / np.asarray(mixture.bandwidth, np.float64) ** 2
+    return mixture._replace(dimensions=jnp.asarray(found.astype(np.float32)))
 
 
 def squared_distances(a: jax.Array, b: jax.Array) -> jax.Array:
