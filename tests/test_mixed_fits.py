@@ -50,7 +50,7 @@ def shares(model, axes, column, level):
 @pytest.fixture(scope="module", params=["counts", "gradients"])
 def fitted(request):
     """One fit by each measure; gradients are of few steps, so that they are quick."""
-    options = {"counts": {}, "gradients": {"steps": 8, "slabs": 3}}[request.param]
+    options = {"counts": {}, "gradients": {"steps": 10, "slabs": 3}}[request.param]
     data = snapshots(4000)
     synthesizer = pt.TrajectorySynthesizer(4.0, measure=request.param, seed=3, **options)
     return data, synthesizer.fit(data)
