@@ -1,4 +1,4 @@
-"""Fits of tables with numbers, categories and flags, from Snapshots to a model, by both measures."""
+"""Tables with numbers, categories and flags, from Snapshots to a model, by counts and gradients."""
 
 import numpy as np
 import pandas as pd
@@ -99,9 +99,7 @@ def test_a_table_of_categories_alone_is_fitted_by_counts(slabs):
     kept = {name: COLUMNS[name] for name in ("sex", "diagnosis", "smoker")}
     data = snapshots(3000, kept)
     model = pt.TrajectorySynthesizer(2.0, measure="counts", seed=1, slabs=slabs).fit(data)
-    np.testing.assert_allclose(
-        shares(model, data.axes, 1, 1), 0.2 + 0.05 * model.knots, atol=0.12
-    )
+    np.testing.assert_allclose(shares(model, data.axes, 1, 1), 0.2 + 0.05 * model.knots, atol=0.12)
     spent = [entry["what"] for entry in model.certificate.ledger]
     assert "how concentrated people are" not in spent
     assert ("how people move" in spent) == (slabs == "auto")
@@ -128,7 +126,7 @@ def test_too_many_levels_are_refused_before_anything_is_spent():
     wide = {**COLUMNS, "code": Category(tuple(range(200)), other="other")}
     table = clinic(50).assign(code=1)
     data = pt.Snapshots.from_table(table, time="time", columns=wide, bins=np.linspace(0, 10, 6))
-    with pytest.raises(InputError, match="128 numbers and levels .* not 211: use measure="):
+    with pytest.raises(InputError, match=r"128 numbers and levels .* not 211: use measure="):
         pt.TrajectorySynthesizer(measure="gradients").fit(data)
     wider = {**wide, "ward": Category(tuple(range(200)), other="other")}
     data = pt.Snapshots.from_table(

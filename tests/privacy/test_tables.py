@@ -4,6 +4,7 @@ Statistical tests state their false-alarm rate; their seeds are fixed.
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from scipy.stats import chi2, kstest
 import privtraj as pt
 from privtraj.audit.canaries import People
 from privtraj.audit.noise_tests import standardised
-from privtraj.audit.transcript import Run, Transcript
+from privtraj.audit.transcript import Run, Transcript, added_by
 from privtraj.columns.axes import Axes
 from privtraj.errors import BudgetError, InputError
 from privtraj.privacy import noise
@@ -67,6 +68,17 @@ def test_tables_come_from_a_declared_table_of_columns_of_every_kind(silent):
     np.testing.assert_array_equal(pairs, [[8, 0, 0, 0, 0, 4]])
 
 
+def test_cells_in_groups_are_added_up_and_an_audit_knows_it(silent):
+    rows = people(300)
+    groups = (None, np.array([1, 0, 1]), None)
+    question, others = Table(WHOLE, (2, 3, 1), 1.0, groups), Table(WHOLE, (1, 1, 2))
+    (answer, _) = guard_over(rows, silent()).tables([question, others], 2.0, "tables")
+    exact = rows.cell_counts(WHOLE, (2, 3, 1)).reshape(2, 3)
+    np.testing.assert_array_equal(answer[0].reshape(2, 2), [[r[1], r[0] + r[2]] for r in exact])
+    everybody = People(rows.times, rows.points, np.ones(len(rows.times), np.int64))
+    np.testing.assert_array_equal(added_by(everybody, question, 4), answer)
+
+
 # Sensitivity ----------------------------------------------------------------------------------
 
 
@@ -91,6 +103,10 @@ tables = st.lists(
         ),
         st.tuples(st.integers(1, 2), st.integers(1, 3), st.integers(1, 5)),
         st.floats(0.05, 20.0),
+    ).flatmap(
+        lambda table: st.sampled_from(
+            [table, replace(table, groups=(None, np.arange(table.sides[1]) % 2, None))]
+        )
     ),
     min_size=1,
     max_size=5,

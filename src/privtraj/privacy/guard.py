@@ -29,7 +29,8 @@ Why the stated cost holds
     Gaussian mechanism with noise multiplier z, slack as for sums, and g where sqrt(g) stands there:
     a table may be over other slabs than the guard's, in which a person's records may meet. Nothing
     is rounded, as counts are integers; where 64 bits are too few they wrap around, noise and all,
-    which is a function of the noisy integers. Sides, slabs and proportions are public or released.
+    which is a function of the noisy integers. Cells that are put into groups are disjoint, so that
+    a row is in one group. Sides, groups, slabs and proportions are public or released.
 
     sums: v(row) is scaled to Euclidean norm at most c over *all* its coordinates jointly, divided
     by a lattice unit and rounded to integers. Rounding moves each of the D coordinates by at most
@@ -202,21 +203,22 @@ class Guard:
         for table in questions:
             _check_slabs(table.slabs)
             self._check_sides(table.sides, table.slabs.count)
+            table.check()
         times = table_multipliers([table.weight for table in questions], noise_multiplier)
         event = self.table_event(questions, noise_multiplier, what)
         self._payer.spend(event)
         answers = []
         for table, copies in zip(questions, times.tolist(), strict=True):
-            exact = copies * processes.total(self._rows.cell_counts(table.slabs, table.sides))
+            cells = processes.total(self._rows.cell_counts(table.slabs, table.sides))
             told = replace(table, weight=copies * noise_multiplier / noise.GAUSSIAN_STD)
-            answers.append(self._noisy_table(exact, copies, event, told))
+            answers.append(self._noisy_table(copies * table.grouped(cells), copies, event, told))
         return answers
 
     def table_event(
         self, questions: Sequence[Table], noise_multiplier: float, what: str
     ) -> GaussianSum:
         """What a call of `tables` will pay for."""
-        draws = sum(table.slabs.count * math.prod(table.sides) for table in questions)
+        draws = sum(table.slabs.count * table.cells for table in questions)
         slack = draws * noise.GAUSSIAN_TV_PER_DRAW
         return GaussianSum(noise_multiplier, what, slack, *self.person.in_slabs())
 
