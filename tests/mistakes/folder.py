@@ -178,7 +178,8 @@ def _damaged(good, folder):
 
 
 def _resaved(model, path, **changes):
-    dataclasses.replace(model, **changes).sealed().save(path)
+    """A model of numbers, whatever they are called now and wherever they are."""
+    dataclasses.replace(model, columns=(), **changes).sealed().save(path)
 
 
 def _with_other_bounds(_, members):
