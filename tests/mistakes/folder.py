@@ -92,7 +92,7 @@ def clinic(n=200):
 
 def snapshots(**changes):
     public = {"bounds": {"height": (40, 210)}, "time_range": (0, 20), "bins": 5} | changes
-    return pt.Snapshots.from_table(clinic(), time="age", person="id", **public)
+    return pt.Snapshots.from_table(clinic(), **{"time": "age", "person": "id"} | public)
 
 
 def _fitted(**settings):
