@@ -9,6 +9,8 @@ from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Category, Number
 from privtraj.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 COLUMNS = {
     "sex": Category(("F", "M"), fixed=True),
     "diagnosis": ["well", "ill", "cured"],

@@ -49,7 +49,7 @@ class Questions:
             return
         slabs = (question.slabs.edges.tolist(), question.slabs.slab_of_piece.tolist())
         counts = isinstance(question, CellCounts)
-        rest = question.cells_per_side if counts else question.clip.tolist()
+        rest = question.sides if counts else question.clip.tolist()
         self.asked.append((event, slabs, rest, answer.shape))
 
 
