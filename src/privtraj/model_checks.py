@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from privtraj.arguments import is_number, is_whole
 from privtraj.arrays import Floats
 from privtraj.columns import kinds
-from privtraj.columns.kinds import LONGEST_NAME, Column, Flag, Number
+from privtraj.columns.kinds import LONGEST_NAME, Column, Flag, Number, without_flags
 from privtraj.constraints import Constraints
 from privtraj.domain.domain import Domain
 from privtraj.errors import InputError
@@ -235,7 +235,8 @@ def contradiction(
     """
     public, times, knots = certificate.public_inputs, arrays["times"], arrays["knots"]
     columns = columns_of(header, arrays["bounds"])
-    if public.get("bounds") != {column.name: column.public_inputs() for column in columns}:
+    declared = {column.name: column.public_inputs() for column in without_flags(columns)}
+    if public.get("bounds") != declared:
         return f"its {'columns' if 'columns' in header else 'bounds'} are not the public ones"
     domain = header.get("domain")
     stated = None if domain is None else Domain.from_dict(domain).public_inputs()
