@@ -191,6 +191,8 @@ STEPS = Kind('a list of columns with their step, such as [["height", 0.1]]', _st
              {"nargs": 2, "action": "append", "metavar": ("NAME", "STEP")})
 FEATURES = Kind('a list of columns with their bounds, such as [["height", 40, 210]]', _features,
                 {"nargs": 3, "action": "append", "metavar": ("NAME", "LOW", "HIGH")})
+CONDITIONS = Kind('a list of columns with their value, such as ["sex=F"]', _names,
+                  {"action": "append", "metavar": "COL=VALUE"})
 # fmt: on
 
 
