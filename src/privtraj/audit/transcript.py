@@ -27,12 +27,16 @@ from privtraj.privacy.events import Event
 from privtraj.privacy.pairs import Thirds, sum_over_people
 from privtraj.privacy.rows import RepeatedRows, cell_of
 from privtraj.privacy.sampled_events import ChosenTimes
-from privtraj.privacy.watching import CellCounts, ClippedSums, Question
+from privtraj.privacy.watching import CellCounts, ClippedSums, Question, Table
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """One answer (K, D). unit: (K, 1) the most that a record moves a row by: 1, or the clip c."""
+    """One answer (K, D). unit: (K, 1) the most that a record moves a row by: 1, or the clip c.
+
+    Of a table that is released with others, what all of them move by together, in its own counts: 1
+    over the root of its share.
+    """
 
     event: Event
     unit: Floats
@@ -67,7 +71,11 @@ class Transcript:
             others, without, present = (
                 added_by(people, question, answer.shape[1]) for people in self.worlds
             )
-        unit = question.clip if isinstance(question, ClippedSums) else np.ones(len(answer))
+        unit = np.ones(len(answer))
+        if isinstance(question, ClippedSums):
+            unit = question.clip
+        elif isinstance(question, Table):
+            unit = unit / question.weight
         rest = np.asarray(answer, dtype=np.float64) - others
         self.answers.append(Answer(event, np.asarray(unit)[:, None], rest, without, present))
 
@@ -99,9 +107,12 @@ class Run(NamedTuple):
     def entries(self) -> Iterator[tuple[Answer, Event | None]]:
         """The answers, each with its entry of the ledger, in order; None if nobody paid for it."""
         left = {what: self._paid(what) for what in {one.what for one in self.transcript.answers}}
+        event, entry = None, None
         for answer in self.transcript.answers:
-            paid = left[answer.what]
-            yield answer, paid.pop(0) if paid else None
+            if answer.event is not event:  # tables that are released together have one entry
+                paid = left[answer.what]
+                event, entry = answer.event, paid.pop(0) if paid else None
+            yield answer, entry
 
     def _paid(self, what: str) -> list[Event]:
         events: list[Event] = []
