@@ -10,6 +10,7 @@ two arrays that the attacker can compute: what the person adds to it in either w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -141,8 +142,9 @@ def added_by(people: People, question: CellCounts | ClippedSums, width: int) -> 
     seen = rows >= 0  # those of other times add nothing
     if isinstance(question, CellCounts):
         cells = cell_of(people.points, question.sides)
-        np.add.at(added, (rows[seen], cells[seen]), people.copies[seen])
-        return added
+        counts = np.zeros((question.slabs.count, math.prod(question.sides)))
+        np.add.at(counts, (rows[seen], cells[seen]), people.copies[seen])
+        return question.grouped(counts) if isinstance(question, Table) else counts
     here = rows[seen], people.points[seen], people.copies[seen]
     for row, point, copies in zip(*here, strict=True):
         vector = question.vector(int(row), point)

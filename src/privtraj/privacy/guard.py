@@ -81,6 +81,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -187,7 +188,8 @@ class Guard:
         """Noisy numbers of records in the cells of several tables, (K_q, cells_q) each.
 
         noise_multiplier: of all tables together; a table that has the share p of it, its `weight`
-        squared over all, has noise of standard deviation z / sqrt(p).
+        squared over all, has noise of standard deviation z / sqrt(p). A watcher is told of each
+        table by itself, with sqrt(p) as its weight.
         """
         for table in questions:
             self._check_sides(table.sides, table.slabs.count)
@@ -198,7 +200,8 @@ class Guard:
         answers = []
         for table, copies in zip(questions, times.tolist(), strict=True):
             cells = processes.total(self._rows.cell_counts(table.slabs, table.sides))
-            answers.append(self._noisy_table(copies * table.grouped(cells), copies, event, table))
+            told = replace(table, weight=copies * noise_multiplier / noise.GAUSSIAN_STD)
+            answers.append(self._noisy_table(copies * table.grouped(cells), copies, event, told))
         return answers
 
     def table_event(
