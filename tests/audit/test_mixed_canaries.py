@@ -59,7 +59,7 @@ def test_the_person_is_the_only_one_with_this_level_and_without_this_number():
 
 
 class HalfTheSensitivity(Guard):
-    """Noise for a person who is in one of four tables, while a person is in all of them."""
+    """Noise for half of what a person moves all tables by."""
 
     def tables(self, questions, noise_multiplier, what):
         unpaid = Guard(

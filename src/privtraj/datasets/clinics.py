@@ -99,7 +99,7 @@ def _people(times: Floats, rng: np.random.Generator) -> tuple[Ints, Floats]:
     """Levels (n, T, 3) and numbers (n, T, 3) of n people at their times (n, T)."""
     n, count = times.shape
     male = rng.random(n) < 0.48
-    diagnosis = rng.choice(len(_CODES), n, p=_FIRST)
+    diagnosis: Ints = rng.choice(len(_CODES), n, p=_FIRST)
     smoker = rng.random(n) < np.where(male, 0.3, 0.2)
     settled = _STARTS / (_STARTS + _STOPS)
     gaps = np.diff(times, axis=1, prepend=0.0)
