@@ -165,7 +165,7 @@ def _crowd_at(place: Floats, times: int) -> People:
 
 def columns_of(name: str, features: int) -> tuple[Column, ...]:
     """The columns of a canary's data, with a flag at the end if the last may be missing."""
-    numbers = {f"x{k + 1}": Number(0.0, 1.0) for k in range(features)}
+    numbers: dict[str, Column] = {f"x{k + 1}": Number(0.0, 1.0) for k in range(features)}
     if name in LAST:
         numbers[f"x{features}"] = LAST[name]
     return declared_columns(None, None, columns=numbers)
@@ -209,7 +209,7 @@ def data_of(
 
 def _values(points: NDArray[np.float32], columns: Sequence[Column]) -> NDArray[Any]:
     """What a table has (n, e) for points (n, d): numbers, labels, NaN for what is missing."""
-    told = []
+    told: list[Any] = []
     lacking = {column.of: k for k, column in enumerate(columns) if isinstance(column, Flag)}
     for k, column in enumerate(columns):
         values = column.from_unit(points[:, k].astype(np.float64))

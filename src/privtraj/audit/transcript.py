@@ -137,14 +137,14 @@ def run_of(model: TrajectoryModel, transcript: Transcript, here: bool) -> Run:
 
 def added_by(people: People, question: CellCounts | ClippedSums, width: int) -> Floats:
     """What people add to the exact answer (K, D)."""
-    added = np.zeros((question.slabs.count, width))
+    table = question if isinstance(question, Table) else None
+    added = np.zeros((question.slabs.count, math.prod(table.sides) if table else width))
     rows = question.slabs.of(people.times)
     seen = rows >= 0  # those of other times add nothing
     if isinstance(question, CellCounts):
         cells = cell_of(people.points, question.sides)
-        counts = np.zeros((question.slabs.count, math.prod(question.sides)))
-        np.add.at(counts, (rows[seen], cells[seen]), people.copies[seen])
-        return question.grouped(counts) if isinstance(question, Table) else counts
+        np.add.at(added, (rows[seen], cells[seen]), people.copies[seen])
+        return added if table is None else table.grouped(added)
     here = rows[seen], people.points[seen], people.copies[seen]
     for row, point, copies in zip(*here, strict=True):
         vector = question.vector(int(row), point)

@@ -66,7 +66,8 @@ class PrivPGD(Baseline):
             person=guard.person.in_slabs(),
         )
         sides = guard.axes.sides(self.cells)
-        pairs = list(combinations(range(len(sides)), 2)) or [(0,)]
+        pairs: list[tuple[int, ...]] = list(combinations(range(len(sides)), 2))
+        pairs = pairs or [(0,)]  # one column has a table of its own
         tables = [Table(snapshots.axis.bins, _only(sides, pair)) for pair in pairs]
         counts = guard.tables(tables, 1 / mu, "pairs of columns")
         wanted = []
