@@ -74,6 +74,10 @@ class MarginalSynthesizer(Baseline):
     def _synthesized(self, rows: Ints, sides: tuple[int, ...], unit: int, wanted: int) -> Ints:
         """So many synthetic rows for rows (n, k) of cells; a person moves at most `unit`.
 
+        Rows are sampled from the fitted model. OpenDP's default rounds instead (mbi 1.1), which does
+        not keep what more than two columns have in common: five numbers of 2,000 people at 5 times,
+        total variation of (time, column, column) .06 in the model, .06 sampled and .34 rounded,
+        from 60,000 rows each.
         OpenDP gives every column one more level, for nulls, which takes some of the noise: rows
         that have it are left out.
         """
@@ -93,7 +97,8 @@ class MarginalSynthesizer(Baseline):
         )
         with _room_to_round(dp):
             table = query.release()
-        return table.synthesize(rows=wanted).drop_nulls().select(names).to_numpy()
+        made = table.synthesize(rows=wanted, method="sample").drop_nulls()
+        return made.select(names).to_numpy()
 
     def _certificate(self, exact: Certificate) -> Certificate:
         return replace(exact, noise=THEIR_NOISE) if exact.private else exact

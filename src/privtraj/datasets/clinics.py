@@ -99,7 +99,8 @@ def _people(times: Floats, rng: np.random.Generator) -> tuple[Ints, Floats]:
     """Levels (n, T, 3) and numbers (n, T, 3) of n people at their times (n, T)."""
     n, count = times.shape
     male = rng.random(n) < 0.48
-    diagnosis: Ints = rng.choice(len(_CODES), n, p=_FIRST)
+    codes = np.arange(len(_CODES))
+    diagnosis: Ints = rng.choice(codes, n, p=_FIRST)
     smoker = rng.random(n) < np.where(male, 0.3, 0.2)
     settled = _STARTS / (_STARTS + _STOPS)
     gaps = np.diff(times, axis=1, prepend=0.0)
@@ -107,7 +108,7 @@ def _people(times: Floats, rng: np.random.Generator) -> tuple[Ints, Floats]:
     levels, numbers = np.empty((n, count, 3), np.int64), np.empty((n, count, 3))
     for i in range(count):
         jumped = rng.random(n) > np.exp(-_JUMPS * gaps[:, i])
-        diagnosis = np.where(jumped, rng.choice(len(_CODES), n, p=_LATER), diagnosis)
+        diagnosis = np.where(jumped, rng.choice(codes, n, p=_LATER), diagnosis)
         left = np.exp(-(_STARTS + _STOPS) * gaps[:, i])
         smoker = rng.random(n) < settled + (smoker - settled) * left
         kept = np.exp(-gaps[:, i] / _FORGOTTEN)[:, None] if i else np.zeros((n, 1))
