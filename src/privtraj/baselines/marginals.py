@@ -74,7 +74,7 @@ class MarginalSynthesizer(Baseline):
     def _synthesized(self, rows: Ints, sides: tuple[int, ...], unit: int, wanted: int) -> Ints:
         """So many synthetic rows for rows (n, k) of cells; a person moves at most `unit`.
 
-        Rows are sampled from the fitted model. OpenDP's default rounds instead (mbi 1.1), which does
+        Rows are sampled from the fitted model. OpenDP's default rounds instead (mbi 1.1), and does
         not keep what more than two columns have in common: five numbers of 2,000 people at 5 times,
         total variation of (time, column, column) .06 in the model, .06 sampled and .34 rounded,
         from 60,000 rows each.
