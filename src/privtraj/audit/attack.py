@@ -25,13 +25,14 @@ import numpy as np
 
 from privtraj.arguments import check_whole
 from privtraj.arrays import Floats
-from privtraj.audit.canaries import CANARIES, Worlds, data_of, worlds_of
+from privtraj.audit.canaries import CANARIES, Worlds, columns_of, data_of, worlds_of
 from privtraj.audit.findings import Audit, Finding, compare
 from privtraj.audit.learning import held_out, learned
 from privtraj.audit.lower_bounds import best_threshold, check_confidence
 from privtraj.audit.noise_tests import NoiseTests
 from privtraj.audit.scores import ATTACKS, Attack, View
 from privtraj.audit.transcript import Run, Transcript, run_of
+from privtraj.columns.axes import Axes
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
 from privtraj.privacy.accounting import Tally
@@ -199,7 +200,6 @@ def audit(
     _check(synthesizer, runs, features, times)
     check_confidence(confidence)
     names = list(CANARIES) if canary == ALL_CANARIES else [canary]
-    pipeline = _lean(synthesizer, features) if view == "transcript" else synthesizer
     total, seeds = len(names) * runs, np.random.SeedSequence(seed)
     run_seeds = iter(seeds.generate_state(total, np.uint64))
     noise = NoiseTests(np.random.default_rng(seeds.spawn(1)[0]))
@@ -209,8 +209,10 @@ def audit(
         warnings.simplefilter("ignore", LowBudgetWarning)  # the data are meant to be few
         for scores in found:
             worlds = worlds_of(scores.canary, synthesizer, features, times)
-            data = [data_of(worlds, person, times) for person in worlds[1:]]
-            fitted = copy.copy(pipeline)
+            columns = columns_of(scores.canary, features)
+            data = [data_of(worlds, person, times, columns) for person in worlds[1:]]
+            lean = view == "transcript"
+            fitted = _lean(synthesizer, Axes.of(columns)) if lean else copy.copy(synthesizer)
             if synthesizer.public_counts is not None:
                 fitted.public_counts = worlds.people_per_time(times)
             for number in range(runs):
@@ -240,10 +242,10 @@ def _run(
     return run_of(pipeline.fit(data, watcher=transcript), transcript, here)
 
 
-def _lean(synthesizer: TrajectorySynthesizer, features: int) -> TrajectorySynthesizer:
+def _lean(synthesizer: TrajectorySynthesizer, axes: Axes) -> TrajectorySynthesizer:
     """The same, with little post-processing of released counts: the transcript stays what it is."""
     lean = copy.copy(synthesizer)
-    if synthesizer.measure_for(features) == "gradients":
+    if synthesizer.measure_for(axes) == "gradients":
         return lean
     lean.particles, lean.steps = lean.particles or 8, lean.steps or 2
     return lean

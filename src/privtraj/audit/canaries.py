@@ -12,18 +12,22 @@ coordinates of mass and spread and differ by about c, not by the 2 c that is pai
 bins they are orthogonal and differ by sqrt(2) c.)
 
 A canary is a function of the numbers of features and times that says who else is there and where
-the person is; a new one is a function below with `@canary`.
+the person is; a new one is a function below with `@canary`, or with `@canary_among(columns)` if the
+last of the features is no plain number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.arrays import Floats, Ints
+from privtraj.columns.axes import Axes
+from privtraj.columns.declared import declared_columns
+from privtraj.columns.kinds import Category, Column, Flag, Number
 from privtraj.data.snapshots import Snapshots
 from privtraj.synthesizer import TrajectorySynthesizer
 
@@ -85,12 +89,24 @@ class Worlds(NamedTuple):
 Canary = Callable[[int, int], tuple[People, People]]
 """Features, times -> everybody else, and the person."""
 CANARIES: dict[str, Canary] = {}
+LAST: dict[str, Column] = {}
+"""What the last feature is for canaries among other columns than numbers."""
 
 
 def canary(function: Canary) -> Canary:
     """List a canary under the name of its function."""
     CANARIES[function.__name__] = function
     return function
+
+
+def canary_among(last: Column) -> Callable[[Canary], Canary]:
+    """List a canary among people whose last feature is such a column, and the others numbers."""
+
+    def listed(function: Canary) -> Canary:
+        LAST[function.__name__] = last
+        return canary(function)
+
+    return listed
 
 
 @canary
@@ -120,36 +136,90 @@ def duplicated(features: int, times: int) -> tuple[People, People]:
     return _crowd(features, times), People.at(times - 1, np.ones(features), COPIES)
 
 
+@canary_among(Category(tuple(range(8))))
+def level(features: int, times: int) -> tuple[People, People]:
+    """With a level of a category that nobody else has, at a time and in a place with everybody."""
+    numbers = np.full(features - 1, 0.5)
+    return _crowd_at(np.append(numbers, 0.5 / 8), times), People.at(1, np.append(numbers, 7.5 / 8))
+
+
+@canary_among(Number(0.0, 1.0, missing=True))
+def missing(features: int, times: int) -> tuple[People, People]:
+    """Without a number that everybody else has, at a time with everybody; the flag is last."""
+    here, absent = np.full(features, 0.5), np.array([0.25, 0.75])
+    return _crowd_at(np.append(here, absent[0]), times), People.at(1, np.append(here, absent[1]))
+
+
 def _crowd(features: int, times: int) -> People:
     """Others in the middle of the box, at all times but the first and the last."""
+    return _crowd_at(np.full(features, 0.5), times)
+
+
+def _crowd_at(place: Floats, times: int) -> People:
+    """Others in one place, at all times but the first and the last."""
     between = np.arange(1, times - 1)
     copies = np.bincount(np.arange(OTHERS) % len(between), minlength=len(between))
-    points = np.full((len(between), features), 0.5, np.float32)
+    points = np.tile(place.astype(np.float32), (len(between), 1))
     return People(between.astype(np.float64), points, copies)
+
+
+def columns_of(name: str, features: int) -> tuple[Column, ...]:
+    """The columns of a canary's data, with a flag at the end if the last may be missing."""
+    numbers: dict[str, Column] = {f"x{k + 1}": Number(0.0, 1.0) for k in range(features)}
+    if name in LAST:
+        numbers[f"x{features}"] = LAST[name]
+    return declared_columns(None, None, columns=numbers)
 
 
 def worlds_of(name: str, synthesizer: TrajectorySynthesizer, features: int, times: int) -> Worlds:
     """The two worlds of a canary under the synthesizer's neighbouring relation."""
     others, person = CANARIES[name](features, times)
+    d = person.points.shape[1]
     if synthesizer.adjacency == "add-remove":
-        return Worlds(others, People.nobody(features), person)
+        return Worlds(others, People.nobody(d), person)
     # where the numbers of people per bin are public, neighbours have the same numbers
     at = 0.0 if synthesizer.public_counts is None else float(person.times[0])
-    return Worlds(others, People.at(at, np.zeros(features), person.records), person)
+    opposite = Axes.of(columns_of(name, features)).centred(np.zeros(d))
+    return Worlds(others, People.at(at, opposite, person.records), person)
 
 
-def data_of(worlds: Worlds, person: People, times: int) -> Snapshots:
-    """The data of one world: the others and the person, in the unit cube at times 0, 1, ..."""
+def data_of(
+    worlds: Worlds, person: People, times: int, columns: Sequence[Column] | None = None
+) -> Snapshots:
+    """The data of one world: the others and the person, in the unit cube at times 0, 1, ...
+
+    columns: of the points, all numbers by default.
+    """
     times_of, points, copies = worlds.others.joined_by(person)
     ids = np.arange(copies.sum())
     ids[worlds.others.records :] = worlds.others.records  # the records of one person
     several = worlds.records > 1
+    numbers = {f"x{k + 1}": Number(0.0, 1.0, f"x{k + 1}") for k in range(points.shape[1])}
+    known = list(numbers.values()) if columns is None else columns
     return Snapshots.from_arrays(
         np.repeat(times_of, copies),
-        np.repeat(points, copies, axis=0),
-        bounds=[(0.0, 1.0)] * points.shape[1],
+        np.repeat(_values(points, known), copies, axis=0),
+        columns={column.name: column for column in known if not isinstance(column, Flag)},
         bins=np.arange(float(times)),
         person=ids if several else None,
         records_per_person=worlds.records,
         one_per_bin=not several,
     )
+
+
+def _values(points: NDArray[np.float32], columns: Sequence[Column]) -> NDArray[Any]:
+    """What a table has (n, e) for points (n, d): numbers, labels, NaN for what is missing."""
+    told: list[Any] = []
+    lacking = {column.of: k for k, column in enumerate(columns) if isinstance(column, Flag)}
+    for k, column in enumerate(columns):
+        values = column.from_unit(points[:, k].astype(np.float64))
+        if isinstance(column, Flag):
+            continue
+        if isinstance(column, Category):
+            told.append([column.labels[int(c)] for c in values])
+        elif column.name in lacking:
+            told.append(np.where(points[:, lacking[column.name]] > 0.5, np.nan, values))
+        else:
+            told.append(values)
+    mixed = any(isinstance(column, Category) for column in columns)
+    return np.array(told, dtype=object if mixed else np.float64).T

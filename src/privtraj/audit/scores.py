@@ -26,6 +26,7 @@ from scipy.special import logsumexp
 from privtraj.arrays import Floats
 from privtraj.audit.canaries import People
 from privtraj.audit.transcript import Answer, Run
+from privtraj.columns.axes import Axes
 from privtraj.model import TrajectoryModel
 from privtraj.privacy.events import GaussianSum, LaplaceCounts
 
@@ -193,17 +194,22 @@ def density(run: Run) -> dict[str, float]:
 
 
 def log_density(model: TrajectoryModel, people: People) -> float:
-    """Of all these records: sum_y log sum_k w_k N(y; x_k, sigma^2 I)."""
-    total = 0.0
+    """Of all these records: sum_y log sum_k w_k N(y; x_k, sigma^2 I) over the numbers, times the
+    share OTHER_LEVEL for every category in which y is not as the particle is."""
+    total, axes = 0.0, Axes.of(model.columns)
     for time, point, copies in zip(*people, strict=True):
         at = int(np.argmin(np.abs(model.knots - time)))
-        sigma, d = float(model.bandwidth[at]), len(point)
-        distance = ((model.particles[at] - point) ** 2).sum(axis=1)
-        kernel = logsumexp(-distance / (2 * sigma**2), b=model.weights[at])
+        sigma, d = max(float(model.bandwidth[at]), LEAST_WIDTH), int(axes.numbers.sum())
+        distance = ((model.particles[at] - point)[:, axes.numbers] ** 2).sum(axis=1)
+        others = (axes.level_of(model.particles[at]) != axes.level_of(point)).sum(axis=1)
+        exponents = others * math.log(OTHER_LEVEL) - distance / (2 * sigma**2)
+        kernel = logsumexp(exponents, b=model.weights[at])
         total += copies * (float(kernel) - d * math.log(sigma * math.sqrt(2 * math.pi)))
     return total
 
 
+OTHER_LEVEL, LEAST_WIDTH = 1e-3, 1e-3
+"""What keeps the density of a mixed model above 0: by level, and as a share of the box."""
 RADII = (0.1, 0.25, 0.5)  # of the box, around the person
 
 

@@ -6,3 +6,4 @@ from .inference import MeasureThenInference as MeasureThenInference
 from .inference import NonPrivate as NonPrivate
 from .marginals import MarginalSynthesizer as MarginalSynthesizer
 from .mixture import ClusterMixture as ClusterMixture
+from .particle_descent import PrivPGD as PrivPGD

@@ -61,6 +61,8 @@ class Baseline(ABC):
     """
 
     pure: ClassVar[bool] = True
+    mixed: ClassVar[bool] = False
+    """Whether it takes categories."""
 
     epsilon: float = 1.0
     delta: float = 1e-5
@@ -81,6 +83,8 @@ class Baseline(ABC):
             raise InputError("fit takes Snapshots, from Snapshots.from_table or from_arrays")
         self.check()
         snapshots.check_bins(type(self).__name__)
+        if snapshots.axes.mixed and not self.mixed:
+            raise InputError(f"{type(self).__name__} takes numbers only: leave the categories out")
         check_public_counts(self.public_counts, self.adjacency, snapshots.n_times)
         ledger, source = self._ledger(), noise.source_for(self.seed)
         guard = self._guard(snapshots, ledger, source, watcher)
@@ -93,7 +97,7 @@ class Baseline(ABC):
         times, m, _ = made.particles.shape
         return assemble(
             snapshots,
-            made.particles,
+            snapshots.axes.centred(made.particles),
             np.full((times, m), 1 / m) if made.weights is None else made.weights,
             bandwidth=np.zeros(times) if made.bandwidth is None else made.bandwidth,
             diffusivity=diffusivity_or(self.diffusivity, made.spread, snapshots.gaps),
@@ -150,6 +154,8 @@ class Baseline(ABC):
 
 class Uniform(Baseline):
     """Uniform on the box at every time, which asks nobody anything: epsilon 0, delta 0."""
+
+    mixed: ClassVar[bool] = True
 
     def _release(self, snapshots: Snapshots, guard: Guard, rng: np.random.Generator) -> Release:
         shape = (guard.n_times, self.points, guard.n_features)

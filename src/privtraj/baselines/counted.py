@@ -17,6 +17,7 @@ from privtraj.arguments import check_whole
 from privtraj.arrays import Floats, Ints
 from privtraj.baselines.base import Baseline, Release
 from privtraj.clouds import systematic
+from privtraj.columns.axes import Axes
 from privtraj.counts.constants import MOST_CELLS_PER_TIME
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
@@ -133,21 +134,32 @@ def grid(people: float, dimensions: int, epsilon: float) -> int:
 
 
 def in_cells(
-    cells: Sequence[tuple[Ints, Floats]], side: int, points: int, rng: np.random.Generator
+    cells: Sequence[tuple[Ints, Floats]],
+    side: int,
+    points: int,
+    rng: np.random.Generator,
+    axes: Axes | None = None,
 ) -> Release:
     """Points uniform inside cells drawn in proportion to their weights.
 
     cells: for each time, whole coordinates (J, d) and weights (J,); none: uniform on the box.
+    side: cells per axis of a number; axes: by default all are numbers.
     """
     dimensions = cells[0][0].shape[1]
-    clouds, sides = [], []
+    sides = np.array((axes or Axes.numeric(dimensions)).sides(side))
+    clouds, widths = [], []
     for places, weights in cells:
-        corner, width = np.zeros((points, dimensions)), 1.0
+        corner, width = np.zeros((points, dimensions)), np.ones(dimensions)
         if len(places):
-            corner, width = places[systematic(weights, points, rng)] / side, 1 / side
+            corner, width = places[systematic(weights, points, rng)] / sides, 1 / sides
         clouds.append(corner + width * rng.uniform(size=corner.shape))
-        sides.append(width)
-    return Release(np.stack(clouds), np.array(sides) / math.sqrt(12))
+        widths.append(1 / side if len(places) else 1.0)
+    return Release(np.stack(clouds), np.array(widths) / math.sqrt(12))
+
+
+def places_of(points: Floats, sides: Sequence[int]) -> Ints:
+    """Whole coordinates (n, d) of the cells of points (n, d), of sides (d,) cells per axis."""
+    return np.minimum((points * sides).astype(np.int64), np.array(sides) - 1)
 
 
 def occupied(weights: Floats, side: int, dimensions: int) -> list[tuple[Ints, Floats]]:

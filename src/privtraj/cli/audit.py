@@ -13,7 +13,8 @@ from privtraj.options import FILE, NUMBER, Option, arguments, one_of, whole
 
 VIOLATED = 1
 LEAST_RUNS = 20
-CANARIES = ("alone", "corner", "rare", "duplicated", "all")  # as in `audit.canaries`
+CANARIES = ("alone", "corner", "rare", "duplicated", "level", "missing", "all")
+"""As in `audit.canaries`."""
 
 _EXAMPLE = """\
 examples:
@@ -22,7 +23,8 @@ examples:
   privtraj audit --epsilon 1 --canary all
 
 canaries: alone, in an empty corner and alone in a time; corner, in an empty corner of a time with
-everybody; rare, where one other person is; duplicated, three records in one place
+everybody; rare, where one other person is; duplicated, three records in one place; level, with a
+level of a category that nobody else has; missing, without a number that everybody else has
 
 exit codes: 0, no violation found; 1, a lower bound exceeds the claim, or the noise is not what the
 ledger states; 2, bad input"""

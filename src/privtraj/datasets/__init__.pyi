@@ -1,7 +1,14 @@
 from .branching import BRANCH_RATES as BRANCH_RATES
 from .branching import BranchingPopulation as BranchingPopulation
 from .branching import branching_population as branching_population
+from .clinics import CLINIC_COLUMNS as CLINIC_COLUMNS
+from .clinics import CLINIC_RARE as CLINIC_RARE
+from .clinics import CLINIC_TIME_RANGE as CLINIC_TIME_RANGE
+from .clinics import clinic_paths as clinic_paths
+from .clinics import clinic_shares as clinic_shares
+from .clinics import clinic_visits as clinic_visits
 from .diffusions import PROCESS_BOUNDS as PROCESS_BOUNDS
+from .example import Example as Example
 from .growth import GROWTH_BOUNDS as GROWTH_BOUNDS
 from .growth import GROWTH_CORRELATION as GROWTH_CORRELATION
 from .growth import GROWTH_TIME_RANGE as GROWTH_TIME_RANGE
@@ -16,6 +23,12 @@ from .journeys import ROTATION_ANGLE as ROTATION_ANGLE
 from .journeys import inertia_transition as inertia_transition
 from .known import PROCESSES as PROCESSES
 from .known import process_paths as process_paths
+from .many import LONG_TIME_RANGE as LONG_TIME_RANGE
+from .many import LONG_VALUES as LONG_VALUES
+from .many import MANY_COLUMNS as MANY_COLUMNS
+from .many import MANY_TIME_RANGE as MANY_TIME_RANGE
+from .many import many_columns as many_columns
+from .many import one_long_category as one_long_category
 from .modes import THREE_MODES_BOUNDS as THREE_MODES_BOUNDS
 from .modes import THREE_MODES_VARIANCE as THREE_MODES_VARIANCE
 from .modes import three_modes as three_modes
@@ -23,3 +36,8 @@ from .modes import three_modes_centres as three_modes_centres
 from .modes import three_modes_paths as three_modes_paths
 from .one_each import one_snapshot_each as one_snapshot_each
 from .pens import strokes as strokes
+from .sugar import SUGAR_COLUMNS as SUGAR_COLUMNS
+from .sugar import SUGAR_CORRELATION as SUGAR_CORRELATION
+from .sugar import SUGAR_GAP as SUGAR_GAP
+from .sugar import SUGAR_TIME_RANGE as SUGAR_TIME_RANGE
+from .sugar import sugar_groups as sugar_groups
