@@ -286,7 +286,7 @@ def _label(value: Any) -> Any:
     """Plain Python for what NumPy has."""
     if isinstance(value, np.generic):
         value = value.item()
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    return int(value) if isinstance(value, float) and value == int(value) else value
 
 
 def _said(column: Column, **domain: Any) -> dict[str, Any]:
