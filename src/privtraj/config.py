@@ -92,17 +92,34 @@ def _yaml(text: str, path: Path) -> Any:
         raise _malformed(path, "YAML", mark and mark.line + 1) from None
     for name in _given_twice(tree):  # YAML itself lets the last one win
         raise InputError(f"'{name}' is given more than once in '{path}': keep one of them")
+    for word in _words_for_flags(tree):  # YAML takes the no of a form for false
+        raise InputError(f"'{word}' among the values of columns in '{path}' must be in quotes")
     return values
 
 
 def _given_twice(node: Any) -> Iterator[str]:
     """Keys that a mapping of YAML, or one inside it, has more than once."""
-    if getattr(node, "id", None) != "mapping":
-        return
-    counts = Counter(str(key.value) for key, _ in node.value)
+    counts = Counter(key for key, _ in _pairs(node))
     yield from (name for name, count in counts.items() if count > 1)
-    for _, inside in node.value:
+    for _, inside in _pairs(node):
         yield from _given_twice(inside)
+
+
+def _words_for_flags(tree: Any) -> Iterator[str]:
+    """yes, no, on and off without quotes among the values of columns."""
+    inside = [node for key, node in _pairs(tree) if key == "columns"]
+    for _, column in (pair for node in inside for pair in _pairs(node)):
+        lists = [column, *(node for key, node in _pairs(column) if key == "values")]
+        for value in (value for node in lists if node.id == "sequence" for value in node.value):
+            if value.tag.endswith(":bool") and value.value.lower() not in ("true", "false"):
+                yield value.value
+
+
+def _pairs(node: Any) -> list[tuple[str, Any]]:
+    """Keys of a mapping of YAML, and what they have."""
+    if getattr(node, "id", None) != "mapping":
+        return []
+    return [(str(key.value), value) for key, value in node.value]
 
 
 def _malformed(path: Path, kind: str, line: object) -> InputError:

@@ -17,6 +17,7 @@ from privtraj.cli import fit, init, shared
 from privtraj.cli.parser import parser
 from privtraj.columns.declared import declared_column
 from privtraj.columns.kinds import KINDS
+from privtraj.columns.typed import words_of
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
 from privtraj.options import OPTIONS
@@ -327,6 +328,9 @@ def test_a_column_can_be_typed(typed, form):
     columns = parse(*WORDS, "--column", *words, "--column", "last", "boolean")["columns"]
     assert columns == {words[0]: form, "last": {"kind": "boolean"}}
     declared_column(words[0], columns[words[0]])  # refuses what is none
+    again = words_of(words[0], columns[words[0]])
+    kept = {word: value for word, value in form.items() if value is not False}
+    assert parse(*WORDS, "--column", *again)["columns"] == {words[0]: kept}
 
 
 def test_columns_typed_are_written_as_tables_that_read_the_same(suffix, tmp_path):
@@ -491,6 +495,8 @@ YAML_MISTAKES = {
     "a list": ("- epsilon", "has no choices"),
     "an object": ("epsilon: !!python/object/apply:os.getpid []", "not valid YAML"),
     "column twice": ("columns: {a: [0, 1], a: [0, 1]}", "'a' is given more than once"),
+    "yes and no": ("columns: {a: {values: ['yes', no]}}", "'no' among the values of columns in"),
+    "off in a list": ("columns: {a: [on, off]}", "'on' among the values of columns in"),
     "kind twice": ("columns: {a: {kind: date, kind: date}}", "'kind' is given more than once"),
     "a flag": ("time: no", "time in .* must be text, in quotes"),
     "number key": ("3: 4", "has '3', which is not a choice"),

@@ -72,6 +72,7 @@ TEXTS = {
     "unknown.toml": '[columns.sex]\nvalues = "<values>"\n',
     "years.toml": "columns.visit = { kind = 'date', low = 1950, high = 2010 }\n",
     "flat.toml": 'columns = ["sex", "smoker"]\n',
+    "norway.yaml": "columns:\n  country: [se, no]\n",
     "twofold.yaml": "columns:\n  sex: [F, M]\n  sex: [F, M]\n",
     "broken.toml": "epsilon = 1\ndelta =\n",
     "wrong.toml": 'cap_epsilon = "much"\n',

@@ -6,7 +6,7 @@ Standard library only, because `privtraj --help` reads it.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from privtraj.text import masked
@@ -31,6 +31,22 @@ def typed_column(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
             raise ValueError(f"must give the {word} of '{name}' once")
         form[word] = _setting(name, word, text) if sign else True
     return name, form
+
+
+def words_of(name: str, form: Mapping[str, Any]) -> list[str]:
+    """The words that `typed_column` makes this form of."""
+    settings = {
+        word: value for word, value in form.items() if word != "kind" and value is not False
+    }
+    return [name, str(form["kind"]), *(_typed(*setting) for setting in settings.items())]
+
+
+def _typed(word: str, value: Any) -> str:
+    if word != "values":
+        return word if value is True else f"{word}={value}"
+    plain = all(isinstance(label, str) and "," not in label for label in value)
+    plain = plain and not value[0].startswith("[")
+    return f"{word}={','.join(value) if plain else json.dumps(value)}"
 
 
 def _setting(name: str, word: str, text: str) -> Any:
