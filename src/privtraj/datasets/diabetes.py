@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 DIAGNOSES = ("none", "prediabetes", "type 2", "type 2 with complications", "remission")
 DIABETES_TIME_RANGE = (0.0, 24.0)
 DIABETES_COLUMNS: dict[str, dict[str, Any]] = {
-    "hba1c": {"kind": "number", "low": 4.0, "high": 14.0},
-    "weight": {"kind": "number", "low": 35.0, "high": 180.0},
+    "hba1c": {"kind": "number", "low": 4, "high": 14},
+    "weight": {"kind": "number", "low": 35, "high": 180},
     "sex": {"kind": "category", "values": ["F", "M"], "fixed": True},
     "smoker": {"kind": "boolean"},
     "diagnosis": {"kind": "category", "values": list(DIAGNOSES)},
