@@ -132,8 +132,9 @@ def _form(form: Any) -> Any:
         _need(isinstance(form, str | list) and form)
         return _plain(form)
     _need(form and all(isinstance(word, str) for word in form))
-    ends = () if form.get("kind") == "date" else ("low", "high")
-    return {word: _end(part) if word in ends else _plain(part) for word, part in form.items()}
+    end = _date if form.get("kind") == "date" else _end
+    ends = ("low", "high")
+    return {word: end(part) if word in ends else _plain(part) for word, part in form.items()}
 
 
 def _end(bound: Any) -> Any:
@@ -142,6 +143,11 @@ def _end(bound: Any) -> Any:
         return _number(bound)
     except ValueError:
         return _plain(bound)
+
+
+def _date(bound: Any) -> Any:
+    """A bound as text: a number, such as a year, is no date."""
+    return str(bound) if isinstance(bound, int | float) else _plain(bound)
 
 
 def _plain(value: Any) -> Any:

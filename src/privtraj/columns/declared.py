@@ -126,8 +126,6 @@ def _of_words(name: str, words: Mapping[str, Any]) -> Column:
         raise InputError(f"'{name}' needs {listed(sorted(needed))}, which are public")
     if "values" in words and not isinstance(words["values"], list | tuple):
         raise InputError(f"the values of '{name}' must be a list of them")
-    if made is Date and any(is_number(words[end]) for end in ("low", "high")):
-        raise InputError(f"the bounds of '{name}' must be two dates such as 2024-01-31")
     return made(**words, name=name)
 
 

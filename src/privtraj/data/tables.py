@@ -56,7 +56,7 @@ def column_kinds(path: Path) -> list[tuple[str, str]]:
     whoever may see the data, and is not part of a model.
     """
     with reader_of(path) as reader:
-        return kinds_of(reader.schema(), coarse=not reader.typed)
+        return kinds_of(reader.schema(), coarse=isinstance(reader, CsvReader))
 
 
 def check_file(path: Path, columns: Sequence[str]) -> None:
@@ -93,9 +93,7 @@ def unreadable(what: str, kind: str) -> str:
 
 
 class Reader:
-    """Reads a file of one format.  typed: whether the file says the types of its columns."""
-
-    typed = True
+    """Reads a file of one format."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -155,8 +153,6 @@ class H5adReader(Reader):
 
 
 class CsvReader(Reader):
-    typed = False
-
     def schema(self) -> pa.Schema:
         names = [name for name in self.header()[0] if name]
         check_columns(names, [])
