@@ -25,7 +25,7 @@ _FILES = {
     "clinic.csv": "the sensitive table (simulated): one visit per person",
     "clinic.privtraj": "the private model: may be released",
     "certificate.json": "the privacy guarantee, for the record",
-    "paths.csv": "1000 synthetic people in 25 months: may be released",
+    "paths.csv": "1000 synthetic people at 25 times: may be released",
     "overview.png": "a picture of them: may be released",
     "report.html": "the model as a page to look at: may be released",
 }
