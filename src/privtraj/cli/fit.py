@@ -100,7 +100,7 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
     Options(*kept, has_person=args.person is not None)  # refuses what does not go together
     _note(args, synthesizer, console)
     snapshots = _snapshots(args)
-    if synthesizer.measure_for(snapshots.n_features) == "gradients" and not args.quiet:
+    if synthesizer.measure_for(snapshots.axes) == "gradients" and not args.quiet:
         console.note(f"gradients are computed on {processes.device()}")
     if args.ledger is not None:
         console.remains = ", but what was reserved in the ledger counts"
@@ -208,9 +208,10 @@ def _ledger(args: argparse.Namespace) -> LedgerFile | None:
 
 def _price_of_records(args: argparse.Namespace, synthesizer: TrajectorySynthesizer) -> str:
     """Whether all records or one at random is better, as far as can be said without looking."""
+    from privtraj.columns.axes import Axes
     from privtraj.planning.records import price
 
-    measure = synthesizer.measure_for(len(shared.columns(vars(args))))
+    measure = synthesizer.measure_for(Axes.of(shared.columns(vars(args))))
     most, together = args.records_per_person, synthesizer.slabs != "bins"
     if not together:
         most = min(most, args.bins or len(args.bin_times or []) or most)
