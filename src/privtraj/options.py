@@ -238,12 +238,12 @@ GROWTH = Kind('"released" or a rate per unit of time, with settings such as "by_
 COUNTS = Kind("a list of numbers that are not negative, one for each time bin",
               _counts, {"nargs": "+", "type": _typed_number, "metavar": "N"})
 NAMES = Kind("a list of names, in quotes", _names, {"nargs": "+", "metavar": "COL"})
-COLUMNS = Kind('a table for each, such as columns.sex = { kind = "category", values = ["F", "M"] }',
-               _columns, {"nargs": "+", "action": _OneMore, "metavar": ("NAME KIND", "SETTING")})
 STEPS = Kind('a list of columns with their step, such as [["height", 0.1]]', _steps,
              {"nargs": 2, "action": "append", "metavar": ("NAME", "STEP")})
 FEATURES = Kind('a list of columns with their bounds, such as [["height", 40, 210]]', _features,
                 {"nargs": 3, "action": "append", "metavar": ("NAME", "LOW", "HIGH")})
+COLUMNS = Kind('a table for each, such as columns.sex = { kind = "category", values = ["F", "M"] }',
+               _columns, {"nargs": "+", "action": _OneMore, "metavar": ("NAME KIND", "SETTING")})
 # fmt: on
 
 
