@@ -1,9 +1,10 @@
 """A fit by marginal tables: noisy tables of one and two columns, and particles that explain them.
 
+    people      how many are in every slab of time, from which the number of cells follows
     alone       cells of each column, all times together: groups of cells follow from it
     over time   groups of each column in every slab of time
     pairs       groups of every two columns, all times together
-    again       the pairs that turned out to depend on each other
+    parts       the pairs that turned out to depend on each other, in parts of time
 
 Every round is one release of several tables (`Guard.tables`), and the rounds share what the main
 release may tell. Which pairs are measured again is decided by released tables alone: the choice
@@ -14,29 +15,34 @@ particles carry what is known from slab to slab (`particles`).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from itertools import combinations
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
 from privtraj.arrays import Floats, Ints
+from privtraj.columns.axes import Axes
 from privtraj.marginal_tables import groups
 from privtraj.marginal_tables.constants import (
+    CELL_PEOPLE,
     CELLS,
     FEWEST_GROUPS,
     MOST_GROUPS,
+    PARTS,
     PEOPLE,
     PER_CELL,
     ROUNDS,
-    SIGNIFICANT,
 )
+from privtraj.marginal_tables.denoising import denoised
+from privtraj.marginal_tables.pairs import measured_pairs, noise_of
 from privtraj.marginal_tables.particles import Problem, Target, fitted
 from privtraj.marginal_tables.people import drawn
+from privtraj.marginal_tables.slabs import Ends
 from privtraj.marginals import Marginals, Progress
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.watching import Table
+from privtraj.slabs.fit import Resolution
 from privtraj.space import Slabs
 
 TABLES = "marginal tables"
@@ -61,76 +67,82 @@ class TablesSettings(NamedTuple):
         }
 
 
-class Pairs(NamedTuple):
-    """Tables of two columns, in blocks of (C, C) people, and their precision, 1 / variance."""
-
-    people: Floats
-    precision: Floats
-
-    def with_table(self, rows: slice, columns: slice, counts: Floats, deviation: float) -> None:
-        """Average one more noisy table in, by its precision."""
-        old, new = self.precision[rows, columns], 1 / deviation**2
-        sums = self.people[rows, columns] * old + counts * new
-        self.people[rows, columns] = sums / (old + new)
-        self.precision[rows, columns] = old + new
-
-
 def fit_tables(
     guard: Guard,
-    slabs: Slabs,
+    resolution: Resolution,
     settings: TablesSettings,
     rng: np.random.Generator,
     progress: Progress | None = None,
-) -> Marginals:
-    """Curves of people through S slabs: particle i of all slabs is one person."""
-    asked = _Asked(guard, settings.mu)
-    axes = guard.axes
-    sides = axes.sides(CELLS)
-    d = len(sides)
+) -> tuple[Marginals, Floats]:
+    """Curves of people through S slabs, particle i of all knots is one person, and the knots."""
+    slabs = resolution.timeline.slabs(resolution.slab_of_moment)
+    ends = Ends.of(resolution)
+    asked, axes = _Asked(guard, settings.mu), guard.axes
     told = progress or (lambda done, of: None)
     told(0, len(ROUNDS) + 1)
-    alone, noise = asked.tables(0, [((j,), _ALWAYS) for j in range(d)], sides)
-    total = float(np.mean([table.sum() for table in alone]))
-    total = max(total, 1.0)
-    shares = [on_simplex(table[0] / total) for table in alone]
+    (first,), _ = asked.tables(0, [((), slabs)], (1,) * guard.n_features)
+    people = max(float(first.sum()), 1.0)
     told(1, len(ROUNDS) + 1)
-    over_time_noise = asked.deviation(1, d)
-    per_slab = total / slabs.count
-    in_time = _grouped(
-        axes, shares, total, per_slab / (PER_CELL * over_time_noise), over_time_noise
-    )
-    timed, _ = asked.tables(1, [((j,), slabs) for j in range(d)], sides, in_time)
+    sides = axes.sides(cells_of_number(people, asked.deviation(1, guard.n_features)))
+    every = [(j,) for j in range(guard.n_features)]
+    alone, noise_alone = asked.tables(1, [(one, _ALWAYS) for one in every], sides)
+    shares = [on_simplex(table[0] / max(table.sum(), 1.0)) for table in alone]
+    told(2, len(ROUNDS) + 1)
+    noise = asked.deviation(2, len(every))
+    count = people / slabs.count / (PER_CELL * noise)
+    in_time = _grouped(axes, shares, people, count, noise)
+    timed, _ = asked.tables(2, [(one, slabs) for one in every], sides, in_time)
     sizes = np.maximum(np.mean([table.sum(axis=1) for table in timed], axis=0), 1.0)
     people = float(sizes.sum())
-    told(2, len(ROUNDS) + 1)
-    every = list(combinations(range(d), 2))
-    found, in_pairs = _measured_pairs(asked, axes, shares, people, every, sides)
+    told(3, len(ROUNDS) + 1)
+    still = [np.outer(sizes, share @ groups.indicator(of)) for share, of in _each(shares, in_time)]
+    over_time = [
+        mean if fixed else denoised(table, mean, noise)
+        for table, mean, fixed in zip(timed, still, axes.fixed, strict=True)
+    ]
+    pairs = guard.n_features * (guard.n_features - 1) // 2
+    noise_of_pairs = asked.deviation(3, max(pairs, 1))
+    most = math.sqrt(people / (PER_CELL * noise_of_pairs))
+    in_pairs = _grouped(axes, shares, people, most, noise_of_pairs)
+    part_of_slab = np.arange(slabs.count) * min(PARTS, slabs.count) // slabs.count
+    by_part = [
+        groups.indicator(part_of_slab).T @ _in_cells(share, table, of) @ groups.indicator(together)
+        for share, table, of, together in zip(shares, over_time, in_time, in_pairs, strict=True)
+    ]
+    parts = Slabs(slabs.edges, part_of_slab[slabs.slab_of_piece])
+    found = measured_pairs(
+        in_pairs,
+        by_part,
+        lambda wanted: asked.tables(3, [(pair, _ALWAYS) for pair in wanted], sides, in_pairs),
+        lambda wanted: asked.tables(4, [(pair, parts) for pair in wanted], sides, in_pairs),
+    )
     told(len(ROUNDS), len(ROUNDS) + 1)
     problem = Problem(
         sizes=_single(sizes / people),
         people=_single(people),
-        alone=tuple(_target(share * people, noise, people) for share in shares),
-        over_time=tuple(_target(table, over_time_noise, people) for table in timed),
-        pairs=Target(_single(found.people / people), _single(found.precision * people**2)),
+        alone=tuple(_target(share * people, noise_alone, people) for share in shares),
+        over_time=tuple(_target(table, noise, people) for table in over_time),
+        pairs=_pair_target(found.always, found.precision[0], people),
+        parts=_pair_target(found.parts, found.precision[1], people),
+        part_of_slab=_single(groups.indicator(part_of_slab).T),
         time_groups=tuple(_single(groups.indicator(one)) for one in in_time),
         pair_groups=tuple(_single(groups.indicator(one)) for one in in_pairs),
     )
-    q = fitted(problem, axes, rng)
-    particles = drawn(q, axes, settings.people, slabs.count, rng)
+    particles = drawn(fitted(problem, axes, rng), axes, ends, settings.people, rng)
     told(len(ROUNDS) + 1, len(ROUNDS) + 1)
-    count = particles.shape[1]
-    resolution = np.full(slabs.count, 1 / (CELLS * math.sqrt(12)))
-    return Marginals(
+    cell = np.full(len(particles), 1 / (max(sides) * math.sqrt(12)))
+    marginals = Marginals(
         particles,
-        np.full((slabs.count, count), 1 / count),
-        resolution / 2,
-        resolution,
+        np.full(particles.shape[:2], 1 / particles.shape[1]),
+        bandwidth=cell / 2,
+        resolution=cell,
         diagnostics={
             "people_counted": sizes.tolist(),
-            "people_noise": over_time_noise * math.sqrt(sum(map(_count, in_time))) / d,
-            "worth": min(people**2 / max(_noise_of_pairs(found), 1e-12), people),
+            "people_noise": noise * math.sqrt(sum(map(groups.count, in_time))) / len(every),
+            "worth": min(people**2 / max(noise_of(found, pairs), 1.0), people),
         },
     )
+    return marginals, ends.knots
 
 
 class _Asked:
@@ -163,59 +175,8 @@ class _Asked:
         return self._guard.tables(questions, z, TABLES), self.deviation(turn, len(questions))
 
 
-def _measured_pairs(
-    asked: _Asked,
-    axes: Any,
-    shares: list[Floats],
-    people: float,
-    every: list[tuple[int, int]],
-    sides: Sequence[int],
-) -> tuple[Pairs, list[Ints]]:
-    """Tables of all pairs, and again of those that depend on each other."""
-    if not every:
-        return Pairs(np.zeros((1, 1)), np.zeros((1, 1))), [np.zeros(side, int) for side in sides]
-    noise = asked.deviation(2, len(every))
-    count = groups.most_groups(people, noise)
-    in_pairs = _grouped(axes, shares, people, count, noise)
-    widths = [int(one.max()) + 1 for one in in_pairs]
-    ends = np.cumsum(widths)
-    blocks = [slice(end - width, end) for end, width in zip(ends, widths, strict=True)]
-    found = Pairs(np.zeros((ends[-1], ends[-1])), np.zeros((ends[-1], ends[-1])))
-    pairs = zip(in_pairs, shares, strict=True)
-    wanted, expected = every, [np.bincount(one, share).astype(np.float64) for one, share in pairs]
-    for turn in (2, 3):
-        questions = [(pair, _ALWAYS) for pair in wanted]
-        answers, deviation = asked.tables(turn, questions, sides, in_pairs)
-        for (i, j), answer in zip(wanted, answers, strict=True):
-            table = answer.reshape(widths[i], widths[j])
-            found.with_table(blocks[i], blocks[j], table, deviation)
-        wanted = _dependent(found, every, blocks, expected, people)
-    return found, in_pairs
-
-
-def _dependent(
-    found: Pairs,
-    every: list[tuple[int, int]],
-    blocks: list[slice],
-    expected: list[Floats],
-    people: float,
-) -> list[tuple[int, int]]:
-    """The pairs whose table is farther from that of independent columns than noise; else all.
-
-    The squared distance of n cells with noise of variance v has mean n v and variance 2 n v^2.
-    """
-    chosen = []
-    for i, j in every:
-        table, precision = found.people[blocks[i], blocks[j]], found.precision[blocks[i], blocks[j]]
-        away = table - people * np.outer(expected[i], expected[j])
-        excess = float((precision * away**2).sum()) - table.size
-        if excess > SIGNIFICANT * math.sqrt(2 * table.size):
-            chosen.append((i, j))
-    return chosen or every
-
-
 def _grouped(
-    axes: Any, shares: list[Floats], people: float, count: float, noise: float
+    axes: Axes, shares: list[Floats], people: float, count: float, noise: float
 ) -> list[Ints]:
     """(L_j,) of each column: at most `count` groups of a number, and of a category those levels
     that stand out where they are spread over so many cells."""
@@ -230,15 +191,22 @@ def _grouped(
     return made
 
 
-def _count(grouped: Ints) -> int:
-    return int(grouped.max()) + 1
+def cells_of_number(people: float, noise: float) -> int:
+    """The power of two next to N / (CELL_PEOPLE noise), within limits."""
+    wanted = math.log2(max(people / (CELL_PEOPLE * noise), 1.0))
+    return int(2 ** np.clip(round(wanted), *np.log2(CELLS)))
 
 
-def _noise_of_pairs(found: Pairs) -> float:
-    """Mean over the pairs of the summed variance of a table: N people by chance have about N."""
-    measured = found.precision > 0
-    tables = max(np.count_nonzero(measured) / max(measured.any(axis=1).sum(), 1), 1.0)
-    return float((1 / found.precision[measured]).sum() / tables)
+def _each(shares: list[Floats], grouped: list[Ints]) -> Iterable[tuple[Floats, Ints]]:
+    return zip(shares, grouped, strict=True)
+
+
+def _in_cells(share: Floats, over_time: Floats, in_time: Ints) -> Floats:
+    """(S, L) people in the cells of a column, from their shares (L,) and their groups over time."""
+    of_group = np.bincount(in_time, share)
+    grown = np.maximum(over_time, 0.0) / np.maximum(of_group, 1e-12)
+    cells: Floats = share * grown[:, in_time]
+    return cells
 
 
 def on_simplex(shares: Floats) -> Floats:
@@ -251,6 +219,10 @@ def on_simplex(shares: Floats) -> Floats:
 def _target(counts: Floats, deviation: float, people: float) -> Target:
     precision = np.full(counts.shape, (people / deviation) ** 2)
     return Target(_single(counts / people), _single(precision))
+
+
+def _pair_target(counts: Floats, precision: Floats, people: float) -> Target:
+    return Target(_single(counts / people), _single(precision * people**2))
 
 
 def _single(values: Any) -> Any:

@@ -6,17 +6,9 @@ function of that record and of released numbers.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from privtraj.arrays import Floats, Ints
-from privtraj.marginal_tables.constants import FEWEST_GROUPS, MOST_GROUPS, PER_CELL
-
-
-def most_groups(people: float, noise: float) -> int:
-    """B of a number, such that N / B^2 people are PER_CELL times the noise of a cell."""
-    return int(np.clip(math.sqrt(people / (PER_CELL * noise)), FEWEST_GROUPS, MOST_GROUPS))
 
 
 def of_number(people: Floats, count: int) -> Ints:
@@ -47,6 +39,11 @@ def of_ordered(people: Floats, least: float) -> Ints:
     return groups
 
 
-def indicator(groups: Ints) -> Floats:
+def count(grouped: Ints) -> int:
+    """A, how many groups there are."""
+    return int(grouped.max()) + 1
+
+
+def indicator(grouped: Ints) -> Floats:
     """(L, A) 1 where a cell is in a group."""
-    return np.eye(int(groups.max()) + 1)[groups]
+    return np.eye(count(grouped))[grouped]

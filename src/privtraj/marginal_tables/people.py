@@ -11,23 +11,38 @@ import numpy as np
 
 from privtraj.arrays import Floats, Ints
 from privtraj.columns.axes import Axes
+from privtraj.marginal_tables.slabs import Ends
 
 
-def drawn(q: list[Floats], axes: Axes, count: int, slabs: int, rng: np.random.Generator) -> Floats:
-    """(S, count, d) in the unit cube, of products q_j (S, M, L_j); S is 1 for a fixed column."""
-    each = -(-count // q[0].shape[1])
-    particle = np.repeat(np.arange(q[0].shape[1]), each)
+def drawn(q: list[Floats], axes: Axes, ends: Ends, count: int, rng: np.random.Generator) -> Floats:
+    """(K, count, d) at K knots in the unit cube, of products q_j (S, M, L_j) in S slabs.
+
+    S is 1 for a fixed column. Beyond the middles of the first and the last slab shares of levels,
+    and numbers, go on as they went.
+    """
+    particles = q[0].shape[1]
+    particle = np.repeat(np.arange(particles), -(-count // particles))
     columns = []
     for j, shares in enumerate(q):
-        rank = _spread(q[0].shape[1], each, rng)
-        one = _levels if axes.levels[j] and not axes.ordered[j] else _quantiles
+        rank = _spread(particles, len(particle) // particles, rng)
+        levels = axes.levels[j]
+        if levels and not axes.fixed[j]:
+            shares = _shares(ends.reached(shares))
+        one = _levels if levels and not axes.ordered[j] else _quantiles
         made = one(shares, particle, rank, rng)
-        if axes.levels[j]:
-            made = (np.floor(made * axes.levels[j]).clip(0, axes.levels[j] - 1) + 0.5) / (
-                axes.levels[j]
-            )
-        columns.append(np.broadcast_to(made, (slabs, len(particle))))
+        if levels:
+            made = (np.minimum(np.floor(made * levels), levels - 1) + 0.5) / levels
+        elif not axes.fixed[j]:
+            made = np.clip(ends.reached(made), 0.0, 1.0)
+        columns.append(np.broadcast_to(made, (len(ends.knots), len(particle))))
     return np.stack(columns, axis=2)
+
+
+def _shares(values: Floats) -> Floats:
+    """Not negative, and 1 in all."""
+    positive = np.maximum(values, 1e-12)
+    shares: Floats = positive / positive.sum(axis=-1, keepdims=True)
+    return shares
 
 
 def _spread(particles: int, each: int, rng: np.random.Generator) -> Floats:

@@ -1,16 +1,14 @@
-"""Slabs of time for marginal tables, and curves through them from the first time to the last."""
+"""Slabs of time for marginal tables, and the knots of curves through them."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from privtraj.arrays import Floats
-from privtraj.columns.axes import Axes
 from privtraj.data.public import TimeAxis
 from privtraj.marginal_tables.constants import MOST_SLABS, SLABS
-from privtraj.marginals import Marginals
 from privtraj.privacy.guard import Guard
 from privtraj.slabs.choice import even_slabs
 from privtraj.slabs.fit import Resolution
@@ -33,35 +31,31 @@ def even_resolution(
     return Resolution(timeline, even_slabs(len(timeline.moments), min(count, timeline.most_slabs)))
 
 
-def to_the_ends(
-    marginals: Marginals, resolution: Resolution, axes: Axes
-) -> tuple[Marginals, Floats]:
-    """The curves at knots, in data units: the middles of the slabs, and both ends of time.
+class Ends(NamedTuple):
+    """Knots of curves: the middles of slabs, and both ends of time where these are farther.
 
-    Numbers go on as they went between the last two middles; levels stay.
+    before, after: how far an end is from the nearest middle, in gaps between middles; 0 for none.
     """
-    knots = resolution.middles
-    first, last = resolution.timeline.moments[[0, -1]]
-    before, after = knots[0] > first, knots[-1] < last
-    particles, bandwidth = marginals.particles, marginals.bandwidth
-    parts, widths, times = [particles], [bandwidth], [knots]
-    if before:
-        reach = (knots[0] - first) / (knots[1] - knots[0])
-        parts.insert(0, _beyond(particles[1], particles[0], reach, axes)[None])
-        widths.insert(0, bandwidth[:1])
-        times.insert(0, np.array([first]))
-    if after:
-        reach = (last - knots[-1]) / (knots[-1] - knots[-2])
-        parts.append(_beyond(particles[-2], particles[-1], reach, axes)[None])
-        widths.append(bandwidth[-1:])
-        times.append(np.array([last]))
-    longer = np.concatenate(parts)
-    weights = np.full(longer.shape[:2], 1 / longer.shape[1])
-    made = marginals._replace(particles=longer, weights=weights, bandwidth=np.concatenate(widths))
-    return made, np.concatenate(times)
 
+    knots: Floats
+    before: float
+    after: float
 
-def _beyond(inner: Floats, outer: Floats, reach: float, axes: Axes) -> Floats:
-    """(m, d) the same way once more, `reach` of it, inside the box."""
-    further = np.clip(outer + reach * (outer - inner), 0.0, 1.0)
-    return np.where(axes.numbers, further, outer)
+    @classmethod
+    def of(cls, resolution: Resolution) -> Ends:
+        """In data units."""
+        middles = resolution.middles
+        first, last = resolution.timeline.moments[[0, -1]]
+        before = float((middles[0] - first) / (middles[1] - middles[0]))
+        after = float((last - middles[-1]) / (middles[-1] - middles[-2]))
+        knots = [*([first] if before > 0 else []), *middles, *([last] if after > 0 else [])]
+        return cls(np.array(knots), before, after)
+
+    def reached(self, values: Floats) -> Floats:
+        """Values (S, ...) at the middles, at all knots: they go on as between the last two."""
+        parts = [values]
+        if self.before > 0:
+            parts.insert(0, values[:1] + self.before * (values[:1] - values[1:2]))
+        if self.after > 0:
+            parts.append(values[-1:] + self.after * (values[-1:] - values[-2:-1]))
+        return np.concatenate(parts)
