@@ -7,6 +7,11 @@ from .clinics import CLINIC_TIME_RANGE as CLINIC_TIME_RANGE
 from .clinics import clinic_paths as clinic_paths
 from .clinics import clinic_shares as clinic_shares
 from .clinics import clinic_visits as clinic_visits
+from .diabetes import DIABETES_COLUMNS as DIABETES_COLUMNS
+from .diabetes import DIABETES_TIME_RANGE as DIABETES_TIME_RANGE
+from .diabetes import DIAGNOSES as DIAGNOSES
+from .diabetes import diabetes_clinic as diabetes_clinic
+from .diabetes import diagnosis_shares as diagnosis_shares
 from .diffusions import PROCESS_BOUNDS as PROCESS_BOUNDS
 from .example import Example as Example
 from .growth import GROWTH_BOUNDS as GROWTH_BOUNDS
