@@ -27,8 +27,9 @@ def pair_tv(synthetic: Any, real: Any, *, columns: Sequence[Column] | None = Non
 
 @cloud_metric("worst_pair_tv", "total variation of the worst pair", place=5, mixed=True)
 def worst_pair_tv(synthetic: Any, real: Any, *, columns: Sequence[Column] | None = None) -> float:
-    """The largest of `pair_errors`."""
-    return float(pair_errors(synthetic, real, columns=columns).max(initial=np.nan))
+    """The largest of `pair_errors`; nan where there is one column."""
+    errors = pair_errors(synthetic, real, columns=columns)
+    return float(errors.max()) if len(errors) else float("nan")
 
 
 @cloud_metric("correlation_error", "correlations of numbers, mean error", place=6, mixed=True)
