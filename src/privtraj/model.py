@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from privtraj import display, model_checks, model_file
 from privtraj.arguments import is_whole
-from privtraj.arrays import Floats
-from privtraj.clouds import along_main_axis, equal_weight
-from privtraj.columns.kinds import Column, Number, to_dict
+from privtraj.arrays import Floats, Ints
+from privtraj.clouds import along_main_axis, equal_weight, steadied
+from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Column, Flag, Number, to_dict
 from privtraj.constraints import NONE, Constraints
 from privtraj.data.snapshots import Snapshots
 from privtraj.domain.domain import Domain, Plot
@@ -30,19 +31,27 @@ from privtraj.growth.population import Population, read_at, settled
 from privtraj.paths import Paths, fill_in_blocks
 from privtraj.privacy import signatures
 from privtraj.privacy.certificate import Certificate
-from privtraj.reference.base import Interpolation, Reference, Scale
+from privtraj.reference.base import Interpolation, Points, Reference, Scale
 from privtraj.reference.brownian import Brownian
 from privtraj.reference.least_action import FITTED, even_clouds, least_action
 from privtraj.reference.words import by_itself, declared
 from privtraj.space import as_user_times, from_unit, hat_functions, moment, unit_time
-from privtraj.transport.couplings import CouplingName, Couplings, couple
+from privtraj.transport.couplings import CouplingName, Couplings, Discrete, couple
 from privtraj.transport.curves import Curves
+from privtraj.transport.mixed import (
+    MixedCurves,
+    OnNumbers,
+    Parts,
+    filled,
+    least_action_of,
+    number_names,
+)
 
 MOST_PATHS = 10**9
 
 
 class _Unset(Reference):
-    """Until the diffusivity is known."""
+    """Until the diffusivity is known, and where no number moves: nobody does."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +69,8 @@ class TrajectoryModel:
     constraints: what is public about features.
     domain: where people can be at all; every path stays there.
     growth: how the number of people changes; None: everybody is there all the time.
-    columns: d of them, what each coordinate of a particle means; by default numbers.
+    columns: d of them, what each coordinate of a particle means; by default numbers. A category's
+        coordinate is in the cell of a level; flags at the end say which numbers are missing.
     settings: how it was made.  diagnostics: released quantities that tell how well it went.
     """
 
@@ -86,7 +96,7 @@ class TrajectoryModel:
     columns: tuple[Column, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.columns:
+        if all(type(one) is Number and not (one.missing or one.fixed) for one in self.columns):
             object.__setattr__(self, "columns", _numbers(self.features, self.bounds))
         object.__setattr__(self, "diagnostics", _without_nan(self.diagnostics))
         if len(self.knots) == 0:
@@ -99,23 +109,57 @@ class TrajectoryModel:
         """(T,) times of interest in data units; datetime64 where the data had dates."""
         return as_user_times(self.numeric_times, self.datetime)
 
+    @cached_property
+    def axes(self) -> Axes:
+        """Which columns are numbers, and which are levels."""
+        return self._parts.axes
+
+    @cached_property
+    def _parts(self) -> Parts:
+        return Parts(self.columns)
+
     @property
     def marginals(self) -> Floats:
         """(T, n, d) equal-weight particles in data units: heavy particles are repeated.
 
-        They lack the observation noise of released people; `sample` adds it.
+        They lack the observation noise of released people; `sample` adds it. Categories are levels,
+        and numbers that are missing NaN.
         """
-        particles, weights = self._at_times(self.particles), self._at_times(self.weights)
+        if self._parts.plain:
+            particles, weights = self._at_times(self.particles), self._at_times(self.weights)
+        else:
+            particles, weights = self._split_at_times()
         if self.plot is not None:
             particles = self.plot.snapped(particles)
-        return from_unit(equal_weight(particles, weights, self.cloud_size), self.bounds)
+        unit = equal_weight(particles, weights, self.cloud_size)
+        pairs = enumerate(self.columns)
+        values = np.stack([one.from_unit(unit[..., k]) for k, one in pairs], axis=-1)
+        values[self._parts.absent(unit)] = np.nan
+        return values
+
+    def _split_at_times(self) -> tuple[Floats, Floats]:
+        """Particles (T, 2 m, d) and weights (T, 2 m) of mixed columns: numbers are between those
+        of two knots, levels are those of the one or of the other, with the shares of both."""
+        whole: Points = self.particles
+        if self.curves:
+            whole = filled(whole.swapaxes(0, 1), self.knots, self._parts).swapaxes(0, 1)
+        numbers, weights = self._at_times(whole), self._at_times(self.weights)
+        basis = hat_functions(self.numeric_times, self.knots)
+        used = basis > 0
+        left, right = used.argmax(axis=1), used.shape[1] - 1 - used[:, ::-1].argmax(axis=1)
+        sides = [
+            np.where(self.axes.numbers, numbers, self.particles[knot]) for knot in (left, right)
+        ]
+        share = np.where(left == right, 0.0, basis[np.arange(len(left)), right])[:, None]
+        both = np.concatenate([(1 - share) * weights, share * weights], axis=1)
+        return np.concatenate(sides, axis=1), both
 
     @cached_property
     def plot(self) -> Plot | None:
         """The domain in the unit cube, if there is one."""
         return None if self.domain is None else self.domain.ground(self.features, self.bounds)
 
-    def _at_times(self, values: Floats) -> Floats:
+    def _at_times(self, values: Points) -> Floats:
         """What particles have at the knots (K, m, ...), at the times of interest (T, m, ...)."""
         return np.einsum("tk,k...->t...", hat_functions(self.numeric_times, self.knots), values)
 
@@ -164,8 +208,21 @@ class TrajectoryModel:
             )
         else:
             values = self._values(n, at, *how)
-        data = self.constraints.rounded(values, self.features, self.bounds)
-        return Paths(data, at, self.features, self.time_name, self.datetime, **there)
+        return self._paths(values, at, **there)
+
+    def _paths(self, values: Floats, at: Floats, **there: Any) -> Paths:
+        """Of values (n, q, d): those that can be, missing where flags say so, without the flags."""
+        values = self.constraints.rounded(values, self.features, self.bounds)
+        for k, column in enumerate(self.columns):
+            if type(column) is not Number:
+                values[..., k] = column.rounded(values[..., k])
+        for number, flag in self._parts.flags:
+            values[..., number][values[..., flag] == 1] = np.nan
+        columns = tuple(one for one in self.columns if not isinstance(one, Flag))
+        names = tuple(one.name for one in columns)
+        if len(columns) < len(self.columns):
+            values = values[..., self._parts.shown]
+        return Paths(values, at, names, self.time_name, self.datetime, columns=columns, **there)
 
     def _values(
         self,
@@ -186,7 +243,7 @@ class TrajectoryModel:
             unit_time(at, self.knots),
             self.bandwidth if noise else np.zeros_like(self.bandwidth),
             process,
-            self.constraints.directions(self.features),
+            self.constraints.directions(number_names(self.columns)),
             interpolation or usual,
             rng,
         )
@@ -206,24 +263,38 @@ class TrajectoryModel:
         coupling: CouplingName | None,
         knots: Floats | None,
         rng: np.random.Generator,
-    ) -> tuple[Curves, Reference, Interpolation | None]:
+    ) -> tuple[Curves | MixedCurves, Reference, Interpolation | None]:
         """The curves that carry n people, by which process between their knots, and how, unless
         somebody says; None: as the process does.
 
         knots: (n, K, d) of people who have some; else they are those of least action, or of chains
         over the couplings.
         """
-        reference, clock = self._reference, unit_time(self.knots, self.knots)
+        reference = self._reference
         varies = reference.variance(np.ones(1)).any()
         suited = self._fitted if reference.couples or varies else reference
         if knots is not None:
-            return Curves(knots.astype(np.float32), clock), suited, None
+            return self._through(knots), suited, None
         if coupling is None and not varies:
             return self._curves, suited, None
         chain = self.couplings(coupling or "entropic").walk(n, rng)
-        places = self.particles.astype(np.float32)[np.arange(len(self.particles)), chain]
+        particles = self._steady[0].astype(np.float32)
         process = suited if coupling is None else Brownian(self.diffusivity)
-        return Curves(places, clock), process, "bridge"
+        return self._through(particles[np.arange(len(particles)), chain]), process, "bridge"
+
+    def _through(self, places: Points) -> Curves | MixedCurves:
+        """The curves through places (N, K, d) at the knots."""
+        places, clock = places.astype(np.float32, copy=False), unit_time(self.knots, self.knots)
+        return (
+            Curves(places, clock) if self._parts.plain else MixedCurves(places, clock, self._parts)
+        )
+
+    @cached_property
+    def _steady(self) -> tuple[Floats, Floats, Ints]:
+        """Particles (K, m, d), weights (K, m), and groups (K, m) of those who may become each
+        other, with the same shares at all times: nobody changes what is fixed."""
+        groups = self._parts.groups(self.particles)
+        return steadied(self.particles, self.weights, groups)
 
     def _inside(
         self, plot: Plot, n: int, at: Floats, rng: np.random.Generator, noise: bool
@@ -244,14 +315,14 @@ class TrajectoryModel:
         A signature is left behind, as it was for another model.
         """
         process = declared(reference) or by_itself()
-        process.within(self._scale)  # refuses what does not fit
+        process.within(self._number_scale)  # refuses what does not fit
         return replace(self, reference=process).sealed()
 
     def with_constraints(self, *, monotone: Any = None, precision: Any = None) -> TrajectoryModel:
         """The same model with what is public about its features: `monotone`, features that never
         fall, or {feature: "rising" or "falling"}; `precision`, {feature: step}, 1 for integers."""
         constraints = Constraints.declared(monotone, precision)
-        constraints.check(self.features)
+        constraints.check(number_names(self.columns))
         return replace(self, constraints=constraints).sealed()
 
     def with_growth(self, growth: Any) -> TrajectoryModel:
@@ -288,7 +359,7 @@ class TrajectoryModel:
             self.particles,
             self.weights,
             unit_time(self.knots, self.knots),
-            self._fitted,
+            self._fitted if self._parts.plain else OnNumbers(self._fitted, self._parts.moving),
         )
 
     @property
@@ -296,26 +367,35 @@ class TrajectoryModel:
         first, last = self.knots[[0, -1]]
         return Scale(self.bounds, float(first), float(last - first))
 
+    @property
+    def _number_scale(self) -> Scale:
+        """Of the numbers that move, which is all that a reference process is about."""
+        return self._scale._replace(bounds=self.bounds[self._parts.moving])
+
     @cached_property
     def _reference(self) -> Reference:
         """In the unit cube."""
-        return self.reference.within(self._scale)
+        if not self._parts.moving.any():
+            return _Unset()
+        return self.reference.within(self._number_scale)
 
     @cached_property
     def _fitted(self) -> Reference:
         """Fitted to the particles, where it learns."""
-        clouds = even_clouds(self.particles, self.weights, FITTED)
+        numbers = self._parts.numbers(self.particles, self.weights)
+        clouds = even_clouds(numbers, self.weights, FITTED)
         return self._reference.fitted(clouds, unit_time(self.knots, self.knots))
 
     @cached_property
-    def _curves(self) -> Curves:
+    def _curves(self) -> Curves | MixedCurves:
         """Along which people move where the reference means least action."""
-        clock = unit_time(self.knots, self.knots)
         if self.curves and not self._reference.couples:
-            places = self.particles.swapaxes(0, 1)
-        else:
+            return self._through(self.particles.swapaxes(0, 1))
+        if self._parts.plain:
             places = least_action(self.particles, self.weights, self.knots, self._reference)
-        return Curves(places.astype(np.float32), clock)
+            return self._through(places)
+        clock = unit_time(self.knots, self.knots)
+        return self._through(least_action_of(*self._steady, clock, self._parts, self._fitted))
 
     def couplings(self, coupling: CouplingName = "entropic") -> Couplings:
         """How the particles of neighbouring times belong together: what chains are drawn from.
@@ -334,7 +414,12 @@ class TrajectoryModel:
             gaps = np.diff(unit_time(self.knots, self.knots))
             random = self._reference.variance(np.ones(1)).any()
             process = self._fitted if random else Brownian(self.diffusivity)
-            made = couple(self.particles, self.weights, gaps, process, coupling)
+            particles, weights, groups = self._steady
+            discrete = None
+            if not self._parts.plain:
+                discrete = Discrete(self._parts.codes(particles), groups)
+                particles = self._parts.numbers(particles, weights)
+            made = couple(particles, weights, gaps, process, coupling, discrete)
             self._coupled[coupling] = made
         return self._coupled[coupling]
 

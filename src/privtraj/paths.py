@@ -34,7 +34,13 @@ class Paths(PathRows):
             import polars
         except ImportError:
             raise InputError("polars is needed for to_polars: run pip install polars") from None
-        return polars.from_arrow(self.to_arrow())
+        table = self.to_arrow()
+        made: Any = polars.from_arrow(table)
+        for name in self.kinds(table):
+            if made.schema[name] == polars.Categorical:  # polars forgets values that nobody has
+                values = table[name].chunk(0).dictionary.to_pylist()
+                made = made.with_columns(polars.col(name).cast(polars.Enum(values)))
+        return made
 
     def to_anndata(self, basis: str | None = None) -> Any:
         """An AnnData with one row per path and time at which it is there.

@@ -30,6 +30,8 @@ LONGEST_NAME = 1000
 MOST_LEVELS = 10_000
 """Of a category: a table of two such columns is more than anybody counts."""
 
+DAY = 86_400.0  # seconds
+
 Label = str | int | bool
 
 
@@ -77,6 +79,10 @@ class Number:
         """y = low + u (high - low); any shape."""
         return space.from_unit(unit, self.domain)
 
+    def rounded(self, values: Floats) -> Floats:
+        """The values that can be, nearest to numbers in data units; any shape."""
+        return values
+
     def public_inputs(self) -> Any:
         """The domain as a certificate writes it."""
         plain = self.kind == "number" and not (self.missing or self.fixed)
@@ -106,8 +112,11 @@ class Integer(Number):
 
     def from_unit(self, unit: ArrayLike) -> Floats:
         """The whole number in whose cell u is."""
-        inside: Floats = np.clip(np.rint(super().from_unit(unit)), self.low, self.high)
-        return inside
+        return self.rounded(super().from_unit(unit))
+
+    def rounded(self, values: Floats) -> Floats:
+        whole: Floats = np.clip(np.rint(values), self.low, self.high)
+        return whole
 
 
 @dataclass(frozen=True)
@@ -128,9 +137,19 @@ class Date(Number):
                 if not dates:
                     raise InputError(f"the bounds of '{self.name}' must be two dates (low, high)")
                 object.__setattr__(self, end, seconds)
-                midnight = seconds % 86_400 == 0 and "T" not in str(value)
+                midnight = seconds % DAY == 0 and "T" not in str(value)
                 object.__setattr__(self, "days", midnight and (end == "low" or self.days))
         super().__post_init__()
+
+    def from_unit(self, unit: ArrayLike) -> Floats:
+        return self.rounded(super().from_unit(unit))
+
+    def rounded(self, values: Floats) -> Floats:
+        """Days begin at midnight."""
+        if not self.days:
+            return values
+        days: Floats = np.clip(np.floor(values / DAY) * DAY, self.low, self.high)
+        return days
 
     def public_inputs(self) -> Any:
         low, high = (str(t) for t in space.as_user_times([self.low, self.high], True))
@@ -208,7 +227,11 @@ class Category:
 
     def from_unit(self, unit: ArrayLike) -> Floats:
         """The level in whose cell u is."""
-        level: Floats = np.clip(np.rint(space.from_unit(unit, self.domain)), 0, self.levels - 1)
+        return self.rounded(space.from_unit(unit, self.domain))
+
+    def rounded(self, values: Floats) -> Floats:
+        """The level nearest to numbers in levels; any shape."""
+        level: Floats = np.clip(np.rint(values), 0, self.levels - 1)
         return level
 
     def public_inputs(self) -> Any:

@@ -11,13 +11,12 @@ import numpy as np
 from scipy.sparse import coo_array
 
 from privtraj.arrays import Floats, Ints
-from privtraj.clouds import total_variance
+from privtraj.clouds import LEAST_WEIGHT, steadied, total_variance
 from privtraj.domain.domain import Plot
 from privtraj.marginals import Marginals
 from privtraj.transport.couplings import Couplings, Transition
 
 _PIVOTS = 5_000_000
-_LEAST_WEIGHT = 1e-12
 
 
 def parts_of(plot: Plot, particles: Floats) -> Ints:
@@ -29,32 +28,9 @@ def parts_of(plot: Plot, particles: Floats) -> Ints:
 def steadied_parts(plot: Plot, particles: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Particles (K, m, d) and weights (K, m) with the same share of people in a part at all times.
 
-    The share is the mean over time. A part that has nobody at some time gets the particle of least
-    weight, at the place of its heaviest one at the nearest time that has any.
+    The share is the mean over time, see `clouds.steadied`.
     """
-    part, particles, weights = parts_of(plot, particles), particles.copy(), weights.copy()
-    numbers = np.unique(part)
-    if len(numbers) == 1:
-        return particles, weights
-    shares = np.stack([np.where(part == p, weights, 0.0).sum(axis=1) for p in numbers], axis=1)
-    mean = shares.mean(axis=0)
-    for p in numbers[mean > 0]:
-        held = np.flatnonzero((part == p).any(axis=1))
-        for k in np.setdiff1d(np.arange(len(part)), held):
-            from_time = held[np.abs(held - k).argmin()]
-            heaviest = np.where(part[from_time] == p, weights[from_time], -1.0).argmax()
-            crowd = np.bincount(np.searchsorted(numbers, part[k]), minlength=len(numbers))
-            spare = crowd[np.searchsorted(numbers, part[k])] > 1  # no part may lose its last one
-            if not spare.any():
-                continue
-            lightest = np.where(spare, weights[k], np.inf).argmin()
-            particles[k, lightest], part[k, lightest] = particles[from_time, heaviest], p
-    for p, share in zip(numbers, mean, strict=True):
-        mine = part == p
-        held = np.where(mine, np.maximum(weights, _LEAST_WEIGHT), 0.0)
-        scale = share / np.maximum(held.sum(axis=1, keepdims=True), 1e-300)
-        weights = np.where(mine, held * scale, weights)
-    return particles, weights / weights.sum(axis=1, keepdims=True)
+    return steadied(particles, weights, parts_of(plot, particles))[:2]
 
 
 def within(plot: Plot, marginals: Marginals) -> Marginals:
@@ -65,7 +41,7 @@ def within(plot: Plot, marginals: Marginals) -> Marginals:
 
 def couplings_inside(plot: Plot, particles: Floats, weights: Floats) -> Couplings:
     """Couplings of particles (K, m, d), all inside, with weights (K, m)."""
-    weights = np.maximum(weights / weights.sum(axis=1, keepdims=True), _LEAST_WEIGHT)
+    weights = np.maximum(weights / weights.sum(axis=1, keepdims=True), LEAST_WEIGHT)
     part = parts_of(plot, particles)
     transitions = [
         Transition(_joint(plot, particles[k : k + 2], weights[k : k + 2], part[k : k + 2]))

@@ -19,6 +19,13 @@ from privtraj.transport.forgetting import AT_LEAST, GRID, forgetful
 Places = Callable[[slice, np.random.Generator], NDArray[Any]]
 
 
+def chosen_curves(count: int, n: int, rng: np.random.Generator) -> Ints:
+    """Which of `count` curves each of n people is on (n,): as many on each, up to one."""
+    if count == n:
+        return np.arange(n)
+    return rng.permutation(systematic(np.ones(count), n, rng))
+
+
 class Curves(NamedTuple):
     """N curves of equal weight. knots: (N, K, d) in the unit cube.  clock: (K,) from 0 to 1."""
 
@@ -34,14 +41,16 @@ class Curves(NamedTuple):
         directions: Floats,
         interpolation: Interpolation | None,
         rng: np.random.Generator,
+        chosen: Ints | None = None,
     ) -> Places:
         """What gives a block of n people their places (b, q, d) at times where (q,) in [0, 1].
 
         Every curve has as many of the n as any other, up to one, and person i is on curve i where
         there are n of them.  width: (K,) of a person's own offset.  directions: (d,) in which
-        features go.
+        features go.  chosen: (n,) whose curve each is on, if that is decided.
         """
-        chosen = self._chosen(n, rng)
+        if chosen is None:
+            chosen = chosen_curves(len(self.knots), n, rng)
         if isinstance(reference, Inertia) and reference.forgets:
             return self._forgetful(chosen, where, width, reference, directions)
         knots = in_order(self.knots, directions) if directions.any() else self.knots
@@ -62,11 +71,6 @@ class Curves(NamedTuple):
             return offset.added(part, rng)
 
         return places
-
-    def _chosen(self, n: int, rng: np.random.Generator) -> Ints:
-        if len(self.knots) == n:
-            return np.arange(n)
-        return rng.permutation(systematic(np.ones(len(self.knots)), n, rng))
 
     def _forgetful(
         self,
