@@ -86,7 +86,7 @@ def date_marks(axes: Axes, paths: Paths, across: str = "", up: str = "") -> None
                 if column.name == across
                 else (axes.yaxis, axes.get_ylim())
             )
-            marks, labels = zip(*time_ticks(*map(float, ends), True), strict=True)
+            marks, labels = zip(*time_ticks(float(ends[0]), float(ends[1]), True), strict=True)
             axis.set_ticks(marks, labels=labels)
 
 
