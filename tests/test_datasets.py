@@ -428,3 +428,39 @@ def test_snapshot_times_and_mistakes():
     for wrong in (np.zeros((6, 3)), np.zeros((2, 3, 2))):
         with pytest.raises(InputError, match="shape"):
             datasets.one_snapshot_each(wrong)
+
+
+# A diabetes clinic ----------------------------------------------------------------------------
+
+
+def test_diagnoses_follow_their_chain():
+    """Counts in four quarters of the time against the known shares, at a false-alarm rate of 1e-6
+    over all sixteen."""
+    table = datasets.diabetes_clinic(40_000, seed=3).to_pandas()
+    for first in range(0, 24, 6):
+        there = table[(table.month >= first) & (table.month < first + 6)]
+        expected = datasets.diagnosis_shares(np.linspace(first, first + 6, 101)).mean(axis=0)
+        seen = [(there.diagnosis == name).mean() for name in datasets.DIAGNOSES]
+        spread = np.sqrt(expected * (1 - expected) / len(there))
+        assert (np.abs(seen - expected) < 5.5 * spread).all()
+
+
+def test_shares_of_diagnoses_are_shares_and_change():
+    shares = datasets.diagnosis_shares(np.linspace(*datasets.DIABETES_TIME_RANGE, 25))
+    assert shares.shape == (25, len(datasets.DIAGNOSES))
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    assert (shares >= -1e-12).all()
+    assert np.abs(shares[-1] - shares[0]).sum() > 0.2
+
+
+def test_the_clinic_has_two_groups_and_is_what_its_declaration_says():
+    from privtraj.data.snapshots import Snapshots
+
+    table = datasets.diabetes_clinic(3000)
+    hba1c = table["hba1c"].to_numpy()
+    assert not ((hba1c > 6.3) & (hba1c < 7.0)).any()
+    assert 0.2 < (hba1c >= 7).mean() < 0.5
+    public = {"columns": datasets.DIABETES_COLUMNS, "time_range": datasets.DIABETES_TIME_RANGE}
+    snapshots = Snapshots.from_table(table, time="month", person="id", **public)
+    assert snapshots.features == tuple(datasets.DIABETES_COLUMNS)
+    assert snapshots.axes.levels == (0, 0, 2, 2, 5)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import re
 import textwrap
-from collections.abc import Container, Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -31,8 +32,9 @@ _SPOKEN = ("force", "json", "quiet")  # how one command goes, no choice about th
 def load(path: str | os.PathLike[str], but: Container[str] = ()) -> dict[str, Any]:
     """The options of `privtraj fit` that a file gives, by name; what it leaves out is absent.
 
-    "feature" is [[name, low, high], ...]; "time_range" and "bin_times" hold floats, or dates as
-    text; files are paths from the folder of the configuration.
+    "feature" is [[name, low, high], ...]; "columns" is {name: form}, as in `columns.declared`;
+    "time_range" and "bin_times" hold floats, or dates as text; files are paths from the folder of
+    the configuration.
     but: keys that the command line decides: they are left out, filled in or not.
     """
     path = Path(path)
@@ -88,12 +90,36 @@ def _yaml(text: str, path: Path) -> Any:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         raise _malformed(path, "YAML", mark and mark.line + 1) from None
-    if isinstance(values, dict):  # YAML itself lets the last one win
-        names = [key.value for key, _ in tree.value]
-        for name in names:
-            if names.count(name) > 1:
-                raise InputError(f"'{name}' is given more than once in '{path}': keep one of them")
+    for name in _given_twice(tree):  # YAML itself lets the last one win
+        raise InputError(f"'{name}' is given more than once in '{path}': keep one of them")
+    for word in _words_for_flags(tree):  # YAML takes the no of a form for false
+        raise InputError(f"'{word}' among the values of columns in '{path}' must be in quotes")
     return values
+
+
+def _given_twice(node: Any) -> Iterator[str]:
+    """Keys that a mapping of YAML, or one inside it, has more than once."""
+    counts = Counter(key for key, _ in _pairs(node))
+    yield from (name for name, count in counts.items() if count > 1)
+    for _, inside in _pairs(node):
+        yield from _given_twice(inside)
+
+
+def _words_for_flags(tree: Any) -> Iterator[str]:
+    """yes, no, on and off without quotes among the values of columns."""
+    inside = [node for key, node in _pairs(tree) if key == "columns"]
+    for _, column in (pair for node in inside for pair in _pairs(node)):
+        lists = [column, *(node for key, node in _pairs(column) if key == "values")]
+        for value in (value for node in lists if node.id == "sequence" for value in node.value):
+            if value.tag.endswith(":bool") and value.value.lower() not in ("true", "false"):
+                yield value.value
+
+
+def _pairs(node: Any) -> list[tuple[str, Any]]:
+    """Keys of a mapping of YAML, and what they have."""
+    if getattr(node, "id", None) != "mapping":
+        return []
+    return [(str(key.value), value) for key, value in node.value]
 
 
 def _malformed(path: Path, kind: str, line: object) -> InputError:
@@ -118,6 +144,9 @@ def _checked(name: str, value: Any, path: Path) -> Any:
     if name == "feature" and isinstance(value, list):  # one may be named like a placeholder
         left = [str(x[0]) for x in value if isinstance(x, list) and _placeholders(x[1:])]
         where = f" for {listed(left)}"
+    if name == "columns" and isinstance(value, dict):  # as may values of a category
+        left = [str(x) for x, form in value.items() if _placeholders(_domain(form))]
+        where = f" for {listed(left)}"
     if left:
         raise InputError(
             f"{name} in '{path}' is still to be filled in{where}: it must be {kind.must}"
@@ -133,6 +162,11 @@ def _placeholders(value: Any) -> list[str]:
     """Those of the template that are left in a value."""
     parts = value if isinstance(value, list) else [value]
     return [part for part in parts if isinstance(part, str) and _PLACEHOLDER.fullmatch(part)]
+
+
+def _domain(form: Any) -> list[Any]:
+    """What the template has placeholders for, of a column."""
+    return [form.get(word) for word in ("low", "high", "values")] if isinstance(form, dict) else []
 
 
 def plain(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,7 +202,8 @@ def is_public_source(data: Any) -> bool:
 def page(head: Sequence[str], options: Mapping[str, Any], path: str | os.PathLike[str]) -> str:
     """Lines of a head, then every key with its meaning and its value, if only in a comment."""
     path = Path(path)
-    sign = " = " if path.suffix.lower() == ".toml" else ": "
+    toml = path.suffix.lower() == ".toml"
+    sign = " = " if toml else ": "
     lines = list(head)
     for group in GROUPS:
         lines += ["", f"# {group.title.capitalize()}: {group.about} ".ljust(80, "-")]
@@ -179,8 +214,27 @@ def page(head: Sequence[str], options: Mapping[str, Any], path: str | os.PathLik
             shown = (key.default if key.example is None else key.example) if left_out else value
             mark = "# " if left_out else ""
             lines += ["", *comment(key.comment)]
-            lines.append(f"{mark}{key.name}{sign}{_written(shown, flat=left_out)}")
+            if isinstance(shown, dict):
+                lines += [mark + line for line in _tables(key.name, shown, toml)]
+            else:
+                lines.append(f"{mark}{key.name}{sign}{_written(shown, flat=left_out)}")
     return "\n".join(lines) + "\n"
+
+
+def _tables(name: str, forms: Mapping[str, Any], toml: bool) -> list[str]:
+    """A line for each column, and in YAML one before them."""
+    if not toml:
+        return [f"{name}:", *(f"  {quoted(k)}: {_table(form, ': ')}" for k, form in forms.items())]
+    keys = (key if re.fullmatch(r"[\w-]+", key, re.ASCII) else quoted(key) for key in forms)
+    tables = (_table(form, " = ") for form in forms.values())
+    return [f"{name}.{key} = {table}" for key, table in zip(keys, tables, strict=True)]
+
+
+def _table(form: Any, sign: str) -> str:
+    if not isinstance(form, Mapping):
+        return _written(form, flat=True)
+    inside = (f"{word}{sign}{_written(setting, flat=True)}" for word, setting in form.items())
+    return f"{{ {', '.join(inside)} }}"
 
 
 def _relative(value: Any, path: Path) -> Any:

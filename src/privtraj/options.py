@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from privtraj.columns.typed import typed_column
 from privtraj.text import short
 
 LARGEST_NUMBER = 10**9
@@ -120,6 +121,56 @@ def _steps(value: Any) -> list[list[Any]]:
     return [[_text(name), _number(step)] for name, step in value]
 
 
+def _columns(value: Any) -> dict[str, Any]:
+    """{name: form}: a table of settings, a list of values or bounds, or the name of a kind."""
+    _need(isinstance(value, dict) and value)
+    return {_text(name): _form(form) for name, form in value.items()}
+
+
+def _form(form: Any) -> Any:
+    if not isinstance(form, dict):
+        _need(isinstance(form, str | list) and form)
+        return _plain(form)
+    _need(form and all(isinstance(word, str) for word in form))
+    end = _date if form.get("kind") == "date" else _end
+    ends = ("low", "high")
+    return {word: end(part) if word in ends else _plain(part) for word, part in form.items()}
+
+
+def _end(bound: Any) -> Any:
+    """A bound as a number; what is none is explained by the column that has it."""
+    try:
+        return _number(bound)
+    except ValueError:
+        return _plain(bound)
+
+
+def _date(bound: Any) -> Any:
+    """A bound as text: a number, such as a year, is no date."""
+    return str(bound) if isinstance(bound, int | float) else _plain(bound)
+
+
+def _plain(value: Any) -> Any:
+    """Dates as text."""
+    if isinstance(value, list):
+        return [_plain(part) for part in value]
+    return value.isoformat() if isinstance(value, dt.date) else value
+
+
+class _OneMore(argparse.Action):
+    """Adds the column that is typed as NAME KIND SETTING ... to those typed before."""
+
+    def __call__(self, parser: Any, space: Any, words: Any, option: Any = None) -> None:
+        known = getattr(space, self.dest) or {}
+        try:
+            name, form = typed_column(words)
+            if name in known:
+                raise ValueError(f"must name '{name}' once: put all of it after one --column")
+        except ValueError as error:
+            raise argparse.ArgumentError(self, str(error)) from None
+        setattr(space, self.dest, {**known, name: _form(form)})
+
+
 def whole(least: int) -> Kind:
     """Whole numbers from `least` on."""
     must = f"a whole number of at least {least} and at most {LARGEST_NUMBER}"
@@ -191,6 +242,8 @@ STEPS = Kind('a list of columns with their step, such as [["height", 0.1]]', _st
              {"nargs": 2, "action": "append", "metavar": ("NAME", "STEP")})
 FEATURES = Kind('a list of columns with their bounds, such as [["height", 40, 210]]', _features,
                 {"nargs": 3, "action": "append", "metavar": ("NAME", "LOW", "HIGH")})
+COLUMNS = Kind('a table for each, such as columns.sex = { kind = "category", values = ["F", "M"] }',
+               _columns, {"nargs": "+", "action": _OneMore, "metavar": ("NAME KIND", "SETTING")})
 # fmt: on
 
 
@@ -204,6 +257,7 @@ class Option:
     more: sentences that a configuration adds.  default: what holds where it is not given.
     otherwise: that in words, where it is not known beforehand.  example: shown by a configuration
     where there is no default.  needed: why a command cannot do without it.
+    each: what the command line calls one of several that a configuration has in one place.
     """
 
     name: str
@@ -216,10 +270,11 @@ class Option:
     needed: str = ""
     metavar: str | None = None
     short: str | None = None
+    each: str | None = None
 
     @property
     def flag(self) -> str:
-        return f"--{self.name.replace('_', '-')}"
+        return f"--{(self.each or self.name).replace('_', '-')}"
 
     @property
     def help(self) -> str:
@@ -275,6 +330,14 @@ _DATA = (
            more="Take the bounds from general knowledge (a chart, a map, a device's range), never "
            "from these data: the smallest and the largest value are those of two persons, and "
            "bounds are published with the model. Wide is safe, but blurs."),
+    Option("columns", COLUMNS, each="column", about=
+           "column of any kind and its public domain, as in: sex category values=F,M fixed; one "
+           "or more", example={"sex": {"kind": "category", "values": ["F", "M"], "fixed": True}},
+           more="Kinds: category and ordered have values, boolean needs nothing, number, integer "
+           "and date have low and high. Values too are from general knowledge (a code book, a "
+           "form), never from these data: a rare one may be that of one person. Each may have "
+           'missing = true, if records may lack it, and fixed = true, if it never changes; other '
+           '= "other" takes all values of a category that are not named.'),
     Option("time_range", RANGE, example=[0.0, 20.0], about=
            "public first and last time, numbers or dates; records outside count at its ends",
            more="For the same reason not taken from the data. Dates in quotes: 2024-01-31."),

@@ -30,6 +30,12 @@ def free_name(name: str, taken: Container[str]) -> str:
     return name
 
 
+def masked(word: str) -> str:
+    """The word; of a connection string, which may hold a password, its beginning."""
+    scheme, sign, _ = word.partition("://")
+    return f"{scheme}://..." if sign else word
+
+
 def short(value: float) -> str:
     """1e-5, not 1e-05."""
     return f"{value:g}".replace("e-0", "e-")

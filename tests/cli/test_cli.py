@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -176,10 +177,16 @@ def test_demo_end_to_end(tmp_path, capsys):
     words = ["demo", "--out", str(folder), "--people", str(PEOPLE)]
     assert cli.main([*words, "--json"]) == 0
     out = json.loads(capsys.readouterr().out)
-    names = {"clinic.csv", "growth.privtraj", "paths.csv", "certificate.json", "overview.png"}
+    names = {"clinic.csv", "clinic.privtraj", "paths.csv", "certificate.json", "overview.png"}
     names.add("report.html")
     assert {path.name for path in folder.iterdir()} == names
-    assert len(tables.read_columns(folder / "paths.csv", ["path"])) == 1000 * 81
+    drawn = pd.read_csv(folder / "paths.csv", keep_default_na=False)
+    assert len(drawn) == 1000 * 25
+    assert set(drawn["sex"]) == {"F", "M"}
+    assert (drawn.groupby("path")["sex"].nunique() == 1).all(), "nobody changes it"
+    assert set(drawn["diagnosis"]) <= set(datasets.DIAGNOSES)
+    assert (drawn.groupby("path")["diagnosis"].nunique() > 1).any(), "some people's changes"
+    assert set(drawn["smoker"]) == {False, True}
     assert (folder / "overview.png").read_bytes().startswith(b"\x89PNG")
     assert Path(out["report"]).read_text("utf-8").startswith("<!doctype html>")
     certificate = json.loads((folder / "certificate.json").read_text())
@@ -188,10 +195,10 @@ def test_demo_end_to_end(tmp_path, capsys):
     assert certificate["epsilon"] <= 1
     assert [command.split()[1] for command in out["commands"]] == ["fit", "sample"]
 
-    before = (folder / "growth.privtraj").read_bytes()
+    before = (folder / "clinic.privtraj").read_bytes()
     assert cli.main(words) == 2
     assert "is not empty" in capsys.readouterr().err
-    assert (folder / "growth.privtraj").read_bytes() == before
+    assert (folder / "clinic.privtraj").read_bytes() == before
 
 
 def test_demo_refuses_before_making_the_directory(tmp_path, capsys):

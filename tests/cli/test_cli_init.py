@@ -89,6 +89,7 @@ def test_every_source_by_names_and_kinds(make, tmp_path, capsys):
     assert said["columns"] == COLUMNS
     assert (said["time"], said["person"]) == ("visit", "patient")
     assert said["features"] == ["height", "bmi z"]
+    assert said["kinds"] == {"sex": "category"}
     assert 'out = "model.privtraj"' in out.read_text(), "beside the configuration"
     with pytest.raises(InputError, match=r"feature in .*fit.toml' is still to be filled in"):
         config.load(out)
@@ -169,15 +170,66 @@ ROLES = {
     "an index of pandas": (["__index_level_0__:n", "age:n"], ("age", None, ("__index_level_0__",))),
     "part of a word": (["timid:n", "aged:n", "idea:t"], (None, None, ("timid", "aged"))),
     "no columns": ([], (None, None, ())),
+    "a birthday is no time": (["born:d", "visit:d", "x:n"], ("visit", None, ("x",))),
+    "whole numbers": (["id:i", "day:i", "kids:i", "x:n"], ("day", "id", ("x",))),
 }
 
 
 @pytest.mark.parametrize(("columns", "expected"), ROLES.values(), ids=ROLES)
 def test_roles_are_guessed_by_name_and_kind(columns, expected):
-    kinds = {"n": "number", "d": "date", "t": "text"}
+    kinds = {"n": "number", "d": "date", "t": "text", "i": "integer"}
     pairs = [(name, kinds[kind]) for name, kind in (column.rsplit(":", 1) for column in columns)]
     roles = init.guess_roles(pairs)
     assert (roles.time, roles.person, roles.features) == expected
+
+
+def _of_every_type():
+    return pa.table(
+        {
+            "patient": ["SECRET"],
+            "born": pa.array([dt.date(1950, 1, 1)]),
+            "visit": pa.array([dt.date(2020, 1, 1)]),
+            "sex": ["zebra"],
+            "smoker": [True],
+            "kids": pa.array([888], pa.int16()),
+            "hb": [777.5],
+            "region": pa.array([889]).dictionary_encode(),
+            "stage": pa.array(["quagga"]).dictionary_encode(),
+        }
+    )
+
+
+@pytest.mark.parametrize("name", ["fit.toml", "fit.yaml"])
+def test_columns_have_the_kind_of_their_type_and_a_domain_to_fill_in(name, tmp_path, capsys):
+    if name.endswith("yaml"):
+        pytest.importorskip("yaml", reason="YAML needs pip install 'privtraj[yaml]'")
+    export_tables.write_table(_of_every_type(), tmp_path / "t.arrow")
+    assert run(tmp_path / "t.arrow", "-o", tmp_path / name, "--json") == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["time"], said["person"], said["features"]) == ("visit", "patient", ["hb"])
+    kinds = {"born": "date", "sex": "category", "smoker": "boolean", "kids": "integer"}
+    assert said["kinds"] == {**kinds, "region": "category", "stage": "category"}
+    text = (tmp_path / name).read_text()
+    assert not any(s in text for s in ("SECRET", "1950", "zebra", "777", "888", "889", "quagga"))
+    rest = ("feature", "time_range", "epsilon", "delta")
+    with pytest.raises(InputError, match="filled in for 'born', 'sex', 'kids', 'region', 'stage':"):
+        config.load(tmp_path / name, but=rest)
+    for old, new in {"<low>": "2001-01-01", "<high>": "2002-01-01"}.items():
+        text = text.replace(old, new)
+    (tmp_path / name).write_text(text.replace('"<values>"', '["a", "b"]'))
+    found = config.load(tmp_path / name, but=rest)["columns"]
+    assert found["smoker"] == {"kind": "boolean"}
+    assert found["sex"] == {"kind": "category", "values": ["a", "b"], "fixed": True}
+    ends = {"low": "2001-01-01", "high": "2002-01-01"}
+    assert found["born"] == {"kind": "date", **ends, "fixed": True}
+
+
+def test_csv_does_not_tell_flags_and_whole_numbers_from_other_numbers(tmp_path, capsys):
+    export_tables.write_table(_of_every_type(), tmp_path / "t.csv")
+    assert run(tmp_path / "t.csv", "-o", tmp_path / "fit.toml", "--json") == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["features"] == ["smoker", "kids", "hb", "region"]
+    assert said["kinds"] == {"born": "date", "sex": "category", "stage": "category"}
 
 
 @pytest.mark.parametrize("name", ["fit.toml", "fit.yaml"])
@@ -203,6 +255,7 @@ def test_from_data_to_model_by_files_alone(tmp_path, capsys, monkeypatch):
     for old, new in {
         '["height", "<low>", "<high>"]': '["height", 40, 210]',
         '["weight", "<low>", "<high>"]': '["weight", 1, 140]',
+        'values = "<values>", fixed = true': 'values = ["F", "M"], fixed = true',
         '["<start>", "<end>"]': "[0, 20]",
         '"<epsilon>"': "2",
         '"<delta>"': "1e-4",

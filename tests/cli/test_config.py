@@ -4,6 +4,7 @@ import argparse
 import builtins
 import datetime as dt
 import inspect
+import shlex
 import tempfile
 from pathlib import Path
 
@@ -12,8 +13,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from privtraj import cli, config, options
-from privtraj.cli import fit, init
+from privtraj.cli import fit, init, shared
 from privtraj.cli.parser import parser
+from privtraj.columns.declared import declared_column
+from privtraj.columns.kinds import KINDS
+from privtraj.columns.typed import words_of
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
 from privtraj.options import OPTIONS
@@ -116,6 +120,24 @@ DATES = st.one_of(
 )
 MOMENTS = st.one_of(FLOATS, DATES)
 FILES = st.from_regex(r"[a-z .é]{0,5}[a-z]\.[a-z]{2,4}", fullmatch=True).map(Path)
+LEVELS = st.lists(
+    st.one_of(NAMES, st.integers(-9, 9), st.booleans()), min_size=2, max_size=4, unique_by=str
+)
+ENDS = {"low": FLOATS, "high": FLOATS}
+DOMAINS = {
+    "number": ENDS,
+    "integer": ENDS,
+    "date": {"low": DATES, "high": DATES},
+    "category": {"values": LEVELS, "other": NAMES},
+    "ordered": {"values": LEVELS},
+    "boolean": {},
+}
+YES = {word: st.booleans() for word in ("missing", "fixed")}
+FORMS = [
+    st.fixed_dictionaries({"kind": st.just(kind), **domain}, optional=YES)
+    for kind, domain in DOMAINS.items()
+]
+SHORT_FORMS = (LEVELS, st.lists(FLOATS, min_size=2, max_size=2), st.just("boolean"))
 VALUES = {
     options.TEXT: NAMES,
     options.FILE: FILES,
@@ -126,8 +148,15 @@ VALUES = {
     options.TIMES: st.lists(MOMENTS, min_size=1, max_size=4),
     options.NAMES: st.lists(NAMES, min_size=1, max_size=3),
     options.STEPS: st.lists(st.tuples(NAMES, FLOATS).map(list), min_size=1, max_size=3),
+    options.COLUMNS: st.dictionaries(
+        NAMES, st.one_of(*FORMS, *SHORT_FORMS), min_size=1, max_size=3
+    ),
     options.FEATURES: st.lists(st.tuples(NAMES, FLOATS, FLOATS).map(list), min_size=1, max_size=3),
 }
+
+
+def test_columns_of_every_kind_are_written_and_read():
+    assert set(DOMAINS) == set(KINDS)
 
 
 def _values(key):
@@ -157,6 +186,7 @@ CHOICES = st.fixed_dictionaries(
 @example(options={"time": 'a "b" \\ \n\x7f\x85\ufeff\U0001f600 é', "epsilon": 1e-05})
 @example(options={"query": "SELECT 'http://a@b?c' FROM x", "person": "://@"})
 @example(options={"feature": [["no", 0.0, 1e300], ["x.y z", -5e-324, 1e16]]})
+@example(options={"columns": {'a "b".c\n': ["<low>", "y"], "no": "boolean", "12": ["n", "yes"]}})
 @example(options={"time": "2024-01-31", "person": "12", "query": "true", "time_range": [-0.0, 1.0]})
 def test_what_is_written_reads_the_same(kind, options):
     if kind == "yaml":
@@ -265,6 +295,102 @@ def test_a_choice_still_open_may_be_given(tmp_path):
     assert args["time"] == "age"
 
 
+# Columns of every kind ----------------------------------------------------------------------------
+
+TYPED = {
+    "hb number low=4 high=15 missing": {
+        "kind": "number",
+        "low": 4.0,
+        "high": 15.0,
+        "missing": True,
+    },
+    "kids integer low=-1 high=10": {"kind": "integer", "low": -1.0, "high": 10.0},
+    "born date low=1950-01-01 high=2010-01-01": {
+        "kind": "date",
+        "low": "1950-01-01",
+        "high": "2010-01-01",
+    },
+    "sex category values=F,M fixed": {"kind": "category", "values": ["F", "M"], "fixed": True},
+    "stage ordered values=I,II,III": {"kind": "ordered", "values": ["I", "II", "III"]},
+    "smoker boolean missing=true fixed=false": {"kind": "boolean", "missing": True, "fixed": False},
+    """code category 'values=["a,b", 2]' other=other""": {
+        "kind": "category",
+        "values": ["a,b", 2],
+        "other": "other",
+    },
+    "'two words' category 'values=a b,c = d'": {"kind": "category", "values": ["a b", "c = d"]},
+}
+
+
+@pytest.mark.parametrize(("typed", "form"), TYPED.items(), ids=TYPED)
+def test_a_column_can_be_typed(typed, form):
+    words = shlex.split(typed)
+    columns = parse(*WORDS, "--column", *words, "--column", "last", "boolean")["columns"]
+    assert columns == {words[0]: form, "last": {"kind": "boolean"}}
+    declared_column(words[0], columns[words[0]])  # refuses what is none
+    again = words_of(words[0], columns[words[0]])
+    kept = {word: value for word, value in form.items() if value is not False}
+    assert parse(*WORDS, "--column", *again)["columns"] == {words[0]: kept}
+
+
+def test_columns_typed_are_written_as_tables_that_read_the_same(suffix, tmp_path):
+    typed = [word for line in TYPED for word in ("--column", *shlex.split(line))]
+    columns = parse(*WORDS, *typed)["columns"]
+    path = tmp_path / f"fit{suffix}"
+    assert config.load(save(path, config.text({"columns": columns}, path)))["columns"] == columns
+
+
+def test_columns_given_replace_all_of_the_file(good):
+    save(good, good.read_text() + "[columns.sex]\nvalues = ['F', 'M']\n")
+    assert parse("fit", "--config", good)["columns"] == {"sex": {"values": ["F", "M"]}}
+    given = parse("fit", "--config", good, "--column", "smoker", "boolean")["columns"]
+    assert given == {"smoker": {"kind": "boolean"}}
+
+
+COLUMNS = {
+    ".toml": """
+columns.hb = [4, 15]
+[columns.born]
+kind = "date"
+low = 1950-01-01
+high = 2010-01-01
+[columns."two words"]
+values = ["a", 2, true]
+""",
+    ".yaml": """
+columns:
+  hb: [4, 15]
+  born: {kind: date, low: 1950-01-01, high: 2010-01-01}
+  two words:
+    values: [a, 2, true]
+""",
+}
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_columns_as_people_write_them(kind, tmp_path):
+    if kind == ".yaml":
+        pytest.importorskip("yaml", reason="YAML needs pip install 'privtraj[yaml]'")
+    assert config.load(save(tmp_path / f"fit{kind}", COLUMNS[kind])) == {
+        "columns": {
+            "hb": [4, 15],
+            "born": {"kind": "date", "low": "1950-01-01", "high": "2010-01-01"},
+            "two words": {"values": ["a", 2, True]},
+        }
+    }
+
+
+def test_a_fit_reads_the_columns_that_were_typed(tmp_path):
+    """The library gets numbers and columns under the names and kinds that were declared."""
+    words = ["--column", "sex", "category", "values=F,M", "fixed", "--column", "hb", "number"]
+    args = parse(*WORDS, *words, "low=4", "high=15", "missing")
+    names = ["height", "weight", "sex", "hb", "hb missing"]
+    columns = shared.columns(args)
+    assert [column.name for column in columns] == names
+    assert [column.levels for column in columns] == [0, 0, 2, 0, 2]
+    assert columns[2].fixed
+
+
 # YAML as people write it --------------------------------------------------------------------------
 
 
@@ -330,6 +456,17 @@ MISTAKES = {
     "feature flat": ("feature = ['height', 40, 210]", "feature in .* must be a list of columns"),
     "feature short": ("feature = [['height', 40]]", "feature in .* must be a list of columns"),
     "feature text": ("feature = [['height', 'a', 'b']]", "feature in .* must be a list of columns"),
+    "column alone": ("columns = 'sex'", "columns in .* must be a table for each, such as"),
+    "column list": ("columns = [['sex', 'F', 'M']]", "columns in .* must be a table for each"),
+    "column of nothing": ("columns.sex = {}", "columns in .* must be a table for each"),
+    "column of a number": ("columns.sex = 2", "columns in .* must be a table for each"),
+    "column without a name": ("columns.'' = ['F', 'M']", "columns in .* must be a table for each"),
+    "column twice": ("columns.a = [0, 1]\ncolumns.a = [0, 1]\n\n", "not valid TOML near line 2"),
+    "open values": (
+        "columns.sex = { values = '<values>' }\ncolumns.a = { values = ['<low>', '<high>'] }",
+        "columns in '.*fit.toml' is still to be filled in for 'sex': it must be",
+    ),
+    "open low": ("columns.a = { kind = 'date', low = '<low>' }", "still to be filled in for 'a'"),
     "feature table": ("[feature]\nheight = [40, 210]", "feature in .* must be a list of columns"),
     "both bins": ("bins = 3\nbin_times = [0, 1]", "exclude each other"),
     "open number": ("epsilon = '<epsilon>'", "epsilon in '.*fit.toml' is still to be filled in"),
@@ -357,6 +494,10 @@ YAML_MISTAKES = {
     "nothing": ("# epsilon: 1\n", "has no choices"),
     "a list": ("- epsilon", "has no choices"),
     "an object": ("epsilon: !!python/object/apply:os.getpid []", "not valid YAML"),
+    "column twice": ("columns: {a: [0, 1], a: [0, 1]}", "'a' is given more than once"),
+    "yes and no": ("columns: {a: {values: ['yes', no]}}", "'no' among the values of columns in"),
+    "off in a list": ("columns: {a: [on, off]}", "'on' among the values of columns in"),
+    "kind twice": ("columns: {a: {kind: date, kind: date}}", "'kind' is given more than once"),
     "a flag": ("time: no", "time in .* must be text, in quotes"),
     "number key": ("3: 4", "has '3', which is not a choice"),
     "bad date": ("time_range: [2024-13-31, 2024-01-01]", "not valid YAML"),

@@ -1,4 +1,4 @@
-"""`privtraj demo`: fit and sample a simulated growth clinic."""
+"""`privtraj demo`: fit and sample a simulated diabetes clinic."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from privtraj.cli import fit, sample, shared
 from privtraj.cli.console import Console
 from privtraj.cli.parser import parser
+from privtraj.columns.typed import words_of
 from privtraj.options import PEOPLE_DRAWN, Option, whole
 from privtraj.text import aligned
 
@@ -21,19 +22,19 @@ example:
   privtraj demo --epsilon 0.5 --out half"""
 
 _FILES = {
-    "clinic.csv": "the sensitive table (simulated): one visit per child",
-    "growth.privtraj": "the private model: may be released",
+    "clinic.csv": "the sensitive table (simulated): one visit per person",
+    "clinic.privtraj": "the private model: may be released",
     "certificate.json": "the privacy guarantee, for the record",
-    "paths.csv": "1000 synthetic children at 81 ages: may be released",
+    "paths.csv": "1000 synthetic people in 25 months: may be released",
     "overview.png": "a picture of them: may be released",
     "report.html": "the model as a page to look at: may be released",
 }
 
 
 def add(commands: Any) -> None:
-    about = "fit a simulated growth clinic and write everything to a directory"
+    about = "fit a simulated diabetes clinic and write everything to a directory"
     demo = shared.command(commands, "demo", about, run, epilog=_EXAMPLE)
-    text = "children in the clinic; more people, sharper result"
+    text = "people in the clinic; more of them, sharper result"
     shared.add(demo.add_argument_group("data"), Option("people", whole(100), text, default=6000))
     shared.add_budget(demo.add_argument_group("privacy"))
     output = demo.add_argument_group("output")
@@ -51,13 +52,13 @@ def run(args: argparse.Namespace, console: Console) -> None:
     TrajectorySynthesizer(args.epsilon, args.delta).check()
     shared.make_directory(args.out, args.force)
     files = {name: args.out / name for name in _FILES}
-    write_table(datasets.growth_clinic(args.people), files["clinic.csv"], args.force)
+    write_table(datasets.diabetes_clinic(args.people), files["clinic.csv"], args.force)
     console.written.append(files["clinic.csv"])
     rest = ["--certificate", str(files["certificate.json"]), *(["--force"] * args.force)]
-    fitting = _fit_words(args, files["growth.privtraj"])
+    fitting = _fit_words(args, files["clinic.privtraj"])
     typed = parser(fit.add).parse_args([*fitting, *rest])
     _, fitted = fit.fitted(fit.settled(typed), console)
-    drawing = _sample_words(files["growth.privtraj"], files["paths.csv"])
+    drawing = _sample_words(files["clinic.privtraj"], files["paths.csv"])
     draw = parser(sample.add).parse_args([*drawing, *(["--force"] * args.force)])
     model, paths, drawn = sample.sampled(draw, console)
     save_figure(overview(model, paths), files["overview.png"], args.force)
@@ -68,21 +69,20 @@ def run(args: argparse.Namespace, console: Console) -> None:
 
 
 def _fit_words(args: argparse.Namespace, model: Path) -> list[str]:
-    from privtraj.datasets import GROWTH_BOUNDS, GROWTH_TIME_RANGE
+    from privtraj.datasets import DIABETES_COLUMNS, DIABETES_TIME_RANGE
 
-    bounds: list[str] = []
-    for name, limits in GROWTH_BOUNDS.items():
-        bounds += ["--feature", name, *map(_typed, limits)]
-    ages = [_typed(age) for age in GROWTH_TIME_RANGE]
+    columns: list[str] = []
+    for name, form in DIABETES_COLUMNS.items():
+        columns += ["--column", *words_of(name, form)]
+    who = ["--time", "month", "--person", "id"]
+    times = ["--time-range", *map(_typed, DIABETES_TIME_RANGE)]
     budget = ["--epsilon", _typed(args.epsilon), "--delta", _typed(args.delta)]
-    columns = ["--time", "age", "--person", "id"]
-    times = ["--time-range", *ages]
     table = str(args.out / "clinic.csv")
-    return ["fit", table, *columns, *bounds, *times, *budget, "--out", str(model)]
+    return ["fit", table, *who, *columns, *times, *budget, "--out", str(model)]
 
 
 def _sample_words(model: Path, paths: Path) -> list[str]:
-    return ["sample", str(model), "-n", str(PEOPLE_DRAWN), "--at", "81", "--out", str(paths)]
+    return ["sample", str(model), "-n", str(PEOPLE_DRAWN), "--at", "25", "--out", str(paths)]
 
 
 def _result(

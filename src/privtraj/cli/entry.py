@@ -23,7 +23,7 @@ WELCOME = """\
 privtraj makes private synthetic trajectories from one time-stamped record per
 person.
 
-  privtraj demo       see it work on a simulated growth clinic (some seconds)
+  privtraj demo       see it work on a simulated clinic (some seconds)
   privtraj init       write a configuration for your own data, to fill in
   privtraj plan       what quality to expect, before anything is read or spent
   privtraj fit        make a private model from your own data, once

@@ -26,6 +26,11 @@ example:
       --feature height 40 210 --feature weight 1 140 --time-range 0 20 \\
       --epsilon 1 --delta 1e-5 --out growth.privtraj --certificate certificate.json
 
+  privtraj fit visits.csv --time day --person id --time-range 0 730 \\
+      --feature hba1c 4 14 --column sex category values=F,M fixed \\
+      --column diagnosis ordered values=none,prediabetes,diabetes \\
+      --column smoker boolean missing --epsilon 1 --delta 1e-5 --out visits.privtraj
+
 or write all of that to a file, fill it in, and use it:
   privtraj init clinic.csv -o fit.toml
   privtraj fit --config fit.toml"""
@@ -95,7 +100,7 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
     Options(*kept, has_person=args.person is not None)  # refuses what does not go together
     _note(args, synthesizer, console)
     snapshots = _snapshots(args)
-    if synthesizer.measure_for(len(args.feature)) == "gradients" and not args.quiet:
+    if synthesizer.measure_for(snapshots.n_features) == "gradients" and not args.quiet:
         console.note(f"gradients are computed on {processes.device()}")
     if args.ledger is not None:
         console.remains = ", but what was reserved in the ledger counts"
@@ -116,7 +121,7 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
 def _check(args: argparse.Namespace) -> None:
     from privtraj.privacy.events import check_budget
 
-    shared.require(vars(args), "data", "time", "feature")
+    shared.require(vars(args), "data", "time", *(() if args.columns else ("feature",)))
     _check_time_options(args)
     shared.require(vars(args), "epsilon", "delta", "out")
     check_budget(args.epsilon, args.delta)
@@ -141,9 +146,9 @@ def _check_paths(args: argparse.Namespace) -> None:
     from privtraj.export.tables import check_paths
 
     if args.paths is not None:
-        names, *bounds = zip(*args.feature, strict=True)
-        if all(isinstance(bound, float) for pair in bounds for bound in pair):  # else see Snapshots
-            check_paths(args.paths, names, list(zip(*bounds, strict=True)), args.at or 2)
+        names = shared.declared(vars(args))["features"]
+        columns = shared.columns(vars(args))[: len(names)]  # flags of what is missing come last
+        check_paths(args.paths, names, [column.domain for column in columns], args.at or 2)
 
 
 def _check_time_options(args: argparse.Namespace) -> None:
@@ -205,7 +210,7 @@ def _price_of_records(args: argparse.Namespace, synthesizer: TrajectorySynthesiz
     """Whether all records or one at random is better, as far as can be said without looking."""
     from privtraj.planning.records import price
 
-    measure = synthesizer.measure_for(len(args.feature))
+    measure = synthesizer.measure_for(len(shared.columns(vars(args))))
     most, together = args.records_per_person, synthesizer.slabs != "bins"
     if not together:
         most = min(most, args.bins or len(args.bin_times or []) or most)
@@ -223,8 +228,7 @@ def _snapshots(args: argparse.Namespace) -> Snapshots:
 
     declared = {
         **arguments(Snapshots.from_table, vars(args)),
-        "features": [name for name, _, _ in args.feature],
-        "bounds": [(low, high) for _, low, high in args.feature],
+        **shared.declared(vars(args)),
         "bins": args.bins if args.bin_times is None else args.bin_times,
     }
     return Snapshots.from_table(args.data, **declared)

@@ -1,7 +1,8 @@
 """`privtraj init`: write a configuration for `privtraj fit` to fill in.
 
 Only names and kinds of columns are looked at, and only they are written: no value, no count, no
-range, no category. `tables.column_kinds` says what the kind of a column can tell.
+range, no category, nor how many there are. `tables.column_kinds` says what the kind of a column
+can tell.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import argparse
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -68,25 +69,29 @@ def run(args: argparse.Namespace, console: Console) -> None:
 def template(columns: Sequence[tuple[str, str]], known: Mapping[str, Any], path: str | Path) -> str:
     """A configuration to fill in, made from names and kinds of columns alone.
 
-    columns: (name, kind), the kind one of "number", "date", "text".
+    columns: (name, kind), the kind as `arrow.kinds_of` has it.
     known: choices that are made already, such as the data file.
     """
     roles = guess_roles(columns)
     head = [
         f"Every public choice of a fit. Fill in what is in <angle brackets>, check what is guessed "
-        f"from names, then run: privtraj fit --config {Path(path).name}",
+        f"from names, remove the columns that are not wanted, then run: privtraj fit --config "
+        f"{Path(path).name}",
         "A choice is public if you would have made the same one had any one person stayed away. "
-        "Bounds, times and budget are published with the model, so none may be read off the data. "
-        "Options on the command line win over this file; files are found from its folder.",
+        "Bounds, values, times and budget are published with the model, so none may be read off "
+        "the data. Options on the command line win over this file, and files are found from its "
+        "folder.",
         "The columns, by name and kind; no value of the data is in this file:",
     ]
     names = [name if name.isprintable() else config.quoted(name) for name, _ in columns]
     rows = [(s, kind, roles.of(name)) for s, (name, kind) in zip(names, columns, strict=True)]
     listing = [f"#   {line}" for line in aligned(rows)]
+    numbers = roles.features or (() if roles.kinds else ("<column>",))
     guessed = {
         "time": roles.time or "<column>",
         "person": roles.person,
-        "feature": [[name, "<low>", "<high>"] for name in roles.features or ("<column>",)],
+        "feature": [[name, "<low>", "<high>"] for name in numbers] or None,
+        "columns": {name: _form(name, kind) for name, kind in roles.kinds.items()} or None,
         "time_range": ["<start>", "<end>"],
         "epsilon": "<epsilon>",
         "delta": "<delta>",
@@ -95,6 +100,13 @@ def template(columns: Sequence[tuple[str, str]], known: Mapping[str, Any], path:
     }
     lines = [line for paragraph in head for line in config.comment(paragraph)]
     return config.page([*lines, *listing], {**guessed, **known}, path)
+
+
+def _form(name: str, kind: str) -> dict[str, Any]:
+    """A column of this kind, its domain to be filled in."""
+    domains = {"boolean": (), "category": ("values",)}
+    form = {word: f"<{word}>" for word in domains.get(kind, ("low", "high"))}
+    return {"kind": kind, **form, **({"fixed": True} if _words(name) & _FIXED_NAMES else {})}
 
 
 # Guessing by name -----------------------------------------------------------------------------
@@ -114,29 +126,43 @@ _RECORD_NAMES = {  # an id of these is another one in every record, whoever it i
 }  # fmt: skip
 
 
+_FIXED_NAMES = {  # what never changes, so that a date of these does not say when a record was taken
+    "sex", "gender", "birth", "birthday", "birthdate", "dob", "born", "ethnicity", "race",
+}  # fmt: skip
+_KINDS = {"text": "category"}  # of a table, by the name that a configuration has
+
+
 @dataclass(frozen=True)
 class Roles:
-    """Guesses: the columns that say when and who, and those of numbers that are left."""
+    """Guesses: the columns that say when and who, and those that are left.
+
+    features: numbers.  kinds: {name: kind} of the others, as the configuration has it.
+    """
 
     time: str | None
     person: str | None
     features: tuple[str, ...]
+    kinds: dict[str, str] = field(default_factory=dict)
 
     def of(self, name: str) -> str:
         known = {self.time: "time?", self.person: "person?"}
+        known |= {column: f"{kind}?" for column, kind in self.kinds.items()}
         return known.get(name, "feature?" if name in self.features else "")
 
 
 def guess_roles(columns: Sequence[tuple[str, str]]) -> Roles:
     """By name and kind: a date, or a number named like a time, says when; "id" says who."""
-    times = [name for name, kind in columns if kind == "date"]
-    times += [name for name, kind in columns if kind == "number" and _is_time(name)]
+    dates = [n for n, kind in columns if kind == "date" and not _words(n) & _FIXED_NAMES]
+    numbers = [name for name, kind in columns if kind in ("number", "integer")]
+    times = dates + [name for name in numbers if _is_time(name)]
     time = times[0] if times else None
     ids = [n for n, kind in columns if kind != "date" and n != time and _words(n) & _PERSON_NAMES]
     people = [name for name in ids if not _words(name) & _RECORD_NAMES]
-    used = {*times, *ids}
-    features = tuple(name for name, kind in columns if kind == "number" and name not in used)
-    return Roles(time, people[0] if people else None, features)
+    used = {time, *ids, *(name for name in times if name in numbers)}
+    left = {name: kind for name, kind in columns if name not in used}
+    features = tuple(name for name, kind in left.items() if kind == "number")
+    others = {name: _KINDS.get(kind, kind) for name, kind in left.items() if name not in features}
+    return Roles(time, people[0] if people else None, features, others)
 
 
 def _is_time(name: str) -> bool:

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from privtraj.errors import InputError
-from privtraj.text import either
+from privtraj.text import either, masked
 from privtraj.version import __version__
 
 
@@ -84,9 +84,7 @@ def parser(*adds: Callable[[Any], None]) -> argparse.ArgumentParser:
 def _unknown_option(typed: str, options: Iterable[str]) -> str:
     """The sentence about an option that a command does not have, or a word too many."""
     if not typed.startswith("-"):
-        scheme, sign, _ = typed.partition("://")  # a connection string may hold a password
-        shown = f"{scheme}://..." if sign else typed
-        return f"'{shown}' is one word too many: put quotes around what has spaces"
+        return f"'{masked(typed)}' is one word too many: put quotes around what has spaces"
     name, known = typed.partition("=")[0], list(options)
     longer = [option for option in known if option.startswith(name)]
     near = longer or get_close_matches(name, known, n=1, cutoff=0.75)

@@ -23,7 +23,7 @@ _COUNTS = (
     Option("people", whole(2), "how many there are, at all times together; a round number will do",
            needed="about how many people there are, at all times together"),
     Option("features", whole(1), "columns of numbers, without the time",
-           needed="the number of columns to use, here or as feature in a --config FILE"),
+           needed="the number of columns to use, here or as feature or columns in a --config FILE"),
 )
 _TIMES = Option("times", whole(2), otherwise="any time", about=
                 "at how many times all records are, such as days of an experiment")
@@ -99,11 +99,11 @@ def _configured(path: Path, given: dict[str, Any]) -> dict[str, Any]:
 
     wanted = {*_SHARED, *ADVANCED} - set(given)
     if "features" not in given:
-        wanted |= {"feature"}
+        wanted |= {"feature", "columns"}
     chosen = config.load(path, but=set(OPTIONS) - wanted)
     asked = {name: chosen[name] for name in (*_SHARED, *ADVANCED) if name in chosen}
     if "public_counts" in asked:  # there, the numbers themselves
         asked["public_counts"] = True
-    if "feature" in chosen:
-        asked["features"] = len(chosen["feature"])
+    if chosen.keys() & {"feature", "columns"}:
+        asked["features"] = len(shared.columns(chosen))
     return asked

@@ -16,6 +16,7 @@ from privtraj.options import OPTIONS, SOURCE, Option
 from privtraj.text import either
 
 if TYPE_CHECKING:
+    from privtraj.columns.kinds import Column
     from privtraj.model import TrajectoryModel
 
 PICTURES = (".png", ".pdf", ".svg")
@@ -43,7 +44,8 @@ def add(group: Any, *options: str | Option, configured: bool = False, **changes:
             group.add_argument(option.name, nargs="?", **words)
             continue
         flags = [option.short, option.flag] if option.short else [option.flag]
-        group.add_argument(*flags, default=None if configured else option.default, **words)
+        words["default"] = None if configured else option.default
+        group.add_argument(*flags, dest=option.name, **words)
 
 
 def add_budget(group: Any, configured: bool = False) -> None:
@@ -95,6 +97,23 @@ def require(given: Mapping[str, Any], *options: str | Option) -> None:
         if given[option.name] is None:
             name = option.metavar if option.kind is SOURCE else option.flag
             raise InputError(f"{name} is needed: {option.needed}")
+
+
+def declared(chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers and columns of other kinds, as they were chosen, the way the library takes them."""
+    numbers, others = chosen.get("feature") or [], chosen.get("columns")
+    return {
+        "features": [*(name for name, _, _ in numbers), *(others or ())],
+        "bounds": {name: (low, high) for name, low, high in numbers},
+        "columns": others,
+    }
+
+
+def columns(chosen: Mapping[str, Any]) -> tuple[Column, ...]:
+    """The same as the fit will see them: checked before a record is read."""
+    from privtraj.columns.declared import declared_columns
+
+    return declared_columns(**declared(chosen))
 
 
 def _declared(option: str | Option) -> Option:

@@ -23,7 +23,7 @@ import numpy as np
 from privtraj.arguments import is_number
 from privtraj.columns.kinds import KINDS, Boolean, Category, Column, Date, Flag, Number, Ordered
 from privtraj.columns.kinds import is_level as _is_level
-from privtraj.errors import InputError
+from privtraj.errors import Arg, InputError
 from privtraj.text import either, listed
 
 _DATES = (dt.date, np.datetime64)  # a datetime is a date
@@ -163,7 +163,8 @@ def _forms(bounds: Any, columns: Any) -> Any:
         raise InputError("bounds beside columns must have names too: {'height': (40, 220)}")
     both = [name for name in bounds if name in columns]
     if both:
-        raise InputError(f"bounds and columns both declare {listed(both)}: keep one of them")
+        pair = Arg("bounds", option="feature"), " and ", Arg("columns", option="column")
+        raise InputError(*pair, f" both declare {listed(both)}: keep one of them")
     return {**bounds, **columns}
 
 

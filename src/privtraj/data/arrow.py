@@ -333,12 +333,20 @@ def _reads_as_number(cell: str | None) -> bool:
     return True
 
 
-def kinds_of(schema: pa.Schema) -> list[tuple[str, str]]:
-    """Name and kind, "number", "date" or "text", of columns of these types."""
-    from pyarrow.types import is_dictionary
+def kinds_of(schema: pa.Schema, coarse: bool = False) -> list[tuple[str, str]]:
+    """Name and kind of columns of these types: "number", "date" or "text".
+
+    Unless `coarse`, whole numbers are "integer", flags "boolean", and codes that are numbers a
+    "category"; whether text is stored as codes may depend on how often it is repeated.
+    """
+    from pyarrow.types import is_boolean, is_dictionary, is_integer
 
     def kind_of(kind: pa.DataType) -> str:
-        plain_kind = kind.value_type if is_dictionary(kind) else kind
-        return "date" if _is_date(plain_kind) else "number" if is_numeric(plain_kind) else "text"
+        stored = kind.value_type if is_dictionary(kind) else kind
+        if _is_date(stored) or not is_numeric(stored):
+            return "date" if _is_date(stored) else "text"
+        finer = {"category": is_dictionary, "boolean": is_boolean, "integer": is_integer}
+        fitting = [name for name, fits in finer.items() if fits(kind) and not coarse]
+        return fitting[0] if fitting else "number"
 
     return [(field.name, kind_of(field.type)) for field in schema]

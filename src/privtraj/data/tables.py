@@ -47,16 +47,16 @@ def read_columns(source: Any, columns: Sequence[str], *, text: Sequence[str] = (
 
 
 def column_kinds(path: Path) -> list[tuple[str, str]]:
-    """Name and kind, "number", "date" or "text", of the columns of a file.
+    """Name and kind of the columns of a file, as `arrow.kinds_of` has them.
 
     Nothing but the schema is read, except where it does not tell: the first rows of CSV, up to a
     megabyte, and the text of .h5ad, which may be dates. The kind is then all that is learned from
-    them, and it is coarse on purpose: it does not tell whole numbers from decimals, flags or a
-    column without values. One odd cell can still turn "number" into "text", so a kind is for
+    them, and that of CSV is coarse on purpose: it does not tell whole numbers from decimals, flags
+    or a column without values. One odd cell can still turn "number" into "text", so a kind is for
     whoever may see the data, and is not part of a model.
     """
     with reader_of(path) as reader:
-        return kinds_of(reader.schema())
+        return kinds_of(reader.schema(), coarse=isinstance(reader, CsvReader))
 
 
 def check_file(path: Path, columns: Sequence[str]) -> None:

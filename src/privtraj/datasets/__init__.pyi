@@ -1,6 +1,11 @@
 from .branching import BRANCH_RATES as BRANCH_RATES
 from .branching import BranchingPopulation as BranchingPopulation
 from .branching import branching_population as branching_population
+from .diabetes import DIABETES_COLUMNS as DIABETES_COLUMNS
+from .diabetes import DIABETES_TIME_RANGE as DIABETES_TIME_RANGE
+from .diabetes import DIAGNOSES as DIAGNOSES
+from .diabetes import diabetes_clinic as diabetes_clinic
+from .diabetes import diagnosis_shares as diagnosis_shares
 from .diffusions import PROCESS_BOUNDS as PROCESS_BOUNDS
 from .growth import GROWTH_BOUNDS as GROWTH_BOUNDS
 from .growth import GROWTH_CORRELATION as GROWTH_CORRELATION
