@@ -8,10 +8,11 @@ how people move included: the reference process, and what is public about featur
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +22,15 @@ from privtraj.arguments import is_whole
 from privtraj.arrays import Floats, Ints
 from privtraj.clouds import along_main_axis, equal_weight, steadied
 from privtraj.columns.axes import Axes
-from privtraj.columns.kinds import Column, Flag, Number, to_dict
+from privtraj.columns.conditions import Conditions
+from privtraj.columns.kinds import Category, Column, Flag, Label, Number, to_dict
 from privtraj.constraints import NONE, Constraints
 from privtraj.data.snapshots import Snapshots
+from privtraj.domain.couplings import couplings_inside, parts_of
 from privtraj.domain.domain import Domain, Plot
 from privtraj.errors import Arg, InputError, Said
 from privtraj.growth.declared import Growth
+from privtraj.growth.lives import Lives
 from privtraj.growth.population import Population, read_at, settled
 from privtraj.paths import Paths, fill_in_blocks
 from privtraj.privacy import signatures
@@ -36,18 +40,40 @@ from privtraj.reference.brownian import Brownian
 from privtraj.reference.least_action import FITTED, even_clouds, least_action
 from privtraj.reference.words import by_itself, declared
 from privtraj.space import as_user_times, from_unit, hat_functions, moment, unit_time
+from privtraj.text import listed
 from privtraj.transport.couplings import CouplingName, Couplings, Discrete, couple
 from privtraj.transport.curves import Curves
 from privtraj.transport.mixed import (
     MixedCurves,
     OnNumbers,
     Parts,
+    Transitions,
     filled,
     least_action_of,
+    moved_mass,
     number_names,
 )
 
 MOST_PATHS = 10**9
+FEWEST_PARTICLES = 5
+"""From which people under conditions are drawn: fewer are single people of the model, drawn again
+and again."""
+LEAST_SHARE = 1e-3
+"""Of people who meet conditions: it takes a thousand draws to find one then, and what a model knows
+of so few is noise."""
+FEWEST_TRIED = 10_000
+"""People who are drawn before it is said that those who meet conditions are too few."""
+MOST_NUMBERS = 2**25
+"""Of people drawn at once while those who meet conditions are looked for: 256 MB."""
+
+
+class _How(NamedTuple):
+    """How people are drawn."""
+
+    rng: np.random.Generator
+    noise: bool
+    interpolation: Interpolation | None
+    coupling: CouplingName | None
 
 
 class _Unset(Reference):
@@ -130,7 +156,8 @@ class TrajectoryModel:
         else:
             particles, weights = self._split_at_times()
         if self.plot is not None:
-            particles = self.plot.snapped(particles)
+            moving = self._parts.moving
+            particles[..., moving] = self.plot.snapped(particles[..., moving])
         unit = equal_weight(particles, weights, self.cloud_size)
         pairs = enumerate(self.columns)
         values = np.stack([one.from_unit(unit[..., k]) for k, one in pairs], axis=-1)
@@ -156,8 +183,10 @@ class TrajectoryModel:
 
     @cached_property
     def plot(self) -> Plot | None:
-        """The domain in the unit cube, if there is one."""
-        return None if self.domain is None else self.domain.ground(self.features, self.bounds)
+        """The domain in the unit cube of the numbers that move, if there is one."""
+        if self.domain is None:
+            return None
+        return self.domain.ground(number_names(self.columns), self._number_scale.bounds)
 
     def _at_times(self, values: Points) -> Floats:
         """What particles have at the knots (K, m, ...), at the times of interest (T, m, ...)."""
@@ -173,6 +202,8 @@ class TrajectoryModel:
         interpolation: Interpolation | None = None,
         coupling: CouplingName | None = None,
         branching: bool = False,
+        where: Mapping[str, Any] | None = None,
+        at_start: Mapping[str, Any] | None = None,
     ) -> Paths:
         """n synthetic people at any times inside the range (default: the times of interest).
 
@@ -185,6 +216,9 @@ class TrajectoryModel:
         interpolation: instead, between knots "bridge", "linear" or "spline".
         branching: of a population that grows: who is born has a mother among the others, and shares
             her past. n counts everybody who ever lived: those at the end, if nobody leaves.
+        where: only people who are so at all these times, {column: value}: one value of a category
+            or a list of them, (low, high) of a number or a date, None for missing.
+        at_start: only people who are so at the first of these times.
 
         With a domain, people walk: couplings are exact ones by the length of the shortest way, and
         between knots everybody goes it at constant speed, whatever `interpolation` and `coupling`.
@@ -192,59 +226,113 @@ class TrajectoryModel:
         _check_request(n, interpolation, coupling)
         at = self._query_times(times)
         rng = np.random.default_rng(seed)
-        how = rng, observation_noise, interpolation, coupling
-        there: dict[str, Any] = {}
-        if self.growth is not None:
-            lives, knots = self._population(coupling).lives(n, rng)
-            read = self._values(n, read_at(at, self.knots, branching), *how, knots)
-            ways = self.constraints.directions(self.features)
-            clock = unit_time(at, self.knots)
-            values, there = settled(read, clock, lives, self._scale, ways, branching)
-        elif branching:
+        how = _How(rng, observation_noise, interpolation, coupling)
+        asked = Conditions.declared(self._shown, where, at_start)
+        if branching and self.growth is None:
             raise InputError(
                 Arg("branching"),
                 " needs a population that grows: ",
                 Said("say how, by with_growth", "fit the model with --growth"),
             )
+        if branching and asked:
+            raise InputError(
+                Arg("branching"),
+                " needs the mothers of everybody: leave out ",
+                Arg("where"),
+                " and ",
+                Arg("at_start"),
+            )
+        read = read_at(at, self.knots, branching)
+        if asked:
+            values, lives = self._those(n, read, how, asked)
         else:
-            values = self._values(n, at, *how)
-        return self._paths(values, at, **there)
+            values, lives = self._everybody(n, read, how)
+        there: dict[str, Any] = {}
+        if lives is not None:
+            ways = self.constraints.directions(self.features)
+            clock = unit_time(at, self.knots)
+            known = clock, lives, self._scale, ways, branching, self.axes
+            values, there = settled(values, *known)
+        names = tuple(one.name for one in self._shown)
+        data = self._finished(values)
+        return Paths(data, at, names, self.time_name, self.datetime, columns=self._shown, **there)
 
-    def _paths(self, values: Floats, at: Floats, **there: Any) -> Paths:
-        """Of values (n, q, d): those that can be, missing where flags say so, without the flags."""
+    def _everybody(
+        self, n: int, at: Floats, how: _How, asked: Conditions | None = None
+    ) -> tuple[Floats, Lives | None]:
+        """Values (n, q, d) of n people at times (q,), and their lives where people come and go.
+
+        asked: leaves out curves along which nobody can be so; fewer than n people then.
+        """
+        if self.growth is None:
+            return self._values(n, at, how, None, asked), None
+        lives, knots = self._population(how.coupling).lives(n, how.rng)
+        return self._values(n, at, how, knots), lives
+
+    def _those(
+        self, n: int, at: Floats, how: _How, asked: Conditions
+    ) -> tuple[Floats, Lives | None]:
+        """The same of n people who are as they must: drawn until there are as many."""
+        found: list[Floats] = []
+        begin_end: list[Floats] = []
+        kept, tried, most = 0, 0, max(1, MOST_NUMBERS // (len(at) * len(self.columns)))
+        while kept < n:
+            left = (n - kept) * max(tried, 1) / max(kept, 1)
+            count = int(min(max(1.2 * left, FEWEST_TRIED), most))
+            values, lives = self._everybody(count, at, how, asked)
+            held = asked.hold(self._finished(values.copy()), at)
+            kept, tried = kept + int(held.sum()), tried + count
+            if tried >= FEWEST_TRIED and kept < tried * LEAST_SHARE:
+                raise _too_few()
+            found.append(values[held])
+            if lives is not None:
+                begin_end.append(np.stack(lives)[:, held])
+        values = np.concatenate(found)[:n]
+        return values, Lives(*np.hstack(begin_end)[:, :n]) if begin_end else None
+
+    @cached_property
+    def _shown(self) -> tuple[Column, ...]:
+        """The columns of a table: all but flags."""
+        return tuple(one for one in self.columns if not isinstance(one, Flag))
+
+    def _finished(self, values: Floats) -> Floats:
+        """Values (n, q, e) of tables, from (n, q, d), which are changed: those that can be, NaN
+        where flags say so, without the flags."""
         values = self.constraints.rounded(values, self.features, self.bounds)
         for k, column in enumerate(self.columns):
             if type(column) is not Number:
                 values[..., k] = column.rounded(values[..., k])
         for number, flag in self._parts.flags:
             values[..., number][values[..., flag] == 1] = np.nan
-        columns = tuple(one for one in self.columns if not isinstance(one, Flag))
-        names = tuple(one.name for one in columns)
-        if len(columns) < len(self.columns):
-            values = values[..., self._parts.shown]
-        return Paths(values, at, names, self.time_name, self.datetime, columns=columns, **there)
+        return values[..., self._parts.shown] if self._parts.flags else values
 
     def _values(
         self,
         n: int,
         at: Floats,
-        rng: np.random.Generator,
-        noise: bool,
-        interpolation: Interpolation | None,
-        coupling: CouplingName | None,
+        how: _How,
         knots: Floats | None = None,
+        asked: Conditions | None = None,
     ) -> Floats:
-        """(n, q, d) of people at times (q,) in data units; knots: (n, K, d), if they have some."""
+        """(n, q, d) of people at times (q,) in data units; knots: (n, K, d), if they have some.
+
+        asked: see `_everybody`.
+        """
+        rng = how.rng
         if self.plot is not None:
-            return self._inside(self.plot, n, at, rng, noise)
-        curves, process, usual = self._carried_by(n, coupling, knots, rng)
+            return self._inside(self.plot, n, at, rng, how.noise)
+        curves, process, usual = self._carried_by(n, how.coupling, knots, rng)
+        if asked is not None and isinstance(curves, MixedCurves):
+            alone = len(curves.knots) == n  # everybody has a chain of their own
+            curves = self._possible(curves, unit_time(at, self.knots), asked, process)
+            n = len(curves.knots) if alone else n
         places = curves.people(
             n,
             unit_time(at, self.knots),
-            self.bandwidth if noise else np.zeros_like(self.bandwidth),
+            self.bandwidth if how.noise else np.zeros_like(self.bandwidth),
             process,
             self.constraints.directions(number_names(self.columns)),
-            interpolation or usual,
+            how.interpolation or usual,
             rng,
         )
         bounds = np.tile(self.bounds, (len(at), 1))  # of all numbers of a path
@@ -256,6 +344,17 @@ class TrajectoryModel:
 
         fill_in_blocks(fill, n, len(bounds), rng)
         return values.reshape(n, len(at), -1)
+
+    def _possible(
+        self, curves: MixedCurves, where: Floats, asked: Conditions, process: Reference
+    ) -> MixedCurves:
+        """Those along which somebody can be as they must at times (q,) in [0, 1]; all of them where
+        people change places. Too few particles there are refused."""
+        held = curves.can_be(asked, where)
+        knot = int(np.searchsorted(curves.clock, where.min(), side="right")) - 1
+        if len(np.unique(curves.knots[held, knot], axis=0)) < FEWEST_PARTICLES:
+            raise _too_few()
+        return curves if process.forgets else curves._replace(knots=curves.knots[held])
 
     def _carried_by(
         self,
@@ -294,6 +393,12 @@ class TrajectoryModel:
         """Particles (K, m, d), weights (K, m), and groups (K, m) of those who may become each
         other, with the same shares at all times: nobody changes what is fixed."""
         groups = self._parts.groups(self.particles)
+        if self.plot is not None and not self._parts.plain:
+            numbers = self.plot.snapped(self._parts.numbers(self.particles, self.weights))
+            part = parts_of(self.plot, numbers)
+            groups = groups * (int(part.max()) + 1) + part
+        if self._parts.plain:
+            return self.particles, self.weights, groups
         return steadied(self.particles, self.weights, groups)
 
     def _inside(
@@ -305,8 +410,17 @@ class TrajectoryModel:
         clock, where = (unit_time(t, self.knots) for t in (self.knots, at))
         width = self.bandwidth if noise else np.zeros_like(self.bandwidth)
         chain = self.couplings("exact").walk(n, rng)
-        particles = plot.snapped(self.particles)
-        return sample_inside(plot, self.bounds, particles, chain, width, clock, where, rng)
+        parts, particles = self._parts, self._steady[0]
+        bounds, numbers = self._number_scale.bounds, parts.numbers(*self._steady[:2])
+        inside = sample_inside(plot, bounds, plot.snapped(numbers), chain, width, clock, where, rng)
+        if parts.plain:
+            return inside
+        states = self._through(particles[np.arange(len(clock)), chain])
+        assert isinstance(states, MixedCurves)
+        unit = states.others(where, float(width.mean()))(np.arange(n), rng)
+        values = from_unit(unit, self.bounds)
+        values[..., parts.moving] = inside
+        return values
 
     def with_reference(self, reference: Reference | str) -> TrajectoryModel:
         """The same model, whose people move by another reference process, or by the words for it
@@ -404,24 +518,54 @@ class TrajectoryModel:
         """
         _check_coupling(coupling)
         if self.plot is not None and "inside" not in self._coupled:
-            from privtraj.domain.couplings import couplings_inside
-
-            particles = self.plot.snapped(self.particles)
-            self._coupled["inside"] = couplings_inside(self.plot, particles, self.weights)
+            particles, weights, _ = self._steady
+            numbers = self.plot.snapped(self._parts.numbers(particles, weights))
+            made = couplings_inside(self.plot, numbers, weights, self._discrete)
+            self._coupled["inside"] = made
         if self.plot is not None:
             return self._coupled["inside"]
         if coupling not in self._coupled:
             gaps = np.diff(unit_time(self.knots, self.knots))
             random = self._reference.variance(np.ones(1)).any()
             process = self._fitted if random else Brownian(self.diffusivity)
-            particles, weights, groups = self._steady
-            discrete = None
-            if not self._parts.plain:
-                discrete = Discrete(self._parts.codes(particles), groups)
-                particles = self._parts.numbers(particles, weights)
-            made = couple(particles, weights, gaps, process, coupling, discrete)
+            particles, weights, _ = self._steady
+            numbers = self._parts.numbers(particles, weights)
+            made = couple(numbers, weights, gaps, process, coupling, self._discrete)
             self._coupled[coupling] = made
         return self._coupled[coupling]
+
+    def transitions(self, column: str) -> Transitions:
+        """How people go from level to level of a category between the knots: the masses, and the
+        rates of the jump process. As they are drawn by default; of curves, of everybody's.
+        """
+        k, labels = self._category(column)
+        levels, count = self._parts.levels(self._steady[0])[..., k], self.axes.levels[k]
+        if self._reference.variance(np.ones(1)).any() or self.plot is not None:
+            chain = self.couplings("entropic")
+            pairs = zip(chain.weights, chain.matrices, levels[:-1], levels[1:], strict=False)
+            mass = []
+            for weights, matrix, before, after in pairs:
+                a, b = (np.eye(count)[side] for side in (before, after))
+                mass.append((a * weights[:, None]).T @ matrix @ b)
+            moved = np.stack(mass)
+        else:
+            moved = moved_mass(self._parts.levels(self._curves.knots)[..., k], count)
+        times = as_user_times(self.knots, self.datetime)
+        return Transitions(labels, times, moved)
+
+    def _category(self, name: str) -> tuple[int, tuple[Label | None, ...]]:
+        """The axis of a category, and what its levels mean."""
+        known = {one.name: one.labels for one in self._shown if isinstance(one, Category)}
+        if name not in known:
+            among = f"they are {listed([*known])}" if known else "there are none"
+            raise InputError(f"'{name}' is not among the columns that are categories: {among}")
+        return self.features.index(name), known[name]
+
+    @property
+    def _discrete(self) -> Discrete | None:
+        """What particles have beside numbers, if anything."""
+        particles, _, groups = self._steady
+        return None if self._parts.plain else Discrete(self._parts.codes(particles), groups)
 
     @cached_property
     def _coupled(self) -> dict[str, Couplings]:
@@ -628,7 +772,7 @@ def load(path: str | Path) -> TrajectoryModel:
         settings=header["settings"],
         diagnostics=header["diagnostics"],
         domain=Domain.from_dict(header["domain"]) if "domain" in header else None,
-        columns=model_checks.columns_of(header),
+        columns=model_checks.columns_of(header, arrays["bounds"]),
         **model_checks.motion_of(header),
     )
     if certificate.model_sha256 != model.sha256:
@@ -651,6 +795,17 @@ def _without_nan(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_nan(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _too_few() -> InputError:
+    return InputError(
+        "too few people of the model are as ",
+        Arg("where"),
+        " and ",
+        Arg("at_start"),
+        f" ask, fewer than {FEWEST_PARTICLES} particles or one person in {1 / LEAST_SHARE:g}: ask "
+        "for less",
+    )
 
 
 def _check_request(n: Any, interpolation: str | None, coupling: str | None) -> None:

@@ -244,6 +244,8 @@ FEATURES = Kind('a list of columns with their bounds, such as [["height", 40, 21
                 {"nargs": 3, "action": "append", "metavar": ("NAME", "LOW", "HIGH")})
 COLUMNS = Kind('a table for each, such as columns.sex = { kind = "category", values = ["F", "M"] }',
                _columns, {"nargs": "+", "action": _OneMore, "metavar": ("NAME KIND", "SETTING")})
+CONDITIONS = Kind('a list of columns with their value, such as ["sex=F"]', _names,
+                  {"action": "append", "metavar": "COL=VALUE"})
 # fmt: on
 
 

@@ -45,8 +45,9 @@ class Paths(PathRows):
     def to_anndata(self, basis: str | None = None) -> Any:
         """An AnnData with one row per path and time at which it is there.
 
-        obs: path and time, with branching parent; rows named "path-k" for the k-th time.
-        obsm: features named like "X_pca-0", "X_pca-1", ... become obsm["X_pca"], all others
+        obs: path and time, with branching parent, and features of other types than numbers; rows
+        named "path-k" for the k-th time.
+        obsm: numbers named like "X_pca-0", "X_pca-1", ... become obsm["X_pca"], all others
         obsm["X_features"]; `basis` puts all of them into obsm[basis].
         uns["privtraj_features"]: the features of each obsm.
         """

@@ -145,11 +145,15 @@ def test_the_stacked_bands_fill_the_box(page):
         assert min(heights[1]) == pytest.approx(box["top"], abs=0.1)
 
 
-def test_flows_on_the_page_say_who_stays(page):
+def test_flows_on_the_page_say_who_stays(page, model):
     stage = panel_of(page, "stage")
     moves = np.array([row for _, row in stage["moves"]["rows"]])
     np.testing.assert_allclose(np.nansum(moves, axis=1)[:3], 1)
     assert 0.3 < stage["moves"]["stay"] < 0.9
+    paths = model.sample(4000, model.times, seed=2)
+    level = paths.values[:, :, paths.features.index("stage")]
+    changes = np.count_nonzero(np.diff(level, axis=1), axis=1).mean()
+    assert stage["changes"] == pytest.approx(changes, abs=0.05)
     widths = [bar[3] for bar in stage["flow"]["bars"]]
     box = page.values["shares"]["box"]
     assert sum(widths) == pytest.approx(3 * (box["bottom"] - box["top"]))

@@ -292,7 +292,10 @@ def from_dict(said: dict[str, Any]) -> Column:
     """The column of a model file; refuses what is none."""
     said = dict(said)
     kind = said.pop("kind")
-    if not all(isinstance(said.get(word), bool) for word in ("missing", "fixed")):
+    words = {"missing": bool, "fixed": bool, "days": bool, "name": str, "of": str}
+    if not all(isinstance(said[word], type_) for word, type_ in words.items() if word in said):
+        raise ValueError("no column")
+    if not isinstance(said.get("other"), str | None):
         raise ValueError("no column")
     made: Column = (Flag if kind == Flag.kind else KINDS[kind])(**said)
     return made

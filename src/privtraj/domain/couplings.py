@@ -14,7 +14,7 @@ from privtraj.arrays import Floats, Ints
 from privtraj.clouds import LEAST_WEIGHT, steadied, total_variance
 from privtraj.domain.domain import Plot
 from privtraj.marginals import Marginals
-from privtraj.transport.couplings import Couplings, Transition
+from privtraj.transport.couplings import Couplings, Discrete, Transition
 
 _PIVOTS = 5_000_000
 
@@ -39,21 +39,32 @@ def within(plot: Plot, marginals: Marginals) -> Marginals:
     return marginals._replace(particles=particles, weights=weights)
 
 
-def couplings_inside(plot: Plot, particles: Floats, weights: Floats) -> Couplings:
-    """Couplings of particles (K, m, d), all inside, with weights (K, m)."""
+def couplings_inside(
+    plot: Plot, particles: Floats, weights: Floats, discrete: Discrete | None = None
+) -> Couplings:
+    """Couplings of particles (K, m, d), all inside, with weights (K, m).
+
+    discrete: of particles that also have levels; its groups are within the parts.
+    """
     weights = np.maximum(weights / weights.sum(axis=1, keepdims=True), LEAST_WEIGHT)
-    part = parts_of(plot, particles)
-    transitions = [
-        Transition(_joint(plot, particles[k : k + 2], weights[k : k + 2], part[k : k + 2]))
-        for k in range(len(particles) - 1)
-    ]
+    part = parts_of(plot, particles) if discrete is None else discrete.groups
+    codes = particles[..., :0] if discrete is None else discrete.codes
+    transitions = []
+    for k in range(len(particles) - 1):
+        pair = slice(k, k + 2)
+        joint = _joint(plot, particles[pair], weights[pair], part[pair], codes[pair])
+        transitions.append(Transition(joint))
     widest = int(np.argmax(list(map(total_variance, particles, weights))))
     return Couplings(weights, transitions, 0.0, widest)
 
 
-def _joint(plot: Plot, pair: Floats, weights: Floats, part: Ints) -> coo_array:
-    """The coupling (m, m) of two clouds (2, m, d), sparse; parts by themselves."""
+def _joint(plot: Plot, pair: Floats, weights: Floats, part: Ints, codes: Floats) -> coo_array:
+    """The coupling (m, m) of two clouds (2, m, d), sparse; parts by themselves.
+
+    codes: (2, m, e), whose squared distances add to the cost.
+    """
     import ot
+    from scipy.spatial.distance import cdist
 
     rows, columns, masses = [], [], []
     for p in np.unique(part[0]):
@@ -65,9 +76,10 @@ def _joint(plot: Plot, pair: Floats, weights: Floats, part: Ints) -> coo_array:
             masses.append(weights[0, i])
             continue
         a, b = weights[0, i], weights[1, j]
-        carried = coo_array(
-            ot.emd(a / a.sum(), b / b.sum(), _cost(plot, pair[0, i], pair[1, j]), _PIVOTS)
-        )
+        cost = _cost(plot, pair[0, i], pair[1, j])
+        if codes.shape[-1]:
+            cost = cost + cdist(codes[0, i], codes[1, j], "sqeuclidean")
+        carried = coo_array(ot.emd(a / a.sum(), b / b.sum(), cost, _PIVOTS))
         rows.append(i[carried.row])
         columns.append(j[carried.col])
         masses.append(a.sum() * carried.data)

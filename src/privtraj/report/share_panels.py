@@ -59,6 +59,7 @@ def _panel(
         **_stacked(model, shown, column.name, drawn, shares),
         "flow": _flow(shares[three], flows, drawn.shades, labels),
         "moves": _moves(drawn.flows(levels[:, [0, -1]])[0], drawn.labels),
+        "changes": _changes(model, column.name),
         "real": None if real is None else _boundaries(model, _grouped(real, drawn)),
     }
 
@@ -158,6 +159,12 @@ def _moves(table: Floats, labels: Sequence[str]) -> dict[str, Any]:
     rows = np.divide(table, begins, out=np.full_like(table, np.nan), where=begins > 0)
     return {"labels": labels, "rows": list(zip(labels, rows, strict=True)),
             "stay": float(np.trace(table))}  # fmt: skip
+
+
+def _changes(model: TrajectoryModel, name: str) -> float:
+    """How often a person changes it, over the whole time."""
+    mass = model.transitions(name).mass
+    return float(mass.sum() - np.trace(mass, axis1=1, axis2=2).sum())
 
 
 def _bars(shown: Sampled, column: Category) -> dict[str, Any]:

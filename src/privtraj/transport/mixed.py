@@ -11,7 +11,7 @@ mean.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -19,10 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.arrays import Floats, Ints, Mask
+from privtraj.arrays import Floats, Ints, Mask, Singles
 from privtraj.clouds import systematic
 from privtraj.columns.axes import Axes
-from privtraj.columns.kinds import Category, Column, Flag, Number
+from privtraj.columns.conditions import Conditions, within_reach
+from privtraj.columns.kinds import Category, Column, Flag, Label, Number, text_of
 from privtraj.reference.base import Interpolation, Points, Reference
 from privtraj.reference.least_action import MOST_MATCHED, matched
 from privtraj.space import fold
@@ -33,6 +34,9 @@ CODED = 64
 """
 
 
+MOST_ALIKE = 64
+"""Groups within which people who forget change places: of the 2,048 who are carried together, 32
+each on average."""
 NEVER = 8.0
 """Jumps that a change of a fixed category counts for where couplings are computed, so that their
 potentials are those of groups that are apart; it has no chance at all in what comes out."""
@@ -124,6 +128,17 @@ class Parts:
         rows = self.levels(particles)[..., same].reshape(-1, int(same.sum()))
         return np.unique(rows, axis=0, return_inverse=True)[1].reshape(particles.shape[:2])
 
+    def alike(self, knots: Points) -> Ints:
+        """Groups (N, K) of knots (N, K, d) whose people may change places: equal levels of as many
+        categories, fixed ones first, as leave enough people in each group."""
+        order = [k for k in np.argsort(~self.fixed, kind="stable") if self.axes.levels[k]]
+        levels, group, count = self.levels(knots), np.zeros(knots.shape[:2], np.int64), 1
+        for k in order:
+            more = self.axes.levels[k]
+            if count * more <= MOST_ALIKE and not isinstance(self.columns[k], Flag):
+                group, count = group * more + levels[..., k], count * more
+        return group
+
     def codes(self, particles: Floats) -> Floats:
         """Coordinates (K, m, e) whose squared distance is the number of jumps between two points.
 
@@ -192,6 +207,60 @@ class Jumps(NamedTuple):
         return values
 
 
+class Transitions(NamedTuple):
+    """How people go from level to level of one category.
+
+    labels: (C,) what the levels mean, None for missing.  times: (K,) of the knots, in data units.
+    mass: (K-1, C, C) share of all people who go from one level to another between two knots.
+    """
+
+    labels: tuple[Label | None, ...]
+    times: NDArray[Any]
+    mass: Floats
+
+    @property
+    def shares(self) -> Floats:
+        """(K, C) of people at each level at the knots; straight between them."""
+        return np.concatenate([self.mass.sum(axis=2), self.mass[-1:].sum(axis=1)])
+
+    @property
+    def rates(self) -> Floats:
+        """(K-1, C, C) jumps per person at a level and unit of time: a day where times are dates.
+
+        mass / (gap * share at the beginning), 0 on the diagonal and where there is nobody.
+        """
+        gaps = np.diff(self.times)
+        gaps = gaps / np.timedelta64(1, "D") if gaps.dtype.kind == "m" else gaps
+        before = self.mass.sum(axis=2, keepdims=True)
+        rates = self.mass / np.where(before > 0, before, 1.0) / gaps[:, None, None]
+        rates[:, np.arange(len(self.labels)), np.arange(len(self.labels))] = 0.0
+        return np.asarray(rates)
+
+    def to_arrow(self) -> Any:
+        """A table (pyarrow) of those that happen: from when until when, from, to, share, rate."""
+        import pyarrow as pa
+
+        k, a, b = np.nonzero(self.mass)
+        names = [text_of(label) for label in self.labels]
+        return pa.table(
+            {
+                "begin": self.times[k],
+                "end": self.times[k + 1],
+                "from": [names[level] for level in a],
+                "to": [names[level] for level in b],
+                "share": self.mass[k, a, b],
+                "rate": self.rates[k, a, b],
+            }
+        )
+
+
+def moved_mass(levels: Ints, count: int) -> Floats:
+    """(K-1, C, C) of N curves of equal weight with these levels (N, K) of one column."""
+    pairs = levels[:, :-1] * count + levels[:, 1:]
+    mass = [np.bincount(column, minlength=count**2) for column in pairs.T]
+    return np.stack(mass).reshape(-1, count, count) / len(levels)
+
+
 class MixedCurves(NamedTuple):
     """N curves of equal weight through points of mixed columns. knots: (N, K, d).  clock: (K,)."""
 
@@ -217,21 +286,31 @@ class MixedCurves(NamedTuple):
         parts = self.parts
         chosen = chosen_curves(len(self.knots), n, rng)
         curves = Curves(filled(self.knots, self.clock, parts)[..., parts.moving], self.clock)
-        jumps = Jumps(
-            parts.levels(self.knots)[..., parts.jumping],
-            self.clock,
-            parts.ladder[parts.jumping],
-        )
         how = where, width, reference, directions, interpolation, rng
-        numbers = curves.people(n, *how, chosen=chosen) if parts.moving.any() else None
-        counts = np.array(parts.axes.levels)[parts.jumping]
-        own = np.where(parts.axes.numbers[parts.fixed], width.mean(), 0.0)
+        numbers = None
+        if parts.moving.any():
+            numbers = curves.people(n, *how, chosen=chosen, groups=parts.alike(self.knots))
+        others = self.others(where, float(width.mean()))
 
         def places(people: slice, rng: np.random.Generator) -> NDArray[Any]:
-            mine = chosen[people]
-            unit = np.empty((len(mine), len(where), len(parts.columns)), np.float32)
+            unit = others(chosen[people], rng)
             if numbers is not None:
                 unit[..., parts.moving] = numbers(people, rng)
+            return unit
+
+        return places
+
+    def others(self, where: Floats, width: float) -> Callable[[Ints, np.random.Generator], Singles]:
+        """What gives people on curves (b,) all but the numbers that move, as (b, q, d) at times
+        where (q,).  width: of a person's own offset."""
+        parts = self.parts
+        levels = parts.levels(self.knots)[..., parts.jumping]
+        jumps = Jumps(levels, self.clock, parts.ladder[parts.jumping])
+        counts = np.array(parts.axes.levels)[parts.jumping]
+        own = np.where(parts.axes.numbers[parts.fixed], width, 0.0)
+
+        def states(mine: Ints, rng: np.random.Generator) -> Singles:
+            unit = np.empty((len(mine), len(where), len(parts.columns)), np.float32)
             if parts.jumping.any():
                 unit[..., parts.jumping] = (jumps.at(mine, where, rng) + 0.5) / counts
             if parts.fixed.any():
@@ -240,7 +319,29 @@ class MixedCurves(NamedTuple):
                 unit[..., parts.fixed] = fold(at[:, parts.fixed] + offset)[:, None]
             return unit
 
-        return places
+        return states
+
+    def can_be(self, asked: Conditions, where: Floats) -> Mask:
+        """Curves (N,) along which categories can be as they must at times where (q,) in [0, 1].
+
+        Numbers are not looked at: who is where is known only when people are drawn.
+        """
+        parts, possible = self.parts, np.ones(len(self.knots), bool)
+        levels, shown = parts.levels(self.knots), np.flatnonzero(parts.shown)
+        last = len(self.clock) - 2
+        knot = np.clip(np.searchsorted(self.clock, where, side="right") - 1, 0, last)
+        first = knot[[int(np.argmin(where))]]
+        for one, knots in [(c, knot) for c in asked.always] + [(c, first) for c in asked.first]:
+            axis = int(shown[one.axis])
+            if not one.levels:
+                continue
+            if parts.fixed[axis]:
+                possible &= np.isin(levels[:, :, axis], one.levels).any(axis=1)
+                continue
+            for k in np.unique(knots):
+                pair = levels[:, k, axis], levels[:, k + 1, axis]
+                possible &= within_reach(one, *pair, int(parts.ladder[axis]))
+        return possible
 
 
 @dataclass(frozen=True, eq=False)
