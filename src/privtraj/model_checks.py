@@ -270,7 +270,7 @@ def _contradiction_of_settings(
         if people is not None and not (_is_list_or_none(people) and len(people) in lengths):
             return "its numbers of people are of other times"
     measure, steps = settings.get("measure"), settings.get("steps")
-    if measure in ("counts", "gradients"):
+    if measure in ("counts", "gradients", "marginals"):
         planned = most_releases(measure, steps)
         for entry in certificate.ledger:
             planned_often = entry["times"] <= planned.get(entry["what"], 0)

@@ -371,7 +371,7 @@ _PRIVACY = (
            more="1e-5 is a common choice."),
     Option("adjacency", one_of("add-remove", "replace-one"), default="add-remove", about=
            "what is hidden: whether a person is in the data (add-remove), or what the record says"),
-    Option("measure", one_of("auto", "gradients", "counts"), default="auto", about=
+    Option("measure", one_of("auto", "gradients", "counts", "marginals"), default="auto", about=
            "what the budget buys: counts suit few features, gradients many; auto chooses"),
     Option("persistence", one_of("auto", "off"), default="auto", about=
            "whether to spend on how fast people change, where they may have several records"),

@@ -7,15 +7,17 @@ two ways to pay for the answers, each a folder of its own: `counts` and `gradien
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from privtraj import processes
 from privtraj.arguments import is_number, is_whole
 from privtraj.arrays import Floats
+from privtraj.columns.axes import Axes
 from privtraj.constraints import Constraints
 from privtraj.counts.constants import RELEASED_PARTICLES
 from privtraj.counts.fit import fit_counts
@@ -37,6 +39,9 @@ from privtraj.head_count import (
     head_count,
     public_people,
 )
+from privtraj.marginal_tables.constants import PEOPLE
+from privtraj.marginal_tables.fit import TablesSettings, fit_tables
+from privtraj.marginal_tables.slabs import even_resolution
 from privtraj.marginals import Marginals, Progress
 from privtraj.model import TrajectoryModel, assemble, diffusivity_or
 from privtraj.persistence import Persistence, measured_persistence
@@ -65,8 +70,9 @@ from privtraj.slabs.constants import CURVES, PARTICLES_PER_CURVE
 from privtraj.slabs.fit import Resolution, can_look, resolution, through_slabs
 from privtraj.slabs.timeline import may_be_listed
 from privtraj.space import unit_time
+from privtraj.text import either
 
-MeasureName = Literal["gradients", "counts"]
+MeasureName = Literal["gradients", "counts", "marginals"]
 Settings = CountsSettings | GradientSettings
 
 MOST_COUNTED = 3  # features up to which counts are chosen; utility benchmark, 2026-11-15
@@ -95,7 +101,8 @@ class TrajectorySynthesizer:
 
     epsilon, delta: the guarantee.  adjacency: "add-remove" or "replace-one".
     measure: "gradients" (private mean-field Langevin dynamics), "counts" (a private histogram per
-        time stands in for the people), or "auto".
+        time stands in for the people), "marginals" (private tables of two columns at a time, which
+        particles explain), or "auto" (`choose_measure`).
     seed: None for private noise from the operating system; a number makes the run repeatable, for
         research, and the result NOT PRIVATE.
     public_counts: the number of people in each time bin, as numbers, if they are public knowledge;
@@ -136,7 +143,7 @@ class TrajectorySynthesizer:
         delta: float = 1e-5,
         *,
         adjacency: Adjacency = "add-remove",
-        measure: Literal["auto", "gradients", "counts"] = "auto",
+        measure: Literal["auto", "gradients", "counts", "marginals"] = "auto",
         seed: int | None = None,
         public_counts: PublicCounts = None,
         count_share: float = 0.05,
@@ -233,19 +240,22 @@ class TrajectorySynthesizer:
             raise
 
     def _budget(self, snapshots: Snapshots) -> Budget:
-        measure = self.measure_for(snapshots.n_features)
+        measure = self.measure_for(snapshots.axes)
+        counted = self.public_counts is None and measure != "marginals"
         return Budget(
             self.epsilon,
             self.delta,
             self.adjacency,
             measure,
-            head_share=self.count_share if self.public_counts is None else None,
+            head_share=self.count_share if counted else None,
             look_first=self.cells is None and measure == "counts",
             steps=self.steps,
             slabs=self.slabs != "bins",
             ask_when=self.slabs != "bins" and may_be_listed(snapshots.axis),
-            look_at_motion=self.slabs == "auto" and can_look(snapshots.n_features),
-            persistence=self.persistence == "auto",
+            look_at_motion=self.slabs == "auto"
+            and measure != "marginals"
+            and can_look(snapshots.n_features),
+            persistence=self.persistence == "auto" and measure != "marginals",
         )
 
     def _released(
@@ -255,8 +265,10 @@ class TrajectorySynthesizer:
         source: noise.Source,
         progress: Progress | None,
     ) -> TrajectoryModel:
+        if self.measure_for(snapshots.axes) == "marginals":
+            return self._released_tables(snapshots, guard, source, progress)
         plot = snapshots.plot
-        ledger, most = guard.ledger, MAX_CELLS // (self.cells or 1) ** snapshots.n_features
+        most = MAX_CELLS // (self.cells or 1) ** snapshots.n_features
         whole_bins = self.public_counts is not None
         measured = resolution(guard, snapshots.axis, self.slabs, most, whole_bins)
         if self.slabs != "bins":
@@ -283,8 +295,69 @@ class TrajectorySynthesizer:
             if knots is None:
                 paths = least_action(marginals.particles, marginals.weights, when, unit)
             reference = self._remembering(reference, found, paths, when)
+        return self._assembled(
+            snapshots,
+            guard,
+            source,
+            measured,
+            settings,
+            marginals,
+            knots,
+            diffusivity=diffusivity,
+            reference=reference,
+            people=people,
+            told={"people_noise": self._people_noise(guard), **persistence},
+        )
+
+    def _released_tables(
+        self,
+        snapshots: Snapshots,
+        guard: Guard,
+        source: noise.Source,
+        progress: Progress | None,
+    ) -> TrajectoryModel:
+        """By marginal tables, whose particles are curves from the start."""
+        measured = even_resolution(guard, snapshots.axis, self.slabs)
+        guard = guard.in_slabs(measured.timeline.slabs(measured.slab_of_moment))
+        settings = TablesSettings(left(guard, calibrate_gaussian), self.particles or PEOPLE)
+        rng = np.random.default_rng(processes.shared_seed(self.seed))
+        marginals, knots = fit_tables(guard, measured, settings, rng, progress)
+        people = np.array(marginals.diagnostics["people_counted"])
+        settings = settings._replace(worth=marginals.diagnostics.pop("worth"))
+        _warn_if_little(settings.worth)
+        gaps = np.diff(measured.centres)
+        diffusivity = diffusivity_or(self.diffusivity, marginals.resolution, gaps)
+        return self._assembled(
+            snapshots,
+            guard,
+            source,
+            measured,
+            settings,
+            marginals,
+            knots,
+            diffusivity=diffusivity,
+            reference=self._reference(),
+            people=people,
+        )
+
+    def _assembled(
+        self,
+        snapshots: Snapshots,
+        guard: Guard,
+        source: noise.Source,
+        measured: Resolution,
+        settings: Settings | TablesSettings,
+        marginals: Marginals,
+        knots: Floats | None,
+        *,
+        diffusivity: float,
+        reference: Reference,
+        people: Floats,
+        told: Mapping[str, Any] = MappingProxyType({}),
+    ) -> TrajectoryModel:
+        """The model of what was released."""
         certificate = certify(
-            ledger,
+            guard.ledger,
             public_inputs=self._public_inputs(snapshots),
             private_noise=source.private,
             found={"resolution in time": measured.describe()},
@@ -309,13 +382,12 @@ class TrajectorySynthesizer:
             },
             diagnostics={
                 "people_counted": people.tolist(),
-                "people_noise": self._people_noise(guard),
+                **told,
                 **marginals.diagnostics,
                 "people_per_time": people.tolist(),
                 "people_middles": measured.middles.tolist(),
                 "people_lengths": measured.lengths.tolist(),
                 "expected_worth": settings.worth,
-                **persistence,
             },
         )
 
@@ -370,7 +442,7 @@ class TrajectorySynthesizer:
         follows from the released number of people.
         """
         middle, features = float(np.median(people)), guard.n_features
-        if self.measure_for(features) == "gradients":
+        if self.measure_for(guard.axes) == "gradients":
             mu = left(guard, calibrate_gaussian, later)
             return self._gradient_settings(guard, middle, mu, self.steps)
         area = surveyed_area(guard, people, plot) if self.cells is None else 1.0
@@ -438,7 +510,12 @@ class TrajectorySynthesizer:
         if self.public_counts is not None:
             snapshots.check_bins(Arg("public_counts"), "is about")
             check_public_counts(self.public_counts, self.adjacency, snapshots.n_times)
-        if self.cells is None or self.measure_for(snapshots.n_features) == "gradients":
+        measure = self.measure_for(snapshots.axes)
+        if measure == "marginals" and self.public_counts is not None:
+            raise InputError(
+                Arg("public_counts"), " is not used by ", Arg("measure", "marginals"), ": remove it"
+            )
+        if self.cells is None or measure != "counts":
             return
         least = snapshots.n_times if self.slabs == "bins" else 2
         cells = least * self.cells**snapshots.n_features
@@ -450,10 +527,10 @@ class TrajectorySynthesizer:
                 Arg("measure", "gradients"),
             )
 
-    def measure_for(self, features: int) -> MeasureName:
-        """What the budget will buy with so many features."""
+    def measure_for(self, axes: Axes | int) -> MeasureName:
+        """What the budget will buy with such columns, or with so many numbers."""
         if self.measure == "auto":
-            return "counts" if self.delta == 0 else choose_measure(features)
+            return "counts" if self.delta == 0 else choose_measure(axes)
         return self.measure
 
     def check(self) -> None:
@@ -461,19 +538,18 @@ class TrajectorySynthesizer:
         check_budget(self.epsilon, self.delta)
         check_adjacency(self.adjacency)
         check_public_counts(self.public_counts, self.adjacency)
-        if self.delta == 0 and self.measure == "gradients":
+        if self.delta == 0 and self.measure in ("gradients", "marginals"):
             raise InputError(
-                "gradients need a delta above 0: set ",
+                f"{self.measure} need a delta above 0: set ",
                 Arg("delta="),
                 ", or use ",
                 Arg("measure", "counts"),
             )
         if 0 < self.delta < SMALLEST_DELTA:
             raise InputError(Arg("delta"), f" must be 0 or at least {SMALLEST_DELTA:g}")
-        if self.measure not in ("auto", "gradients", "counts"):
-            raise InputError(
-                Arg("measure"), f" must be 'auto', 'gradients' or 'counts', not '{self.measure}'"
-            )
+        if self.measure not in ("auto", *get_args(MeasureName)):
+            names = either(("'auto'", *(f"'{name}'" for name in get_args(MeasureName))))
+            raise InputError(Arg("measure"), f" must be {names}, not '{self.measure}'")
         wanted: Any = self.slabs
         if wanted not in ("auto", "bins") and not (is_whole(wanted) and wanted >= 2):
             raise InputError(
@@ -499,13 +575,17 @@ class TrajectorySynthesizer:
             )
 
 
-def choose_measure(features: int) -> MeasureName:
-    """Counts up to three features, gradients from four on.
+def choose_measure(axes: Axes | int) -> MeasureName:
+    """Of numbers, counts up to three and gradients from four on; marginals where there are
+    categories, whose tables of two columns are few and small.
 
     Cells multiply with every feature while particles follow the people. The number of people could
     say more, but it is private, and which mechanism is used must not follow from a private number:
     each of the two keeps to the budget, a choice between them would not.
     """
+    if isinstance(axes, Axes) and axes.mixed:
+        return "marginals"
+    features = len(axes.levels) if isinstance(axes, Axes) else axes
     return "counts" if features <= MOST_COUNTED else "gradients"
 
 

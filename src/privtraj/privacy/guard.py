@@ -27,7 +27,8 @@ Why the stated cost holds
     number L_q, the largest for which  sum_q L_q^2 <= (S / z)^2  in the stated proportions, so the
     integers of a row, one L_q in each table, have norm at most S / z: all tables together are one
     Gaussian mechanism with noise multiplier z, g and slack as for sums. Nothing is rounded, as
-    counts are integers. Sides, slabs and proportions are public or released. A table may be over
+    counts are integers, and cells that are put into groups are disjoint, so that a row is in one
+    group. Sides, groups, slabs and proportions are public or released. A table may be over
     other slabs than the guard's, in which a person's records may meet, as in slabs.
 
     sums: v(row) is scaled to Euclidean norm at most c over *all* its coordinates jointly, divided
@@ -190,20 +191,21 @@ class Guard:
         """
         for table in questions:
             self._check_sides(table.sides, table.slabs.count)
+            table.check()
         times = table_multipliers([table.weight for table in questions], noise_multiplier)
         event = self.table_event(questions, noise_multiplier, what)
         self._payer.spend(event)
         answers = []
         for table, copies in zip(questions, times.tolist(), strict=True):
-            exact = copies * processes.total(self._rows.cell_counts(table.slabs, table.sides))
-            answers.append(self._noisy_table(exact, copies, event, table))
+            cells = processes.total(self._rows.cell_counts(table.slabs, table.sides))
+            answers.append(self._noisy_table(copies * table.grouped(cells), copies, event, table))
         return answers
 
     def table_event(
         self, questions: Sequence[Table], noise_multiplier: float, what: str
     ) -> GaussianSum:
         """What a call of `tables` will pay for."""
-        draws = sum(table.slabs.count * math.prod(table.sides) for table in questions)
+        draws = sum(table.slabs.count * table.cells for table in questions)
         slack = draws * noise.GAUSSIAN_TV_PER_DRAW
         return GaussianSum(noise_multiplier, what, slack, *self.person.in_slabs())
 
