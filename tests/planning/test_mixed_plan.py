@@ -24,10 +24,9 @@ def test_a_plan_of_categories_says_the_measure_and_why():
     synthesizer = pt.TrajectorySynthesizer(1.0, 1e-5)
     numbers = {f"x{k}": (0, 1) for k in range(3)}
     axes = Axes.of(declared_columns(None, None, columns=numbers | COLUMNS))
-    choose = getattr(synthesizer, "choose_measure", lambda axes: synthesizer.measure_for(6))
-    assert made.measure == choose(axes)
+    assert made.measure == synthesizer.measure_for(axes) == "marginals"
     text = str(made)
-    assert f"private {made.measure}, because 6 columns, 3 of them categories," in text
+    assert "private marginals, because there are 3 categories among the columns" in text
     assert "not promised" in text
     assert "worth" not in text
 
@@ -71,6 +70,7 @@ def test_columns_of_numbers_are_simulated_as_features_are(monkeypatch):
     assert asked[0] == asked[1]
     gaps = pt.plan(100, columns={"y": pt.Number(0, 1, missing=True)})
     assert isinstance(gaps, MixedForecast)
+    assert gaps.reason.startswith("some numbers may be missing")
 
 
 def test_the_command_takes_columns_and_configurations(capsys, tmp_path):

@@ -291,3 +291,13 @@ def test_an_overview_has_a_panel_for_each_column(model):
     assert labels[:2] == ["hb", "weight"]
     (together,) = [axes for axes in figure.axes if axes.get_xlabel() == "hb"]
     assert together.get_ylabel() == "weight"
+
+
+def test_many_curves_are_not_coupled_for_a_check(monkeypatch):
+    few = {name: COLUMNS[name] for name in ("weight", "stage")}
+    model = mixed_model(few, people=80)
+    names = {verdict.name for verdict in verdicts(model, sampled(model).people)}
+    monkeypatch.setattr("privtraj.report.verdicts.MOST_COUPLED", 79)
+    less = {verdict.name for verdict in verdicts(model, sampled(model).people)}
+    assert len(names - less) == 1
+    assert "oupl" in (names - less).pop()

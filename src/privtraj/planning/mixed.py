@@ -9,16 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Category, Column, Flag, Number
 from privtraj.planning.question import Question
 from privtraj.planning.words import asked, wrapped
 
-if TYPE_CHECKING:
-    from privtraj.synthesizer import TrajectorySynthesizer
-
+_WHY = {
+    "counts": "{} can be counted all together",
+    "gradients": "{} have too many cells to be counted all together",
+    "marginals": "tables of two columns at a time are few and small",
+}
 _DROWNED = 2  # noise scales below which a count is hardly told from none
 
 
@@ -96,7 +98,7 @@ class MixedForecast:
 def outlook(question: Question, columns: Sequence[Column]) -> MixedForecast:
     """What is known without any data of a fit of these columns."""
     synthesizer, axes = question.synthesizer(), Axes.of(columns)
-    measure = _measure(synthesizer, axes)
+    measure = synthesizer.measure_for(axes)
     told = [column for column in columns if not isinstance(column, Flag)]
     levels = [column.levels for column in told if isinstance(column, Category)]
     return MixedForecast(
@@ -112,26 +114,16 @@ def outlook(question: Question, columns: Sequence[Column]) -> MixedForecast:
     )
 
 
-def _measure(synthesizer: TrajectorySynthesizer, axes: Axes) -> str:
-    """By the public rule of the synthesizer."""
-    choose = getattr(synthesizer, "choose_measure", None)
-    return str(choose(axes) if choose else synthesizer.measure_for(len(axes.levels)))
-
-
 def _reason(question: Question, measure: str, columns: int, categories: int) -> str:
+    """Why the public rule of the synthesizer chooses it, in words."""
     if question.measure != "auto":
         return "you set it by hand"
     if question.delta == 0:
         return "delta is 0, and only counts do without one"
-    if measure == "counts":
-        return f"{_of(columns, 'column')} can be counted all together, in cells"
-    among = f"{columns} columns, {categories} of them categories,"
-    if measure == "gradients":
-        return f"{among} have too many cells to be counted all together"
-    return (
-        f"{among} have too many cells to be counted all together, and tables of a few columns at "
-        "a time are known well"
-    )
+    what = "some numbers may be missing"
+    if categories:
+        what = f"there are {_of(categories, 'category', 'categories')} among the columns"
+    return f"{what}, and {_WHY[measure].format(_of(columns, 'column'))}"
 
 
 def _count_noise(question: Question) -> float:

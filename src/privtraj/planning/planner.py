@@ -39,7 +39,7 @@ def plan(
     epsilon: float = 1.0,
     delta: float = 1e-5,
     adjacency: Adjacency = "add-remove",
-    measure: Literal["auto", "gradients", "counts"] = "auto",
+    measure: Literal["auto", "gradients", "counts", "marginals"] = "auto",
     public_counts: bool = False,
     records_per_person: int = 1,
     keep: bool = True,
