@@ -300,3 +300,24 @@ def test_many_curves_are_not_coupled_for_a_check(monkeypatch):
     monkeypatch.setattr("privtraj.report.verdicts.MOST_COUPLED", 79)
     less = {verdict.name for verdict in verdicts(model, sampled(model).people)}
     assert names - less == {"Sinkhorn error"}
+
+
+def test_a_worth_that_was_never_compared_is_not_shown(made_model):
+    said = report(made_model()).html()
+    assert "Worth, in people per time" in said
+    assert "Expected worth" in said
+    silent = report(made_model(measure="marginals")).html()
+    assert "Worth, in people per time" not in silent
+    assert "Expected worth" not in silent
+
+
+def test_who_never_has_a_number_is_drawn_last():
+    columns = {"hb": pt.Number(4, 16, missing=True), "weight": pt.Number(30, 150)}
+    values = mixed_records(200, 2, columns)
+    values[::3, :, 0] = np.nan
+    values[np.arange(200) % 3 > 0, :, 0] = 10.0
+    model = mixed_model(columns, values=values)
+    people = sampled(model).people[..., 0]
+    assert np.isfinite(people).all()
+    assert len(np.unique(people, axis=0)) == len(people)  # whose hb was filled in were all alike
+    assert 0.25 < sampled(model).missing["hb"].mean() < 0.42

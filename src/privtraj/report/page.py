@@ -25,7 +25,7 @@ from privtraj.report.page_data import SEED, Sampled, page_data, sampled
 from privtraj.report.panels import BOX, panels
 from privtraj.report.share_panels import share_panels
 from privtraj.report.templates import asset, percent_up, render, round_number
-from privtraj.report.verdicts import Verdict, summary, verdicts
+from privtraj.report.verdicts import Verdict, expected_worth, summary, verdicts
 
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
@@ -118,7 +118,7 @@ def listed_names(features: Sequence[str]) -> str:
 def _figures(model: TrajectoryModel, judged: list[Verdict]) -> list[tuple[str, str]]:
     """The few numbers that a decision begins with, each with what it is."""
     certificate = model.certificate
-    worth = model.diagnostics.get("expected_worth")
+    worth = expected_worth(model)
     grades = [verdict.grade for verdict in judged if verdict.grade != "for information"]
     promise = (up(certificate.epsilon), "Epsilon, less is safer")
     figures = [

@@ -51,7 +51,7 @@ class Sampled:
     """Synthetic people at the frames of a page.
 
     times: (Q,).  people: (n, Q, k), shares of the box of the k numbers, to be drawn; what somebody
-    lacks is filled in.  bands: (k, 5, Q) quantiles of many more people who have it.
+    lacks at times is filled in.  bands: (k, 5, Q) quantiles of many more people who have it.
     ranges: (k, 2) what an axis shows.  density: (k, Q, DENSITY_BINS) over it.
     columns: of a table, all of them.  levels: {category: (N, Q)} of the many people.
     missing: {number: (Q,)} share of people who lack it, where somebody may.
@@ -103,7 +103,9 @@ def sampled(model: TrajectoryModel, seed: int = SEED) -> Sampled:
     numbers = [isinstance(column, Number) for column in paths.columns]
     values = to_unit(paths.values[..., numbers], model.bounds[Axes.of(model.columns).numbers])
     ranges = axis_ranges(values)
-    chosen = np.random.default_rng(seed).permutation(many)[:drawn]
+    chosen = np.random.default_rng(seed).permutation(many)
+    never = np.isnan(values).all(axis=1).any(axis=1)[chosen]  # have some number: last, if at all
+    chosen = np.concatenate([chosen[~never], chosen[never]])[:drawn]
     each = list(enumerate(paths.columns))
     return Sampled(
         times,

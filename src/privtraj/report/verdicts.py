@@ -83,8 +83,15 @@ def summary(judgements: Sequence[Verdict]) -> str:
     return f"Of {len(grades)} checks, {' and '.join(amiss)}; the others are good."
 
 
+def expected_worth(model: TrajectoryModel) -> float | None:
+    """The rule of thumb in people per time, where simulations have shown that it is cautious: not
+    for marginals, whose rule knows nothing of how columns hang together."""
+    by_tables = model.settings.get("measure") == "marginals"
+    return None if by_tables else model.diagnostics.get("expected_worth")
+
+
 def _worth(model: TrajectoryModel) -> Verdict | None:
-    worth = model.diagnostics.get("expected_worth")
+    worth = expected_worth(model)
     if worth is None:
         return None
     return judged("worth", worth, people=round_number(max(worth, 0)))
