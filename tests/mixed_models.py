@@ -1,101 +1,66 @@
-"""A model of mixed columns, made by hand, for tests that look at what was released."""
+"""Models of mixed columns, made by hand."""
 
 import numpy as np
 
 import privtraj as pt
+from privtraj.columns.axes import Axes
 from privtraj.columns.declared import declared_columns
 from privtraj.model import TrajectoryModel
 from privtraj.privacy.certificate import certify
-from privtraj.privacy.events import LaplaceCounts
+from privtraj.privacy.events import GaussianSum
 from privtraj.privacy.ledger import Ledger
 
-COLUMNS = {
-    "hb": pt.Number(4, 16, missing=True),
-    "weight": pt.Number(30, 150),
+CLINIC = {
+    "hb": pt.Number(4, 15, missing=True),
     "sex": pt.Category(["F", "M"], fixed=True),
-    "stage": pt.Ordered(["I", "II", "III", "IV"]),
     "smoker": bool,
+    "stage": pt.Ordered(["I", "II", "III", "IV"], missing=True),
     "kids": pt.Integer(0, 10),
     "born": pt.Date("1950-01-01", "2010-01-01", fixed=True),
-    "code": pt.Category([f"E{k:02}" for k in range(20)], other="other", missing=True),
+    "code": pt.Category(["a", "b", "c"], other="rest", missing=True),
+    "site": pt.Category([1, 2, 5]),
 }
-TIMES = np.linspace(0.0, 2.0, 5)
 
 
-def mixed_records(n=4000, seed=0, columns=COLUMNS):
-    """Levels and numbers (n, 5, e) of people at TIMES, as paths have them: who smokes has more hb,
-    stages only rise, codes change rarely, every eighth hb is missing."""
-    rng = np.random.default_rng(seed)
-    people, at = (n, len(TIMES)), np.arange(len(TIMES))
-    start = rng.choice(3, n, p=[0.6, 0.3, 0.1])
-    jump = rng.integers(1, 12, n)
-    smoker = rng.random(n) < 0.3
-    sex = rng.random(n) < 0.45
-    codes = rng.choice(22, n, p=np.append(np.linspace(0.09, 0.005, 20), [0.03, 0.02]))
-    other = rng.choice(22, n)
-    moved = at >= rng.integers(1, 20, n)[:, None]
+def build(columns=CLINIC, curves=False, knots=4, particles=60, seed=0, **more):
+    """A model of random particles; of curves if they are to be, along which fixed columns stay."""
+    made = declared_columns(None, None, columns=columns)
+    axes, rng = Axes.of(made), np.random.default_rng(seed)
+    unit = rng.uniform(0.1, 0.9, (knots, particles, len(made)))
+    weights = rng.dirichlet(np.full(particles, 5.0), size=knots)
+    if curves:
+        fixed = np.array(axes.fixed)
+        unit[..., fixed] = unit[:1, :, fixed]
+        weights = np.full_like(weights, 1 / particles)
+    return of_particles(made, axes.centred(unit), weights, curves, **more)
+
+
+def of_particles(columns, unit, weights, curves=False, **more):
+    """The model of particles (K, m, d) and weights (K, m), at times 0, 1, ..."""
+    bounds = np.array([column.domain for column in columns])
     values = {
-        "hb": np.where(
-            rng.random(people) < 0.125,
-            np.nan,
-            9 + 3 * smoker[:, None] + rng.normal(0, 0.7, people),
-        ),
-        "weight": 65 + 12 * sex[:, None] + at + rng.normal(0, 8, (n, 1)),
-        "sex": np.broadcast_to(sex[:, None], people),
-        "stage": np.minimum(start[:, None] + (at >= jump[:, None]), 3),
-        "smoker": np.broadcast_to(smoker[:, None], people),
-        "kids": np.clip(rng.poisson(1.8, n)[:, None] + (at > 2), 0, 10),
-        "born": np.broadcast_to(rng.uniform(-6e8, 1.2e9, (n, 1)), people),
-        "code": np.where(moved, other[:, None], codes[:, None]),
+        "particles": unit.astype(np.float32).astype(np.float64),
+        "weights": weights,
+        "bandwidth": np.full(len(unit), 0.02),
+        "diffusivity": 0.02,
+        "numeric_times": np.arange(len(unit), dtype=float),
+        "bounds": bounds,
+        "features": tuple(column.name for column in columns),
+        "time_name": "year",
+        "datetime": False,
+        "certificate": _certificate(columns, len(unit)),
+        "columns": columns,
+        "curves": curves,
     }
-    return np.stack([values[name].astype(float) for name in columns], axis=2)
+    return TrajectoryModel(**{**values, **more}).sealed()
 
 
-def mixed_model(columns=COLUMNS, people=400, private=True, values=None, **changes):
-    """A model whose particles are people of `mixed_records`, or have `values` (n, T, e)."""
-    declared = declared_columns(None, None, columns=columns)
-    values = mixed_records(people, 1, columns) if values is None else values
-    unit = pt.metrics.unit_points(values, declared).swapaxes(0, 1)
+def _certificate(columns, knots):
     ledger = Ledger(1.0, 1e-5)
-    ledger.spend(LaplaceCounts(0.4, "people per cell"))
+    ledger.spend(GaussianSum(8.0, "sums", 1e-12))
     public = {
-        "bounds": {column.name: column.public_inputs() for column in declared},
-        "most records of one person": 1,
+        "bounds": {column.name: column.public_inputs() for column in columns},
+        "time range": ["0.0", str(knots - 1.0)],
+        "records per person": 1,
     }
-    made = TrajectoryModel(
-        particles=unit.astype(np.float32).astype(float),
-        weights=np.full(unit.shape[:2], 1 / unit.shape[1]),
-        bandwidth=np.full(len(unit), 0.01),
-        diffusivity=0.01,
-        numeric_times=TIMES[: len(unit)],
-        bounds=np.array([column.domain for column in declared]),
-        features=tuple(column.name for column in declared),
-        time_name="year",
-        datetime=False,
-        certificate=certify(ledger, public_inputs=public, private_noise=private),
-        settings={"measure": "counts", "particles": unit.shape[1]},
-        columns=declared,
-        curves=True,
-        knots=TIMES[: len(unit)],
-        **changes,
-    )
-    return made.sealed()
-
-
-def mixed_table(values, columns=COLUMNS):
-    """The long table of values (n, T, e), as a file of records has them."""
-    n, t, _ = values.shape
-    table = {
-        "who": np.repeat(np.arange(n), t).astype(str),
-        "year": np.tile(TIMES[:t], n),
-    }
-    declared = declared_columns(None, None, columns=columns)
-    for k, name in enumerate(columns):
-        column, flat = declared[k], values[:, :, k].ravel()
-        if isinstance(column, pt.Category):
-            table[name] = np.array([column.labels[int(level)] for level in flat], dtype=object)
-        elif isinstance(column, pt.Date):
-            table[name] = (flat * 1e6).astype("datetime64[us]")
-        else:
-            table[name] = flat
-    return table
+    return certify(ledger, public_inputs=public, private_noise=True)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import privtraj as pt
-from mixed_models import mixed_model
+from mixed_clinic import mixed_model
 from privtraj.errors import InputError
 from privtraj.report.levels import COLOURS, OTHERS_COLOUR
 

@@ -436,7 +436,9 @@ class TrajectoryModel:
         """The same model with what is public about its features: `monotone`, features that never
         fall, or {feature: "rising" or "falling"}; `precision`, {feature: step}, 1 for integers."""
         constraints = Constraints.declared(monotone, precision)
-        constraints.check(number_names(self.columns))
+        constraints.check(
+            self.features, [one.name for one in self.columns if isinstance(one, Number)]
+        )
         return replace(self, constraints=constraints).sealed()
 
     def with_growth(self, growth: Any) -> TrajectoryModel:

@@ -126,7 +126,8 @@ def _fault_of_motion(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any
         scale = Scale(bounds[moving], float(knots[0]), float(knots[-1] - knots[0]))
         if any(moving):
             moved["reference"].within(scale)
-        moved["constraints"].check(number_names(columns))
+        numbers = [one.name for one in columns if isinstance(one, Number)]
+        moved["constraints"].check(header["features"], numbers)
     except (InputError, AttributeError, KeyError, TypeError, ValueError):
         return "how its people move cannot be read"
     return None if isinstance(moved["curves"], bool) else "its curves cannot be read"

@@ -6,6 +6,7 @@ two ways to pay for the answers, each a folder of its own: `counts` and `gradien
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -19,7 +20,7 @@ from privtraj.arguments import is_number, is_whole
 from privtraj.arrays import Floats
 from privtraj.columns.axes import Axes
 from privtraj.constraints import Constraints
-from privtraj.counts.constants import RELEASED_PARTICLES
+from privtraj.counts.constants import MOST_CELLS_PER_TIME, RELEASED_PARTICLES
 from privtraj.counts.fit import fit_counts
 from privtraj.counts.settings import CountsSettings, counts_settings
 from privtraj.counts.survey import surveyed_area
@@ -27,9 +28,14 @@ from privtraj.data.snapshots import Snapshots
 from privtraj.domain.couplings import within
 from privtraj.domain.domain import Plot
 from privtraj.errors import Arg, InputError
-from privtraj.gradients.constants import LARGEST_BANDWIDTH, MOST_PARTICLES, SMALLEST_BANDWIDTH
+from privtraj.gradients.constants import (
+    LARGEST_BANDWIDTH,
+    MOST_COORDINATES,
+    MOST_PARTICLES,
+    SMALLEST_BANDWIDTH,
+)
 from privtraj.gradients.fit import fit_gradients
-from privtraj.gradients.settings import GradientSettings, gradient_settings
+from privtraj.gradients.settings import GradientSettings, free_features, gradient_settings
 from privtraj.growth.declared import Growth
 from privtraj.growth.unbalanced import APART
 from privtraj.head_count import (
@@ -126,7 +132,8 @@ class TrajectorySynthesizer:
     monotone: features that never fall, or {feature: "rising" or "falling"}, public knowledge.
     precision: {feature: step} in which people are written, 1 for integers.
     persistence: "auto" asks how fast features of people are forgotten, where people may have
-        several records, for 15 to 25 % of epsilon; "off" spends nothing on it.
+        several records, for 15 to 25 % of epsilon; "off" spends nothing on it. Tables that have
+        categories, or numbers that may be missing, are not asked.
     growth: how the number of people changes, by which paths begin late or end early: "released", by
         the private numbers of records over time, where these were sampled in proportion; a public
         rate, table {time: size} or function; or a `Growth`. None: everybody is there all the time.
@@ -240,7 +247,8 @@ class TrajectorySynthesizer:
             raise
 
     def _budget(self, snapshots: Snapshots) -> Budget:
-        measure = self.measure_for(snapshots.axes)
+        axes = snapshots.axes
+        measure = self.measure_for(axes)
         counted = self.public_counts is None and measure != "marginals"
         return Budget(
             self.epsilon,
@@ -248,14 +256,14 @@ class TrajectorySynthesizer:
             self.adjacency,
             measure,
             head_share=self.count_share if counted else None,
-            look_first=self.cells is None and measure == "counts",
+            look_first=self.cells is None and measure == "counts" and axes.n_numbers > 0,
             steps=self.steps,
             slabs=self.slabs != "bins",
             ask_when=self.slabs != "bins" and may_be_listed(snapshots.axis),
             look_at_motion=self.slabs == "auto"
             and measure != "marginals"
-            and can_look(snapshots.n_features),
-            persistence=self.persistence == "auto" and measure != "marginals",
+            and can_look(axes.n_numbers),
+            persistence=self.persistence == "auto" and measure != "marginals" and not axes.mixed,
         )
 
     def _released(
@@ -265,10 +273,11 @@ class TrajectorySynthesizer:
         source: noise.Source,
         progress: Progress | None,
     ) -> TrajectoryModel:
-        if self.measure_for(snapshots.axes) == "marginals":
+        axes = snapshots.axes
+        if self.measure_for(axes) == "marginals":
             return self._released_tables(snapshots, guard, source, progress)
         plot = snapshots.plot
-        most = MAX_CELLS // (self.cells or 1) ** snapshots.n_features
+        most = MAX_CELLS // math.prod(axes.sides(self.cells or 1))
         whole_bins = self.public_counts is not None
         measured = resolution(guard, snapshots.axis, self.slabs, most, whole_bins)
         if self.slabs != "bins":
@@ -282,8 +291,11 @@ class TrajectorySynthesizer:
         marginals = self._spend(guard, people, settings, rng, gaps, progress, plot)
         diffusivity = diffusivity_or(self.diffusivity, marginals.resolution, gaps)
         reference, times = self._reference(), snapshots.times
-        unit = reference.within(Scale(snapshots.bounds, *_start_and_length(measured)))
-        marginals, knots = through_slabs(marginals, measured, times, rng, unit, self.particles)
+        bounds = snapshots.bounds[axes.numbers]
+        unit = reference.within(Scale(bounds, *_start_and_length(measured)))
+        marginals, knots = through_slabs(
+            marginals, measured, times, rng, unit, self.particles, axes
+        )
         if plot is not None:
             marginals = within(plot, marginals)
         persistence = {}
@@ -441,8 +453,8 @@ class TrajectorySynthesizer:
         What the main release may spend is fixed here from the budget alone; only how it is spent
         follows from the released number of people.
         """
-        middle, features = float(np.median(people)), guard.n_features
-        if self.measure_for(guard.axes) == "gradients":
+        middle, axes = float(np.median(people)), guard.axes
+        if self.measure_for(axes) == "gradients":
             mu = left(guard, calibrate_gaussian, later)
             return self._gradient_settings(guard, middle, mu, self.steps)
         area = surveyed_area(guard, people, plot) if self.cells is None else 1.0
@@ -450,8 +462,9 @@ class TrajectorySynthesizer:
         head_epsilon = count_epsilon(guard, self.count_share) if counted else None
         return counts_settings(
             middle,
-            features,
+            axes.n_numbers,
             min(left(guard, calibrate_laplace, later), noise.EPSILON_RANGE[1]),
+            levels=axes.combinations,
             area=area,
             cells=self.cells,
             particles=PARTICLES_PER_CURVE * (self.particles or CURVES)
@@ -467,7 +480,7 @@ class TrajectorySynthesizer:
     ) -> GradientSettings:
         return gradient_settings(
             people,
-            guard.n_features,
+            free_features(guard.axes),
             guard.n_times,
             mu,
             particles=self.particles,
@@ -510,6 +523,7 @@ class TrajectorySynthesizer:
         if self.public_counts is not None:
             snapshots.check_bins(Arg("public_counts"), "is about")
             check_public_counts(self.public_counts, self.adjacency, snapshots.n_times)
+        self._check_levels(snapshots.axes)
         measure = self.measure_for(snapshots.axes)
         if measure == "marginals" and self.public_counts is not None:
             raise InputError(
@@ -518,13 +532,31 @@ class TrajectorySynthesizer:
         if self.cells is None or measure != "counts":
             return
         least = snapshots.n_times if self.slabs == "bins" else 2
-        cells = least * self.cells**snapshots.n_features
+        cells = least * math.prod(snapshots.axes.sides(self.cells))
         if cells > MAX_CELLS:
             raise InputError(
                 Arg("cells", self.cells),
                 f" makes {cells} cells in {snapshots.n_features} dimensions at "
                 f"{least} times: use fewer cells, or ",
                 Arg("measure", "gradients"),
+            )
+
+    def _check_levels(self, axes: Axes) -> None:
+        """Refuse tables that have too many levels for what is measured."""
+        measure, instead = self.measure_for(axes), Arg("measure", "marginals")
+        width = axes.n_numbers + sum(axes.levels)
+        if measure == "gradients" and axes.mixed and width > MOST_COORDINATES:
+            raise InputError(
+                f"gradients are for {MOST_COORDINATES} numbers and levels of categories at most, "
+                f"not {width}: use ",
+                instead,
+            )
+        cells = math.prod(axes.sides(2))
+        if measure == "counts" and axes.mixed and cells > MOST_CELLS_PER_TIME:
+            raise InputError(
+                f"these columns have {axes.combinations} combinations of levels, too many to "
+                "count in cells of the numbers: use ",
+                instead,
             )
 
     def measure_for(self, axes: Axes | int) -> MeasureName:

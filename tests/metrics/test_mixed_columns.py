@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import ks_2samp
 
 import privtraj as pt
-from mixed_models import COLUMNS, TIMES, mixed_model, mixed_records, mixed_table
+from mixed_clinic import COLUMNS, TIMES, mixed_model, mixed_records, mixed_table
 from privtraj import metrics
 from privtraj.columns.declared import declared_columns
 from privtraj.errors import InputError

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import privtraj as pt
-from mixed_models import mixed_model
+from mixed_clinic import mixed_model
 from privtraj.export import tables as export_tables
 from privtraj.metrics import evaluate
 from privtraj.metrics.records import read_records

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import privtraj as pt
-from mixed_models import COLUMNS, mixed_model, mixed_records, mixed_table
+from mixed_clinic import COLUMNS, mixed_model, mixed_records, mixed_table
 from privtraj import metrics
 from privtraj.metrics.records import read_records
 from privtraj.report.comparison import comparison

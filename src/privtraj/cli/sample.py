@@ -96,7 +96,7 @@ def conditions(given: list[str] | None, name: str) -> dict[str, str]:
     """{column: value} of texts such as sex=F."""
     pairs = [text.partition("=") for text in given or ()]
     if not all(column and equals for column, equals, _ in pairs):
-        raise InputError(Arg(name), " must be a column and its value, such as sex=F")
+        raise InputError(Arg(name), " must be COL=VALUE, a column and a value that it has")
     columns = [column for column, _, _ in pairs]
     if len(set(columns)) < len(columns):
         raise InputError(Arg(name), " names a column twice: give all its values at once, as in a,b")

@@ -4,7 +4,7 @@
     alone       cells of each column, all times together: groups of cells follow from it
     over time   groups of each column in every slab of time
     pairs       groups of every two columns, all times together
-    again       the pairs that turned out to depend on each other
+    parts       the pairs that turned out to depend on each other, in parts of time
 
 Every round is one release of several tables (`Guard.tables`), and the rounds share what the main
 release may tell. Which pairs are measured again is decided by released tables alone: the choice
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from itertools import combinations
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -30,12 +29,13 @@ from privtraj.marginal_tables.constants import (
     CELLS,
     FEWEST_GROUPS,
     MOST_GROUPS,
+    PARTS,
     PEOPLE,
     PER_CELL,
     ROUNDS,
-    SIGNIFICANT,
 )
 from privtraj.marginal_tables.denoising import denoised
+from privtraj.marginal_tables.pairs import measured_pairs, noise_of
 from privtraj.marginal_tables.particles import Problem, Target, fitted
 from privtraj.marginal_tables.people import drawn
 from privtraj.marginal_tables.slabs import Ends
@@ -67,20 +67,6 @@ class TablesSettings(NamedTuple):
         }
 
 
-class Pairs(NamedTuple):
-    """Tables of two columns, in blocks of (C, C) people, and their precision, 1 / variance."""
-
-    people: Floats
-    precision: Floats
-
-    def with_table(self, rows: slice, columns: slice, counts: Floats, deviation: float) -> None:
-        """Average one more noisy table in, by its precision."""
-        old, new = self.precision[rows, columns], 1 / deviation**2
-        sums = self.people[rows, columns] * old + counts * new
-        self.people[rows, columns] = sums / (old + new)
-        self.precision[rows, columns] = old + new
-
-
 def fit_tables(
     guard: Guard,
     resolution: Resolution,
@@ -109,19 +95,36 @@ def fit_tables(
     sizes = np.maximum(np.mean([table.sum(axis=1) for table in timed], axis=0), 1.0)
     people = float(sizes.sum())
     told(3, len(ROUNDS) + 1)
-    found, in_pairs = _measured_pairs(asked, axes, shares, people, sides)
-    told(len(ROUNDS), len(ROUNDS) + 1)
     still = [np.outer(sizes, share @ groups.indicator(of)) for share, of in _each(shares, in_time)]
     over_time = [
         mean if fixed else denoised(table, mean, noise)
         for table, mean, fixed in zip(timed, still, axes.fixed, strict=True)
     ]
+    pairs = guard.n_features * (guard.n_features - 1) // 2
+    noise_of_pairs = asked.deviation(3, max(pairs, 1))
+    most = math.sqrt(people / (PER_CELL * noise_of_pairs))
+    in_pairs = _grouped(axes, shares, people, most, noise_of_pairs)
+    part_of_slab = np.arange(slabs.count) * min(PARTS, slabs.count) // slabs.count
+    by_part = [
+        groups.indicator(part_of_slab).T @ _in_cells(share, table, of) @ groups.indicator(together)
+        for share, table, of, together in zip(shares, over_time, in_time, in_pairs, strict=True)
+    ]
+    parts = Slabs(slabs.edges, part_of_slab[slabs.slab_of_piece])
+    found = measured_pairs(
+        in_pairs,
+        by_part,
+        lambda wanted: asked.tables(3, [(pair, _ALWAYS) for pair in wanted], sides, in_pairs),
+        lambda wanted: asked.tables(4, [(pair, parts) for pair in wanted], sides, in_pairs),
+    )
+    told(len(ROUNDS), len(ROUNDS) + 1)
     problem = Problem(
         sizes=_single(sizes / people),
         people=_single(people),
         alone=tuple(_target(share * people, noise_alone, people) for share in shares),
         over_time=tuple(_target(table, noise, people) for table in over_time),
-        pairs=Target(_single(found.people / people), _single(found.precision * people**2)),
+        pairs=_pair_target(found.always, found.precision[0], people),
+        parts=_pair_target(found.parts, found.precision[1], people),
+        part_of_slab=_single(groups.indicator(part_of_slab).T),
         time_groups=tuple(_single(groups.indicator(one)) for one in in_time),
         pair_groups=tuple(_single(groups.indicator(one)) for one in in_pairs),
     )
@@ -135,8 +138,8 @@ def fit_tables(
         resolution=cell,
         diagnostics={
             "people_counted": sizes.tolist(),
-            "people_noise": noise * math.sqrt(sum(map(_count, in_time))) / len(every),
-            "worth": min(people**2 / max(_noise_of_pairs(found), 1e-12), people),
+            "people_noise": noise * math.sqrt(sum(map(groups.count, in_time))) / len(every),
+            "worth": min(people**2 / max(noise_of(found, pairs), 1.0), people),
         },
     )
     return marginals, ends.knots
@@ -172,55 +175,6 @@ class _Asked:
         return self._guard.tables(questions, z, TABLES), self.deviation(turn, len(questions))
 
 
-def _measured_pairs(
-    asked: _Asked, axes: Axes, shares: list[Floats], people: float, sides: Sequence[int]
-) -> tuple[Pairs, list[Ints]]:
-    """Tables of all pairs, and again of those that depend on each other, without their noise."""
-    every = list(combinations(range(len(sides)), 2))
-    if not every:
-        return Pairs(np.zeros((1, 1)), np.zeros((1, 1))), [np.zeros(side, int) for side in sides]
-    noise = asked.deviation(3, len(every))
-    in_pairs = _grouped(axes, shares, people, math.sqrt(people / (PER_CELL * noise)), noise)
-    ends = np.cumsum(list(map(_count, in_pairs)))
-    blocks = [slice(end - _count(of), end) for end, of in zip(ends, in_pairs, strict=True)]
-    found = Pairs(np.zeros((ends[-1], ends[-1])), np.zeros((ends[-1], ends[-1])))
-    alone = [share @ groups.indicator(of) for share, of in _each(shares, in_pairs)]
-    wanted = every
-    for turn in (3, 4):
-        questions = [(pair, _ALWAYS) for pair in wanted]
-        answers, deviation = asked.tables(turn, questions, sides, in_pairs)
-        for (i, j), answer in zip(wanted, answers, strict=True):
-            table = answer.reshape(len(alone[i]), len(alone[j]))
-            found.with_table(blocks[i], blocks[j], table, deviation)
-        wanted = _dependent(found, every, blocks, alone, people)
-    for i, j in every:
-        block, expected = (blocks[i], blocks[j]), people * np.outer(alone[i], alone[j])
-        deviation = float(found.precision[block].max()) ** -0.5
-        found.people[block] = denoised(found.people[block], expected, deviation)
-    return found, in_pairs
-
-
-def _dependent(
-    found: Pairs,
-    every: list[tuple[int, int]],
-    blocks: list[slice],
-    expected: list[Floats],
-    people: float,
-) -> list[tuple[int, int]]:
-    """The pairs whose table is farther from that of independent columns than noise; else all.
-
-    The squared distance of n cells with noise of variance v has mean n v and variance 2 n v^2.
-    """
-    chosen = []
-    for i, j in every:
-        table, precision = found.people[blocks[i], blocks[j]], found.precision[blocks[i], blocks[j]]
-        away = table - people * np.outer(expected[i], expected[j])
-        excess = float((precision * away**2).sum()) - table.size
-        if excess > SIGNIFICANT * math.sqrt(2 * table.size):
-            chosen.append((i, j))
-    return chosen or every
-
-
 def _grouped(
     axes: Axes, shares: list[Floats], people: float, count: float, noise: float
 ) -> list[Ints]:
@@ -247,15 +201,12 @@ def _each(shares: list[Floats], grouped: list[Ints]) -> Iterable[tuple[Floats, I
     return zip(shares, grouped, strict=True)
 
 
-def _count(grouped: Ints) -> int:
-    return int(grouped.max()) + 1
-
-
-def _noise_of_pairs(found: Pairs) -> float:
-    """Mean over the pairs of the summed variance of a table: N people by chance have about N."""
-    measured = found.precision > 0
-    tables = max(np.count_nonzero(measured) / max(measured.any(axis=1).sum(), 1), 1.0)
-    return float((1 / found.precision[measured]).sum() / tables)
+def _in_cells(share: Floats, over_time: Floats, in_time: Ints) -> Floats:
+    """(S, L) people in the cells of a column, from their shares (L,) and their groups over time."""
+    of_group = np.bincount(in_time, share)
+    grown = np.maximum(over_time, 0.0) / np.maximum(of_group, 1e-12)
+    cells: Floats = share * grown[:, in_time]
+    return cells
 
 
 def on_simplex(shares: Floats) -> Floats:
@@ -268,6 +219,10 @@ def on_simplex(shares: Floats) -> Floats:
 def _target(counts: Floats, deviation: float, people: float) -> Target:
     precision = np.full(counts.shape, (people / deviation) ** 2)
     return Target(_single(counts / people), _single(precision))
+
+
+def _pair_target(counts: Floats, precision: Floats, people: float) -> Target:
+    return Target(_single(counts / people), _single(precision * people**2))
 
 
 def _single(values: Any) -> Any:

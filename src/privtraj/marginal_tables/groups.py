@@ -39,6 +39,11 @@ def of_ordered(people: Floats, least: float) -> Ints:
     return groups
 
 
-def indicator(groups: Ints) -> Floats:
+def count(grouped: Ints) -> int:
+    """A, how many groups there are."""
+    return int(grouped.max()) + 1
+
+
+def indicator(grouped: Ints) -> Floats:
     """(L, A) 1 where a cell is in a group."""
-    return np.eye(int(groups.max()) + 1)[groups]
+    return np.eye(count(grouped))[grouped]

@@ -47,6 +47,7 @@ class Problem(NamedTuple):
     sizes: (S,) shares of people.  people: N.
     alone: (L_j,) of each column.  over_time: (S, A_j) of groups of its cells.
     pairs: (C, C), blocks of groups of all columns; precision 0 where nothing was measured.
+    parts: (P, C, C) the same in parts of time.  part_of_slab: (P, S) 1 where a slab is in a part.
     time_groups, pair_groups: (L_j, A_j) 1 where a cell is in a group.
     """
 
@@ -55,6 +56,8 @@ class Problem(NamedTuple):
     alone: tuple[Target, ...]
     over_time: tuple[Target, ...]
     pairs: Target
+    parts: Target
+    part_of_slab: jax.Array
     time_groups: tuple[jax.Array, ...]
     pair_groups: tuple[jax.Array, ...]
 
@@ -128,9 +131,11 @@ def _misfit(logits: Logits, problem: Problem, axes: Axes) -> jax.Array:
         misfit += _distance(mean @ problem.time_groups[j], problem.over_time[j])
         grouped.append(q @ problem.pair_groups[j])
     together = jnp.concatenate(grouped, axis=-1)
-    flat = together.reshape(-1, together.shape[-1])
-    weighed = (together * problem.sizes[:, None, None]).reshape(flat.shape) / together.shape[1]
-    return misfit + _distance(weighed.T @ flat, problem.pairs)
+    weighed = together * problem.sizes[:, None, None] / together.shape[1]
+    tables = jnp.einsum("sma,smb->sab", weighed, together)
+    parts = jnp.einsum("ps,sab->pab", problem.part_of_slab, tables)
+    misfit += _distance(tables.sum(axis=0), problem.pairs)
+    return misfit + _distance(parts, problem.parts)
 
 
 def _distance(shares: jax.Array, target: Target) -> jax.Array:

@@ -52,7 +52,8 @@ def forgetful(
     root = np.linalg.cholesky(together + 1e-6 * np.eye(d))
     forgotten = np.einsum("gij,ngj->ngi", root, process.deviations(n, grid, d, rng))
     start = centre + spread * (lasting * scores + forgotten)
-    apart = np.zeros((1, 1, 1)) if groups is None else _APART * groups.T[:, :, None]
+    far = np.zeros((1, 1)) if groups is None else _APART * groups.T
+    apart = np.asarray(far, np.float64)[:, :, None]
     moved = _carried(start.swapaxes(0, 1), curves.swapaxes(0, 1), apart, rng).swapaxes(0, 1) - start
     return start + _smoothed(
         moved, process.memories[shares.max(axis=0) > 0.1].min(initial=1.0), grid

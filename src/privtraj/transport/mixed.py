@@ -310,7 +310,7 @@ class MixedCurves(NamedTuple):
         own = np.where(parts.axes.numbers[parts.fixed], width, 0.0)
 
         def states(mine: Ints, rng: np.random.Generator) -> Singles:
-            unit = np.empty((len(mine), len(where), len(parts.columns)), np.float32)
+            unit = np.zeros((len(mine), len(where), len(parts.columns)), np.float32)
             if parts.jumping.any():
                 unit[..., parts.jumping] = (jumps.at(mine, where, rng) + 0.5) / counts
             if parts.fixed.any():
