@@ -50,7 +50,7 @@ def _check_times(count: int) -> None:
 def to_geojson(paths: PathRows, x: str | None = None, y: str | None = None) -> dict[str, Any]:
     """See `Paths.to_geojson`."""
     at = axes(paths.features, x, y)
-    check_degrees(paths.features, at, paths.rows(paths.values))
+    check_degrees(paths.features, at, _known(paths, at))
     _check_times(paths.values.shape[1])
     order = np.argsort(paths.numeric_times, kind="stable")
     times = np.array(  # ISO 8601, UTC
@@ -77,12 +77,21 @@ def to_geojson(paths: PathRows, x: str | None = None, y: str | None = None) -> d
     return {"type": "FeatureCollection", "features": lines}
 
 
+def _known(paths: PathRows, at: tuple[int, int]) -> NDArray[Any]:
+    """Rows (r, d) of the long table but those that lack a place, where that may be missing."""
+    rows = paths.rows(paths.values)
+    for k in at:
+        if paths.columns and paths.columns[k].missing:
+            rows = rows[~np.isnan(rows[:, k])]
+    return rows
+
+
 def check_degrees(
     features: tuple[str, ...], at: tuple[int, int], values: NDArray[Any], hint: str | Said = ""
 ) -> None:
     """Refuse values (..., d), or public bounds, that are no longitudes and latitudes."""
     for k, limit, what in zip(at, _LIMITS, ("longitude", "latitude"), strict=True):
-        if (np.abs(values[..., k]) > limit).any():
+        if not (np.abs(values[..., k]) <= limit).all():
             raise InputError(
                 f"'{features[k]}' cannot be a {what} in degrees, as it goes beyond "
                 f"[-{limit:g}, {limit:g}]: a map needs degrees",
@@ -98,7 +107,7 @@ def to_geopandas(
     at = axes(paths.features, x, y)
     if crs == DEGREES:
         hint = Said(", or crs=, which says what the numbers are", "")
-        check_degrees(paths.features, at, paths.rows(paths.values), hint)
+        check_degrees(paths.features, at, _known(paths, at), hint)
     points = geopandas.points_from_xy(*(paths.rows(paths.values[:, :, k]) for k in at))
     frame = paths.to_frame()
     frame = frame.rename(columns={"geometry": free_name("geometry", frame.columns)})

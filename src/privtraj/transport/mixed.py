@@ -173,24 +173,25 @@ def _corners(count: int) -> Floats:
 
 
 class Jumps(NamedTuple):
-    """Categories of N curves. levels: (N, K, c).  clock: (K,).  ladder: (c,), see `Parts`."""
+    """Categories of b people. levels: (b, K, c).  clock: (K,).  ladder: (c,), see `Parts`."""
 
     levels: Ints
     clock: Floats
     ladder: Ints
 
-    def at(self, who: Ints, times: Floats, rng: np.random.Generator) -> Ints:
-        """Levels (b, q, c) at times (q,) of people on the curves (b,).
+    def at(self, times: Floats, rng: np.random.Generator) -> Ints:
+        """Levels (b, q, c) at times (q,), in any order.
 
         Of a jump that has not come by the share s of the interval, the chance that it comes by s'
         is (s' - s) / (1 - s). Levels in order that are r apart are r steps, each at its own time.
         """
-        values = np.empty((len(who), len(times), self.levels.shape[2]), self.levels.dtype)
+        shape = len(self.levels), len(times), self.levels.shape[2]
+        values = np.empty(shape, self.levels.dtype)
         order = np.argsort(times, kind="stable")
         last = len(self.clock) - 2
         knot = np.clip(np.searchsorted(self.clock, times, side="right") - 1, 0, last)
         for k in np.unique(knot):
-            a, b = self.levels[who, k], self.levels[who, k + 1]
+            a, b = self.levels[:, k], self.levels[:, k + 1]
             rows, columns = np.nonzero(a != b)
             here, there = (side[rows, columns].astype(np.int64) for side in (a, b))
             stairs = np.maximum(here, there) < self.ladder[columns]
@@ -304,15 +305,15 @@ class MixedCurves(NamedTuple):
         """What gives people on curves (b,) all but the numbers that move, as (b, q, d) at times
         where (q,).  width: of a person's own offset."""
         parts = self.parts
-        levels = parts.levels(self.knots)[..., parts.jumping]
-        jumps = Jumps(levels, self.clock, parts.ladder[parts.jumping])
         counts = np.array(parts.axes.levels)[parts.jumping]
         own = np.where(parts.axes.numbers[parts.fixed], width, 0.0)
 
         def states(mine: Ints, rng: np.random.Generator) -> Singles:
             unit = np.zeros((len(mine), len(where), len(parts.columns)), np.float32)
             if parts.jumping.any():
-                unit[..., parts.jumping] = (jumps.at(mine, where, rng) + 0.5) / counts
+                levels = parts.levels(self.knots[mine])[..., parts.jumping]
+                jumps = Jumps(levels, self.clock, parts.ladder[parts.jumping])
+                unit[..., parts.jumping] = (jumps.at(where, rng) + 0.5) / counts
             if parts.fixed.any():
                 at = self.knots[mine, rng.integers(len(self.clock), size=len(mine))]
                 offset = own * rng.standard_normal((len(mine), len(own)))
