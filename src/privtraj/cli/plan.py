@@ -111,6 +111,8 @@ def _configured(path: Path, given: dict[str, Any]) -> dict[str, Any]:
     asked = {name: chosen[name] for name in (*_SHARED, *ADVANCED) if name in chosen}
     if "public_counts" in asked:  # there, the numbers themselves
         asked["public_counts"] = True
-    if chosen.keys() & {"feature", "columns"}:
+    if "columns" in chosen:
         asked["columns"] = shared.columns(chosen)
+    elif "feature" in chosen:
+        asked["features"] = len(shared.columns(chosen))
     return asked

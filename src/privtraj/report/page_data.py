@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.arrays import Floats, Ints, Mask
+from privtraj.arrays import Floats, Ints
 from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Category, Column, Date, Number
 from privtraj.report.ticks import Tick, time_labels, time_ticks
@@ -104,8 +104,8 @@ def sampled(model: TrajectoryModel, seed: int = SEED) -> Sampled:
     values = to_unit(paths.values[..., numbers], model.bounds[Axes.of(model.columns).numbers])
     ranges = axis_ranges(values)
     chosen = np.random.default_rng(seed).permutation(many)
-    gaps: Mask = np.isnan(values[chosen]).all(axis=1)  # (many, k) who never has which number
-    chosen = chosen[np.argsort(gaps.any(axis=1), kind="stable")][:drawn]  # they come last
+    never = np.any(np.all(np.isnan(values[chosen]), axis=1), axis=1)  # have some number
+    chosen = chosen[np.argsort(never, kind="stable")][:drawn]  # they come last
     each = list(enumerate(paths.columns))
     return Sampled(
         times,
