@@ -3,6 +3,8 @@
     import privtraj as pt
     pt.plot.marginals(model)
     pt.plot.paths(model, "lon", "lat", n=200)
+    pt.plot.shares(model, "stage")
+    pt.plot.flows(model, "stage")
 
 Every function takes `ax`, draws on new axes without it, and returns the axes it drew on, so that
 titles and limits can be changed as usual. New axes are those of pyplot, which a notebook shows.
@@ -12,20 +14,23 @@ Nothing here sees data: a model is sampled, with a fixed seed, which costs no pr
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.arrays import Floats
+from privtraj.columns.kinds import Category
 from privtraj.errors import InputError
 from privtraj.model import TrajectoryModel
 from privtraj.paths import Paths
 from privtraj.privacy.certificate import Certificate
 from privtraj.report import style
+from privtraj.report.levels import three_times
 from privtraj.report.page_data import maps
 from privtraj.report.style import BLUE, PALE, VERMILION, decorate, in_order, literal, spread
-from privtraj.report.ticks import time_ticks
+from privtraj.report.ticks import time_labels, time_ticks
 from privtraj.space import as_user_times
 from privtraj.text import short
 
@@ -63,6 +68,7 @@ def paths(
         _coloured(ax, lines, shown.numeric_times[order], shown)
         _keep_proportions(ax, shown, across, up)
     decorate(ax, literal(across), literal(up))
+    style.date_marks(ax, shown, across, up)
     return ax
 
 
@@ -72,7 +78,8 @@ def marginals(
     *,
     ax: Axes | Sequence[Axes] | None = None,
 ) -> Axes | NDArray[Any]:
-    """Median, middle half and middle 80 % of the people over time, one panel per feature.
+    """Median, middle half and middle 80 % of the people over time, one panel per feature; of a
+    category the shares of its values.
 
     Returns the axes, or an array of them if several features are drawn.
     """
@@ -81,10 +88,68 @@ def marginals(
     names = (names,) if isinstance(names, str) else tuple(names)
     _check_known(names, shown.features)
     panels = _panels(len(names), ax)
+    explained = False
     for panel, name in zip(panels, names, strict=True):
+        column = style.category(shown, name)
+        if column is not None:
+            style.draw_shares(panel, shown, column)
+            style.share_legend(panel)
+            continue
         style.draw_bands(panel, shown, shown.features.index(name))
-    panels[0].legend(fontsize=8.5, frameon=False)
+        if not explained:
+            panel.legend(fontsize=8.5, frameon=False)
+            explained = True
     return panels[0] if len(names) == 1 else np.array(panels, dtype=object)
+
+
+def shares(source: Paths | TrajectoryModel, column: str, *, ax: Axes | None = None) -> Axes:
+    """Shares of the values of a category over time, as stacked bands.
+
+    The seven most frequent values have a colour each, all others one together.
+    """
+    shown = _sampled(source)
+    category = _category(shown, column)
+    ax = _axes(ax)
+    style.draw_shares(ax, shown, category)
+    style.share_legend(ax)
+    return ax
+
+
+def flows(
+    source: Paths | TrajectoryModel,
+    column: str,
+    times: Any = None,
+    *,
+    ax: Axes | None = None,
+) -> Axes:
+    """Who goes from which value of a category to which between times, each band a share of people.
+
+    times: of a model, when; by default the first, the middle and the last time. Of paths it must
+    be left out: these have their times, of which as many are taken.
+    """
+    if isinstance(source, Paths):
+        if times is not None:
+            raise InputError(
+                "paths have times of their own: leave out times, or draw a model at others"
+            )
+        shown = source
+        few = in_order(shown)[three_times(len(shown.numeric_times))]
+        shown = replace(
+            shown,
+            values=shown.values[:, few],
+            numeric_times=shown.numeric_times[few],
+            present=shown.present[:, few],
+        )
+    else:
+        model = _model(source)
+        at = model.times[three_times(len(model.times))] if times is None else times
+        shown = model.sample(_PEOPLE, at, seed=0)
+    category = _category(shown, column)
+    ax = _axes(ax)
+    labels = time_labels(shown.numeric_times[in_order(shown)], shown.datetime)
+    style.draw_flows(ax, shown, category, labels)
+    style.share_legend(ax)
+    return ax
 
 
 def budget(source: TrajectoryModel | Certificate, *, ax: Axes | None = None) -> Axes:
@@ -123,11 +188,24 @@ def tradeoff(source: Forecast | TrajectoryModel | Certificate, *, ax: Axes | Non
 def _sampled(source: Any) -> Paths:
     if isinstance(source, Paths):
         return source
+    model = _model(source)
+    knots = model.numeric_times
+    times = np.union1d(np.linspace(knots[0], knots[-1], _TIMES), knots)
+    return model.sample(_PEOPLE, as_user_times(times, model.datetime), seed=0)
+
+
+def _model(source: Any) -> TrajectoryModel:
     if not isinstance(source, TrajectoryModel):
         raise InputError("a plot of people takes the paths of a sample, or a model")
-    knots = source.numeric_times
-    times = np.union1d(np.linspace(knots[0], knots[-1], _TIMES), knots)
-    return source.sample(_PEOPLE, as_user_times(times, source.datetime), seed=0)
+    return source
+
+
+def _category(shown: Paths, name: str) -> Category:
+    _check_known((name,), shown.features)
+    column = style.category(shown, name)
+    if column is None:
+        raise InputError(f"'{name}' is no category: draw it with plot.marginals")
+    return column
 
 
 def _certificate(source: Any) -> Certificate:
@@ -139,11 +217,16 @@ def _certificate(source: Any) -> Certificate:
 
 def _two_names(shown: Paths, x: str | None, y: str | None) -> tuple[str, str]:
     """What is drawn across and up."""
-    several = len(shown.features) > 1
-    across = x or (shown.features[0] if several and y != shown.features[0] else shown.time_name)
-    left = [name for name in shown.features if name != across]
-    up = y or (left[0] if left else shown.features[0])
+    numbers = [name for name in shown.features if not style.category(shown, name)]
+    usual = numbers or list(shown.features)
+    several = len(usual) > 1
+    across = x or (usual[0] if several and y != usual[0] else shown.time_name)
+    left = [name for name in usual if name != across]
+    up = y or (left[0] if left else usual[0])
     _check_known((across, up), (*shown.features, shown.time_name))
+    for name in (across, up):
+        if style.category(shown, name):
+            raise InputError(f"'{name}' is a category, which has no line: draw it with plot.shares")
     return across, up
 
 
@@ -179,7 +262,7 @@ def _coloured(ax: Axes, points: Floats, times: Floats, shown: Paths) -> None:
 
 def _keep_proportions(ax: Axes, shown: Paths, across: str, up: str) -> None:
     rows = shown.rows(shown.values)
-    bounds = np.stack([rows.min(axis=0), rows.max(axis=0)], axis=1)
+    bounds = np.stack([np.nanmin(rows, axis=0), np.nanmax(rows, axis=0)], axis=1)
     for i, j, unit in maps(shown.features, bounds):
         if (shown.features[i], shown.features[j]) == (across, up):
             ax.set_aspect(1 / unit)

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import privtraj as pt
 from privtraj import metrics
 from privtraj.errors import InputError
 from privtraj.metrics.evaluation import LEAST, NOTICE
@@ -50,6 +51,7 @@ def fake(draw=walk, datetime=False):
         time_name="time",
         datetime=datetime,
         bounds=BOUNDS,
+        columns=(pt.Number(0, SIDE, "x"), pt.Number(0, SIDE, "y")),
         numeric_times=times,
         knots=times,
         times=days if datetime else np.arange(float(T)),

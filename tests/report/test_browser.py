@@ -1,6 +1,7 @@
 """The report in a real browser: it loads alone, moves, and can be used and read by everybody."""
 
 import os
+import re
 import shutil
 import time
 
@@ -8,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import privtraj as pt
+from mixed_clinic import mixed_model
 from privtraj.export import tables as export_tables
 from privtraj.metrics import evaluate
 from privtraj.metrics.records import read_records
@@ -83,7 +86,17 @@ def folder(made_model, tmp_path_factory):
     many = [f"feature {k} of a longer name than most" for k in range(12)]
     made_model(features=many, measure="gradients", private=False).report(folder / "many.html")
     _compare(made_model(times=3), folder)
+    mixed_model(people=60).report(folder / "mixed.html")
+    _letters().report(folder / "letters.html")
     return folder
+
+
+def _letters():
+    """A model without a number: 200 long values."""
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 200, (80, 5, 1)).astype(float)
+    names = [f"{k} {NASTY} of a longer name than most have" for k in range(200)]
+    return mixed_model({"code": pt.Category(names)}, values=values)
 
 
 def _compare(model, folder):
@@ -148,7 +161,7 @@ def opened(browser, folder):
         each.context.close()
 
 
-@pytest.mark.parametrize("name", ["plain", "one", "map", "many", "compare"])
+@pytest.mark.parametrize("name", ["plain", "one", "map", "many", "compare", "mixed"])
 def test_loads_alone_and_without_complaint(opened, folder, name):
     shown = opened(name)
     shown.slide(0.5)
@@ -162,6 +175,27 @@ def test_loads_alone_and_without_complaint(opened, folder, name):
         assert shown.page.get_by_role(landmark).count() == 1
     assert shown.page.get_by_role("heading", level=1).count() == 1
     assert shown.page.title() != ""
+
+
+def test_a_page_without_numbers_has_shares_and_no_stage(opened):
+    shown = opened("letters", width=320, theme="dark")
+    assert shown.complaints == []
+    assert not shown.page.locator("#explorer").is_visible()
+    assert shown.page.evaluate("document.documentElement.scrollWidth") <= 320
+    pictures = shown.page.locator("svg.shares")
+    assert pictures.count() == 2
+    assert all(pictures.nth(k).bounding_box()["width"] > 200 for k in range(2))
+    assert not shown.page.get_by_text("From", exact=True).is_visible()
+    shown.page.get_by_text("As numbers").click()
+    assert shown.page.get_by_text("From", exact=True).is_visible()
+    shown.page.click("#theme")
+    assert shown.page.evaluate("document.documentElement.dataset.theme") == "light"
+
+
+def test_the_values_of_a_date_are_dates(opened):
+    shown = opened("mixed")
+    shown.page.select_option("#up", label="born")
+    assert re.search(r"median born (19|20)\d\d-\d\d-\d\d", shown.text("#readout"))
 
 
 def test_the_policy_stops_the_network(opened):
@@ -340,7 +374,7 @@ def test_the_theme_can_be_changed(opened):
 
 
 @pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("name", ["plain", "many", "compare"])
+@pytest.mark.parametrize("name", ["plain", "many", "compare", "mixed"])
 def test_text_stands_out(opened, name, theme):
     shown = opened(name, theme=theme)
     found = shown.page.evaluate(CONTRAST)
@@ -352,7 +386,7 @@ def test_text_stands_out(opened, name, theme):
 
 @pytest.mark.parametrize(
     ("name", "width"),
-    [("plain", 320), ("plain", 360), ("one", 320), ("many", 320), ("compare", 360)],
+    [("plain", 320), ("plain", 360), ("one", 320), ("many", 320), ("compare", 360), ("mixed", 320)],
 )
 def test_a_phone_never_scrolls_sideways(opened, name, width):
     shown = opened(name, width=width)

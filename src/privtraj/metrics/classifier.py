@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from privtraj.arrays import Floats, Mask
+from privtraj.columns.kinds import Column
 from privtraj.errors import InputError
 from privtraj.metrics.clouds import as_points, pair, path_pair
+from privtraj.metrics.encoding import known_columns, one_hot
 from privtraj.metrics.registry import cloud_metric, path_metric
 
 _FOLDS = 5
@@ -20,7 +23,13 @@ _RIDGE = 0.2  # of the mean square of a feature
 
 @cloud_metric("auc", "classifier AUC", place=100, better="0.5", least=_FOLDS)
 def two_sample_auc(
-    synthetic: Any, real: Any, *, folds: int = _FOLDS, most: int = 1000, seed: int = 0
+    synthetic: Any,
+    real: Any,
+    *,
+    folds: int = _FOLDS,
+    most: int = 1000,
+    seed: int = 0,
+    columns: Sequence[Column] | None = None,
 ) -> float:
     """AUC of a classifier that tells synthetic from real people (n, d), (k, d): the chance that a
     synthetic person it has not seen looks more synthetic to it than a real one.
@@ -30,8 +39,12 @@ def two_sample_auc(
     Mean over `folds` of stratified cross-validation; equally many people of both kinds, at most
     `most`, drawn at random. Under equal distributions it scatters around 0.5 by about
     0.5 / sqrt(people of a kind), and can fall below.
+
+    columns: of points in the unit cube, if some are categories, which are then one-hot encoded.
     """
     x, y = pair(synthetic, real)
+    if columns is not None:
+        x, y = (one_hot(side, known_columns(columns, side.shape[1])) for side in (x, y))
     size = min(len(x), len(y), most)
     if size < folds or folds < 2:
         raise InputError(f"{folds} folds need at least two folds and {folds} people of each kind")
@@ -49,9 +62,13 @@ def two_sample_auc(
 
 
 @path_metric("path_auc", "classifier AUC of paths", place=60, better="0.5", least=_FOLDS)
-def path_auc(synthetic: Any, real: Any, *, seed: int = 0) -> float:
+def path_auc(
+    synthetic: Any, real: Any, *, seed: int = 0, columns: Sequence[Column] | None = None
+) -> float:
     """`two_sample_auc` of whole paths (n, T, d), (k, T, d), each a point of T d features."""
     x, y = path_pair(synthetic, real)
+    if columns is not None:
+        x, y = (one_hot(side, known_columns(columns, side.shape[2])) for side in (x, y))
     return two_sample_auc(as_points(x), as_points(y), seed=seed)
 
 

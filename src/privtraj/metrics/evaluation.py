@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from privtraj.arrays import Floats, Ints
+from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Column
 from privtraj.errors import InputError
+from privtraj.metrics.columns import ColumnScores, column_scores
 from privtraj.metrics.copies import Memorisation, memorisation, path_memorisation
+from privtraj.metrics.encoding import numbers_alone, one_hot, unit_points
 from privtraj.metrics.people import Panels, Worth
 from privtraj.metrics.records import Records, read_records, shared_people
 from privtraj.metrics.registry import MOST
 from privtraj.metrics.repeated import Repeated, compare_repeated
 from privtraj.metrics.table import Score, cloud_scores, layout, path_scores, uniform_like
-from privtraj.space import as_user_times, to_unit
+from privtraj.space import as_user_times
 
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
@@ -49,6 +53,7 @@ class Evaluation:
     settings: dict[str, Any]
     notes: tuple[str, ...] = ()
     repeated: Repeated | None = None
+    columns: ColumnScores | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, None for what is not a number."""
@@ -62,6 +67,7 @@ class Evaluation:
             "path_scores": [score.to_dict() for score in self.path_scores],
             "path_memorisation": self.path_memorisation and self.path_memorisation.to_dict(),
             "repeated": self.repeated and self.repeated.to_dict(),
+            "columns": self.columns and self.columns.to_dict(),
             "notes": list(self.notes),
         }
         return _plain(whole)
@@ -78,6 +84,8 @@ class Evaluation:
             f"{s['people']} people; means over {len(s['times'])} times, in shares of the box"
         )
         parts = [NOTICE, heading, layout(rows)]
+        if self.columns is not None:
+            parts.append(str(self.columns))
         if self.path_scores:
             rows = [score.line for score in self.path_scores]
             parts.append(f"Whole paths at {len(s['path_times'])} times\n{layout(rows)}")
@@ -105,6 +113,12 @@ class Evaluation:
         ]
         if self.path_memorisation is not None:
             lines.append(_copies("paths", self.path_memorisation))
+        if self.columns is not None:
+            similar = self.columns.summary
+            lines.append(
+                f"Similarity as SDMetrics counts it: columns {similar['column_similarity']:.3f}, "
+                f"pairs {similar['pair_similarity']:.3f}."
+            )
         return lines
 
 
@@ -136,35 +150,42 @@ def evaluate(
     synthetic = [drawn[:, i] for i in kept]
     real, others = ([side.clouds()[i] for i in kept] for side in (reference, fresh))
     done(1, 4)
-    scores = cloud_scores(synthetic, real, fresh=others, seed=seed)
+    columns = model.columns
+    scores = cloud_scores(synthetic, real, fresh=others, columns=columns, seed=seed)
     done(2, 4)
-    worth = _worth(synthetic, real, others, seed)
+    sides = (synthetic, real, others)
+    ours, theirs, floor = (_places(side, columns) for side in sides)
+    worth = _worth(ours, theirs, floor, seed)
     done(3, 4)
-    paths = _path_results(drawn, model.numeric_times, reference, fresh, person, seed)
+    paths = _path_results(drawn, model, reference, fresh, person, seed)
     repeated = None
     if person is not None:
-        sides = (values.reshape(n, len(readings), -1), readings, reference, fresh)
-        repeated = compare_repeated(*sides, tuple(model.features), model.datetime)
+        repeated = _repeated(
+            values.reshape(n, len(readings), -1), readings, reference, fresh, model
+        )
     done(4, 4)
+    times = [str(model.times[i]) for i in kept]
+    mixed = Axes.of(columns).mixed
     settings = {
         "records": len(records.bins),
         "people": records.n_people,
         "synthetic_people": n,
         "seed": seed,
         "floor": _HALF if holdout is None else _FRESH,
-        "times": [str(model.times[i]) for i in kept],
+        "times": times,
         "path_times": [str(model.times[i]) for i in paths.times],
         "private": model.certificate.private,
     }
     return Evaluation(
         tuple(scores),
         *worth,
-        memorisation(synthetic, real, others),
+        memorisation(*(_encoded(side, columns) for side in sides)),
         paths.scores,
         paths.copies,
         settings,
-        (*_notes(records, kept, len(model.numeric_times)), *paths.notes),
+        (*_notes(records, kept, model), *paths.notes),
         repeated,
+        column_scores(*sides, columns, times) if mixed else None,
     )
 
 
@@ -187,7 +208,7 @@ def _readings(
     ]
     at = np.concatenate(when)
     values = model.sample(n, times=as_user_times(at, model.datetime), seed=seed).values
-    return at, to_unit(values.reshape(n, len(when), _READINGS, -1), model.bounds)
+    return at, unit_points(values.reshape(n, len(when), _READINGS, -1), model.columns)
 
 
 def _drawn(values: Floats, seed: int) -> Floats:
@@ -262,9 +283,41 @@ def _worth(
     return panels.interval(ours, 0.95), panels.worth(floor), panels.worth(ceiling)
 
 
+def _places(clouds: list[Floats], columns: tuple[Column, ...]) -> list[Floats]:
+    """What worth is measured by: numbers, or categories where there is no number."""
+    if not Axes.of(columns).numbers.any():
+        return _encoded(clouds, columns)
+    return [numbers_alone(cloud, columns) for cloud in clouds]
+
+
+def _encoded(clouds: list[Floats], columns: tuple[Column, ...]) -> list[Floats]:
+    """Points whose distances count categories too."""
+    return [one_hot(cloud, columns) for cloud in clouds] if Axes.of(columns).mixed else clouds
+
+
+def _repeated(
+    values: Floats,
+    readings: Floats,
+    reference: Records,
+    fresh: Records,
+    model: TrajectoryModel,
+) -> Repeated | None:
+    """Of the numbers."""
+    columns = model.columns
+    numbers = Axes.of(columns).numbers
+    if not numbers.any():
+        return None
+    names = tuple(column.name for column, number in zip(columns, numbers, strict=True) if number)
+    real, other = (
+        replace(side, points=numbers_alone(side.points, columns)) for side in (reference, fresh)
+    )
+    drawn = numbers_alone(values, columns)
+    return compare_repeated(drawn, readings, real, other, names, model.datetime)
+
+
 def _path_results(
     drawn: Floats,
-    when: Floats,
+    model: TrajectoryModel,
     reference: Records,
     fresh: Records,
     person: str | None,
@@ -277,8 +330,9 @@ def _path_results(
         few = f"fewer than {LEAST_PATHS} people on a side have several times"
         return _PathResults(notes=(f"no scores of paths: {few}",))
     synthetic, real, others = drawn[:, times], reference.paths(times), fresh.paths(times)
-    scores = path_scores(synthetic, real, fresh=others, times=when[times], seed=seed)
-    copies = path_memorisation(synthetic, real, others)
+    columns, when = model.columns, model.numeric_times[times]
+    scores = path_scores(synthetic, real, fresh=others, times=when, columns=columns, seed=seed)
+    copies = path_memorisation(*_encoded([synthetic, real, others], columns))
     return _PathResults(tuple(scores), copies, tuple(times.tolist()))
 
 
@@ -297,8 +351,11 @@ def _common_times(reference: Records, fresh: Records) -> Ints:
     return np.array(times, dtype=np.int64)
 
 
-def _notes(records: Records, kept: Ints, times: int) -> tuple[str, ...]:
-    notes = []
+def _notes(records: Records, kept: Ints, model: TrajectoryModel) -> tuple[str, ...]:
+    notes, times = [], len(model.numeric_times)
+    axes = Axes.of(model.columns)
+    if axes.mixed and axes.numbers.any():
+        notes.append("distances, grids and worth are those of the numbers alone")
     if records.incomplete:
         notes.append(f"{records.incomplete} records with missing values are left out")
     if len(kept) < times:

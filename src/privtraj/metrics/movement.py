@@ -65,7 +65,7 @@ def length_ratio(synthetic: Any, real: Any, *, bounds: Any = None) -> float:
     """
     x, y = partial_path_pair(synthetic, real)
     lengths = (path_lengths(paths, bounds=bounds) for paths in (x, y))
-    return _ratio(*(_mean(side[np.isfinite(side)]) for side in lengths))
+    return ratio(*(_mean(side[np.isfinite(side)]) for side in lengths))
 
 
 @path_metric(
@@ -86,7 +86,7 @@ def speed_ratio(
     """
     sides = partial_path_pair(synthetic, real)
     found = (speeds(paths, times=times, bounds=bounds) for paths in sides)
-    return _ratio(*(float(np.quantile(side, quantile)) if len(side) else 0.0 for side in found))
+    return ratio(*(float(np.quantile(side, quantile)) if len(side) else 0.0 for side in found))
 
 
 @path_metric(
@@ -129,7 +129,7 @@ def _mean(values: Floats) -> float:
     return float(values.mean()) if len(values) else 0.0
 
 
-def _ratio(ours: float, theirs: float) -> float:
+def ratio(ours: float, theirs: float) -> float:
     """ours / theirs, 1 where both are nothing."""
     if ours <= _STILL and theirs <= _STILL:
         return 1.0

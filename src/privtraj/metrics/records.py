@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.arrays import Floats, Ints
+from privtraj.columns.kinds import Flag
 from privtraj.data import arrow, sql
 from privtraj.data.checks import FaultCount, check_infinite
 from privtraj.errors import InputError
 from privtraj.metrics.clouds import halves
-from privtraj.space import nearest_bin, to_unit
+from privtraj.metrics.encoding import unit_points
+from privtraj.space import nearest_bin
 
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
@@ -85,9 +87,10 @@ def read_records(source: Any, model: TrajectoryModel, person: str | None = None)
     """The records of a table, file or dictionary of arrays (see `sql.read_columns`).
 
     As in a fit, values outside the box and times outside the range are clamped. Incomplete records
-    are left out.
+    are left out, but for what the model's columns say may be missing.
     """
-    names, time = model.features, model.time_name
+    columns = [column for column in model.columns if not isinstance(column, Flag)]
+    names, time = [column.name for column in columns], model.time_name
     if person is not None and person in (time, *names):
         raise InputError(f"column '{person}' is the person and also time or feature: use another")
     who = [] if person is None else [person]
@@ -96,18 +99,19 @@ def read_records(source: Any, model: TrajectoryModel, person: str | None = None)
     if datetime != model.datetime and len(moments):
         kind = "dates" if model.datetime else "numbers"
         raise InputError(f"the time column '{time}' must hold {kind}, as the model's times are")
-    points = np.column_stack([arrow.numbers(table.column(name), name) for name in names])
+    points = np.column_stack([arrow.values(table.column(each.name), each) for each in columns])
     cells = np.column_stack([moments, points])
     check_infinite(FaultCount.of(np.isinf(cells), (time, *names)))
     codes, ids = np.arange(len(cells)), ()
     if person is not None:
         codes, dictionary = arrow.identities(table.column(person), person)
         ids = tuple(dictionary.to_pylist())
-    whole = ~np.isnan(cells).any(axis=1) & (codes >= 0)
+    needed = [True, *(not column.missing for column in columns)]
+    whole = ~np.isnan(cells[:, needed]).any(axis=1) & (codes >= 0)
     return Records(
         nearest_bin(moments[whole], model.numeric_times).astype(np.int64),
         np.clip(moments[whole], model.knots[0], model.knots[-1]),
-        to_unit(points[whole], model.bounds),
+        unit_points(points[whole], model.columns),
         codes[whole],
         ids,
         len(model.numeric_times),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from inspect import signature
@@ -33,12 +33,13 @@ class Metric:
     """One line of a table.
 
     compare: function of (synthetic, real) clouds, or paths; the options `bounds` and `seed`, and of
-    paths `times`, are given to it if it has them.  place: lines are in this order.  most: people
+    paths `times`, are given to it if it has them. Of mixed columns it is given the numbers alone,
+    unless it has the option `columns`.  place: lines are in this order.  most: people
     that are compared.  least: with fewer the line is left out.  on_grid: likewise where the usual
     grid of the box has too many cells.  least_times: likewise for paths of fewer times.  absence:
     paths may be nan where a person is absent; without, the line is left out where some are.
     finish: of the (T,) values.  coupled: the ceiling is true marginals, coupled at random, instead
-    of uniform points.
+    of uniform points.  mixed: the line is left out where all columns are numbers, or it is nan.
     """
 
     name: str
@@ -53,11 +54,21 @@ class Metric:
     coupled: bool = False
     least_times: int = 1
     absence: bool = False
+    mixed: bool = False
 
     def with_options(self, **options: Any) -> Compare:
         """`compare` with those of the options that it has."""
-        known = signature(self.compare).parameters
+        known = self._options
         return partial(self.compare, **{k: v for k, v in options.items() if k in known})
+
+    @property
+    def takes_columns(self) -> bool:
+        """Whether it makes sense of categories."""
+        return "columns" in self._options
+
+    @property
+    def _options(self) -> Collection[str]:
+        return signature(self.compare).parameters
 
 
 _CLOUDS: dict[str, Metric] = {}

@@ -15,8 +15,11 @@ from typing import Any
 import numpy as np
 
 from privtraj.arrays import Floats
-from privtraj.errors import InputError
+from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Column
+from privtraj.errors import Arg, InputError
 from privtraj.metrics.clouds import cloud, halves, partial_paths, reading_times
+from privtraj.metrics.encoding import numbers_alone
 from privtraj.metrics.mobility import MOST_CELLS, usual_cells
 from privtraj.metrics.path_space import randomly_coupled
 from privtraj.metrics.registry import Better, Compare, Metric, cloud_metrics, path_metrics
@@ -76,6 +79,10 @@ class Candidates:
             for role, clouds in vars(self).items()
         }
 
+    def of_numbers(self, columns: Sequence[Column]) -> Candidates:
+        """The same people, without their categories."""
+        return Candidates(*(_of_numbers(clouds, columns) for clouds in vars(self).values()))
+
 
 def cloud_scores(
     synthetic: Sequence[Any],
@@ -83,22 +90,26 @@ def cloud_scores(
     *,
     fresh: Sequence[Any] | None = None,
     bounds: Any = None,
+    columns: Sequence[Column] | None = None,
     seed: int = 0,
 ) -> list[Score]:
     """Scores of T clouds of synthetic people against T clouds of real people.
 
     fresh: T clouds of other real people, for the floor; without them a random half of the real
     people at each time stands in, and the other half is the reference.  bounds: (d, 2) the public
-    box, the unit cube unless given; scores of distance are in units of the data.  Of large clouds a
-    random part is compared: 1,000 people in exact transport, 2,000 in the energy distance, 10,000
-    elsewhere.
+    box, the unit cube unless given; scores of distance are in units of the data.  columns: what the
+    d coordinates of points in the unit cube mean, where some are categories: these have scores of
+    their own, and distances are those of the numbers.  Of large clouds a random part is compared:
+    1,000 people in exact transport, 2,000 in the energy distance, 10,000 elsewhere.
     """
+    mixed = _mixed(columns, bounds)
     rng = np.random.default_rng(seed)
     people, reference, others = _sides(cloud, synthetic, real, fresh, rng)
     if not len(people) == len(reference) == len(others) > 0:
         raise InputError("synthetic, real and fresh people must be given at the same times")
     candidates = _candidates(people, others, bounds, rng)
-    return _scores(cloud_metrics(), lambda _: candidates, reference, bounds=bounds, seed=seed)
+    options = {"bounds": bounds, "seed": seed}
+    return _scores(cloud_metrics(), lambda _: candidates, reference, mixed, **options)
 
 
 def path_scores(
@@ -108,15 +119,18 @@ def path_scores(
     fresh: Any = None,
     times: Any = None,
     bounds: Any = None,
+    columns: Sequence[Column] | None = None,
     seed: int = 0,
 ) -> list[Score]:
     """Scores of synthetic paths (n, T, d) against true paths (k, T, d).
 
-    fresh: as for `cloud_scores`.  times: (T,) of the readings, even unless given.  The ceiling of
-    the path-space W2 and of all scores of movement and persistence is the true marginals coupled at
-    random, so that it shows the coupling; the others have paths of uniform points. Paths may be
-    nan where people are absent: then only scores that know about absence are there.
+    fresh, columns: as for `cloud_scores`.  times: (T,) of the readings, even unless given.  The
+    ceiling of the path-space W2 and of all scores of movement, changes and persistence is the true
+    marginals coupled at random, so that it shows the coupling; the others have paths of uniform
+    points. Paths may be nan where people are absent: then only scores that know about absence are
+    there.
     """
+    mixed = _mixed(columns, bounds)
     rng = np.random.default_rng(seed)
     more = None if fresh is None else [fresh]
     people, reference, others = _sides(partial_paths, [synthetic], [real], more, rng)
@@ -132,7 +146,7 @@ def path_scores(
     absence = any(np.isnan(side[0]).any() for side in (people, reference, others))
     metrics = [m for m in path_metrics() if m.least_times <= count and m.absence >= absence]
     options = {"times": reading_times(times, count), "bounds": bounds, "seed": seed}
-    scores = _scores(metrics, candidates, reference, **options)
+    scores = _scores(metrics, candidates, reference, mixed, **options)
     return [replace(score, per_time=()) for score in scores]
 
 
@@ -180,23 +194,51 @@ def _scores(
     metrics: Sequence[Metric],
     candidates_for: Callable[[Metric], Candidates],
     reference: list[Floats],
+    mixed: Sequence[Column] | None,
     **options: Any,
 ) -> list[Score]:
-    """A line for each metric that makes sense of so many people and features."""
-    d = reference[0].shape[-1]
+    """A line for each metric that makes sense of so many people and features.
+
+    mixed: the columns, where some are categories.
+    """
     known: dict[Any, dict[str, Floats]] = {}  # two lines of the same comparison cost one
     scores = []
     for metric in metrics:
-        candidates = candidates_for(metric)
-        smallest = min(len(x) for x in [*candidates.value, *reference])
+        candidates, truth = candidates_for(metric), reference
+        if mixed is not None and not metric.takes_columns:
+            candidates, truth = candidates.of_numbers(mixed), _of_numbers(reference, mixed)
+        smallest, d = min(len(x) for x in [*candidates.value, *truth]), truth[0].shape[-1]
+        if d == 0 or (metric.mixed and mixed is None):
+            continue
         if smallest < metric.least or (metric.on_grid and usual_cells(d) ** d > MOST_CELLS):
             continue
         key = metric.compare, metric.most, metric.coupled
         if key not in known:
-            compare = metric.with_options(**options)
-            known[key] = candidates.scored(compare, reference, metric.most)
-        scores.append(_score(metric, known[key]))
+            compare = metric.with_options(columns=mixed, **options)
+            known[key] = candidates.scored(compare, truth, metric.most)
+        if not (metric.mixed and np.isnan(known[key]["value"]).all()):
+            scores.append(_score(metric, known[key]))
     return scores
+
+
+def _mixed(columns: Sequence[Column] | None, bounds: Any) -> Sequence[Column] | None:
+    """The columns, if they are not all numbers."""
+    if columns is None or not Axes.of(columns).mixed:
+        return None
+    if bounds is not None:
+        raise InputError(
+            Arg("bounds"),
+            " and mixed ",
+            Arg("columns"),
+            " do not go together: give points of the unit cube, and ",
+            Arg("columns"),
+            " alone",
+        )
+    return columns
+
+
+def _of_numbers(clouds: list[Floats], columns: Sequence[Column]) -> list[Floats]:
+    return [numbers_alone(cloud, columns) for cloud in clouds]
 
 
 def _score(metric: Metric, compared: dict[str, Floats]) -> Score:

@@ -16,7 +16,7 @@ from privtraj.metrics.clouds import partial_path_pair, partial_paths, reading_ti
 from privtraj.metrics.mobility import grid_cells, histogram_jsd, jensen_shannon
 from privtraj.metrics.registry import path_metric
 
-_BINS = 20  # of the time of a stay, as many as of lengths
+STAY_BINS = 20  # of the time of a stay, as many as of lengths
 
 
 def stays(paths: Any, *, times: Any = None, bounds: Any = None, cells: int | None = None) -> Floats:
@@ -28,12 +28,18 @@ def stays(paths: Any, *, times: Any = None, bounds: Any = None, cells: int | Non
     """
     place, _ = _places(paths, bounds, cells)
     at = reading_times(times, place.shape[1])
+    where, length = lasting(place, at)
+    return length[where >= 0]
+
+
+def lasting(place: Ints, at: Floats) -> tuple[Ints, Floats]:
+    """Where (S,) and how long (S,) people stay, whose readings (n, T) are at times (T,)."""
     edges = np.concatenate([at[:1], (at[1:] + at[:-1]) / 2, at[-1:]])
     begins = np.ones(place.shape, dtype=bool)
     begins[:, 1:] = place[:, 1:] != place[:, :-1]
     number = np.cumsum(begins) - 1
-    lasting = np.bincount(number, np.tile(np.diff(edges), len(place))).astype(np.float64)
-    return lasting[place[begins] >= 0]
+    length = np.bincount(number, np.tile(np.diff(edges), len(place))).astype(np.float64)
+    return place[begins], length
 
 
 @path_metric(
@@ -54,7 +60,7 @@ def dwell_jsd(
     """
     x, y = partial_path_pair(synthetic, real)
     at = reading_times(times, x.shape[1])
-    edges = np.concatenate([[0.0], np.geomspace(0.01, 1.0, _BINS)]) * (at[-1] - at[0])
+    edges = np.concatenate([[0.0], np.geomspace(0.01, 1.0, STAY_BINS)]) * (at[-1] - at[0])
     ours, theirs = (stays(side, times=at, bounds=bounds, cells=cells) for side in (x, y))
     return histogram_jsd(ours, theirs, edges)
 

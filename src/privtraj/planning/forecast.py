@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -10,7 +9,8 @@ import numpy as np
 
 from privtraj.arrays import Floats
 from privtraj.planning.question import LARGEST_WORTH, STAND_INS, Question
-from privtraj.text import aligned, short
+from privtraj.planning.words import asked, wrapped
+from privtraj.text import aligned
 
 # Set by hand: what is said of how many people per time.
 GOOD = 20  # below it a forecast warns
@@ -141,30 +141,18 @@ class Forecast:
         )
 
     def __str__(self) -> str:
-        parts = [_asked(self.question), _answer(self), _curve(self), _choices(self)]
+        parts = [
+            asked(self.question, _features(self.question.features)),
+            _answer(self),
+            _curve(self),
+            _choices(self),
+        ]
         if self.warning is not None:
-            parts.append(_wrapped(f"WARNING: {self.warning}"))
+            parts.append(wrapped(f"WARNING: {self.warning}"))
         return "\n\n".join([*parts, _small_print(self)])
 
 
 # Words ----------------------------------------------------------------------------------------
-
-
-def _asked(question: Question) -> str:
-    g = question.records_per_person
-    each = "one record each" if g == 1 else f"{g} records each"
-    counts = "public" if question.public_counts else "private"
-    hand = ", ".join(f"{name} {value}" for name, value in question.settings)
-    when = "at any time"
-    if question.times is not None:
-        per_time = question.records // question.times
-        when = f"at {question.times} times ({per_time:,} per time)"
-    return (
-        f"Forecast for {question.people:,} people, {each}, {when}, "
-        f"{_features(question.features)},\n"
-        f"epsilon {question.epsilon:g}, delta {short(question.delta)}, {question.adjacency}, "
-        f"numbers of people per time {counts}" + (f", by hand: {hand}" if hand else "")
-    )
 
 
 def _answer(forecast: Forecast) -> str:
@@ -225,7 +213,7 @@ def _small_print(forecast: Forecast) -> str:
             f"with {forecast.simulated:,} people instead of {question.people:,}, "
             "and as much noise per person, "
         )
-    return _wrapped(
+    return wrapped(
         f"Simulated {size}on public stand-in data ({', '.join(STAND_INS)}): no data were read and "
         "nothing was spent. Your people may be harder or easier to describe than these. On "
         "other data most forecasts of 100 people or more were right within a factor of two; "
@@ -252,7 +240,3 @@ def _number(worth: float) -> str:
 
 def _features(number: int) -> str:
     return "1 feature" if number == 1 else f"{number} features"
-
-
-def _wrapped(paragraph: str) -> str:
-    return textwrap.fill(paragraph, 96)

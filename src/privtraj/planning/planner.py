@@ -17,8 +17,12 @@ from typing import Any, Literal
 
 from privtraj import files
 from privtraj.arguments import is_whole
+from privtraj.columns.axes import Axes
+from privtraj.columns.declared import declared_columns
+from privtraj.columns.kinds import Category, Column, Number
 from privtraj.errors import Arg, InputError
 from privtraj.planning.forecast import Forecast
+from privtraj.planning.mixed import MixedForecast, outlook
 from privtraj.planning.question import LARGEST_FEATURES, LARGEST_TIMES, STAND_INS, Question
 from privtraj.privacy.events import Adjacency, check_budget, check_hides_counts
 from privtraj.version import __version__
@@ -29,22 +33,25 @@ FORMAT = 2  # of the kept files
 def plan(
     people: int,
     *,
-    features: int,
+    features: int | None = None,
+    columns: Any = None,
     times: int | None = None,
     epsilon: float = 1.0,
     delta: float = 1e-5,
     adjacency: Adjacency = "add-remove",
-    measure: Literal["auto", "gradients", "counts"] = "auto",
+    measure: Literal["auto", "gradients", "counts", "marginals"] = "auto",
     public_counts: bool = False,
     records_per_person: int = 1,
     keep: bool = True,
     progress: Callable[[int, int], None] | None = None,
     **settings: Any,
-) -> Forecast:
+) -> Forecast | MixedForecast:
     """What quality to expect of a fit, by simulation on public stand-in data.
 
     people: how many there are, at all times together; a round number will do.
-    features: columns of numbers.
+    features: how many columns of numbers there are, beside those of `columns`.
+    columns: other columns, as `Snapshots.from_table` takes them. Where some are categories, or may
+        be missing, nothing is simulated, and the plan says how the fit will measure, and why.
     times: if all records are at so many times, such as the days of an experiment; by default they
         are at any time.
     public_counts: True if the number of people in each time bin will be public knowledge, with
@@ -58,10 +65,11 @@ def plan(
     check_budget(epsilon, delta)
     if public_counts:
         check_hides_counts(adjacency)
+    declared = _declared(features, columns)
     question = Question(
         _whole("people", people, 2, 10**12),
         None if times is None else _whole("times", times, 2, LARGEST_TIMES),
-        _whole("features", features, 1, LARGEST_FEATURES),
+        _whole("features", len(declared), 1, LARGEST_FEATURES),
         float(epsilon),
         float(delta),
         adjacency,
@@ -70,6 +78,9 @@ def plan(
         _whole("records_per_person", records_per_person, 1, LARGEST_TIMES),
         tuple(sorted(settings.items())),
     )
+    if Axes.of(declared).mixed:
+        _check(question)
+        return outlook(question, declared)
     kept = _kept(question) if keep else None
     if kept is not None:
         return kept
@@ -111,6 +122,19 @@ def _keep(forecast: Forecast) -> None:
         files.write_text(f"{text}\n", path, force=True)
     except (OSError, RuntimeError, InputError):
         return
+
+
+def _declared(features: Any, columns: Any) -> tuple[Column, ...]:
+    """So many numbers, and the columns."""
+    if features is None and columns is None:
+        raise InputError("say what columns there are: ", Arg("features"), " or ", Arg("columns"))
+    least = 1 if columns is None else 0
+    count = 0 if features is None else _whole("features", features, least, LARGEST_FEATURES)
+    numbers = tuple(Number(0.0, 1.0, f"number {k + 1}") for k in range(count))
+    if columns is None:
+        return numbers
+    told = all(isinstance(column, Number | Category) for column in columns)
+    return (*numbers, *(columns if told else declared_columns(None, None, columns=columns)))
 
 
 def _whole(name: str, value: Any, low: int, high: int) -> int:

@@ -14,7 +14,11 @@ STAND_INS = ("three modes", "bifurcation", "ornstein-uhlenbeck", "growth")
 
 # Set by hand, so that a forecast takes seconds.
 LARGEST_WORTH = 500  # real people per time that synthetic ones are compared with
-ENOUGH = {"counts": 20_000, "gradients": 10_000}  # records beyond which fewer are simulated
+ENOUGH = {
+    "counts": 20_000,
+    "gradients": 10_000,
+    "marginals": 10_000,
+}  # records beyond which fewer are simulated
 LARGEST_SIMULATED_EPSILON = 60.0  # with so little noise the error is that of the method alone
 LARGEST_TIMES, LARGEST_FEATURES = 1000, 64  # that may be asked for
 
@@ -57,7 +61,7 @@ class Question:
 
     @property
     def chosen_measure(self) -> str:
-        """counts or gradients."""
+        """counts, gradients or marginals."""
         return self.synthesizer().measure_for(self.features)
 
     @property
@@ -68,7 +72,7 @@ class Question:
     def simulated(self) -> Question:
         """The question that is simulated instead, with the same noise for each person.
 
-        Noise per person is that of N epsilon for counts, and that of N mu for gradients.
+        Noise per person is that of N epsilon for counts, and that of N mu for all else.
         """
         factor = max(self.records / ENOUGH[self.chosen_measure], 1.0)  # so many times fewer people
         if factor == 1:
@@ -78,7 +82,7 @@ class Question:
         from privtraj.privacy.events import GaussianSum
 
         epsilon = self.epsilon * factor
-        if self.chosen_measure == "gradients":
+        if self.chosen_measure != "counts":
             mu = calibrate_gaussian(self.epsilon, self.delta, self.adjacency)
             event = GaussianSum(1 / (mu * factor), "")
             epsilon = epsilon_at([event], self.delta, self.adjacency)

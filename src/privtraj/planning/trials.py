@@ -19,9 +19,14 @@ from privtraj.synthesizer import LARGEST_EPSILON, SMALLEST_EPSILON
 
 Progress = Callable[[int, int], None]
 
-# Gradients take seconds for each fit of another size, so there are fewer of them.
-_SEEDS = {"counts": (1, 2), "gradients": (1,)}
-_STEPS = {"counts": (-3, -2, -1, 0, 1, 2, 3), "gradients": (-3, -1.5, 0, 1.5, 3)}  # powers of two
+# Gradients and marginals take seconds for each fit, so there are fewer of them.
+_SEEDS = {"counts": (1, 2), "gradients": (1,), "marginals": (1,)}
+_FEW_STEPS = (-3, -1.5, 0, 1.5, 3)
+_STEPS = {  # powers of two
+    "counts": (-3, -2, -1, 0, 1, 2, 3),
+    "gradients": _FEW_STEPS,
+    "marginals": _FEW_STEPS,
+}
 _MORE_PEOPLE = (2, 4, 8, 16, 32, 64)
 # Set by hand: few times are scored, as each takes an optimal transport.
 _SCORED_TIMES = 3  # at which a fit is compared with the truth
@@ -100,7 +105,7 @@ def _ranges(chosen: list[dict[str, Any]]) -> dict[str, Any]:
     """What the fits did: (least, most) of every number."""
     ranges: dict[str, Any] = {"measure": chosen[0]["measure"]}
     for key in ("cells_per_side", "particles", "steps", "slabs"):
-        values = [settings[key] or 0 for settings in chosen]
+        values = [settings.get(key) or 0 for settings in chosen]
         ranges[key] = [min(values), max(values)]
     return ranges
 

@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privtraj.arrays import Floats
+from privtraj.columns.kinds import Category, Column, Date, Flag
+from privtraj.report.levels import Drawn, shares_of, text_label
 from privtraj.report.page_data import bands
+from privtraj.report.sections import number_range
 from privtraj.report.style import BLUE, VERMILION
 from privtraj.report.templates import render
 from privtraj.space import as_user_times, unit_time
@@ -27,18 +31,19 @@ if TYPE_CHECKING:
 _WIDTH, _HEIGHT = 180, 70  # of a small picture
 _MOST = 4  # small pictures
 _ROWS = 6  # of a table of paths
+_FEW = 6  # values of a category
 
 
 def snapshots_card(snapshots: Snapshots) -> str:
     """Public things alone: nothing that was counted or measured on the records."""
     first, last = as_user_times(snapshots.axis.range, snapshots.datetime)
-    box = zip(snapshots.features, snapshots.bounds, strict=True)
+    columns = [column for column in snapshots.columns if not isinstance(column, Flag)]
     return _card(
         "Snapshots",
         note="Sensitive records, not shown. Only what is public about them:",
         facts=[
             (snapshots.time_name, f"from {first} to {last}"),
-            *((name, f"in [{low:g}, {high:g}]") for name, (low, high) in box),
+            *((column.name, _domain(column)) for column in columns),
             ("records of one person", f"at most {snapshots.records_per_person}"),
         ],
     )
@@ -57,7 +62,8 @@ def certificate_card(certificate: Certificate) -> str:
 def model_card(model: TrajectoryModel) -> str:
     """The guarantee, the size, and small pictures of the first features over time."""
     certificate = model.certificate
-    (_, particles, d), times = model.particles.shape, len(model.numeric_times)
+    particles, times = model.particles.shape[1], len(model.numeric_times)
+    names = [column.name for column in model.columns if not isinstance(column, Flag)]
     promise = f"epsilon {certificate.epsilon:.3g}, delta {short(certificate.delta)}"
     return _card(
         "Private trajectories",
@@ -68,7 +74,7 @@ def model_card(model: TrajectoryModel) -> str:
                 "times of interest",
                 f"{times}, {model.time_name} from {model.times[0]} to {model.times[-1]}",
             ),
-            ("features", f"{d}: {', '.join(model.features)}"),
+            ("features", f"{len(names)}: {', '.join(names)}"),
             ("particles", f"{particles} per time, by {model.settings.get('measure', 'hand')}"),
         ],
         pictures=_pictures(model),
@@ -87,10 +93,7 @@ def paths_card(paths: Paths) -> str:
         "Paths",
         note=f"{n} synthetic people at {q} times, {rows[-1]} rows",
         columns=list(table),
-        rows=[
-            [f"{value:.6g}" if isinstance(value, float) else value for value in row]
-            for row in zip(*table.values(), strict=True)
-        ],
+        rows=[[_cell(value) for value in row] for row in zip(*table.values(), strict=True)],
     )
 
 
@@ -100,19 +103,58 @@ def _card(title: str, **parts: Any) -> str:
     return render("card.html", title=title, **{**nothing, **parts})
 
 
+def _domain(column: Column) -> str:
+    """What is public of a column, in a few words."""
+    if isinstance(column, Category):
+        few = ", ".join(text_label(column, k) for k in range(min(_FEW, column.levels)))
+        more = column.levels - _FEW
+        return f"{column.kind}: {few}{f' and {more} more' if more > 0 else ''}"
+    gaps = ", may be missing" if column.missing else ""
+    if isinstance(column, Date):
+        return f"{str(column).removeprefix(f'{column.name} ')}{gaps}"
+    return f"in [{column.low:g}, {column.high:g}]{gaps}"
+
+
+def _cell(value: Any) -> Any:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else value
+
+
 def _pictures(model: TrajectoryModel) -> list[dict[str, Any]]:
-    """Median and middle 80 % of the particles over time, inside the public bounds."""
+    """Of the first features: median and middle 80 % of the particles over time, inside the public
+    bounds; of a category the shares of its values."""
     x = _WIDTH * unit_time(model.numeric_times, model.numeric_times)
-    quantiles = bands(model.marginals[:, :, :_MOST].swapaxes(0, 1))
-    pictures = []
-    for name, (low, high), curves in zip(model.features, model.bounds, quantiles, strict=False):
-        below, _, middle, _, above = _HEIGHT * (1 - (curves - low) / (high - low))
-        limits, size = f"{low:g} to {high:g}", (_WIDTH, _HEIGHT)
-        band = (_points([*x, *x[::-1]], [*below, *above[::-1]]), BLUE)
-        line = (_points(x, middle), VERMILION)
-        parts = {"name": name, "range": limits, "size": size, "band": band, "median": line}
-        pictures.append(parts)
-    return pictures
+    clouds = model.marginals.swapaxes(0, 1)  # (n, T, d)
+    columns = [pair for pair in enumerate(model.columns) if not isinstance(pair[1], Flag)]
+    return [_picture(x, column, clouds[:, :, k]) for k, column in columns[:_MOST]]
+
+
+def _picture(x: Floats, column: Column, values: Floats) -> dict[str, Any]:
+    """Of values (n, T) at places x (T,)."""
+    common = {"name": column.name, "size": (_WIDTH, _HEIGHT), "median": None}
+    if isinstance(column, Category):
+        levels = values.astype(np.int64)
+        drawn = Drawn.of(column, shares_of(levels, column.levels).mean(axis=0))
+        edges = _HEIGHT * (1 - np.cumsum(np.pad(drawn.shares(levels), ((0, 0), (1, 0))), axis=1))
+        areas = [
+            (_points([*x, *x[::-1]], [*edges[:, k], *edges[::-1, k + 1]]), colour)
+            for k, colour in enumerate(drawn.colours)
+        ]
+        about = f"shares of {len(drawn.labels)} values"
+        return {**common, "about": about, "range": about, "bands": areas, "opacity": 1}
+    low, high = column.domain
+    (curves,) = np.nan_to_num(bands(values[..., None]), nan=(low + high) / 2)
+    below, _, middle, _, above = _HEIGHT * (1 - (curves - low) / (high - low))
+    band = (_points([*x, *x[::-1]], [*below, *above[::-1]]), BLUE)
+    return {
+        **common,
+        "about": "median and middle 80 %",
+        "range": number_range(column),
+        "bands": [band],
+        "opacity": 0.6,
+        "median": (_points(x, middle), VERMILION),
+    }
 
 
 def _points(x: Iterable[float], y: Iterable[float]) -> str:

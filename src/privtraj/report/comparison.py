@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from privtraj.arrays import Floats
+from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Category, Column, Flag, Number
 from privtraj.files import write_text
+from privtraj.metrics.encoding import is_missing
+from privtraj.report.levels import shares_of
 from privtraj.report.page import Page, check_name, page
 from privtraj.report.page_data import QUANTILES, SEED, bands, densities, packed, sampled
 from privtraj.report.sections import sha256
@@ -66,11 +71,14 @@ def comparison(
             "Whole paths": list(map(_row, evaluation.path_scores)),
             "Repeated records": [_row(evaluation.repeated.score)] if evaluation.repeated else [],
         },
+        "columns": evaluation.columns,
         "notes": evaluation.notes,
         "made": _made(model, evaluation),
     }
-    data = {"real": _real(clouds, shown.ranges)}
-    return page("comparison.html", model, shown, values, data, _bands(clouds))
+    numbers = [_numbers(cloud, model.columns) for cloud in clouds]
+    data = {"real": _real(numbers, shown.ranges)}
+    shares = _shares(clouds, model.columns)
+    return page("comparison.html", model, shown, values, data, _bands(numbers), shares)
 
 
 def evaluation_verdicts(evaluation: Evaluation) -> list[Verdict]:
@@ -143,6 +151,29 @@ def _made(model: TrajectoryModel, evaluation: Evaluation) -> list[tuple[str, str
     ]
 
 
+def _numbers(points: Floats, columns: Sequence[Column]) -> Floats:
+    """(n, k) numbers of points (n, d), nan where missing."""
+    places = [k for k, column in enumerate(columns) if isinstance(column, Number)]
+    values = [np.where(is_missing(points, columns, k), np.nan, points[:, k]) for k in places]
+    return np.stack(values, axis=1) if values else points[:, :0]
+
+
+def _shares(clouds: list[Floats], columns: Sequence[Column]) -> dict[str, Floats]:
+    """{category: (T, C)} shares of its levels, nan where there are too few records."""
+    axes = Axes.of(columns)
+    levels = [axes.level_of(cloud) for cloud in clouds]
+    found = {}
+    for k, column in enumerate(columns):
+        if isinstance(column, Category) and not isinstance(column, Flag):
+            few = np.full((1, column.levels), np.nan)
+            each = [
+                shares_of(one[:, [k]], column.levels) if len(one) >= _LEAST else few
+                for one in levels
+            ]
+            found[column.name] = np.concatenate(each)
+    return found
+
+
 def _bands(clouds: list[Floats]) -> Floats:
     """(d, 5, T) quantiles of clouds (n_i, d), nan where there are too few."""
     few = np.full((clouds[0].shape[1], len(QUANTILES), 1), np.nan)
@@ -152,9 +183,10 @@ def _bands(clouds: list[Floats]) -> Floats:
 def _real(clouds: list[Floats], ranges: Floats) -> dict[str, Any]:
     """Some records of each time, (d, n_i) after (d, n_i), and their densities (d, T, bins)."""
     d = clouds[0].shape[1]
-    most = int(np.clip(_NUMBERS // (d * len(clouds)), 5, _MOST))
+    most = int(np.clip(_NUMBERS // (max(d, 1) * len(clouds)), 5, _MOST))
     rng = np.random.default_rng(SEED)
-    some = [rng.permutation(x)[:most] for x in clouds]
+    whole = [x[~np.isnan(x).any(axis=1)] for x in clouds]
+    some = [rng.permutation(x)[:most] for x in whole]
     counts = [len(x) for x in some]
     blank = np.zeros((d, 1, 1))
     heaps = [densities(x[:, None], ranges) if len(x) else blank for x in clouds]

@@ -40,15 +40,16 @@ _RESOLUTION = 160  # dots per inch
 
 
 def overview(model: TrajectoryModel, paths: Paths) -> Figure:
-    """Sampled people over time, one panel per feature, and the first two features together.
+    """Sampled people over time, one panel per feature, and the first two numbers together.
 
     Each panel has a few single paths, the bands that hold the middle half and the middle 80 % of
-    the people, and the median.
+    the people, and the median; that of a category has the shares of its values.
     """
     from matplotlib.figure import Figure
 
     shown = min(len(paths.features), LARGEST_OVERVIEW)
-    panels = shown + (len(paths.features) > 1)
+    numbers = [k for k, name in enumerate(paths.features) if not style.category(paths, name)]
+    panels = shown + (len(numbers) > 1)
     columns = min(panels, _COLUMNS)
     rows = -(-panels // columns)
     size = (max(_PANEL[0] * columns, 6.4), _PANEL[1] * rows + 0.9)
@@ -56,11 +57,17 @@ def overview(model: TrajectoryModel, paths: Paths) -> Figure:
     grid = figure.add_gridspec(rows, columns)
     axes = [figure.add_subplot(grid[divmod(k, columns)]) for k in range(panels)]
     for k in range(shown):
-        _over_time(axes[k], model, paths, k)
+        column = style.category(paths, paths.features[k])
+        if column is None:
+            _over_time(axes[k], model, paths, k)
+        else:
+            style.draw_shares(axes[k], paths, column)
+            style.share_legend(axes[k])
     if panels > shown:
-        _together(axes[-1], paths)
+        _together(axes[-1], paths, numbers[:2])
     _title(figure, model, paths, shown)
-    _legend(figure, axes[0])
+    if numbers and numbers[0] < shown:
+        _legend(figure, axes[numbers[0]])
     return figure
 
 
@@ -87,20 +94,21 @@ def _over_time(axes: Axes, model: TrajectoryModel, paths: Paths, feature: int) -
     axes.plot([], [], color=INK, lw=0, marker="|", label="fitted times")
 
 
-def _together(axes: Axes, paths: Paths) -> None:
-    """People in the plane of the first two features at a few times, coloured by time."""
+def _together(axes: Axes, paths: Paths, features: list[int]) -> None:
+    """People in the plane of two features at a few times, coloured by time."""
     order = in_order(paths)
     chosen = order[spread(len(order), _CLOUD_TIMES)]
     people = spread(len(paths), _CLOUD_PEOPLE)
     moments = paths.numeric_times[chosen]
     shown = paths.present[people][:, chosen].ravel()
-    points = paths.values[people][:, chosen, :2].reshape(-1, 2)[shown]
+    points = paths.values[people][:, chosen][..., features].reshape(-1, 2)[shown]
     when = np.tile(moments, len(people))[shown]
     shuffled = np.random.default_rng(0).permutation(len(points))  # so that no time hides another
     look: dict[str, Any] = {"cmap": "viridis", "s": 9, "alpha": 0.75, "lw": 0, "rasterized": True}
     x, y = points[shuffled].T
     dots = axes.scatter(x, y, c=when[shuffled], **look)
-    decorate(axes, literal(paths.features[0]), literal(paths.features[1]))
+    decorate(axes, *(literal(paths.features[k]) for k in features))
+    style.date_marks(axes, paths, *(paths.features[k] for k in features))
     labels = time_labels(moments, paths.datetime)
     bar = style.time_bar(axes, dots, paths.time_name, moments, labels)
     bar.ax.tick_params(labelsize=8.5, length=0, colors=INK)

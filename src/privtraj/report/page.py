@@ -23,8 +23,9 @@ from privtraj.privacy.ledger import up
 from privtraj.report import sections
 from privtraj.report.page_data import SEED, Sampled, page_data, sampled
 from privtraj.report.panels import BOX, panels
+from privtraj.report.share_panels import share_panels
 from privtraj.report.templates import asset, percent_up, render, round_number
-from privtraj.report.verdicts import Verdict, summary, verdicts
+from privtraj.report.verdicts import Verdict, expected_worth, summary, verdicts
 
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
@@ -85,15 +86,20 @@ def page(
     values: dict[str, Any],
     data: dict[str, Any] | None = None,
     real: Floats | None = None,
+    real_shares: dict[str, Floats] | None = None,
 ) -> Page:
-    """A page with pictures of sampled people, and of real ones where their bands are given."""
+    """A page with pictures of sampled people, and of real ones where their bands are given, and
+    the shares of their categories."""
     drawn = panels(model, shown, real)
+    columns = [column.name for column in shown.columns]
     common = {
         "certificate": model.certificate,
-        "names": listed_names(model.features),
+        "names": listed_names(columns),
         "time_name": model.time_name,
         "panels": drawn,
-        "more_features": len(model.features) - len(drawn),
+        "more_features": len(shown.numbers) - len(drawn),
+        "shares": share_panels(model, shown, real_shares),
+        "gaps": bool(shown.missing),
         "compared": real is not None,
         "box": BOX,
     }
@@ -112,7 +118,7 @@ def listed_names(features: Sequence[str]) -> str:
 def _figures(model: TrajectoryModel, judged: list[Verdict]) -> list[tuple[str, str]]:
     """The few numbers that a decision begins with, each with what it is."""
     certificate = model.certificate
-    worth = model.diagnostics.get("expected_worth")
+    worth = expected_worth(model)
     grades = [verdict.grade for verdict in judged if verdict.grade != "for information"]
     promise = (up(certificate.epsilon), "Epsilon, less is safer")
     figures = [

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import base64
 import re
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.arrays import Floats
-from privtraj.report.ticks import time_labels, time_ticks
+from privtraj.arrays import Floats, Ints
+from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Category, Column, Date, Number
+from privtraj.report.ticks import Tick, time_labels, time_ticks
 from privtraj.space import as_user_times, to_unit
 
 if TYPE_CHECKING:
@@ -47,8 +50,11 @@ _UNITS = r"(?:[ _(\[]*(?:m|km|deg|degrees|metres|meters|px|mm|cm|um)[)\]]*)?"
 class Sampled:
     """Synthetic people at the frames of a page.
 
-    times: (Q,).  people: (n, Q, d), shares of the box, to be drawn.  bands: (d, 5, Q) quantiles of
-    many more people.  ranges: (d, 2) what an axis shows.  density: (d, Q, DENSITY_BINS) over it.
+    times: (Q,).  people: (n, Q, k), shares of the box of the k numbers, to be drawn; what somebody
+    lacks at times is filled in.  bands: (k, 5, Q) quantiles of many more people who have it.
+    ranges: (k, 2) what an axis shows.  density: (k, Q, DENSITY_BINS) over it.
+    columns: of a table, all of them.  levels: {category: (N, Q)} of the many people.
+    missing: {number: (Q,)} share of people who lack it, where somebody may.
     """
 
     times: Floats
@@ -56,6 +62,19 @@ class Sampled:
     bands: Floats
     ranges: Floats
     density: Floats
+    columns: tuple[Column, ...]
+    levels: dict[str, Ints]
+    missing: dict[str, Floats]
+
+    @property
+    def numbers(self) -> tuple[Number, ...]:
+        """The k columns of numbers."""
+        return tuple(column for column in self.columns if isinstance(column, Number))
+
+    @property
+    def bounds(self) -> Floats:
+        """(k, 2) of the numbers."""
+        return np.array([column.domain for column in self.numbers]).reshape(-1, 2)
 
 
 def frame_times(knots: Floats, features: int) -> Floats:
@@ -76,25 +95,62 @@ def sampled(model: TrajectoryModel, seed: int = SEED) -> Sampled:
     """
     model = model if model.growth is None else model.with_growth(None)
     times = frame_times(model.numeric_times, len(model.features))
-    numbers = len(times) * len(model.features)
-    many = int(np.clip(_MANY_NUMBERS // numbers, 200, _MANY))
-    drawn = int(np.clip(_NUMBERS // numbers, _FEWEST, _PEOPLE))
+    size = len(times) * len(model.features)
+    many = int(np.clip(_MANY_NUMBERS // size, 200, _MANY))
+    drawn = int(np.clip(_NUMBERS // size, _FEWEST, _PEOPLE))
     at = as_user_times(times, model.datetime)
-    values = to_unit(model.sample(many, at, seed=seed).values, model.bounds)
+    paths = model.sample(many, at, seed=seed)
+    numbers = [isinstance(column, Number) for column in paths.columns]
+    values = to_unit(paths.values[..., numbers], model.bounds[Axes.of(model.columns).numbers])
     ranges = axis_ranges(values)
-    chosen = np.random.default_rng(seed).permutation(many)[:drawn]
-    return Sampled(times, values[chosen], bands(values), ranges, densities(values, ranges))
+    chosen = np.random.default_rng(seed).permutation(many)
+    never = np.any(np.all(np.isnan(values[chosen]), axis=1), axis=1)  # have some number
+    chosen = chosen[np.argsort(never, kind="stable")][:drawn]  # they come last
+    each = list(enumerate(paths.columns))
+    return Sampled(
+        times,
+        _filled(values[chosen]),
+        np.nan_to_num(bands(values), nan=0.5),
+        ranges,
+        densities(values, ranges),
+        paths.columns,
+        {c.name: paths.values[..., k].astype(int) for k, c in each if isinstance(c, Category)},
+        {
+            c.name: np.isnan(paths.values[..., k]).mean(axis=0)
+            for k, c in each
+            if isinstance(c, Number) and c.missing
+        },
+    )
+
+
+def _filled(values: Floats) -> Floats:
+    """People (n, Q, k) without gaps: between what somebody has before and after it, as everybody's
+    median where they never have it."""
+    if not np.isnan(values).any():
+        return values
+    middle = np.nan_to_num(bands(values)[:, 2].T, nan=0.5)  # (Q, k)
+    full = np.where(np.isnan(values).all(axis=1, keepdims=True), middle, values)
+    frames = np.arange(values.shape[1])
+    for person, _, k in np.argwhere(np.isnan(full).any(axis=1, keepdims=True)):
+        mine = full[person, :, k]
+        known = ~np.isnan(mine)
+        full[person, :, k] = np.interp(frames, frames[known], mine[known])
+    return full
 
 
 def bands(values: NDArray[np.floating[Any]]) -> Floats:
     """(d, 5, Q) quantiles of people (n, Q, d), NaN where they are not there."""
-    quantiles = np.nanquantile if np.isnan(values).any() else np.quantile
-    return quantiles(values, QUANTILES, axis=0).transpose(2, 0, 1)
+    with warnings.catch_warnings():  # where nobody is there, all quantiles are NaN
+        warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
+        quantiles = np.nanquantile if np.isnan(values).any() else np.quantile
+        return quantiles(values, QUANTILES, axis=0).transpose(2, 0, 1)
 
 
 def axis_ranges(values: Floats) -> Floats:
     """(d, 2) what almost all of the people (n, Q, d) are in, at all times, and a little more."""
-    low, high = np.quantile(values, _EDGES, axis=(0, 1))
+    there = [column[np.isfinite(column)] for column in np.moveaxis(values, 2, 0)]
+    edges = [np.quantile(column, _EDGES) if len(column) else (0.0, 1.0) for column in there]
+    low, high = np.array(edges).reshape(-1, 2).T
     room = 0.04 * np.maximum(high - low, 1e-6)
     return np.clip(np.stack([low - room, high + room], axis=1), 0, 1)
 
@@ -106,21 +162,24 @@ def densities(values: Floats, ranges: Floats) -> Floats:
     _, q, d = values.shape
     low, high = ranges.T
     place = (values - low) / np.maximum(high - low, 1e-12) * DENSITY_BINS
-    bins = np.clip(place.astype(np.int64), 0, DENSITY_BINS - 1)
+    there = np.isfinite(place)
+    bins = np.clip(np.where(there, place, 0).astype(np.int64), 0, DENSITY_BINS - 1)
     rows = np.arange(q)[None, :, None] + q * np.arange(d)
-    flat = np.bincount((rows * DENSITY_BINS + bins).ravel(), minlength=d * q * DENSITY_BINS)
-    smooth = gaussian_filter1d(flat.reshape(d, q, -1).astype(np.float64), 1.0, mode="nearest")
-    return smooth / smooth.max(axis=2, keepdims=True)
+    flat = np.bincount((rows * DENSITY_BINS + bins)[there], minlength=d * q * DENSITY_BINS)
+    heaps = flat.reshape(d, q, DENSITY_BINS).astype(np.float64)
+    smooth = gaussian_filter1d(heaps, 1.0, mode="nearest")
+    return smooth / np.maximum(smooth.max(axis=2, keepdims=True), 1e-12)
 
 
 def page_data(model: TrajectoryModel, shown: Sampled) -> dict[str, Any]:
     """What the scripts of a page read."""
     first, last = model.numeric_times[[0, -1]].tolist()
     return {
-        "features": list(model.features),
+        "features": [column.name for column in shown.numbers],
+        "dates": _date_ticks(shown),
         "timeName": model.time_name,
         "datetime": model.datetime,
-        "bounds": model.bounds.tolist(),
+        "bounds": shown.bounds.tolist(),
         "ranges": shown.ranges.round(6).tolist(),
         "times": shown.times.tolist(),
         "knots": model.numeric_times.tolist(),
@@ -131,8 +190,19 @@ def page_data(model: TrajectoryModel, shown: Sampled) -> dict[str, Any]:
         "bands": packed(shown.bands),
         "density": packed(shown.density, "u1"),
         "densityBins": DENSITY_BINS,
-        "maps": maps(model.features, model.bounds),
+        "maps": maps(tuple(column.name for column in shown.numbers), shown.bounds),
     }
+
+
+def _date_ticks(shown: Sampled) -> dict[int, list[Tick]]:
+    """Of each number that is a date, by its place: marks in shares of its bounds."""
+    found = {}
+    for k, (column, (low, high)) in enumerate(zip(shown.numbers, shown.bounds, strict=True)):
+        if isinstance(column, Date):
+            start, end = low + shown.ranges[k] * (high - low)
+            marks = time_ticks(float(start), float(end), True)
+            found[k] = [((at - low) / (high - low), label) for at, label in marks]
+    return found
 
 
 def packed(shares: Floats, kind: str = "<u2") -> str:

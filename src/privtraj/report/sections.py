@@ -6,19 +6,24 @@ Plain values; the sentences around them stand in the templates.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from privtraj.columns.kinds import Category, Column, Date, Flag, Number
 from privtraj.privacy.certificate import PROTECTS, Certificate
 from privtraj.privacy.ledger import up
 from privtraj.privacy.statements import MOST_RECORDS, SHARED_BINS
+from privtraj.report.levels import cut, text_label
 from privtraj.report.templates import round_number
 from privtraj.report.ticks import time_labels
+from privtraj.space import as_user_times
 from privtraj.text import short
 
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
 
+_METHODS = ("counts", "gradients", "marginals")
 _COLOURS = 5
 _MOST_TIMES = 16  # listed one by one
 
@@ -150,13 +155,58 @@ def settings(model: TrajectoryModel) -> dict[str, Any]:
     public = {name: _said(value) for name, value in model.certificate.public_inputs.items()}
     elsewhere = ("bounds", "bin times")
     boxes = zip(model.features, model.bounds.tolist(), strict=True)
+    plain = all(type(one) is Number and not (one.missing or one.fixed) for one in model.columns)
     return {
-        "bounds": [(name, *box) for name, box in boxes],
+        "bounds": [(name, *box) for name, box in boxes] if plain else [],
+        "declared": [] if plain else declared(model.columns),
         "fitted_times": times,
         "public_inputs": [(name, said) for name, said in public.items() if name not in elsewhere],
         "made": _made(model),
         "sha256": sha256(model),
     }
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A column as it was declared public.
+
+    domain: in words.  values: of a category, all of them.  more: whether fixed, missing, other.
+    """
+
+    name: str
+    kind: str
+    domain: str
+    values: list[str]
+    more: str
+
+
+def declared(columns: Sequence[Column]) -> list[Declared]:
+    """All columns of the table: what somebody said of them, which is public."""
+    found = []
+    for column in columns:
+        if isinstance(column, Flag):
+            continue
+        said = {"never changes": column.fixed, "may be missing": column.missing}
+        more = [words for words, so in said.items() if so]
+        values: list[str] = []
+        if isinstance(column, Category):
+            values = [text_label(column, k) for k in range(len(column.values))]
+            domain = f"{len(values)} values"
+            if column.other is not None:
+                more.append(f"any other value counts as '{cut(column.other)}'")
+        else:
+            domain = number_range(column)
+        kind = column.kind
+        found.append(Declared(column.name, kind, domain, values, ", ".join(more)))
+    return found
+
+
+def number_range(column: Number) -> str:
+    """Low and high, as people write them."""
+    if not isinstance(column, Date):
+        return f"{column.low:g} to {column.high:g}"
+    days = as_user_times([column.low, column.high], True).astype("datetime64[D]")
+    return f"{days[0]} to {days[1]}"
 
 
 def sha256(model: TrajectoryModel) -> str:
@@ -166,10 +216,11 @@ def sha256(model: TrajectoryModel) -> str:
 
 def _made(model: TrajectoryModel) -> list[tuple[str, str]]:
     certificate = model.certificate
-    k, m, d = model.particles.shape
+    k, m, _ = model.particles.shape
+    d = sum(not isinstance(column, Flag) for column in model.columns)
     method = _said(model.settings.get("measure", ""))
     return [
-        ("method", f"private {method}" if method in ("counts", "gradients") else method),
+        ("method", f"private {method}" if method in _METHODS else method),
         *((key.replace("_", " "), _said(value)) for key, value in model.settings.items()
           if key != "measure" and value not in (None, 0, "")),
         *certificate.found.items(),

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.arrays import Floats
+from privtraj.arrays import Floats, Ints
+from privtraj.columns.kinds import Category, Date
+from privtraj.report.levels import Drawn, ribbons, shares_of
 from privtraj.report.page_data import bands
+from privtraj.report.ticks import time_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,6 +74,88 @@ def draw_bands(axes: Axes, paths: Paths, feature: int) -> None:
     axes.margins(x=0.01)
     decorate(axes, literal(paths.time_name), literal(paths.features[feature]))
     time_axis(axes, paths.datetime)
+    date_marks(axes, paths, up=paths.features[feature])
+
+
+def date_marks(axes: Axes, paths: Paths, across: str = "", up: str = "") -> None:
+    """Dates where an axis has a feature that is one, whose numbers are seconds since 1970."""
+    for column in paths.columns:
+        if isinstance(column, Date) and column.name in (across, up):
+            axis, ends = (
+                (axes.xaxis, axes.get_xlim())
+                if column.name == across
+                else (axes.yaxis, axes.get_ylim())
+            )
+            marks, labels = zip(*time_ticks(float(ends[0]), float(ends[1]), True), strict=True)
+            axis.set_ticks(marks, labels=labels)
+
+
+def category(paths: Paths, name: str) -> Category | None:
+    """The column of this name, if it is a category."""
+    found = (column for column in paths.columns if column.name == name)
+    column = next(found, None)
+    return column if isinstance(column, Category) else None
+
+
+def drawn_levels(paths: Paths, column: Category) -> tuple[Drawn, Ints]:
+    """The levels of a category as they are drawn, and those of people (n, q), in order of time;
+    -1 for who is not there."""
+    values = there(paths)[:, in_order(paths), paths.features.index(column.name)]
+    levels = np.nan_to_num(values, nan=-1).astype(np.int64)
+    return Drawn.of(column, shares_of(levels, column.levels).mean(axis=0)), levels
+
+
+def draw_shares(axes: Axes, paths: Paths, column: Category) -> None:
+    """Shares of the values of a category over time, as stacked bands."""
+    drawn, levels = drawn_levels(paths, column)
+    times, shares = paths.times[in_order(paths)], drawn.shares(levels)
+    labels = [literal(label) for label in drawn.labels]
+    if len(times) == 1:  # bands of one time would be invisible
+        edges = np.concatenate([[0.0], np.cumsum(shares[0])])
+        for k, (label, colour) in enumerate(zip(labels, drawn.colours, strict=True)):
+            axes.bar(times, shares[0, k], bottom=edges[k], color=colour, label=label)
+    else:
+        axes.stackplot(
+            times, shares.T, labels=labels, colors=drawn.colours, edgecolor="white", lw=0.6
+        )
+    axes.set_ylim(0, 1)
+    axes.margins(x=0)
+    decorate(axes, literal(paths.time_name), f"share of people by {literal(column.name)}")
+    time_axis(axes, paths.datetime)
+
+
+def draw_flows(axes: Axes, paths: Paths, column: Category, labels: Sequence[str]) -> None:
+    """Who goes from which value of a category to which, between the times of the paths.
+
+    labels: (q,) what the times are called.
+    """
+    drawn, levels = drawn_levels(paths, column)
+    shares, flows = drawn.shares(levels), drawn.flows(levels)
+    width, q = 0.08, len(labels)
+    for k, (name, colour) in enumerate(zip(drawn.labels, drawn.colours, strict=True)):
+        foot = shares[:, :k].sum(axis=1)
+        axes.bar(range(q), shares[:, k], width, bottom=foot, color=colour, label=literal(name))
+    bend = np.linspace(0, 1, 40)
+    smooth = bend**2 * (3 - 2 * bend)
+    for step, table in enumerate(flows):
+        x = step + width / 2 + bend * (1 - width)
+        for i, _, share, start, end in ribbons(table):
+            low = start + smooth * (end - start)
+            look: dict[str, Any] = {"color": drawn.colours[i], "alpha": 0.45, "lw": 0}
+            axes.fill_between(x, low, low + share, **look)
+    axes.set_ylim(0, 1)
+    decorate(axes, literal(paths.time_name), f"share of people by {literal(column.name)}")
+    axes.set_xticks(range(q), labels=labels)
+    axes.grid(visible=False)
+
+
+def share_legend(axes: Axes) -> None:
+    """What the colours of shares or flows mean, beside them, the upper first as in the picture."""
+    handles, labels = axes.get_legend_handles_labels()
+    axes.legend(
+        handles[::-1], labels[::-1], loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False,
+        fontsize=8.5,
+    )  # fmt: skip
 
 
 def time_axis(axes: Axes, datetime: bool) -> None:

@@ -40,10 +40,12 @@ function timeText(time) {
 }
 
 const text = (axis, share) => axis === TIME ? timeText(inUnits(axis, share))
+  : data.dates[axis] ? new Date(inUnits(axis, share) * 1000).toISOString().slice(0, 10)
   : numberText(inUnits(axis, share), data.bounds[axis][1] - data.bounds[axis][0]);
 
 function ticks(axis, range, most) {
   if (axis === TIME) return data.timeTicks.map(([at, label]) => [(at - first) / (last - first), label]);
+  if (data.dates[axis]) return data.dates[axis];
   const [low, high] = range.map((share) => inUnits(axis, share));
   const rough = (high - low) / most, power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((k) => k * power).find((s) => s >= rough * 0.999);
@@ -524,7 +526,8 @@ function start() {
   if (features === 1) Object.assign(state, { across: TIME, up: 0 });
   else if (map) Object.assign(state, { across: map[0], up: map[1] });
   state.colour = real ? -1 : state.up;
-  byId("explorer").hidden = false;
+  if (features === 0) Object.assign(state, { across: TIME, up: TIME, colour: -1 });
+  byId("explorer").hidden = features === 0;
   byId("theme").hidden = false;
   connect();
   rankPeople();
