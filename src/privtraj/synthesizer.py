@@ -43,13 +43,20 @@ from privtraj.persistence import Persistence, measured_persistence
 from privtraj.planned_releases import (
     SLACK_RESERVE,
     Budget,
+    planned_moments,
     planned_persistence,
     planned_releases,
 )
 from privtraj.privacy import noise
 from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace
 from privtraj.privacy.certificate import certify
-from privtraj.privacy.events import Adjacency, Event, check_adjacency, check_budget
+from privtraj.privacy.events import (
+    Adjacency,
+    Event,
+    GaussianSum,
+    check_adjacency,
+    check_budget,
+)
 from privtraj.privacy.guard import MAX_CELLS, Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.ledger_file import LedgerFile
@@ -65,6 +72,10 @@ from privtraj.slabs.constants import CURVES, PARTICLES_PER_CURVE
 from privtraj.slabs.fit import Resolution, can_look, resolution, through_slabs
 from privtraj.slabs.timeline import may_be_listed
 from privtraj.space import unit_time
+from privtraj.subspace.constants import LEAST_FEATURES
+from privtraj.subspace.lifted import lifted
+from privtraj.subspace.moments import measured_spread
+from privtraj.subspace.spectrum import Spectrum, Subspace
 
 MeasureName = Literal["gradients", "counts"]
 Settings = CountsSettings | GradientSettings
@@ -118,6 +129,10 @@ class TrajectorySynthesizer:
         hand. `TrajectoryModel.with_reference` changes it later.
     monotone: features that never fall, or {feature: "rising" or "falling"}, public knowledge.
     precision: {feature: step} in which people are written, 1 for integers.
+    subspace: many numeric features that people hardly fill. "auto", from six numbers on where
+        gradients measure, spends a tenth of the budget on how features vary together; if few
+        directions hold most of the variance, people are measured along these, and the rest is
+        released as variance. A number sets how many directions; "off" spends nothing on it.
     persistence: "auto" asks how fast features of people are forgotten, where people may have
         several records, for 15 to 25 % of epsilon; "off" spends nothing on it.
     growth: how the number of people changes, by which paths begin late or end early: "released", by
@@ -144,6 +159,7 @@ class TrajectorySynthesizer:
         steps: int | None = None,
         cells: int | None = None,
         slabs: int | Literal["auto", "bins"] = "auto",
+        subspace: int | Literal["auto", "off"] = "auto",
         bandwidth: float | None = None,
         time_coupling: float | None = None,
         diffusivity: float | None = None,
@@ -165,6 +181,7 @@ class TrajectorySynthesizer:
         self.steps = steps
         self.cells = cells
         self.slabs = slabs
+        self.subspace = subspace
         self.bandwidth = bandwidth
         self.time_coupling = pull if time_coupling is None else time_coupling
         self.diffusivity = diffusivity
@@ -233,7 +250,7 @@ class TrajectorySynthesizer:
             raise
 
     def _budget(self, snapshots: Snapshots) -> Budget:
-        measure = self.measure_for(snapshots.n_features)
+        measure, subspace = self._measure_of(snapshots), self._subspace_asked(snapshots)
         return Budget(
             self.epsilon,
             self.delta,
@@ -244,8 +261,9 @@ class TrajectorySynthesizer:
             steps=self.steps,
             slabs=self.slabs != "bins",
             ask_when=self.slabs != "bins" and may_be_listed(snapshots.axis),
-            look_at_motion=self.slabs == "auto" and can_look(snapshots.n_features),
+            look_at_motion=self.slabs == "auto" and (can_look(snapshots.n_features) or subspace),
             persistence=self.persistence == "auto",
+            subspace=subspace,
         )
 
     def _released(
@@ -255,29 +273,42 @@ class TrajectorySynthesizer:
         source: noise.Source,
         progress: Progress | None,
     ) -> TrajectoryModel:
-        plot = snapshots.plot
-        ledger, most = guard.ledger, MAX_CELLS // (self.cells or 1) ** snapshots.n_features
+        plot, ledger, budget = snapshots.plot, guard.ledger, self._budget(snapshots)
+        spectrum = self._spectrum(guard, planned_moments(budget, snapshots.shape))
+        plane = None if spectrum is None else self._plane(spectrum)
+        features = snapshots.n_features if plane is None else plane.projection.rank
+        looking = guard if spectrum is None else guard.projected(spectrum.looked_along)
+        most = MAX_CELLS // (self.cells or 1) ** features
         whole_bins = self.public_counts is not None
-        measured = resolution(guard, snapshots.axis, self.slabs, most, whole_bins)
+        measured = resolution(looking, snapshots.axis, self.slabs, most, whole_bins, features)
         if self.slabs != "bins":
             guard = guard.in_slabs(measured.timeline.slabs(measured.slab_of_moment))
+        everywhere = guard
+        if plane is not None:
+            guard = guard.projected(plane.projection)
         gaps = np.diff(measured.centres)
         people = self._people(guard, measured)
-        later = planned_persistence(self._budget(snapshots), snapshots.shape)
-        settings = self._settings(guard, people, measured.needs_curves, later, plot)
+        later = planned_persistence(budget, snapshots.shape)
+        curves = measured.needs_curves
+        settings = self._settings(guard, people, curves, later, plot, budget.measure)
         _warn_if_little(settings.worth)
         rng = np.random.default_rng(processes.shared_seed(self.seed))  # all but the guard's noise
         marginals = self._spend(guard, people, settings, rng, gaps, progress, plot)
         diffusivity = diffusivity_or(self.diffusivity, marginals.resolution, gaps)
         reference, times = self._reference(), snapshots.times
         unit = reference.within(Scale(snapshots.bounds, *_start_and_length(measured)))
-        marginals, knots = through_slabs(marginals, measured, times, rng, unit, self.particles)
+        inside = unit if plane is None else by_itself()
+        marginals, knots = through_slabs(marginals, measured, times, rng, inside, self.particles)
+        if plane is not None:
+            marginals, knots = lifted(plane, marginals, knots, times, inside, rng)
         if plot is not None:
             marginals = within(plot, marginals)
         persistence = {}
         if later is not None:
             when = times if knots is None else knots
-            found = measured_persistence(guard, later, marginals, when, measured.timeline.listed)
+            found = measured_persistence(
+                everywhere, later, marginals, when, measured.timeline.listed
+            )
             persistence = {"persistence": found.to_dict()}
             paths = marginals.particles.swapaxes(0, 1)
             if knots is None:
@@ -316,8 +347,36 @@ class TrajectorySynthesizer:
                 "people_lengths": measured.lengths.tolist(),
                 "expected_worth": settings.worth,
                 **persistence,
+                **({} if spectrum is None else {"subspace": spectrum.describe(plane)}),
             },
         )
+
+    def _measure_of(self, snapshots: Snapshots) -> MeasureName:
+        """What the budget will buy: by the features, or by the axes that somebody set."""
+        axes = snapshots.n_features if isinstance(self.subspace, str) else int(self.subspace)
+        return self.measure_for(axes)
+
+    def _subspace_asked(self, snapshots: Snapshots) -> bool:
+        """Whether it is asked how features vary together, from public numbers alone.
+
+        What is measured then follows from the answer, but never by which noise: of what a release
+        may tell, the plan knows the kind and the amount whatever the answer is.
+        """
+        possible = self.delta > 0 and not snapshots.axes.mixed and snapshots.domain is None
+        if self.subspace != "auto":
+            return possible and self.subspace != "off"
+        enough = snapshots.n_features >= LEAST_FEATURES
+        return possible and enough and self._measure_of(snapshots) == "gradients"
+
+    def _spectrum(self, guard: Guard, asked: dict[str, GaussianSum]) -> Spectrum | None:
+        """How features vary together, released; None where it is not asked."""
+        return Spectrum.of(measured_spread(guard, asked)) if asked else None
+
+    def _plane(self, spectrum: Spectrum) -> Subspace | None:
+        """The subspace to measure in; None for all features."""
+        if not isinstance(self.subspace, str):
+            return spectrum.subspace(int(self.subspace))
+        return spectrum.subspace(spectrum.rank) if spectrum.is_low else None
 
     def _reference(self) -> Reference:
         """As given; "auto": least action along a learned drift, or as a diffusivity says."""
@@ -362,7 +421,8 @@ class TrajectorySynthesizer:
         people: Floats,
         curves: bool,
         later: Event | None,
-        plot: Plot | None = None,
+        plot: Plot | None,
+        measure: MeasureName,
     ) -> Settings:
         """What to do with the budget that is left.
 
@@ -370,7 +430,7 @@ class TrajectorySynthesizer:
         follows from the released number of people.
         """
         middle, features = float(np.median(people)), guard.n_features
-        if self.measure_for(features) == "gradients":
+        if measure == "gradients":
             mu = left(guard, calibrate_gaussian, later)
             return self._gradient_settings(guard, middle, mu, self.steps)
         area = surveyed_area(guard, people, plot) if self.cells is None else 1.0
@@ -438,7 +498,8 @@ class TrajectorySynthesizer:
         if self.public_counts is not None:
             snapshots.check_bins(Arg("public_counts"), "is about")
             check_public_counts(self.public_counts, self.adjacency, snapshots.n_times)
-        if self.cells is None or self.measure_for(snapshots.n_features) == "gradients":
+        self._check_subspace(snapshots)
+        if self.cells is None or self._measure_of(snapshots) == "gradients":
             return
         least = snapshots.n_times if self.slabs == "bins" else 2
         cells = least * self.cells**snapshots.n_features
@@ -448,6 +509,24 @@ class TrajectorySynthesizer:
                 f" makes {cells} cells in {snapshots.n_features} dimensions at "
                 f"{least} times: use fewer cells, or ",
                 Arg("measure", "gradients"),
+            )
+
+    def _check_subspace(self, snapshots: Snapshots) -> None:
+        """Refuse axes that these snapshots, or this budget, do not have."""
+        if isinstance(self.subspace, str):
+            return
+        d = snapshots.n_features
+        if self.subspace >= d:
+            raise InputError(
+                Arg("subspace"), f" must be below {d}, the number of features: leave it out"
+            )
+        if snapshots.axes.mixed or snapshots.domain is not None:
+            raise InputError(
+                Arg("subspace"), " is for columns of numbers without a domain: leave it out"
+            )
+        if not planned_moments(self._budget(snapshots), snapshots.shape):
+            raise InputError(
+                Arg("subspace"), " needs a delta above 0 and a larger epsilon: leave it out"
             )
 
     def measure_for(self, features: int) -> MeasureName:
@@ -478,6 +557,11 @@ class TrajectorySynthesizer:
         if wanted not in ("auto", "bins") and not (is_whole(wanted) and wanted >= 2):
             raise InputError(
                 Arg("slabs"), " must be 'auto', 'bins' or a whole number of at least 2"
+            )
+        axes: Any = self.subspace
+        if axes not in ("auto", "off") and not (is_whole(axes) and axes >= 1):
+            raise InputError(
+                Arg("subspace"), " must be 'auto', 'off' or a whole number of at least 1"
             )
         if self.persistence not in ("auto", "off"):
             raise InputError(Arg("persistence"), " must be 'auto' or 'off'")

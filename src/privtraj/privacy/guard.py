@@ -62,6 +62,10 @@ Why the stated cost holds
     records of one person that were in different bins may be in one slab, and g stands where sqrt(g)
     stood.
 
+    projected: points may be seen along other axes, which are public or released (`projection`). A
+    row's new point is a function of the row and of these numbers, so all of the above holds with
+    new points for points.
+
     The number of people in the data, in a bin or in a batch never enters an answer except through
     these mechanisms. Numbers that are public knowledge are given by the user, and do not come from
     here (`head_count`).
@@ -80,6 +84,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -90,11 +95,13 @@ from numpy.typing import NDArray
 
 from privtraj import processes
 from privtraj.arrays import Floats, Ints
+from privtraj.columns.axes import Axes
 from privtraj.errors import BudgetError, InputError
 from privtraj.privacy import noise
 from privtraj.privacy.events import Event, GaussianSum, LaplaceCounts, LaplaceShares
 from privtraj.privacy.ledger import Ledger, Payer
 from privtraj.privacy.pairs import Thirds, sum_over_people
+from privtraj.privacy.projection import ProjectedRows, Projection
 from privtraj.privacy.rows import PublicShape, Rows
 from privtraj.privacy.sums import (
     MOST_CLIP,
@@ -136,6 +143,7 @@ class Guard:
         self._source = source
         self._watcher = watcher
         self._chunks: Chunks | None = None
+        self._seen: Projection | None = None
 
     @property
     def n_times(self) -> int:
@@ -159,6 +167,14 @@ class Guard:
         part.person = self.person.in_slabs()
         return part
 
+    def projected(self, projection: Projection) -> Self:
+        """The same rows seen along the axes of a projection, which are public or released."""
+        part = copy(self)
+        part._rows, part._chunks = ProjectedRows(self._rows, projection), None
+        part._seen, part.n_features = projection, projection.rank
+        part.axes = Axes.numeric(projection.rank)
+        return part
+
     def counts(self, sides: int | Sequence[int], epsilon: float, what: str) -> Ints:
         """Noisy numbers of records (T, cells) in as many cells along each axis, or in sides (d,).
 
@@ -169,7 +185,7 @@ class Guard:
         event = LaplaceCounts(epsilon, what, 0.0, *self.person)
         self._payer.spend(event)
         exact = processes.total(self._rows.cell_counts(self._slabs, sides))
-        return self._noisy_counts(exact, epsilon, event, CellCounts(self._slabs, sides))
+        return self._noisy_counts(exact, epsilon, event, CellCounts(self._slabs, sides, seen=self._seen))
 
     def _check_sides(self, sides: Sequence[int], times: int | None = None) -> None:
         if len(sides) != self.n_features or min(sides) < 1:
@@ -213,7 +229,7 @@ class Guard:
             exact = exact + noise.gaussian_integers(self._source, exact.shape)
         answer: Floats = processes.broadcast_first(exact / copies)
         if self._watcher is not None:
-            self._watcher.released(event, table, answer)
+            self._watcher.released(event, replace(table, seen=self._seen), answer)
         return answer
 
     def thirds(self, question: Thirds, epsilon: float, what: str) -> Ints:
@@ -303,7 +319,8 @@ class Guard:
             exact = exact + noise.gaussian_integers(self._source, exact.shape)
         answer = processes.broadcast_first((exact * unit[:, None]).astype(np.float64))
         if self._watcher is not None:
-            self._watcher.released(event, ClippedSums(self._slabs, vector, clip), answer)
+            asked = vector if self._seen is None else partial(_seen_vector, self._seen, vector)
+            self._watcher.released(event, ClippedSums(self._slabs, asked, clip), answer)
         return answer
 
     def _check_shapes(self, clip: Floats, parameters: Any) -> None:
@@ -369,6 +386,13 @@ def _record_vector(
 ) -> Floats:
     """v (D,) of a point at the parameters of a bin."""
     return np.asarray(_one_vector(statistic, parameters, index, point), dtype=np.float64)
+
+
+def _seen_vector(
+    seen: Projection, vector: RecordVector, index: int, point: NDArray[np.float32]
+) -> Floats:
+    """The vector of a point that is seen along other axes."""
+    return vector(index, seen(point[None])[0])
 
 
 def _kernel_record_vector(
