@@ -62,7 +62,7 @@ def planned_moments(budget: Budget, shape: PublicShape) -> dict[str, GaussianSum
     """The releases before all others where people may be near a subspace, by name."""
     if not budget.subspace:
         return {}
-    return moment_events(*budget[:3], shape.person, shape.n_features)
+    return moment_events(*budget[:3], shape.person)
 
 
 def planned_releases(budget: Budget, shape: PublicShape) -> BudgetPlan:

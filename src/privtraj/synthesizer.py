@@ -74,7 +74,7 @@ from privtraj.slabs.timeline import may_be_listed
 from privtraj.space import unit_time
 from privtraj.subspace.constants import LEAST_FEATURES
 from privtraj.subspace.lifted import lifted
-from privtraj.subspace.moments import measured_spread
+from privtraj.subspace.moments import measured_spread, moment_events
 from privtraj.subspace.spectrum import Spectrum, Subspace
 
 MeasureName = Literal["gradients", "counts"]
@@ -362,11 +362,13 @@ class TrajectorySynthesizer:
         What is measured then follows from the answer, but never by which noise: of what a release
         may tell, the plan knows the kind and the amount whatever the answer is.
         """
-        possible = self.delta > 0 and not snapshots.axes.mixed and snapshots.domain is None
-        if self.subspace != "auto":
-            return possible and self.subspace != "off"
-        enough = snapshots.n_features >= LEAST_FEATURES
-        return possible and enough and self._measure_of(snapshots) == "gradients"
+        if self.subspace == "off" or snapshots.axes.mixed or snapshots.domain is not None:
+            return False
+        many = snapshots.n_features >= LEAST_FEATURES
+        if self.subspace == "auto" and not (many and self._measure_of(snapshots) == "gradients"):
+            return False
+        budget = self.epsilon, self.delta, self.adjacency
+        return bool(moment_events(*budget, snapshots.shape.person))
 
     def _spectrum(self, guard: Guard, asked: dict[str, GaussianSum]) -> Spectrum | None:
         """How features vary together, released; None where it is not asked."""
@@ -524,10 +526,8 @@ class TrajectorySynthesizer:
             raise InputError(
                 Arg("subspace"), " is for columns of numbers without a domain: leave it out"
             )
-        if not planned_moments(self._budget(snapshots), snapshots.shape):
-            raise InputError(
-                Arg("subspace"), " needs a delta above 0 and a larger epsilon: leave it out"
-            )
+        if not self._subspace_asked(snapshots):
+            raise InputError(Arg("subspace"), " needs a delta above 0: leave it out")
 
     def measure_for(self, features: int) -> MeasureName:
         """What the budget will buy with so many features."""

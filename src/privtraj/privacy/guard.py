@@ -185,7 +185,9 @@ class Guard:
         event = LaplaceCounts(epsilon, what, 0.0, *self.person)
         self._payer.spend(event)
         exact = processes.total(self._rows.cell_counts(self._slabs, sides))
-        return self._noisy_counts(exact, epsilon, event, CellCounts(self._slabs, sides, seen=self._seen))
+        return self._noisy_counts(
+            exact, epsilon, event, CellCounts(self._slabs, sides, seen=self._seen)
+        )
 
     def _check_sides(self, sides: Sequence[int], times: int | None = None) -> None:
         if len(sides) != self.n_features or min(sides) < 1:

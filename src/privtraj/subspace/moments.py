@@ -3,7 +3,7 @@
 Each is a clipped sum of the guard (`Guard.sums`: mechanism, sensitivity, adjacency), over one slab
 that is all of time, at a clip c that is public or made of what the sums before it released:
 
-    mean     v = (y - 1/2, q),  q = sqrt(d) / 4                c = sqrt(d/4 + q^2): nobody exceeds it
+    mean     v = (y - 1/2, q),  q = sqrt(d) / 4                 c = sqrt(d/4 + q^2), the most
     shells   v = one of `SHELLS` + 1 units, by |y - m|          c = 1, the norm of each
     moments  v = ( w (y - m), upper triangle of (y - m)(y - m)' with sqrt(2) beside the diagonal )
              of norm  sqrt(w^2 R^2 + R^4)  at a distance R      c = that norm at the R of the shells
@@ -28,10 +28,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from privtraj.arrays import Floats
-from privtraj.errors import BudgetError
 from privtraj.privacy.calibration import calibrate_gaussian
 from privtraj.privacy.events import Adjacency, GaussianSum, Person
-from privtraj.privacy.guard import Guard, lattice_unit
+from privtraj.privacy.guard import Guard
 from privtraj.space import Slabs
 from privtraj.subspace.constants import (
     CLIPPED,
@@ -61,7 +60,7 @@ class Spread(NamedTuple):
 
 
 def moment_events(
-    epsilon: float, delta: float, adjacency: Adjacency, person: Person, features: int
+    epsilon: float, delta: float, adjacency: Adjacency, person: Person
 ) -> dict[str, GaussianSum]:
     """The three sums that a fit of this budget asks first, by name; none if it does not buy them.
 
@@ -71,16 +70,12 @@ def moment_events(
         return {}
     person = person.in_slabs()
     whole = calibrate_gaussian(epsilon, delta, adjacency, slack=delta / 100, person=person)
-    widths = {MEAN: features + 1, DISTANCES: SHELLS + 1, MOMENTS: _triangle(features) + features}
-    events = {}
-    for name, width in widths.items():
-        z = 1 / (whole * math.sqrt(SHARES[name])) if whole else math.inf
-        try:
-            lattice_unit(np.ones(1), z, width)
-        except BudgetError:
-            return {}
-        events[name] = GaussianSum(z, name, 0.0, *person)
-    return events
+    if whole == 0:
+        return {}
+    return {
+        name: GaussianSum(1 / (whole * math.sqrt(share)), name, 0.0, *person)
+        for name, share in SHARES.items()
+    }
 
 
 def measured_spread(guard: Guard, events: Mapping[str, GaussianSum]) -> Spread:
@@ -89,7 +84,7 @@ def measured_spread(guard: Guard, events: Mapping[str, GaussianSum]) -> Spread:
     d, noise = guard.n_features, {name: one.noise_multiplier for name, one in events.items()}
 
     def total(name: str, statistic: Any, clip: float, *numbers: Any) -> Floats:
-        parameters = tuple(np.float32(number)[None] for number in numbers)
+        parameters = tuple(np.asarray(number, np.float32)[None] for number in numbers)
         clips = np.array([clip])
         answer: Floats = everybody.sums(statistic, parameters, clips, noise[name], name)[0]
         return answer
@@ -98,7 +93,7 @@ def measured_spread(guard: Guard, events: Mapping[str, GaussianSum]) -> Spread:
     *sums, counted = total(MEAN, _places, math.sqrt(d / 4 + one**2), one)
     people = max(counted / one, noise[MEAN])
     centre = np.clip(0.5 + np.array(sums) / people, 0.0, 1.0)
-    edges = math.sqrt(d) / 2 * SHELL_RATIO ** np.arange(SHELLS)[::-1]
+    edges: Floats = math.sqrt(d) / 2 * SHELL_RATIO ** np.arange(SHELLS - 1.0, -1.0, -1.0)
     radius = within(total(DISTANCES, _shells, 1.0, centre, edges), edges)
     weight = MEAN_WEIGHT * radius
     clip = math.hypot(weight * radius, radius**2)
@@ -145,7 +140,3 @@ def _matrix(triangle: Floats, d: int) -> Floats:
     matrix = np.zeros((d, d))
     matrix[row, column] = np.where(row == column, triangle, triangle / math.sqrt(2))
     return matrix + np.triu(matrix, 1).T
-
-
-def _triangle(d: int) -> int:
-    return d * (d + 1) // 2

@@ -1,11 +1,13 @@
 """Which subspace: the directions in which people differ more than noise and more than a little.
 
-The eigenvalues of a noisy covariance are compared with the end of the spectrum of the noise alone,
-2 s sqrt(d), and with a small share of all variance. The r directions above both are a subspace, if
-these are few and hold most of the variance; what is outside is released as a variance per feature,
+The rank r is the least for which no direction beyond the first r stands out: the next eigenvalue of
+the noisy covariance is either a small share of all variance, or no more above the mean of those
+beyond than the spectrum of the noise reaches, 2 s sqrt(d). If r is small and the r directions hold
+most of the variance, they are a subspace. What is outside is released as a variance per feature,
 
-    outside = diag( (1 - A A') C (1 - A A') ),    A (d, r) the axes, C the covariance.
+    outside = diag( (1 - A A') C (1 - A A') ),    A (d, r) the axes, C the covariance,
 
+shrunk to its mean by the share of its variance that is noise.
 All of it is post-processing, and so is what follows from it: what is measured, and how.
 """
 
@@ -44,20 +46,24 @@ class Subspace:
 @dataclass(frozen=True, eq=False)
 class Spectrum:
     """mean: (d,).  values: (d,) eigenvalues, falling.  axes: (d, d), a column for each.
-    edge: where the spectrum of the noise ends.
+    noise: standard deviation of a number beside the diagonal of the covariance.
     """
 
     mean: Floats
     values: Floats
     axes: Floats
-    edge: float
+    noise: float
 
     @classmethod
     def of(cls, spread: Spread) -> Spectrum:
         """That of a noisy covariance."""
         values, axes = np.linalg.eigh(spread.covariance)
-        edge = EDGE * 2 * spread.noise * math.sqrt(len(values))
-        return cls(spread.mean, values[::-1], axes[:, ::-1], edge)
+        return cls(spread.mean, values[::-1], axes[:, ::-1], spread.noise)
+
+    @property
+    def edge(self) -> float:
+        """Where the spectrum of the noise ends."""
+        return EDGE * 2 * self.noise * math.sqrt(len(self.values))
 
     @property
     def total(self) -> float:
@@ -66,8 +72,11 @@ class Spectrum:
 
     @property
     def rank(self) -> int:
-        """How many directions are above noise and above a small share of all variance."""
-        return int(np.count_nonzero(self.values > max(self.edge, SMALL * self.total)))
+        """r: how many directions stand out."""
+        d = len(self.values)
+        beyond = self.values[::-1].cumsum()[::-1] / np.arange(d, 0, -1)  # means from each on
+        level = self.values <= np.maximum(SMALL * self.total, beyond + self.edge)
+        return int(np.argmax(level)) if level[:-1].any() else d  # of one direction nothing is told
 
     def inside(self, rank: int) -> float:
         """Share of the variance along the first axes."""
@@ -81,11 +90,12 @@ class Spectrum:
 
     def subspace(self, rank: int) -> Subspace:
         """That of the first axes."""
-        axes = self.axes[:, :rank]
-        rest = self.axes[:, rank:]
-        outside = (rest**2) @ self.values[rank:]
+        outside = self.axes[:, rank:] ** 2 @ self.values[rank:]
+        middle, varies = outside.mean(), max(float(outside.var()), 1e-300)
+        kept = max(0.0, 1 - 2 * self.noise**2 / varies)
+        outside = np.maximum(middle + kept * (outside - middle), 0.0)
         widest = math.sqrt(max(float(self.values[0]), self.edge, 1e-8))
-        return Subspace(Projection(self.mean, axes, REACH * widest), np.maximum(outside, 0.0))
+        return Subspace(Projection(self.mean, self.axes[:, :rank], REACH * widest), outside)
 
     @property
     def looked_along(self) -> Projection:
