@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 BOX = (-1.5, 1.5)
 
 
-def fitted(points, times, epsilon=4.0, delta=1e-5, **options):
+def fitted(points, times, epsilon=8.0, delta=1e-5, **options):
     """A model, and the snapshots."""
     given = options.pop("data", {})
     snapshots = pt.Snapshots.from_arrays(
@@ -33,7 +33,7 @@ def filling(n, d, seed=0):
 
 @pytest.fixture(scope="module")
 def near_a_plane():
-    times, points = pt.datasets.three_modes(900, 3, 1, dimensions=20)
+    times, points = pt.datasets.three_modes(1500, 3, 1, dimensions=20)
     return fitted(points, times)
 
 
@@ -46,8 +46,8 @@ def test_a_plane_is_found_and_measured(near_a_plane):
     assert model.settings["measure"] == "gradients"
     assert released(model)[:3] == list(SHARES)
     assert MOTION in released(model)  # though a look in 20 features would have 2^20 cells
-    assert model.verify() <= 4.0
-    assert model.certificate.epsilon == pytest.approx(4.0, rel=1e-3)
+    assert model.verify() <= 8.0
+    assert model.certificate.epsilon == pytest.approx(8.0, rel=1e-3)
 
 
 def test_groups_in_the_plane_are_kept_and_the_rest_has_its_variance(near_a_plane):
@@ -81,13 +81,12 @@ def test_the_model_is_a_model_like_any_other(near_a_plane, tmp_path):
 @pytest.mark.parametrize("d", [6, 16])
 def test_people_who_fill_their_features_are_measured_in_all_of_them(d):
     points, times = filling(900, d)
-    with pytest.warns(pt.LowBudgetWarning) if d == 16 else _nothing():
-        model = fitted(points, times, steps=4)
+    model = fitted(points, times, steps=4)
     assert model.diagnostics["subspace"]["rank"] is None
     assert released(model)[:3] == list(SHARES)
     assert MOTION in released(model)
-    assert model.verify() <= 4.0
-    assert model.certificate.epsilon == pytest.approx(4.0, rel=1e-3)
+    assert model.verify() <= 8.0
+    assert model.certificate.epsilon == pytest.approx(8.0, rel=1e-3)
 
 
 def test_axes_that_were_set_are_counted():
@@ -95,7 +94,7 @@ def test_axes_that_were_set_are_counted():
     model = fitted(points, times, subspace=2)
     assert model.settings["measure"] == "counts"
     assert model.diagnostics["subspace"]["rank"] == 2
-    assert model.verify() <= 4.0
+    assert model.verify() <= 8.0
 
 
 @pytest.mark.parametrize(
@@ -116,17 +115,11 @@ def test_nothing_is_spent_where_nobody_looks(d, options):
 
 
 def test_people_with_several_records_are_paid_for_together_and_persist_in_all_features():
-    times, points = pt.datasets.three_modes(300, 3, 1, dimensions=6)
-    data = {"person": np.tile(np.arange(300), 3), "records_per_person": 3}
+    times, points = pt.datasets.three_modes(1000, 3, 1, dimensions=6)
+    data = {"person": np.tile(np.arange(1000), 3), "records_per_person": 3}
     model = fitted(points, times, steps=4, data=data)
     assert model.diagnostics["subspace"]["rank"] == 2
     first = model.certificate.ledger[0]
     assert (first["records"], first["together"]) == (3, True)
     assert len(model.diagnostics["persistence"]["memory"]) == 6
-    assert model.verify() <= 4.0
-
-
-def _nothing():
-    from contextlib import nullcontext
-
-    return nullcontext()
+    assert model.verify() <= 8.0
