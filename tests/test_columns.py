@@ -6,11 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from privtraj.columns.axes import to_unit
+from privtraj.columns.axes import Axes, to_unit
 from privtraj.columns.declared import declared_columns
-from privtraj.columns.kinds import Number
+from privtraj.columns.kinds import MOST_LEVELS, Category, Date, Integer, Number, from_dict, to_dict
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
+from privtraj.privacy.rows import cell_of
 from privtraj.space import to_unit as to_unit_cube
 
 HEIGHT, WEIGHT = Number(40.0, 220.0, name="height"), Number(1.0, 150.0, name="weight")
@@ -62,3 +63,66 @@ def test_columns_one_by_one_are_the_box_at_once_to_the_last_bit(values, first, s
 def test_a_domain_is_checked_however_a_column_is_made(domain):
     with pytest.raises(InputError, match="the bounds of 'x'"):
         Number(*domain, name="x")
+
+
+# Levels ---------------------------------------------------------------------------------------
+
+
+@given(st.integers(2, MOST_LEVELS))
+def test_levels_come_back_from_single_precision_and_are_the_cells_of_counts(count):
+    column = Category(range(count), "x")
+    levels = np.arange(count)
+    unit = column.to_unit(levels).astype(np.float32)
+    np.testing.assert_array_equal(column.from_unit(unit), levels)
+    np.testing.assert_array_equal(cell_of(unit[:, None], (count,)), levels)
+    axes = Axes.of([column])
+    np.testing.assert_array_equal(axes.level_of(unit[:, None])[:, 0], levels)
+    np.testing.assert_array_equal(axes.centred(unit[:, None]).astype(np.float32)[:, 0], unit)
+
+
+def test_levels_come_back_for_every_number_of_them():
+    """c, C -> (c + 1/2) / C in float32 -> floor(C u), at both ends and in the middle."""
+    counts = np.arange(2, MOST_LEVELS + 1)
+    for levels in (np.zeros_like(counts), counts // 2, counts - 1):
+        unit = ((levels + 0.5) / counts).astype(np.float32)
+        np.testing.assert_array_equal((unit.astype(np.float64) * counts).astype(int), levels)
+
+
+@given(st.integers(-(10**6), 10**6), st.integers(1, 10**4), st.integers(-10, 2 * 10**4))
+def test_whole_numbers_come_back_and_have_cells_of_equal_size(low, width, beyond):
+    column = Integer(low, low + width, "x")
+    value = low + beyond
+    unit = np.float32(column.to_unit(value))
+    inside = np.clip(value, low, low + width)
+    assert column.from_unit(unit) == inside
+    assert cell_of(np.array([[unit]]), (width + 1,))[0] == inside - low
+
+
+@given(arrays(np.int64, 7, elements=st.integers(0, 4)), st.integers(0, 6))
+def test_a_row_is_a_function_of_its_own_record(levels, one):
+    values = np.column_stack([levels, np.linspace(0, 9, 7)])
+    columns = Category(range(5), "c"), Number(0, 9, "x")
+    alone = to_unit(columns, values[one : one + 1])
+    np.testing.assert_array_equal(to_unit(columns, values)[one : one + 1], alone)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        Number(0, 1, "x", missing=True),
+        Integer(0, 9, "x", fixed=True),
+        Date("2020-01-01", "2024-01-01", "x"),
+        Date("2020-01-01T10:00", "2024-01-01", "x", missing=True),
+        Category(["F", "M", 3, True], "x", other="rest", missing=True),
+    ],
+)
+def test_a_column_comes_back_from_a_file_and_from_its_public_inputs(column):
+    assert from_dict(to_dict(column)) == column
+    public = column.public_inputs()
+    assert declared_columns(None, None, columns={"x": public})[0] == column
+
+
+def test_dates_know_whether_they_are_days():
+    assert Date("2020-01-01", "2024-01-01").days
+    assert not Date("2020-01-01", "2024-01-01T00:00").days
+    assert not Date("2020-01-01T12:00", "2024-01-01").days

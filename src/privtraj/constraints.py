@@ -53,13 +53,18 @@ class Constraints:
             raise InputError(Arg("precision"), " must be a step above 0, such as 1 for integers")
         return made
 
-    def check(self, features: Iterable[str]) -> None:
-        """Refuse what is said of other features."""
+    def check(self, features: Iterable[str], numbers: Iterable[str] | None = None) -> None:
+        """Refuse what is said of other features.  numbers: those that are, if not all of them."""
         for name, known in (("monotone", self.monotone), ("precision", self.precision)):
             for feature in known:
                 if feature not in features:
                     raise InputError(
                         Arg(name), f" names '{feature}', which is not among the features"
+                    )
+                if numbers is not None and feature not in numbers:
+                    raise InputError(
+                        Arg(name),
+                        f" names '{feature}', which is not among the features that are numbers",
                     )
 
     def directions(self, features: tuple[str, ...]) -> Floats:

@@ -8,41 +8,76 @@ how people move included: the reference process, and what is public about featur
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privtraj import display, model_checks, model_file
 from privtraj.arguments import is_whole
-from privtraj.arrays import Floats
-from privtraj.clouds import along_main_axis, equal_weight
-from privtraj.columns.kinds import Column, Number, to_dict
+from privtraj.arrays import Floats, Ints
+from privtraj.clouds import along_main_axis, equal_weight, steadied
+from privtraj.columns.axes import Axes
+from privtraj.columns.conditions import Conditions
+from privtraj.columns.kinds import Category, Column, Flag, Label, Number, to_dict
 from privtraj.constraints import NONE, Constraints
 from privtraj.data.snapshots import Snapshots
+from privtraj.domain.couplings import couplings_inside, parts_of
 from privtraj.domain.domain import Domain, Plot
 from privtraj.errors import Arg, InputError, Said
 from privtraj.growth.declared import Growth
+from privtraj.growth.lives import Lives
 from privtraj.growth.population import Population, read_at, settled
 from privtraj.paths import Paths, fill_in_blocks
 from privtraj.privacy import signatures
 from privtraj.privacy.certificate import Certificate
-from privtraj.reference.base import Interpolation, Reference, Scale
+from privtraj.reference.base import Interpolation, Points, Reference, Scale
 from privtraj.reference.brownian import Brownian
 from privtraj.reference.least_action import FITTED, even_clouds, least_action
 from privtraj.reference.words import by_itself, declared
 from privtraj.space import as_user_times, from_unit, hat_functions, moment, unit_time
-from privtraj.transport.couplings import CouplingName, Couplings, couple
+from privtraj.text import listed
+from privtraj.transport.couplings import CouplingName, Couplings, Discrete, couple
 from privtraj.transport.curves import Curves
+from privtraj.transport.mixed import (
+    MixedCurves,
+    OnNumbers,
+    Parts,
+    Transitions,
+    filled,
+    least_action_of,
+    moved_mass,
+    number_names,
+)
 
 MOST_PATHS = 10**9
+FEWEST_PARTICLES = 5
+"""From which people under conditions are drawn: fewer are single people of the model, drawn again
+and again."""
+LEAST_SHARE = 1e-3
+"""Of people who meet conditions: it takes a thousand draws to find one then, and what a model knows
+of so few is noise."""
+FEWEST_TRIED = 10_000
+"""People who are drawn before it is said that those who meet conditions are too few."""
+MOST_NUMBERS = 2**25
+"""Of people drawn at once while those who meet conditions are looked for: 256 MB."""
+
+
+class _How(NamedTuple):
+    """How people are drawn."""
+
+    rng: np.random.Generator
+    noise: bool
+    interpolation: Interpolation | None
+    coupling: CouplingName | None
 
 
 class _Unset(Reference):
-    """Until the diffusivity is known."""
+    """Until the diffusivity is known, and where no number moves: nobody does."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +95,8 @@ class TrajectoryModel:
     constraints: what is public about features.
     domain: where people can be at all; every path stays there.
     growth: how the number of people changes; None: everybody is there all the time.
-    columns: d of them, what each coordinate of a particle means; by default numbers.
+    columns: d of them, what each coordinate of a particle means; by default numbers. A category's
+        coordinate is in the cell of a level; flags at the end say which numbers are missing.
     settings: how it was made.  diagnostics: released quantities that tell how well it went.
     """
 
@@ -86,7 +122,7 @@ class TrajectoryModel:
     columns: tuple[Column, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.columns:
+        if all(type(one) is Number and not (one.missing or one.fixed) for one in self.columns):
             object.__setattr__(self, "columns", _numbers(self.features, self.bounds))
         object.__setattr__(self, "diagnostics", _without_nan(self.diagnostics))
         if len(self.knots) == 0:
@@ -99,23 +135,60 @@ class TrajectoryModel:
         """(T,) times of interest in data units; datetime64 where the data had dates."""
         return as_user_times(self.numeric_times, self.datetime)
 
+    @cached_property
+    def axes(self) -> Axes:
+        """Which columns are numbers, and which are levels."""
+        return self._parts.axes
+
+    @cached_property
+    def _parts(self) -> Parts:
+        return Parts(self.columns)
+
     @property
     def marginals(self) -> Floats:
         """(T, n, d) equal-weight particles in data units: heavy particles are repeated.
 
-        They lack the observation noise of released people; `sample` adds it.
+        They lack the observation noise of released people; `sample` adds it. Categories are levels,
+        and numbers that are missing NaN.
         """
-        particles, weights = self._at_times(self.particles), self._at_times(self.weights)
+        if self._parts.plain:
+            particles, weights = self._at_times(self.particles), self._at_times(self.weights)
+        else:
+            particles, weights = self._split_at_times()
         if self.plot is not None:
-            particles = self.plot.snapped(particles)
-        return from_unit(equal_weight(particles, weights, self.cloud_size), self.bounds)
+            moving = self._parts.moving
+            particles[..., moving] = self.plot.snapped(particles[..., moving])
+        unit = equal_weight(particles, weights, self.cloud_size)
+        pairs = enumerate(self.columns)
+        values = np.stack([one.from_unit(unit[..., k]) for k, one in pairs], axis=-1)
+        values[self._parts.absent(unit)] = np.nan
+        return values
+
+    def _split_at_times(self) -> tuple[Floats, Floats]:
+        """Particles (T, 2 m, d) and weights (T, 2 m) of mixed columns: numbers are between those
+        of two knots, levels are those of the one or of the other, with the shares of both."""
+        whole: Points = self.particles
+        if self.curves:
+            whole = filled(whole.swapaxes(0, 1), self.knots, self._parts).swapaxes(0, 1)
+        numbers, weights = self._at_times(whole), self._at_times(self.weights)
+        basis = hat_functions(self.numeric_times, self.knots)
+        used = basis > 0
+        left, right = used.argmax(axis=1), used.shape[1] - 1 - used[:, ::-1].argmax(axis=1)
+        sides = [
+            np.where(self.axes.numbers, numbers, self.particles[knot]) for knot in (left, right)
+        ]
+        share = np.where(left == right, 0.0, basis[np.arange(len(left)), right])[:, None]
+        both = np.concatenate([(1 - share) * weights, share * weights], axis=1)
+        return np.concatenate(sides, axis=1), both
 
     @cached_property
     def plot(self) -> Plot | None:
-        """The domain in the unit cube, if there is one."""
-        return None if self.domain is None else self.domain.ground(self.features, self.bounds)
+        """The domain in the unit cube of the numbers that move, if there is one."""
+        if self.domain is None:
+            return None
+        return self.domain.ground(number_names(self.columns), self._number_scale.bounds)
 
-    def _at_times(self, values: Floats) -> Floats:
+    def _at_times(self, values: Points) -> Floats:
         """What particles have at the knots (K, m, ...), at the times of interest (T, m, ...)."""
         return np.einsum("tk,k...->t...", hat_functions(self.numeric_times, self.knots), values)
 
@@ -129,6 +202,8 @@ class TrajectoryModel:
         interpolation: Interpolation | None = None,
         coupling: CouplingName | None = None,
         branching: bool = False,
+        where: Mapping[str, Any] | None = None,
+        at_start: Mapping[str, Any] | None = None,
     ) -> Paths:
         """n synthetic people at any times inside the range (default: the times of interest).
 
@@ -141,6 +216,9 @@ class TrajectoryModel:
         interpolation: instead, between knots "bridge", "linear" or "spline".
         branching: of a population that grows: who is born has a mother among the others, and shares
             her past. n counts everybody who ever lived: those at the end, if nobody leaves.
+        where: only people who are so at all these times, {column: value}: one value of a category
+            or a list of them, (low, high) of a number or a date, None for missing.
+        at_start: only people who are so at the first of these times.
 
         With a domain, people walk: couplings are exact ones by the length of the shortest way, and
         between knots everybody goes it at constant speed, whatever `interpolation` and `coupling`.
@@ -148,46 +226,113 @@ class TrajectoryModel:
         _check_request(n, interpolation, coupling)
         at = self._query_times(times)
         rng = np.random.default_rng(seed)
-        how = rng, observation_noise, interpolation, coupling
-        there: dict[str, Any] = {}
-        if self.growth is not None:
-            lives, knots = self._population(coupling).lives(n, rng)
-            read = self._values(n, read_at(at, self.knots, branching), *how, knots)
-            ways = self.constraints.directions(self.features)
-            clock = unit_time(at, self.knots)
-            values, there = settled(read, clock, lives, self._scale, ways, branching)
-        elif branching:
+        how = _How(rng, observation_noise, interpolation, coupling)
+        asked = Conditions.declared(self._shown, where, at_start)
+        if branching and self.growth is None:
             raise InputError(
                 Arg("branching"),
                 " needs a population that grows: ",
                 Said("say how, by with_growth", "fit the model with --growth"),
             )
+        if branching and asked:
+            raise InputError(
+                Arg("branching"),
+                " needs the mothers of everybody: leave out ",
+                Arg("where"),
+                " and ",
+                Arg("at_start"),
+            )
+        read = read_at(at, self.knots, branching)
+        if asked:
+            values, lives = self._those(n, read, how, asked)
         else:
-            values = self._values(n, at, *how)
-        data = self.constraints.rounded(values, self.features, self.bounds)
-        return Paths(data, at, self.features, self.time_name, self.datetime, **there)
+            values, lives = self._everybody(n, read, how)
+        there: dict[str, Any] = {}
+        if lives is not None:
+            ways = self.constraints.directions(self.features)
+            clock = unit_time(at, self.knots)
+            known = clock, lives, self._scale, ways, branching, self.axes
+            values, there = settled(values, *known)
+        names = tuple(one.name for one in self._shown)
+        data = self._finished(values)
+        return Paths(data, at, names, self.time_name, self.datetime, columns=self._shown, **there)
+
+    def _everybody(
+        self, n: int, at: Floats, how: _How, asked: Conditions | None = None
+    ) -> tuple[Floats, Lives | None]:
+        """Values (n, q, d) of n people at times (q,), and their lives where people come and go.
+
+        asked: leaves out curves along which nobody can be so; fewer than n people then.
+        """
+        if self.growth is None:
+            return self._values(n, at, how, None, asked), None
+        lives, knots = self._population(how.coupling).lives(n, how.rng)
+        return self._values(n, at, how, knots), lives
+
+    def _those(
+        self, n: int, at: Floats, how: _How, asked: Conditions
+    ) -> tuple[Floats, Lives | None]:
+        """The same of n people who are as they must: drawn until there are as many."""
+        found: list[Floats] = []
+        begin_end: list[Floats] = []
+        kept, tried, most = 0, 0, max(1, MOST_NUMBERS // (len(at) * len(self.columns)))
+        while kept < n:
+            left = (n - kept) * max(tried, 1) / max(kept, 1)
+            count = int(min(max(1.2 * left, FEWEST_TRIED), most))
+            values, lives = self._everybody(count, at, how, asked)
+            held = asked.hold(self._finished(values.copy()), at)
+            kept, tried = kept + int(held.sum()), tried + count
+            if tried >= FEWEST_TRIED and kept < tried * LEAST_SHARE:
+                raise _too_few()
+            found.append(values[held])
+            if lives is not None:
+                begin_end.append(np.stack(lives)[:, held])
+        values = np.concatenate(found)[:n]
+        return values, Lives(*np.hstack(begin_end)[:, :n]) if begin_end else None
+
+    @cached_property
+    def _shown(self) -> tuple[Column, ...]:
+        """The columns of a table: all but flags."""
+        return tuple(one for one in self.columns if not isinstance(one, Flag))
+
+    def _finished(self, values: Floats) -> Floats:
+        """Values (n, q, e) of tables, from (n, q, d), which are changed: those that can be, NaN
+        where flags say so, without the flags."""
+        values = self.constraints.rounded(values, self.features, self.bounds)
+        for k, column in enumerate(self.columns):
+            if type(column) is not Number:
+                values[..., k] = column.rounded(values[..., k])
+        for number, flag in self._parts.flags:
+            values[..., number][values[..., flag] == 1] = np.nan
+        return values[..., self._parts.shown] if self._parts.flags else values
 
     def _values(
         self,
         n: int,
         at: Floats,
-        rng: np.random.Generator,
-        noise: bool,
-        interpolation: Interpolation | None,
-        coupling: CouplingName | None,
+        how: _How,
         knots: Floats | None = None,
+        asked: Conditions | None = None,
     ) -> Floats:
-        """(n, q, d) of people at times (q,) in data units; knots: (n, K, d), if they have some."""
+        """(n, q, d) of people at times (q,) in data units; knots: (n, K, d), if they have some.
+
+        asked: see `_everybody`.
+        """
+        rng = how.rng
         if self.plot is not None:
-            return self._inside(self.plot, n, at, rng, noise)
-        curves, process, usual = self._carried_by(n, coupling, knots, rng)
+            return self._inside(self.plot, n, at, rng, how.noise)
+        curves, process, usual = self._carried_by(n, how.coupling, knots, rng)
+        if asked is not None and isinstance(curves, MixedCurves):
+            alone = len(curves.knots) == n  # everybody has a chain of their own
+            curves = self._possible(curves, unit_time(at, self.knots), asked, process)
+            n = len(curves.knots) if alone else n
         places = curves.people(
             n,
             unit_time(at, self.knots),
-            self.bandwidth if noise else np.zeros_like(self.bandwidth),
+            self.bandwidth if how.noise else np.zeros_like(self.bandwidth),
             process,
-            self.constraints.directions(self.features),
-            interpolation or usual,
+            self.constraints.directions(number_names(self.columns)),
+            how.interpolation or usual,
             rng,
         )
         bounds = np.tile(self.bounds, (len(at), 1))  # of all numbers of a path
@@ -200,30 +345,61 @@ class TrajectoryModel:
         fill_in_blocks(fill, n, len(bounds), rng)
         return values.reshape(n, len(at), -1)
 
+    def _possible(
+        self, curves: MixedCurves, where: Floats, asked: Conditions, process: Reference
+    ) -> MixedCurves:
+        """Those along which somebody can be as they must at times (q,) in [0, 1]; all of them where
+        people change places. Too few particles there are refused."""
+        held = curves.can_be(asked, where)
+        knot = int(np.searchsorted(curves.clock, where.min(), side="right")) - 1
+        if len(np.unique(curves.knots[held, knot], axis=0)) < FEWEST_PARTICLES:
+            raise _too_few()
+        return curves if process.forgets else curves._replace(knots=curves.knots[held])
+
     def _carried_by(
         self,
         n: int,
         coupling: CouplingName | None,
         knots: Floats | None,
         rng: np.random.Generator,
-    ) -> tuple[Curves, Reference, Interpolation | None]:
+    ) -> tuple[Curves | MixedCurves, Reference, Interpolation | None]:
         """The curves that carry n people, by which process between their knots, and how, unless
         somebody says; None: as the process does.
 
         knots: (n, K, d) of people who have some; else they are those of least action, or of chains
         over the couplings.
         """
-        reference, clock = self._reference, unit_time(self.knots, self.knots)
+        reference = self._reference
         varies = reference.variance(np.ones(1)).any()
         suited = self._fitted if reference.couples or varies else reference
         if knots is not None:
-            return Curves(knots.astype(np.float32), clock), suited, None
+            return self._through(knots), suited, None
         if coupling is None and not varies:
             return self._curves, suited, None
         chain = self.couplings(coupling or "entropic").walk(n, rng)
-        places = self.particles.astype(np.float32)[np.arange(len(self.particles)), chain]
+        particles = self._steady[0].astype(np.float32)
         process = suited if coupling is None else Brownian(self.diffusivity)
-        return Curves(places, clock), process, "bridge"
+        return self._through(particles[np.arange(len(particles)), chain]), process, "bridge"
+
+    def _through(self, places: Points) -> Curves | MixedCurves:
+        """The curves through places (N, K, d) at the knots."""
+        places, clock = places.astype(np.float32, copy=False), unit_time(self.knots, self.knots)
+        return (
+            Curves(places, clock) if self._parts.plain else MixedCurves(places, clock, self._parts)
+        )
+
+    @cached_property
+    def _steady(self) -> tuple[Floats, Floats, Ints]:
+        """Particles (K, m, d), weights (K, m), and groups (K, m) of those who may become each
+        other, with the same shares at all times: nobody changes what is fixed."""
+        groups = self._parts.groups(self.particles)
+        if self.plot is not None and not self._parts.plain:
+            numbers = self.plot.snapped(self._parts.numbers(self.particles, self.weights))
+            part = parts_of(self.plot, numbers)
+            groups = groups * (int(part.max()) + 1) + part
+        if self._parts.plain:
+            return self.particles, self.weights, groups
+        return steadied(self.particles, self.weights, groups)
 
     def _inside(
         self, plot: Plot, n: int, at: Floats, rng: np.random.Generator, noise: bool
@@ -234,8 +410,17 @@ class TrajectoryModel:
         clock, where = (unit_time(t, self.knots) for t in (self.knots, at))
         width = self.bandwidth if noise else np.zeros_like(self.bandwidth)
         chain = self.couplings("exact").walk(n, rng)
-        particles = plot.snapped(self.particles)
-        return sample_inside(plot, self.bounds, particles, chain, width, clock, where, rng)
+        parts, particles = self._parts, self._steady[0]
+        bounds, numbers = self._number_scale.bounds, parts.numbers(*self._steady[:2])
+        inside = sample_inside(plot, bounds, plot.snapped(numbers), chain, width, clock, where, rng)
+        if parts.plain:
+            return inside
+        states = self._through(particles[np.arange(len(clock)), chain])
+        assert isinstance(states, MixedCurves)
+        unit = states.others(where, float(width.mean()))(np.arange(n), rng)
+        values = from_unit(unit, self.bounds)
+        values[..., parts.moving] = inside
+        return values
 
     def with_reference(self, reference: Reference | str) -> TrajectoryModel:
         """The same model, whose people move by another reference process, or by the words for it
@@ -244,14 +429,16 @@ class TrajectoryModel:
         A signature is left behind, as it was for another model.
         """
         process = declared(reference) or by_itself()
-        process.within(self._scale)  # refuses what does not fit
+        process.within(self._number_scale)  # refuses what does not fit
         return replace(self, reference=process).sealed()
 
     def with_constraints(self, *, monotone: Any = None, precision: Any = None) -> TrajectoryModel:
         """The same model with what is public about its features: `monotone`, features that never
         fall, or {feature: "rising" or "falling"}; `precision`, {feature: step}, 1 for integers."""
         constraints = Constraints.declared(monotone, precision)
-        constraints.check(self.features)
+        constraints.check(
+            self.features, [one.name for one in self.columns if isinstance(one, Number)]
+        )
         return replace(self, constraints=constraints).sealed()
 
     def with_growth(self, growth: Any) -> TrajectoryModel:
@@ -288,7 +475,7 @@ class TrajectoryModel:
             self.particles,
             self.weights,
             unit_time(self.knots, self.knots),
-            self._fitted,
+            self._fitted if self._parts.plain else OnNumbers(self._fitted, self._parts.moving),
         )
 
     @property
@@ -296,26 +483,35 @@ class TrajectoryModel:
         first, last = self.knots[[0, -1]]
         return Scale(self.bounds, float(first), float(last - first))
 
+    @property
+    def _number_scale(self) -> Scale:
+        """Of the numbers that move, which is all that a reference process is about."""
+        return self._scale._replace(bounds=self.bounds[self._parts.moving])
+
     @cached_property
     def _reference(self) -> Reference:
         """In the unit cube."""
-        return self.reference.within(self._scale)
+        if not self._parts.moving.any():
+            return _Unset()
+        return self.reference.within(self._number_scale)
 
     @cached_property
     def _fitted(self) -> Reference:
         """Fitted to the particles, where it learns."""
-        clouds = even_clouds(self.particles, self.weights, FITTED)
+        numbers = self._parts.numbers(self.particles, self.weights)
+        clouds = even_clouds(numbers, self.weights, FITTED)
         return self._reference.fitted(clouds, unit_time(self.knots, self.knots))
 
     @cached_property
-    def _curves(self) -> Curves:
+    def _curves(self) -> Curves | MixedCurves:
         """Along which people move where the reference means least action."""
-        clock = unit_time(self.knots, self.knots)
         if self.curves and not self._reference.couples:
-            places = self.particles.swapaxes(0, 1)
-        else:
+            return self._through(self.particles.swapaxes(0, 1))
+        if self._parts.plain:
             places = least_action(self.particles, self.weights, self.knots, self._reference)
-        return Curves(places.astype(np.float32), clock)
+            return self._through(places)
+        clock = unit_time(self.knots, self.knots)
+        return self._through(least_action_of(*self._steady, clock, self._parts, self._fitted))
 
     def couplings(self, coupling: CouplingName = "entropic") -> Couplings:
         """How the particles of neighbouring times belong together: what chains are drawn from.
@@ -324,19 +520,54 @@ class TrajectoryModel:
         """
         _check_coupling(coupling)
         if self.plot is not None and "inside" not in self._coupled:
-            from privtraj.domain.couplings import couplings_inside
-
-            particles = self.plot.snapped(self.particles)
-            self._coupled["inside"] = couplings_inside(self.plot, particles, self.weights)
+            particles, weights, _ = self._steady
+            numbers = self.plot.snapped(self._parts.numbers(particles, weights))
+            made = couplings_inside(self.plot, numbers, weights, self._discrete)
+            self._coupled["inside"] = made
         if self.plot is not None:
             return self._coupled["inside"]
         if coupling not in self._coupled:
             gaps = np.diff(unit_time(self.knots, self.knots))
             random = self._reference.variance(np.ones(1)).any()
             process = self._fitted if random else Brownian(self.diffusivity)
-            made = couple(self.particles, self.weights, gaps, process, coupling)
+            particles, weights, _ = self._steady
+            numbers = self._parts.numbers(particles, weights)
+            made = couple(numbers, weights, gaps, process, coupling, self._discrete)
             self._coupled[coupling] = made
         return self._coupled[coupling]
+
+    def transitions(self, column: str) -> Transitions:
+        """How people go from level to level of a category between the knots: the masses, and the
+        rates of the jump process. As they are drawn by default; of curves, of everybody's.
+        """
+        k, labels = self._category(column)
+        levels, count = self._parts.levels(self._steady[0])[..., k], self.axes.levels[k]
+        if self._reference.variance(np.ones(1)).any() or self.plot is not None:
+            chain = self.couplings("entropic")
+            pairs = zip(chain.weights, chain.matrices, levels[:-1], levels[1:], strict=False)
+            mass = []
+            for weights, matrix, before, after in pairs:
+                a, b = (np.eye(count)[side] for side in (before, after))
+                mass.append((a * weights[:, None]).T @ matrix @ b)
+            moved = np.stack(mass)
+        else:
+            moved = moved_mass(self._parts.levels(self._curves.knots)[..., k], count)
+        times = as_user_times(self.knots, self.datetime)
+        return Transitions(labels, times, moved)
+
+    def _category(self, name: str) -> tuple[int, tuple[Label | None, ...]]:
+        """The axis of a category, and what its levels mean."""
+        known = {one.name: one.labels for one in self._shown if isinstance(one, Category)}
+        if name not in known:
+            among = f"they are {listed([*known])}" if known else "there are none"
+            raise InputError(f"'{name}' is not among the columns that are categories: {among}")
+        return self.features.index(name), known[name]
+
+    @property
+    def _discrete(self) -> Discrete | None:
+        """What particles have beside numbers, if anything."""
+        particles, _, groups = self._steady
+        return None if self._parts.plain else Discrete(self._parts.codes(particles), groups)
 
     @cached_property
     def _coupled(self) -> dict[str, Couplings]:
@@ -543,7 +774,7 @@ def load(path: str | Path) -> TrajectoryModel:
         settings=header["settings"],
         diagnostics=header["diagnostics"],
         domain=Domain.from_dict(header["domain"]) if "domain" in header else None,
-        columns=model_checks.columns_of(header),
+        columns=model_checks.columns_of(header, arrays["bounds"]),
         **model_checks.motion_of(header),
     )
     if certificate.model_sha256 != model.sha256:
@@ -566,6 +797,17 @@ def _without_nan(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_nan(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _too_few() -> InputError:
+    return InputError(
+        "too few people of the model are as ",
+        Arg("where"),
+        " and ",
+        Arg("at_start"),
+        f" ask, fewer than {FEWEST_PARTICLES} particles or one person in {1 / LEAST_SHARE:g}: ask "
+        "for less",
+    )
 
 
 def _check_request(n: Any, interpolation: str | None, coupling: str | None) -> None:

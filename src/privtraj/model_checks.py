@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from privtraj.arguments import is_number, is_whole
 from privtraj.arrays import Floats
 from privtraj.columns import kinds
-from privtraj.columns.kinds import LONGEST_NAME, Column, Number
+from privtraj.columns.kinds import LONGEST_NAME, Column, Flag, Number
 from privtraj.constraints import Constraints
 from privtraj.domain.domain import Domain
 from privtraj.errors import InputError
@@ -30,6 +30,7 @@ from privtraj.privacy.statements import DOMAIN, DRAWN_TIMES, PUBLIC_COUNTS
 from privtraj.reference.base import Scale
 from privtraj.reference.words import from_dict
 from privtraj.space import moment
+from privtraj.transport.mixed import number_names
 
 FIELDS = {
     "diffusivity",
@@ -120,8 +121,13 @@ def _fault_of_motion(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any
     knots, bounds = arrays["knots"], arrays["bounds"]
     try:
         moved = motion_of(header)
-        moved["reference"].within(Scale(bounds, float(knots[0]), float(knots[-1] - knots[0])))
-        moved["constraints"].check(header["features"])
+        columns = columns_of(header, bounds)
+        moving = [isinstance(one, Number) and not one.fixed for one in columns]
+        scale = Scale(bounds[moving], float(knots[0]), float(knots[-1] - knots[0]))
+        if any(moving):
+            moved["reference"].within(scale)
+        numbers = [one.name for one in columns if isinstance(one, Number)]
+        moved["constraints"].check(header["features"], numbers)
     except (InputError, AttributeError, KeyError, TypeError, ValueError):
         return "how its people move cannot be read"
     return None if isinstance(moved["curves"], bool) else "its curves cannot be read"
@@ -159,32 +165,44 @@ def _fault_of_names(features: Any, time_name: Any, bounds: NDArray[Any]) -> str 
     return None
 
 
-def columns_of(header: Mapping[str, Any]) -> tuple[Column, ...]:
-    """The columns that a header tells; none if all are plain numbers."""
-    return tuple(kinds.from_dict(said) for said in header.get("columns", ()))
+def columns_of(header: Mapping[str, Any], bounds: NDArray[Any]) -> tuple[Column, ...]:
+    """The columns that a header tells; plain numbers of these bounds (d, 2) if it tells none."""
+    if "columns" in header:
+        return tuple(kinds.from_dict(said) for said in header["columns"])
+    boxes = zip(header["features"], bounds.tolist(), strict=True)
+    return tuple(Number(low, high, name) for name, (low, high) in boxes)
 
 
 def _fault_of_columns(header: Mapping[str, Any], bounds: NDArray[Any]) -> str | None:
+    """Columns agree with names and bounds, and each number that may be missing has one flag, behind
+    all columns of a table."""
     if "columns" not in header:
         return None
     try:
-        columns = columns_of(header)
-        same = [column.name for column in columns] == header["features"] and np.array_equal(
-            [column.domain for column in columns], bounds
-        )
+        columns = columns_of(header, bounds)
+        domains = [column.domain for column in columns]
     except (InputError, AttributeError, KeyError, TypeError, ValueError, OverflowError):
-        same = False
-    return None if same else "its columns cannot be read"
+        return "its columns cannot be read"
+    names = [column.name for column in columns]
+    if names != header["features"] or not np.array_equal(domains, bounds):
+        return "it has other columns than features and bounds"
+    lacking = [one.name for one in columns if isinstance(one, Number) and one.missing]
+    flagged = [one.of for one in columns if isinstance(one, Flag)]
+    behind = columns[len(columns) - len(flagged) :]
+    if lacking != flagged or not all(isinstance(one, Flag) for one in behind):
+        return "its flags of what is missing are not those of its numbers"
+    return None
 
 
 def _fault_of_domain(header: Mapping[str, Any], bounds: NDArray[Any]) -> str | None:
     if "domain" not in header:
         return None
     try:
-        Domain.from_dict(header["domain"]).of_features(header["features"]).check_box(
-            header["features"], bounds
-        )
-    except (InputError, ValueError, TypeError, OverflowError):
+        columns = columns_of(header, bounds)
+        names = number_names(columns)
+        box = bounds[[column.name in names for column in columns]]
+        Domain.from_dict(header["domain"]).of_features(names).check_box(names, box)
+    except (InputError, KeyError, AttributeError, ValueError, TypeError, OverflowError):
         return "its domain cannot be used"
     return None
 
@@ -212,13 +230,13 @@ def contradiction(
     """Where a model and what its certificate takes as public do not agree; None if they do.
 
     The times of the model are among the bin times, where these are public, and inside the public
-    range; its box and its domain are the public ones. Where a fit says how it measured, its ledger
-    has no release that such a fit does not plan.
+    range; its columns and its domain are the public ones. Where a fit says how it measured, its
+    ledger has no release that such a fit does not plan.
     """
     public, times, knots = certificate.public_inputs, arrays["times"], arrays["knots"]
-    boxes = zip(header["features"], arrays["bounds"].tolist(), strict=True)
-    if public.get("bounds") != dict(boxes):
-        return "its bounds are not the public ones"
+    columns = columns_of(header, arrays["bounds"])
+    if public.get("bounds") != {column.name: column.public_inputs() for column in columns}:
+        return f"its {'columns' if 'columns' in header else 'bounds'} are not the public ones"
     domain = header.get("domain")
     stated = None if domain is None else Domain.from_dict(domain).public_inputs()
     if public.get(DOMAIN) != stated:
@@ -253,7 +271,7 @@ def _contradiction_of_settings(
         if people is not None and not (_is_list_or_none(people) and len(people) in lengths):
             return "its numbers of people are of other times"
     measure, steps = settings.get("measure"), settings.get("steps")
-    if measure in ("counts", "gradients"):
+    if measure in ("counts", "gradients", "marginals"):
         planned = most_releases(measure, steps)
         for entry in certificate.ledger:
             planned_often = entry["times"] <= planned.get(entry["what"], 0)

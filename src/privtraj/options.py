@@ -191,6 +191,8 @@ STEPS = Kind('a list of columns with their step, such as [["height", 0.1]]', _st
              {"nargs": 2, "action": "append", "metavar": ("NAME", "STEP")})
 FEATURES = Kind('a list of columns with their bounds, such as [["height", 40, 210]]', _features,
                 {"nargs": 3, "action": "append", "metavar": ("NAME", "LOW", "HIGH")})
+CONDITIONS = Kind('a list of columns with their value, such as ["sex=F"]', _names,
+                  {"action": "append", "metavar": "COL=VALUE"})
 # fmt: on
 
 
@@ -306,7 +308,7 @@ _PRIVACY = (
            more="1e-5 is a common choice."),
     Option("adjacency", one_of("add-remove", "replace-one"), default="add-remove", about=
            "what is hidden: whether a person is in the data (add-remove), or what the record says"),
-    Option("measure", one_of("auto", "gradients", "counts"), default="auto", about=
+    Option("measure", one_of("auto", "gradients", "counts", "marginals"), default="auto", about=
            "what the budget buys: counts suit few features, gradients many; auto chooses"),
     Option("persistence", one_of("auto", "off"), default="auto", about=
            "whether to spend on how fast people change, where they may have several records"),

@@ -34,13 +34,20 @@ class Paths(PathRows):
             import polars
         except ImportError:
             raise InputError("polars is needed for to_polars: run pip install polars") from None
-        return polars.from_arrow(self.to_arrow())
+        table = self.to_arrow()
+        made: Any = polars.from_arrow(table)
+        for name in self.kinds(table):
+            if made.schema[name] == polars.Categorical:  # polars forgets values that nobody has
+                values = table[name].chunk(0).dictionary.to_pylist()
+                made = made.with_columns(polars.col(name).cast(polars.Enum(values)))
+        return made
 
     def to_anndata(self, basis: str | None = None) -> Any:
         """An AnnData with one row per path and time at which it is there.
 
-        obs: path and time, with branching parent; rows named "path-k" for the k-th time.
-        obsm: features named like "X_pca-0", "X_pca-1", ... become obsm["X_pca"], all others
+        obs: path and time, with branching parent, and features of other types than numbers; rows
+        named "path-k" for the k-th time.
+        obsm: numbers named like "X_pca-0", "X_pca-1", ... become obsm["X_pca"], all others
         obsm["X_features"]; `basis` puts all of them into obsm[basis].
         uns["privtraj_features"]: the features of each obsm.
         """

@@ -12,10 +12,16 @@ from privtraj.counts.survey import SURVEY
 from privtraj.gradients.constants import STEPS
 from privtraj.gradients.moments import STEP
 from privtraj.head_count import HEAD_COUNT, epsilon_of_counts
+from privtraj.marginal_tables.constants import ROUNDS
+from privtraj.marginal_tables.fit import TABLES
 from privtraj.persistence import PERSISTENCE, persistence_event
 from privtraj.privacy import noise
 from privtraj.privacy.budget_plan import BudgetPlan, Planned
-from privtraj.privacy.calibration import calibrate_laplace, calibrate_noise
+from privtraj.privacy.calibration import (
+    calibrate_gaussian,
+    calibrate_laplace,
+    calibrate_noise,
+)
 from privtraj.privacy.events import Adjacency, GaussianSum, LaplaceCounts, LaplaceShares
 from privtraj.privacy.rows import PublicShape
 from privtraj.privacy.sampled_events import sum_at_rate
@@ -33,7 +39,7 @@ class Budget(NamedTuple):
     epsilon: float
     delta: float
     adjacency: Adjacency
-    measure: Literal["gradients", "counts"]
+    measure: Literal["gradients", "counts", "marginals"]
     head_share: float | None  # of epsilon, for the number of people; None where that is public
     look_first: bool  # whether cells are chosen by a survey
     steps: int | None = None
@@ -80,6 +86,11 @@ def planned_releases(budget: Budget, shape: PublicShape) -> BudgetPlan:
         if epsilon > 0:
             cells = LaplaceCounts(min(epsilon, noise.EPSILON_RANGE[1]), CELLS, 0.0, *person)
             main = [Planned(cells, shared=True)]
+    elif budget.measure == "marginals":
+        mu = calibrate_gaussian(*budget[:3], **limits)
+        if mu > 0:
+            tables = GaussianSum(1 / mu, TABLES, 0.0, *person)
+            main = [Planned(tables, len(ROUNDS), shared=True)]
     else:
         steps = budget.steps or STEPS
         z = calibrate_noise(*budget[:3], steps=steps, rate=budget.rate, **limits)
@@ -92,7 +103,9 @@ def planned_releases(budget: Budget, shape: PublicShape) -> BudgetPlan:
 def most_releases(measure: str, steps: object) -> dict[str, int]:
     """Every release that a fit by this measure may plan, by name, and how often at most."""
     count = steps if isinstance(steps, int) else 0
-    main = {SURVEY: 1, CELLS: 1} if measure == "counts" else {STEP: count}
+    main = {"counts": {SURVEY: 1, CELLS: 1}, "marginals": {TABLES: len(ROUNDS)}}.get(
+        measure, {STEP: count}
+    )
     moments = dict.fromkeys(SHARES, 1)
     return {**moments, LISTED: 1, MOTION: 1, HEAD_COUNT: 1, **main, PERSISTENCE: 1}
 

@@ -6,18 +6,21 @@ two ways to pay for the answers, each a folder of its own: `counts` and `gradien
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from privtraj import processes
 from privtraj.arguments import is_number, is_whole
 from privtraj.arrays import Floats
+from privtraj.columns.axes import Axes
 from privtraj.constraints import Constraints
-from privtraj.counts.constants import RELEASED_PARTICLES
+from privtraj.counts.constants import MOST_CELLS_PER_TIME, RELEASED_PARTICLES
 from privtraj.counts.fit import fit_counts
 from privtraj.counts.settings import CountsSettings, counts_settings
 from privtraj.counts.survey import surveyed_area
@@ -25,9 +28,14 @@ from privtraj.data.snapshots import Snapshots
 from privtraj.domain.couplings import within
 from privtraj.domain.domain import Plot
 from privtraj.errors import Arg, InputError
-from privtraj.gradients.constants import LARGEST_BANDWIDTH, MOST_PARTICLES, SMALLEST_BANDWIDTH
+from privtraj.gradients.constants import (
+    LARGEST_BANDWIDTH,
+    MOST_COORDINATES,
+    MOST_PARTICLES,
+    SMALLEST_BANDWIDTH,
+)
 from privtraj.gradients.fit import fit_gradients
-from privtraj.gradients.settings import GradientSettings, gradient_settings
+from privtraj.gradients.settings import GradientSettings, free_features, gradient_settings
 from privtraj.growth.declared import Growth
 from privtraj.growth.unbalanced import APART
 from privtraj.head_count import (
@@ -37,6 +45,9 @@ from privtraj.head_count import (
     head_count,
     public_people,
 )
+from privtraj.marginal_tables.constants import PEOPLE
+from privtraj.marginal_tables.fit import TablesSettings, fit_tables
+from privtraj.marginal_tables.slabs import even_resolution
 from privtraj.marginals import Marginals, Progress
 from privtraj.model import TrajectoryModel, assemble, diffusivity_or
 from privtraj.persistence import Persistence, measured_persistence
@@ -76,8 +87,9 @@ from privtraj.subspace.constants import LEAST_FEATURES
 from privtraj.subspace.lifted import lifted
 from privtraj.subspace.moments import measured_spread, moment_events
 from privtraj.subspace.spectrum import Spectrum, Subspace
+from privtraj.text import either
 
-MeasureName = Literal["gradients", "counts"]
+MeasureName = Literal["gradients", "counts", "marginals"]
 Settings = CountsSettings | GradientSettings
 
 MOST_COUNTED = 3  # features up to which counts are chosen; utility benchmark, 2026-11-15
@@ -106,7 +118,8 @@ class TrajectorySynthesizer:
 
     epsilon, delta: the guarantee.  adjacency: "add-remove" or "replace-one".
     measure: "gradients" (private mean-field Langevin dynamics), "counts" (a private histogram per
-        time stands in for the people), or "auto".
+        time stands in for the people), "marginals" (private tables of two columns at a time, which
+        particles explain), or "auto" (`choose_measure`).
     seed: None for private noise from the operating system; a number makes the run repeatable, for
         research, and the result NOT PRIVATE.
     public_counts: the number of people in each time bin, as numbers, if they are public knowledge;
@@ -134,7 +147,8 @@ class TrajectorySynthesizer:
         directions hold most of the variance, people are measured along these, and the rest is
         released as variance. A number sets how many directions; "off" spends nothing on it.
     persistence: "auto" asks how fast features of people are forgotten, where people may have
-        several records, for 15 to 25 % of epsilon; "off" spends nothing on it.
+        several records, for 15 to 25 % of epsilon; "off" spends nothing on it. Tables that have
+        categories, or numbers that may be missing, are not asked.
     growth: how the number of people changes, by which paths begin late or end early: "released", by
         the private numbers of records over time, where these were sampled in proportion; a public
         rate, table {time: size} or function; or a `Growth`. None: everybody is there all the time.
@@ -151,7 +165,7 @@ class TrajectorySynthesizer:
         delta: float = 1e-5,
         *,
         adjacency: Adjacency = "add-remove",
-        measure: Literal["auto", "gradients", "counts"] = "auto",
+        measure: Literal["auto", "gradients", "counts", "marginals"] = "auto",
         seed: int | None = None,
         public_counts: PublicCounts = None,
         count_share: float = 0.05,
@@ -250,19 +264,23 @@ class TrajectorySynthesizer:
             raise
 
     def _budget(self, snapshots: Snapshots) -> Budget:
-        measure, subspace = self._measure_of(snapshots), self._subspace_asked(snapshots)
+        axes, subspace = snapshots.axes, self._subspace_asked(snapshots)
+        measure = self._measure_of(snapshots)
+        counted = self.public_counts is None and measure != "marginals"
         return Budget(
             self.epsilon,
             self.delta,
             self.adjacency,
             measure,
-            head_share=self.count_share if self.public_counts is None else None,
-            look_first=self.cells is None and measure == "counts",
+            head_share=self.count_share if counted else None,
+            look_first=self.cells is None and measure == "counts" and axes.n_numbers > 0,
             steps=self.steps,
             slabs=self.slabs != "bins",
             ask_when=self.slabs != "bins" and may_be_listed(snapshots.axis),
-            look_at_motion=self.slabs == "auto" and (can_look(snapshots.n_features) or subspace),
-            persistence=self.persistence == "auto",
+            look_at_motion=self.slabs == "auto"
+            and measure != "marginals"
+            and (can_look(axes.n_numbers) or subspace),
+            persistence=self.persistence == "auto" and measure != "marginals" and not axes.mixed,
             subspace=subspace,
         )
 
@@ -273,12 +291,17 @@ class TrajectorySynthesizer:
         source: noise.Source,
         progress: Progress | None,
     ) -> TrajectoryModel:
-        plot, ledger, budget = snapshots.plot, guard.ledger, self._budget(snapshots)
+        axes, budget = snapshots.axes, self._budget(snapshots)
+        if budget.measure == "marginals":
+            return self._released_tables(snapshots, guard, source, progress)
+        plot = snapshots.plot
         spectrum = self._spectrum(guard, planned_moments(budget, snapshots.shape))
         plane = None if spectrum is None else self._plane(spectrum)
-        features = snapshots.n_features if plane is None else plane.projection.rank
         looking = guard if spectrum is None else guard.projected(spectrum.looked_along)
-        most = MAX_CELLS // (self.cells or 1) ** features
+        if plane is not None:
+            axes = Axes.numeric(plane.projection.rank)
+        features = None if spectrum is None else axes.n_numbers
+        most = MAX_CELLS // math.prod(axes.sides(self.cells or 1))
         whole_bins = self.public_counts is not None
         measured = resolution(looking, snapshots.axis, self.slabs, most, whole_bins, features)
         if self.slabs != "bins":
@@ -296,26 +319,92 @@ class TrajectorySynthesizer:
         marginals = self._spend(guard, people, settings, rng, gaps, progress, plot)
         diffusivity = diffusivity_or(self.diffusivity, marginals.resolution, gaps)
         reference, times = self._reference(), snapshots.times
-        unit = reference.within(Scale(snapshots.bounds, *_start_and_length(measured)))
+        bounds = snapshots.bounds[snapshots.axes.numbers]
+        unit = reference.within(Scale(bounds, *_start_and_length(measured)))
         inside = unit if plane is None else by_itself()
-        marginals, knots = through_slabs(marginals, measured, times, rng, inside, self.particles)
+        marginals, knots = through_slabs(
+            marginals, measured, times, rng, inside, self.particles, axes
+        )
         if plane is not None:
             marginals, knots = lifted(plane, marginals, knots, times, inside, rng)
         if plot is not None:
             marginals = within(plot, marginals)
-        persistence = {}
+        told: dict[str, Any] = {"people_noise": self._people_noise(guard)}
+        if spectrum is not None:
+            told["subspace"] = spectrum.describe(plane)
         if later is not None:
             when = times if knots is None else knots
             found = measured_persistence(
                 everywhere, later, marginals, when, measured.timeline.listed
             )
-            persistence = {"persistence": found.to_dict()}
+            told["persistence"] = found.to_dict()
             paths = marginals.particles.swapaxes(0, 1)
             if knots is None:
                 paths = least_action(marginals.particles, marginals.weights, when, unit)
             reference = self._remembering(reference, found, paths, when)
+        return self._assembled(
+            snapshots,
+            guard,
+            source,
+            measured,
+            settings,
+            marginals,
+            knots,
+            diffusivity=diffusivity,
+            reference=reference,
+            people=people,
+            told=told,
+        )
+
+    def _released_tables(
+        self,
+        snapshots: Snapshots,
+        guard: Guard,
+        source: noise.Source,
+        progress: Progress | None,
+    ) -> TrajectoryModel:
+        """By marginal tables, whose particles are curves from the start."""
+        measured = even_resolution(guard, snapshots.axis, self.slabs)
+        guard = guard.in_slabs(measured.timeline.slabs(measured.slab_of_moment))
+        settings = TablesSettings(left(guard, calibrate_gaussian), self.particles or PEOPLE)
+        rng = np.random.default_rng(processes.shared_seed(self.seed))
+        marginals, knots = fit_tables(guard, measured, settings, rng, progress)
+        people = np.array(marginals.diagnostics["people_counted"])
+        settings = settings._replace(worth=marginals.diagnostics.pop("worth"))
+        _warn_if_little(settings.worth)
+        gaps = np.diff(measured.centres)
+        diffusivity = diffusivity_or(self.diffusivity, marginals.resolution, gaps)
+        return self._assembled(
+            snapshots,
+            guard,
+            source,
+            measured,
+            settings,
+            marginals,
+            knots,
+            diffusivity=diffusivity,
+            reference=self._reference(),
+            people=people,
+        )
+
+    def _assembled(
+        self,
+        snapshots: Snapshots,
+        guard: Guard,
+        source: noise.Source,
+        measured: Resolution,
+        settings: Settings | TablesSettings,
+        marginals: Marginals,
+        knots: Floats | None,
+        *,
+        diffusivity: float,
+        reference: Reference,
+        people: Floats,
+        told: Mapping[str, Any] = MappingProxyType({}),
+    ) -> TrajectoryModel:
+        """The model of what was released."""
         certificate = certify(
-            ledger,
+            guard.ledger,
             public_inputs=self._public_inputs(snapshots),
             private_noise=source.private,
             found={"resolution in time": measured.describe()},
@@ -340,21 +429,19 @@ class TrajectorySynthesizer:
             },
             diagnostics={
                 "people_counted": people.tolist(),
-                "people_noise": self._people_noise(guard),
+                **told,
                 **marginals.diagnostics,
                 "people_per_time": people.tolist(),
                 "people_middles": measured.middles.tolist(),
                 "people_lengths": measured.lengths.tolist(),
                 "expected_worth": settings.worth,
-                **persistence,
-                **({} if spectrum is None else {"subspace": spectrum.describe(plane)}),
             },
         )
 
     def _measure_of(self, snapshots: Snapshots) -> MeasureName:
         """What the budget will buy: by the features, or by the axes that somebody set."""
-        axes = snapshots.n_features if isinstance(self.subspace, str) else int(self.subspace)
-        return self.measure_for(axes)
+        set_by_hand = not isinstance(self.subspace, str)
+        return self.measure_for(int(self.subspace) if set_by_hand else snapshots.axes)
 
     def _subspace_asked(self, snapshots: Snapshots) -> bool:
         """Whether it is asked how features vary together, from public numbers alone.
@@ -431,7 +518,7 @@ class TrajectorySynthesizer:
         What the main release may spend is fixed here from the budget alone; only how it is spent
         follows from the released number of people.
         """
-        middle, features = float(np.median(people)), guard.n_features
+        middle, axes = float(np.median(people)), guard.axes
         if measure == "gradients":
             mu = left(guard, calibrate_gaussian, later)
             return self._gradient_settings(guard, middle, mu, self.steps)
@@ -440,8 +527,9 @@ class TrajectorySynthesizer:
         head_epsilon = count_epsilon(guard, self.count_share) if counted else None
         return counts_settings(
             middle,
-            features,
+            axes.n_numbers,
             min(left(guard, calibrate_laplace, later), noise.EPSILON_RANGE[1]),
+            levels=axes.combinations,
             area=area,
             cells=self.cells,
             particles=PARTICLES_PER_CURVE * (self.particles or CURVES)
@@ -457,7 +545,7 @@ class TrajectorySynthesizer:
     ) -> GradientSettings:
         return gradient_settings(
             people,
-            guard.n_features,
+            free_features(guard.axes),
             guard.n_times,
             mu,
             particles=self.particles,
@@ -500,11 +588,17 @@ class TrajectorySynthesizer:
         if self.public_counts is not None:
             snapshots.check_bins(Arg("public_counts"), "is about")
             check_public_counts(self.public_counts, self.adjacency, snapshots.n_times)
+        self._check_levels(snapshots.axes)
         self._check_subspace(snapshots)
-        if self.cells is None or self._measure_of(snapshots) == "gradients":
+        measure = self._measure_of(snapshots)
+        if measure == "marginals" and self.public_counts is not None:
+            raise InputError(
+                Arg("public_counts"), " is not used by ", Arg("measure", "marginals"), ": remove it"
+            )
+        if self.cells is None or measure != "counts":
             return
         least = snapshots.n_times if self.slabs == "bins" else 2
-        cells = least * self.cells**snapshots.n_features
+        cells = least * math.prod(snapshots.axes.sides(self.cells))
         if cells > MAX_CELLS:
             raise InputError(
                 Arg("cells", self.cells),
@@ -529,10 +623,28 @@ class TrajectorySynthesizer:
         if not self._subspace_asked(snapshots):
             raise InputError(Arg("subspace"), " needs a delta above 0: leave it out")
 
-    def measure_for(self, features: int) -> MeasureName:
-        """What the budget will buy with so many features."""
+    def _check_levels(self, axes: Axes) -> None:
+        """Refuse tables that have too many levels for what is measured."""
+        measure, instead = self.measure_for(axes), Arg("measure", "marginals")
+        width = axes.n_numbers + sum(axes.levels)
+        if measure == "gradients" and axes.mixed and width > MOST_COORDINATES:
+            raise InputError(
+                f"gradients are for {MOST_COORDINATES} numbers and levels of categories at most, "
+                f"not {width}: use ",
+                instead,
+            )
+        cells = math.prod(axes.sides(2))
+        if measure == "counts" and axes.mixed and cells > MOST_CELLS_PER_TIME:
+            raise InputError(
+                f"these columns have {axes.combinations} combinations of levels, too many to "
+                "count in cells of the numbers: use ",
+                instead,
+            )
+
+    def measure_for(self, axes: Axes | int) -> MeasureName:
+        """What the budget will buy with such columns, or with so many numbers."""
         if self.measure == "auto":
-            return "counts" if self.delta == 0 else choose_measure(features)
+            return "counts" if self.delta == 0 else choose_measure(axes)
         return self.measure
 
     def check(self) -> None:
@@ -540,19 +652,18 @@ class TrajectorySynthesizer:
         check_budget(self.epsilon, self.delta)
         check_adjacency(self.adjacency)
         check_public_counts(self.public_counts, self.adjacency)
-        if self.delta == 0 and self.measure == "gradients":
+        if self.delta == 0 and self.measure in ("gradients", "marginals"):
             raise InputError(
-                "gradients need a delta above 0: set ",
+                f"{self.measure} need a delta above 0: set ",
                 Arg("delta="),
                 ", or use ",
                 Arg("measure", "counts"),
             )
         if 0 < self.delta < SMALLEST_DELTA:
             raise InputError(Arg("delta"), f" must be 0 or at least {SMALLEST_DELTA:g}")
-        if self.measure not in ("auto", "gradients", "counts"):
-            raise InputError(
-                Arg("measure"), f" must be 'auto', 'gradients' or 'counts', not '{self.measure}'"
-            )
+        if self.measure not in ("auto", *get_args(MeasureName)):
+            names = either(("'auto'", *(f"'{name}'" for name in get_args(MeasureName))))
+            raise InputError(Arg("measure"), f" must be {names}, not '{self.measure}'")
         wanted: Any = self.slabs
         if wanted not in ("auto", "bins") and not (is_whole(wanted) and wanted >= 2):
             raise InputError(
@@ -583,13 +694,17 @@ class TrajectorySynthesizer:
             )
 
 
-def choose_measure(features: int) -> MeasureName:
-    """Counts up to three features, gradients from four on.
+def choose_measure(axes: Axes | int) -> MeasureName:
+    """Of numbers, counts up to three and gradients from four on; marginals where there are
+    categories, whose tables of two columns are few and small.
 
     Cells multiply with every feature while particles follow the people. The number of people could
     say more, but it is private, and which mechanism is used must not follow from a private number:
     each of the two keeps to the budget, a choice between them would not.
     """
+    if isinstance(axes, Axes) and axes.mixed:
+        return "marginals"
+    features = len(axes.levels) if isinstance(axes, Axes) else axes
     return "counts" if features <= MOST_COUNTED else "gradients"
 
 

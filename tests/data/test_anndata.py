@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from in_bins import rows_in_bins
+from privtraj.columns.kinds import Category, Date, Integer, Number
 from privtraj.data import arrow, tables
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
@@ -82,6 +83,34 @@ def test_snapshots_of_cells(given):
     expected = Snapshots.from_table(table, **kwargs)
     np.testing.assert_array_equal(rows_in_bins(found).points, rows_in_bins(expected).points)
     np.testing.assert_array_equal(rows_in_bins(found).slabs, rows_in_bins(expected).slabs)
+
+
+def test_obs_of_every_kind_beside_coordinates(given):
+    """Categories, truths, days and gaps of obs, with coordinates of obsm and genes."""
+    kinds = {
+        "donor": pd.CategoricalDtype([f"donor {k}" for k in range(3)]),
+        "X_pca-0": (-3, 3),
+        "treated": bool,
+        "batch": Category(["2024-01-31", "2024-02-01"], missing=True),
+        "born": Date("2020-01-01", "2024-12-31"),
+        "size": Number(0, 1, missing=True),
+        "Sox2": Integer(0, 9),
+    }
+    obs = {
+        "treated": RNG.uniform(size=N) < 0.5,
+        "batch": pd.Categorical(np.resize(["2024-01-31", "2024-02-01", None], N)),
+        "born": [f"2022-03-{1 + k % 28:02}" for k in range(N)],
+        "size": np.where(np.arange(N) % 4, 0.25, np.nan),
+    }
+    data = cells(**obs)
+    found = Snapshots.from_table(given(data), time="day", columns=kinds, bins=[0, 2.5, 7])
+    table = {"day": DAYS, "donor": data.obs["donor"], **obs}
+    table |= {"X_pca-0": PCA[:, 0], "Sox2": GENES[:, 0]}
+    expected = Snapshots.from_table(table, time="day", columns=kinds, bins=[0, 2.5, 7])
+    np.testing.assert_array_equal(found._rows.points, expected._rows.points)
+    assert found._digest == expected._digest
+    assert found.features[-1] == "size missing"
+    np.testing.assert_array_equal(found._rows.points[:3, 3], np.array([1, 3, 5], "f") / 6)
 
 
 def test_times_as_categories_and_dates(given):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import privtraj as pt
+from privtraj.columns.axes import Axes
 from privtraj.counts.pooling import pooled_over_time
 from privtraj.errors import InputError
 from privtraj.growth.branching import PARTING, family, moments
@@ -224,7 +225,7 @@ def test_daughters_begin_where_their_mothers_are_and_part():
     rng = np.random.default_rng(0)
     own = rng.uniform(0.1, 0.9, (n, 1, 2)) + 0.05 * when[None, :, None]
     lives = Lives(np.append(np.zeros(100), rng.uniform(0.1, 0.9, 300)), np.ones(n))
-    people = family(own, times, lives, np.zeros(2, bool))
+    people = family(own, times, lives, np.zeros(2, bool), Axes.numeric(2))
     assert (people.parent[:100] == -1).all()
     assert (people.parent[100:] >= 0).all()
     for child in range(100, n):

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import privtraj as pt
+from mixed_models import build
 from privtraj import datasets
 from privtraj.export import tables as export_tables
 from privtraj.privacy.certificate import Certificate
@@ -91,7 +92,7 @@ def clinic(n=200):
 
 def snapshots(**changes):
     public = {"bounds": {"height": (40, 210)}, "time_range": (0, 20), "bins": 5} | changes
-    return pt.Snapshots.from_table(clinic(), time="age", person="id", **public)
+    return pt.Snapshots.from_table(clinic(), **{"time": "age", "person": "id"} | public)
 
 
 def _fitted(**settings):
@@ -136,6 +137,7 @@ def _models(folder):
     unread = dataclasses.replace(model.certificate, ledger=unread)
     _resaved(model, folder / "unread.privtraj", certificate=unread)
     _resaved(model, folder / "weightless.privtraj", weights=0 * model.weights)
+    build().save(folder / "ward.privtraj")  # of columns of every kind
     _damaged(good, folder)
     _signed(model, folder)
 

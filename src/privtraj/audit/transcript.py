@@ -10,6 +10,7 @@ two arrays that the attacker can compute: what the person adds to it in either w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -27,12 +28,16 @@ from privtraj.privacy.events import Event
 from privtraj.privacy.pairs import Thirds, sum_over_people
 from privtraj.privacy.rows import RepeatedRows
 from privtraj.privacy.sampled_events import ChosenTimes
-from privtraj.privacy.watching import CellCounts, ClippedSums, Question
+from privtraj.privacy.watching import CellCounts, ClippedSums, Question, Table
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """One answer (K, D). unit: (K, 1) the most that a record moves a row by: 1, or the clip c."""
+    """One answer (K, D). unit: (K, 1) the most that a record moves a row by: 1, or the clip c.
+
+    Of a table that is released with others, what all of them move by together, in its own counts: 1
+    over the root of its share.
+    """
 
     event: Event
     unit: Floats
@@ -67,7 +72,11 @@ class Transcript:
             others, without, present = (
                 added_by(people, question, answer.shape[1]) for people in self.worlds
             )
-        unit = question.clip if isinstance(question, ClippedSums) else np.ones(len(answer))
+        unit = np.ones(len(answer))
+        if isinstance(question, ClippedSums):
+            unit = question.clip
+        elif isinstance(question, Table):
+            unit = unit / question.weight
         rest = np.asarray(answer, dtype=np.float64) - others
         self.answers.append(Answer(event, np.asarray(unit)[:, None], rest, without, present))
 
@@ -99,9 +108,12 @@ class Run(NamedTuple):
     def entries(self) -> Iterator[tuple[Answer, Event | None]]:
         """The answers, each with its entry of the ledger, in order; None if nobody paid for it."""
         left = {what: self._paid(what) for what in {one.what for one in self.transcript.answers}}
+        event, entry = None, None
         for answer in self.transcript.answers:
-            paid = left[answer.what]
-            yield answer, paid.pop(0) if paid else None
+            if answer.event is not event:  # tables that are released together have one entry
+                paid = left[answer.what]
+                event, entry = answer.event, paid.pop(0) if paid else None
+            yield answer, entry
 
     def _paid(self, what: str) -> list[Event]:
         events: list[Event] = []
@@ -125,13 +137,14 @@ def run_of(model: TrajectoryModel, transcript: Transcript, here: bool) -> Run:
 
 def added_by(people: People, question: CellCounts | ClippedSums, width: int) -> Floats:
     """What people add to the exact answer (K, D)."""
-    added = np.zeros((question.slabs.count, width))
+    table = question if isinstance(question, Table) else None
+    added = np.zeros((question.slabs.count, math.prod(table.sides) if table else width))
     rows = question.slabs.of(people.times)
     seen = rows >= 0  # those of other times add nothing
     if isinstance(question, CellCounts):
-        cells = question.cells(people.points)
+        cells = question.cell_of(people.points)
         np.add.at(added, (rows[seen], cells[seen]), people.copies[seen])
-        return added
+        return added if table is None else table.grouped(added)
     here = rows[seen], people.points[seen], people.copies[seen]
     for row, point, copies in zip(*here, strict=True):
         vector = question.vector(int(row), point)

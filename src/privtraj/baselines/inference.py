@@ -108,7 +108,7 @@ def inferred(
     """Mean-field Langevin dynamics on T clouds (n_i, d) of the unit cube, gaps (T - 1,) apart."""
     times, dimensions = len(clouds), clouds[0].shape[1]
     state, _ = run(
-        start.middle(times, particles, dimensions, rng),
+        start.middle(times, particles, np.full(dimensions, 0.5), rng),
         HistogramMoments(_as_measure(clouds)),
         gradient_schedule(steps, TIME_COUPLING, dimensions),
         fixed(gaps),

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from privtraj.cli import shared
 from privtraj.cli.console import Console
-from privtraj.errors import InputError
-from privtraj.options import BOOLEAN, PEOPLE_DRAWN, TIMES, Option, one_of
+from privtraj.errors import Arg, InputError
+from privtraj.options import BOOLEAN, CONDITIONS, PEOPLE_DRAWN, TIMES, Option, one_of
 
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
@@ -18,7 +18,8 @@ _EXAMPLE = """\
 examples:
   privtraj sample growth.privtraj -n 1000 --at 81 --out paths.csv
   privtraj sample visits.privtraj -n 50 --times 2024-01-31 2024-02-15 --out paths.parquet
-  privtraj sample trips.privtraj --at 100 --out paths.geojson"""
+  privtraj sample trips.privtraj --at 100 --out paths.geojson
+  privtraj sample clinic.privtraj --where sex=F --at-start stage=II,III --out women.csv"""
 
 
 def add(commands: Any) -> None:
@@ -31,6 +32,10 @@ def add(commands: Any) -> None:
     shared.add(data, "at", about="number of times, spread over the range")
     text = "instead of --at: the times themselves, numbers or dates inside the range"
     shared.add(data, Option("times", TIMES, text))
+    text = "only people who are so at all times: sex=F, stage=II,III, age=40..60; repeatable"
+    shared.add(data, Option("where", CONDITIONS, text))
+    text = "only people who are so at the first time; hb= stands for missing"
+    shared.add(data, Option("at_start", CONDITIONS, text))
     output = sample.add_argument_group("output")
     text = "file to write: .csv, .parquet, .arrow, .geojson, .geoparquet or .h5ad"
     shared.add(output, "out", about=text)
@@ -67,13 +72,17 @@ def sampled(
     model = shared.load_model(args.model, "paths", console)
     if args.reference is not None:
         model = model.with_reference(args.reference)
+    from privtraj.columns.kinds import Flag
     from privtraj.export.tables import check_paths
 
     at = even_times(model, args.at) if args.times is None else args.times
     count = len(model.times if at is None else at)
-    check_paths(args.out, model.features, model.bounds, count)
+    shown = [not isinstance(column, Flag) for column in model.columns]
+    names = tuple(name for name, kept in zip(model.features, shown, strict=True) if kept)
+    check_paths(args.out, names, model.bounds[shown], count)
     how = {name: getattr(args, name) for name in ("seed", "interpolation", "coupling", "branching")}
     how["observation_noise"] = not args.no_observation_noise
+    how |= {name: conditions(getattr(args, name), name) for name in ("where", "at_start")}
     paths = model.sample(args.n or PEOPLE_DRAWN, at, **how)
     values = {
         "model": str(args.model),
@@ -81,6 +90,17 @@ def sampled(
         "paths": write_paths(paths, args.out, args.force, console),
     }
     return model, paths, values
+
+
+def conditions(given: list[str] | None, name: str) -> dict[str, str]:
+    """{column: value} of texts such as sex=F."""
+    pairs = [text.partition("=") for text in given or ()]
+    if not all(column and equals for column, equals, _ in pairs):
+        raise InputError(Arg(name), " must be COL=VALUE, a column and a value that it has")
+    columns = [column for column, _, _ in pairs]
+    if len(set(columns)) < len(columns):
+        raise InputError(Arg(name), " names a column twice: give all its values at once, as in a,b")
+    return {column: value for column, _, value in pairs}
 
 
 def even_times(model: TrajectoryModel, count: int | None) -> Any:

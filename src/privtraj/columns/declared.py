@@ -69,12 +69,20 @@ def declared_column(name: str, form: Any) -> Column:
         return replace(form, name=name)
     if isinstance(form, Mapping):
         return _of_words(name, form)
-    if form is bool or form == Boolean.kind:
+    if form is bool or (isinstance(form, str) and form == Boolean.kind):
         return Boolean(name=name)
-    if hasattr(form, "categories"):  # a type of pandas or polars
-        kind = Ordered if getattr(form, "ordered", False) else Category
-        return kind(tuple(form.categories), name)
+    if hasattr(form, "categories"):
+        return _of_type(name, form)
     return _of_values(name, form)
+
+
+def _of_type(name: str, kind: Any) -> Column:
+    """A type of pandas or polars, if it lists its values: not all of them do."""
+    values = kind.categories
+    if not hasattr(values, "to_list"):
+        raise InputError(f"the type of '{name}' lists no values: declare them, they are public")
+    made = Ordered if getattr(kind, "ordered", False) else Category
+    return made(tuple(values.to_list()), name)
 
 
 def _bounded(name: str, pair: Any) -> Column:
@@ -111,21 +119,16 @@ def _of_words(name: str, words: Mapping[str, Any]) -> Column:
     if "bounds" in words:
         words["low"], words["high"] = _two(name, words.pop("bounds"))
     kind = words.pop("kind", "category" if "values" in words else "number")
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(f"the kind of '{name}' must be {either(KINDS)}")
     made = KINDS[kind]
     known = {field.name for field in fields(made)} - {"name"}
     unknown = [word for word in words if word not in known]
     if unknown:
         raise InputError(f"'{name}' has {listed(unknown)}, which no {kind} has: remove it")
-    for word in ("missing", "fixed"):
-        if not isinstance(words.get(word, False), bool):
-            raise InputError(f"{word} of '{name}' must be true or false")
     needed = {"values"} if issubclass(made, Category) else {"low", "high"}
     if made is not Boolean and not needed <= words.keys():
         raise InputError(f"'{name}' needs {listed(sorted(needed))}, which are public")
-    if "values" in words and not isinstance(words["values"], list | tuple):
-        raise InputError(f"the values of '{name}' must be a list of them")
     return made(**words, name=name)
 
 

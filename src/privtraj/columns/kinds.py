@@ -13,7 +13,9 @@ Another kind of column is another class here, and one more name in `KINDS`.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +24,7 @@ from numpy.typing import ArrayLike
 from privtraj import space
 from privtraj.arguments import is_number, is_whole
 from privtraj.arrays import Floats
+from privtraj.columns.cells import MISSING, key_of
 from privtraj.errors import InputError
 from privtraj.text import first_few
 
@@ -29,6 +32,12 @@ LONGEST_NAME = 1000
 """Letters of a column's name in a model, and of a value of a category."""
 MOST_LEVELS = 10_000
 """Of a category: a table of two such columns is more than anybody counts."""
+UNDECLARED = -1
+"""The level of a value that is not declared, where no other stands for it."""
+SHOWN = 5
+"""Values of a category that are shown where there is no place for all."""
+
+DAY = 86_400.0  # seconds
 
 Label = str | int | bool
 
@@ -48,12 +57,13 @@ class Number:
     fixed: bool = False
 
     def __post_init__(self) -> None:
-        name, low, high = self.name, self.low, self.high
+        _check_words(self)
+        low, high, start = self.low, self.high, f"the bounds of {_called(self)}"
         if not (is_number(low) and is_number(high)):
-            raise InputError(f"the bounds of '{name}' must be two numbers (low, high)")
+            raise InputError(f"{start} must be two numbers (low, high)")
         if not np.isfinite([low, high]).all() or high - low == np.inf:
-            raise InputError(f"the bounds of '{name}' must be finite: ({low:g}, {high:g}) are not")
-        start = f"the bounds of '{name}' are"
+            raise InputError(f"{start} must be finite: ({low:g}, {high:g}) are not")
+        start += " are"
         if low == high:
             raise InputError(f"{start} both {low:g}: a feature that cannot vary must be left out")
         if low > high:
@@ -77,13 +87,17 @@ class Number:
         """y = low + u (high - low); any shape."""
         return space.from_unit(unit, self.domain)
 
+    def rounded(self, values: Floats) -> Floats:
+        """The values that can be, nearest to numbers in data units; any shape."""
+        return values
+
     def public_inputs(self) -> Any:
         """The domain as a certificate writes it."""
         plain = self.kind == "number" and not (self.missing or self.fixed)
         return [self.low, self.high] if plain else _said(self, low=self.low, high=self.high)
 
     def __str__(self) -> str:
-        return f"{self.name} in [{self.low:g}, {self.high:g}]"
+        return f"{self.name} in [{self.low:g}, {self.high:g}]{_more(self)}"
 
 
 @dataclass(frozen=True)
@@ -95,7 +109,9 @@ class Integer(Number):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.low != int(self.low) or self.high != int(self.high):
-            raise InputError(f"the bounds of '{self.name}' must be whole numbers, as its values")
+            raise InputError(
+                f"the bounds of {_called(self)} must be whole numbers, as its values are"
+            )
 
     @property
     def domain(self) -> tuple[float, float]:
@@ -106,8 +122,14 @@ class Integer(Number):
 
     def from_unit(self, unit: ArrayLike) -> Floats:
         """The whole number in whose cell u is."""
-        inside: Floats = np.clip(np.rint(super().from_unit(unit)), self.low, self.high)
-        return inside
+        return self.rounded(super().from_unit(unit))
+
+    def rounded(self, values: Floats) -> Floats:
+        whole: Floats = np.clip(np.rint(values), self.low, self.high)
+        return whole
+
+    def __str__(self) -> str:
+        return f"{self.name} in {{{self.low:g}, ..., {self.high:g}}}{_more(self)}"
 
 
 @dataclass(frozen=True)
@@ -124,21 +146,39 @@ class Date(Number):
         for end in ("low", "high"):
             value = getattr(self, end)
             if not is_number(value):
-                seconds, dates = space.moment(value, f"the bounds of '{self.name}'")
+                bounds = f"the bounds of {_called(self)}"
+                seconds, dates = space.moment(value, bounds)
                 if not dates:
-                    raise InputError(f"the bounds of '{self.name}' must be two dates (low, high)")
+                    raise InputError(f"{bounds} must be two dates (low, high)")
                 object.__setattr__(self, end, seconds)
-                midnight = seconds % 86_400 == 0 and "T" not in str(value)
+                midnight = seconds % DAY == 0 and "T" not in str(value)
                 object.__setattr__(self, "days", midnight and (end == "low" or self.days))
         super().__post_init__()
 
+    def from_unit(self, unit: ArrayLike) -> Floats:
+        return self.rounded(super().from_unit(unit))
+
+    def rounded(self, values: Floats) -> Floats:
+        """Days begin at midnight."""
+        if not self.days:
+            return values
+        days: Floats = np.clip(np.floor(values / DAY) * DAY, self.low, self.high)
+        return days
+
     def public_inputs(self) -> Any:
-        low, high = (str(t) for t in space.as_user_times([self.low, self.high], True))
+        low, high = self._ends()
         return _said(self, low=low, high=high)
 
     def __str__(self) -> str:
-        low, high = space.as_user_times([self.low, self.high], True).astype("datetime64[D]")
-        return f"{self.name} in [{low}, {high}]"
+        low, high = self._ends()
+        return f"{self.name} in [{low}, {high}]{_more(self)}"
+
+    def _ends(self) -> list[str]:
+        """Days as days, moments to the second where they have no fraction."""
+        times = space.as_user_times([self.low, self.high], True)
+        whole = self.low == int(self.low) and self.high == int(self.high)
+        unit = "D" if self.days else "s" if whole else "us"
+        return [str(time) for time in times.astype(f"datetime64[{unit}]")]
 
 
 @dataclass(frozen=True)
@@ -157,35 +197,49 @@ class Category:
     fixed: bool = False
 
     def __post_init__(self) -> None:
+        _check_words(self)
+        start = f"the values of {_called(self)}"
         given: Any = self.values
         if isinstance(given, str) or not np.iterable(given):
-            raise InputError(f"the values of '{self.name}' must be a list of them")
-        values = tuple(map(_label, self.values))
+            raise InputError(f"{start} must be a list of them")
+        values = tuple(map(_label, given))
         object.__setattr__(self, "values", values)
-        if any(not isinstance(value, str | int | bool) for value in values):
-            raise InputError(
-                f"the values of '{self.name}' must be texts, whole numbers, true or false"
-            )
-        texts = [text_of(value) for value in values]
-        twice = sorted({text for text, count in Counter(texts).items() if count > 1})
-        if twice:
-            raise InputError(f"the values of '{self.name}' name {first_few(twice)} twice")
+        _check_labels(self, start)
         if len(self.labels) < 2:
             raise InputError(
-                f"'{self.name}' has fewer than two values: a feature that cannot vary must be left "
-                "out"
+                f"{_called(self)} has fewer than two values: a feature that cannot vary must be "
+                "left out"
             )
+        texts = map(text_of, self.labels)
         if len(self.labels) > MOST_LEVELS or max(map(len, texts)) > LONGEST_NAME:
             raise InputError(
-                f"'{self.name}' has more than {MOST_LEVELS} values, or one of more than "
+                f"{_called(self)} has more than {MOST_LEVELS} values, or one of more than "
                 f"{LONGEST_NAME} letters: declare fewer, and an other for the rest"
             )
 
-    @property
+    @cached_property
     def labels(self) -> tuple[Label | None, ...]:
         """What level 0, 1, ... means: the values, the other, and None for missing."""
-        rest = () if self.other is None or self.other in self.values else (self.other,)
+        told = key_of(self.other) in map(key_of, self.values)
+        rest = () if self.other is None or told else (self.other,)
         return (*self.values, *rest, *((None,) if self.missing else ()))
+
+    @cached_property
+    def keys(self) -> dict[str | None, int]:
+        """Levels by the keys of their labels (see `cells`)."""
+        return {key_of(label): level for level, label in enumerate(self.labels)}
+
+    def level_of(self, key: str | None) -> float:
+        """Level of a cell with this key; NaN where it is missing and may not be, and
+        `UNDECLARED` where it has a value that is not declared."""
+        if key not in self.keys and (key is None or key in MISSING):
+            return float(self.keys.get(None, np.nan))
+        return float(self.keys.get(key, self.rest))
+
+    @property
+    def rest(self) -> int:
+        """The level of values that are not declared."""
+        return UNDECLARED if self.other is None else self.keys[key_of(self.other)]
 
     @property
     def ordered(self) -> bool:
@@ -208,7 +262,11 @@ class Category:
 
     def from_unit(self, unit: ArrayLike) -> Floats:
         """The level in whose cell u is."""
-        level: Floats = np.clip(np.rint(space.from_unit(unit, self.domain)), 0, self.levels - 1)
+        return self.rounded(space.from_unit(unit, self.domain))
+
+    def rounded(self, values: Floats) -> Floats:
+        """The level nearest to numbers in levels; any shape."""
+        level: Floats = np.clip(np.rint(values), 0, self.levels - 1)
         return level
 
     def public_inputs(self) -> Any:
@@ -217,7 +275,11 @@ class Category:
         return _said(self, values=list(self.values), **more)
 
     def __str__(self) -> str:
-        return f"{self.name}, {self.kind} of {self.levels}"
+        texts = [text_of(value) for value in self.values[:SHOWN]]
+        more = [] if len(self.values) <= SHOWN else [f"{len(self.values) - SHOWN} more"]
+        rest = [] if self.other is None or self.other in self.values else [self.other]
+        shown = (" < " if self.ordered else ", ").join([*texts, *more, *rest])
+        return f"{self.name} in {{{shown}}}{_more(self)}"
 
 
 @dataclass(frozen=True)
@@ -237,7 +299,10 @@ class Boolean(Category):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.values != (False, True) or self.other is not None:
-            raise InputError(f"'{self.name}' is true or false: it has no other values")
+            raise InputError(f"{_called(self)} is true or false: it has no other values")
+
+    def __str__(self) -> str:
+        return f"{self.name} true or false{_more(self)}"
 
 
 @dataclass(frozen=True)
@@ -257,6 +322,11 @@ KINDS: dict[str, type[Number] | type[Category]] = {
 """By the name that files and the command line know them by."""
 
 
+def without_flags(columns: Sequence[Column]) -> tuple[Column, ...]:
+    """Columns as a table has them: flags are made of what is missing there."""
+    return tuple(column for column in columns if not isinstance(column, Flag))
+
+
 def to_dict(column: Column) -> dict[str, Any]:
     """All of a column, as a model file has it."""
     said = {field.name: getattr(column, field.name) for field in fields(column)}
@@ -269,7 +339,10 @@ def from_dict(said: dict[str, Any]) -> Column:
     """The column of a model file; refuses what is none."""
     said = dict(said)
     kind = said.pop("kind")
-    if not all(isinstance(said.get(word), bool) for word in ("missing", "fixed")):
+    words = {"missing": bool, "fixed": bool, "days": bool, "name": str, "of": str}
+    if not all(isinstance(said[word], type_) for word, type_ in words.items() if word in said):
+        raise ValueError("no column")
+    if not isinstance(said.get("other"), str | None):
         raise ValueError("no column")
     made: Column = (Flag if kind == Flag.kind else KINDS[kind])(**said)
     return made
@@ -286,7 +359,43 @@ def _label(value: Any) -> Any:
     """Plain Python for what NumPy has."""
     if isinstance(value, np.generic):
         value = value.item()
-    return int(value) if isinstance(value, float) and value == int(value) else value
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _called(column: Column) -> str:
+    """A column in a sentence; one that has no name yet is a kind of column."""
+    if column.name:
+        return f"'{column.name}'"
+    kind = "ordered category" if column.kind == Ordered.kind else column.kind
+    return f"an {kind}" if kind[0] in "io" else f"a {kind}"
+
+
+def _check_words(column: Column) -> None:
+    for word in ("missing", "fixed"):
+        if not isinstance(getattr(column, word), bool):
+            raise InputError(f"{word} of {_called(column)} must be true or false")
+
+
+def _check_labels(column: Category, start: str) -> None:
+    """Refuse values that no category has, or that it has twice."""
+    values = column.values
+    if any(not isinstance(value, str | int | bool) for value in values):
+        raise InputError(f"{start} must be texts, whole numbers, true or false")
+    if not isinstance(column.other, str | None):
+        raise InputError(f"the other of {_called(column)} must be a text")
+    if "" in (*values, column.other):
+        raise InputError(
+            f"{start} have an empty text, which means a missing one: declare that it may be missing"
+        )
+    keys = Counter(map(key_of, values))
+    twice = [text_of(value) for value in values if keys[key_of(value)] > 1]
+    if twice:
+        raise InputError(f"{start} name the same value twice: {first_few(twice)}")
+
+
+def _more(column: Column) -> str:
+    """What else is declared, in few words."""
+    return " or missing" * column.missing + " (fixed)" * column.fixed
 
 
 def _said(column: Column, **domain: Any) -> dict[str, Any]:

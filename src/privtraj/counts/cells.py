@@ -336,16 +336,40 @@ def placed(
     """
     clouds, shares, widths = [], [], []
     for places, weights, side in zip(measure.centres, measure.weights, measure.sides, strict=True):
-        index, share = _shared_out(weights, m, rng)
-        effective = 1 / np.sum(weights**2)
-        overlap = min(1.0, effective / m) ** (1 / places.shape[1])
-        fill = math.sqrt(1 - overlap**2) if bandwidth is None else 1.0
-        inside = rng.uniform(-0.5, 0.5, size=(m, places.shape[1]))
-        cloud = np.clip(places[index] + fill * side * inside, 0, 1)
-        clouds.append(cloud if plot is None else plot.settled(cloud, places[index], side, rng))
-        shares.append(share)
-        widths.append(overlap * side / math.sqrt(12) if bandwidth is None else bandwidth)
+        put = filled(places, weights, np.full(len(weights), side), m, rng, bandwidth)
+        at = places[put.cell]
+        clouds.append(put.places if plot is None else plot.settled(put.places, at, side, rng))
+        shares.append(put.weights)
+        widths.append(put.overlap * side / math.sqrt(12) if bandwidth is None else bandwidth)
     return np.stack(clouds), np.stack(shares), np.array(widths)
+
+
+class Filled(NamedTuple):
+    """m particles in cells: places (m, d), weights (m,), the cell (m,) of each; overlap: r."""
+
+    places: Floats
+    weights: Floats
+    cell: NDArray[np.int64]
+    overlap: float
+
+
+def filled(
+    centres: Floats,
+    weights: Floats,
+    sides: Floats,
+    m: int,
+    rng: np.random.Generator,
+    bandwidth: float | None = None,
+) -> Filled:
+    """One time's cells (J, d), of weights and sides (J,), with m particles in them (`placed`)."""
+    cell, share = _shared_out(weights, m, rng)
+    dimensions = centres.shape[1]
+    effective = 1 / np.sum(weights**2)
+    overlap = min(1.0, effective / m) ** (1 / max(dimensions, 1))
+    fill = math.sqrt(1 - overlap**2) if bandwidth is None else 1.0
+    inside = rng.uniform(-0.5, 0.5, size=(m, dimensions))
+    places = np.clip(centres[cell] + fill * sides[cell, None] * inside, 0, 1)
+    return Filled(places, share, cell, overlap)
 
 
 def _shared_out(

@@ -5,7 +5,8 @@
     infer     the cells that noise would hardly have produced (`cells`)
     couple    masses that agree with the counts and travel little between times (`pooling`)
 
-Particles then fill the cells, with their masses.
+Particles then fill the cells, with their masses. Cells are crossed with the levels of categories,
+where there are such, and every combination of levels is read by itself (`crossed`).
 """
 
 from __future__ import annotations
@@ -16,9 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.arrays import Floats
-from privtraj.counts.cells import GridMeasure, estimate, placed
+from privtraj.columns.axes import Axes
+from privtraj.counts.cells import GridMeasure, estimate, filled, placed
+from privtraj.counts.crossed import (
+    CrossedMeasure,
+    by_combination,
+    crossed,
+    held_cells,
+    nowhere,
+    people_of,
+)
 from privtraj.counts.pooling import pooled_over_time
 from privtraj.counts.settings import CountsSettings
+from privtraj.counts.survey import cells_inside
 from privtraj.domain.domain import Plot
 from privtraj.head_count import steadied_counts
 from privtraj.marginals import Marginals, Progress
@@ -44,7 +55,9 @@ def fit_counts(
     reach: of transport between times, in shares of the box, where people come and go.
     """
     side, epsilon = settings.cells_per_side, settings.epsilon
-    counts = guard.counts(side, epsilon, CELLS)
+    counts = guard.counts(guard.axes.sides(side), epsilon, CELLS)
+    if guard.axes.mixed:
+        return _fit_crossed(counts, guard.axes, people, settings, rng, gaps, plot, reach)
     inside = None if plot is None else plot.cells(side, guard.n_features)
     held = counts if inside is None else counts[:, inside.ravel()]
     total, variance = _combined(people, held, settings)
@@ -62,6 +75,76 @@ def fit_counts(
             "people_noise": math.sqrt(variance),
         },
     )
+
+
+def _fit_crossed(
+    counts: NDArray[np.int64],
+    axes: Axes,
+    people: Floats,
+    settings: CountsSettings,
+    rng: np.random.Generator,
+    gaps: Floats,
+    plot: Plot | None,
+    reach: float,
+) -> Marginals:
+    """Marginals from noisy counts (T, cells) of cells crossed with levels."""
+    side, epsilon = settings.cells_per_side, settings.epsilon
+    together = gaps if settings.time_coupling > 0 else None
+    tables, levels = by_combination(counts, axes, side)
+    inside = None if plot is None else cells_inside(plot, side, axes)
+    held = tables if inside is None else tables[:, :, inside.ravel()]
+    total, variance = _combined(people, np.hstack(list(held)), settings)
+    in_domain = True if inside is None else inside.ravel()
+    cells = held_cells(tables * in_domain, side, epsilon) & in_domain
+    noise = np.count_nonzero(cells) * laplace_variance(epsilon)
+    own = people_of(tables[:, :, cells].sum(axis=2).T * 1.0, noise, total, together)
+    some = np.flatnonzero(own.any(axis=0))
+    measures = []
+    for k in some:
+        if axes.n_numbers == 0:
+            measures.append(nowhere(len(total)))
+            continue
+        mine = np.maximum(own[:, k], 1.0)
+        one = estimate(tables[k], side, epsilon, mine, axes.n_numbers, together, inside)
+        effective = _effective_people(float(mine.mean()), one, epsilon)
+        measures.append(pooled_over_time(one, gaps, effective, settings.time_coupling, reach))
+    measure = crossed(measures, levels[some], own[:, some])
+    width = (measure.weights * measure.sides).sum(axis=1)
+    return Marginals(
+        *_placed_crossed(measure, axes, settings, rng, plot),
+        resolution=width / math.sqrt(12),
+        diagnostics={
+            "significant_share": measure.significant.tolist(),
+            "cell_side": width.tolist(),
+            "people_counted": total.tolist(),
+            "people_noise": math.sqrt(variance),
+        },
+    )
+
+
+def _placed_crossed(
+    measure: CrossedMeasure,
+    axes: Axes,
+    settings: CountsSettings,
+    rng: np.random.Generator,
+    plot: Plot | None,
+) -> tuple[Floats, Floats, Floats]:
+    """Particles (T, m, d), weights (T, m) and bandwidths (T,), as `cells.placed` has them."""
+    clouds, shares, widths = [], [], []
+    cells = zip(measure.numbers, measure.weights, measure.sides, strict=True)
+    for t, (centres, weights, sides) in enumerate(cells):
+        put = filled(centres, weights, sides, settings.particles, rng, settings.bandwidth)
+        cloud = measure.points(t, put.places, put.cell, axes)
+        if plot is not None:
+            middle = measure.points(t, centres[put.cell], put.cell, axes)
+            for side in np.unique(sides[put.cell]):
+                mine = sides[put.cell] == side
+                cloud[mine] = plot.settled(cloud[mine], middle[mine], float(side), rng)
+        clouds.append(cloud)
+        shares.append(put.weights)
+        widths.append(put.overlap * float(weights @ sides) / math.sqrt(12))
+    widths = widths if settings.bandwidth is None else [settings.bandwidth] * len(widths)
+    return np.stack(clouds), np.stack(shares), np.array(widths)
 
 
 def _combined(

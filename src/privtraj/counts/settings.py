@@ -7,6 +7,10 @@ The first term is what cells hide. The second is noise: the cells around people 
 sqrt((s G)^d) / epsilon people together, a share of all people that is carried over a squared
 distance c_d s^2. Concentrated people in a large box are as others in a small one, hence the s. E is
 smooth in N epsilon, so more people or more budget never cross a jump of the rule.
+
+Cells are crossed with L combinations of levels of the categories, G^p L cells for p numbers. People
+who are split among l combinations have l times the noise in each of them, and E is that of N / l
+people. How many of the L combinations people have is not known: l = sqrt(L) is between one and all.
 """
 
 from __future__ import annotations
@@ -59,6 +63,7 @@ def counts_settings(
     features: int,
     epsilon: float,
     *,
+    levels: int = 1,
     area: float = 1.0,
     cells: int | None = None,
     particles: int | None = None,
@@ -67,23 +72,35 @@ def counts_settings(
 ) -> CountsSettings:
     """The settings for `people` at each time and counts of noise epsilon; None is chosen here.
 
+    features: p, numbers alone.  levels: L, combinations of those of categories.
     area: share of the box that people occupy, released.
     """
-    side = cells or cells_per_side(people, features, epsilon, area)
+    side = cells or cells_per_side(people, features, epsilon, area, levels)
     return CountsSettings(
         cells_per_side=side,
         epsilon=epsilon,
-        worth=people * epsilon / (2 * math.log(side**features)),
+        worth=people * epsilon / (2 * math.log(side**features * levels)),
         particles=particles or RELEASED_PARTICLES,
         time_coupling=TIME_COUPLING if time_coupling is None else time_coupling,
         **rest,
     )
 
 
-def cells_per_side(people: float, features: int, epsilon: float, area: float = 1.0) -> int:
+def cells_per_side(
+    people: float, features: int, epsilon: float, area: float = 1.0, levels: int = 1
+) -> int:
     """The G with the least E within the number of cells allowed, an even number."""
-    allowed = [side for side in _SIDES if side**features <= MOST_CELLS_PER_TIME] or [2]
-    return min(allowed, key=lambda side: expected_error(side, people, features, epsilon, area))
+    if features == 0:
+        return 2  # no axis is cut
+    most = MOST_CELLS_PER_TIME / levels
+    allowed = [side for side in _SIDES if side**features <= most] or [2]
+    each = people / occupied(levels)
+    return min(allowed, key=lambda side: expected_error(side, each, features, epsilon, area))
+
+
+def occupied(levels: int) -> float:
+    """l, combinations of levels that people are split among, of L that there are: sqrt(L)."""
+    return math.sqrt(levels)
 
 
 def expected_error(

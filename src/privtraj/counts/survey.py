@@ -17,7 +17,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.arrays import Floats
+from privtraj.arrays import Floats, Mask
+from privtraj.columns.axes import Axes
 from privtraj.counts.constants import (
     STANDARD_ERRORS_BELOW,
     SURVEY_SHARE,
@@ -36,17 +37,26 @@ SURVEY = "how concentrated people are"
 def surveyed_area(guard: Guard, people: Floats, plot: Plot | None = None) -> float:
     """Share of the box that people (T,) occupy, from counts that are released and paid for.
 
+    The box is that of the numbers; levels of categories are counted together.
     plot: the public domain; cells outside it are left out.
     """
     epsilon = count_epsilon(guard, SURVEY_SHARE)
-    if epsilon == EPSILON_RANGE[0]:  # too small a budget to look first
+    features = guard.axes.n_numbers
+    if epsilon == EPSILON_RANGE[0] or features == 0:  # too small a budget to look, or nothing to
         return 1.0
-    side = survey_side(guard.n_features)
-    counts = guard.counts(side, epsilon, SURVEY)
+    side = survey_side(features)
+    counts = guard.counts(guard.axes.only_numbers(side), epsilon, SURVEY)
     cells = counts.shape[1]
     if plot is not None:
-        counts = counts[:, plot.cells(side, guard.n_features).ravel()]
-    return occupied_area(counts, epsilon, people, guard.n_features, cells)
+        counts = counts[:, cells_inside(plot, side, guard.axes).ravel()]
+    return occupied_area(counts, epsilon, people, features, cells)
+
+
+def cells_inside(plot: Plot, side: int, axes: Axes) -> Mask:
+    """Which cells (side, ...) of the numbers hold any place of the domain."""
+    inside = plot.cells(side, len(axes.levels))
+    numbers: Mask = inside[tuple(slice(None) if number else 0 for number in axes.numbers)]
+    return numbers
 
 
 def survey_side(features: int) -> int:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.data.arrow import plain, read_object, to_column
+from privtraj.data.arrow import dated, is_text, plain, read_object, to_column
 from privtraj.errors import InputError
 from privtraj.formats import extra
 from privtraj.text import first_few, listed
@@ -118,15 +118,8 @@ def _dense(values: Any) -> NDArray[Any]:
 
 def _dated(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A .h5ad file has no dates: they are there as text, and often as categories."""
-    import pyarrow as pa
-
     words = plain(column)
-    is_text = pa.types.is_string(words.type) or pa.types.is_large_string(words.type)
-    if not is_text or words.null_count == len(words):
+    if not is_text(words.type) or words.null_count == len(words):
         return column
-    for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
-        try:
-            return words.cast(kind)
-        except pa.ArrowInvalid:
-            continue
-    return column
+    read = dated(words)
+    return column if read is None else read

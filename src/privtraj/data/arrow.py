@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.columns.kinds import Category, Column, Date, text_of
+from privtraj.columns.cells import MISSING, fingerprint, key_of
+from privtraj.columns.kinds import UNDECLARED, Category, Column, Date, Integer
+from privtraj.data import checks
 from privtraj.errors import InputError
 from privtraj.text import first_few, listed
 
@@ -115,37 +117,123 @@ def numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
 def values(cells: pa.ChunkedArray, column: Column) -> NDArray[np.float64]:
     """Cells of a declared column as (n,) float64: numbers, or levels of a category; NaN for null,
     unless missing is a level of its own."""
+    if isinstance(column, Category):
+        return levels(cells, column)
     if isinstance(column, Date):
-        seconds, dates = moments(cells, column.name)
-        if not dates:
-            raise InputError(f"column '{column.name}' has no dates: declare it as a number")
-        return seconds
-    return levels(cells, column) if isinstance(column, Category) else numbers(cells, column.name)
+        return dates(cells, column.name)
+    found = numbers(cells, column.name)
+    if isinstance(column, Integer):
+        broken = int(np.sum(np.isfinite(found) & (found != np.rint(found))))
+        checks.check_whole(checks.FaultCount([column.name], broken, len(found)))
+    return found
 
 
 def levels(cells: pa.ChunkedArray, column: Category) -> NDArray[np.float64]:
-    """Levels (n,) of cells whose text is that of a declared value; NaN for null."""
+    """Levels (n,) of the cells of a category; NaN for null."""
+    codes, keys = _keys(cells, column.name)
+    found = np.array([column.level_of(key) for key in (*keys, None)])[codes]
+    strange = int(np.sum(found == UNDECLARED))
+    checks.check_declared(checks.FaultCount([column.name], strange, len(found)))
+    return found
+
+
+def fingerprints(cells: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
+    """(n,) what a digest knows of the cells of a category."""
+    codes, keys = _keys(cells, name)
+    found: NDArray[np.float64] = np.array([fingerprint(key) for key in (*keys, None)])[codes]
+    return found
+
+
+def _keys(cells: pa.ChunkedArray, name: str) -> tuple[NDArray[np.int64], list[str | None]]:
+    """Codes (n,), -1 for null, and the key of each code."""
+    cells = _stored(cells)
+    check_category(cells.type, name)
+    encoded = _comparable(cells).combine_chunks().dictionary_encode()
+    codes = np.asarray(encoded.indices.fill_null(-1), dtype=np.int64)
+    return codes, [key_of(value) for value in encoded.dictionary.to_pylist()]
+
+
+def check_category(kind: pa.DataType | None, name: str) -> None:
+    """Refuse a column of dates, lists and the like as a category.
+
+    kind: None if nobody knows.
+    """
+    if kind is None or not (is_numeric(kind) or is_text(kind)):
+        raise InputError(
+            f"column '{name}' is declared as a category, and its type is {_outermost(kind)}: turn "
+            "it into texts, whole numbers, true or false, or declare another kind"
+        )
+
+
+def dates(cells: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
+    """A column of days or moments, or of text that reads as such, as `moments`."""
+    cells = plain(cells)
+    check_dates(cells.type, name)
+    return moments(_read_dates(cells, name) if is_text(cells.type) else cells, name)[0]
+
+
+def check_dates(kind: pa.DataType, name: str) -> None:
+    """Refuse a column that has neither dates nor text."""
+    from pyarrow import types
+
+    if not (_is_date(kind) or is_text(kind) or types.is_null(kind)):
+        raise InputError(
+            f"column '{name}' is declared as a date, and its type is {_outermost(kind)}: turn it "
+            "into dates such as 2024-01-31, or declare another kind"
+        )
+
+
+def _read_dates(cells: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    import pyarrow as pa
+
+    cells = without_missing(cells.cast(pa.large_string()))
+    read = dated(cells)
+    if read is not None:
+        return read
+    wrong = min(
+        sum(not _reads_as(cell, kind) for cell in cells.drop_null()) for kind in _moment_kinds()
+    )
+    raise InputError(
+        f"column '{name}' holds text, and {wrong or 'some'} of its {len(cells)} rows do not read "
+        "as dates: write all of them as 2024-01-31, or all as 2024-01-31T12:00"
+    )
+
+
+def dated(cells: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Text as moments, in UTC where it says in which zone; None if some of it reads otherwise."""
+    import pyarrow as pa
+
+    for kind in _moment_kinds():
+        try:
+            return cells.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+    return None
+
+
+def _reads_as(cell: pa.Scalar, kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    try:
+        cell.cast(kind)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _moment_kinds() -> list[pa.DataType]:
+    import pyarrow as pa
+
+    return [pa.timestamp("us"), pa.timestamp("us", "UTC")]
+
+
+def without_missing(cells: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Text with null for what means a missing value."""
     import pyarrow as pa
     from pyarrow import compute
 
-    cells = _stored(cells)
-    if pa.types.is_floating(cells.type):
-        cells = compute.if_else(compute.is_nan(cells), pa.scalar(None, cells.type), cells)
-    texts = pa.array([text_of(label) for label in column.labels if label is not None])
-    found = compute.index_in(cells.cast(pa.string()), value_set=texts)
-    known = np.asarray(found.fill_null(-1).to_numpy(), np.float64)
-    absent = np.asarray(cells.is_null().to_numpy(zero_copy_only=False), bool)
-    strange = (known < 0) & ~absent
-    if column.other is not None:
-        known[strange] = [text_of(label) for label in column.labels].index(column.other)
-    elif strange.any():
-        raise InputError(
-            f"column '{column.name}' has other values than the declared ones in "
-            f"{np.count_nonzero(strange)} of {len(known)} records: declare them, or an other that "
-            "stands for them"
-        )
-    known[absent] = column.levels - 1 if column.missing else np.nan
-    return known
+    absent = compute.is_in(cells, value_set=pa.array(sorted(MISSING), cells.type))
+    return compute.if_else(absent, pa.scalar(None, cells.type), cells)
 
 
 def moments(column: pa.ChunkedArray, name: str) -> tuple[NDArray[np.float64], bool]:
@@ -195,7 +283,7 @@ def identities(column: pa.ChunkedArray, name: str) -> tuple[NDArray[np.int64], p
         check_identifier(column.type, name)
         encoded = _comparable(column).combine_chunks().dictionary_encode()
     except pa.ArrowException:  # of a type that it cannot compare
-        raise _no_identifier(str(column.type), name) from None
+        raise _no_identifier(column.type, name) from None
     codes = np.asarray(encoded.indices.fill_null(-1), dtype=np.int64)
     return codes, encoded.dictionary
 
@@ -225,15 +313,19 @@ def check_identifier(kind: pa.DataType | None, name: str) -> None:
         types.is_fixed_size_binary,
     )
     if kind is None or not any(test(kind) for test in tests):
-        raise _no_identifier("unknown" if kind is None else str(kind), name)
+        raise _no_identifier(kind, name)
 
 
-def _no_identifier(kind: str, name: str) -> InputError:
-    outermost = re.split(r"\W", kind)[0]
+def _no_identifier(kind: pa.DataType | None, name: str) -> InputError:
     return InputError(
-        f"the person column '{name}' holds no plain values (their type is {outermost}): give one "
-        "number, date or text per record"
+        f"the person column '{name}' holds no plain values (their type is {_outermost(kind)}): "
+        "give one number, date or text per record"
     )
+
+
+def _outermost(kind: Any) -> str:
+    """A type in one word, without the names of fields."""
+    return "unknown" if kind is None else re.split(r"\W", str(kind))[0]
 
 
 def _stored(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -295,6 +387,13 @@ def is_numeric(kind: pa.DataType) -> bool:
     return any(test(kind) for test in tests)
 
 
+def is_text(kind: pa.DataType) -> bool:
+    from pyarrow import types
+
+    tests = (types.is_string, types.is_large_string, types.is_string_view)
+    return any(test(kind) for test in tests)
+
+
 def _is_date(kind: pa.DataType) -> bool:
     from pyarrow import types
 
@@ -314,7 +413,7 @@ def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
 def _holds(kind: pa.DataType, cells: Iterable[pa.Scalar]) -> str:
     import pyarrow as pa
 
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+    if is_text(kind):
         read = Counter(_reads_as_number(cell.as_py()) for cell in cells)
         return (
             f"(it holds text, and {read[False]} of its {read.total()} rows do not read as "

@@ -58,6 +58,23 @@ def check_infinite(faults: FaultCount) -> None:
         )
 
 
+def check_declared(faults: FaultCount) -> None:
+    """Of a category: its values are public, and a new one would be somebody's."""
+    if faults.records:
+        raise InputError(
+            f"{faults} have values in {listed(faults.columns)} that are not declared: declare "
+            "them, or an other that stands for them, or correct them"
+        )
+
+
+def check_whole(faults: FaultCount) -> None:
+    if faults.records:
+        raise InputError(
+            f"{faults} have values in {listed(faults.columns)} that are not whole: round them, or "
+            "declare numbers"
+        )
+
+
 def check_missing(faults: FaultCount, missing: str) -> None:
     if faults.columns and missing == "refuse":
         raise InputError(

@@ -10,7 +10,7 @@ import numpy as np
 
 from privtraj.arguments import is_whole
 from privtraj.arrays import Floats, frozen
-from privtraj.columns.kinds import LONGEST_NAME, Column, Flag
+from privtraj.columns.kinds import LONGEST_NAME, Column, without_flags
 from privtraj.errors import Arg, InputError
 from privtraj.space import Slabs, moment
 
@@ -108,7 +108,7 @@ class PublicInputs:
     @property
     def asked(self) -> tuple[Column, ...]:
         """The columns that a table has: all but flags, which are made of them."""
-        return tuple(column for column in self.columns if not isinstance(column, Flag))
+        return without_flags(self.columns)
 
     @property
     def together(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from privtraj import processes
 from privtraj.arrays import Floats, Ints, frozen
 from privtraj.columns.axes import to_unit, with_flags
-from privtraj.columns.kinds import Column, Flag
+from privtraj.columns.kinds import Category, Column
 from privtraj.data import arrow, checks
 from privtraj.data.public import PublicInputs
 from privtraj.errors import InputError
@@ -31,54 +31,79 @@ class Records:
 
     times: Floats  # (n,)
     datetime: bool
-    points: Floats  # (n, d)
+    points: Floats  # (n, e) numbers, and levels of categories
+    texts: Floats  # (n, c) what a digest knows of the cells of the c categories among them
     people: tuple[Ints, Any] | None  # codes (n,) and the identifier of each code
 
     @classmethod
     def of_table(cls, table: pa.Table, public: PublicInputs, person: str | None) -> Records:
         """From the time column, the features and, if named, the person of a table."""
         times, datetime = arrow.moments(table.column(public.time_name), public.time_name)
-        points = [arrow.values(table.column(one.name), one) for one in public.asked]
+        cells = [table.column(column.name) for column in public.asked]
         people = None if person is None else arrow.identities(table.column(person), person)
-        return cls(times, datetime, np.column_stack(points), people)
+        return cls(times, datetime, *_read(cells, public.asked), people)
 
     @classmethod
     def of_arrays(cls, times: Any, points: Any, person: Any, columns: Sequence[Column]) -> Records:
-        """From times (n,), points (n, d) or (n,), and people (n,) or None."""
+        """From times (n,), points (n, e) as `table_of` gives them, and people (n,) or None."""
         values, datetime = _times(times)
         people = None
         if person is not None:
             people = arrow.identities(arrow.to_column(person, "person"), "person")
-        asked = [one for one in columns if not isinstance(one, Flag)]
-        return cls(values, datetime, _values(points, asked), people)
+        if isinstance(points, np.ndarray):
+            return cls(values, datetime, points, points[:, :0], people)
+        return cls(values, datetime, *_read(points, columns), people)
 
     def keep(self, rows: NDArray[Any]) -> Records:
         """Some of them, by number or mask."""
         people = None if self.people is None else (self.people[0][rows], self.people[1])
-        return Records(self.times[rows], self.datetime, self.points[rows], people)
+        points, texts = self.points[rows], self.texts[rows]
+        return Records(self.times[rows], self.datetime, points, texts, people)
 
 
-def table_of(points: Any, mixed: bool) -> NDArray[Any]:
-    """Points of any kind of array as (n, d) float64, or as they are where columns are mixed."""
+def _read(cells: Sequence[pa.ChunkedArray], columns: Sequence[Column]) -> tuple[Floats, Floats]:
+    """Values (n, e) of cells, and fingerprints (n, c) of those of categories."""
+    pairs = list(zip(cells, columns, strict=True))
+    values = np.column_stack([arrow.values(*pair) for pair in pairs])
+    texts = [arrow.fingerprints(cell, one.name) for cell, one in pairs if isinstance(one, Category)]
+    return values, np.column_stack(texts) if texts else values[:, :0]
+
+
+def table_of(points: Any) -> NDArray[np.float64]:
+    """Points of any kind of array as (n, d) float64."""
+    array = _two_dimensional(points, None)
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"points must be numbers, not {array.dtype.name}")
+    return array.astype(np.float64)
+
+
+def cells_of(points: Any, names: Sequence[str]) -> list[pa.ChunkedArray]:
+    """Points whose columns are of different kinds, (n, e) or (n,), as e columns of cells.
+
+    A table that has all names of the declared columns is read by name, any other one by place.
+    """
+    fields = getattr(getattr(points, "dtype", None), "names", None)  # of a structured array
+    if fields:
+        points = {name: points[name] for name in fields}
+    if isinstance(points, Mapping) or hasattr(points, "columns") or hasattr(points, "schema"):
+        given = arrow.object_names(points)
+        by_name = set(names) <= set(given)
+        return list(arrow.read_object(points, list(names) if by_name else given).columns)
+    array = _two_dimensional(points, object)
+    called = dict(enumerate(names))
+    return [arrow.to_column(column, called.get(k, "")) for k, column in enumerate(array.T)]
+
+
+def _two_dimensional(points: Any, kind: Any) -> NDArray[Any]:
     try:
-        array = np.asarray(points, dtype=object if mixed else None)
+        array = np.asarray(points, dtype=kind)
     except ValueError:
         raise InputError("points must be a table (n, d) with rows of equal length") from None
-    if array.dtype.kind not in ("O" if mixed else "biuf"):
-        raise InputError(f"points must be numbers, not {array.dtype.name}")
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2:
         raise InputError(f"points must have shape (n, d), not {array.ndim} dimensions")
-    return array if mixed else array.astype(np.float64)
-
-
-def _values(table: NDArray[Any], columns: Sequence[Column]) -> Floats:
-    """Of a table (n, d), numbers and levels of categories."""
-    if table.dtype != object:
-        return table
-    cells = [arrow.to_column(table[:, k], one.name) for k, one in enumerate(columns)]
-    return np.column_stack([arrow.values(*pair) for pair in zip(cells, columns, strict=True)])
+    return array
 
 
 def _times(times: Any) -> tuple[Floats, bool]:
@@ -102,7 +127,7 @@ def rows_of(records: Records, public: PublicInputs) -> MemoryRows:
     _check_lengths(records)
     checks.check_same_kind(records.datetime, public.axis.datetime, public.time_name)
     records = _complete(records, public)
-    digest = digest_of(names, _in_blocks(_cells(records)))
+    digest = digest_of(names, _in_blocks(_digested(records, public.asked)))
     records = _limited_per_person(records, public)
     checks.check_enough(len(records.times))
     # A float64 in [0, 1] rounds to a float32 in [0, 1]: both ends are float32 numbers.
@@ -130,21 +155,26 @@ def _check_lengths(records: Records) -> None:
 
 def _complete(records: Records, public: PublicInputs) -> Records:
     """Records without missing values where there may be none; infinite ones are refused."""
-    columns, missing = (
-        (public.time_name, *(one.name for one in public.asked)),
-        public.options.missing,
-    )
+    columns = (public.time_name, *(column.name for column in public.asked))
     cells = _cells(records)
     allowed = np.array([False, *(column.missing for column in public.asked)])
     checks.check_infinite(checks.FaultCount.of(np.isinf(cells), columns))
     absent = np.isnan(cells) & ~allowed
-    checks.check_missing(checks.FaultCount.of(absent, columns), missing)
+    checks.check_missing(checks.FaultCount.of(absent, columns), public.options.missing)
     return records.keep(~np.any(absent, axis=1)) if absent.any() else records
 
 
 def _cells(records: Records) -> Floats:
     """(n, 1 + d) time and features."""
     return np.column_stack([records.times, records.points])
+
+
+def _digested(records: Records, columns: Sequence[Column]) -> Floats:
+    """(n, 1 + e) time and features, with fingerprints in place of levels: those who declare other
+    values, or the same in another order, have the same people."""
+    cells = _cells(records)
+    cells[:, [1 + k for k, one in enumerate(columns) if isinstance(one, Category)]] = records.texts
+    return cells
 
 
 def _in_blocks(rows: Floats) -> Iterator[Floats]:

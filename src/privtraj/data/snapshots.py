@@ -23,10 +23,10 @@ from privtraj import display, processes
 from privtraj.arrays import Floats, frozen
 from privtraj.columns.axes import Axes
 from privtraj.columns.declared import declared_columns
-from privtraj.columns.kinds import Column
+from privtraj.columns.kinds import Category, Column, without_flags
 from privtraj.data import sql, sql_rows, tables
 from privtraj.data.public import Options, PublicInputs, TimeAxis, declared_axis
-from privtraj.data.records import Records, rows_of, table_of
+from privtraj.data.records import Records, cells_of, rows_of, table_of
 from privtraj.domain.domain import Domain, Plot
 from privtraj.errors import Arg, InputError
 from privtraj.privacy.events import Person
@@ -43,7 +43,7 @@ class Snapshots:
     """Validated and bounded records, each at its own time; `from_table` or `from_arrays` make them.
 
     axis: public times of interest and range of time; seconds since 1970-01-01 UTC when `datetime`.
-    columns: d features, each with its public domain.
+    columns: d features, each with its public domain; a number that may be missing has a flag, too.
     time_name: name of the time column.
     records_per_person: the most records any person has here, all of them in different bins unless
     they may be `together`.
@@ -98,7 +98,7 @@ class Snapshots:
         row_by_row: your statement that each row is computed from one row all the same, for a query
             that cannot be read so. Nothing checks it; the certificate says that you stated it.
         time: column of numbers, dates or timestamps.
-        features: columns of numbers; by default the keys of `bounds`, in their order.
+        features: columns; by default the keys of `bounds`, then of `columns`, in their order.
         person: column that says whose record it is. Without it every row is taken to be a
             different person, and the guarantee holds only if that is true.
 
@@ -136,7 +136,14 @@ class Snapshots:
     ) -> Snapshots:
         """Snapshots from times (n,) and points (n, d), or (n,) when d = 1.
 
+        points: an array; with `columns` also one of objects, a structured array, a table or a
+            dictionary. A table that has the names of all columns is read by name, else by place.
         bounds: public limits, {feature: (low, high)} or d pairs; values outside are clamped.
+        columns: features of any kind, {feature: what it is}, beside `bounds` or in its place:
+            `Number`, `Integer`, `Date`, `Category`, `Ordered`, `Boolean`, two numbers or dates, a
+            list of values, `bool`, a category type of pandas or polars, or a dictionary such as
+            {"kind": "category", "values": ["F", "M"], "fixed": True}. All of it is public. Cells
+            and values are compared as text, 1.0 and true as 1; null, NaN, "" and "NA" are missing.
         time_range: public (start, end); may be left out when `bins` lists times. A record outside
             it counts as one at its nearer end.
         bins: public times of interest, increasing, or their number, spread evenly over
@@ -149,16 +156,21 @@ class Snapshots:
         records_per_person: public. Above 1, that many records of a person are kept, by chance where
             there are more, and every release pays for all of them.
         one_per_bin: of these, one per bin (all that is nearest to a time of `bins`) at most.
-        missing: "refuse" or "drop" records with missing values; dropping comes before the choice
-            of one record per person.
+        missing: "refuse" or "drop" records with missing values in columns that do not say that
+            they may be missing; dropping comes before the choice of one record per person.
         seed: makes that choice repeatable; by default it comes from the operating system.
         domain: public, where people can be at all: a `Domain`, or a file that has one. Records are
             kept as they are, wherever they are: what is released is the same as without it, and
             cells outside are left out of what is made of that.
         """
-        table = table_of(points, mixed=columns is not None)
-        declared = declared_columns(bounds, features, table.shape[1], columns)
-        given = Records.of_arrays(times, table, person, declared)
+        if columns is None:
+            table: Any = table_of(points)
+            declared = declared_columns(bounds, features, table.shape[1])
+        else:
+            named = without_flags(declared_columns(bounds, features, columns=columns))
+            table = cells_of(points, [column.name for column in named])
+            declared = declared_columns(bounds, features, len(table), columns)
+        given = Records.of_arrays(times, table, person, without_flags(declared))
         axis = declared_axis(bins, time_range)
         where = _declared_domain(domain, declared)
         options = Options(
@@ -200,6 +212,11 @@ class Snapshots:
     def features(self) -> tuple[str, ...]:
         """d names."""
         return tuple(column.name for column in self.columns)
+
+    @property
+    def declared(self) -> tuple[Column, ...]:
+        """The columns as the user has them: without flags, which are made of what is missing."""
+        return without_flags(self.columns)
 
     @cached_property
     def bounds(self) -> Floats:
@@ -260,7 +277,7 @@ class Snapshots:
     def public_inputs(self) -> dict[str, Any]:
         """What a guarantee about these records takes as known to everybody, for a certificate."""
         public: dict[str, Any] = {
-            "bounds": {column.name: column.public_inputs() for column in self.columns},
+            "bounds": {column.name: column.public_inputs() for column in self.declared},
             "time range": [str(t) for t in as_user_times(self.axis.range, self.datetime)],
             MOST_RECORDS: self.records_per_person,
         }
@@ -276,7 +293,7 @@ class Snapshots:
 
     def __repr__(self) -> str:
         first, last = as_user_times(self.axis.range, self.datetime)
-        box = ", ".join(map(str, self.columns))
+        box = ", ".join(map(str, self.declared))
         return f"Snapshots({self.time_name} from {first} to {last}; {box})"
 
     def _repr_html_(self) -> str:
@@ -299,9 +316,10 @@ def _rows_of_source(
     """The records, left in the database that holds them where that is possible."""
     people = [] if person is None else [person]
     names = [public.time_name, *(column.name for column in public.asked), *people]
-    remote = sql.remote_table(source, query, names, people, row_by_row=row_by_row)
+    exact = [column.name for column in public.asked if isinstance(column, Category)]
+    remote = sql.remote_table(source, query, names, people, exact, row_by_row=row_by_row)
     if remote is None:
-        table = tables.read_columns(source, names, text=people)
+        table = tables.read_columns(source, names, text=people, exact=exact)
     else:
         if not processes.several():  # several processes compare their people, and so need them
             rows = sql_rows.rows_of(remote, public, person)

@@ -22,6 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privtraj.columns.cells import MISSING
 from privtraj.data import arrow, row_local, tables
 from privtraj.errors import Arg, InputError
 from privtraj.formats import TABLES, absent, extra, find_format
@@ -79,10 +80,15 @@ class RemoteTable:
         return backend.con.sql(backend.compile(self.table)).to_arrow_reader(BATCH)
 
 
-def read_columns(source: Any, columns: Sequence[str], *, text: Sequence[str] = ()) -> pa.Table:
+def read_columns(
+    source: Any, columns: Sequence[str], *, text: Sequence[str] = (), exact: Sequence[str] = ()
+) -> pa.Table:
     """The named columns in memory, of what `tables.read_columns` reads and of what stays."""
-    remote = remote_table(source, None, columns, text, row_by_row=True)  # nothing is released
-    return tables.read_columns(source, columns, text=text) if remote is None else remote.read()
+    # nothing is released
+    remote = remote_table(source, None, columns, text, exact, row_by_row=True)
+    if remote is not None:
+        return remote.read()
+    return tables.read_columns(source, columns, text=text, exact=exact)
 
 
 def remote_table(
@@ -90,6 +96,7 @@ def remote_table(
     query: str | None,
     columns: Sequence[str],
     text: Sequence[str],
+    exact: Sequence[str] = (),
     *,
     row_by_row: bool = False,
 ) -> RemoteTable | None:
@@ -110,7 +117,7 @@ def remote_table(
             _check_expression(source, name)
         return _selected(RemoteTable(source, _failure(name)), columns)
     files = _files(source) if isinstance(source, str | os.PathLike) else None
-    return None if files is None else _in_duckdb(files, str(source), columns, text)
+    return None if files is None else _in_duckdb(files, str(source), columns, text, exact)
 
 
 def columns_of(source: str | Path, query: str | None) -> list[tuple[str, str]]:
@@ -357,7 +364,11 @@ def _kind(path: Path) -> str:
 
 
 def _in_duckdb(
-    files: list[Path], source: str, columns: Sequence[str], text: Sequence[str]
+    files: list[Path],
+    source: str,
+    columns: Sequence[str],
+    text: Sequence[str],
+    exact: Sequence[str],
 ) -> RemoteTable:
     ibis, _ = (extra(module, _STAYING, _PACKAGES["duckdb"]) for module in ("ibis", "duckdb"))
     for path in files:  # each by itself, because DuckDB would fill in columns that one lacks
@@ -366,28 +377,48 @@ def _in_duckdb(
     what = f"the file '{source}'" if len(files) == 1 else f"'{source}'"
     complaint = tables.unreadable(what, kind) + ", and every column one kind of values"
     names = [escape(str(path)) for path in files]  # DuckDB takes them for patterns
-    options = _csv_options(files[0], columns, text) if kind == "csv" else {}
+    options = _csv_options(files[0], columns, text, exact) if kind == "csv" else {}
     with _saying(complaint):
         connection = _frugal(ibis.duckdb.connect())
         read = connection.read_csv if kind == "csv" else connection.read_parquet
         table = read(names, union_by_name=True, **options)
+        if kind == "csv" and exact:
+            types = _csv_options(files[0], columns, [*text, *exact], ())["types"]
+            table = _typed(table, types, exact)
         return _selected(RemoteTable(table, complaint), columns)
 
 
-def _csv_options(path: Path, columns: Sequence[str], text: Sequence[str]) -> dict[str, Any]:
+def _csv_options(
+    path: Path, columns: Sequence[str], text: Sequence[str], exact: Sequence[str]
+) -> dict[str, Any]:
     """So that DuckDB reads CSV as `CsvReader` does: same types, same signs for missing."""
-    from pyarrow.csv import ConvertOptions
-
     with tables.reader_of(path) as reader:
-        delimiter, schema = reader.header()[1], reader.types(columns, text)
+        delimiter, schema = reader.header()[1], reader.types(columns, [*text, *exact])
+    types = {field.name: _type(field.type) for field in schema}
+    if exact:  # DuckDB takes a text for missing in all columns or in none: see `_typed`
+        types = dict.fromkeys(types, "VARCHAR")
     return {
         "delim": delimiter,
         "quote": '"',
         "escape": '"',
-        "nullstr": list(ConvertOptions().null_values),
-        "types": {field.name: _type(field.type) for field in schema},
+        "nullstr": [""] if exact else sorted(MISSING),
+        "types": types,
         "auto_type_candidates": ["VARCHAR"],  # for all other columns
     }
+
+
+def _typed(table: Any, types: dict[str, str], exact: Sequence[str]) -> Any:
+    """Texts as the values of these types, but for exact ones, with null for what is missing."""
+    import ibis
+
+    words = {"DOUBLE": "float64", "BOOLEAN": "boolean", "TIMESTAMP": "timestamp"}
+    words |= {"TIMESTAMPTZ": "timestamp('UTC')", "VARCHAR": "string"}
+    columns = {}
+    for name, kind in types.items():
+        if name not in exact:
+            known = ibis.ifelse(table[name].isin(sorted(MISSING)), ibis.null("string"), table[name])
+            columns[name] = known.cast(words[kind])
+    return table.mutate(**columns)
 
 
 def _type(kind: pa.DataType) -> str:

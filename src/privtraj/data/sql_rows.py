@@ -12,6 +12,7 @@ same model:
     unit   u = (y - low) / (high - low) in double, 0 below the box and 1 above it, then as real
     cell   min(floor(k u), k - 1) with the real as double again, so that the product is exact
     slab   of the piece of time after as many edges as are below the time, found by halving
+    level  of a category, by comparing its cells with all texts or numbers that mean a value
 
 Numbers and times go to the database as text to be cast: as literals, some are read as decimals.
 """
@@ -31,7 +32,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.arrays import Floats, Mask
-from privtraj.columns.kinds import Column
+from privtraj.columns.cells import MISSING, is_whole, key_of, spellings
+from privtraj.columns.kinds import (
+    UNDECLARED,
+    Category,
+    Column,
+    Date,
+    Flag,
+    Integer,
+    without_flags,
+)
 from privtraj.data import arrow, checks
 from privtraj.data.sql import RemoteTable
 from privtraj.errors import InputError
@@ -46,15 +56,15 @@ if TYPE_CHECKING:
 class SqlRows:
     """Rows in a database; only counts come back until the rows themselves are asked for.
 
-    records: complete records, time t and features y0, y1, ... in data units.
-    unit: the same as (t, u0, u1, ...), u in float32.
+    records: complete records, time t and cells c0, c1, ... of the columns that a table has.
+    unit: the same as (t, u0, u1, ...), u in float32, of all columns.
     count: how many there are.
     people: as unit, with who, where people may have several; else None.
     """
 
     records: RemoteTable
     unit: RemoteTable
-    names: tuple[str, ...]
+    columns: tuple[Column, ...]
     datetime: bool
     count: int
     people: RemoteTable | None = None
@@ -81,10 +91,10 @@ class SqlRows:
 
     def in_slabs(self, slabs: Slabs) -> SlabRows:
         """Each record is put where its slab begins, behind those that came before it."""
-        sizes = self.cell_counts(slabs, (1,) * len(self.names))[:, 0]
+        sizes = self.cell_counts(slabs, (1,) * len(self.columns))[:, 0]
         ends = np.cumsum(sizes)
         free = ends - sizes
-        points = np.empty((sizes.sum(), len(self.names)), dtype=np.float32)
+        points = np.empty((sizes.sum(), len(self.columns)), dtype=np.float32)
         table = self.unit.table
         columns = [name for name in table.columns if name != "t"]
         slab = _slab(table["t"], slabs, self.datetime).cast("int32")
@@ -108,13 +118,14 @@ class SqlRows:
         import ibis
 
         if self.people is None or self.repeated_count == 0:
-            none = np.empty((0, len(self.names)), np.float32)
+            none = np.empty((0, len(self.columns)), np.float32)
             return RepeatedRows(np.empty(0, np.int64), np.empty(0), none)
         table = self.people.table
         each = table.group_by("who").aggregate(n=table.count())
         several = table.semi_join(each.filter(each["n"] > 1), "who")
         number = ibis.dense_rank().over(ibis.window(order_by=several["who"]))
-        wanted = several.select(*_values(several), person=number.cast("int64"))
+        mine = [name for name in several.columns if name != "who"]
+        wanted = several.select(*mine, person=number.cast("int64"))
         found = self.people.with_table(wanted).read()
         if found.num_rows != self.repeated_count:
             raise _changed()
@@ -123,27 +134,29 @@ class SqlRows:
 
     @cached_property
     def digest(self) -> bytes:
-        return digest_of(self.names, (np.column_stack(b) for b in _batches(self.records)))
+        asked = without_flags(self.columns)
+        batches = (_digested(batch, asked) for batch in self.records.batches())
+        return digest_of([column.name for column in asked], batches)
 
 
 def rows_of(remote: RemoteTable, public: PublicInputs, person: str | None) -> SqlRows | None:
     """Rows in the database, after the same checks as in memory, two passes over the records.
 
-    None where somebody has so many records that some are to be chosen: that takes a random key for
-    each record, and therefore the records.
+    None where the records are needed in memory: somebody has so many that some are to be chosen,
+    which takes a random key for each, or there are dates that databases read in different ways.
     """
-    time, names, axis = public.time_name, public.names, public.axis
-    datetime = _check_kinds(remote, time, names)
+    time, axis = public.time_name, public.axis
+    datetime = _check_kinds(remote, public)
     checks.check_same_kind(datetime, axis.datetime, time)
     if person is not None:
         arrow.check_identifier(_arrow_type(remote.table[person]), person)
-    records = remote.with_table(_numbers(remote.table, time, names, person, datetime))
-    infinite, missing = _faults(records, (time, *names))
-    checks.check_infinite(infinite)
-    checks.check_missing(missing, public.options.missing)
+    if not all(_reads_dates(remote.table, column) for column in public.asked):
+        return None
+    records = remote.with_table(_values_of(remote.table, public, person, datetime))
+    missing = _checked(records, public)
     table = records.table
     if missing.records:
-        table = table.filter(~_any(_missing, table))
+        table = table.filter(~_any(_missing, table, _required(public)))
     count = missing.total - missing.records
     repeated = 0
     if person is not None:
@@ -152,29 +165,38 @@ def rows_of(remote: RemoteTable, public: PublicInputs, person: str | None) -> Sq
             return None
         repeated = people.repeated
     checks.check_enough(count)
-    values = remote.with_table(table.select(*_values(table)))
-    points = {f"u{k}": _unit(table[f"y{k}"], column) for k, column in enumerate(public.columns)}
+    cells = [name for name in table.columns if name[0] in "tc"]
+    points = {f"u{k}": point for k, point in enumerate(_points(table, public.columns))}
     unit = remote.with_table(table.select(t=table["t"], **points))
     people_of = None
     if public.most_records > 1:
         people_of = remote.with_table(table.select(who=table["who"], t=table["t"], **points))
-    return SqlRows(values, unit, names, datetime, count, people_of, repeated)
+    kept = remote.with_table(table.select(*cells))
+    return SqlRows(kept, unit, public.columns, datetime, count, people_of, repeated)
 
 
 # Checks ---------------------------------------------------------------------------------------
 
 
-def _check_kinds(remote: RemoteTable, time: str, names: Sequence[str]) -> bool:
+def _check_kinds(remote: RemoteTable, public: PublicInputs) -> bool:
     """Refuse columns of a wrong kind; whether the time is dates."""
 
     def cells(name: str) -> Iterator[Any]:
         for batch in remote.with_table(remote.table.select(name)).batches():
             yield from batch.column(0)
 
-    kinds = {name: remote.table[name].type().to_pyarrow() for name in (time, *names)}
-    datetime = arrow.is_moment(kinds[time], time, cells(time))
-    for name in names:
-        arrow.check_numeric(kinds[name], name, cells(name))
+    def kind(name: str) -> Any:
+        return remote.table[name].type().to_pyarrow()
+
+    time = public.time_name
+    datetime = arrow.is_moment(kind(time), time, cells(time))
+    for column in public.asked:
+        if isinstance(column, Category):
+            arrow.check_category(_arrow_type(remote.table[column.name]), column.name)
+        elif isinstance(column, Date):
+            arrow.check_dates(kind(column.name), column.name)
+        else:
+            arrow.check_numeric(kind(column.name), column.name, cells(column.name))
     return datetime
 
 
@@ -187,20 +209,33 @@ def _arrow_type(column: Any) -> Any:
         return None
 
 
-def _faults(records: RemoteTable, columns: Sequence[str]) -> list[checks.FaultCount]:
-    """Infinite and missing values, in one pass."""
-    tests, table = {"infinite": _infinite, "missing": _missing}, records.table
+def _checked(records: RemoteTable, public: PublicInputs) -> checks.FaultCount:
+    """Records without what they must have, after all checks of values, in one pass."""
+    table, names = records.table, dict(zip(_ys(public), public.asked, strict=True))
+    required = _required(public)
     counts = {"total": table.count()}
-    for what, test in tests.items():
-        counts[what] = table.count(where=_any(test, table))
-        for k, column in enumerate(_values(table)):
-            counts[f"{what}{k}"] = table.count(where=test(table[column]))
+    for y, column in names.items():
+        if isinstance(column, Category | Integer):
+            test = _strange if isinstance(column, Category) else _broken
+            counts[f"wrong {y}"] = table.count(where=test(table[y]))
+    tests = {"infinite": (_infinite, ["t", *names]), "missing": (_missing, required)}
+    for what, (test, places) in tests.items():
+        counts[what] = table.count(where=_any(test, table, places))
+        counts |= {f"{what} {y}": table.count(where=test(table[y])) for y in places}
     counted = _one(records.with_table(table.aggregate(**counts)))
-    faults = []
-    for what in tests:
-        where = [name for k, name in enumerate(columns) if counted[f"{what}{k}"]]
-        faults.append(checks.FaultCount(where, counted[what], counted["total"]))
-    return faults
+    for y, column in names.items():
+        wrong = checks.FaultCount([column.name], counted.get(f"wrong {y}", 0), counted["total"])
+        (checks.check_declared if isinstance(column, Category) else checks.check_whole)(wrong)
+    called = {"t": public.time_name} | {y: column.name for y, column in names.items()}
+    infinite, missing = (
+        checks.FaultCount(
+            [called[y] for y in places if counted[f"{what} {y}"]], counted[what], counted["total"]
+        )
+        for what, (_, places) in tests.items()
+    )
+    checks.check_infinite(infinite)
+    checks.check_missing(missing, public.options.missing)
+    return missing
 
 
 class _People(NamedTuple):
@@ -246,12 +281,32 @@ def _one(counts: RemoteTable) -> dict[str, int]:
     return {name: int(value or 0) for name, value in row.items()}
 
 
-def _values(table: Any) -> list[str]:
-    return [name for name in table.columns if name != "who"]
+def _ys(public: PublicInputs) -> list[str]:
+    """The names here of the columns that a table has."""
+    return [f"y{k}" for k in range(len(public.asked))]
 
 
-def _any(test: Callable[[Any], Any], table: Any) -> Any:
-    return reduce(or_, (test(table[name]) for name in _values(table)))
+def _required(public: PublicInputs) -> list[str]:
+    """The names here of the time and of the columns that may not be missing."""
+    pairs = zip(_ys(public), public.asked, strict=True)
+    return ["t", *(y for y, column in pairs if not column.missing)]
+
+
+def _any(test: Callable[[Any], Any], table: Any, names: Sequence[str]) -> Any:
+    return reduce(or_, (test(table[name]) for name in names))
+
+
+def _strange(levels: Any) -> Any:
+    return levels == _double(UNDECLARED)
+
+
+def _broken(column: Any) -> Any:
+    """Whether a number is not whole; those that doubles have no fractions for are, as is NaN."""
+    import ibis
+
+    large = (column >= _double(2.0**53)) | (column <= _double(-(2.0**53)))
+    small = ibis.ifelse(large, _double(0), column)
+    return small != small.floor().cast("float64")
 
 
 def _infinite(column: Any) -> Any:
@@ -271,19 +326,92 @@ def _missing(column: Any) -> Any:
 # What becomes of a record ---------------------------------------------------------------------
 
 
-def _numbers(
-    table: Any, time: str, names: Sequence[str], person: str | None, datetime: bool
-) -> Any:
-    """Records as time t, features y0, y1, ... in double, and who."""
-    moment = table[time]
+def _values_of(table: Any, public: PublicInputs, person: str | None, datetime: bool) -> Any:
+    """Records as time t, cells c0, c1, ..., the same as values y0, y1, ... in double, and who."""
+    moment = table[public.time_name]
     if not datetime:
         moment = _number(moment)
     elif moment.type().is_date():
         moment = moment.cast("timestamp")
-    columns = {"t": moment} | {f"y{k}": _number(table[name]) for k, name in enumerate(names)}
+    columns = {"t": moment}
+    for k, column in enumerate(public.asked):
+        cell = table[column.name]
+        if isinstance(column, Category):
+            cell = _comparable(cell)
+            columns |= {f"c{k}": cell, f"y{k}": _level(cell, column)}
+        elif isinstance(column, Date):
+            columns |= {f"c{k}": cell, f"y{k}": _seconds(cell)}
+        else:
+            columns |= {f"c{k}": _number(cell), f"y{k}": _number(cell)}
     if person is not None:
         columns["who"] = table[person]
     return table.select(**columns)
+
+
+def _comparable(cell: Any) -> Any:
+    """A cell of a category as text, a whole number or a double."""
+    kind = cell.type()
+    if kind.is_string():
+        return cell
+    if kind.is_boolean() or kind.is_null():
+        return cell.cast("int32")
+    return cell if kind.is_integer() else cell.cast("float64")
+
+
+def _level(cell: Any, column: Category) -> Any:
+    """`Category.level_of` as double; null for NaN."""
+    import ibis
+
+    pairs = {text: level for key, level in column.keys.items() for text in _written(cell, key)}
+    absent = _missing(cell)
+    if cell.type().is_string():
+        absent |= cell.isin(sorted(MISSING - column.keys.keys()))
+    found = ((text, _double(level)) for text, level in pairs.items())
+    known = cell.cases(*found, else_=_double(column.rest))
+    missing = _double(column.level_of(None)) if column.missing else ibis.null("float64")
+    return ibis.ifelse(absent, missing, known)
+
+
+def _written(cell: Any, key: str | None) -> list[Any]:
+    """All values of a cell of this type that have this key."""
+    kind = cell.type()
+    if key is None:
+        return []
+    if kind.is_string():
+        return spellings(key)
+    if kind.is_integer():
+        low, high = (0, 2**64) if kind.is_unsigned_integer() else (-(2**63), 2**63)
+        return [int(key)] if is_whole(key) and low <= int(key) < high else []
+    try:
+        number = float(key)
+    except ValueError:
+        return []
+    return [number] if key_of(number) == key else []
+
+
+def _seconds(moment: Any) -> Any:
+    """A date or a timestamp as seconds since 1970-01-01 UTC, in double."""
+    if moment.type().is_date():
+        moment = moment.cast("timestamp")
+    if moment.get_backend().name == "pyspark":
+        return moment.cast("float64")
+    return moment.epoch_seconds().cast("float64")  # with its fraction, whatever Ibis says
+
+
+def _reads_dates(table: Any, column: Column) -> bool:
+    """Whether a database is known to compute `_seconds` as it is done in memory.
+
+    Ibis takes time zones of DuckDB for those of the session, and does not tell whether Spark's
+    timestamps have any; text is read by each database in its own way.
+    """
+    if not isinstance(column, Date):
+        return True
+    kind, database = table[column.name].type(), table.get_backend().name
+    if kind.is_date():
+        return database in ("duckdb", "postgres", "pyspark")
+    if not kind.is_timestamp() or (kind.scale or 6) > 6:
+        return False
+    return database == "postgres" or (database == "duckdb" and kind.timezone is None)
 
 
 def _number(column: Any) -> Any:
@@ -292,11 +420,31 @@ def _number(column: Any) -> Any:
     return column.cast("float64")
 
 
+def _points(table: Any, columns: Sequence[Column]) -> Iterator[Any]:
+    """Coordinates in the unit cube, of flags too, in float32."""
+    import ibis
+
+    places = {column.name: f"y{k}" for k, column in enumerate(without_flags(columns))}
+    for column in columns:
+        if isinstance(column, Flag):
+            absent = _missing(table[places[column.of]])
+            yes, no = (_double(float(unit)) for unit in column.to_unit([1, 0]))
+            yield ibis.ifelse(absent, yes, no).cast("float32")
+            continue
+        value = table[places[column.name]]
+        point = _unit(value, column)
+        if column.missing and not isinstance(column, Category):
+            point = ibis.ifelse(_missing(value), _double(0.5).cast("float32"), point)
+        yield point
+
+
 def _unit(value: Any, column: Column) -> Any:
     """`Column.to_unit` as real; 0 at once where it would round to 0, an error in some databases."""
     import ibis
 
     low, high = column.domain
+    if isinstance(column, Integer):
+        value = _clamped(value, *map(float, (column.low, column.high)))
 
     def rounds_to_zero(y: Floats) -> Mask:
         return ((y - low) / (high - low)).astype(np.float32) == 0
@@ -305,6 +453,13 @@ def _unit(value: Any, column: Column) -> Any:
     inside = (value - _double(low)) / _double(high - low)
     upper = ibis.ifelse(value >= _double(high), _double(1), inside)
     return ibis.ifelse(value <= _double(zero), _double(0), upper).cast("float32")
+
+
+def _clamped(value: Any, low: float, high: float) -> Any:
+    import ibis
+
+    below = ibis.ifelse(value >= _double(high), _double(high), value)
+    return ibis.ifelse(value <= _double(low), _double(low), below)
 
 
 def _slab(moment: Any, slabs: Slabs, datetime: bool) -> Any:
@@ -360,6 +515,18 @@ def _batches(remote: RemoteTable) -> Iterator[list[NDArray[Any]]]:
 
     for batch in remote.batches():
         yield [_array(pa.chunked_array([column])) for column in batch.columns]
+
+
+def _digested(batch: Any, columns: Sequence[Column]) -> Floats:
+    """(n, 1 + e) time and features of a batch of cells, as `records` has them in memory."""
+    import pyarrow as pa
+
+    time, *cells = (pa.chunked_array([column]) for column in batch.columns)
+    words = [
+        arrow.fingerprints(cell, column.name) if isinstance(column, Category) else _array(cell)
+        for cell, column in zip(cells, columns, strict=True)
+    ]
+    return np.column_stack([_array(time), *words])
 
 
 def _array(column: Any) -> NDArray[Any]:

@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from privtraj.columns.cells import MISSING
 from privtraj.data import anndata
-from privtraj.data.arrow import check_columns, kinds_of, read_object
+from privtraj.data.arrow import check_columns, is_text, kinds_of, read_object, without_missing
 from privtraj.errors import InputError
 from privtraj.formats import READABLE, format_of, load
 
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
 _VALUE = re.compile(r"[-+]?[\d.,]*\d[\d.,]*(e[-+]?\d+)?|\d+[-/.]\d+[-/.]\d+.*", re.IGNORECASE)
 
 
-def read_columns(source: Any, columns: Sequence[str], *, text: Sequence[str] = ()) -> pa.Table:
+def read_columns(
+    source: Any, columns: Sequence[str], *, text: Sequence[str] = (), exact: Sequence[str] = ()
+) -> pa.Table:
     """The named columns of a table, in the order asked for.
 
     source: path to a CSV, Parquet, Arrow or .h5ad file (told apart by the suffix), pyarrow Table or
@@ -35,10 +38,11 @@ def read_columns(source: Any, columns: Sequence[str], *, text: Sequence[str] = (
         a dictionary of arrays.
     columns: names to read; nothing else is read. Those of AnnData are explained in `data.anndata`.
     text: names among them that a CSV file must not turn into numbers (an identifier "007").
+    exact: names of which the same holds, and that also keep texts such as "NA" (a category).
     """
-    wanted = list(dict.fromkeys(columns))
+    wanted, text = list(dict.fromkeys(columns)), [*text, *exact]
     if isinstance(source, str | os.PathLike):
-        with reader_of(Path(source)) as reader:
+        with reader_of(Path(source), exact) as reader:
             reader.check(wanted)
             return reader.read(wanted, text)
     if anndata.is_anndata(source):
@@ -66,13 +70,13 @@ def check_file(path: Path, columns: Sequence[str]) -> None:
 
 
 @contextmanager
-def reader_of(path: Path) -> Iterator[Any]:
+def reader_of(path: Path, exact: Sequence[str] = ()) -> Iterator[Any]:
     """The `Reader` of a file; its errors, which may quote the data, become one that names it."""
     kind = format_of(path, READABLE)
     if not path.is_file():
         raise InputError(f"there is no file '{path}': check the path")
     try:
-        yield load(kind.reader)(path)
+        yield load(kind.reader)(path, exact)
     except InputError:
         raise
     except UnicodeError:
@@ -93,10 +97,11 @@ def unreadable(what: str, kind: str) -> str:
 
 
 class Reader:
-    """Reads a file of one format."""
+    """Reads a file of one format. exact: columns in which no text means a missing value."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, exact: Sequence[str] = ()) -> None:
         self.path = path
+        self.exact = exact
 
     def schema(self) -> pa.Schema:
         """Names and types of all columns."""
@@ -168,7 +173,11 @@ class CsvReader(Reader):
     def read(self, columns: Sequence[str], text: Sequence[str]) -> pa.Table:
         from pyarrow import csv as arrow_csv
 
-        return arrow_csv.read_csv(str(self.path), **self._options(columns, text))
+        table = arrow_csv.read_csv(str(self.path), **self._options(columns, text))
+        for k, field in enumerate(table.schema):
+            if is_text(field.type) and field.name not in self.exact:
+                table = table.set_column(k, field.name, without_missing(table.column(k)))
+        return table
 
     def header(self) -> tuple[list[str], str]:
         """Column names, and the delimiter: whichever of , ; tab the first line has most of."""
@@ -211,6 +220,6 @@ class CsvReader(Reader):
         parse = ParseOptions(delimiter=self.header()[1], newlines_in_values=True)
         types = {name: pa.string() for name in text}
         convert = ConvertOptions(
-            include_columns=columns, column_types=types, strings_can_be_null=True
+            include_columns=columns, column_types=types, null_values=sorted(MISSING)
         )
         return {"parse_options": parse, "convert_options": convert}

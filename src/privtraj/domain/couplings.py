@@ -11,13 +11,12 @@ import numpy as np
 from scipy.sparse import coo_array
 
 from privtraj.arrays import Floats, Ints
-from privtraj.clouds import total_variance
+from privtraj.clouds import LEAST_WEIGHT, steadied, total_variance
 from privtraj.domain.domain import Plot
 from privtraj.marginals import Marginals
-from privtraj.transport.couplings import Couplings, Transition
+from privtraj.transport.couplings import Couplings, Discrete, Transition
 
 _PIVOTS = 5_000_000
-_LEAST_WEIGHT = 1e-12
 
 
 def parts_of(plot: Plot, particles: Floats) -> Ints:
@@ -29,32 +28,9 @@ def parts_of(plot: Plot, particles: Floats) -> Ints:
 def steadied_parts(plot: Plot, particles: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Particles (K, m, d) and weights (K, m) with the same share of people in a part at all times.
 
-    The share is the mean over time. A part that has nobody at some time gets the particle of least
-    weight, at the place of its heaviest one at the nearest time that has any.
+    The share is the mean over time, see `clouds.steadied`.
     """
-    part, particles, weights = parts_of(plot, particles), particles.copy(), weights.copy()
-    numbers = np.unique(part)
-    if len(numbers) == 1:
-        return particles, weights
-    shares = np.stack([np.where(part == p, weights, 0.0).sum(axis=1) for p in numbers], axis=1)
-    mean = shares.mean(axis=0)
-    for p in numbers[mean > 0]:
-        held = np.flatnonzero((part == p).any(axis=1))
-        for k in np.setdiff1d(np.arange(len(part)), held):
-            from_time = held[np.abs(held - k).argmin()]
-            heaviest = np.where(part[from_time] == p, weights[from_time], -1.0).argmax()
-            crowd = np.bincount(np.searchsorted(numbers, part[k]), minlength=len(numbers))
-            spare = crowd[np.searchsorted(numbers, part[k])] > 1  # no part may lose its last one
-            if not spare.any():
-                continue
-            lightest = np.where(spare, weights[k], np.inf).argmin()
-            particles[k, lightest], part[k, lightest] = particles[from_time, heaviest], p
-    for p, share in zip(numbers, mean, strict=True):
-        mine = part == p
-        held = np.where(mine, np.maximum(weights, _LEAST_WEIGHT), 0.0)
-        scale = share / np.maximum(held.sum(axis=1, keepdims=True), 1e-300)
-        weights = np.where(mine, held * scale, weights)
-    return particles, weights / weights.sum(axis=1, keepdims=True)
+    return steadied(particles, weights, parts_of(plot, particles))[:2]
 
 
 def within(plot: Plot, marginals: Marginals) -> Marginals:
@@ -63,21 +39,32 @@ def within(plot: Plot, marginals: Marginals) -> Marginals:
     return marginals._replace(particles=particles, weights=weights)
 
 
-def couplings_inside(plot: Plot, particles: Floats, weights: Floats) -> Couplings:
-    """Couplings of particles (K, m, d), all inside, with weights (K, m)."""
-    weights = np.maximum(weights / weights.sum(axis=1, keepdims=True), _LEAST_WEIGHT)
-    part = parts_of(plot, particles)
-    transitions = [
-        Transition(_joint(plot, particles[k : k + 2], weights[k : k + 2], part[k : k + 2]))
-        for k in range(len(particles) - 1)
-    ]
+def couplings_inside(
+    plot: Plot, particles: Floats, weights: Floats, discrete: Discrete | None = None
+) -> Couplings:
+    """Couplings of particles (K, m, d), all inside, with weights (K, m).
+
+    discrete: of particles that also have levels; its groups are within the parts.
+    """
+    weights = np.maximum(weights / weights.sum(axis=1, keepdims=True), LEAST_WEIGHT)
+    part = parts_of(plot, particles) if discrete is None else discrete.groups
+    codes = particles[..., :0] if discrete is None else discrete.codes
+    transitions = []
+    for k in range(len(particles) - 1):
+        pair = slice(k, k + 2)
+        joint = _joint(plot, particles[pair], weights[pair], part[pair], codes[pair])
+        transitions.append(Transition(joint))
     widest = int(np.argmax(list(map(total_variance, particles, weights))))
     return Couplings(weights, transitions, 0.0, widest)
 
 
-def _joint(plot: Plot, pair: Floats, weights: Floats, part: Ints) -> coo_array:
-    """The coupling (m, m) of two clouds (2, m, d), sparse; parts by themselves."""
+def _joint(plot: Plot, pair: Floats, weights: Floats, part: Ints, codes: Floats) -> coo_array:
+    """The coupling (m, m) of two clouds (2, m, d), sparse; parts by themselves.
+
+    codes: (2, m, e), whose squared distances add to the cost.
+    """
     import ot
+    from scipy.spatial.distance import cdist
 
     rows, columns, masses = [], [], []
     for p in np.unique(part[0]):
@@ -89,9 +76,10 @@ def _joint(plot: Plot, pair: Floats, weights: Floats, part: Ints) -> coo_array:
             masses.append(weights[0, i])
             continue
         a, b = weights[0, i], weights[1, j]
-        carried = coo_array(
-            ot.emd(a / a.sum(), b / b.sum(), _cost(plot, pair[0, i], pair[1, j]), _PIVOTS)
-        )
+        cost = _cost(plot, pair[0, i], pair[1, j])
+        if codes.shape[-1]:
+            cost = cost + cdist(codes[0, i], codes[1, j], "sqeuclidean")
+        carried = coo_array(ot.emd(a / a.sum(), b / b.sum(), cost, _PIVOTS))
         rows.append(i[carried.row])
         columns.append(j[carried.col])
         masses.append(a.sum() * carried.data)

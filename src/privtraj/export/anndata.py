@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from privtraj.columns.kinds import Number
 from privtraj.data.anndata import COORDINATE, needed
 from privtraj.export.tables import PathRows
 from privtraj.text import free_name
@@ -18,14 +19,18 @@ FEATURES = "X_features"  # obsm of features that are no coordinates of one
 def to_anndata(paths: PathRows, basis: str | None = None) -> Any:
     """See `Paths.to_anndata`."""
     anndata = needed()
-    table, d = paths.to_arrow(), paths.values.shape[2]
-    obs = table.select(table.column_names[:-d]).to_pandas()
+    d, frame = paths.values.shape[2], paths.to_frame()
+    plain = [not paths.columns or type(paths.columns[k]) is Number for k in range(d)]
+    numbers = np.flatnonzero(plain)
+    names_of_numbers = [list(frame.columns[-d:])[k] for k in numbers]
+    obs = frame.drop(columns=names_of_numbers)
     at = paths.rows(np.broadcast_to(np.arange(len(paths.times)), paths.values.shape[:2]))
     obs.index = [f"{path}-{k}" for path, k in zip(obs["path"], at, strict=True)]
     values = paths.rows(paths.values)
-    places = _places(paths.features) if basis is None else {basis: list(range(d))}
-    obsm = {key: values[:, at] for key, at in places.items()}
-    names = {key: [paths.features[k] for k in at] for key, at in places.items()}
+    features = [paths.features[k] for k in numbers]
+    places = _places(features) if basis is None else {basis: list(range(len(features)))}
+    obsm = {key: values[:, numbers[at]] for key, at in places.items() if at}
+    names = {key: [features[k] for k in at] for key, at in places.items()}
     return anndata.AnnData(obs=obs, obsm=obsm, uns={"privtraj_features": names})
 
 
@@ -53,6 +58,10 @@ def check_h5ad(features: tuple[str, ...], bounds: Any, times: int) -> None:
 def write_h5ad(paths: PathRows, path: Path) -> None:
     """Write the AnnData of paths; dates go as text, and names without slashes: HDF5 has neither."""
     data = to_anndata(paths)
+    for other in data.obs.columns[2:]:
+        if data.obs[other].dtype.kind == "M":
+            days = data.obs[other].dt.strftime("%Y-%m-%dT%H:%M:%S").str.removesuffix("T00:00:00")
+            data.obs[other] = days.astype("category")
     name = data.obs.columns[1]
     if paths.datetime:
         when = paths.rows(np.broadcast_to(paths.times, paths.values.shape[:2]))

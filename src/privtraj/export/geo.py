@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from privtraj.errors import InputError, Said
 from privtraj.export.tables import PathRows
+from privtraj.export.typed import python_values
 from privtraj.formats import extra
 from privtraj.places import axes
 from privtraj.space import moment
@@ -58,14 +59,16 @@ def to_geojson(paths: PathRows, x: str | None = None, y: str | None = None) -> d
     names: dict[str, int] = {}  # of the other features
     for k in set(range(len(paths.features))) - set(at):
         names[free_name(paths.features[k], {"path", "times", *names})] = k
+    columns = paths.columns or (None,) * len(paths.features)
+    values = paths.values[:, order]
+    others = {name: python_values(columns[k], values[..., k]) for name, k in names.items()}
+    placed = paths.present[:, order] & ~np.isnan(values[..., at]).any(axis=-1)
     lines: list[dict[str, Any]] = []
-    for path, (values, there) in enumerate(
-        zip(paths.values[:, order], paths.present[:, order], strict=True)
-    ):
-        line = values[there]
+    for path, there in enumerate(placed):
+        line = values[path, there]
         if len(line) < 2:
             continue  # a line has two positions at least
-        other = {name: line[:, k].tolist() for name, k in names.items()}
+        other = {name: known[path, there].tolist() for name, known in others.items()}
         place = {"type": "LineString", "coordinates": line[:, at].tolist()}
         known = {"path": path, "times": times[there].tolist(), **other}
         if paths.parent is not None:
@@ -79,7 +82,7 @@ def check_degrees(
 ) -> None:
     """Refuse values (..., d), or public bounds, that are no longitudes and latitudes."""
     for k, limit, what in zip(at, _LIMITS, ("longitude", "latitude"), strict=True):
-        if not (np.abs(values[..., k]) <= limit).all():
+        if (np.abs(values[..., k]) > limit).any():
             raise InputError(
                 f"'{features[k]}' cannot be a {what} in degrees, as it goes beyond "
                 f"[-{limit:g}, {limit:g}]: a map needs degrees",

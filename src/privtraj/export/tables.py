@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.arrays import Floats, Ints
+from privtraj.columns.kinds import Column
 from privtraj.files import atomic_path
 from privtraj.formats import PATHS, TABLES, format_of, load
 from privtraj.space import as_user_times
@@ -30,6 +31,8 @@ _FORMULA = re.compile("^('*[=+\\-@\\t\\r\\n\uff1d\uff0b\uff0d\uff20])")
 class PathRows:
     """n synthetic people at q times. values: (n, q, d) in data units, inside the public bounds.
 
+    columns: d of them, what the values are; () for plain numbers. A category's values are levels,
+    which tables write as what they mean; a number that is missing is NaN.
     present: (n, q) whether they are there; everybody always, unless the population changes. Values
     are NaN where nobody is, and tables have no row.
     lives: (n, 2) first and last time of each, as numbers; None if all are there all the time.
@@ -45,6 +48,7 @@ class PathRows:
     present: Any = None  # (n, q) Mask, always there
     lives: Floats | None = None
     parent: Ints | None = None
+    columns: tuple[Column, ...] = ()
 
     def __post_init__(self) -> None:
         if self.present is None:
@@ -71,24 +75,36 @@ class PathRows:
         return values[self.present]
 
     def to_arrow(self) -> Any:
-        """The long table (pyarrow): path, time, one column per feature; a row for each path and
-        time at which it is there. With branching, `parent` comes after the time."""
+        """The long table (pyarrow): path, time, one column per feature, of its type; a row for each
+        path and time at which it is there. With branching, `parent` comes after the time."""
         import pyarrow as pa
+
+        from privtraj.export.typed import arrow_column
 
         n, q, _ = shape = self.values.shape
         who = np.broadcast_to(np.arange(n, dtype=np.int64)[:, None], (n, q))
-        columns: dict[str, NDArray[Any]] = {"path": self.rows(who)}
+        columns: dict[str, Any] = {"path": self.rows(who)}
         when = free_name(self.time_name, columns)
         columns[when] = self.rows(np.broadcast_to(self.times, shape[:2]))
         if self.parent is not None:
             columns[free_name("parent", columns)] = self.parent[columns["path"]]
         for k, name in enumerate(self.features):
-            columns[free_name(name, columns)] = self.rows(self.values[:, :, k])
+            values = self.rows(self.values[:, :, k])
+            typed = arrow_column(self.columns[k], values) if self.columns else values
+            columns[free_name(name, columns)] = typed
         return pa.table(columns)
 
     def to_frame(self) -> Any:
         """The long table as a pandas DataFrame."""
-        return self.to_arrow().to_pandas()
+        from privtraj.export.typed import frame
+
+        table = self.to_arrow()
+        return frame(table, self.kinds(table))
+
+    def kinds(self, table: Any) -> dict[str, Column]:
+        """The columns by their names in the long table."""
+        names = table.column_names[-len(self.features) :]
+        return dict(zip(names, self.columns, strict=bool(self.columns)))
 
 
 def write_table(table: pa.Table, path: str | os.PathLike[str], force: bool = False) -> None:

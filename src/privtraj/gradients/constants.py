@@ -11,6 +11,7 @@ MAX_PARTICLES = 512  # chosen for a user; bounds the work; set by hand, 2026-11
 LEAST_PARTICLES = 4  # two miss groups: 1.7 times the error in eight features, 2026-11-16
 LEAST_AFFORDED = 16  # particles that are kept however long a fit then takes; set by hand, 2026-11
 MOST_PARTICLES = 4096  # by hand: the coupling of one edge, m x m, is made at a time
+MOST_COORDINATES = 128  # numbers and levels together; by hand: a step costs as many products
 MOST_WORK = 1e11  # numbers summed over people in one fit: some five minutes on two cores, measured
 CLIP_PER_ROOT = 0.53  # typical norm of a person's vector, over sigma sqrt(d); measured, 2026-11
 CLIP_GROWTH = 0.08  # of that for every feature beyond two; measured on stand-ins, 2026-11

@@ -4,15 +4,21 @@ measure   clipped sums of a step (`moments`), paid for in equal parts
 infer     the particles move to the people, and the bandwidth is learned (`langevin`)
 couple    in the same step, neighbouring times draw each other by debiased transport
 weigh     points of the last mixture, so that they explain every release (`reweighting`)
+
+Levels of categories are coordinates beside the numbers until then (`columns.embedding`); the points
+that are weighted have one level of each.
 """
 
 from __future__ import annotations
+
+import math
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from privtraj.arrays import Floats
+from privtraj.columns.embedding import Embedding
 from privtraj.gradients import start
 from privtraj.gradients.langevin import Fixed, Trace, run
 from privtraj.gradients.moments import PrivateGradients
@@ -32,21 +38,23 @@ def fit_gradients(
     progress: Progress | None = None,
 ) -> Marginals:
     """Marginals of people (T,), public or released, at times `gaps` (T - 1,) apart."""
-    gradients = PrivateGradients(guard.kernel_sums, people, settings.noise_multiplier, rng)
-    return descend(gradients, guard.n_features, settings, rng, gaps, progress)
+    levels = guard.embedding if guard.axes.mixed else None
+    z = settings.noise_multiplier
+    gradients = PrivateGradients(guard.kernel_sums, people, z, rng, levels)
+    return descend(gradients, guard.embedding, settings, rng, gaps, progress)
 
 
 def descend(
     gradients: PrivateGradients,
-    features: int,
+    embedding: Embedding,
     settings: GradientSettings,
     rng: np.random.Generator,
     gaps: Floats,
     progress: Progress | None = None,
 ) -> Marginals:
     """The dynamics from the middle of the box, then the weights that explain every release."""
-    state = start.middle(len(gaps) + 1, settings.particles, features, rng)
-    schedule = gradient_schedule(settings.steps, settings.time_coupling, features)
+    state = start.middle(len(gaps) + 1, settings.particles, embedding.middle, rng)
+    schedule = gradient_schedule(settings.steps, settings.time_coupling, embedding.width)
     state, trace = run(state, gradients, schedule, fixed(gaps, settings.bandwidth), rng, progress)
     mixture = jax.tree.map(lambda leaf: np.asarray(leaf, dtype=np.float64), state.mixture)
     found = Marginals(
@@ -61,7 +69,11 @@ def descend(
         },
     )
     releases, people = gradients.releases, gradients.people
-    return reweighted(found, releases, people, rng, whole=settings.by_hand)
+    levels = embedding if embedding.axes.mixed else None
+    if levels is not None and settings.bandwidth is None:
+        free = max(embedding.axes.n_numbers, 1)  # (`likelihood`)
+        found = found._replace(bandwidth=found.bandwidth * math.sqrt((free + 1) / free))
+    return reweighted(found, releases, people, rng, whole=settings.by_hand, levels=levels)
 
 
 def fixed(gaps: Floats, bandwidth: float | None = None) -> Fixed:

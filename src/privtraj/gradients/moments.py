@@ -10,10 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from privtraj.arrays import Floats
+from privtraj.columns.embedding import Embedding
 from privtraj.gradients.constants import CLIP_QUANTILE
 from privtraj.gradients.likelihood import (
     Mixture,
     Moments,
+    free_dimensions,
     mass_weight,
     moments,
     typical_norm,
@@ -38,7 +40,8 @@ class PrivateGradients:
 
     kernel_sums: the guard's.  people: (T,) whose sums these are, public or released.
     noise_multiplier: z of every step.  The clip c is the CLIP_QUANTILE of the vectors of people
-    whom the released mixture would itself produce.  releases: all that were made so far.
+    whom the released mixture would itself produce.  embedding: of levels, where there are such.
+    releases: all that were made so far.
     """
 
     def __init__(
@@ -47,15 +50,19 @@ class PrivateGradients:
         people: Floats,
         noise_multiplier: float,
         rng: np.random.Generator,
+        embedding: Embedding | None = None,
     ) -> None:
         self._kernel_sums = kernel_sums
         self.people = np.asarray(people, dtype=np.float64)
         self._noise_multiplier = noise_multiplier
         self._rng = rng
+        self._embedding = embedding
         self.releases: list[Release] = []
 
     def __call__(self, mixture: Mixture) -> tuple[Moments, jax.Array]:
-        clip = typical_norm(mixture, self._rng, CLIP_QUANTILE)
+        if self._embedding is not None:
+            mixture = free_dimensions(mixture, self._embedding)
+        clip = typical_norm(mixture, self._rng, CLIP_QUANTILE, embedding=self._embedding)
         kernel = KernelSum(mixture.particles, mass_weight(mixture), mixture)
         sums = self._kernel_sums(weights_and_residual, kernel, clip, self._noise_multiplier, STEP)
         noise = clip * self._noise_multiplier / self.people

@@ -26,6 +26,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from privtraj.arrays import Floats
 from privtraj.clouds import systematic
+from privtraj.columns.embedding import Embedding
 from privtraj.gradients.constants import (
     HALVINGS,
     KERNEL_KEPT,
@@ -48,13 +49,17 @@ def reweighted(
     rng: np.random.Generator,
     *,
     whole: bool = False,
+    levels: Embedding | None = None,
 ) -> Marginals:
     """POINTS weighted points for each mixture of the marginals, given all releases.
 
     people: (T,) whose sums were released.  KERNEL_KEPT of the bandwidth stays noise around a point,
     so that people who are drawn of the same one differ.  whole: all of it does; particles stay
-    where they are, and have the weights of the points around them.
+    where they are, and have the weights of the points around them.  levels: how particles have
+    levels of categories; what is returned has d axes again, and a level of each.
     """
+    if levels is not None:
+        return _with_levels(marginals, releases, people, rng, whole, levels)
     _, m, d = marginals.particles.shape
     if m > POINTS:  # by hand: finer than the points would be
         return marginals
@@ -68,6 +73,45 @@ def reweighted(
         points = fold(cloud + around[i] * noise[1]).astype(np.float32)
         weight = explaining_weights(*normal_equations(points, releases, people[i], i))
         clouds.append(particles if whole else fold(cloud))
+        weights.append(np.bincount(chosen, weight, m) if whole else weight)
+    made: dict[str, Any] = {
+        "particles": np.stack(clouds),
+        "weights": np.stack(weights),
+        "bandwidth": around,
+    }
+    return marginals._replace(**made)
+
+
+def _with_levels(
+    marginals: Marginals,
+    releases: Sequence[Release],
+    people: Floats,
+    rng: np.random.Generator,
+    whole: bool,
+    levels: Embedding,
+) -> Marginals:
+    """The same of particles (T, m, e), with points (T, n, d) that have a level of each category."""
+    m, numbers = marginals.particles.shape[1], levels.axes.numbers
+    kept = 1.0 if whole or m > POINTS else KERNEL_KEPT
+    around, moved = kept * marginals.bandwidth, np.sqrt(1 - kept**2) * marginals.bandwidth
+
+    def shaken(points: Floats, width: float) -> Floats:
+        points = points.copy()
+        noise = rng.standard_normal((len(points), int(numbers.sum())))
+        points[:, numbers] = fold(points[:, numbers] + width * noise)
+        return points
+
+    clouds, weights = [], []
+    for i, particles in enumerate(marginals.particles):
+        chosen = systematic(marginals.weights[i], max(POINTS, m), rng)
+        own = levels.people(particles if whole else particles[chosen], rng)
+        cloud = own[chosen] if whole else shaken(own, moved[i])
+        clouds.append(own if whole else cloud)
+        if m > POINTS:  # by hand: finer than the points would be
+            weights.append(np.full(len(clouds[-1]), 1 / len(clouds[-1])))
+            continue
+        points = levels.of(shaken(cloud, around[i]).astype(np.float32))
+        weight = explaining_weights(*normal_equations(points, releases, people[i], i))
         weights.append(np.bincount(chosen, weight, m) if whole else weight)
     made: dict[str, Any] = {
         "particles": np.stack(clouds),

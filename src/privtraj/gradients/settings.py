@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from privtraj.columns.axes import Axes
 from privtraj.gradients.constants import (
     CLIP_GROWTH,
     CLIP_PER_ROOT,
@@ -85,6 +86,14 @@ def gradient_settings(
         bandwidth=bandwidth,
         by_hand=particles is not None or bandwidth is not None,
     )
+
+
+def free_features(axes: Axes) -> int:
+    """d of tables that have categories: two for each of these, whatever its number of levels.
+
+    A person's block of levels varies less than that many coordinates of numbers do.
+    """
+    return axes.n_numbers + 2 * int(axes.categories.sum())
 
 
 def clip_per_bandwidth(features: int) -> float:

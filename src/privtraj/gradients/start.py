@@ -1,4 +1,4 @@
-"""Where the particles begin: in the middle of the box."""
+"""Where the particles begin: in the middle of the box, and with all levels alike."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from privtraj.gradients.likelihood import Mixture
 from privtraj.transport import sinkhorn
 
 
-def middle(times: int, m: int, dimensions: int, rng: np.random.Generator) -> State:
-    """A small cluster in the middle of the unit cube, of the bandwidth of people anywhere in it.
+def middle(times: int, m: int, centre: Floats, rng: np.random.Generator) -> State:
+    """A small cluster around the centre (d,), of the bandwidth of people anywhere in the unit cube.
 
     The first step carries it to the people's mean, the annealing splits it as clusters split: no
     particle starts where nobody is, so none is left behind.
     """
-    offsets = CLUSTER_WIDTH * (rng.uniform(size=(times, m, dimensions)) - 0.5)
-    return state(0.5 + offsets, np.full(times, FIRST_BANDWIDTH), 3 * (times - 1))
+    offsets = 2 * centre * CLUSTER_WIDTH * (rng.uniform(size=(times, m, len(centre))) - 0.5)
+    return state(centre + offsets, np.full(times, FIRST_BANDWIDTH), 3 * (times - 1))
 
 
 def state(particles: Floats, bandwidth: Floats, problems: int) -> State:

@@ -12,12 +12,15 @@ from typing import NamedTuple
 import numpy as np
 
 from privtraj.arrays import Floats, Ints
+from privtraj.columns.axes import Axes
 from privtraj.growth.lives import Lives
 
 DIVISIONS = 129
 """Even moments of the range at which people are born."""
 PARTING = 0.1
 """Share of the range over which a mother and her daughter part."""
+
+_ALIKE = 1e3  # boxes that are between people who differ in what is fixed
 
 
 class Family(NamedTuple):
@@ -36,11 +39,13 @@ def moments() -> Floats:
     return np.linspace(0, 1, DIVISIONS)
 
 
-def family(values: Floats, times: Floats, lives: Lives, ordered: Floats) -> Family:
+def family(values: Floats, times: Floats, lives: Lives, ordered: Floats, axes: Axes) -> Family:
     """Of people with these paths (n, q + DIVISIONS, d) in shares of the box, at times (q,) and then
     at the `moments`.
 
     ordered: (d,) whether a feature has a direction: what is between mother and daughter then stays.
+    axes: levels are those of the mother before and the daughter's own from birth on; what is fixed
+    is always her own, and her mother is one who has it too, if there is any.
     """
     from scipy.spatial import cKDTree
 
@@ -49,20 +54,24 @@ def family(values: Floats, times: Floats, lives: Lives, ordered: Floats) -> Fami
     begin = moments()[step]
     end = np.maximum(lives.end, begin)
     parent = np.full(len(paths), -1)
+    fixed, apart_by = np.array(axes.fixed), np.where(axes.fixed, _ALIKE, 1.0)
     for k in np.unique(step[step > 0]):
         t, born = begin[step == k][0], np.flatnonzero(step == k)
         there = np.flatnonzero((step < k) & (end >= t))
         if not len(there):
             continue
         column = len(times) + k
-        nearest = cKDTree(paths[there, column]).query(paths[born, column])[1]
+        tree = cKDTree(apart_by * paths[there, column])
+        nearest = tree.query(apart_by * paths[born, column])[1]
         mothers = parent[born] = there[nearest]
         apart = paths[mothers, column] - paths[born, column]
         after = when > t
         fade = np.where(ordered, 1.0, _fading((when[after] - t) / PARTING)[:, None])
+        fade = np.where(axes.categories | fixed, 0.0, fade)
         parted = paths[np.ix_(born, after)] + apart[:, None] * fade
         paths[np.ix_(born, after)] = np.clip(parted, 0.0, 1.0)
-        paths[np.ix_(born, ~after)] = paths[np.ix_(mothers, ~after)]
+        inherited = np.where(fixed, paths[np.ix_(born, ~after)], paths[np.ix_(mothers, ~after)])
+        paths[np.ix_(born, ~after)] = inherited
     return Family(paths[:, : len(times)], Lives(begin, end), parent)
 
 

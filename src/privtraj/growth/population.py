@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from privtraj.arrays import Floats
+from privtraj.columns.axes import Axes
 from privtraj.errors import Arg, InputError
 from privtraj.growth.branching import family, moments, roots
 from privtraj.growth.declared import Growth, Rate
@@ -66,17 +67,23 @@ def read_at(at: Floats, knots: Floats, branching: bool) -> Floats:
 
 
 def settled(
-    values: Floats, clock: Floats, lives: Lives, scale: Scale, directions: Floats, branching: bool
+    values: Floats,
+    clock: Floats,
+    lives: Lives,
+    scale: Scale,
+    directions: Floats,
+    branching: bool,
+    axes: Axes,
 ) -> tuple[Floats, dict[str, Any]]:
     """Values (n, q, d) at times of the clock (q,), NaN where nobody is, and what `Paths` says of
     them.
 
     values: (n, q, d) in data units, with branching also at the moments of births.
-    directions: (d,) in which features go.
+    directions: (d,) in which features go.  axes: which of them are levels, or fixed.
     """
     born, parent = lives.begin, None
     if branching:
-        people = family(to_unit(values, scale.bounds), clock, lives, directions != 0)
+        people = family(to_unit(values, scale.bounds), clock, lives, directions != 0, axes)
         lives, parent = people.lives, people.parent
         values = np.clip(from_unit(people.values, scale.bounds), *scale.bounds.T)
         born = roots(parent, lives.begin)

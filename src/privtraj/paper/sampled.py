@@ -104,11 +104,12 @@ class SampledSynthesizer(TrajectorySynthesizer):
         plot: Plot | None = None,
     ) -> Marginals:
         assert isinstance(guard, SamplingGuard)
-        z, width = settings.noise_multiplier, settings.particles * (guard.n_features + 1) + 1
+        z, width = settings.noise_multiplier, settings.particles * (guard.n_coordinates + 1) + 1
         sampled = guard.at_rate(self.rate)
         paid = sampled.reserve(sampled.sum_event(width, z, STEP), settings.steps)
-        gradients = PrivateGradients(paid.kernel_sums, self.rate * people, z, rng)
-        return descend(gradients, guard.n_features, settings, rng, gaps, progress)
+        levels = guard.embedding if guard.axes.mixed else None
+        gradients = PrivateGradients(paid.kernel_sums, self.rate * people, z, rng, levels)
+        return descend(gradients, guard.embedding, settings, rng, gaps, progress)
 
     def _public_inputs(self, snapshots: Snapshots) -> dict[str, Any]:
         return {**super()._public_inputs(snapshots), SAMPLING_RATE: self.rate}

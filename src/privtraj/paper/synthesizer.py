@@ -250,6 +250,11 @@ class PaperSynthesizer:
         if processes.several():
             raise InputError("the paper's recipe runs in one process only")
         snapshots.check_bins("the paper's recipe")
+        if snapshots.axes.mixed:
+            raise InputError(
+                "the paper's recipe is about numbers that nobody lacks: leave out the other "
+                "columns, or use TrajectorySynthesizer"
+            )
         if self.times is not None:
             self.times.check(snapshots.n_times)
         given = self._given(snapshots.n_times)

@@ -20,7 +20,7 @@ from privtraj.privacy.events import Adjacency, Person
 
 def price(
     records: int,
-    measure: Literal["gradients", "counts"],
+    measure: Literal["gradients", "counts", "marginals"],
     *,
     epsilon: float,
     delta: float,

@@ -26,9 +26,11 @@ Why the stated cost holds
     tables: a row is in exactly one cell of each of Q tables. Table q is multiplied by the whole
     number L_q, the largest for which  sum_q L_q^2 <= (S / z)^2  in the stated proportions, so the
     integers of a row, one L_q in each table, have norm at most S / z: all tables together are one
-    Gaussian mechanism with noise multiplier z, g and slack as for sums. Nothing is rounded, as
-    counts are integers. Sides, slabs and proportions are public or released. A table may be over
-    other slabs than the guard's, in which a person's records may meet, as in slabs.
+    Gaussian mechanism with noise multiplier z, slack as for sums, and g where sqrt(g) stands there:
+    a table may be over other slabs than the guard's, in which a person's records may meet. Nothing
+    is rounded, as counts are integers; where 64 bits are too few they wrap around, noise and all,
+    which is a function of the noisy integers. Cells that are put into groups are disjoint, so that
+    a row is in one group. Sides, groups, slabs and proportions are public or released.
 
     sums: v(row) is scaled to Euclidean norm at most c over *all* its coordinates jointly, divided
     by a lattice unit and rounded to integers. Rounding moves each of the D coordinates by at most
@@ -46,6 +48,12 @@ Why the stated cost holds
     divided by 2^k and rounded once, which moves each of the D coordinates by less than 1 when the
     sum changes. So the released integers of a bin move by at most B = L + sqrt(D) when a row is
     added or removed, and the rest is as for sums. L is chosen so that B = S / z.
+
+    levels: sums are over points of e coordinates, which are the d of a row where all columns are
+    numbers. A category becomes a block of coordinates, 0 but for one that is a public constant s
+    <= 1 (`columns.embedding`): a function of the row alone, whose values are in the unit cube. The
+    argument of sums and of kernel_sums uses nothing else of a row's point, so both hold word for
+    word with e for d; blocks are in the same joint clip as numbers.
 
     thirds: here a person is summed, not a row. All pairs of a person's records together become
     whole numbers, none negative, that add up to w in each of d features, or to 0 where there is no
@@ -96,6 +104,7 @@ from numpy.typing import NDArray
 from privtraj import processes
 from privtraj.arrays import Floats, Ints
 from privtraj.columns.axes import Axes
+from privtraj.columns.embedding import Embedding
 from privtraj.errors import BudgetError, InputError
 from privtraj.privacy import noise
 from privtraj.privacy.events import Event, GaussianSum, LaplaceCounts, LaplaceShares
@@ -135,6 +144,7 @@ class Guard:
     ) -> None:
         self.ledger = ledger
         self.axes = shape.axes
+        self.embedding = Embedding(shape.axes)
         self.n_features = shape.n_features
         self.person = shape.person
         self._rows = rows
@@ -144,6 +154,11 @@ class Guard:
         self._watcher = watcher
         self._chunks: Chunks | None = None
         self._seen: Projection | None = None
+
+    @property
+    def n_coordinates(self) -> int:
+        """e, of the points that are summed: d, where all columns are numbers."""
+        return self.embedding.width
 
     @property
     def n_times(self) -> int:
@@ -156,12 +171,7 @@ class Guard:
         Records of one person in different bins may meet in a slab, so whoever has several is paid
         for as if they were together.
         """
-        numbers, edges = slabs.slab_of_piece, slabs.edges
-        in_use = np.unique(numbers[numbers >= 0])
-        if len(numbers) != len(edges) + 1 or not (np.diff(edges) > 0).all() or len(in_use) == 0:
-            raise InputError("slabs need increasing edges, and a number for each piece between")
-        if not np.array_equal(in_use, np.arange(len(in_use))):
-            raise InputError("slabs are numbered from 0, without gaps")
+        _check_slabs(slabs)
         part = copy(self)
         part._slabs, part._chunks = slabs, None
         part.person = self.person.in_slabs()
@@ -173,6 +183,7 @@ class Guard:
         part._rows, part._chunks = ProjectedRows(self._rows, projection), None
         part._seen, part.n_features = projection, projection.rank
         part.axes = Axes.numeric(projection.rank)
+        part.embedding = Embedding(part.axes)
         return part
 
     def counts(self, sides: int | Sequence[int], epsilon: float, what: str) -> Ints:
@@ -204,24 +215,28 @@ class Guard:
         """Noisy numbers of records in the cells of several tables, (K_q, cells_q) each.
 
         noise_multiplier: of all tables together; a table that has the share p of it, its `weight`
-        squared over all, has noise of standard deviation z / sqrt(p).
+        squared over all, has noise of standard deviation z / sqrt(p). A watcher is told of each
+        table by itself, with sqrt(p) as its weight.
         """
         for table in questions:
+            _check_slabs(table.slabs)
             self._check_sides(table.sides, table.slabs.count)
+            table.check()
         times = table_multipliers([table.weight for table in questions], noise_multiplier)
         event = self.table_event(questions, noise_multiplier, what)
         self._payer.spend(event)
         answers = []
         for table, copies in zip(questions, times.tolist(), strict=True):
-            exact = copies * processes.total(self._rows.cell_counts(table.slabs, table.sides))
-            answers.append(self._noisy_table(exact, copies, event, table))
+            cells = processes.total(self._rows.cell_counts(table.slabs, table.sides))
+            told = replace(table, weight=copies * noise_multiplier / noise.GAUSSIAN_STD)
+            answers.append(self._noisy_table(copies * table.grouped(cells), copies, event, told))
         return answers
 
     def table_event(
         self, questions: Sequence[Table], noise_multiplier: float, what: str
     ) -> GaussianSum:
         """What a call of `tables` will pay for."""
-        draws = sum(table.slabs.count * math.prod(table.sides) for table in questions)
+        draws = sum(table.slabs.count * table.cells for table in questions)
         slack = draws * noise.GAUSSIAN_TV_PER_DRAW
         return GaussianSum(noise_multiplier, what, slack, *self.person.in_slabs())
 
@@ -269,7 +284,7 @@ class Guard:
         clip: (T,) bound c on the norm of a record's vector, from released numbers only.
         """
         self._check_shapes(clip, parameters)
-        width = _width(statistic, parameters, self.n_features)
+        width = _width(statistic, parameters, self.n_coordinates)
         unit = lattice_unit(np.asarray(clip, dtype=np.float64), noise_multiplier, width)
         event = self.sum_event(width, noise_multiplier, what)
         self._payer.spend(event)
@@ -277,7 +292,7 @@ class Guard:
         exact = lattice_sums(
             statistic, chunks, self._taking_part(chunks), parameters, clip, unit, width
         )
-        vector = partial(_record_vector, statistic, parameters)
+        vector = partial(_record_vector, statistic, parameters, self.embedding)
         return self._noisy(exact, unit, event, vector, clip)
 
     def kernel_sums(
@@ -288,10 +303,10 @@ class Guard:
         noise_multiplier: float,
         what: str,
     ) -> Floats:
-        """Noisy sums (T, m d + m + 1) of jointly clipped vectors ( w_k (x_k - y), mass w_k, s ).
+        """Noisy sums (T, m e + m + 1) of jointly clipped vectors ( w_k (x_k - y), mass w_k, s ).
 
         weight_fn: weights and s from squared distances; a stable function, compiled once.
-        kernel: centres x (T, m, d), the weight of the masses (T,), parameters of the weight_fn.
+        kernel: centres x (T, m, e), the weight of the masses (T,), parameters of the weight_fn.
         clip: as for `sums`.
         """
         self._check_shapes(clip, kernel)
@@ -305,7 +320,7 @@ class Guard:
         self._payer.spend(event)
         chunks = self._chunked()
         exact = kernel_sums(weight_fn, chunks, self._taking_part(chunks), kernel, clip, lattice)
-        vector = partial(_kernel_record_vector, weight_fn, kernel)
+        vector = partial(_kernel_record_vector, weight_fn, kernel, self.embedding)
         return self._noisy(exact, lattice.unit, event, vector, clip)
 
     def _noisy(
@@ -342,8 +357,21 @@ class Guard:
 
     def _chunked(self) -> Chunks:
         if self._chunks is None:
-            self._chunks = chunked(*self._rows.in_slabs(self._slabs), self.n_times)
+            points, slabs = self._rows.in_slabs(self._slabs)
+            if self.axes.mixed:
+                points = self.embedding.of(points)
+            self._chunks = chunked(points, slabs, self.n_times)
         return self._chunks
+
+
+def _check_slabs(slabs: Slabs) -> None:
+    """Refuse slabs that a record might have no place in: that would be found by its rows alone."""
+    numbers, edges = slabs.slab_of_piece, slabs.edges
+    in_use = np.unique(numbers[numbers >= 0])
+    if len(numbers) != len(edges) + 1 or not (np.diff(edges) > 0).all() or len(in_use) == 0:
+        raise InputError("slabs need increasing edges, and a number for each piece between")
+    if not np.array_equal(in_use, np.arange(len(in_use))):
+        raise InputError("slabs are numbered from 0, without gaps")
 
 
 def lattice_unit(clip: Floats, noise_multiplier: float, width: int) -> Floats:
@@ -384,9 +412,14 @@ def _one_vector(
 
 
 def _record_vector(
-    statistic: Statistic, parameters: Any, index: int, point: NDArray[np.float32]
+    statistic: Statistic,
+    parameters: Any,
+    embedding: Embedding,
+    index: int,
+    point: NDArray[np.float32],
 ) -> Floats:
-    """v (D,) of a point at the parameters of a bin."""
+    """v (D,) of a point (d,) at the parameters of a bin."""
+    (point,) = embedding.of(point[None])
     return np.asarray(_one_vector(statistic, parameters, index, point), dtype=np.float64)
 
 
@@ -398,7 +431,12 @@ def _seen_vector(
 
 
 def _kernel_record_vector(
-    weight_fn: WeightFn, kernel: KernelSum, index: int, point: NDArray[np.float32]
+    weight_fn: WeightFn,
+    kernel: KernelSum,
+    embedding: Embedding,
+    index: int,
+    point: NDArray[np.float32],
 ) -> Floats:
-    """V (m d + m + 1,) of a point at the parameters of a bin."""
+    """V (m e + m + 1,) of a point (d,) at the parameters of a bin."""
+    (point,) = embedding.of(point[None])
     return kernel_vector(weight_fn, jax.tree.map(lambda leaf: leaf[index], kernel), point)

@@ -129,7 +129,10 @@ def cell_of(points: NDArray[np.float32], sides: Sequence[int]) -> NDArray[np.int
 
 
 def digest_of(names: Sequence[str], batches: Iterable[NDArray[np.float64]]) -> bytes:
-    """Digest of records (n, 1 + d), time and named features, in any order of rows and features.
+    """Digest of records (n, 1 + e), time and named features, in any order of rows and features.
+
+    A feature is a number in data units, NaN where it is missing, or the fingerprint of a category's
+    text: nothing that depends on what is declared of it.
 
     sha256 of the names and of the sum over records of two 64-bit hashes. It has to tell tables
     apart, not to withstand somebody who builds two alike on purpose.
@@ -139,7 +142,7 @@ def digest_of(names: Sequence[str], batches: Iterable[NDArray[np.float64]]) -> b
     count = 0
     for batch in batches:
         count += len(batch)
-        words = [(batch[:, k] + 0.0).view(np.uint64) for k in order]  # a zero has one sign only
+        words = [_plain_bits(batch[:, k]) for k in order]
         for lane, key in enumerate(_LANES):
             hashed = np.full(len(batch), key)
             for column in words:
@@ -147,6 +150,11 @@ def digest_of(names: Sequence[str], batches: Iterable[NDArray[np.float64]]) -> b
             totals[lane : lane + 1] += hashed.sum(dtype=np.uint64)  # an array wraps around silently
     text = repr((sorted(names), count, totals.tolist()))
     return sha256(text.encode()).digest()
+
+
+def _plain_bits(values: NDArray[np.float64]) -> NDArray[np.uint64]:
+    """Of numbers: a zero has one sign only, and what is missing one NaN."""
+    return np.where(np.isnan(values), np.nan, values + 0.0).view(np.uint64)
 
 
 def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:

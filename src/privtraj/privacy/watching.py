@@ -6,6 +6,7 @@ was paid for, the question, which is made of public and released numbers, and th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -13,7 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.arrays import Floats
+from privtraj.arrays import Floats, Ints
+from privtraj.errors import InputError
 from privtraj.privacy.events import Event
 from privtraj.privacy.pairs import Thirds
 from privtraj.privacy.projection import Projection
@@ -35,7 +37,7 @@ class CellCounts:
     sides: tuple[int, ...]
     seen: Projection | None = field(default=None, kw_only=True)
 
-    def cells(self, points: NDArray[np.float32]) -> NDArray[np.int64]:
+    def cell_of(self, points: NDArray[np.float32]) -> NDArray[np.int64]:
         """Number (n,) of the cell of each point of the unit cube."""
         return cell_of(points if self.seen is None else self.seen(points), self.sides)
 
@@ -51,9 +53,43 @@ class ClippedSums:
 
 @dataclass(frozen=True, eq=False)
 class Table(CellCounts):
-    """One of several tables of counts. weight: its share of the noise budget, in proportion."""
+    """One of several tables of counts. weight: its share of the noise budget, in proportion.
+
+    groups: for each axis the group (side,) of each of its cells, 0, 1, ...; None leaves cells as
+    they are. Groups are public or released.
+    """
 
     weight: float = 1.0
+    groups: tuple[Ints | None, ...] | None = None
+
+    def check(self) -> None:
+        """Refuse groups that leave out a cell."""
+        if self.groups is None:
+            return
+        for side, of in zip(self.sides, self.groups, strict=True):
+            if of is not None and (of.shape != (side,) or of.min() < 0):
+                raise InputError(f"groups of {side} cells need one number, from 0, for each")
+
+    @property
+    def cells(self) -> int:
+        """Of one slab."""
+        if self.groups is None:
+            return math.prod(self.sides)
+        kept = zip(self.sides, self.groups, strict=True)
+        return math.prod(side if of is None else int(of.max()) + 1 for side, of in kept)
+
+    def grouped(self, counts: NDArray[Any]) -> NDArray[Any]:
+        """Counts (K, cells) of groups, from those (K, product of the sides) of cells."""
+        if self.groups is None:
+            return counts
+        table = counts.reshape(len(counts), *self.sides)
+        for axis, of in enumerate(self.groups, start=1):
+            if of is not None:
+                shape = (*table.shape[:axis], int(of.max()) + 1, *table.shape[axis + 1 :])
+                fewer = np.zeros(shape, table.dtype)
+                np.add.at(np.moveaxis(fewer, axis, 0), of, np.moveaxis(table, axis, 0))
+                table = fewer
+        return table.reshape(len(counts), -1)
 
 
 Question = CellCounts | ClippedSums | Thirds

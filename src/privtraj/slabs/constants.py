@@ -18,6 +18,9 @@ PROBE_SHARE = 0.06
 PROBE_CELLS = {1: 8, 2: 4, 3: 3}
 """Cells per side of the look, by features; 2 for more. Fewest that show means and spreads: noise of
 a mean grows with the square root of the number of cells."""
+PROBE_LEVELS = 32
+"""Most levels of categories in the look, where there are no numbers; as many cells as two numbers
+and twice that."""
 MOST_LOOKED = 14
 """Features up to which there is a look: 2^d cells of so many hide any motion in their noise."""
 PROBE_BINS = 32
@@ -70,6 +73,11 @@ CONTRADICTION = 0.08
 have more than the least stiff. Growing children want stiff curves: one in six shrinks by more than
 a centimetre at .03, one in ten at .06, one in fifty at .1. An Ornstein-Uhlenbeck process wants
 supple ones: squared W2 .00011 at .03, .00015 at .1. Fast loops have their best at .1."""
+JUMP_PRICE = 0.05
+"""Squared distance that a changed level costs, beside that of the numbers, when curves are given
+levels: a quarter of the box. Set by hand; see `levels`."""
+SHARE_BENDING = 0.2
+"""Of the shares of levels at the edges of slabs, as `BENDING` of curves; set by hand."""
 ACTION = 1e-4
 """Of the squared first differences: settles what slabs cannot tell."""
 HIDDEN_BENDING = 0.01

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privtraj.arrays import Floats, Ints
+from privtraj.arrays import Floats, Ints, Mask
 from privtraj.slabs.constants import ACTION, BENDING, CONTRADICTION, ROUNDS
 from privtraj.space import hat_functions
 
@@ -31,6 +31,7 @@ def stiffest_curves(
     start: Floats,
     noise: float,
     rng: np.random.Generator,
+    still: Mask | None = None,
 ) -> Floats:
     """Control points (m, K + 1, d) of m curves, as stiff as the slabs allow.
 
@@ -39,7 +40,7 @@ def stiffest_curves(
     """
     least = np.inf
     for bending in BENDING:
-        control, distance = fit_curves(clouds, times, knots, start, bending, rng)
+        control, distance = fit_curves(clouds, times, knots, start, bending, rng, still)
         if distance > least + CONTRADICTION * noise:
             break
         least, best = min(least, distance), control
@@ -53,11 +54,13 @@ def fit_curves(
     start: Floats,
     bending: float,
     rng: np.random.Generator,
+    still: Mask | None = None,
 ) -> tuple[Floats, float]:
     """Control points (m, K + 1, d) of m curves, and their squared distance from the people.
 
     clouds: (K, m J, d) people of each slab, equally many.  times: (K, J) at which curves are read.
     knots: (K + 1,) increasing.  start: (m, K, d) where each curve is in each slab, roughly.
+    still: (d,) coordinates that never change: curves are constant there.
     The distance is how far the last rounds would carry the readings, in the mean over the slabs.
     """
     slabs, total, d = clouds.shape
@@ -74,6 +77,8 @@ def fit_curves(
         carried = _carried(points, clouds, rng)
         distances.append(np.mean(np.sum((carried - points) ** 2, axis=2)))
         control = np.einsum("eq,qmd->med", smooth, carried.reshape(slabs * readings, m, d))
+        if still is not None:
+            control[:, :, still] = control[:, :, still].mean(axis=1, keepdims=True)
     return np.clip(control, 0.0, 1.0), float(np.mean(distances[ROUNDS // 2 :]))
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from privtraj.arrays import Floats, Ints
+from privtraj.arrays import Floats, Ints, Mask
 from privtraj.clouds import systematic
+from privtraj.columns.axes import Axes
+from privtraj.counts.settings import occupied
 from privtraj.data.public import TimeAxis
 from privtraj.head_count import count_epsilon
 from privtraj.marginals import Marginals
@@ -21,6 +24,7 @@ from privtraj.slabs.constants import (
     MOST_LOOKED,
     PROBE_BINS,
     PROBE_CELLS,
+    PROBE_LEVELS,
     PROBE_SHARE,
     READINGS,
     SLAB_NOISE,
@@ -28,7 +32,8 @@ from privtraj.slabs.constants import (
     STARTS,
 )
 from privtraj.slabs.curves import knots_of, reading_times, stiffest_curves
-from privtraj.slabs.motion import moment_paths, motion, overlooked
+from privtraj.slabs.levels import curves_of_groups
+from privtraj.slabs.motion import moment_paths, motion, overlooked, share_paths, slab_means
 from privtraj.slabs.timeline import Timeline, are_at_listed_times, timeline_of
 from privtraj.space import hat_functions, unit_time
 
@@ -50,23 +55,41 @@ def found_slabs(
 ) -> SlabChoice | None:
     """The slabs, `most` at most, by coarse counts over time that are released and paid for.
 
+    Cells are those of the numbers; where there are none, the levels of the first categories.
     None for a budget too small to look, or too many features.  measured: in how many features
     slabs will be, if not in those of the look.
     """
-    epsilon, features = count_epsilon(guard, PROBE_SHARE), guard.n_features
+    epsilon, axes = count_epsilon(guard, PROBE_SHARE), guard.axes
+    features = axes.n_numbers
     if epsilon == EPSILON_RANGE[0] or not can_look(features):
         return None
     moments = unit_time(timeline.moments, timeline.moments)
     seen = even_slabs(len(moments), min(timeline.most_slabs, PROBE_BINS))
     side = look_side(features)
-    counts = guard.in_slabs(timeline.slabs(seen)).counts(side, epsilon, MOTION)
-    people = max(float(counts.sum()), float(len(counts)))
-    paths = moment_paths(counts, side, laplace_variance(epsilon), people, features)
+    sides = axes.only_numbers(side) if features else first_levels(axes)
+    counts = guard.in_slabs(timeline.slabs(seen)).counts(sides, epsilon, MOTION)
+    people, noise = max(float(counts.sum()), float(len(counts))), laplace_variance(epsilon)
+    if features:
+        paths = moment_paths(counts, side, noise, people, features)
+    else:
+        paths = share_paths(counts, noise, people)
     moving = motion(paths, moments, seen)
     if not moving.any():
         moving = overlooked(paths, moments, seen)
-    in_slabs = measured or features
-    return choose_slabs(moving, moments, people, guard.ledger.epsilon, in_slabs, most)
+    each = people / occupied(axes.combinations)
+    in_slabs = measured or max(features, 1)
+    return choose_slabs(moving, moments, each, guard.ledger.epsilon, in_slabs, most)
+
+
+def first_levels(axes: Axes) -> tuple[int, ...]:
+    """(d,) all levels of the first categories, as many as have `PROBE_LEVELS` cells together, and
+    one of the others; of a first that has more, as many cells as that."""
+    sides: list[int] = []
+    for levels in axes.levels:
+        sides.append(levels if math.prod(sides) * levels <= PROBE_LEVELS else 1)
+    if math.prod(sides) == 1:
+        sides[0] = PROBE_LEVELS
+    return tuple(sides)
 
 
 class Resolution(NamedTuple):
@@ -160,26 +183,35 @@ def through_slabs(
     rng: np.random.Generator,
     reference: Reference,
     count: int | None = None,
+    axes: Axes | None = None,
 ) -> tuple[Marginals, Floats | None]:
     """Curves through the marginals of the K slabs, at knots, which are in data units.
 
     There are `count` curves, or 512; particle i of all knots is one of them.  times: (T,) of
-    interest.  reference: along which people move from slab to slab, in the unit cube. Where every
-    listed time is a slab of its own, its marginal is what it is: no knots.
+    interest.  reference: along which people move from slab to slab, in the unit cube of the
+    numbers.  axes: which coordinates are levels, and which never change. Where every listed time is
+    a slab of its own, its marginal is what it is: no knots.
     """
     timeline, of = resolution.timeline, resolution.slab_of_moment
     if not resolution.needs_curves:
         return marginals, None
     knots = timeline.knots(of, times)
-    curves = _curves(marginals, resolution, rng, reference, count or CURVES)
-    basis = hat_functions(unit_time(knots, timeline.moments), knots_of(resolution.unit_moments, of))
-    bandwidth = np.interp(
-        unit_time(knots, timeline.moments), resolution.centres, marginals.bandwidth
-    )
+    at, edges = unit_time(knots, timeline.moments), knots_of(resolution.unit_moments, of)
+    m = count or CURVES
+    if axes is None or not (axes.mixed or any(axes.fixed)):
+        curves = _curves(marginals, resolution, rng, reference, m)
+        particles = np.einsum("qk,mkd->qmd", hat_functions(at, edges), curves)
+    else:
+
+        def numeric(group: Marginals, size: int) -> Floats:
+            return _curves(group, resolution, rng, reference, size, axes.still_numbers)
+
+        in_slab = slab_means(of) @ hat_functions(resolution.unit_moments, edges)
+        particles = curves_of_groups(marginals, axes, m, numeric, in_slab, at, edges, rng)
     at_knots = marginals._replace(
-        particles=np.einsum("qk,mkd->qmd", basis, curves),
-        weights=np.full((len(knots), len(curves)), 1 / len(curves)),
-        bandwidth=bandwidth,
+        particles=particles,
+        weights=np.full((len(knots), m), 1 / m),
+        bandwidth=np.interp(at, resolution.centres, marginals.bandwidth),
     )
     return at_knots, knots
 
@@ -190,8 +222,12 @@ def _curves(
     rng: np.random.Generator,
     reference: Reference,
     m: int,
+    still: Mask | None = None,
 ) -> Floats:
-    """Control points (m, K + 1, d) of curves through the marginals of the K slabs."""
+    """Control points (m, K + 1, d) of curves through the marginals of the K slabs.
+
+    still: (d,) coordinates that never change.
+    """
     unit, of, centres = resolution.unit_moments, resolution.slab_of_moment, resolution.centres
     few = _picked(marginals, min(STARTS, m), rng)
     paths = follow(few, centres, reference.fitted(few[:, :: max(1, STARTS // FITTED)], centres))
@@ -201,7 +237,7 @@ def _curves(
     part = min(1.0, SLAB_NOISE[2] / SLAB_NOISE.get(clouds.shape[2], SLAB_NOISE_OF_GRADIENTS))
     noise = 0.0 if resolution.found is None else part * resolution.found.noise
     read = reading_times(unit, of, READINGS)
-    return stiffest_curves(clouds, read, knots_of(unit, of), start, noise, rng)
+    return stiffest_curves(clouds, read, knots_of(unit, of), start, noise, rng, still)
 
 
 def _picked(marginals: Marginals, count: int, rng: np.random.Generator) -> Floats:

@@ -62,7 +62,19 @@ def moment_paths(
 
     noise_variance: of one count.  people: in all slabs together, released.
     """
-    phi, slope = _functions(cells_per_side, features)
+    return _paths(counts, *_functions(cells_per_side, features), noise_variance, people)
+
+
+def share_paths(counts: Ints, noise_variance: float, people: float) -> MomentPaths:
+    """Shares of levels, from noisy counts (F, levels): who changes level crosses the box."""
+    indicator = np.eye(counts.shape[1])
+    return _paths(counts, indicator, np.ones_like(indicator), noise_variance, people)
+
+
+def _paths(
+    counts: Ints, phi: Floats, slope: Floats, noise_variance: float, people: float
+) -> MomentPaths:
+    """Means of functions phi (S, cells), of squared slopes (S, cells)."""
     per_slab = people / len(counts)
     in_cell = np.maximum(counts.sum(axis=0), 0.0)
     share = in_cell / max(in_cell.sum(), 1.0)

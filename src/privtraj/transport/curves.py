@@ -13,10 +13,17 @@ from privtraj.clouds import systematic
 from privtraj.constraints import in_order
 from privtraj.reference.base import Interpolation, Points, Reference, between
 from privtraj.reference.inertia import Inertia
-from privtraj.space import fold
+from privtraj.space import fold, nearest_bin
 from privtraj.transport.forgetting import AT_LEAST, GRID, forgetful
 
 Places = Callable[[slice, np.random.Generator], NDArray[Any]]
+
+
+def chosen_curves(count: int, n: int, rng: np.random.Generator) -> Ints:
+    """Which of `count` curves each of n people is on (n,): as many on each, up to one."""
+    if count == n:
+        return np.arange(n)
+    return rng.permutation(systematic(np.ones(count), n, rng))
 
 
 class Curves(NamedTuple):
@@ -34,16 +41,20 @@ class Curves(NamedTuple):
         directions: Floats,
         interpolation: Interpolation | None,
         rng: np.random.Generator,
+        chosen: Ints | None = None,
+        groups: Ints | None = None,
     ) -> Places:
         """What gives a block of n people their places (b, q, d) at times where (q,) in [0, 1].
 
         Every curve has as many of the n as any other, up to one, and person i is on curve i where
         there are n of them.  width: (K,) of a person's own offset.  directions: (d,) in which
-        features go.
+        features go.  chosen: (n,) whose curve each is on, if that is decided.
+        groups: (N, K) of curves at the knots, within which people change places if they do.
         """
-        chosen = self._chosen(n, rng)
+        if chosen is None:
+            chosen = chosen_curves(len(self.knots), n, rng)
         if isinstance(reference, Inertia) and reference.forgets:
-            return self._forgetful(chosen, where, width, reference, directions)
+            return self._forgetful(chosen, where, width, reference, directions, groups)
         knots = in_order(self.knots, directions) if directions.any() else self.knots
         offset = _Offset.at(where, self.clock, width, directions)
         smooth: Interpolation | None = "spline" if directions.any() else interpolation
@@ -63,11 +74,6 @@ class Curves(NamedTuple):
 
         return places
 
-    def _chosen(self, n: int, rng: np.random.Generator) -> Ints:
-        if len(self.knots) == n:
-            return np.arange(n)
-        return rng.permutation(systematic(np.ones(len(self.knots)), n, rng))
-
     def _forgetful(
         self,
         chosen: Ints,
@@ -75,11 +81,14 @@ class Curves(NamedTuple):
         width: Floats,
         process: Inertia,
         directions: Floats,
+        groups: Ints | None,
     ) -> Places:
         """People who change places. They are drawn in crowds, as many as it takes to be a cloud."""
         grid = np.linspace(0, 1, GRID)
         on_grid = process.through(self.knots, self.clock, grid, np.random.default_rng(0))
         offset = _Offset.at(grid, self.clock, width, directions)
+        nearest = nearest_bin(grid, self.clock)
+        alike = None if groups is None else groups[:, nearest]
 
         def places(people: slice, rng: np.random.Generator) -> NDArray[Any]:
             mine = chosen[people]
@@ -87,7 +96,8 @@ class Curves(NamedTuple):
             if len(mine) < AT_LEAST:
                 others = systematic(np.ones(len(self.knots)), AT_LEAST - len(mine), rng)
                 crowd = np.append(mine, others)
-            drawn = forgetful(offset.added(on_grid[crowd], rng), grid, process, rng)
+            of_crowd = None if alike is None else alike[crowd]
+            drawn = forgetful(offset.added(on_grid[crowd], rng), grid, process, rng, of_crowd)
             paths = offset.inside(drawn)
             if directions.any():
                 paths = in_order(paths, directions)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.arrays import Floats
+from privtraj.arrays import Floats, Ints
 from privtraj.reference.inertia import Inertia
 
 GRID = 129
@@ -29,11 +29,20 @@ SMOOTHING = 0.03
 """Standard deviation in time of the smoothing, in shares of the range, and at most a third of the
 shortest memory. .015 leaves paths of a smooth process 5 % too long at 200 readings, .06 blurs."""
 
+_APART = 1e3  # boxes between groups, many times what anybody is moved by
+
 
 def forgetful(
-    curves: NDArray[Any], grid: Floats, process: Inertia, rng: np.random.Generator
+    curves: NDArray[Any],
+    grid: Floats,
+    process: Inertia,
+    rng: np.random.Generator,
+    groups: Ints | None = None,
 ) -> Floats:
-    """Paths (n, G, d) at even times (G,) in [0, 1], with the law of the curves (n, G, d)."""
+    """Paths (n, G, d) at even times (G,) in [0, 1], with the law of the curves (n, G, d).
+
+    groups: (n, G) of people who have levels; each then has the law of its own curves.
+    """
     n, _, d = curves.shape
     centre, spread = curves.mean(axis=0), np.maximum(curves.std(axis=0), 1e-9)
     shares = process.shares(d)
@@ -43,17 +52,22 @@ def forgetful(
     root = np.linalg.cholesky(together + 1e-6 * np.eye(d))
     forgotten = np.einsum("gij,ngj->ngi", root, process.deviations(n, grid, d, rng))
     start = centre + spread * (lasting * scores + forgotten)
-    moved = _carried(start.swapaxes(0, 1), curves.swapaxes(0, 1), rng).swapaxes(0, 1) - start
+    far = np.zeros((1, 1)) if groups is None else _APART * groups.T
+    apart = np.asarray(far, np.float64)[:, :, None]
+    moved = _carried(start.swapaxes(0, 1), curves.swapaxes(0, 1), apart, rng).swapaxes(0, 1) - start
     return start + _smoothed(
         moved, process.memories[shares.max(axis=0) > 0.1].min(initial=1.0), grid
     )
 
 
-def _carried(points: Floats, clouds: Floats, rng: np.random.Generator) -> Floats:
-    """Points (G, n, d) moved to where those of the clouds (G, n, d) are."""
+def _carried(points: Floats, clouds: Floats, apart: Floats, rng: np.random.Generator) -> Floats:
+    """Points (G, n, d) moved to where those of the clouds (G, n, d) are.
+
+    apart: (G, n, 1) far from each other for those of different groups, which are sorted apart.
+    """
     for _ in range(ROUNDS):
         axes, _ = np.linalg.qr(rng.standard_normal((points.shape[2],) * 2))
-        along, wanted = points @ axes, np.sort(clouds @ axes, axis=1)
+        along, wanted = points @ axes + apart, np.sort(clouds @ axes + apart, axis=1)
         reached = np.empty_like(along)
         np.put_along_axis(reached, np.argsort(along, axis=1), wanted, axis=1)
         points = points + (reached - along) @ axes.T

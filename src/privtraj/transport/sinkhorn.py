@@ -277,6 +277,14 @@ def transition(x: jax.Array, y: jax.Array, reg: jax.Array, g: jax.Array) -> jax.
     return jax.nn.softmax(g[None, :] - scaled_cost(x, y, reg), axis=1)
 
 
+def transition_within(
+    x: jax.Array, y: jax.Array, reg: jax.Array, g: jax.Array, of_x: jax.Array, of_y: jax.Array
+) -> jax.Array:
+    """The same rows (n, m) within groups, of x (n,) and of y (m,): nothing leaves its own."""
+    logs = jnp.where(of_x[:, None] == of_y, g[None, :] - scaled_cost(x, y, reg), -jnp.inf)
+    return jnp.nan_to_num(jax.nn.softmax(logs, axis=1))
+
+
 def _each(work: Callable[..., Any], problems: tuple[Any, ...]) -> Any:
     """The work on every problem of a batch, as many at a time as suits the machine."""
     count, m = jax.tree.leaves(problems)[1].shape[:2]  # those of y

@@ -1,0 +1,74 @@
+"""Cells of categories: one key for all the ways in which tables and users write a value.
+
+    "F"                                                   "F"
+    1, 1.0, true, "1", "1.0", "true", "TRUE"              "1"
+    "01"                                                  "01"
+    null, NaN                                             None
+
+A cell has a level if its key is that of a declared value. Files and databases differ in types, not
+in keys. `spellings` is the way back, for databases, which compare texts rather than compute keys.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from hashlib import blake2b
+from itertools import product
+from typing import Any
+
+_EMPTY = ("", "NA", "N/A", "n/a", "#NA", "#N/A", "#N/A N/A", "NULL", "null")
+_NO_NUMBER = ("NaN", "nan", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN")
+MISSING = frozenset([*_EMPTY, *_NO_NUMBER])
+"""Texts that mean a missing value in CSV files, as pyarrow reads them; unless they are declared."""
+
+_WORDS = {"false": "0", "true": "1"}
+_WHOLE = re.compile(r"0|-?[1-9][0-9]*")
+
+
+def key_of(value: Any) -> str | None:
+    """The key of a value, a cell's or a declared one; None where there is none."""
+    if value is None or value != value:
+        return None
+    if isinstance(value, str):
+        return _key_of_text(value)
+    if isinstance(value, float | Decimal):
+        number = float(value)
+        return str(int(number)) if number.is_integer() else repr(number)
+    return str(int(value))
+
+
+def _key_of_text(text: str) -> str:
+    if text.endswith(".0") and is_whole(text[:-2]):
+        return text[:-2]
+    return _WORDS.get(text.lower(), text) if len(text) < 6 else text
+
+
+def is_whole(key: str) -> bool:
+    """Whether it is that of a whole number."""
+    return _WHOLE.fullmatch(key) is not None
+
+
+def spellings(key: str) -> list[str]:
+    """All texts that have this key."""
+    if not is_whole(key):
+        return [key]
+    words = [word for word, number in _WORDS.items() if number == key]
+    return [key, f"{key}.0", *(case for word in words for case in _cases(word))]
+
+
+def _cases(word: str) -> list[str]:
+    """A word in capitals and small letters, in every way."""
+    pairs = zip(word, word.upper(), strict=True)
+    return ["".join(letters) for letters in product(*pairs)]
+
+
+def fingerprint(key: str | None) -> float:
+    """53 bits of a hash of a key, for digests; NaN where it is missing.
+
+    A function of the cell alone, whatever values are declared.
+    """
+    if key is None or key in MISSING:
+        return float("nan")
+    hashed = blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return float(int.from_bytes(hashed) >> 11)

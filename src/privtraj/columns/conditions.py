@@ -1,0 +1,159 @@
+"""Conditions on synthetic people, which are free, as nothing but a model is asked.
+
+    "F", True, 2                 a value of a category, or a whole number
+    ["II", "III"]                one of several
+    (40, 60), (40, None)         a number or a date from low to high, both included, or open
+    None                         missing
+
+As text, on the command line: F, II,III, 40..60, 40.. and nothing at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtraj import space
+from privtraj.arrays import Floats, Mask
+from privtraj.columns.kinds import Category, Column, Date, Integer, Number, text_of
+from privtraj.errors import Arg, InputError, Said
+from privtraj.text import first_few, listed
+
+RANGE = ".."
+"""Between low and high, as text."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """On column number `axis`: levels that may be, or a range in data units, or missing."""
+
+    axis: int
+    levels: tuple[int, ...] = ()
+    range: tuple[float, float] | None = None
+    missing: bool = False
+
+    def hold(self, values: Floats) -> Mask:
+        """Where values (...) of the column, numbers in data units or levels, are as they must."""
+        if self.levels:
+            return np.isin(values, self.levels)
+        if self.missing:
+            return np.isnan(values)
+        assert self.range is not None
+        return np.asarray((values >= self.range[0]) & (values <= self.range[1]))
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """always: at all times that are asked for.  first: at the first of them."""
+
+    always: tuple[Condition, ...]
+    first: tuple[Condition, ...]
+
+    @classmethod
+    def declared(cls, columns: Sequence[Column], where: Any, at_start: Any) -> Conditions:
+        """As users give them, {column: value}, of the columns of a table."""
+        given = (("where", where), ("at_start", at_start))
+        return cls(*(_declared(columns, said or {}, Arg(name)) for name, said in given))
+
+    def __bool__(self) -> bool:
+        return bool(self.always or self.first)
+
+    def hold(self, values: Floats, times: Floats) -> Mask:
+        """Which paths (n,) are as they must, of values (n, q, e) at times (q,), in any order."""
+        first = int(np.argmin(times))
+        held = np.ones(len(values), bool)
+        for one in self.always:
+            held &= one.hold(values[:, :, one.axis]).all(axis=1)
+        for one in self.first:
+            held &= one.hold(values[:, first, one.axis])
+        return held
+
+
+def _declared(columns: Sequence[Column], said: Any, what: Arg) -> tuple[Condition, ...]:
+    if not isinstance(said, Mapping):
+        raise InputError(what, " must be {column: value}, such as {'sex': 'F'}")
+    names = [column.name for column in columns]
+    unknown = [str(name) for name in said if name not in names]
+    if unknown:
+        raise InputError(
+            what, f" names {listed(unknown)}, not among the columns {first_few(names)}"
+        )
+    return tuple(
+        _condition(columns[names.index(name)], names.index(name), value, what)
+        for name, value in said.items()
+    )
+
+
+def _condition(column: Column, axis: int, value: Any, what: Arg) -> Condition:
+    if isinstance(column, Category):
+        return Condition(axis, levels=_levels(column, value, what))
+    if value is None or (isinstance(value, str) and not value):
+        if not column.missing:
+            raise InputError(what, f" asks for '{column.name}' to be missing, which it never is")
+        return Condition(axis, missing=True)
+    return Condition(axis, range=_range(column, value, what))
+
+
+def _levels(column: Category, value: Any, what: Arg) -> tuple[int, ...]:
+    texts = [text_of(label) for label in column.labels]
+    asked = list(value) if isinstance(value, list | tuple | set | np.ndarray) else [value]
+    if isinstance(value, str) and value not in texts:
+        asked = value.split(",")
+    wanted = [text_of(_plain(label)) for label in asked]
+    if not wanted or any(text not in texts for text in wanted):
+        known = first_few([text for text in texts if text])
+        raise InputError(
+            what, f" asks for a value that '{column.name}' does not have: it has {known}"
+        )
+    return tuple(sorted({texts.index(text) for text in wanted}))
+
+
+def _plain(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _range(column: Number, value: Any, what: Arg) -> tuple[float, float]:
+    ends = value.split(RANGE) if isinstance(value, str) and RANGE in value else value
+    if isinstance(column, Integer) and (isinstance(ends, str) or np.ndim(ends) == 0):
+        ends = (ends, ends)
+    try:
+        if isinstance(ends, str):
+            raise TypeError
+        low, high = (
+            open_end if end is None or end == "" else _number(column, end)
+            for end, open_end in zip(ends, (-np.inf, np.inf), strict=True)
+        )
+    except (TypeError, ValueError):
+        raise InputError(
+            what,
+            f" of '{column.name}' must be ",
+            Said("a pair (low, high), or None for missing", "low..high, or nothing for missing"),
+        ) from None
+    if low > high:
+        raise InputError(what, f" of '{column.name}' is a reversed range: low goes first")
+    return low, high
+
+
+def _number(column: Number, end: Any) -> float:
+    value, dated = space.moment(end)
+    if dated != isinstance(column, Date):
+        raise ValueError
+    return value
+
+
+def within_reach(one: Condition, before: NDArray[Any], after: NDArray[Any], ladder: int) -> Mask:
+    """Whether a category can be as it must between two knots of levels before and after (n,).
+
+    ladder: levels from 0 that are in order, through which people climb.
+    """
+    can = np.isin(before, one.levels) | np.isin(after, one.levels)
+    for level in one.levels:
+        if level < ladder:
+            climbs = np.maximum(before, after) < ladder
+            low, high = np.minimum(before, after), np.maximum(before, after)
+            can |= climbs & (low <= level) & (level <= high)
+    return can

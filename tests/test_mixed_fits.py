@@ -1,0 +1,143 @@
+"""Tables with numbers, categories and flags, from Snapshots to a model, by counts and gradients."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privtraj as pt
+from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Category, Number
+from privtraj.errors import InputError
+
+COLUMNS = {
+    "sex": Category(("F", "M"), fixed=True),
+    "diagnosis": ["well", "ill", "cured"],
+    "marker": Number(0, 100, missing=True),
+    "smoker": bool,
+}
+"""diagnosis decides the marker: 20 where well, 80 where ill; nobody is cured."""
+
+
+def clinic(n, seed=0):
+    rng = np.random.default_rng(seed)
+    time = rng.uniform(0, 10, n)
+    ill = rng.random(n) < 0.2 + 0.05 * time
+    marker = np.where(ill, 80, 20) + rng.normal(0, 4, n)
+    marker[rng.random(n) < 0.15] = np.nan
+    return pd.DataFrame(
+        {
+            "time": time,
+            "sex": rng.choice(["F", "M"], n, p=[0.7, 0.3]),
+            "diagnosis": np.where(ill, "ill", "well"),
+            "marker": marker,
+            "smoker": rng.random(n) < 0.25,
+        }
+    )
+
+
+def snapshots(n, columns=COLUMNS, seed=0):
+    return pt.Snapshots.from_table(
+        clinic(n, seed), time="time", columns=columns, bins=np.linspace(0, 10, 6)
+    )
+
+
+def shares(model, axes, column, level):
+    """(K,) of people at that level of a column, at every knot."""
+    at = axes.level_of(model.particles)[:, :, column] == level
+    return np.where(at, model.weights, 0.0).sum(axis=1)
+
+
+@pytest.fixture(scope="module", params=["counts", "gradients"])
+def fitted(request):
+    """One fit by each measure; gradients are of few steps, so that they are quick."""
+    options = {"counts": {}, "gradients": {"steps": 10, "slabs": 3}}[request.param]
+    data = snapshots(4000)
+    synthesizer = pt.TrajectorySynthesizer(4.0, measure=request.param, seed=3, **options)
+    return data, synthesizer.fit(data)
+
+
+def test_the_model_has_curves_of_all_columns_with_definite_levels(fitted):
+    data, model = fitted
+    assert model.particles.shape[2] == 5  # with the flag of what is missing
+    assert model.features == data.features
+    np.testing.assert_allclose(data.axes.centred(model.particles), model.particles, atol=1e-6)
+    np.testing.assert_allclose(model.weights.sum(axis=1), 1)
+    assert model.certificate.epsilon <= 4.0
+
+
+def test_shares_of_levels_over_time_are_those_of_the_people(fitted):
+    """Each is off by noise and by blur of a slab; 0.1 is more than both reach at this budget."""
+    data, model = fitted
+    ill = shares(model, data.axes, 1, 1)
+    np.testing.assert_allclose(ill, 0.2 + 0.05 * model.knots, atol=0.1)
+    np.testing.assert_allclose(shares(model, data.axes, 0, 0), 0.7, atol=0.05)
+    np.testing.assert_allclose(shares(model, data.axes, 3, 1), 0.25, atol=0.08)
+    np.testing.assert_allclose(shares(model, data.axes, 4, 1), 0.15, atol=0.08)
+    assert shares(model, data.axes, 1, 2).max() < 0.05
+
+
+def test_groups_with_different_numbers_do_not_mix(fitted):
+    data, model = fitted
+    levels, marker = data.axes.level_of(model.particles), model.particles[:, :, 2]
+    present = levels[:, :, 4] == 0
+    weight = np.where(present, model.weights, 0.0)
+    between = (marker > 0.35) & (marker < 0.65)
+    assert weight[between].sum() < 0.05 * weight.sum()
+    wrong = (marker > 0.5) != (levels[:, :, 1] == 1)
+    assert weight[wrong].sum() < 0.06 * weight.sum()
+
+
+def test_fixed_columns_are_constant_along_every_curve(fitted):
+    data, model = fitted
+    assert model.curves
+    sex = data.axes.level_of(model.particles)[:, :, 0]
+    assert (np.ptp(sex, axis=0) == 0).all()
+
+
+@pytest.mark.parametrize("slabs", ["auto", "bins"])
+def test_a_table_of_categories_alone_is_fitted_by_counts(slabs):
+    kept = {name: COLUMNS[name] for name in ("sex", "diagnosis", "smoker")}
+    data = snapshots(3000, kept)
+    model = pt.TrajectorySynthesizer(2.0, measure="counts", seed=1, slabs=slabs).fit(data)
+    np.testing.assert_allclose(shares(model, data.axes, 1, 1), 0.2 + 0.05 * model.knots, atol=0.12)
+    spent = [entry["what"] for entry in model.certificate.ledger]
+    assert "how concentrated people are" not in spent
+    assert ("how people move" in spent) == (slabs == "auto")
+
+
+def test_several_records_do_not_pay_for_persistence_of_levels():
+    table = clinic(2000)
+    table["who"] = np.arange(2000) // 2
+    data = pt.Snapshots.from_table(
+        table,
+        time="time",
+        columns=COLUMNS,
+        bins=np.linspace(0, 10, 6),
+        person="who",
+        records_per_person=2,
+        one_per_bin=False,
+    )
+    model = pt.TrajectorySynthesizer(4.0, measure="counts", seed=1).fit(data)
+    assert "how people persist" not in [entry["what"] for entry in model.certificate.ledger]
+    assert model.certificate.epsilon <= 4.0
+
+
+def test_too_many_levels_are_refused_before_anything_is_spent():
+    wide = {**COLUMNS, "code": Category(tuple(range(200)), other="other")}
+    table = clinic(50).assign(code=1)
+    data = pt.Snapshots.from_table(table, time="time", columns=wide, bins=np.linspace(0, 10, 6))
+    with pytest.raises(InputError, match=r"128 numbers and levels .* not 211: use measure="):
+        pt.TrajectorySynthesizer(measure="gradients").fit(data)
+    wider = {**wide, "ward": Category(tuple(range(200)), other="other")}
+    data = pt.Snapshots.from_table(
+        table.assign(ward=1), time="time", columns=wider, bins=np.linspace(0, 10, 6)
+    )
+    with pytest.raises(InputError, match="969624 combinations of levels, too many to count"):
+        pt.TrajectorySynthesizer(measure="counts").fit(data)
+
+
+def test_axes_say_what_is_crossed():
+    axes = Axes((0, 3, 2, 0), (False,) * 4, (False, True, False, True))
+    assert (axes.n_numbers, axes.combinations) == (2, 6)
+    assert axes.only_numbers(8) == (8, 1, 1, 8)
+    assert axes.still_numbers.tolist() == [False, True]
