@@ -439,6 +439,9 @@ _ADVANCED = (
     Option("slabs", word_or_whole("auto", "bins", least=2), example="auto", about=
            "slabs of time that are measured, with curves through them: how many, or every bin by "
            "itself (bins)", otherwise="as many as suit how people move"),
+    Option("subspace", word_or_whole("auto", "off", least=1), example="auto", about=
+           "axes along which many numeric features are measured, the rest as variance: how many, "
+           "or never (off)", otherwise="found from six features on"),
     Option("bandwidth", NUMBER, example=0.05, about=
            "width of a person around a particle, as a share of the box"),
     Option("time_coupling", NUMBER, example=0.03, about=

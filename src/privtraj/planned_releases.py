@@ -28,6 +28,7 @@ from privtraj.privacy.sampled_events import sum_at_rate
 from privtraj.slabs.constants import LISTED_SHARE, PROBE_SHARE
 from privtraj.slabs.fit import MOTION
 from privtraj.slabs.timeline import LISTED
+from privtraj.subspace.moments import SHARES, moment_events
 
 SLACK_RESERVE = 1e-12  # of delta, for the integer noise of the main release: 10^9 draws
 
@@ -47,6 +48,7 @@ class Budget(NamedTuple):
     ask_when: bool = False  # whether people may be at the listed times alone
     look_at_motion: bool = False  # whether the number of slabs is found first
     persistence: bool = False  # whether it is asked how people with several records persist
+    subspace: bool = False  # whether it is asked how features vary together
 
     @property
     def reserve(self) -> float:
@@ -62,6 +64,13 @@ def planned_persistence(budget: Budget, shape: PublicShape) -> LaplaceShares | N
     return persistence_event(budget.epsilon, budget.adjacency, person, shape.n_features)
 
 
+def planned_moments(budget: Budget, shape: PublicShape) -> dict[str, GaussianSum]:
+    """The releases before all others where people may be near a subspace, by name."""
+    if not budget.subspace:
+        return {}
+    return moment_events(*budget[:3], shape.person)
+
+
 def planned_releases(budget: Budget, shape: PublicShape) -> BudgetPlan:
     """Of the main release, the bound: what its cells, or all its steps together, may tell."""
     if budget.slabs:
@@ -69,7 +78,8 @@ def planned_releases(budget: Budget, shape: PublicShape) -> BudgetPlan:
     first, person = _first_counts(budget, shape), shape.person
     last = planned_persistence(budget, shape)
     rest: list[LaplaceCounts] = [] if last is None else [last]
-    limits: Any = {"others": [*first, *rest], "slack": budget.reserve, "person": person}
+    moments = list(planned_moments(budget, shape).values())
+    limits: Any = {"others": [*moments, *first, *rest], "slack": budget.reserve, "person": person}
     main: list[Planned] = []
     if budget.measure == "counts":
         epsilon = calibrate_laplace(*budget[:3], **limits)
@@ -87,7 +97,7 @@ def planned_releases(budget: Budget, shape: PublicShape) -> BudgetPlan:
         if z < math.inf:
             whole = GaussianSum(z / math.sqrt(steps), STEP, 0.0, *person)
             main = [Planned(sum_at_rate(whole, budget.rate), steps, shared=True)]
-    return BudgetPlan((*map(Planned, first), *main, *map(Planned, rest)))
+    return BudgetPlan((*map(Planned, [*moments, *first]), *main, *map(Planned, rest)))
 
 
 def most_releases(measure: str, steps: object) -> dict[str, int]:
@@ -96,7 +106,8 @@ def most_releases(measure: str, steps: object) -> dict[str, int]:
     main = {"counts": {SURVEY: 1, CELLS: 1}, "marginals": {TABLES: len(ROUNDS)}}.get(
         measure, {STEP: count}
     )
-    return {LISTED: 1, MOTION: 1, HEAD_COUNT: 1, **main, PERSISTENCE: 1}
+    moments = dict.fromkeys(SHARES, 1)
+    return {**moments, LISTED: 1, MOTION: 1, HEAD_COUNT: 1, **main, PERSISTENCE: 1}
 
 
 def _first_counts(budget: Budget, shape: PublicShape) -> list[LaplaceCounts]:

@@ -54,13 +54,20 @@ from privtraj.persistence import Persistence, measured_persistence
 from privtraj.planned_releases import (
     SLACK_RESERVE,
     Budget,
+    planned_moments,
     planned_persistence,
     planned_releases,
 )
 from privtraj.privacy import noise
 from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace
 from privtraj.privacy.certificate import certify
-from privtraj.privacy.events import Adjacency, Event, check_adjacency, check_budget
+from privtraj.privacy.events import (
+    Adjacency,
+    Event,
+    GaussianSum,
+    check_adjacency,
+    check_budget,
+)
 from privtraj.privacy.guard import MAX_CELLS, Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.ledger_file import LedgerFile
@@ -76,6 +83,10 @@ from privtraj.slabs.constants import CURVES, PARTICLES_PER_CURVE
 from privtraj.slabs.fit import Resolution, can_look, resolution, through_slabs
 from privtraj.slabs.timeline import may_be_listed
 from privtraj.space import unit_time
+from privtraj.subspace.constants import LEAST_FEATURES
+from privtraj.subspace.lifted import lifted
+from privtraj.subspace.moments import measured_spread, moment_events
+from privtraj.subspace.spectrum import Spectrum, Subspace
 from privtraj.text import either
 
 MeasureName = Literal["gradients", "counts", "marginals"]
@@ -131,6 +142,10 @@ class TrajectorySynthesizer:
         hand. `TrajectoryModel.with_reference` changes it later.
     monotone: features that never fall, or {feature: "rising" or "falling"}, public knowledge.
     precision: {feature: step} in which people are written, 1 for integers.
+    subspace: many numeric features that people hardly fill. "auto", from six numbers on where
+        gradients measure, spends a tenth of the budget on how features vary together; if few
+        directions hold most of the variance, people are measured along these, and the rest is
+        released as variance. A number sets how many directions; "off" spends nothing on it.
     persistence: "auto" asks how fast features of people are forgotten, where people may have
         several records, for 15 to 25 % of epsilon; "off" spends nothing on it. Tables that have
         categories, or numbers that may be missing, are not asked.
@@ -158,6 +173,7 @@ class TrajectorySynthesizer:
         steps: int | None = None,
         cells: int | None = None,
         slabs: int | Literal["auto", "bins"] = "auto",
+        subspace: int | Literal["auto", "off"] = "auto",
         bandwidth: float | None = None,
         time_coupling: float | None = None,
         diffusivity: float | None = None,
@@ -179,6 +195,7 @@ class TrajectorySynthesizer:
         self.steps = steps
         self.cells = cells
         self.slabs = slabs
+        self.subspace = subspace
         self.bandwidth = bandwidth
         self.time_coupling = pull if time_coupling is None else time_coupling
         self.diffusivity = diffusivity
@@ -247,8 +264,8 @@ class TrajectorySynthesizer:
             raise
 
     def _budget(self, snapshots: Snapshots) -> Budget:
-        axes = snapshots.axes
-        measure = self.measure_for(axes)
+        axes, subspace = snapshots.axes, self._subspace_asked(snapshots)
+        measure = self._measure_of(snapshots)
         counted = self.public_counts is None and measure != "marginals"
         return Budget(
             self.epsilon,
@@ -262,8 +279,9 @@ class TrajectorySynthesizer:
             ask_when=self.slabs != "bins" and may_be_listed(snapshots.axis),
             look_at_motion=self.slabs == "auto"
             and measure != "marginals"
-            and can_look(axes.n_numbers),
+            and (can_look(axes.n_numbers) or subspace),
             persistence=self.persistence == "auto" and measure != "marginals" and not axes.mixed,
+            subspace=subspace,
         )
 
     def _released(
@@ -273,36 +291,53 @@ class TrajectorySynthesizer:
         source: noise.Source,
         progress: Progress | None,
     ) -> TrajectoryModel:
-        axes = snapshots.axes
-        if self.measure_for(axes) == "marginals":
+        axes, budget = snapshots.axes, self._budget(snapshots)
+        if budget.measure == "marginals":
             return self._released_tables(snapshots, guard, source, progress)
         plot = snapshots.plot
+        spectrum = self._spectrum(guard, planned_moments(budget, snapshots.shape))
+        plane = None if spectrum is None else self._plane(spectrum)
+        looking = guard if spectrum is None else guard.projected(spectrum.looked_along)
+        if plane is not None:
+            axes = Axes.numeric(plane.projection.rank)
+        features = None if spectrum is None else axes.n_numbers
         most = MAX_CELLS // math.prod(axes.sides(self.cells or 1))
         whole_bins = self.public_counts is not None
-        measured = resolution(guard, snapshots.axis, self.slabs, most, whole_bins)
+        measured = resolution(looking, snapshots.axis, self.slabs, most, whole_bins, features)
         if self.slabs != "bins":
             guard = guard.in_slabs(measured.timeline.slabs(measured.slab_of_moment))
+        everywhere = guard
+        if plane is not None:
+            guard = guard.projected(plane.projection)
         gaps = np.diff(measured.centres)
         people = self._people(guard, measured)
-        later = planned_persistence(self._budget(snapshots), snapshots.shape)
-        settings = self._settings(guard, people, measured.needs_curves, later, plot)
+        later = planned_persistence(budget, snapshots.shape)
+        curves = measured.needs_curves
+        settings = self._settings(guard, people, curves, later, plot, budget.measure)
         _warn_if_little(settings.worth)
         rng = np.random.default_rng(processes.shared_seed(self.seed))  # all but the guard's noise
         marginals = self._spend(guard, people, settings, rng, gaps, progress, plot)
         diffusivity = diffusivity_or(self.diffusivity, marginals.resolution, gaps)
         reference, times = self._reference(), snapshots.times
-        bounds = snapshots.bounds[axes.numbers]
+        bounds = snapshots.bounds[snapshots.axes.numbers]
         unit = reference.within(Scale(bounds, *_start_and_length(measured)))
+        inside = unit if plane is None else by_itself()
         marginals, knots = through_slabs(
-            marginals, measured, times, rng, unit, self.particles, axes
+            marginals, measured, times, rng, inside, self.particles, axes
         )
+        if plane is not None:
+            marginals, knots = lifted(plane, marginals, knots, times, inside, rng)
         if plot is not None:
             marginals = within(plot, marginals)
-        persistence = {}
+        told: dict[str, Any] = {"people_noise": self._people_noise(guard)}
+        if spectrum is not None:
+            told["subspace"] = spectrum.describe(plane)
         if later is not None:
             when = times if knots is None else knots
-            found = measured_persistence(guard, later, marginals, when, measured.timeline.listed)
-            persistence = {"persistence": found.to_dict()}
+            found = measured_persistence(
+                everywhere, later, marginals, when, measured.timeline.listed
+            )
+            told["persistence"] = found.to_dict()
             paths = marginals.particles.swapaxes(0, 1)
             if knots is None:
                 paths = least_action(marginals.particles, marginals.weights, when, unit)
@@ -318,7 +353,7 @@ class TrajectorySynthesizer:
             diffusivity=diffusivity,
             reference=reference,
             people=people,
-            told={"people_noise": self._people_noise(guard), **persistence},
+            told=told,
         )
 
     def _released_tables(
@@ -403,6 +438,35 @@ class TrajectorySynthesizer:
             },
         )
 
+    def _measure_of(self, snapshots: Snapshots) -> MeasureName:
+        """What the budget will buy: by the features, or by the axes that somebody set."""
+        set_by_hand = not isinstance(self.subspace, str)
+        return self.measure_for(int(self.subspace) if set_by_hand else snapshots.axes)
+
+    def _subspace_asked(self, snapshots: Snapshots) -> bool:
+        """Whether it is asked how features vary together, from public numbers alone.
+
+        What is measured then follows from the answer, but never by which noise: of what a release
+        may tell, the plan knows the kind and the amount whatever the answer is.
+        """
+        if self.subspace == "off" or snapshots.axes.mixed or snapshots.domain is not None:
+            return False
+        many = snapshots.n_features >= LEAST_FEATURES
+        if self.subspace == "auto" and not (many and self._measure_of(snapshots) == "gradients"):
+            return False
+        budget = self.epsilon, self.delta, self.adjacency
+        return bool(moment_events(*budget, snapshots.shape.person))
+
+    def _spectrum(self, guard: Guard, asked: dict[str, GaussianSum]) -> Spectrum | None:
+        """How features vary together, released; None where it is not asked."""
+        return Spectrum.of(measured_spread(guard, asked)) if asked else None
+
+    def _plane(self, spectrum: Spectrum) -> Subspace | None:
+        """The subspace to measure in; None for all features."""
+        if not isinstance(self.subspace, str):
+            return spectrum.subspace(int(self.subspace))
+        return spectrum.subspace(spectrum.rank) if spectrum.is_low else None
+
     def _reference(self) -> Reference:
         """As given; "auto": least action along a learned drift, or as a diffusivity says."""
         given = declared(self.reference)
@@ -446,7 +510,8 @@ class TrajectorySynthesizer:
         people: Floats,
         curves: bool,
         later: Event | None,
-        plot: Plot | None = None,
+        plot: Plot | None,
+        measure: MeasureName,
     ) -> Settings:
         """What to do with the budget that is left.
 
@@ -454,7 +519,7 @@ class TrajectorySynthesizer:
         follows from the released number of people.
         """
         middle, axes = float(np.median(people)), guard.axes
-        if self.measure_for(axes) == "gradients":
+        if measure == "gradients":
             mu = left(guard, calibrate_gaussian, later)
             return self._gradient_settings(guard, middle, mu, self.steps)
         area = surveyed_area(guard, people, plot) if self.cells is None else 1.0
@@ -524,7 +589,8 @@ class TrajectorySynthesizer:
             snapshots.check_bins(Arg("public_counts"), "is about")
             check_public_counts(self.public_counts, self.adjacency, snapshots.n_times)
         self._check_levels(snapshots.axes)
-        measure = self.measure_for(snapshots.axes)
+        self._check_subspace(snapshots)
+        measure = self._measure_of(snapshots)
         if measure == "marginals" and self.public_counts is not None:
             raise InputError(
                 Arg("public_counts"), " is not used by ", Arg("measure", "marginals"), ": remove it"
@@ -540,6 +606,22 @@ class TrajectorySynthesizer:
                 f"{least} times: use fewer cells, or ",
                 Arg("measure", "gradients"),
             )
+
+    def _check_subspace(self, snapshots: Snapshots) -> None:
+        """Refuse axes that these snapshots, or this budget, do not have."""
+        if isinstance(self.subspace, str):
+            return
+        d = snapshots.n_features
+        if self.subspace >= d:
+            raise InputError(
+                Arg("subspace"), f" must be below {d}, the number of features: leave it out"
+            )
+        if snapshots.axes.mixed or snapshots.domain is not None:
+            raise InputError(
+                Arg("subspace"), " is for columns of numbers without a domain: leave it out"
+            )
+        if not self._subspace_asked(snapshots):
+            raise InputError(Arg("subspace"), " needs a delta above 0: leave it out")
 
     def _check_levels(self, axes: Axes) -> None:
         """Refuse tables that have too many levels for what is measured."""
@@ -586,6 +668,11 @@ class TrajectorySynthesizer:
         if wanted not in ("auto", "bins") and not (is_whole(wanted) and wanted >= 2):
             raise InputError(
                 Arg("slabs"), " must be 'auto', 'bins' or a whole number of at least 2"
+            )
+        axes: Any = self.subspace
+        if axes not in ("auto", "off") and not (is_whole(axes) and axes >= 1):
+            raise InputError(
+                Arg("subspace"), " must be 'auto', 'off' or a whole number of at least 1"
             )
         if self.persistence not in ("auto", "off"):
             raise InputError(Arg("persistence"), " must be 'auto' or 'off'")

@@ -26,7 +26,7 @@ from privtraj.model import TrajectoryModel
 from privtraj.privacy.accounting import Tally, tally
 from privtraj.privacy.events import Event
 from privtraj.privacy.pairs import Thirds, sum_over_people
-from privtraj.privacy.rows import RepeatedRows, cell_of
+from privtraj.privacy.rows import RepeatedRows
 from privtraj.privacy.sampled_events import ChosenTimes
 from privtraj.privacy.watching import CellCounts, ClippedSums, Question, Table
 
@@ -142,7 +142,7 @@ def added_by(people: People, question: CellCounts | ClippedSums, width: int) -> 
     rows = question.slabs.of(people.times)
     seen = rows >= 0  # those of other times add nothing
     if isinstance(question, CellCounts):
-        cells = cell_of(people.points, question.sides)
+        cells = question.cell_of(people.points)
         np.add.at(added, (rows[seen], cells[seen]), people.copies[seen])
         return added if table is None else table.grouped(added)
     here = rows[seen], people.points[seen], people.copies[seen]

@@ -31,7 +31,7 @@ from privtraj.privacy.events import Event
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.statements import SAMPLING_RATE
-from privtraj.synthesizer import TrajectorySynthesizer, check_setting, left
+from privtraj.synthesizer import MeasureName, TrajectorySynthesizer, check_setting, left
 
 
 class SampledSynthesizer(TrajectorySynthesizer):
@@ -76,7 +76,8 @@ class SampledSynthesizer(TrajectorySynthesizer):
         people: Floats,
         curves: bool,
         later: Event | None,
-        plot: Plot | None = None,
+        plot: Plot | None,
+        measure: MeasureName,
     ) -> GradientSettings:
         steps = self.steps or SAMPLED_STEPS
         z = left(guard, partial(calibrate_noise, steps=steps, rate=self.rate), later)

@@ -70,6 +70,10 @@ Why the stated cost holds
     records of one person that were in different bins may be in one slab, and g stands where sqrt(g)
     stood.
 
+    projected: points may be seen along other axes, which are public or released (`projection`). A
+    row's new point is a function of the row and of these numbers, so all of the above holds with
+    new points for points.
+
     The number of people in the data, in a bin or in a batch never enters an answer except through
     these mechanisms. Numbers that are public knowledge are given by the user, and do not come from
     here (`head_count`).
@@ -99,12 +103,14 @@ from numpy.typing import NDArray
 
 from privtraj import processes
 from privtraj.arrays import Floats, Ints
+from privtraj.columns.axes import Axes
 from privtraj.columns.embedding import Embedding
 from privtraj.errors import BudgetError, InputError
 from privtraj.privacy import noise
 from privtraj.privacy.events import Event, GaussianSum, LaplaceCounts, LaplaceShares
 from privtraj.privacy.ledger import Ledger, Payer
 from privtraj.privacy.pairs import Thirds, sum_over_people
+from privtraj.privacy.projection import ProjectedRows, Projection
 from privtraj.privacy.rows import PublicShape, Rows
 from privtraj.privacy.sums import (
     MOST_CLIP,
@@ -147,6 +153,7 @@ class Guard:
         self._source = source
         self._watcher = watcher
         self._chunks: Chunks | None = None
+        self._seen: Projection | None = None
 
     @property
     def n_coordinates(self) -> int:
@@ -170,6 +177,15 @@ class Guard:
         part.person = self.person.in_slabs()
         return part
 
+    def projected(self, projection: Projection) -> Self:
+        """The same rows seen along the axes of a projection, which are public or released."""
+        part = copy(self)
+        part._rows, part._chunks = ProjectedRows(self._rows, projection), None
+        part._seen, part.n_features = projection, projection.rank
+        part.axes = Axes.numeric(projection.rank)
+        part.embedding = Embedding(part.axes)
+        return part
+
     def counts(self, sides: int | Sequence[int], epsilon: float, what: str) -> Ints:
         """Noisy numbers of records (T, cells) in as many cells along each axis, or in sides (d,).
 
@@ -180,7 +196,9 @@ class Guard:
         event = LaplaceCounts(epsilon, what, 0.0, *self.person)
         self._payer.spend(event)
         exact = processes.total(self._rows.cell_counts(self._slabs, sides))
-        return self._noisy_counts(exact, epsilon, event, CellCounts(self._slabs, sides))
+        return self._noisy_counts(
+            exact, epsilon, event, CellCounts(self._slabs, sides, seen=self._seen)
+        )
 
     def _check_sides(self, sides: Sequence[int], times: int | None = None) -> None:
         if len(sides) != self.n_features or min(sides) < 1:
@@ -228,7 +246,7 @@ class Guard:
             exact = exact + noise.gaussian_integers(self._source, exact.shape)
         answer: Floats = processes.broadcast_first(exact / copies)
         if self._watcher is not None:
-            self._watcher.released(event, table, answer)
+            self._watcher.released(event, replace(table, seen=self._seen), answer)
         return answer
 
     def thirds(self, question: Thirds, epsilon: float, what: str) -> Ints:
@@ -318,7 +336,8 @@ class Guard:
             exact = exact + noise.gaussian_integers(self._source, exact.shape)
         answer = processes.broadcast_first((exact * unit[:, None]).astype(np.float64))
         if self._watcher is not None:
-            self._watcher.released(event, ClippedSums(self._slabs, vector, clip), answer)
+            asked = vector if self._seen is None else partial(_seen_vector, self._seen, vector)
+            self._watcher.released(event, ClippedSums(self._slabs, asked, clip), answer)
         return answer
 
     def _check_shapes(self, clip: Floats, parameters: Any) -> None:
@@ -402,6 +421,13 @@ def _record_vector(
     """v (D,) of a point (d,) at the parameters of a bin."""
     (point,) = embedding.of(point[None])
     return np.asarray(_one_vector(statistic, parameters, index, point), dtype=np.float64)
+
+
+def _seen_vector(
+    seen: Projection, vector: RecordVector, index: int, point: NDArray[np.float32]
+) -> Floats:
+    """The vector of a point that is seen along other axes."""
+    return vector(index, seen(point[None])[0])
 
 
 def _kernel_record_vector(

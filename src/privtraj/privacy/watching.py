@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,6 +18,8 @@ from privtraj.arrays import Floats, Ints
 from privtraj.errors import InputError
 from privtraj.privacy.events import Event
 from privtraj.privacy.pairs import Thirds
+from privtraj.privacy.projection import Projection
+from privtraj.privacy.rows import cell_of
 from privtraj.space import Slabs
 
 RecordVector = Callable[[int, NDArray[np.float32]], Floats]
@@ -28,11 +30,16 @@ RecordVector = Callable[[int, NDArray[np.float32]], Floats]
 class CellCounts:
     """How many records are in each cell? slabs: K of time, one row of the answer for each.
 
-    sides: (d,) cells along each axis.
+    sides: (d,) cells along each axis.  seen: along which axes these are, if not the features.
     """
 
     slabs: Slabs
     sides: tuple[int, ...]
+    seen: Projection | None = field(default=None, kw_only=True)
+
+    def cell_of(self, points: NDArray[np.float32]) -> NDArray[np.int64]:
+        """Number (n,) of the cell of each point of the unit cube."""
+        return cell_of(points if self.seen is None else self.seen(points), self.sides)
 
 
 @dataclass(frozen=True, eq=False)

@@ -50,11 +50,14 @@ def can_look(features: int) -> bool:
     return features <= MOST_LOOKED
 
 
-def found_slabs(guard: Guard, timeline: Timeline, most: int) -> SlabChoice | None:
+def found_slabs(
+    guard: Guard, timeline: Timeline, most: int, measured: int | None = None
+) -> SlabChoice | None:
     """The slabs, `most` at most, by coarse counts over time that are released and paid for.
 
     Cells are those of the numbers; where there are none, the levels of the first categories.
-    None for a budget too small to look, or too many features.
+    None for a budget too small to look, or too many features.  measured: in how many features
+    slabs will be, if not in those of the look.
     """
     epsilon, axes = count_epsilon(guard, PROBE_SHARE), guard.axes
     features = axes.n_numbers
@@ -74,7 +77,8 @@ def found_slabs(guard: Guard, timeline: Timeline, most: int) -> SlabChoice | Non
     if not moving.any():
         moving = overlooked(paths, moments, seen)
     each = people / occupied(axes.combinations)
-    return choose_slabs(moving, moments, each, guard.ledger.epsilon, max(features, 1), most)
+    in_slabs = measured or max(features, 1)
+    return choose_slabs(moving, moments, each, guard.ledger.epsilon, in_slabs, most)
 
 
 def first_levels(axes: Axes) -> tuple[int, ...]:
@@ -153,17 +157,19 @@ def resolution(
     slabs: int | Literal["auto", "bins"],
     most: int,
     whole_bins: bool = False,
+    features: int | None = None,
 ) -> Resolution:
     """Every bin by itself, so many slabs, or as many as suit how people move, `most` at most.
 
     whole_bins: slabs must be made of whole bins, as their numbers of people are public.
+    features: in which slabs will be measured, if not in those of this guard.
     """
     listed = slabs == "bins" or are_at_listed_times(guard, axis)
     timeline = timeline_of(axis, listed, whole_bins)
     if slabs == "bins":
         return Resolution(timeline, np.arange(len(axis.times)))
     most = min(most, timeline.most_slabs)
-    found = found_slabs(guard, timeline, most) if slabs == "auto" else None
+    found = found_slabs(guard, timeline, most, features) if slabs == "auto" else None
     if found is not None:
         return Resolution(timeline, found.slab_of_moment, found)
     wanted = FEWEST_SLABS if slabs == "auto" else slabs  # who cannot look sees no motion

@@ -1,0 +1,19 @@
+"""The experiment on subspaces, on few people."""
+
+import pytest
+from script_runs import imported, run
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_fit_is_scored_in_all_features_and_in_the_plane():
+    with imported("experiments", "subspace", "common") as script:
+        found = script.scores("modes", 100, 2, 4.0, "auto", 0)
+        assert found["all"] == pytest.approx(found["plane"])  # two features are the plane
+        assert 0 < found["real"] < 0.01
+        assert script.outside(50) == pytest.approx(48 * 0.005 / 9)
+        assert script.plane_of("modes", 6).shape == (6, 2)
+
+
+def test_the_script_explains_itself():
+    assert "--features" in run("experiments/subspace.py", "--help")
