@@ -111,7 +111,10 @@ def test_help_tells_the_default_numbers_of_runs(capsys):
         (["--confidence", "1"], "confidence must be"),
         (["--runs", "10"], "at least 20"),
         (["--view", "everything"], "--view must be transcript or released"),
-        (["--canary", "yellow"], "--canary must be alone, corner, rare, duplicated, level, missing or all"),
+        (
+            ["--canary", "yellow"],
+            "--canary must be alone, corner, rare, duplicated, level, missing or all",
+        ),
         (["--out", "audit.csv"], "must end in .json"),
         (["--plot", "audit.csv"], "must end in .png"),
         (["--plot", "missing/audit.png"], "no directory"),
