@@ -34,7 +34,7 @@ from privtraj.marginal_tables.constants import (
     PER_CELL,
     ROUNDS,
 )
-from privtraj.marginal_tables.denoising import denoised
+from privtraj.marginal_tables.denoising import denoised, smoothed
 from privtraj.marginal_tables.pairs import measured_pairs, noise_of
 from privtraj.marginal_tables.particles import Problem, Target, fitted
 from privtraj.marginal_tables.people import drawn
@@ -86,7 +86,12 @@ def fit_tables(
     sides = axes.sides(cells_of_number(people, asked.deviation(1, guard.n_features)))
     every = [(j,) for j in range(guard.n_features)]
     alone, noise_alone = asked.tables(1, [(one, _ALWAYS) for one in every], sides)
-    shares = [on_simplex(table[0] / max(table.sum(), 1.0)) for table in alone]
+    shares = [
+        on_simplex(
+            (table[0] if levels else smoothed(table[0], noise_alone)) / max(table.sum(), 1.0)
+        )
+        for table, levels in zip(alone, axes.levels, strict=True)
+    ]
     told(2, len(ROUNDS) + 1)
     noise = asked.deviation(2, len(every))
     count = people / slabs.count / (PER_CELL * noise)
@@ -96,9 +101,17 @@ def fit_tables(
     people = float(sizes.sum())
     told(3, len(ROUNDS) + 1)
     still = [np.outer(sizes, share @ groups.indicator(of)) for share, of in _each(shares, in_time)]
+    near = [
+        not levels or ordered for levels, ordered in zip(axes.levels, axes.ordered, strict=True)
+    ]
+    moments = resolution.centres
     over_time = [
-        mean if fixed else denoised(table, mean, noise)
-        for table, mean, fixed in zip(timed, still, axes.fixed, strict=True)
+        mean
+        if fixed
+        else denoised(table, mean, noise, moments, groups.scores(of) if alike else None)
+        for table, mean, of, alike, fixed in zip(
+            timed, still, in_time, near, axes.fixed, strict=True
+        )
     ]
     pairs = guard.n_features * (guard.n_features - 1) // 2
     noise_of_pairs = asked.deviation(3, max(pairs, 1))
@@ -112,6 +125,7 @@ def fit_tables(
     parts = Slabs(slabs.edges, part_of_slab[slabs.slab_of_piece])
     found = measured_pairs(
         in_pairs,
+        near,
         by_part,
         lambda wanted: asked.tables(3, [(pair, _ALWAYS) for pair in wanted], sides, in_pairs),
         lambda wanted: asked.tables(4, [(pair, parts) for pair in wanted], sides, in_pairs),

@@ -39,6 +39,11 @@ def of_ordered(people: Floats, least: float) -> Ints:
     return groups
 
 
+def scores(grouped: Ints) -> Floats:
+    """(A,) mean number of the cells of each group."""
+    return np.bincount(grouped, np.arange(len(grouped))) / np.bincount(grouped)
+
+
 def count(grouped: Ints) -> int:
     """A, how many groups there are."""
     return int(grouped.max()) + 1

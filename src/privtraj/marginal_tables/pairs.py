@@ -36,11 +36,21 @@ class Pairs(NamedTuple):
     precision: tuple[Floats, Floats]
 
 
-def measured_pairs(in_groups: list[Ints], by_part: list[Floats], ask: Ask, again: Ask) -> Pairs:
+def measured_pairs(
+    in_groups: list[Ints],
+    near: Sequence[bool],
+    by_part: list[Floats],
+    ask: Ask,
+    again: Ask,
+) -> Pairs:
     """All pairs once, and those that depend on each other again, in P parts of time.
 
-    in_groups: (L_j,) of each column.  by_part: (P, A_j) people of its groups in each part.
+    in_groups: (L_j,) of each column.  near: whether neighbouring groups are alike.
+    by_part: (P, A_j) people of its groups in each part.
     """
+    scores = [
+        groups.scores(of) if alike else None for of, alike in zip(in_groups, near, strict=True)
+    ]
     blocks = _blocks(in_groups)
     parts, width = len(by_part[0]), sum(one.shape[1] for one in by_part)
     found = Pairs(
@@ -57,7 +67,7 @@ def measured_pairs(in_groups: list[Ints], by_part: list[Floats], ask: Ask, again
         table, alone = answer.reshape(by_part[i].shape[1], -1), _independent(by_part, i, j)
         if _stands_out(table - alone, deviation):
             dependent.append((i, j))
-        found.always[blocks[i], blocks[j]] = denoised(table, alone, deviation)
+        found.always[blocks[i], blocks[j]] = denoised(table, alone, deviation, scores[i], scores[j])
         found.precision[0][blocks[i], blocks[j]] = deviation**-2
     chosen = dependent or every
     answers, deviation = again(chosen)
@@ -67,7 +77,7 @@ def measured_pairs(in_groups: list[Ints], by_part: list[Floats], ask: Ask, again
         for part, counts in enumerate(answer):
             here, there = by_part[i][part], by_part[j][part]
             same = np.outer(here, there) / max(here.sum(), 1e-12) + away * here.sum()
-            table = denoised(counts.reshape(same.shape), same, deviation)
+            table = denoised(counts.reshape(same.shape), same, deviation, scores[i], scores[j])
             found.parts[part, blocks[i], blocks[j]] = table
             found.precision[1][part, blocks[i], blocks[j]] = deviation**-2
     return found
