@@ -17,9 +17,9 @@ each slab. `ours, no noise` is the same fit at epsilon 100. Mean (standard devia
     gap       share of the people inside SUGAR_GAP, where it applies
     seconds, MB   of a fit, and most memory of its process beyond what it has before
 
-Anchors are run as they are best: AIM and MST with time as one column and with a run for each slab,
-8 cells per number (16 are worse). They need the extra `privtraj[aim]`, and are left out without it.
-Two real tables (`real_tables`) come from a package, and are left out where it is not installed.
+AIM and MST are run with time as one column and, AIM, with a run for each slab; 8 cells per number.
+They need the extra `privtraj[aim]`, and are left out without it. Two real tables (`real_tables`)
+come from a package, and are left out where it is not installed.
 """
 
 from __future__ import annotations
@@ -121,11 +121,12 @@ def fitted(method: str, table: Table, steps: int, seed: int) -> list[np.ndarray]
     import privtraj as pt
     from privtraj.baselines.unguarded import unguarded
 
+    if method.startswith("ours"):  # which needs no slabs
+        people = pt.Snapshots.from_table(table.fitted, **table.declared)
+        return _ours(people, NO_NOISE if "no noise" in method else EPSILON, table.declared, seed)
     people = pt.Snapshots.from_table(table.fitted, **table.declared, bins=slabs_of(table.declared))
     if method == "real people":
         return unguarded(people)
-    if method.startswith("ours"):
-        return _ours(people, NO_NOISE if "no noise" in method else EPSILON, table.declared, seed)
     made: Any = pt.baselines.PrivPGD(EPSILON, DELTA, points=CLOUD, steps=steps, seed=seed)
     if method != "PrivPGD":
         times = "each" if method.endswith("per slab") else "column"
