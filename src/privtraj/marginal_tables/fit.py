@@ -35,7 +35,7 @@ from privtraj.marginal_tables.constants import (
     ROUNDS,
 )
 from privtraj.marginal_tables.denoising import denoised, smoothed
-from privtraj.marginal_tables.pairs import measured_pairs, noise_of
+from privtraj.marginal_tables.pairs import covariances, measured_pairs, noise_of
 from privtraj.marginal_tables.particles import Problem, Target, fitted
 from privtraj.marginal_tables.people import drawn
 from privtraj.marginal_tables.slabs import Ends
@@ -131,6 +131,8 @@ def fit_tables(
         lambda wanted: asked.tables(4, [(pair, parts) for pair in wanted], sides, in_pairs),
     )
     told(len(ROUNDS), len(ROUNDS) + 1)
+    numbers = np.flatnonzero(axes.numbers).tolist()
+    together, precision = covariances(found, in_pairs, shares, numbers)
     problem = Problem(
         sizes=_single(sizes / people),
         people=_single(people),
@@ -139,6 +141,13 @@ def fit_tables(
         pairs=_pair_target(found.always, found.precision[0], people),
         parts=_pair_target(found.parts, found.precision[1], people),
         part_of_slab=_single(groups.indicator(part_of_slab).T),
+        covariances=Target(_single(together), _single(precision)),
+        means=_single(
+            [
+                share @ ((np.arange(len(share)) + 0.5) / len(share))
+                for share in (shares[j] for j in numbers)
+            ]
+        ),
         time_groups=tuple(_single(groups.indicator(one)) for one in in_time),
         pair_groups=tuple(_single(groups.indicator(one)) for one in in_pairs),
     )

@@ -83,6 +83,38 @@ def measured_pairs(
     return found
 
 
+def covariances(
+    found: Pairs, in_groups: list[Ints], shares: list[Floats], numbers: Sequence[int]
+) -> tuple[Floats, Floats]:
+    """(p, p) covariances of the numbers, as shares of the cube, and their precision, 0 below the
+    diagonal and on it.
+
+    Means g of groups have the covariance  cov(g, g') = b b' cov(x, x')  where one number follows
+    the other in a line, b being the share of a number's variance that is between its groups.
+    """
+    blocks, count = _blocks(in_groups), len(numbers)
+    made, precision = np.zeros((count, count)), np.zeros((count, count))
+    means = [_group_means(shares[j], in_groups[j]) for j in numbers]
+    for (a, i), (b, j) in combinations(enumerate(numbers), 2):
+        table = found.always[blocks[i], blocks[j]]
+        people, (here, one), (there, other) = max(table.sum(), 1.0), means[a], means[b]
+        whole = people * one * other
+        made[a, b] = here @ table @ there / whole
+        noise = (here @ here) * (there @ there) / found.precision[0][blocks[i], blocks[j]].max()
+        precision[a, b] = whole**2 / noise
+    return made, precision
+
+
+def _group_means(share: Floats, of: Ints) -> tuple[Floats, float]:
+    """(A,) of the groups, less the mean of all, and the share of the variance between them."""
+    places = (np.arange(len(share)) + 0.5) / len(share)
+    places = places - share @ places
+    held = np.maximum(np.bincount(of, share), 1e-12)
+    means = np.bincount(of, share * places) / held
+    between = float(held @ means**2) / max(float(share @ places**2), 1e-12)
+    return means, max(between, 0.5)
+
+
 def noise_of(found: Pairs, pairs: int) -> float:
     """Mean over the pairs of the summed variance of a table; N people by chance have about N."""
     precision = found.precision[0]

@@ -5,7 +5,9 @@ each column j, softmax of free numbers; that of a fixed column is the same in al
 of such products has simple tables,
     column over time   N_s / M  sum_i q_ij(s, a)
     two columns        sum_s N_s / M  sum_i q_ij(s, a) q_ik(s, b),
-all pairs of columns at once being one product of matrices. The particles minimise
+all pairs of columns at once being one product of matrices. So are the covariances of numbers, which
+say what groups of cells hide: that two numbers go together within a group too. The particles
+minimise
     sum over tables of |table of the particles - noisy table|^2 / (2 deviation^2)
     + MOTION N sum_s mean_i D( q_ij(s), q_ij(s + 1) ) (S - 1),
 D being squared transport: of cumulative shares for numbers and ordered categories, |q - q'|^2 / 2
@@ -48,6 +50,7 @@ class Problem(NamedTuple):
     alone: (L_j,) of each column.  over_time: (S, A_j) of groups of its cells.
     pairs: (C, C), blocks of groups of all columns; precision 0 where nothing was measured.
     parts: (P, C, C) the same in parts of time.  part_of_slab: (P, S) 1 where a slab is in a part.
+    covariances: (p, p) of the p numbers.  means: (p,) of them.
     time_groups, pair_groups: (L_j, A_j) 1 where a cell is in a group.
     """
 
@@ -58,6 +61,8 @@ class Problem(NamedTuple):
     pairs: Target
     parts: Target
     part_of_slab: jax.Array
+    covariances: Target
+    means: jax.Array
     time_groups: tuple[jax.Array, ...]
     pair_groups: tuple[jax.Array, ...]
 
@@ -120,7 +125,7 @@ def _descended(problem: Problem, start: Logits, axes: Axes) -> Logits:
 
 def _misfit(logits: Logits, problem: Problem, axes: Axes) -> jax.Array:
     slabs = len(problem.sizes)
-    grouped, misfit = [], jnp.zeros(())
+    grouped, places, misfit = [], [], jnp.zeros(())
     for j, free in enumerate(logits):
         q = jax.nn.softmax(free)
         if not axes.fixed[j]:
@@ -130,11 +135,17 @@ def _misfit(logits: Logits, problem: Problem, axes: Axes) -> jax.Array:
         misfit += _distance(mean.sum(axis=0), problem.alone[j])
         misfit += _distance(mean @ problem.time_groups[j], problem.over_time[j])
         grouped.append(q @ problem.pair_groups[j])
+        if not axes.levels[j]:
+            places.append(q @ ((jnp.arange(q.shape[-1]) + 0.5) / q.shape[-1]))
     together = jnp.concatenate(grouped, axis=-1)
     weighed = together * problem.sizes[:, None, None] / together.shape[1]
     tables = jnp.einsum("sma,smb->sab", weighed, together)
     parts = jnp.einsum("ps,sab->pab", problem.part_of_slab, tables)
     misfit += _distance(tables.sum(axis=0), problem.pairs)
+    if len(places) > 1:
+        away = jnp.stack(places, axis=-1) - problem.means
+        together = problem.sizes[:, None, None] * away / away.shape[1]
+        misfit += _distance(jnp.einsum("sma,smb->ab", together, away), problem.covariances)
     return misfit + _distance(parts, problem.parts)
 
 
