@@ -15,7 +15,8 @@ particles carry what is known from slab to slab (`particles`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -35,7 +36,15 @@ from privtraj.marginal_tables.constants import (
     ROUNDS,
 )
 from privtraj.marginal_tables.denoising import denoised, smoothed
-from privtraj.marginal_tables.pairs import covariances, measured_pairs, noise_of
+from privtraj.marginal_tables.known import Known
+from privtraj.marginal_tables.pairs import (
+    Pair,
+    Pairs,
+    covariances,
+    measured_pairs,
+    noise_of,
+    with_margins,
+)
 from privtraj.marginal_tables.particles import Problem, Target, fitted
 from privtraj.marginal_tables.people import drawn
 from privtraj.marginal_tables.slabs import Ends
@@ -75,97 +84,153 @@ def fit_tables(
     progress: Progress | None = None,
 ) -> tuple[Marginals, Floats]:
     """Curves of people through S slabs, particle i of all knots is one person, and the knots."""
-    slabs = resolution.timeline.slabs(resolution.slab_of_moment)
-    ends = Ends.of(resolution)
-    asked, axes = _Asked(guard, settings.mu), guard.axes
     told = progress or (lambda done, of: None)
-    told(0, len(ROUNDS) + 1)
+    slabs = resolution.timeline.slabs(resolution.slab_of_moment)
+    asked, axes, ends = _Asked(guard, settings.mu), guard.axes, Ends.of(resolution)
     (first,), _ = asked.tables(0, [((), slabs)], (1,) * guard.n_features)
-    people = max(float(first.sum()), 1.0)
     told(1, len(ROUNDS) + 1)
-    sides = axes.sides(cells_of_number(people, asked.deviation(1, guard.n_features)))
-    every = [(j,) for j in range(guard.n_features)]
-    alone, noise_alone = asked.tables(1, [(one, _ALWAYS) for one in every], sides)
-    shares = [
-        on_simplex(
-            (table[0] if levels else smoothed(table[0], noise_alone)) / max(table.sum(), 1.0)
-        )
-        for table, levels in zip(alone, axes.levels, strict=True)
-    ]
+    people = max(float(first.sum()), 1.0)
+    cells = cells_of_number(people, asked.deviation(1, guard.n_features))
+    sides = axes.sides(cells)
+    known = _alone(asked, axes, sides)
     told(2, len(ROUNDS) + 1)
-    noise = asked.deviation(2, len(every))
-    count = people / slabs.count / (PER_CELL * noise)
-    in_time = _grouped(axes, shares, people, count, noise)
-    timed, _ = asked.tables(2, [(one, slabs) for one in every], sides, in_time)
-    sizes = np.maximum(np.mean([table.sum(axis=1) for table in timed], axis=0), 1.0)
-    people = float(sizes.sum())
+    moving, known = _over_time(asked, axes, sides, known, slabs, resolution.centres)
     told(3, len(ROUNDS) + 1)
-    still = [np.outer(sizes, share @ groups.indicator(of)) for share, of in _each(shares, in_time)]
-    near = [
-        not levels or ordered for levels, ordered in zip(axes.levels, axes.ordered, strict=True)
-    ]
-    moments = resolution.centres
-    over_time = [
-        mean
-        if fixed
-        else denoised(table, mean, noise, moments, groups.scores(of) if alike else None)
-        for table, mean, of, alike, fixed in zip(
-            timed, still, in_time, near, axes.fixed, strict=True
-        )
-    ]
-    pairs = guard.n_features * (guard.n_features - 1) // 2
-    noise_of_pairs = asked.deviation(3, max(pairs, 1))
-    most = math.sqrt(people / (PER_CELL * noise_of_pairs))
-    in_pairs = _grouped(axes, shares, people, most, noise_of_pairs)
-    part_of_slab = np.arange(slabs.count) * min(PARTS, slabs.count) // slabs.count
-    by_part = [
-        groups.indicator(part_of_slab).T @ _in_cells(share, table, of) @ groups.indicator(together)
-        for share, table, of, together in zip(shares, over_time, in_time, in_pairs, strict=True)
-    ]
-    parts = Slabs(slabs.edges, part_of_slab[slabs.slab_of_piece])
-    found = measured_pairs(
-        in_pairs,
-        near,
-        by_part,
-        lambda wanted: asked.tables(3, [(pair, _ALWAYS) for pair in wanted], sides, in_pairs),
-        lambda wanted: asked.tables(4, [(pair, parts) for pair in wanted], sides, in_pairs),
-    )
+    found, in_pairs, known = _pairs(asked, axes, sides, known, slabs, moving)
     told(len(ROUNDS), len(ROUNDS) + 1)
-    numbers = np.flatnonzero(axes.numbers).tolist()
-    together, precision = covariances(found, in_pairs, shares, numbers)
-    problem = Problem(
-        sizes=_single(sizes / people),
-        people=_single(people),
-        alone=tuple(_target(share * people, noise_alone, people) for share in shares),
-        over_time=tuple(_target(table, noise, people) for table in over_time),
-        pairs=_pair_target(found.always, found.precision[0], people),
-        parts=_pair_target(found.parts, found.precision[1], people),
-        part_of_slab=_single(groups.indicator(part_of_slab).T),
-        covariances=Target(_single(together), _single(precision)),
-        means=_single(
-            [
-                share @ ((np.arange(len(share)) + 0.5) / len(share))
-                for share in (shares[j] for j in numbers)
-            ]
-        ),
-        time_groups=tuple(_single(groups.indicator(one)) for one in in_time),
-        pair_groups=tuple(_single(groups.indicator(one)) for one in in_pairs),
-    )
+    problem = _problem(axes, known, moving, found, in_pairs)
     particles = drawn(fitted(problem, axes, rng), axes, ends, settings.people, rng)
     told(len(ROUNDS) + 1, len(ROUNDS) + 1)
-    cell = np.full(len(particles), 1 / (max(sides) * math.sqrt(12)))
+    people = float(moving.sizes.sum())
+    width = np.full(len(particles), 1 / (cells * math.sqrt(12)))
     marginals = Marginals(
         particles,
         np.full(particles.shape[:2], 1 / particles.shape[1]),
-        bandwidth=cell / 2,
-        resolution=cell,
+        bandwidth=width / 2,
+        resolution=width,
         diagnostics={
-            "people_counted": sizes.tolist(),
-            "people_noise": noise * math.sqrt(sum(map(groups.count, in_time))) / len(every),
-            "worth": min(people**2 / max(noise_of(found, pairs), 1.0), people),
+            "people_counted": moving.sizes.tolist(),
+            "people_noise": moving.noise_of_sizes,
+            "worth": min(people**2 / max(noise_of(found), 1.0), people / slabs.count),
         },
     )
     return marginals, ends.knots
+
+
+class _Moving(NamedTuple):
+    """Columns over time. sizes: (S,) people.  groups: (L_j,).  tables: (S, A_j) without noise.
+
+    noise: deviation of a cell.
+    """
+
+    sizes: Floats
+    groups: list[Ints]
+    tables: list[Floats]
+    noise: float
+
+    @property
+    def noise_of_sizes(self) -> float:
+        """Deviation of a number of people, the mean over the columns of sums over groups."""
+        cells = sum(map(groups.count, self.groups))
+        return self.noise * math.sqrt(cells) / len(self.groups)
+
+
+def _alone(asked: _Asked, axes: Axes, sides: Sequence[int]) -> list[Known]:
+    """Every column by itself."""
+    wanted = [((j,), _ALWAYS) for j in range(len(sides))]
+    tables, noise = asked.tables(1, wanted, sides)
+    found = []
+    for (counts,), levels in zip(tables, axes.levels, strict=True):
+        clean = counts if levels else smoothed(counts, noise)
+        total = max(float(counts.sum()), 1.0)
+        found.append(Known(total * on_simplex(clean / total), np.full(len(counts), noise**2)))
+    return found
+
+
+def _over_time(
+    asked: _Asked,
+    axes: Axes,
+    sides: Sequence[int],
+    known: list[Known],
+    slabs: Slabs,
+    moments: Floats,
+) -> tuple[_Moving, list[Known]]:
+    """Every column in S slabs, whose middles are moments (S,), and what is known then."""
+    noise = asked.deviation(2, len(sides))
+    people = float(np.mean([one.people.sum() for one in known]))
+    of = _grouped(axes, known, people, people / slabs.count / (PER_CELL * noise), noise)
+    tables, _ = asked.tables(2, [((j,), slabs) for j in range(len(sides))], sides, of)
+    sizes = np.maximum(np.mean([table.sum(axis=1) for table in tables], axis=0), 1.0)
+    better = [
+        one.told(mine, table.sum(axis=0), slabs.count * noise**2)
+        for one, mine, table in zip(known, of, tables, strict=True)
+    ]
+    clean = []
+    for j, (one, mine, table) in enumerate(zip(better, of, tables, strict=True)):
+        still = np.outer(sizes, one.shares @ groups.indicator(mine))
+        scores = groups.scores(mine) if near(axes, j) else None
+        clean.append(still if axes.fixed[j] else denoised(table, still, noise, moments, scores))
+    return _Moving(sizes, of, clean, noise), better
+
+
+def _pairs(
+    asked: _Asked,
+    axes: Axes,
+    sides: Sequence[int],
+    known: list[Known],
+    slabs: Slabs,
+    moving: _Moving,
+) -> tuple[Pairs, list[Ints], list[Known]]:
+    """Tables of two columns, their groups, and what is known of single columns then."""
+    people, d = float(moving.sizes.sum()), len(sides)
+    noise = asked.deviation(3, max(d * (d - 1) // 2, 1))
+    of = _grouped(axes, known, people, math.sqrt(people / (PER_CELL * noise)), noise)
+    part = part_of_slab(slabs.count)
+    parts = Slabs(slabs.edges, part[slabs.slab_of_piece])
+    every = list(combinations(range(d), 2))
+    asking = [(pair, _ALWAYS) for pair in every]
+    tables, deviation = asked.tables(3, asking, sides, of) if every else ([], noise)
+    first = [
+        table.reshape(groups.count(of[i]), -1) for (i, j), table in zip(every, tables, strict=True)
+    ]
+    better = with_margins(known, of, every, first, deviation)
+    by_part = [
+        groups.indicator(part).T @ _in_cells(one.shares, table, mine) @ groups.indicator(together)
+        for one, table, mine, together in zip(better, moving.tables, moving.groups, of, strict=True)
+    ]
+    scores = [groups.scores(mine) if near(axes, j) else None for j, mine in enumerate(of)]
+
+    def again(chosen: Sequence[Pair]) -> tuple[list[Floats], float]:
+        return asked.tables(4, [(pair, parts) for pair in chosen], sides, of)
+
+    found = measured_pairs(by_part, scores, dict(zip(every, first, strict=True)), deviation, again)
+    return found, of, better
+
+
+def _problem(
+    axes: Axes, known: list[Known], moving: _Moving, found: Pairs, in_pairs: list[Ints]
+) -> Problem:
+    people = float(moving.sizes.sum())
+    shares = [one.shares for one in known]
+    numbers = np.flatnonzero(axes.numbers).tolist()
+    together, precision = covariances(found, in_pairs, shares, numbers)
+    part = part_of_slab(len(moving.sizes))
+    return Problem(
+        sizes=_single(moving.sizes / people),
+        people=_single(people),
+        alone=tuple(_target(one.shares * people, 1 / one.variance, people) for one in known),
+        over_time=tuple(
+            _target(table, np.full(table.shape, moving.noise**-2), people)
+            for table in moving.tables
+        ),
+        pairs=_target(found.always, found.precision[0], people),
+        parts=_target(found.parts, found.precision[1], people),
+        part_of_slab=_single(groups.indicator(part).T),
+        covariances=Target(_single(together), _single(precision)),
+        means=_single([shares[j] @ groups.middles(len(shares[j])) for j in numbers]),
+        time_groups=tuple(_single(groups.indicator(one)) for one in moving.groups),
+        pair_groups=tuple(_single(groups.indicator(one)) for one in in_pairs),
+    )
 
 
 class _Asked:
@@ -199,29 +264,35 @@ class _Asked:
 
 
 def _grouped(
-    axes: Axes, shares: list[Floats], people: float, count: float, noise: float
+    axes: Axes, known: list[Known], people: float, count: float, noise: float
 ) -> list[Ints]:
     """(L_j,) of each column: at most `count` groups of a number, and of a category those levels
     that stand out where they are spread over so many cells."""
     most = int(np.clip(count, FEWEST_GROUPS, MOST_GROUPS))
     least = PER_CELL * noise * math.sqrt(most) / people
     made = []
-    for share, levels, ordered in zip(shares, axes.levels, axes.ordered, strict=True):
+    for one, levels, ordered in zip(known, axes.levels, axes.ordered, strict=True):
         if not levels:
-            made.append(groups.of_number(share, most))
+            made.append(groups.of_number(one.shares, most))
         else:
-            made.append((groups.of_ordered if ordered else groups.of_category)(share, least))
+            made.append((groups.of_ordered if ordered else groups.of_category)(one.shares, least))
     return made
+
+
+def near(axes: Axes, j: int) -> bool:
+    """Whether neighbouring cells of a column are alike."""
+    return axes.levels[j] == 0 or axes.ordered[j]
+
+
+def part_of_slab(slabs: int) -> Ints:
+    """(S,) which part of time each slab is in."""
+    return np.arange(slabs) * min(PARTS, slabs) // slabs
 
 
 def cells_of_number(people: float, noise: float) -> int:
     """The power of two next to N / (CELL_PEOPLE noise), within limits."""
     wanted = math.log2(max(people / (CELL_PEOPLE * noise), 1.0))
     return int(2 ** np.clip(round(wanted), *np.log2(CELLS)))
-
-
-def _each(shares: list[Floats], grouped: list[Ints]) -> Iterable[tuple[Floats, Ints]]:
-    return zip(shares, grouped, strict=True)
 
 
 def _in_cells(share: Floats, over_time: Floats, in_time: Ints) -> Floats:
@@ -239,12 +310,8 @@ def on_simplex(shares: Floats) -> Floats:
     return np.maximum(shares - excess[np.flatnonzero(falling > excess)[-1]], 0.0)
 
 
-def _target(counts: Floats, deviation: float, people: float) -> Target:
-    precision = np.full(counts.shape, (people / deviation) ** 2)
-    return Target(_single(counts / people), _single(precision))
-
-
-def _pair_target(counts: Floats, precision: Floats, people: float) -> Target:
+def _target(counts: Floats, precision: Floats, people: float) -> Target:
+    """In shares, of counts whose precision is 1 / variance."""
     return Target(_single(counts / people), _single(precision * people**2))
 
 

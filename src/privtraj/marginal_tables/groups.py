@@ -39,6 +39,12 @@ def of_ordered(people: Floats, least: float) -> Ints:
     return groups
 
 
+def middles(cells: int) -> Floats:
+    """(L,) of cells of equal size in the unit interval."""
+    middle: Floats = (np.arange(cells) + 0.5) / cells
+    return middle
+
+
 def scores(grouped: Ints) -> Floats:
     """(A,) mean number of the cells of each group."""
     return np.bincount(grouped, np.arange(len(grouped))) / np.bincount(grouped)

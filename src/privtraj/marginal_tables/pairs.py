@@ -19,10 +19,11 @@ from privtraj.arrays import Floats, Ints
 from privtraj.marginal_tables import groups
 from privtraj.marginal_tables.constants import SIGNIFICANT
 from privtraj.marginal_tables.denoising import denoised
+from privtraj.marginal_tables.known import Known
 
 Pair = tuple[int, int]
 Ask = Callable[[Sequence[Pair]], tuple[list[Floats], float]]
-"""Noisy tables (K, cells) of pairs, and the standard deviation of a cell."""
+"""Noisy tables (P, cells) of pairs in parts of time, and the standard deviation of a cell."""
 
 
 class Pairs(NamedTuple):
@@ -36,50 +37,62 @@ class Pairs(NamedTuple):
     precision: tuple[Floats, Floats]
 
 
-def measured_pairs(
+def with_margins(
+    known: list[Known],
     in_groups: list[Ints],
-    near: Sequence[bool],
+    every: list[Pair],
+    tables: list[Floats],
+    deviation: float,
+) -> list[Known]:
+    """What is known of single columns, with what tables of two of them say about each."""
+    better = list(known)
+    for pair, table in zip(every, tables, strict=True):
+        for axis, j in enumerate(pair):
+            summed = table.sum(axis=1 - axis)
+            variance = table.shape[1 - axis] * deviation**2
+            better[j] = better[j].told(in_groups[j], summed, variance)
+    return better
+
+
+def measured_pairs(
     by_part: list[Floats],
-    ask: Ask,
+    scores: list[Floats | None],
+    tables: dict[Pair, Floats],
+    deviation: float,
     again: Ask,
 ) -> Pairs:
-    """All pairs once, and those that depend on each other again, in P parts of time.
+    """All pairs, of which there are tables (A_i, A_j), and those that depend on each other again.
 
-    in_groups: (L_j,) of each column.  near: whether neighbouring groups are alike.
-    by_part: (P, A_j) people of its groups in each part.
+    by_part: (P, A_j) people of the groups of each column in P parts of time.
+    scores: (A_j,) of the groups of numbers, None for categories.
     """
-    scores = [
-        groups.scores(of) if alike else None for of, alike in zip(in_groups, near, strict=True)
-    ]
-    blocks = _blocks(in_groups)
+    blocks = _blocks([one.shape[1] for one in by_part])
     parts, width = len(by_part[0]), sum(one.shape[1] for one in by_part)
     found = Pairs(
         np.zeros((width, width)),
         np.zeros((parts, width, width)),
         (np.zeros((width, width)), np.zeros((parts, width, width))),
     )
-    every = list(combinations(range(len(in_groups)), 2))
-    if not every:
-        return found
-    answers, deviation = ask(every)
-    dependent = []
-    for (i, j), answer in zip(every, answers, strict=True):
-        table, alone = answer.reshape(by_part[i].shape[1], -1), _independent(by_part, i, j)
-        if _stands_out(table - alone, deviation):
-            dependent.append((i, j))
-        found.always[blocks[i], blocks[j]] = denoised(table, alone, deviation, scores[i], scores[j])
+    for (i, j), table in tables.items():
+        clean = denoised(table, _independent(by_part, i, j), deviation, scores[i], scores[j])
+        found.always[blocks[i], blocks[j]] = clean
         found.precision[0][blocks[i], blocks[j]] = deviation**-2
-    chosen = dependent or every
-    answers, deviation = again(chosen)
+    depend = [
+        pair
+        for pair, table in tables.items()
+        if _stands_out(table - _independent(by_part, *pair), deviation)
+    ]
+    chosen = depend or list(tables)
+    answers, noise = again(chosen) if chosen else ([], deviation)
     for (i, j), answer in zip(chosen, answers, strict=True):
         always = found.always[blocks[i], blocks[j]]
         away = (always - _independent(by_part, i, j)) / max(by_part[i].sum(), 1e-12)
         for part, counts in enumerate(answer):
             here, there = by_part[i][part], by_part[j][part]
             same = np.outer(here, there) / max(here.sum(), 1e-12) + away * here.sum()
-            table = denoised(counts.reshape(same.shape), same, deviation, scores[i], scores[j])
-            found.parts[part, blocks[i], blocks[j]] = table
-            found.precision[1][part, blocks[i], blocks[j]] = deviation**-2
+            clean = denoised(counts.reshape(same.shape), same, noise, scores[i], scores[j])
+            found.parts[part, blocks[i], blocks[j]] = clean
+            found.precision[1][part, blocks[i], blocks[j]] = noise**-2
     return found
 
 
@@ -92,7 +105,7 @@ def covariances(
     Means g of groups have the covariance  cov(g, g') = b b' cov(x, x')  where one number follows
     the other in a line, b being the share of a number's variance that is between its groups.
     """
-    blocks, count = _blocks(in_groups), len(numbers)
+    blocks, count = _blocks([groups.count(of) for of in in_groups]), len(numbers)
     made, precision = np.zeros((count, count)), np.zeros((count, count))
     means = [_group_means(shares[j], in_groups[j]) for j in numbers]
     for (a, i), (b, j) in combinations(enumerate(numbers), 2):
@@ -107,7 +120,7 @@ def covariances(
 
 def _group_means(share: Floats, of: Ints) -> tuple[Floats, float]:
     """(A,) of the groups, less the mean of all, and the share of the variance between them."""
-    places = (np.arange(len(share)) + 0.5) / len(share)
+    places = groups.middles(len(share))
     places = places - share @ places
     held = np.maximum(np.bincount(of, share), 1e-12)
     means = np.bincount(of, share * places) / held
@@ -115,16 +128,18 @@ def _group_means(share: Floats, of: Ints) -> tuple[Floats, float]:
     return means, max(between, 0.5)
 
 
-def noise_of(found: Pairs, pairs: int) -> float:
-    """Mean over the pairs of the summed variance of a table; N people by chance have about N."""
+def noise_of(found: Pairs) -> float:
+    """Largest summed variance of a table; N people by chance have about N."""
     precision = found.precision[0]
     measured = precision > 0
-    return float((1 / precision[measured]).sum() / max(pairs, 1))
+    if not measured.any():
+        return 0.0
+    return float(np.count_nonzero(measured, axis=1).max() / precision[measured].min())
 
 
-def _blocks(in_groups: list[Ints]) -> list[slice]:
-    ends = np.cumsum([groups.count(of) for of in in_groups])
-    return [slice(end - groups.count(of), end) for end, of in zip(ends, in_groups, strict=True)]
+def _blocks(widths: list[int]) -> list[slice]:
+    ends = np.cumsum(widths)
+    return [slice(end - width, end) for end, width in zip(ends, widths, strict=True)]
 
 
 def _independent(by_part: list[Floats], i: int, j: int) -> Floats:
