@@ -89,7 +89,7 @@ class Step:
         points, bins = people_of(size)
         self.chunks = sums.chunked(points, bins, size.times)
         self.there = self.chunks.spread(self.chunks.row >= 0)
-        self.state = start.middle(size.times, size.particles, size.features, rng)
+        self.state = start.middle(size.times, size.particles, np.full(size.features, 0.5), rng)
         mixture = self.state.mixture
         self.state = self.state._replace(
             mixture=mixture._replace(bandwidth=jnp.full(size.times, 0.1, jnp.float32))

@@ -285,6 +285,7 @@ ELSEWHERE = {
     "privacy/budget_plan.py": CORE,
     "privacy/events.py": CORE,
     "privacy/guard.py": CORE,
+    "privacy/watching.py": CORE,
     "privacy/ledger.py": CORE,
     "privacy/ledger_file.py:__post_init__": "a line of a ledger, never shown: tests/privacy",
     "privacy/noise.py": CORE,

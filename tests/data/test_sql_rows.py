@@ -616,7 +616,7 @@ def test_records_that_change_after_the_checks_are_refused(load, duckdb):
     assert len(rows.in_slabs(bins).slabs) == N
     duckdb.raw_sql(f"INSERT INTO {there.get_name()} SELECT * FROM {there.get_name()} LIMIT 1")
     for read in (
-        lambda: rows.cell_counts(bins, (2,) * len(rows.names)),
+        lambda: rows.cell_counts(bins, (2,) * len(rows.columns)),
         lambda: rows.in_slabs(bins),
     ):
         with pytest.raises(InputError, match="have changed since they were checked"):

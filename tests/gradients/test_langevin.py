@@ -284,7 +284,7 @@ def known():
 def test_annealing_from_the_middle_finds_both_modes_when_moments_are_exact(known):
     measure, clouds = known
     rng = np.random.default_rng(4)
-    begun = start.middle(T, M, D, rng)
+    begun = start.middle(T, M, np.full(D, 0.5), rng)
     ended, trace = run(begun, HistogramMoments(measure), gradient_schedule(40, 0.05), fixed(), rng)
     x = np.asarray(ended.mixture.particles)
     before = average_squared_w2(np.asarray(begun.mixture.particles), clouds)
@@ -300,7 +300,7 @@ def test_particles_begin_where_they_are_put_with_equal_masses():
     clouds = np.stack([cloud(i) for i in range(T)])
     for begun, where, width in (
         (start.state(clouds, np.full(T, 0.07), 1), clouds, 0.07),
-        (start.middle(T, M, D, np.random.default_rng(0)), 0.5, 12**-0.5),
+        (start.middle(T, M, np.full(D, 0.5), np.random.default_rng(0)), 0.5, 12**-0.5),
     ):
         np.testing.assert_allclose(begun.mixture.particles - where, 0, atol=start.CLUSTER_WIDTH)
         np.testing.assert_allclose(begun.mixture.bandwidth, np.full(T, width), rtol=1e-6)
@@ -314,7 +314,7 @@ def test_nothing_is_compiled_again_between_steps(known):
     measure, _ = known
     rng = np.random.default_rng(5)
     moments = HistogramMoments(measure)
-    begun = start.middle(T, 9, D, rng)  # a size that no other test uses
+    begun = start.middle(T, 9, np.full(D, 0.5), rng)  # a size that no other test uses
     before = langevin_step._cache_size()
     run(begun, moments, gradient_schedule(5, 0.05), fixed(), rng)
     assert langevin_step._cache_size() - before == 1
@@ -327,7 +327,7 @@ def test_progress_counts_every_step(known):
     rng = np.random.default_rng(6)
     told = []
     run(
-        start.middle(T, M, D, rng),
+        start.middle(T, M, np.full(D, 0.5), rng),
         HistogramMoments(measure),
         gradient_schedule(4, 0.05),
         fixed(),

@@ -411,13 +411,18 @@ def test_both_measurements_take_slabs(measure):
 
 
 def test_more_features_than_can_be_looked_at_are_fitted_all_the_same():
-    """2^25 cells over time cannot be counted: nothing is planned or paid for a look."""
+    """2^25 cells over time cannot be counted: the look is along the first axes of a subspace, and
+    without one nothing is planned or paid for it."""
     rng = np.random.default_rng(0)
     snapshots = pt.Snapshots.from_arrays(
         np.repeat(np.arange(5.0), 60), rng.random((300, 25)), bounds=[(0, 1)] * 25, bins=5,
         time_range=(0, 4),
     )  # fmt: skip
-    model = pt.TrajectorySynthesizer(4.0, 1e-5, seed=1, particles=4, steps=2).fit(snapshots)
+    small = {"seed": 1, "particles": 4, "steps": 2}
+    model = pt.TrajectorySynthesizer(4.0, 1e-5, **small).fit(snapshots)
+    assert "how people move" in [entry["what"] for entry in model.certificate.ledger]
+    assert model.certificate.epsilon > 3.9
+    model = pt.TrajectorySynthesizer(4.0, 1e-5, **small, subspace="off").fit(snapshots)
     assert "how people move" not in [entry["what"] for entry in model.certificate.ledger]
     assert model.settings["slabs"] == 2
     assert model.certificate.epsilon > 3.9

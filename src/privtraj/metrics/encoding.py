@@ -38,7 +38,7 @@ def of_table(columns: Sequence[Column]) -> list[int]:
 def unit_points(values: Floats, columns: Sequence[Column]) -> Floats:
     """Points (..., d) of values (..., e) as tables and paths have them, NaN where missing."""
     flat = with_flags(columns, values.reshape(-1, values.shape[-1]))
-    return to_unit(columns, flat).reshape(*values.shape[:-1], -1)
+    return to_unit(columns, flat).reshape(*values.shape[:-1], len(columns))
 
 
 def numbers_alone(points: Floats, columns: Sequence[Column]) -> Floats:

@@ -37,7 +37,10 @@ def test_the_drift_is_the_mean_of_the_papers_vectors(problem, particles):
     moments, noise = FullBatch(problem, M)(mixture)
     dt = (0.2, 0.5, 0.5)
     for i in range(T):
-        one = Weighted(Mixture(*(leaf[i] for leaf in mixture)), M * dt[i] / (0.7 * 0.2**2))
+        one = Weighted(
+            Mixture(*(leaf if leaf is None else leaf[i] for leaf in mixture)),
+            M * dt[i] / (0.7 * 0.2**2),
+        )
         expected = np.mean(batch_vectors(problem.people[i].astype(np.float32), one), axis=0)
         np.testing.assert_allclose(moments.drift[i].ravel(), expected, atol=1e-4)
     assert not np.any(noise)
