@@ -1,12 +1,5 @@
-from .changes import change_ratio as change_ratio
-from .changes import change_tv as change_tv
-from .changes import changes as changes
-from .changes import level_dwell_jsd as level_dwell_jsd
 from .classifier import path_auc as path_auc
 from .classifier import two_sample_auc as two_sample_auc
-from .column_errors import column_errors as column_errors
-from .column_errors import mean_column_error as mean_column_error
-from .column_errors import missing_errors as missing_errors
 from .column_pairs import correlation_error as correlation_error
 from .column_pairs import correlation_errors as correlation_errors
 from .column_pairs import pair_errors as pair_errors
@@ -28,6 +21,10 @@ from .held_out import HeldOut as HeldOut
 from .held_out import displacement_interpolation as displacement_interpolation
 from .held_out import held_out_w2 as held_out_w2
 from .held_out import leave_one_out as leave_one_out
+from .level_changes import change_ratio as change_ratio
+from .level_changes import change_tv as change_tv
+from .level_changes import changes as changes
+from .level_changes import level_dwell_jsd as level_dwell_jsd
 from .mobility import density_jsd as density_jsd
 from .mobility import diameter_jsd as diameter_jsd
 from .mobility import hotspot_ndcg as hotspot_ndcg
@@ -62,6 +59,9 @@ from .registry import cloud_metric as cloud_metric
 from .registry import path_metric as path_metric
 from .repeated import Repeated as Repeated
 from .repeated import pair_autocorrelation as pair_autocorrelation
+from .single_columns import column_errors as column_errors
+from .single_columns import mean_column_error as mean_column_error
+from .single_columns import missing_errors as missing_errors
 from .table import Score as Score
 from .table import cloud_scores as cloud_scores
 from .table import path_scores as path_scores

@@ -11,9 +11,9 @@ import numpy as np
 from privtraj.arrays import Floats
 from privtraj.columns.kinds import Column, Number
 from privtraj.metrics.clouds import pair
-from privtraj.metrics.column_errors import total_variation
 from privtraj.metrics.encoding import cells_of, is_missing, known_columns, of_table
 from privtraj.metrics.registry import cloud_metric
+from privtraj.metrics.single_columns import total_variation
 
 _CONSTANT = 1e-12  # a deviation below which a correlation is 0 by definition
 

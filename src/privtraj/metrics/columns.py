@@ -10,9 +10,9 @@ import numpy as np
 
 from privtraj.arrays import Floats
 from privtraj.columns.kinds import Column
-from privtraj.metrics.column_errors import column_errors, missing_errors
 from privtraj.metrics.column_pairs import correlation_errors, pair_errors, pairs_of
 from privtraj.metrics.encoding import of_table
+from privtraj.metrics.single_columns import column_errors, missing_errors
 from privtraj.text import aligned
 
 _SHOWN = 12  # worst pairs in a text

@@ -15,11 +15,11 @@ from privtraj.arrays import Floats, Ints
 from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Category, Column, Flag
 from privtraj.metrics.clouds import path_pair, reading_times
-from privtraj.metrics.column_errors import total_variation
 from privtraj.metrics.encoding import known_columns
 from privtraj.metrics.mobility import jensen_shannon
 from privtraj.metrics.movement import ratio
 from privtraj.metrics.registry import path_metric
+from privtraj.metrics.single_columns import total_variation
 from privtraj.metrics.visits import STAY_BINS, lasting
 
 _LIKE = {"coupled": True, "least_times": 2, "mixed": True}
