@@ -256,7 +256,9 @@ def moments(column: pa.ChunkedArray, name: str) -> tuple[NDArray[np.float64], bo
 def check_numeric(kind: pa.DataType, name: str, cells: Iterable[pa.Scalar]) -> None:
     """Refuse a column that is not numeric; its cells are looked at if they are text."""
     if not is_numeric(kind):
-        raise InputError(f"column '{name}' is not numeric {_holds(kind, cells)}")
+        other = "a category" if is_text(kind) else "a date" if _is_date(kind) else None
+        declare = "" if other is None else f", or declare it as {other}"
+        raise InputError(f"column '{name}' is not numeric {_holds(kind, cells)}{declare}")
 
 
 def is_moment(kind: pa.DataType, name: str, cells: Iterable[pa.Scalar]) -> bool:

@@ -122,7 +122,8 @@ def _reason(question: Question, measure: str, columns: int, categories: int) -> 
         return "delta is 0, and only counts do without one"
     what = "some numbers may be missing"
     if categories:
-        what = f"there are {_of(categories, 'category', 'categories')} among the columns"
+        be = "is" if categories == 1 else "are"
+        what = f"there {be} {_of(categories, 'category', 'categories')} among the columns"
     return f"{what}, and {_WHY[measure].format(_of(columns, 'column'))}"
 
 
