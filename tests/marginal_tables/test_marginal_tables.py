@@ -183,6 +183,15 @@ def test_groups_do_not_mix(model):
         assert np.mean(np.abs(hb[mine] - centre) < 1.3) > 0.85
 
 
+def test_people_who_lack_a_number_leave_no_trace_in_it(model):
+    levels = Axes.of(model.columns).level_of(model.particles)
+    hb = 3 + 10 * model.particles[:, :, 2]
+    known = levels[:, :, 3] == 0
+    assert (
+        np.mean((np.abs(hb - 8.0) < 0.2) & known) < 0.02
+    )  # where one in ten is counted as missing
+
+
 def test_a_seed_gives_the_same_model(table, model):
     people = pt.Snapshots.from_table(table, time="t", time_range=(0, 2), columns=COLUMNS)
     assert pt.TrajectorySynthesizer(1.0, 1e-5, seed=0).fit(people).sha256 == model.sha256

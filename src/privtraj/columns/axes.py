@@ -20,18 +20,23 @@ class Axes:
     """d axes, one for each column, all of it public.
 
     levels: (d,) of a category, 0 for numbers.  ordered, fixed: (d,) as the columns say.
+    flags: {number: axis of its flag}, of those that may be missing, as pairs.
     """
 
     levels: tuple[int, ...]
     ordered: tuple[bool, ...]
     fixed: tuple[bool, ...]
+    flags: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def of(cls, columns: Sequence[Column]) -> Axes:
         """Those of declared columns."""
         ordered = (isinstance(one, Category) and one.ordered for one in columns)
         levels = (column.levels for column in columns)
-        return cls(tuple(levels), tuple(ordered), tuple(column.fixed for column in columns))
+        fixed = (column.fixed for column in columns)
+        names = [column.name for column in columns]
+        flags = [(names.index(one.of), k) for k, one in enumerate(columns) if isinstance(one, Flag)]
+        return cls(tuple(levels), tuple(ordered), tuple(fixed), tuple(flags))
 
     @classmethod
     def numeric(cls, d: int) -> Axes:

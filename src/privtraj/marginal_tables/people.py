@@ -20,12 +20,14 @@ def drawn(q: list[Floats], axes: Axes, ends: Ends, count: int, rng: np.random.Ge
     S is 1 for a fixed column. Beyond the middles of the first and the last slab shares of levels,
     and numbers, go on as they went.
     """
-    particles = q[0].shape[1]
+    particles, may_lack = q[0].shape[1], {number for number, _ in axes.flags}
     particle = np.repeat(np.arange(particles), -(-count // particles))
     columns = []
     for j, shares in enumerate(q):
         rank = _spread(particles, len(particle) // particles, rng)
         levels = axes.levels[j]
+        if j in may_lack:
+            shares = _of_those_who_have_it(shares)
         if levels and not axes.fixed[j]:
             shares = _shares(ends.reached(shares))
         one = _levels if levels and not axes.ordered[j] else _quantiles
@@ -36,6 +38,16 @@ def drawn(q: list[Floats], axes: Axes, ends: Ends, count: int, rng: np.random.Ge
             made = np.clip(ends.reached(made), 0.0, 1.0)
         columns.append(np.broadcast_to(made, (len(ends.knots), len(particle))))
     return np.stack(columns, axis=2)
+
+
+def _of_those_who_have_it(shares: Floats) -> Floats:
+    """(S, M, L) shares of the cells of a number, of people who have it.
+
+    Whoever lacks it is counted in the middle cell, which gets the mean of its neighbours instead.
+    """
+    middle, present = shares.shape[-1] // 2, shares.copy()
+    present[..., middle] = (shares[..., middle - 1] + shares[..., middle + 1]) / 2
+    return _shares(present)
 
 
 def _shares(values: Floats) -> Floats:
