@@ -23,7 +23,7 @@ from privtraj.arrays import Floats, Ints
 from privtraj.clouds import along_main_axis, equal_weight, steadied
 from privtraj.columns.axes import Axes
 from privtraj.columns.conditions import Conditions
-from privtraj.columns.kinds import Category, Column, Flag, Label, Number, to_dict
+from privtraj.columns.kinds import Category, Column, Flag, Label, Number, plain_numbers, to_dict
 from privtraj.constraints import NONE, Constraints
 from privtraj.data.snapshots import Snapshots
 from privtraj.domain.couplings import couplings_inside, parts_of
@@ -123,7 +123,7 @@ class TrajectoryModel:
 
     def __post_init__(self) -> None:
         if all(type(one) is Number and not (one.missing or one.fixed) for one in self.columns):
-            object.__setattr__(self, "columns", _numbers(self.features, self.bounds))
+            object.__setattr__(self, "columns", plain_numbers(self.features, self.bounds))
         object.__setattr__(self, "diagnostics", _without_nan(self.diagnostics))
         if len(self.knots) == 0:
             object.__setattr__(self, "knots", self.numeric_times)
@@ -662,7 +662,7 @@ class TrajectoryModel:
         }
         usual = plain and self.reference == Brownian(self.diffusivity)
         place = {} if self.domain is None else {"domain": self.domain.to_dict()}
-        numbers = _numbers(self.features, self.bounds)
+        numbers = plain_numbers(self.features, self.bounds)
         kinds = (
             {} if self.columns == numbers else {"columns": [to_dict(one) for one in self.columns]}
         )
@@ -782,12 +782,6 @@ def load(path: str | Path) -> TrajectoryModel:
             f"'{path}' was changed, as its certificate belongs to another model: do not trust it"
         )
     return model
-
-
-def _numbers(features: tuple[str, ...], bounds: Floats) -> tuple[Column, ...]:
-    """Columns of which nothing but the bounds is known."""
-    pairs = zip(features, bounds.tolist(), strict=True)
-    return tuple(Number(low, high, name) for name, (low, high) in pairs)
 
 
 def _without_nan(value: Any) -> Any:

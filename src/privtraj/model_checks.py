@@ -169,8 +169,7 @@ def columns_of(header: Mapping[str, Any], bounds: NDArray[Any]) -> tuple[Column,
     """The columns that a header tells; plain numbers of these bounds (d, 2) if it tells none."""
     if "columns" in header:
         return tuple(kinds.from_dict(said) for said in header["columns"])
-    boxes = zip(header["features"], bounds.tolist(), strict=True)
-    return tuple(Number(low, high, name) for name, (low, high) in boxes)
+    return kinds.plain_numbers(header["features"], bounds)
 
 
 def _fault_of_columns(header: Mapping[str, Any], bounds: NDArray[Any]) -> str | None:

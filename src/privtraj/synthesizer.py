@@ -1,7 +1,8 @@
 """TrajectorySynthesizer: from snapshots of people to a private model, in one call.
 
 Data flow one way: Snapshots -> Guard -> noisy answers -> marginals -> TrajectoryModel. There are
-two ways to pay for the answers, each a folder of its own: `counts` and `gradients`.
+three ways to pay for the answers, each a folder of its own: `counts`, `gradients` and
+`marginal_tables`.
 """
 
 from __future__ import annotations
@@ -700,7 +701,7 @@ def choose_measure(axes: Axes | int) -> MeasureName:
 
     Cells multiply with every feature while particles follow the people. The number of people could
     say more, but it is private, and which mechanism is used must not follow from a private number:
-    each of the two keeps to the budget, a choice between them would not.
+    each of them keeps to the budget, a choice between them would not.
     """
     if isinstance(axes, Axes) and axes.mixed:
         return "marginals"

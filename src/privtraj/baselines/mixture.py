@@ -13,9 +13,9 @@ from privtraj.baselines.base import Baseline, Release
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
 from privtraj.paper import warm_starts as warm
-from privtraj.planned_releases import SLACK_RESERVE
 from privtraj.privacy.calibration import calibrate_gaussian
 from privtraj.privacy.guard import Guard
+from privtraj.synthesizer import left
 
 
 @dataclass(kw_only=True)
@@ -36,14 +36,7 @@ class ClusterMixture(Baseline):
 
     def _release(self, snapshots: Snapshots, guard: Guard, rng: np.random.Generator) -> Release:
         people = self._people(guard)
-        mu = calibrate_gaussian(
-            self.epsilon,
-            self.delta,
-            self.adjacency,
-            guard.ledger.events,
-            slack=min(SLACK_RESERVE, self.delta / 100),
-            person=guard.person,
-        )
+        mu = left(guard, calibrate_gaussian)
         z = math.sqrt(self.steps) / mu
         clusters = warm.private_clusters(guard, people, self.k, z, self.steps)
         particles = warm.mixture_particles(clusters, self.points, clusters.spread, rng)

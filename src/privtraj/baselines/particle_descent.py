@@ -29,10 +29,10 @@ from privtraj.baselines.base import Baseline, Release
 from privtraj.clouds import systematic
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
-from privtraj.planned_releases import SLACK_RESERVE
 from privtraj.privacy.calibration import calibrate_gaussian
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.watching import Table
+from privtraj.synthesizer import left
 
 RATE, DECAY, DECAYS = 0.1, 0.75, 20
 """Of Adam: the first rate, its factor, and how often it is applied over all steps."""
@@ -57,14 +57,8 @@ class PrivPGD(Baseline):
     steps: int = 2000
 
     def _release(self, snapshots: Snapshots, guard: Guard, rng: np.random.Generator) -> Release:
-        mu = calibrate_gaussian(
-            self.epsilon,
-            self.delta,
-            self.adjacency,
-            guard.ledger.events,
-            slack=min(SLACK_RESERVE, self.delta / 100),
-            person=guard.person.in_slabs(),
-        )
+        guard = guard.in_slabs(snapshots.axis.bins)  # as tables pay for several records
+        mu = left(guard, calibrate_gaussian)
         sides = guard.axes.sides(self.cells)
         pairs: list[tuple[int, ...]] = list(combinations(range(len(sides)), 2))
         pairs = pairs or [(0,)]  # one column has a table of its own

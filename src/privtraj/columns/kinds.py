@@ -348,6 +348,12 @@ def from_dict(said: dict[str, Any]) -> Column:
     return made
 
 
+def plain_numbers(names: Sequence[str], bounds: Any) -> tuple[Column, ...]:
+    """Columns of which nothing but the bounds (d, 2) is known."""
+    pairs = zip(names, bounds.tolist(), strict=True)
+    return tuple(Number(low, high, name) for name, (low, high) in pairs)
+
+
 def text_of(label: Label | None) -> str:
     """A value as text, by which values of tables of any type are compared with declared ones."""
     if isinstance(label, bool):
