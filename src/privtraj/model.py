@@ -8,11 +8,11 @@ how people move included: the reference process, and what is public about featur
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,9 @@ from privtraj.transport.mixed import (
     moved_mass,
     number_names,
 )
+
+if TYPE_CHECKING:
+    from privtraj.quality.estimate import Quality
 
 MOST_PATHS = 10**9
 FEWEST_PARTICLES = 5
@@ -636,6 +639,14 @@ class TrajectoryModel:
         named = self if self.certificate.model_sha256 else self.sealed()
         certificate = named.certificate.to_dict()
         model_file.write(path, self._fields(), self._arrays(), certificate, force=force)
+
+    def quality(self, progress: Callable[[int, int], None] | None = None) -> Quality | None:
+        """What this model is worth in people per time, and how sure its medians, shares and
+        correlations are, by fits that are made again of people drawn from it: nothing is spent.
+        It takes several times as long as the fit, once; None for a model that no fit has made."""
+        from privtraj.quality.kept import quality_of
+
+        return quality_of(self, progress)
 
     def report(self, path: str | Path, *, force: bool = False) -> None:
         """Write one .html page to look at, whole or not at all; it may go where the model may."""

@@ -435,6 +435,7 @@ class TrajectorySynthesizer:
                 "people_per_time": people.tolist(),
                 "people_middles": measured.middles.tolist(),
                 "people_lengths": measured.lengths.tolist(),
+                "listed_times": measured.timeline.listed,
                 "expected_worth": settings.worth,
             },
         )

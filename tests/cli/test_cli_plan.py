@@ -30,7 +30,7 @@ out = "<still to be filled in>"
 @pytest.fixture(autouse=True)
 def least(monkeypatch, tmp_path):
     """The least forecast there is, by a coarse yardstick, and an empty cache."""
-    monkeypatch.setattr(trials, "STAND_INS", ("three modes",))
+    monkeypatch.setattr(trials, "STAND_INS", ("three groups",))
     monkeypatch.setattr(trials, "_SEEDS", {"counts": (1,)})
     monkeypatch.setattr(trials, "_STEPS", {"counts": (-1, 0, 1)})
     monkeypatch.setattr(trials, "_MORE_PEOPLE", (2,))

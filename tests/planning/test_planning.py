@@ -12,6 +12,7 @@ from privtraj.planning import planner, standins, trials
 from privtraj.planning.forecast import GOOD, Forecast, Level, level_of
 from privtraj.planning.question import ENOUGH, LARGEST_WORTH, STAND_INS, Question
 from privtraj.privacy.calibration import calibrate_gaussian
+from privtraj.quality.calibration import OPTIMISM
 
 QUESTION = Question(6000, 10, 2, 1.0, 1e-5)
 FEWER = {"LARGEST_WORTH": 100, "_POPULATION": 1500, "_POINTS": 100, "_PANELS": 3}
@@ -51,7 +52,7 @@ def many(quick):
 @pytest.fixture
 def one_stand_in(monkeypatch, tmp_path):
     """The least forecast there is, an empty cache, and the number of fits so far."""
-    monkeypatch.setattr(trials, "STAND_INS", ("three modes",))
+    monkeypatch.setattr(trials, "STAND_INS", ("three groups",))
     monkeypatch.setattr(trials, "_SEEDS", {"counts": (1,), "gradients": (1,)})
     monkeypatch.setattr(trials, "_STEPS", {"counts": (0,), "gradients": (0,)})
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -102,7 +103,7 @@ def test_text_says_what_a_steward_needs_to_know(many):
     text = " ".join(str(many).split())
     assert "12,000 people, one record each, at 4 times (3,000 per time), 2 features" in text
     assert "epsilon 1, delta 1e-5, add-remove, numbers of people per time private" in text
-    assert "as good as the raw, unprotected records of" in text
+    assert "as well as by the raw, unprotected records of" in text
     assert "no data were read and nothing was spent" in text
     assert "private counts" in text
     marked = [line for line in str(many).splitlines() if line.startswith("  >")]
@@ -127,12 +128,12 @@ def test_resolution_in_time_is_found_and_told(few, many):
 
 def test_people_come_at_any_time_unless_times_are_given():
     asked = Question(600, None, 2, 2.0, 1e-5)
-    moments = trials.records_of(asked, "growth", 1).moments
+    moments = trials.records_of(asked, "one skewed group", 1).moments
     assert len(np.unique(moments)) > 150
-    assert len(np.unique(trials.records_of(QUESTION, "growth", 1).moments)) == 10
+    assert len(np.unique(trials.records_of(QUESTION, "one skewed group", 1).moments)) == 10
     np.testing.assert_array_equal(trials.scored_times(asked), trials.READ_AT)
     assert "people are at any time" in str(
-        trials.fit(asked, trials.records_of(asked, "growth", 1), 1).certificate
+        trials.fit(asked, trials.records_of(asked, "one skewed group", 1), 1).certificate
     )
 
 
@@ -150,22 +151,29 @@ def test_same_question_same_answer(one_stand_in):
     assert one.to_dict() == other.to_dict()
 
 
-def test_level_of_fits():
-    level = level_of([10, 40, 160])
-    assert level.worth == pytest.approx(40)
-    assert (level.low, level.high) == (10, 160)
-    assert level_of([0, 0]).worth == 0
-    assert 0 < level_of([0, 8]).worth < 8
+@pytest.mark.parametrize("measure", list(OPTIMISM))
+def test_level_of_fits(measure):
+    optimism = OPTIMISM[measure]
+    level = level_of([10, 40, 160], measure)
+    assert level.worth == pytest.approx(40 / optimism.middle)
+    assert (level.low, level.high) == pytest.approx((40 / optimism.most, 40 / optimism.least))
+    assert not level.or_more
+    assert level_of([0, 0], measure).worth < 1
+    assert level_of([0, 0], measure) < level_of([0, 8], measure) < level_of([8, 8], measure)
+    best = level_of([LARGEST_WORTH] * 2, measure)
+    assert best.or_more
+    assert best.high == LARGEST_WORTH
 
 
 def test_words_for_the_ends_of_the_scale(many):
-    def said(worth):
-        curve = tuple(Level(worth, worth, worth) for _ in many.curve)
-        return str(dataclasses.replace(many, curve=curve))
+    def said(worth, more=False):
+        curve = tuple(Level(worth, worth, worth, more) for _ in many.curve)
+        return " ".join(str(dataclasses.replace(many, curve=curve)).split())
 
     assert "worse than the raw, unprotected record of a single person" in said(0.3)
-    assert f"{LARGEST_WORTH} people or more" in said(LARGEST_WORTH)
-    assert "about 120 people per time" in said(123.4)
+    assert "about 400 people or more per time" in said(417, True)
+    assert "about 120 people" not in said(123.4)  # no false precision
+    assert "worth about 100 people per time (100 to 100 in nine cases of ten)" in said(112.3)
 
 
 # Kept forecasts -------------------------------------------------------------------------------
@@ -256,6 +264,7 @@ def test_stand_ins_are_in_the_box_and_move(name, features):
 
 
 def test_no_stand_in_is_another():
+    assert tuple(standins.CROWDS) == STAND_INS
     crowds = [standins.people_at(name, np.full(300, 0.75), 2, seed=3) for name in STAND_INS]
     for one, other in combinations(crowds, 2):
         assert pt.metrics.wasserstein2(one, other) > 0.05
@@ -264,15 +273,15 @@ def test_no_stand_in_is_another():
 @pytest.mark.parametrize("n", [5, 30])
 def test_real_people_are_worth_themselves(n):
     moments = np.array([0.2, 0.7])
-    yardstick = standins.Yardstick.of("growth", moments, 2)
-    people = standins.people_at("growth", np.repeat(moments, 8 * n), 2, seed=5)
+    yardstick = standins.Yardstick.of("one skewed group", moments, 2)
+    people = standins.people_at("one skewed group", np.repeat(moments, 8 * n), 2, seed=5)
     clouds = people.reshape(2, 8, n, 2)
     worths = [yardstick.worth(yardstick.error(clouds[:, k])) for k in range(8)]
     assert np.exp(np.log(worths).mean()) == pytest.approx(n, rel=0.4)
 
 
 def test_people_without_a_place_are_worth_nothing():
-    yardstick = standins.Yardstick.of("three modes", np.array([0.5]), 2)
+    yardstick = standins.Yardstick.of("three groups", np.array([0.5]), 2)
     anywhere = np.random.default_rng(0).random((1, 500, 2))
     assert yardstick.worth(yardstick.error(anywhere)) < 3
 
@@ -296,13 +305,13 @@ def test_many_people_are_simulated_by_fewer_with_as_much_noise_each():
 
 def test_several_records_per_person_are_paid_for():
     asked = Question(300, 3, 2, 2.0, 1e-5, records_per_person=2)
-    records = trials.records_of(asked, "growth", 1)
+    records = trials.records_of(asked, "one skewed group", 1)
     assert len(records.moments) == 600
     model = trials.fit(asked, records, 1)
     assert model.certificate.public_inputs["most records of one person"] == 2
     one = Question(600, 3, 2, 2.0, 1e-5)
-    alone = trials.fit(one, trials.records_of(one, "growth", 1), 1)
-    assert model.diagnostics["expected_worth"] < alone.diagnostics["expected_worth"]
+    alone = trials.fit(one, trials.records_of(one, "one skewed group", 1), 1)
+    assert model.diagnostics["people_noise"] > alone.diagnostics["people_noise"]
 
 
 def test_settings_by_hand_reach_the_fit(one_stand_in):

@@ -16,12 +16,13 @@ from privtraj.errors import InputError
 from privtraj.metrics.columns import ColumnScores, column_scores
 from privtraj.metrics.copies import Memorisation, memorisation, path_memorisation
 from privtraj.metrics.encoding import numbers_alone, one_hot, unit_points
-from privtraj.metrics.people import Panels, Worth
+from privtraj.metrics.people import Worth, worth, worth_interval
 from privtraj.metrics.records import Records, read_records, shared_people
 from privtraj.metrics.registry import MOST
 from privtraj.metrics.repeated import Repeated, compare_repeated
 from privtraj.metrics.table import Score, cloud_scores, layout, path_scores, uniform_like
 from privtraj.space import as_user_times
+from privtraj.text import about
 
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
@@ -33,7 +34,6 @@ LEAST = 8  # people at a time, in the reference and in what the floor is made of
 LEAST_PATHS = 20  # people who were seen at all times of a path, on each side
 PEOPLE = 1000  # synthetic ones: as many as exact transport compares
 _READINGS = 5  # times at which people near a time of the model are read
-_DRAWS = 10  # of real people at each number of them: an interval of worth is then stable
 
 _FRESH = "other real people, from the hold-out"
 _HALF = "a random half of the people, against the other half"
@@ -107,8 +107,10 @@ class Evaluation:
         lines = [
             f"Floor: {self.settings['floor']}. "
             f"Ceiling: people spread uniformly over the box{coupled}.",
-            f"Worth {w.people:.3g} real people per time ({w.low:.3g} to {w.high:.3g}{more} cannot "
-            "be ruled out).",
+            f"Worth {about(w.people)}{' or more' * (w.people >= w.most)} real people per time "
+            f"({about(w.low)} to {about(w.high)}{more} in nine cases of ten): as far from the "
+            "population as the raw records of so many. That is about positions, not about "
+            "shares of categories, correlations or paths.",
             _copies("records", self.memorisation),
         ]
         if self.path_memorisation is not None:
@@ -155,7 +157,7 @@ def evaluate(
     done(2, 4)
     sides = (synthetic, real, others)
     ours, theirs, floor = (_places(side, columns) for side in sides)
-    worth = _worth(ours, theirs, floor, seed)
+    found = _worth(ours, theirs, floor, seed)
     done(3, 4)
     paths = _path_results(drawn, model, reference, fresh, person, seed)
     repeated = None
@@ -178,7 +180,7 @@ def evaluate(
     }
     return Evaluation(
         tuple(scores),
-        *worth,
+        *found,
         memorisation(*(_encoded(side, columns) for side in sides)),
         paths.scores,
         paths.copies,
@@ -272,15 +274,16 @@ def _kept(reference: Records, fresh: Records) -> Ints:
 def _worth(
     synthetic: list[Floats], real: list[Floats], fresh: list[Floats], seed: int
 ) -> tuple[Worth, float, float]:
-    """Worth of the synthetic people with its interval, of fresh real people, of uniform ones."""
+    """Worth of the synthetic people with its interval, of fresh real people, of uniform ones.
+
+    All real people together stand for the population; so many fresh ones are worth their number.
+    """
+    everybody = [np.concatenate(both) for both in zip(real, fresh, strict=True)]
     rng = np.random.default_rng(seed)
-    clouds, truth, others = (
-        [rng.permutation(x)[:MOST] for x in side] for side in (synthetic, real, fresh)
-    )
-    spread = [uniform_like(x, None, rng) for x in clouds]
-    panels = Panels(truth, _DRAWS, seed)
-    ours, floor, ceiling = map(panels.error, (clouds, others, spread))
-    return panels.interval(ours, 0.95), panels.worth(floor), panels.worth(ceiling)
+    spread = [uniform_like(x, None, rng) for x in synthetic]
+    floor = float(np.median([len(x) for x in fresh]))
+    ours = worth_interval(synthetic, everybody, seed=seed)
+    return ours, floor, worth(spread, everybody, seed=seed)
 
 
 def _places(clouds: list[Floats], columns: tuple[Column, ...]) -> list[Floats]:

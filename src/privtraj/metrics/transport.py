@@ -55,6 +55,17 @@ def weighted_cost(x: Floats, a: Floats, y: Floats, b: Floats, cost: Cost) -> flo
     return max(float(ot.emd2(a, b, ot.dist(x, y, metric=cost), numItermax=5_000_000)), 0.0)
 
 
+def cost_and_potential(x: Floats, y: Floats) -> tuple[float, Floats]:
+    """W2^2 of equal-weight clouds (n, d) and (k, d), and the dual potential (k,) of the second:
+    the derivative of the cost by the weights of y."""
+    import ot
+
+    a, b = np.full(len(x), 1 / len(x)), np.full(len(y), 1 / len(y))
+    distances = ot.dist(x, y, metric="sqeuclidean")
+    cost, told = ot.emd2(a, b, distances, log=True, numItermax=5_000_000)
+    return max(float(cost), 0.0), np.asarray(told["v"])
+
+
 @cloud_metric("sliced_w2", "sliced W2", place=40)
 def sliced_wasserstein2(a: Any, b: Any, *, directions: int = 128, seed: int = 0) -> float:
     """SW2(a, b) = (mean over directions u of W2(u.a, u.b)^2)^(1/2), clouds (n, d) and (k, d).

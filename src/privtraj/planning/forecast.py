@@ -10,7 +10,8 @@ import numpy as np
 from privtraj.arrays import Floats
 from privtraj.planning.question import LARGEST_WORTH, STAND_INS, Question
 from privtraj.planning.words import asked, wrapped
-from privtraj.text import aligned
+from privtraj.quality.calibration import estimated
+from privtraj.text import about, aligned
 
 # Set by hand: what is said of how many people per time.
 GOOD = 20  # below it a forecast warns
@@ -19,19 +20,23 @@ _NOTHING = 0.5  # what "worse than one person" counts in a mean
 
 
 class Level(NamedTuple):
-    """Worth in people per time: the geometric mean, the least and the most of simulated fits."""
+    """Worth in people per time, and the numbers between which it is in nine cases of ten.
+
+    or_more: the simulated fits were as good as can be told.
+    """
 
     worth: float
     low: float
     high: float
+    or_more: bool = False
 
 
-def level_of(worths: Any) -> Level:
-    """Of fits (n,); what is worse than one person counts as half a person in the mean."""
-    each = np.asarray(worths, dtype=np.float64)
-    low, high = float(each.min()), float(each.max())
-    mean = float(np.exp(np.log(np.maximum(each, _NOTHING)).mean()))
-    return Level(min(mean, high), low, high)
+def level_of(worths: Any, measure: str) -> Level:
+    """What fits (n,) to stand-ins say of real people: their geometric mean, less what simulations
+    are too good by. What is worse than one person counts as half a person in the mean."""
+    mean = float(np.exp(np.log(np.maximum(worths, _NOTHING)).mean()))
+    found = estimated(mean, measure)
+    return Level(found.people, found.low, found.high, found.or_more)
 
 
 @dataclass(frozen=True)
@@ -73,12 +78,12 @@ class Forecast:
 
     @property
     def low(self) -> Floats:
-        """(k,) the least of the simulated fits."""
+        """(k,) below which it is in one case of twenty."""
         return np.array([level.low for level in self.curve])
 
     @property
     def high(self) -> Floats:
-        """(k,) the most of the simulated fits."""
+        """(k,) above which it is in one case of twenty."""
         return np.array([level.high for level in self.curve])
 
     @property
@@ -94,7 +99,7 @@ class Forecast:
         little = "hardly anything" if self.expected.worth < POOR else "little"
         start = (
             f"{self.question.people:,} people are few for this wish: expect {little}, as "
-            f"{_people(self.expected.worth)} per time is below {GOOD}."
+            f"{_people(self.expected)} per time is below {GOOD}."
         )
         helps, useless = _helps(self.question, self.remedies)
         if not helps:
@@ -156,16 +161,17 @@ class Forecast:
 
 
 def _answer(forecast: Forecast) -> str:
-    worth, low, high = forecast.expected
+    level = forecast.expected
     meaning = (
         "That is worse than the raw, unprotected record of a single person at each time."
-        if worth < 1
-        else "That means: as good as the raw, unprotected records of "
-        f"{_people(worth)} at each time."
+        if level.worth < 1
+        else "That means: people are placed as well as by the raw, unprotected records of "
+        f"{_people(level)} at each time. It is about positions, not about correlations, rare "
+        "values or paths."
     )
-    return (
-        f"Expect a result worth {_people(worth)} per time "
-        f"({_number(low)} to {_number(high)} in {forecast.fits} simulated fits).\n{meaning}"
+    return wrapped(
+        f"Expect a result worth {_people(level)} per time ({about(level.low)} to "
+        f"{about(level.high)} in nine cases of ten). {meaning}"
     )
 
 
@@ -173,7 +179,9 @@ def _curve(forecast: Forecast) -> str:
     rows: list[tuple[str, ...]] = [("", "epsilon", "worth", "from", "to", "people per time")]
     for epsilon, level in zip(forecast.epsilons, forecast.curve, strict=True):
         mark = "  >" if epsilon == forecast.epsilon else ""
-        rows.append((mark, f"{epsilon:.3g}", *map(_number, level), ""))
+        more = "+" if level.or_more else ""
+        numbers = (f"{about(level.worth)}{more}", about(level.low), about(level.high))
+        rows.append((mark, f"{epsilon:.3g}", *numbers, ""))
     return "\n".join(aligned(rows, right=range(1, 5)))
 
 
@@ -214,28 +222,19 @@ def _small_print(forecast: Forecast) -> str:
             "and as much noise per person, "
         )
     return wrapped(
-        f"Simulated {size}on public stand-in data ({', '.join(STAND_INS)}): no data were read and "
-        "nothing was spent. Your people may be harder or easier to describe than these. On "
-        "other data most forecasts of 100 people or more were right within a factor of two; "
-        "smaller ones were often further off, most of them too low. "
-        f"{LARGEST_WORTH} people are the most that can be told."
+        f"Simulated {size}on {len(STAND_INS)} public stand-in crowds (such as {STAND_INS[0]} or "
+        f"{STAND_INS[-1]}), and divided by what simulations were too good by on other data: no "
+        "data were read and nothing was spent. Your people may be harder or easier to describe "
+        "than these. The report of the fit will say the same number from the released model."
     )
 
 
-def _people(worth: float) -> str:
-    if worth < 1:
+def _people(level: Level) -> str:
+    if level.worth < 1:
         return "less than one person"
-    if worth < 1.5:
+    if level.worth < 1.5:
         return "about one person"
-    if worth >= 0.98 * LARGEST_WORTH:
-        return f"{LARGEST_WORTH} people or more"
-    return f"about {_number(worth)} people"
-
-
-def _number(worth: float) -> str:
-    if worth >= 0.98 * LARGEST_WORTH:
-        return f"{LARGEST_WORTH}+"
-    return f"{worth:.2g}" if worth < 10 else f"{float(f'{worth:.2g}'):.0f}"
+    return f"about {about(level.worth)} people{' or more' * level.or_more}"
 
 
 def _features(number: int) -> str:

@@ -27,7 +27,7 @@ from privtraj.planning.question import LARGEST_FEATURES, LARGEST_TIMES, STAND_IN
 from privtraj.privacy.events import Adjacency, check_budget, check_hides_counts
 from privtraj.version import __version__
 
-FORMAT = 2  # of the kept files
+FORMAT = 3  # of the kept files
 
 
 def plan(

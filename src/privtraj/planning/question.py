@@ -10,7 +10,14 @@ if TYPE_CHECKING:  # heavy, and not needed where the answer is known already
     from privtraj.privacy.events import Adjacency
     from privtraj.synthesizer import TrajectorySynthesizer
 
-STAND_INS = ("three modes", "bifurcation", "ornstein-uhlenbeck", "growth")
+STAND_INS = (
+    "one wide group",
+    "one skewed group",
+    "one narrow group",
+    "two groups that part",
+    "three groups",
+    "five groups",
+)
 
 # Set by hand, so that a forecast takes seconds.
 LARGEST_WORTH = 500  # real people per time that synthetic ones are compared with

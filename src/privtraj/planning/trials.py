@@ -20,7 +20,7 @@ from privtraj.synthesizer import LARGEST_EPSILON, SMALLEST_EPSILON
 Progress = Callable[[int, int], None]
 
 # Gradients and marginals take seconds for each fit, so there are fewer of them.
-_SEEDS = {"counts": (1, 2), "gradients": (1,), "marginals": (1,)}
+_SEEDS = {"counts": (1,), "gradients": (1,), "marginals": (1,)}
 _FEW_STEPS = (-3, -1.5, 0, 1.5, 3)
 _STEPS = {  # powers of two
     "counts": (-3, -2, -1, 0, 1, 2, 3),
@@ -57,7 +57,7 @@ def simulated(question: Question, progress: Progress | None = None) -> Forecast:
     fits = len(STAND_INS) * len(seeds)
     count = _Counter(fits * len(epsilons) + 1, progress)
     curve, settings = _curve(question, epsilons, seeds, count)
-    levels = [level_of(worths) for worths in curve.T]
+    levels = [level_of(worths, measure) for worths in curve.T]
     asked = levels[epsilons.tolist().index(question.epsilon)]
     bad = asked.worth < GOOD
     remedies = _remedies(question, epsilons, levels) if bad else None
@@ -139,9 +139,10 @@ def _first(question: Question, name: str, values: Iterable[int]) -> int | None:
 
 def worth_once(question: Question) -> float:
     """Worth at the asked epsilon alone."""
-    seeds = _SEEDS[question.chosen_measure]
-    curve, _ = _curve(question, np.array([question.epsilon]), seeds, _Counter(0, None))
-    return level_of(curve[:, 0]).worth
+    measure = question.chosen_measure
+    epsilons = np.array([question.epsilon])
+    curve, _ = _curve(question, epsilons, _SEEDS[measure], _Counter(0, None))
+    return level_of(curve[:, 0], measure).worth
 
 
 # One fit -------------------------------------------------------------------------------------
