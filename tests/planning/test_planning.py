@@ -154,13 +154,16 @@ def test_same_question_same_answer(one_stand_in):
 @pytest.mark.parametrize("measure", list(OPTIMISM))
 def test_level_of_fits(measure):
     optimism = OPTIMISM[measure]
-    level = level_of([10, 40, 160], measure)
+    level = level_of([10, 40, 160], measure, 1e4)
     assert level.worth == pytest.approx(40 / optimism.middle)
-    assert (level.low, level.high) == pytest.approx((40 / optimism.most, 40 / optimism.least))
+    assert level.low == pytest.approx(level.worth / optimism.most)
+    assert level.high == pytest.approx(level.worth / optimism.least)
     assert not level.or_more
-    assert level_of([0, 0], measure).worth < 1
-    assert level_of([0, 0], measure) < level_of([0, 8], measure) < level_of([8, 8], measure)
-    best = level_of([LARGEST_WORTH] * 2, measure)
+    assert level_of([40], measure, 1e3).worth <= level_of([40], measure, 1e4).worth
+    none, some, all_ = (level_of(each, measure, 1e4) for each in ([0, 0], [0, 8], [8, 8]))
+    assert none.worth < 1
+    assert none < some < all_
+    best = level_of([LARGEST_WORTH] * 2, measure, 1e4)
     assert best.or_more
     assert best.high == LARGEST_WORTH
 

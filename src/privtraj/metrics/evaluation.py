@@ -18,7 +18,6 @@ from privtraj.metrics.copies import Memorisation, memorisation, path_memorisatio
 from privtraj.metrics.encoding import numbers_alone, one_hot, unit_points
 from privtraj.metrics.people import Worth, worth, worth_interval
 from privtraj.metrics.records import Records, read_records, shared_people
-from privtraj.metrics.registry import MOST
 from privtraj.metrics.repeated import Repeated, compare_repeated
 from privtraj.metrics.table import Score, cloud_scores, layout, path_scores, uniform_like
 from privtraj.space import as_user_times

@@ -39,15 +39,14 @@ def real_people_error(truth: Any, n: int, *, repeats: int = 4, seed: int = 0) ->
 def worth(marginals: Any, truth: Any, *, seed: int = 0) -> float:
     """Worth n people: the number of real people per time whose raw records would score the same.
 
-    marginals: T clouds (n, d), such as (T, m, d); truth: T clouds of real people, who stand for all.
+    marginals: T clouds (n, d), such as (T, m, d).  truth: T clouds of real people, who stand for
+    all.
     0.0 means worse than one person; MOST_TOLD is reported where even that many are beaten.
     """
     return worth_interval(marginals, truth, seed=seed).people
 
 
-def worth_interval(
-    marginals: Any, truth: Any, *, level: float = 0.9, seed: int = 0
-) -> Worth:
+def worth_interval(marginals: Any, truth: Any, *, level: float = 0.9, seed: int = 0) -> Worth:
     """Worth n people, and the numbers of people that cannot be ruled out.
 
     At each time the truth is split at random: one half R is what everything is compared with, n of

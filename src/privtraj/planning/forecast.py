@@ -31,11 +31,12 @@ class Level(NamedTuple):
     or_more: bool = False
 
 
-def level_of(worths: Any, measure: str) -> Level:
+def level_of(worths: Any, measure: str, budget: float) -> Level:
     """What fits (n,) to stand-ins say of real people: their geometric mean, less what simulations
-    are too good by. What is worse than one person counts as half a person in the mean."""
+    are too good by. What is worse than one person counts as half a person in the mean.
+    budget: people times epsilon."""
     mean = float(np.exp(np.log(np.maximum(worths, _NOTHING)).mean()))
-    found = estimated(mean, measure)
+    found = estimated(mean, measure, budget)
     return Level(found.people, found.low, found.high, found.or_more)
 
 
@@ -188,7 +189,7 @@ def _curve(forecast: Forecast) -> str:
 def _choices(forecast: Forecast) -> str:
     settings = forecast.settings
     how = [f"private {settings['measure']}"]
-    for key, about in (
+    for key, what in (
         ("cells_per_side", "cells per feature"),
         ("particles", "particles per time"),
         ("steps", "steps"),
@@ -196,7 +197,7 @@ def _choices(forecast: Forecast) -> str:
     ):
         least, most = settings[key]
         if most:
-            how.append(f"{least} {about}" if least == most else f"{least} to {most} {about}")
+            how.append(f"{least} {what}" if least == most else f"{least} to {most} {what}")
     return f"The fit would use {', '.join(how)}."
 
 

@@ -57,7 +57,10 @@ def simulated(question: Question, progress: Progress | None = None) -> Forecast:
     fits = len(STAND_INS) * len(seeds)
     count = _Counter(fits * len(epsilons) + 1, progress)
     curve, settings = _curve(question, epsilons, seeds, count)
-    levels = [level_of(worths, measure) for worths in curve.T]
+    levels = [
+        level_of(worths, measure, question.records * epsilon)
+        for worths, epsilon in zip(curve.T, epsilons.tolist(), strict=True)
+    ]
     asked = levels[epsilons.tolist().index(question.epsilon)]
     bad = asked.worth < GOOD
     remedies = _remedies(question, epsilons, levels) if bad else None
@@ -142,7 +145,7 @@ def worth_once(question: Question) -> float:
     measure = question.chosen_measure
     epsilons = np.array([question.epsilon])
     curve, _ = _curve(question, epsilons, _SEEDS[measure], _Counter(0, None))
-    return level_of(curve[:, 0], measure).worth
+    return level_of(curve[:, 0], measure, question.records * question.epsilon).worth
 
 
 # One fit -------------------------------------------------------------------------------------

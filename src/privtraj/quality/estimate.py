@@ -113,6 +113,13 @@ def estimated_quality(
     )
 
 
+def judged_by(model: TrajectoryModel) -> Callable[[float], Estimate]:
+    """From the worth of refits to that of the model."""
+    people = max(float(np.sum(model.diagnostics["people_per_time"])), 1.0)
+    budget = people * model.certificate.target_epsilon
+    return lambda refits: estimated(refits, model.settings["measure"], budget)
+
+
 def _drawn(model: TrajectoryModel, times: Floats, seed: int) -> Floats:
     """(n, Q, d) people in the unit cube."""
     everybody = model if model.growth is None else model.with_growth(None)
@@ -126,7 +133,7 @@ class _Worths:
     def __init__(
         self, model: TrajectoryModel, times: Floats, refits: Sequence[Floats], seed: int
     ) -> None:
-        self._measure = model.settings["measure"]
+        self._judged = judged_by(model)
         moments = np.repeat(times, _POPULATION)
         crowd = numbers_alone(people_at(model, moments, seed + 101), model.columns)
         self._yards = [Yardstick([cloud]) for cloud in crowd.reshape(len(times), _POPULATION, -1)]
@@ -139,13 +146,12 @@ class _Worths:
 
     def overall(self) -> Estimate:
         together = _Together(self._yards)
-        return estimated(together.worth(float(self._errors.mean())), self._measure)
+        return self._judged(together.worth(float(self._errors.mean())))
 
     def at_times(self) -> tuple[Estimate, ...]:
         means = self._errors.mean(axis=0)
         return tuple(
-            estimated(yard.worth(float(e)), self._measure)
-            for yard, e in zip(self._yards, means, strict=True)
+            self._judged(yard.worth(float(e))) for yard, e in zip(self._yards, means, strict=True)
         )
 
 
@@ -159,11 +165,10 @@ class _Together(Yardstick):
         return np.mean([yard.errors(n) for yard in self._yards], axis=0)
 
 
-def _groups(
-    model: TrajectoryModel, people: Floats, others: Sequence[Floats]
-) -> tuple[Group, ...]:
+def _groups(model: TrajectoryModel, people: Floats, others: Sequence[Floats]) -> tuple[Group, ...]:
     """Numbers within every value of a category, at all times together."""
-    axes, found = model.axes, []
+    axes, judged = model.axes, judged_by(model)
+    found: list[Group] = []
     flat = [each.reshape(-1, each.shape[2]) for each in (people, *others)]
     levels = [axes.level_of(each) for each in flat]
     numbers = [numbers_alone(each, model.columns) for each in flat]
@@ -181,7 +186,14 @@ def _groups(
             errors = [yard.error([x[:: -(-len(x) // _RELEASED)]]) for x in inside if len(x)]
             worth = yard.worth(float(np.mean(errors))) if errors else 0.0
             name = "missing" if label is None else str(label)
-            found.append(Group(column.name, name, float(here.mean()), estimated(worth, model.settings["measure"])))
+            found.append(
+                Group(
+                    column.name,
+                    name,
+                    float(here.mean()),
+                    judged(worth),
+                )
+            )
     return tuple(found)
 
 
@@ -202,8 +214,7 @@ def _median_bands(
     kept = np.flatnonzero(model.axes.numbers)
     sizes = np.ptp(model.bounds[kept], axis=1)
     return {
-        model.columns[k].name: tuple((widths[:, j] * sizes[j]).tolist())
-        for j, k in enumerate(kept)
+        model.columns[k].name: tuple((widths[:, j] * sizes[j]).tolist()) for j, k in enumerate(kept)
     }
 
 
@@ -236,5 +247,5 @@ def _correlations(numbers: Floats) -> Floats:
     """(Q, pairs) of (n, Q, k); 0 for a number that does not vary."""
     upper = np.triu_indices(numbers.shape[2], 1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        each = [np.corrcoef(numbers[:, t].T)[upper] for t in range(numbers.shape[1])]
+        each = [np.atleast_2d(np.corrcoef(x.T))[upper] for x in numbers.swapaxes(0, 1)]
     return np.nan_to_num(np.array(each))

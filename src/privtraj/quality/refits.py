@@ -35,7 +35,7 @@ def can_be_refitted(model: TrajectoryModel) -> bool:
 
 
 def refitted(model: TrajectoryModel, seed: int) -> TrajectoryModel:
-    """A fit to people drawn from the model; with fewer people and less noise where they are many."""
+    """A fit to people drawn from the model, to fewer with less noise where they are many."""
     asked = _question(model).simulated()
     rng = np.random.default_rng(seed)
     moments = np.sort(_moments(model, asked.records, rng))
@@ -120,9 +120,7 @@ def _moments(model: TrajectoryModel, n: int, rng: np.random.Generator) -> Floats
     return np.clip(edges[0] + (step + 0.5) * width, *model.knots[[0, -1]])
 
 
-def _snapshots(
-    model: TrajectoryModel, moments: Floats, points: Floats, people: int
-) -> Snapshots:
+def _snapshots(model: TrajectoryModel, moments: Floats, points: Floats, people: int) -> Snapshots:
     """The drawn people, with the public frame of the model."""
     public: dict[str, Any] = model.certificate.public_inputs
     each = int(public.get(MOST_RECORDS, 1))
