@@ -20,7 +20,7 @@ from privtraj.arrays import Floats
 from privtraj.errors import InputError
 from privtraj.files import write_text
 from privtraj.privacy.ledger import up
-from privtraj.report import sections
+from privtraj.report import sampler, sections
 from privtraj.report.page_data import SEED, Sampled, page_data, sampled
 from privtraj.report.panels import BOX, panels
 from privtraj.report.share_panels import share_panels
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
 
 SUFFIXES = (".html", ".htm")
+STYLES = ("page.css", "draw.css", "print.css")
+SCRIPTS = ("page.js", "people.js", "tables.js", "download.js")
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Page:
 
     def html(self) -> str:
         """The whole file."""
-        inline = {"style": asset("page.css"), "script": asset("page.js")}
+        inline = {"style": "".join(map(asset, STYLES)), "script": "".join(map(asset, SCRIPTS))}
         data, policy = as_script_data(self.data), _policy(**inline)
         return render(self.template, **self.values, **inline, data=data, policy=policy)
 
@@ -66,6 +68,7 @@ def report(model: TrajectoryModel, seed: int = SEED) -> Page:
     """The page about a model. The same model and seed give the same page."""
     shown = sampled(model, seed)
     judged = verdicts(model, shown.people)
+    drawn_from = sampler.sampler(model, seed)
     values = {
         "kind": "report",
         "figures": _figures(model, judged),
@@ -75,8 +78,9 @@ def report(model: TrajectoryModel, seed: int = SEED) -> Page:
         **sections.guarantee(model.certificate),
         "budget": sections.budget(model.certificate),
         **sections.settings(model),
+        "draw": sampler.words(model, drawn_from),
     }
-    return page("report.html", model, shown, values)
+    return page("report.html", model, shown, values, {"sampler": drawn_from})
 
 
 def page(
