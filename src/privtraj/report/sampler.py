@@ -8,9 +8,10 @@ that `privtraj sample` writes. Everything is released already, so it costs no pr
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from privtraj.columns.kinds import Category, Column, Date, Flag, Number, text_of
+from privtraj.columns.kinds import Category, Column, Date, Flag, Integer, Number, text_of
 from privtraj.model import FEWEST_PARTICLES, FEWEST_TRIED, LEAST_SHARE
 from privtraj.options import PEOPLE_DRAWN
 from privtraj.report.page_data import packed
@@ -28,8 +29,8 @@ STOPS = 65
 """Of processes that are drawn beforehand: gaps of 1.6 % of the range."""
 CELLS = 10_000_000
 """Of a table that a page makes: 80 MB of numbers, and twice that of text."""
-DIGITS = 6
-"""With which a number is written: to a millionth of the width of its range."""
+SHARE = 1e-4
+"""Of its range, the coarsest step in which a number is written."""
 
 
 def sampler(model: TrajectoryModel, seed: int) -> dict[str, Any]:
@@ -119,13 +120,20 @@ def _column(model: TrajectoryModel, k: int) -> dict[str, Any]:
 
 def _steps(model: TrajectoryModel, column: Number) -> dict[str, Any]:
     """In which steps a number is written, and from where to where."""
-    digits = DIGITS - math.floor(math.log10(column.high - column.low))
+    usual = 1.0 if isinstance(column, Integer) else _usual_step(column.high - column.low)
+    step = float(model.constraints.precision.get(column.name, usual))
+    exponent = int(Decimal(repr(step)).as_tuple().exponent)
     return {
-        "precision": model.constraints.precision.get(column.name),
+        "step": step,
+        "decimals": max(0, -exponent),
         "ends": [column.low, column.high],
         "days": isinstance(column, Date) and column.days,
-        "digits": min(max(digits, 0), 15),
     }
+
+
+def _usual_step(width: float) -> float:
+    """The power of ten at or below `SHARE` of the width, and 1 at most."""
+    return min(float(f"1e{math.floor(math.log10(SHARE * width) + 1e-9)}"), 1.0)
 
 
 def _flag(columns: tuple[Column, ...], number: Number) -> int | None:

@@ -35,7 +35,7 @@ function timeOf(field, text) {
 }
 
 function chosenTimes() {
-  const which = document.querySelector("input[name=draw-times]:checked").value, [first, last] = given.range;
+  const which = document.querySelector("input[name=draw-times]:checked").value;
   if (which === "fitted") return given.times;
   if (which === "list") {
     const field = byId("draw-list"), words = field.value.split(given.datetime ? /[,;\n]+/ : /[\s,;]+/).filter((word) => word.trim());
@@ -43,7 +43,7 @@ function chosenTimes() {
     return words.map((word) => timeOf(field, word));
   }
   const count = wholeNumber("draw-count", 2, 10000, "The number of times");
-  return Array.from({ length: count }, (_, k) => k === count - 1 ? last : first + k / (count - 1) * (last - first));
+  return People.evenTimes(given.range, count, given.datetime);
 }
 
 const sampler = given && new People.Sampler(given);
@@ -54,8 +54,8 @@ function condition(row) {
   const column = Number(find("column").value), axis = shown[column], when = find("when").value;
   const asked = { column, when: when === "time" ? timeOf(find("time"), find("time").value) : when };
   if (axis.levels) {
-    const levels = Array.from(find("values").selectedOptions, (option) => Number(option.value));
-    if (!levels.length) throw new Mistake(find("values"), `Choose a value of ${axis.name}.`);
+    const levels = Array.from(find("values").querySelectorAll("input:checked"), (box) => Number(box.value));
+    if (!levels.length) throw new Mistake(find("values").querySelector("input"), `Choose a value of ${axis.name}.`);
     return { ...asked, levels };
   }
   if (find("missing").checked) return { ...asked, missing: true };
@@ -84,8 +84,12 @@ function request() {
 
 let made = 0;
 
-function options(select, names) {
-  names.forEach((name, k) => select.append(new Option(name, k)));
+function choice(text, level) { // a box to tick, with its words
+  const label = document.createElement("label"), box = document.createElement("input");
+  label.className = "choice";
+  Object.assign(box, { type: "checkbox", value: level });
+  label.append(box, ` ${text ?? "(missing)"}`);
+  return label;
 }
 
 function addCondition() {
@@ -96,13 +100,11 @@ function addCondition() {
     field.id = `draw-${label.dataset.for}-${number}`;
     label.htmlFor = field.id;
   }
-  options(find("column"), shown.map((axis) => axis.name));
+  find("column").append(...shown.map((axis, k) => new Option(axis.name, k)));
   const show = (name, on) => { find(name).closest(".part").hidden = !on; };
   const suit = () => {
     const axis = shown[Number(find("column").value)];
-    find("values").replaceChildren();
-    if (axis.levels) options(find("values"), axis.labels.map((label) => label ?? "(missing)"));
-    find("values").size = Math.min(Math.max(axis.levels, 2), 5);
+    find("values").querySelector(".values").replaceChildren(...(axis.labels ?? []).map(choice));
     show("values", axis.levels); show("low", !axis.levels); show("high", !axis.levels);
     show("missing", !axis.levels && axis.missing);
     find("missing").checked = false;
@@ -129,7 +131,8 @@ function tableOf({ people, times, values, present }) {
   const count = times.length, rows = present && Uint32Array.from({ length: people * count }, (_, k) => k).filter((k) => present[k]);
   const at = rows ? (row) => rows[row] : (row) => row;
   const readers = [(k) => Math.floor(k / count), (k) => times[k % count], ...shown.map((axis, j) => reader(axis, given.types[j + 2], values[j]))];
-  const columns = readers.map((read, j) => ({ name: given.names[j], type: given.types[j], value: (row) => read(at(row)) }));
+  const types = given.types.with(1, given.datetime ? Tables.dates(times) : given.types[1]);
+  const columns = readers.map((read, j) => ({ name: given.names[j], type: types[j], value: (row) => read(at(row)) }));
   return { rows: rows ? rows.length : people * count, columns };
 }
 
@@ -172,7 +175,6 @@ async function drawn() { // the table, or null and words why not
   } catch (error) {
     if (error instanceof Mistake) {
       error.field.setAttribute("aria-invalid", "true");
-      byId("draw-form").dataset.wrong = error.field.id;
       say(error.message, true);
     } else if (error instanceof People.TooFew) {
       say("Too few people of the model are so, fewer than one in a thousand or than five of its curves: ask for less.", true);

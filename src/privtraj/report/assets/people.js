@@ -186,17 +186,26 @@ class Sampler {
 
 const level = (axis, u) => clip(Math.floor(u * axis.levels), 0, axis.levels - 1);
 
-function written(axis, value) { // in steps of the precision, whole numbers and days, or in few digits
-  if (axis.precision) {
-    const step = axis.precision, first = Math.ceil(axis.low / step - 1e-9), last = Math.floor(axis.high / step + 1e-9);
-    const digits = Math.min(15, Math.max(0, 12 - Math.ceil(Math.log10(step))));
-    value = Number((clip(Math.round(value / step), first, Math.max(first, last)) * step).toFixed(digits));
-  }
-  if (axis.kind === "integer") return clip(Math.round(value), ...axis.ends);
+function inSteps(value, step, decimals, low, high) { // the nearest multiple of a step; as it is where there is none
+  const first = Math.ceil(low / step - 1e-9), last = Math.floor(high / step + 1e-9), scale = 10 ** decimals;
+  if (!(step > 0 && first <= last)) return clip(value, low, high);
+  return clip(clip(Math.round(value / step), first, last) * Math.round(step * scale) / scale, low, high) + 0; // no -0
+}
+
+function written(axis, value) { // days and whole numbers as they are, other numbers in steps
   if (axis.days) return clip(Math.floor(value / 86400) * 86400, ...axis.ends);
-  const power = 10 ** axis.digits;
-  const short = axis.precision || !(Math.abs(value) * power < 2 ** 52) ? value : Math.round(value * power) / power;
-  return clip(short, axis.low, axis.high) + 0; // no -0
+  return inSteps(value, axis.step, axis.decimals, ...axis.ends);
+}
+
+function evenTimes([start, end], count, dates) { // as even as people write them: as privtraj sample --at
+  const gap = (end - start) / (count - 1), power = Math.floor(Math.log10(gap / 100) + 1e-9);
+  const unit = [86400, 3600, 60, 1].find((one) => one <= gap && start % one === 0 && end % one === 0);
+  return Array.from({ length: count }, (_, k) => {
+    if (k === 0 || k === count - 1) return k ? end : start;
+    const even = start + k * gap;
+    if (dates) return unit ? Math.floor(even / unit + 0.5) * unit : even;
+    return inSteps(even, Number(`1e${power}`), Math.max(0, -power), start, end);
+  });
 }
 
 // Many people -----------------------------------------------------------------------------------
@@ -249,5 +258,5 @@ async function draw(sampler, { people, times, seed, conditions = [] }, pause = a
   return { people, times, values, present };
 }
 
-return { Sampler, draw, TooFew };
+return { Sampler, draw, evenTimes, TooFew };
 })();

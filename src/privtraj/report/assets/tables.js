@@ -10,14 +10,21 @@ const FORMULA = /^('*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20])/; // a spreadsheet w
 const quoted = (text) => `"${text.replace(FORMULA, "'$1").replaceAll('"', '""')}"`;
 const day = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 10);
 
-function moment(seconds) {
-  const micros = Math.round(seconds * 1e6), whole = Math.floor(micros / 1e6);
+const moment = (digits) => (seconds) => { // with so many digits of a second
+  const parts = Math.round(seconds * 10 ** digits), whole = Math.floor(parts / 10 ** digits);
   const text = new Date(whole * 1000).toISOString().slice(0, 19).replace("T", " ");
-  return `${text}.${String(micros - whole * 1e6).padStart(6, "0")}`;
+  return digits ? `${text}.${String(parts - whole * 10 ** digits).padStart(digits, "0")}` : text;
+};
+
+function dates(times) { // the coarsest type that tells all of them exactly
+  const whole = (unit) => times.every((time) => Number.isInteger(time / unit));
+  if (whole(86400)) return "date32[day]";
+  return whole(1) ? "timestamp[s]" : times.every((time) => Number.isInteger(Math.round(time * 1e6) / 1e3)) ? "timestamp[ms]" : "timestamp[us]";
 }
 
 const TEXT = {
-  int64: String, double: String, bool: String, string: quoted, "date32[day]": day, "timestamp[us]": moment,
+  int64: String, double: String, bool: String, string: quoted,
+  "date32[day]": day, "timestamp[s]": moment(0), "timestamp[ms]": moment(3), "timestamp[us]": moment(6),
 };
 
 const cell = (type, value) => value === null ? "" : TEXT[type](value);
@@ -90,15 +97,16 @@ const struct = (fields) => ({ // {number of the field: value}, undefined ones ar
 // Parquet ---------------------------------------------------------------------------------------
 
 const none = struct({});
+const timestamp = (unit) => ({ // 1: thousandths of a second, 2: millionths; not of any time zone
+  type: 2, logical: struct({ 8: struct({ 1: bool(false), 2: struct({ [unit]: none }) }) }),
+  put: (to, value) => to.int64(Math.round(value * 1000 ** unit)),
+});
 const KINDS = { // physical type, converted and logical type, and how a value is written
   bool: { type: 0 },
   int64: { type: 2, put: (to, value) => to.int64(value) },
   double: { type: 5, put: (to, value) => to.double(value) },
   "date32[day]": { type: 1, converted: 6, logical: struct({ 6: none }), put: (to, value) => to.int32(Math.floor(value / 86400)) },
-  "timestamp[us]": {
-    type: 2, logical: struct({ 8: struct({ 1: bool(false), 2: struct({ 2: none }) }) }),
-    put: (to, value) => to.int64(Math.round(value * 1e6)),
-  },
+  "timestamp[s]": timestamp(1), "timestamp[ms]": timestamp(1), "timestamp[us]": timestamp(2), // Parquet has no seconds
   string: {
     type: 6, converted: 0, logical: struct({ 1: none }),
     put: (to, value) => { const bytes = new TextEncoder().encode(value); to.int32(bytes.length); to.add(bytes); },
@@ -165,5 +173,5 @@ function parquet(table) { // parts of a file
   return [...parts, footer.done(), size.done(), mark];
 }
 
-return { csv, parquet, shown };
+return { csv, parquet, shown, dates };
 })();
