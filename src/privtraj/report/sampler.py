@@ -11,6 +11,8 @@ import math
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from privtraj.columns.kinds import Category, Column, Date, Flag, Integer, Number, text_of
 from privtraj.model import FEWEST_PARTICLES, FEWEST_TRIED, LEAST_SHARE
 from privtraj.options import PEOPLE_DRAWN
@@ -35,10 +37,15 @@ SHARE = 1e-4
 
 def sampler(model: TrajectoryModel, seed: int) -> dict[str, Any]:
     """What `assets/people.js` reads."""
+    grown = model.growth is not None and model.growth.by_place is not None
+    if grown and model.reference.forgets:  # which `sample` refuses: the page has everybody
+        model = model.with_growth(None)
     carried = model.carried(NUMBERS, CURVES, STOPS, seed)
     lives = None
     if carried.lives is not None:
-        lives = {"ends": packed(carried.lives), "own": carried.own_lives}
+        begin, end = carried.lives.T  # in order, so that those who are drawn are evenly spread
+        order = np.arange(len(begin)) if carried.own_lives else np.lexsort((end, begin))
+        lives = {"ends": packed(carried.lives[order]), "own": carried.own_lives}
     names, types = _table(model)
     return {
         "curves": len(carried.places),
