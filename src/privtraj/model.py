@@ -443,10 +443,7 @@ class TrajectoryModel:
             how = _How(rng, self.plot is not None, None, None)
             places = to_unit(self._values(most, at, how, mine), self.bounds)
         else:
-            places = self._carried_by(most, None, mine, rng)[0].knots
-            places = places if self._parts.plain else filled(places, clock, self._parts)
-            moving, places = self._parts.moving, places.astype(np.float64)
-            places[..., moving] = in_order(places[..., moving], ways)
+            places = self._knots_in_order(most, mine, ways, rng)
         thin = len(places) > most
         return Carried(
             places[systematic(np.ones(len(places)), most)] if thin else places,
@@ -459,6 +456,17 @@ class TrajectoryModel:
             None if lives is None else np.stack(lives, axis=1),
             mine is not None,
         )
+
+    def _knots_in_order(
+        self, n: int, knots: Floats | None, ways: Floats, rng: np.random.Generator
+    ) -> Floats:
+        """(N, K, d) of the curves that carry n people, what is missing filled in, and numbers that
+        have a direction, ways (dm,), in order.  knots: (n, K, d), if people have some."""
+        found = self._carried_by(n, None, knots, rng)[0].knots
+        parts, clock = self._parts, unit_time(self.knots, self.knots)
+        places = (found if parts.plain else filled(found, clock, parts)).astype(np.float64)
+        places[..., parts.moving] = in_order(places[..., parts.moving], ways)
+        return places
 
     def with_reference(self, reference: Reference | str) -> TrajectoryModel:
         """The same model, whose people move by another reference process, or by the words for it
