@@ -33,6 +33,7 @@ from privtraj.growth.declared import Growth
 from privtraj.growth.lives import Lives
 from privtraj.growth.population import Population, read_at, settled
 from privtraj.paths import Paths, fill_in_blocks
+from privtraj.precision import written_times
 from privtraj.privacy import signatures
 from privtraj.privacy.certificate import Certificate
 from privtraj.reference.base import Interpolation, Points, Reference, Scale
@@ -256,6 +257,7 @@ class TrajectoryModel:
             values, there = settled(values, *known)
         names = tuple(one.name for one in self._shown)
         data = self._finished(values)
+        there["precision"] = self.constraints.precision
         return Paths(data, at, names, self.time_name, self.datetime, columns=self._shown, **there)
 
     def _everybody(
@@ -752,7 +754,7 @@ class TrajectoryModel:
             raise InputError(Arg("times"), f" must be {kind}, as the model's times are")
         at = np.array([value for value, _ in pairs])
         if at.min() < self.knots[0] or at.max() > self.knots[-1]:
-            first, last = as_user_times(self.knots[[0, -1]], self.datetime)
+            first, last = written_times(self.knots[[0, -1]], self.datetime)
             raise InputError(
                 Arg("times"), f" must lie between {first} and {last}, the model's range"
             )
