@@ -20,6 +20,7 @@ from scipy.stats import chi2_contingency, ks_2samp
 import privtraj as pt
 from domain.shapes import river
 from mixed_clinic import mixed_model
+from privtraj.cli.sample import even_times
 from privtraj.columns.kinds import Category, Number
 from privtraj.report.page import report
 from privtraj.report.sampler import CURVES, NUMBERS, STOPS
@@ -149,7 +150,8 @@ def test_the_page_draws_the_people_that_python_draws(opened, made_model, name):
     knots = model.knots
     times = np.sort([*knots, *(0.35 * knots[:-1] + 0.65 * knots[1:])])
     page = opened(model)
-    people = min(PEOPLE, report(model).data["sampler"]["curves"]) if name == "domain" else PEOPLE
+    held = report(model).data["sampler"]
+    people = PEOPLE if held["whole"] else min(PEOPLE, held["curves"])  # nobody drawn twice
     values, present = drawn(page, people, times)
     paths = model.sample(PEOPLE, times, seed=1)
     assert page.complaints == []
@@ -383,6 +385,27 @@ def test_csv_and_parquet_hold_the_same_table_as_python_writes(opened, tmp_path):
     assert table["code"].null_count > 0
     assert set(table["smoker"].to_pylist()) == {True, False}
     assert set(table["kids"].to_pylist()) <= set(range(11))
+    for name in ("hb", "weight"):
+        mine, theirs = (_decimals(side[name]) for side in (read, other))
+        assert mine == theirs, name
+
+
+def _decimals(column):
+    """The most digits behind the point."""
+    return max(len(repr(value).partition(".")[2]) for value in column.to_pylist() if value)
+
+
+@pytest.mark.parametrize("dates", [False, True])
+def test_even_times_are_those_of_the_command(opened, made_model, dates, tmp_path):
+    model = made_model(dates=dates, times=4)
+    page = opened(model)
+    for count in (2, 3, 8, 31):
+        page.fill("#draw-people", "1")
+        page.fill("#draw-count", str(count))
+        model.sample(1, even_times(model, count), seed=0).save(tmp_path / "paths.csv", force=True)
+        read, other = _csv(downloaded(page, "csv")), _csv((tmp_path / "paths.csv").read_bytes())
+        assert read["age"].type == other["age"].type
+        assert read["age"].to_pylist() == other["age"].to_pylist()
 
 
 def _without_dictionaries(table):
@@ -495,7 +518,7 @@ def test_a_large_model_is_thinned_and_says_so(made_model):
     page = report(model)
     assert page.data["sampler"]["curves"] == NUMBERS // (10 * 12)
     assert not page.data["sampler"]["whole"]
-    assert "2\N{NARROW NO-BREAK SPACE}500 curves of people drawn from the model" in page.html()
+    assert "1\N{NARROW NO-BREAK SPACE}666 curves of people drawn from the model" in page.html()
     assert len(page.html()) < 3_000_000
 
 

@@ -7,7 +7,6 @@ that `privtraj sample` writes. Everything is released already, so it costs no pr
 
 from __future__ import annotations
 
-import math
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +21,8 @@ from privtraj.report.ticks import time_labels
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
 
-NUMBERS = 300_000
-"""Of all curves in a page, two bytes each: 0.8 MB of text."""
+NUMBERS = 200_000
+"""Of all curves in a page, two bytes each: 0.5 MB of text."""
 CURVES = 4096
 """At most. A model has 512 of its own, or as many as particles; shares of so many people who are
 drawn instead are off by 0.8 % at most, one standard deviation."""
@@ -31,8 +30,6 @@ STOPS = 65
 """Of processes that are drawn beforehand: gaps of 1.6 % of the range."""
 CELLS = 10_000_000
 """Of a table that a page makes: 80 MB of numbers, and twice that of text."""
-SHARE = 1e-4
-"""Of its range, the coarsest step in which a number is written."""
 
 
 def sampler(model: TrajectoryModel, seed: int) -> dict[str, Any]:
@@ -115,10 +112,14 @@ def _column(model: TrajectoryModel, k: int) -> dict[str, Any]:
     """One coordinate of the unit cube: what it means, and what it does along a path."""
     column, (low, high) = model.columns[k], model.bounds[k].tolist()
     said = {
-        "name": column.name, "kind": column.kind, "low": low, "high": high,
-        "fixed": column.fixed, "missing": column.missing,
+        "name": "" if isinstance(column, Flag) else column.name,
+        "kind": column.kind,
+        "low": low,
+        "high": high,
+        "fixed": column.fixed,
+        "missing": column.missing,
         "way": float(model.constraints.directions((column.name,))[0]),
-    }  # fmt: skip
+    }
     if isinstance(column, Category):
         labels = [None if label is None else text_of(label) for label in column.labels]
         return said | {"labels": labels, "ladder": len(column.values) * column.ordered}
@@ -127,7 +128,7 @@ def _column(model: TrajectoryModel, k: int) -> dict[str, Any]:
 
 def _steps(model: TrajectoryModel, column: Number) -> dict[str, Any]:
     """In which steps a number is written, and from where to where."""
-    usual = 1.0 if isinstance(column, Integer) else _usual_step(column.high - column.low)
+    usual = 1.0 if isinstance(column, Integer) else column.step
     step = float(model.constraints.precision.get(column.name, usual))
     exponent = int(Decimal(repr(step)).as_tuple().exponent)
     return {
@@ -136,11 +137,6 @@ def _steps(model: TrajectoryModel, column: Number) -> dict[str, Any]:
         "ends": [column.low, column.high],
         "days": isinstance(column, Date) and column.days,
     }
-
-
-def _usual_step(width: float) -> float:
-    """The power of ten at or below `SHARE` of the width, and 1 at most."""
-    return min(float(f"1e{math.floor(math.log10(SHARE * width) + 1e-9)}"), 1.0)
 
 
 def _flag(columns: tuple[Column, ...], number: Number) -> int | None:

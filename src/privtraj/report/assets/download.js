@@ -4,6 +4,7 @@
 const given = JSON.parse(document.getElementById("data").textContent).sampler;
 const byId = (id) => document.getElementById(id);
 const SHOWN = 6; // rows of the table that the page shows
+const LONGEST = 60; // letters of a value that are shown
 
 class Mistake extends Error { // of a user: what is wrong, and in which field
   constructor(field, message) { super(message); this.field = field; }
@@ -88,7 +89,8 @@ function choice(text, level) { // a box to tick, with its words
   const label = document.createElement("label"), box = document.createElement("input");
   label.className = "choice";
   Object.assign(box, { type: "checkbox", value: level });
-  label.append(box, ` ${text ?? "(missing)"}`);
+  const words = text ?? "(missing)";
+  label.append(box, ` ${words.length > LONGEST ? `${words.slice(0, LONGEST - 1)}…` : words}`);
   return label;
 }
 

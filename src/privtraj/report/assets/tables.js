@@ -17,9 +17,10 @@ const moment = (digits) => (seconds) => { // with so many digits of a second
 };
 
 function dates(times) { // the coarsest type that tells all of them exactly
-  const whole = (unit) => times.every((time) => Number.isInteger(time / unit));
-  if (whole(86400)) return "date32[day]";
-  return whole(1) ? "timestamp[s]" : times.every((time) => Number.isInteger(Math.round(time * 1e6) / 1e3)) ? "timestamp[ms]" : "timestamp[us]";
+  const micros = times.map((time) => Math.round(time * 1e6));
+  const units = { "date32[day]": 86400e6, "timestamp[s]": 1e6, "timestamp[ms]": 1e3 };
+  const [type] = Object.entries(units).find(([, unit]) => micros.every((one) => one % unit === 0)) ?? [];
+  return type ?? "timestamp[us]";
 }
 
 const TEXT = {
