@@ -177,6 +177,7 @@ async function drawn() { // the table, or null and words why not
   } catch (error) {
     if (error instanceof Mistake) {
       error.field.setAttribute("aria-invalid", "true");
+      error.field.focus();
       say(error.message, true);
     } else if (error instanceof People.TooFew) {
       say("Too few people of the model are so, fewer than one in a thousand or than five of its curves: ask for less.", true);
@@ -189,7 +190,7 @@ async function drawn() { // the table, or null and words why not
 
 async function handOver(name, kind, write) {
   const table = await drawn();
-  if (!table) { document.querySelector("#draw-form [aria-invalid]")?.focus(); return; }
+  if (!table) return;
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob(write(table), { type: kind }));
   link.download = name;
