@@ -20,9 +20,10 @@ from privtraj.arrays import Floats
 from privtraj.errors import InputError
 from privtraj.files import write_text
 from privtraj.privacy.ledger import up
-from privtraj.report import sampler, sections
+from privtraj.report import sections
 from privtraj.report.page_data import SEED, Sampled, page_data, sampled
 from privtraj.report.panels import BOX, panels
+from privtraj.report.sampler import page_sampler, sampler_words
 from privtraj.report.share_panels import share_panels
 from privtraj.report.templates import asset, percent_up, render, round_number
 from privtraj.report.verdicts import Verdict, expected_worth, summary, verdicts
@@ -68,7 +69,7 @@ def report(model: TrajectoryModel, seed: int = SEED) -> Page:
     """The page about a model. The same model and seed give the same page."""
     shown = sampled(model, seed)
     judged = verdicts(model, shown.people)
-    drawn_from = sampler.sampler(model, seed)
+    drawn_from = page_sampler(model, seed)
     values = {
         "kind": "report",
         "figures": _figures(model, judged),
@@ -78,7 +79,7 @@ def report(model: TrajectoryModel, seed: int = SEED) -> Page:
         **sections.guarantee(model.certificate),
         "budget": sections.budget(model.certificate),
         **sections.settings(model),
-        "draw": sampler.words(model, drawn_from),
+        "draw": sampler_words(model, drawn_from),
     }
     return page("report.html", model, shown, values, {"sampler": drawn_from})
 

@@ -32,7 +32,7 @@ CELLS = 10_000_000
 """Of a table that a page makes: 80 MB of numbers, and twice that of text."""
 
 
-def sampler(model: TrajectoryModel, seed: int) -> dict[str, Any]:
+def page_sampler(model: TrajectoryModel, seed: int) -> dict[str, Any]:
     """What `assets/people.js` reads."""
     grown = model.growth is not None and model.growth.by_place is not None
     if grown and model.reference.forgets:  # which `sample` refuses: the page has everybody
@@ -65,8 +65,8 @@ def sampler(model: TrajectoryModel, seed: int) -> dict[str, Any]:
     }
 
 
-def words(model: TrajectoryModel, drawn: dict[str, Any]) -> dict[str, Any]:
-    """What the section says.  drawn: of `sampler`."""
+def sampler_words(model: TrajectoryModel, drawn: dict[str, Any]) -> dict[str, Any]:
+    """What the section says.  drawn: of `page_sampler`."""
     first, last = time_labels(model.knots[[0, -1]], model.datetime)
     return {
         "people": PEOPLE_DRAWN,
