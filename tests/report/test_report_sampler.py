@@ -261,6 +261,16 @@ def test_times_can_be_fitted_even_or_listed(opened, made_model):
     assert _csv(downloaded(page, "csv"))["age"].to_pylist() == [7.5, 2] * 3
 
 
+def test_the_ends_of_the_range_are_times_as_they_are_written(opened, made_model):
+    model = made_model(times=3)
+    knots = np.array([1 / 3, 7.0, 200 / 3])
+    page = opened(replace(model, knots=knots, numeric_times=knots).with_reference("auto"))
+    page.fill("#draw-people", "1")
+    page.fill("#draw-list", f"{page.inner_text('#draw-first')} {page.inner_text('#draw-last')}")
+    assert page.inner_text("#draw-first") == "0.33"
+    assert _csv(downloaded(page, "csv"))["age"].to_pylist() == knots[[0, 2]].tolist()
+
+
 @functools.cache
 def mixed():
     return mixed_model(people=300).with_reference("auto")

@@ -53,6 +53,7 @@ def page_sampler(model: TrajectoryModel, seed: int) -> dict[str, Any]:
         "spline": carried.spline,
         "diffusivity": carried.diffusivity,
         "whole": carried.whole,
+        "inside": model.domain is not None,
         "lives": lives,
         "columns": [_column(model, k) for k in range(len(model.columns))],
         "range": model.knots[[0, -1]].tolist(),
@@ -86,7 +87,7 @@ def _nearness(drawn: dict[str, Any]) -> str:
             f"The page holds all {count} curves that people of the model go along, so it draws "
             "from the same distribution as privtraj sample."
         )
-    elif drawn["steady"]:
+    elif not drawn["inside"]:
         said = (
             f"The page holds {count} curves of people drawn from the model: each new person goes "
             "along one of them, with an offset of their own. privtraj sample has no such limit."

@@ -27,7 +27,8 @@ function moment(text, dates) { // a number, or seconds of a date such as 2024-01
 }
 
 function timeOf(field, text) {
-  const time = moment(text, given.datetime), [first, last] = given.range;
+  const [first, last] = given.range, ends = { [byId("draw-first").textContent]: first, [byId("draw-last").textContent]: last };
+  const time = ends[text.trim()] ?? moment(text, given.datetime); // the ends as they are written, which may be rounded
   if (!(time >= first && time <= last)) {
     const form = given.datetime ? "dates such as 2024-01-31" : "numbers";
     throw new Mistake(field, `Times must be ${form}, from ${byId("draw-first").textContent} to ${byId("draw-last").textContent}.`);
