@@ -31,6 +31,7 @@ LONGEST = (
     "test_broken_variants.py",
     "test_mutants.py",
     "test_browser.py",
+    "test_report_sampler.py",
     "test_accounting.py",
     "test_digits.py",
     "test_processes.py",
@@ -58,6 +59,7 @@ SLOW = {
     "test_browser.py",
     "test_docs.py",
     "test_precision.py",
+    "test_report_sampler.py",
     "test_processes.py",
     "test_sql_rows.py",
 }

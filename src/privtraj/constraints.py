@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from privtraj.arguments import is_number
 from privtraj.arrays import Floats
 from privtraj.errors import Arg, InputError
+from privtraj.precision import in_steps
 
 RISING, FALLING = "rising", "falling"
 ROUNDS = 8
@@ -76,11 +77,7 @@ class Constraints:
         """Values (..., d) in steps of the precision, inside the bounds (d, 2)."""
         for k, name in enumerate(features):
             if name in self.precision:
-                step, (low, high) = self.precision[name], bounds[k]
-                first, last = np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9)
-                steps = np.clip(np.rint(values[..., k] / step), first, max(first, last))
-                digits = max(0, 12 - int(np.ceil(np.log10(max(step, 1e-300)))))
-                values[..., k] = np.round(steps * step, min(digits, 15))
+                values[..., k] = in_steps(values[..., k], self.precision[name], *bounds[k])
         return values
 
     def to_dict(self) -> dict[str, Any]:

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from privtraj import display, model_checks, model_file
 from privtraj.arguments import is_whole
 from privtraj.arrays import Floats, Ints
-from privtraj.clouds import along_main_axis, equal_weight, steadied
+from privtraj.clouds import along_main_axis, equal_weight, steadied, systematic
 from privtraj.columns.axes import Axes
 from privtraj.columns.conditions import Conditions
 from privtraj.columns.kinds import Category, Column, Flag, Label, Number, plain_numbers, to_dict
-from privtraj.constraints import NONE, Constraints
+from privtraj.constraints import NONE, Constraints, in_order
 from privtraj.data.snapshots import Snapshots
 from privtraj.domain.couplings import couplings_inside, parts_of
 from privtraj.domain.domain import Domain, Plot
@@ -33,14 +33,16 @@ from privtraj.growth.declared import Growth
 from privtraj.growth.lives import Lives
 from privtraj.growth.population import Population, read_at, settled
 from privtraj.paths import Paths, fill_in_blocks
+from privtraj.precision import written_times
 from privtraj.privacy import signatures
 from privtraj.privacy.certificate import Certificate
 from privtraj.reference.base import Interpolation, Points, Reference, Scale
 from privtraj.reference.brownian import Brownian
 from privtraj.reference.least_action import FITTED, even_clouds, least_action
 from privtraj.reference.words import by_itself, declared
-from privtraj.space import as_user_times, from_unit, hat_functions, moment, unit_time
+from privtraj.space import as_user_times, from_unit, hat_functions, moment, to_unit, unit_time
 from privtraj.text import listed
+from privtraj.transport.carried import Carried, fine_stops, momentary, smooth_between
 from privtraj.transport.couplings import CouplingName, Couplings, Discrete, couple
 from privtraj.transport.curves import Curves
 from privtraj.transport.mixed import (
@@ -258,6 +260,7 @@ class TrajectoryModel:
             values, there = settled(values, *known)
         names = tuple(one.name for one in self._shown)
         data = self._finished(values)
+        there["precision"] = self.constraints.precision
         return Paths(data, at, names, self.time_name, self.datetime, columns=self._shown, **there)
 
     def _everybody(
@@ -372,9 +375,7 @@ class TrajectoryModel:
         knots: (n, K, d) of people who have some; else they are those of least action, or of chains
         over the couplings.
         """
-        reference = self._reference
-        varies = reference.variance(np.ones(1)).any()
-        suited = self._fitted if reference.couples or varies else reference
+        suited, varies = self._suited, self._reference.variance(np.ones(1)).any()
         if knots is not None:
             return self._through(knots), suited, None
         if coupling is None and not varies:
@@ -424,6 +425,53 @@ class TrajectoryModel:
         values = from_unit(unit, self.bounds)
         values[..., parts.moving] = inside
         return values
+
+    def carried(self, numbers: int, people: int, stops: int, seed: int = 0) -> Carried:
+        """Curves from which somebody else can draw people as `sample` does, of so many numbers in
+        all: at most `people` of them, through so many stops unless there are more knots.
+
+        In a domain they are people as they are, with their offsets, as these depend on walls.
+        """
+        rng, clock = np.random.default_rng(seed), unit_time(self.knots, self.knots)
+        ways = self.constraints.directions(number_names(self.columns))
+        process, width = self._suited, self.bandwidth
+        spline = None if self.plot is not None else smooth_between(process, ways)
+        if spline is None:
+            clock = fine_stops(clock, stops)
+            width = np.interp(clock, unit_time(self.knots, self.knots), width)
+        most = int(np.clip(numbers // (len(clock) * len(self.columns)), FEWEST_PARTICLES, people))
+        lives, mine = None, None
+        if self.growth is not None:
+            lives, mine = self._population(None).lives(most, rng)
+        if spline is None:
+            at = self.knots[0] + clock * (self.knots[-1] - self.knots[0])
+            how = _How(rng, self.plot is not None, None, None)
+            places = to_unit(self._values(most, at, how, mine), self.bounds)
+        else:
+            places = self._knots_in_order(most, mine, ways, rng)
+        thin = len(places) > most
+        return Carried(
+            places[systematic(np.ones(len(places)), most)] if thin else places,
+            clock,
+            width if self.plot is None else np.zeros_like(width),
+            float(self.bandwidth.mean()) if self.plot is None else 0.0,
+            process.forgets if spline is None else spline,
+            0.0 if self.plot is not None or spline else momentary(process),
+            not (thin or spline is None or momentary(process) or mine is not None),
+            None if lives is None else np.stack(lives, axis=1),
+            mine is not None,
+        )
+
+    def _knots_in_order(
+        self, n: int, knots: Floats | None, ways: Floats, rng: np.random.Generator
+    ) -> Floats:
+        """(N, K, d) of the curves that carry n people, what is missing filled in, and numbers that
+        have a direction, ways (dm,), in order.  knots: (n, K, d), if people have some."""
+        found = self._carried_by(n, None, knots, rng)[0].knots
+        parts, clock = self._parts, unit_time(self.knots, self.knots)
+        places = (found if parts.plain else filled(found, clock, parts)).astype(np.float64)
+        places[..., parts.moving] = in_order(places[..., parts.moving], ways)
+        return places
 
     def with_reference(self, reference: Reference | str) -> TrajectoryModel:
         """The same model, whose people move by another reference process, or by the words for it
@@ -504,6 +552,12 @@ class TrajectoryModel:
         numbers = self._parts.numbers(self.particles, self.weights)
         clouds = even_clouds(numbers, self.weights, FITTED)
         return self._reference.fitted(clouds, unit_time(self.knots, self.knots))
+
+    @property
+    def _suited(self) -> Reference:
+        """By which people move between their knots."""
+        varies = self._reference.variance(np.ones(1)).any()
+        return self._fitted if self._reference.couples or varies else self._reference
 
     @cached_property
     def _curves(self) -> Curves | MixedCurves:
@@ -711,7 +765,7 @@ class TrajectoryModel:
             raise InputError(Arg("times"), f" must be {kind}, as the model's times are")
         at = np.array([value for value, _ in pairs])
         if at.min() < self.knots[0] or at.max() > self.knots[-1]:
-            first, last = as_user_times(self.knots[[0, -1]], self.datetime)
+            first, last = written_times(self.knots[[0, -1]], self.datetime)
             raise InputError(
                 Arg("times"), f" must lie between {first} and {last}, the model's range"
             )

@@ -6,6 +6,12 @@ from privtraj.errors import InputError, Said
 from privtraj.text import listed
 
 _NAMES = (("lon", "longitude", "lng", "long", "x"), ("lat", "latitude", "y"))
+_PLANE = ("x", "y")  # of any unit; all other names are of degrees
+
+
+def is_degrees(name: str) -> bool:
+    """Whether a feature is named like a longitude or a latitude."""
+    return name.lower() in {*_NAMES[0], *_NAMES[1]} - {*_PLANE}
 
 
 def axes(features: tuple[str, ...], x: str | None = None, y: str | None = None) -> tuple[int, int]:

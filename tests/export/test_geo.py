@@ -84,15 +84,16 @@ def test_geojson_reads_back_with_values_and_times(tmp_path):
     for path, feature in enumerate(found["features"]):
         assert feature["geometry"]["type"] == "LineString"
         line = drawn.values[path, order]
+        line[:, :2] = line[:, :2].round(6)
         np.testing.assert_array_equal(feature["geometry"]["coordinates"], line[:, :2])
         properties = feature["properties"]
         np.testing.assert_array_equal(properties["speed (m/s)"], line[:, 2])
         np.testing.assert_array_equal(properties["höhe.2"], line[:, 3])
         assert properties["path"] == path
         assert properties["times"] == [
-            "2023-11-14T22:13:20.000000Z",
-            "2023-11-14T22:13:20.250000Z",
-            "2027-01-15T08:00:00.000000Z",
+            "2023-11-14T22:13:20.000Z",
+            "2023-11-14T22:13:20.250Z",
+            "2027-01-15T08:00:00.000Z",
         ]
 
 

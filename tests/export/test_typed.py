@@ -63,7 +63,7 @@ TYPES = {
     "kids": pa.int64(),
     "steps": pa.int64(),
     "born": pa.date32(),
-    "seen": pa.timestamp("us"),
+    "seen": pa.timestamp("s"),
     "smoker": pa.bool_(),
     "asked": pa.bool_(),
     "sex": pa.dictionary(pa.int32(), pa.string()),

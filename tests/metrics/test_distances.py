@@ -175,3 +175,13 @@ def test_no_direction_is_refused():
 def test_different_numbers_of_times_are_refused():
     with pytest.raises(InputError):
         metrics.average_squared_w2(np.zeros((2, 3, 1)), np.zeros((3, 3, 1)))
+
+
+def test_many_cores_say_what_one_says(monkeypatch):
+    rng = np.random.default_rng(0)
+    clouds, truth = (list(rng.random((6, 40, 2))) for _ in range(2))
+    many = metrics.cloud_scores(clouds, truth)
+    monkeypatch.setattr("privtraj.metrics.cores.os.cpu_count", lambda: 1)
+    assert metrics.cloud_scores(clouds, truth) == many
+    alone = [metrics.squared_wasserstein2(x, y) for x, y in zip(clouds, truth, strict=True)]
+    assert metrics.squared_w2_per_time(clouds, truth).tolist() == alone

@@ -196,7 +196,7 @@ def test_everything_but_the_motion_is_there_without_scripts(page):
     _, reader = page
     for word in ("Where the budget went", "people per cell", "How well it went", "sha256"):
         assert word in reader.text
-    assert reader.tags.count("noscript") == 1
+    assert reader.tags.count("noscript") == 2
 
 
 def test_budget_parts_add_up_and_leave_the_rest(model):
@@ -224,7 +224,7 @@ def test_size_stays_below_three_megabytes(made_model, features, times):
     names = tuple(f"a feature of a longer name {k}" for k in range(features))
     html, _ = page_of(made_model(features=names, times=times, particles=4))
     assert len(html.encode()) < LARGEST
-    assert features > 2 or len(html.encode()) < 700_000
+    assert features > 2 or len(html.encode()) < 1_000_000
 
 
 def test_sampled_people_survive_packing(model):

@@ -107,12 +107,11 @@ def even_times(model: TrajectoryModel, count: int | None) -> Any:
     """That many times over the model's range; None means the fitted ones."""
     if count is None:
         return None
-    import numpy as np
-
+    from privtraj.precision import spread_times
     from privtraj.space import as_user_times
 
-    first, last = model.knots[[0, -1]]
-    return as_user_times(np.linspace(first, last, count), model.datetime)
+    first, last = model.knots[[0, -1]].tolist()
+    return as_user_times(spread_times(first, last, count, model.datetime), model.datetime)
 
 
 def write_paths(paths: Any, path: Path, force: bool, console: Console) -> dict[str, Any]:

@@ -26,6 +26,8 @@ from privtraj.arguments import is_number, is_whole
 from privtraj.arrays import Floats
 from privtraj.columns.cells import MISSING, key_of
 from privtraj.errors import InputError
+from privtraj.places import is_degrees
+from privtraj.precision import DEGREES, in_steps, usual_step
 from privtraj.text import first_few
 
 LONGEST_NAME = 1000
@@ -90,6 +92,16 @@ class Number:
     def rounded(self, values: Floats) -> Floats:
         """The values that can be, nearest to numbers in data units; any shape."""
         return values
+
+    @property
+    def step(self) -> float:
+        """In which tables have it unless somebody says: by the public bounds, or as a place."""
+        usual = usual_step(self.low, self.high)
+        return min(usual, DEGREES) if is_degrees(self.name) else usual
+
+    def written(self, values: Floats, step: float | None = None) -> Floats:
+        """Values as tables have them, in steps and inside the bounds; any shape."""
+        return in_steps(values, self.step if step is None else step, self.low, self.high)
 
     def public_inputs(self) -> Any:
         """The domain as a certificate writes it."""

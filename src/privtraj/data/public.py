@@ -12,6 +12,7 @@ from privtraj.arguments import is_whole
 from privtraj.arrays import Floats, frozen
 from privtraj.columns.kinds import LONGEST_NAME, Column, without_flags
 from privtraj.errors import Arg, InputError
+from privtraj.precision import spread_times
 from privtraj.space import Slabs, moment
 
 _WHOSE = (" needs ", Arg("person="), ", which says whose record it is")
@@ -172,7 +173,7 @@ def _even_axis(count: int | None, ends: tuple[Floats, bool] | None) -> TimeAxis:
         raise InputError(Arg("bins"), f" is {count}: trajectories need at least two times")
     _check_number(count or 0, Arg("bins"))
     (start, end), dates = ends
-    times = np.linspace(start, end, READ_AT if count is None else count)
+    times = spread_times(float(start), float(end), READ_AT if count is None else count, dates)
     return TimeAxis(times, dates, ends[0], declared=count is not None)
 
 

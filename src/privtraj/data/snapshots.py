@@ -29,6 +29,7 @@ from privtraj.data.public import Options, PublicInputs, TimeAxis, declared_axis
 from privtraj.data.records import Records, cells_of, rows_of, table_of
 from privtraj.domain.domain import Domain, Plot
 from privtraj.errors import Arg, InputError
+from privtraj.precision import written_times
 from privtraj.privacy.events import Person
 from privtraj.privacy.rows import PublicShape, Rows
 from privtraj.privacy.statements import DOMAIN, MOST_RECORDS, SHARED_BINS, STATED
@@ -278,11 +279,11 @@ class Snapshots:
         """What a guarantee about these records takes as known to everybody, for a certificate."""
         public: dict[str, Any] = {
             "bounds": {column.name: column.public_inputs() for column in self.declared},
-            "time range": [str(t) for t in as_user_times(self.axis.range, self.datetime)],
+            "time range": [str(t) for t in written_times(self.axis.range, self.datetime)],
             MOST_RECORDS: self.records_per_person,
         }
         if self.axis.declared:
-            public["bin times"] = [str(t) for t in self.bin_times]
+            public["bin times"] = [str(t) for t in written_times(self.times, self.datetime)]
         if self.together:
             public[SHARED_BINS] = True
         if self.domain is not None:
@@ -292,7 +293,7 @@ class Snapshots:
         return public
 
     def __repr__(self) -> str:
-        first, last = as_user_times(self.axis.range, self.datetime)
+        first, last = written_times(self.axis.range, self.datetime)
         box = ", ".join(map(str, self.declared))
         return f"Snapshots({self.time_name} from {first} to {last}; {box})"
 

@@ -11,6 +11,7 @@ import numpy as np
 from privtraj.columns.kinds import Number
 from privtraj.data.anndata import COORDINATE, needed
 from privtraj.export.tables import PathRows
+from privtraj.precision import written_times
 from privtraj.text import free_name
 
 FEATURES = "X_features"  # obsm of features that are no coordinates of one
@@ -26,10 +27,11 @@ def to_anndata(paths: PathRows, basis: str | None = None) -> Any:
     obs = frame.drop(columns=names_of_numbers)
     at = paths.rows(np.broadcast_to(np.arange(len(paths.times)), paths.values.shape[:2]))
     obs.index = [f"{path}-{k}" for path, k in zip(obs["path"], at, strict=True)]
-    values = paths.rows(paths.values)
+    written = [paths.rows(paths.written(int(k))) for k in numbers]
+    values = np.column_stack(written) if written else np.empty((len(obs), 0))
     features = [paths.features[k] for k in numbers]
     places = _places(features) if basis is None else {basis: list(range(len(features)))}
-    obsm = {key: values[:, numbers[at]] for key, at in places.items() if at}
+    obsm = {key: values[:, at] for key, at in places.items() if at}
     names = {key: [features[k] for k in at] for key, at in places.items()}
     return anndata.AnnData(obs=obs, obsm=obsm, uns={"privtraj_features": names})
 
@@ -64,7 +66,8 @@ def write_h5ad(paths: PathRows, path: Path) -> None:
             data.obs[other] = days.astype("category")
     name = data.obs.columns[1]
     if paths.datetime:
-        when = paths.rows(np.broadcast_to(paths.times, paths.values.shape[:2]))
+        times = written_times(paths.numeric_times, True)
+        when = paths.rows(np.broadcast_to(times, paths.values.shape[:2]))
         data.obs[name] = [str(time) for time in when]
     allowed = free_name(name.replace("/", "_"), {"path", "_index", *data.obs.columns[2:]})
     data.obs = data.obs.rename(columns={name: allowed})

@@ -13,11 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privtraj.arrays import Floats
+from privtraj.columns.kinds import Number
 from privtraj.errors import InputError, Said
 from privtraj.export.tables import PathRows
 from privtraj.export.typed import python_values
 from privtraj.formats import extra
 from privtraj.places import axes
+from privtraj.precision import DEGREES as DEGREES_STEP
+from privtraj.precision import written_times
 from privtraj.space import moment
 from privtraj.text import free_name
 
@@ -53,28 +57,46 @@ def to_geojson(paths: PathRows, x: str | None = None, y: str | None = None) -> d
     check_degrees(paths.features, at, _known(paths, at))
     _check_times(paths.values.shape[1])
     order = np.argsort(paths.numeric_times, kind="stable")
-    times = np.array(  # ISO 8601, UTC
-        [f"{t}Z" if paths.datetime else float(t) for t in paths.times[order]], dtype=object
-    )
+    times = _moments(paths)[order]
     names: dict[str, int] = {}  # of the other features
     for k in set(range(len(paths.features))) - set(at):
         names[free_name(paths.features[k], {"path", "times", *names})] = k
     columns = paths.columns or (None,) * len(paths.features)
     values = paths.values[:, order]
-    others = {name: python_values(columns[k], values[..., k]) for name, k in names.items()}
+    places = np.stack([_degrees(paths, k)[:, order] for k in at], axis=-1)
+    others = {
+        name: python_values(columns[k], paths.written(k)[:, order]) for name, k in names.items()
+    }
     placed = paths.present[:, order] & ~np.isnan(values[..., at]).any(axis=-1)
     lines: list[dict[str, Any]] = []
     for path, there in enumerate(placed):
-        line = values[path, there]
+        line = places[path, there]
         if len(line) < 2:
             continue  # a line has two positions at least
         other = {name: known[path, there].tolist() for name, known in others.items()}
-        place = {"type": "LineString", "coordinates": line[:, at].tolist()}
+        place = {"type": "LineString", "coordinates": line.tolist()}
         known = {"path": path, "times": times[there].tolist(), **other}
         if paths.parent is not None:
             known[free_name("parent", known)] = int(paths.parent[path])
         lines.append({"type": "Feature", "geometry": place, "properties": known})
     return {"type": "FeatureCollection", "features": lines}
+
+
+def _moments(paths: PathRows) -> NDArray[Any]:
+    """(q,) times for JSON: numbers, days, or ISO 8601 in UTC."""
+    times = written_times(paths.numeric_times, paths.datetime)
+    utc = "Z" * (paths.datetime and times.dtype != "datetime64[D]")
+    return np.array([f"{t}{utc}" if paths.datetime else float(t) for t in times], dtype=object)
+
+
+def _degrees(paths: PathRows, k: int) -> Floats:
+    """(n, q) of a place, with as many digits as GeoJSON has."""
+    if not paths.columns:
+        return np.round(paths.values[..., k], 6)
+    column = paths.columns[k]
+    assert isinstance(column, Number)
+    step = paths.precision.get(paths.features[k], DEGREES_STEP)
+    return column.written(paths.values[..., k], max(step, DEGREES_STEP))
 
 
 def _known(paths: PathRows, at: tuple[int, int]) -> NDArray[Any]:
@@ -108,7 +130,7 @@ def to_geopandas(
     if crs == DEGREES:
         hint = Said(", or crs=, which says what the numbers are", "")
         check_degrees(paths.features, at, _known(paths, at), hint)
-    points = geopandas.points_from_xy(*(paths.rows(paths.values[:, :, k]) for k in at))
+    points = geopandas.points_from_xy(*(paths.rows(paths.written(k)) for k in at))
     frame = paths.to_frame()
     frame = frame.rename(columns={"geometry": free_name("geometry", frame.columns)})
     return geopandas.GeoDataFrame(frame, geometry=points, crs=crs)

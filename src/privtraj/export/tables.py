@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.arrays import Floats, Ints
-from privtraj.columns.kinds import Column
+from privtraj.columns.kinds import Column, Number
 from privtraj.files import atomic_path
 from privtraj.formats import PATHS, TABLES, format_of, load
+from privtraj.precision import written_times
 from privtraj.space import as_user_times
 from privtraj.text import free_name
 
@@ -31,6 +33,9 @@ _FORMULA = re.compile("^('*[=+\\-@\\t\\r\\n\uff1d\uff0b\uff0d\uff20])")
 class PathRows:
     """n synthetic people at q times. values: (n, q, d) in data units, inside the public bounds.
 
+    Tables, maps and files have values in public steps (see `precision`), and dates as dates; these
+    arrays have all digits.
+    precision: {feature: step} where somebody said; else steps follow from the bounds.
     columns: d of them, what the values are; () for plain numbers. A category's values are levels,
     which tables write as what they mean; a number that is missing is NaN.
     present: (n, q) whether they are there; everybody always, unless the population changes. Values
@@ -49,6 +54,7 @@ class PathRows:
     lives: Floats | None = None
     parent: Ints | None = None
     columns: tuple[Column, ...] = ()
+    precision: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.present is None:
@@ -74,6 +80,14 @@ class PathRows:
             return values.reshape(-1, *values.shape[2:])
         return values[self.present]
 
+    def written(self, k: int) -> Floats:
+        """(n, q) values of feature k as tables have them."""
+        if not self.columns:
+            return self.values[..., k]
+        column, step = self.columns[k], self.precision.get(self.features[k])
+        values = self.values[..., k]
+        return column.written(values, step) if isinstance(column, Number) else values
+
     def to_arrow(self) -> Any:
         """The long table (pyarrow): path, time, one column per feature, of its type; a row for each
         path and time at which it is there. With branching, `parent` comes after the time."""
@@ -85,11 +99,12 @@ class PathRows:
         who = np.broadcast_to(np.arange(n, dtype=np.int64)[:, None], (n, q))
         columns: dict[str, Any] = {"path": self.rows(who)}
         when = free_name(self.time_name, columns)
-        columns[when] = self.rows(np.broadcast_to(self.times, shape[:2]))
+        times = written_times(self.numeric_times, self.datetime)
+        columns[when] = self.rows(np.broadcast_to(times, shape[:2]))
         if self.parent is not None:
             columns[free_name("parent", columns)] = self.parent[columns["path"]]
         for k, name in enumerate(self.features):
-            values = self.rows(self.values[:, :, k])
+            values = self.rows(self.written(k))
             typed = arrow_column(self.columns[k], values) if self.columns else values
             columns[free_name(name, columns)] = typed
         return pa.table(columns)

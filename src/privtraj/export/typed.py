@@ -2,7 +2,7 @@
 
 Number                float64, null where missing
 Integer               int64
-Date                  date32 if it has days, else timestamp
+Date                  date32 if it has days, else timestamp in seconds, or finer
 Boolean               bool
 Category, Ordered     a dictionary of all declared values, ordered or not
 """
@@ -30,7 +30,8 @@ def arrow_column(column: Column, values: Floats) -> Any:
         return pa.array(np.nan_to_num(values).astype(np.int64), mask=gone)
     if isinstance(column, Date):
         moments = as_user_times(np.nan_to_num(values), True)
-        return pa.array(moments.astype("datetime64[D]") if column.days else moments, mask=gone)
+        unit = "D" if column.days else "s" if column.step == 1 else "us"
+        return pa.array(moments.astype(f"datetime64[{unit}]"), mask=gone)
     return pa.array(values, mask=gone)
 
 

@@ -19,7 +19,8 @@ from privtraj.metrics.encoding import numbers_alone, one_hot, unit_points
 from privtraj.metrics.people import Worth, worth, worth_interval
 from privtraj.metrics.records import Records, read_records, shared_people
 from privtraj.metrics.repeated import Repeated, compare_repeated
-from privtraj.metrics.table import Score, cloud_scores, layout, path_scores, uniform_like
+from privtraj.metrics.table import Score, Told, cloud_scores, layout, path_scores, uniform_like
+from privtraj.precision import written_times
 from privtraj.space import as_user_times
 from privtraj.text import about
 
@@ -33,6 +34,9 @@ LEAST = 8  # people at a time, in the reference and in what the floor is made of
 LEAST_PATHS = 20  # people who were seen at all times of a path, on each side
 PEOPLE = 1000  # synthetic ones: as many as exact transport compares
 _READINGS = 5  # times at which people near a time of the model are read
+
+# Percent of the time after which these are there, about: scores of clouds, worth, scores of paths.
+_SCORED, _VALUED, _WALKED = 45, 85, 98
 
 _FRESH = "other real people, from the hold-out"
 _HALF = "a random half of the people, against the other half"
@@ -142,7 +146,7 @@ def evaluate(
     times of their own, the correlation of these.  Everything is in shares of the model's box. The
     same seed gives the same result.
     """
-    done = progress or (lambda step, steps: None)
+    done = progress or (lambda step, steps: None)  # in percent
     records = _read(table, model, person)
     reference, fresh = _sides(records, holdout, model, person, np.random.default_rng(seed))
     kept = _kept(reference, fresh)
@@ -150,22 +154,24 @@ def evaluate(
     drawn = _drawn(values, seed)
     synthetic = [drawn[:, i] for i in kept]
     real, others = ([side.clouds()[i] for i in kept] for side in (reference, fresh))
-    done(1, 4)
+    done(1, 100)
     columns = model.columns
-    scores = cloud_scores(synthetic, real, fresh=others, columns=columns, seed=seed)
-    done(2, 4)
+    told = _part(done, 1, _SCORED)
+    scores = cloud_scores(synthetic, real, fresh=others, columns=columns, seed=seed, told=told)
     sides = (synthetic, real, others)
     ours, theirs, floor = (_places(side, columns) for side in sides)
     found = _worth(ours, theirs, floor, seed)
-    done(3, 4)
-    paths = _path_results(drawn, model, reference, fresh, person, seed)
+    done(_VALUED, 100)
+    told = _part(done, _VALUED, _WALKED)
+    paths = _path_results(drawn, model, reference, fresh, person, seed, told)
     repeated = None
     if person is not None:
         repeated = _repeated(
             values.reshape(n, len(readings), -1), readings, reference, fresh, model
         )
-    done(4, 4)
-    times = [str(model.times[i]) for i in kept]
+    done(100, 100)
+    when = written_times(model.numeric_times, model.datetime)
+    times = [str(when[i]) for i in kept]
     mixed = Axes.of(columns).mixed
     settings = {
         "records": len(records.bins),
@@ -174,7 +180,7 @@ def evaluate(
         "seed": seed,
         "floor": _HALF if holdout is None else _FRESH,
         "times": times,
-        "path_times": [str(model.times[i]) for i in paths.times],
+        "path_times": [str(when[i]) for i in paths.times],
         "private": model.certificate.private,
     }
     return Evaluation(
@@ -217,6 +223,11 @@ def _drawn(values: Floats, seed: int) -> Floats:
     n = len(values)
     mine = np.random.default_rng(seed).permutation(n) % _READINGS
     return values[np.arange(n), :, mine]
+
+
+def _part(done: Callable[[int, int], None], start: int, stop: int) -> Told:
+    """To be told of a part of the work, which lasts from one percentage to another."""
+    return lambda share: done(round(start + share * (stop - start)), 100)
 
 
 @dataclass(frozen=True)
@@ -324,6 +335,7 @@ def _path_results(
     fresh: Records,
     person: str | None,
     seed: int,
+    told: Told,
 ) -> _PathResults:
     if person is None:
         return _PathResults()
@@ -333,7 +345,8 @@ def _path_results(
         return _PathResults(notes=(f"no scores of paths: {few}",))
     synthetic, real, others = drawn[:, times], reference.paths(times), fresh.paths(times)
     columns, when = model.columns, model.numeric_times[times]
-    scores = path_scores(synthetic, real, fresh=others, times=when, columns=columns, seed=seed)
+    how: dict[str, Any] = {"columns": columns, "seed": seed, "told": told}
+    scores = path_scores(synthetic, real, fresh=others, times=when, **how)
     copies = path_memorisation(*_encoded([synthetic, real, others], columns))
     return _PathResults(tuple(scores), copies, tuple(times.tolist()))
 

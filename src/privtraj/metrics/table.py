@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,20 @@ from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Column
 from privtraj.errors import Arg, InputError
 from privtraj.metrics.clouds import cloud, halves, partial_paths, reading_times
+from privtraj.metrics.cores import on_all_cores
 from privtraj.metrics.encoding import numbers_alone
 from privtraj.metrics.mobility import MOST_CELLS, usual_cells
 from privtraj.metrics.path_space import randomly_coupled
 from privtraj.metrics.registry import Better, Compare, Metric, cloud_metrics, path_metrics
 from privtraj.space import from_unit
 from privtraj.text import aligned
+
+Told = Callable[[float], None]
+"""Is told which share of the work is done."""
+
+
+def _nobody(share: float) -> None:
+    """Who does not want to know."""
 
 
 @dataclass(frozen=True)
@@ -70,14 +79,21 @@ class Candidates:
     floor: list[Floats]
     ceiling: list[Floats]
 
-    def scored(self, compare: Compare, reference: list[Floats], most: int) -> dict[str, Floats]:
+    def scored(
+        self, compare: Compare, reference: list[Floats], most: int, told: Told = _nobody
+    ) -> dict[str, Floats]:
         """(T,) scores of each candidate."""
-        return {
-            role: np.array(
-                [compare(x[:most], y[:most]) for x, y in zip(clouds, reference, strict=True)]
-            )
-            for role, clouds in vars(self).items()
-        }
+        roles = vars(self)
+        cases = [
+            (x[:most], y[:most])
+            for clouds in roles.values()
+            for x, y in zip(clouds, reference, strict=True)
+        ]
+        scores = []
+        for score in on_all_cores(compare, cases):
+            scores.append(score)
+            told(len(scores) / len(cases))
+        return dict(zip(roles, np.array(scores).reshape(len(roles), -1), strict=True))
 
     def of_numbers(self, columns: Sequence[Column]) -> Candidates:
         """The same people, without their categories."""
@@ -92,6 +108,7 @@ def cloud_scores(
     bounds: Any = None,
     columns: Sequence[Column] | None = None,
     seed: int = 0,
+    told: Told = _nobody,
 ) -> list[Score]:
     """Scores of T clouds of synthetic people against T clouds of real people.
 
@@ -101,6 +118,7 @@ def cloud_scores(
     d coordinates of points in the unit cube mean, where some are categories: these have scores of
     their own, and distances are those of the numbers.  Of large clouds a random part is compared:
     1,000 people in exact transport, 2,000 in the energy distance, 10,000 elsewhere.
+    told: is told which share of the work is done.
     """
     mixed = _mixed(columns, bounds)
     rng = np.random.default_rng(seed)
@@ -109,7 +127,7 @@ def cloud_scores(
         raise InputError("synthetic, real and fresh people must be given at the same times")
     candidates = _candidates(people, others, bounds, rng)
     options = {"bounds": bounds, "seed": seed}
-    return _scores(cloud_metrics(), lambda _: candidates, reference, mixed, **options)
+    return _scores(cloud_metrics(), lambda _: candidates, reference, mixed, told, **options)
 
 
 def path_scores(
@@ -121,14 +139,15 @@ def path_scores(
     bounds: Any = None,
     columns: Sequence[Column] | None = None,
     seed: int = 0,
+    told: Told = _nobody,
 ) -> list[Score]:
     """Scores of synthetic paths (n, T, d) against true paths (k, T, d).
 
-    fresh, columns: as for `cloud_scores`.  times: (T,) of the readings, even unless given.  The
-    ceiling of the path-space W2 and of all scores of movement, changes and persistence is the true
-    marginals coupled at random, so that it shows the coupling; the others have paths of uniform
-    points. Paths may be nan where people are absent: then only scores that know about absence are
-    there.
+    fresh, columns, told: as for `cloud_scores`.  times: (T,) of the readings, even unless given.
+    The ceiling of the path-space W2 and of all scores of movement, changes and persistence is the
+    true marginals coupled at random, so that it shows the coupling; the others have paths of
+    uniform points. Paths may be nan where people are absent: then only scores that know about
+    absence are there.
     """
     mixed = _mixed(columns, bounds)
     rng = np.random.default_rng(seed)
@@ -146,7 +165,7 @@ def path_scores(
     absence = any(np.isnan(side[0]).any() for side in (people, reference, others))
     metrics = [m for m in path_metrics() if m.least_times <= count and m.absence >= absence]
     options = {"times": reading_times(times, count), "bounds": bounds, "seed": seed}
-    scores = _scores(metrics, candidates, reference, mixed, **options)
+    scores = _scores(metrics, candidates, reference, mixed, told, **options)
     return [replace(score, per_time=()) for score in scores]
 
 
@@ -195,6 +214,7 @@ def _scores(
     candidates_for: Callable[[Metric], Candidates],
     reference: list[Floats],
     mixed: Sequence[Column] | None,
+    told: Told,
     **options: Any,
 ) -> list[Score]:
     """A line for each metric that makes sense of so many people and features.
@@ -203,7 +223,7 @@ def _scores(
     """
     known: dict[Any, dict[str, Floats]] = {}  # two lines of the same comparison cost one
     scores = []
-    for metric in metrics:
+    for number, metric in enumerate(metrics):
         candidates, truth = candidates_for(metric), reference
         if mixed is not None and not metric.takes_columns:
             candidates, truth = candidates.of_numbers(mixed), _of_numbers(reference, mixed)
@@ -215,10 +235,17 @@ def _scores(
         key = metric.compare, metric.most, metric.coupled
         if key not in known:
             compare = metric.with_options(columns=mixed, **options)
-            known[key] = candidates.scored(compare, truth, metric.most)
+            known[key] = candidates.scored(
+                compare, truth, metric.most, partial(_within, told, number, len(metrics))
+            )
         if not (metric.mixed and np.isnan(known[key]["value"]).all()):
             scores.append(_score(metric, known[key]))
     return scores
+
+
+def _within(told: Told, number: int, steps: int, share: float) -> None:
+    """Tell the share of the whole, from that of one step."""
+    told((number + share) / steps)
 
 
 def _mixed(columns: Sequence[Column] | None, bounds: Any) -> Sequence[Column] | None:

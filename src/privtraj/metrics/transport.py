@@ -12,6 +12,7 @@ import numpy as np
 from privtraj.arrays import Floats, Ints
 from privtraj.errors import InputError
 from privtraj.metrics.clouds import ENTRIES, distinct, each_time, pair
+from privtraj.metrics.cores import on_all_cores
 from privtraj.metrics.registry import MOST, cloud_metric
 
 Cost = Literal["euclidean", "sqeuclidean"]
@@ -40,7 +41,7 @@ def squared_wasserstein2(a: Any, b: Any) -> float:
 
 def squared_w2_per_time(clouds: Any, truth: Any) -> Floats:
     """(T,) W2^2 between clouds[i] (n, d) and truth[i] (k, d)."""
-    return np.array([squared_wasserstein2(x, y) for x, y in each_time(clouds, truth)])
+    return np.array(list(on_all_cores(squared_wasserstein2, each_time(clouds, truth))))
 
 
 def average_squared_w2(clouds: Any, truth: Any) -> float:

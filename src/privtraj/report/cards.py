@@ -14,12 +14,13 @@ import numpy as np
 
 from privtraj.arrays import Floats
 from privtraj.columns.kinds import Category, Column, Date, Flag
+from privtraj.precision import written_times
 from privtraj.report.levels import Drawn, shares_of, text_label
 from privtraj.report.page_data import bands
 from privtraj.report.sections import number_range
 from privtraj.report.style import BLUE, VERMILION
 from privtraj.report.templates import render
-from privtraj.space import as_user_times, unit_time
+from privtraj.space import unit_time
 from privtraj.text import short
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ _FEW = 6  # values of a category
 
 def snapshots_card(snapshots: Snapshots) -> str:
     """Public things alone: nothing that was counted or measured on the records."""
-    first, last = as_user_times(snapshots.axis.range, snapshots.datetime)
+    first, last = written_times(snapshots.axis.range, snapshots.datetime)
     columns = [column for column in snapshots.columns if not isinstance(column, Flag)]
     return _card(
         "Snapshots",
@@ -63,6 +64,7 @@ def model_card(model: TrajectoryModel) -> str:
     """The guarantee, the size, and small pictures of the first features over time."""
     certificate = model.certificate
     particles, times = model.particles.shape[1], len(model.numeric_times)
+    first, last = written_times(model.numeric_times, model.datetime)[[0, -1]]
     names = [column.name for column in model.columns if not isinstance(column, Flag)]
     promise = f"epsilon {certificate.epsilon:.3g}, delta {short(certificate.delta)}"
     return _card(
@@ -72,7 +74,7 @@ def model_card(model: TrajectoryModel) -> str:
             ("guarantee", f"{promise}, {certificate.adjacency}" if certificate.private else "none"),
             (
                 "times of interest",
-                f"{times}, {model.time_name} from {model.times[0]} to {model.times[-1]}",
+                f"{times}, {model.time_name} from {first} to {last}",
             ),
             ("features", f"{len(names)}: {', '.join(names)}"),
             ("particles", f"{particles} per time, by {model.settings.get('measure', 'hand')}"),

@@ -23,6 +23,7 @@ from privtraj.privacy.ledger import up
 from privtraj.report import sections
 from privtraj.report.page_data import SEED, Sampled, page_data, sampled
 from privtraj.report.panels import BOX, panels
+from privtraj.report.sampler import page_sampler, sampler_words
 from privtraj.report.share_panels import share_panels
 from privtraj.report.templates import asset, percent_up, render, round_number
 from privtraj.report.verdicts import Verdict, expected_worth, summary, verdicts
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
 
 SUFFIXES = (".html", ".htm")
+STYLES = ("page.css", "draw.css", "print.css")
+SCRIPTS = ("page.js", "people.js", "tables.js", "download.js")
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class Page:
 
     def html(self) -> str:
         """The whole file."""
-        inline = {"style": asset("page.css"), "script": asset("page.js")}
+        inline = {"style": "".join(map(asset, STYLES)), "script": "".join(map(asset, SCRIPTS))}
         data, policy = as_script_data(self.data), _policy(**inline)
         return render(self.template, **self.values, **inline, data=data, policy=policy)
 
@@ -66,6 +69,7 @@ def report(model: TrajectoryModel, seed: int = SEED) -> Page:
     """The page about a model. The same model and seed give the same page."""
     shown = sampled(model, seed)
     judged = verdicts(model, shown.people)
+    drawn_from = page_sampler(model, seed)
     values = {
         "kind": "report",
         "figures": _figures(model, judged),
@@ -75,8 +79,9 @@ def report(model: TrajectoryModel, seed: int = SEED) -> Page:
         **sections.guarantee(model.certificate),
         "budget": sections.budget(model.certificate),
         **sections.settings(model),
+        "draw": sampler_words(model, drawn_from),
     }
-    return page("report.html", model, shown, values)
+    return page("report.html", model, shown, values, {"sampler": drawn_from})
 
 
 def page(

@@ -1,0 +1,572 @@
+"""People drawn in the page, in a real browser, against those of `TrajectoryModel.sample`.
+
+Everything has fixed seeds. All comparisons of one model together raise a false alarm with a chance
+of `ALARM` at most: each of its k tests is at the level ALARM / k.
+"""
+
+import functools
+import io
+import os
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+import pyarrow.parquet as pq
+import pytest
+from scipy.stats import chi2_contingency, ks_2samp
+
+import privtraj as pt
+from domain.shapes import river
+from mixed_clinic import mixed_model
+from privtraj.cli.sample import even_times
+from privtraj.columns.kinds import Category, Number
+from privtraj.report.page import report
+from privtraj.report.sampler import CURVES, NUMBERS, STOPS
+
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="the browser tests need playwright (pip install playwright)"
+)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="no Chromium on PATH: install one to test the report in a browser"
+)
+
+ALARM = 1e-3
+"""Chance that a sampler as good as Python's fails the comparisons of one model."""
+PEOPLE = 4000
+"""On either side: two laws that are 4.5 % apart in Kolmogorov's distance are told apart at 1e-3."""
+
+DRAW = """async (asked) => {
+  const given = JSON.parse(document.getElementById("data").textContent).sampler;
+  const drawn = await People.draw(new People.Sampler(given), asked);
+  return { values: drawn.values.map((column) => Array.from(column)),
+           present: drawn.present && Array.from(drawn.present) };
+}"""
+
+HELD = """() => JSON.parse(document.getElementById("data").textContent).sampler"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    root = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(
+            executable_path=CHROMIUM, args=["--disable-gpu", "--no-first-run", *root]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened(browser, tmp_path):
+    """Function: model -> its report, opened from a file, with an empty list of complaints."""
+    contexts = []
+
+    def open_one(model, **options):
+        model.report(tmp_path / "report.html", force=True)
+        contexts.append(browser.new_context(accept_downloads=True, **options))
+        page = contexts[-1].new_page()
+        page.complaints = []
+        page.on("console", lambda message: page.complaints.append(message.text))
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        page.goto((tmp_path / "report.html").as_uri())
+        return page
+
+    yield open_one
+    for context in contexts:
+        context.close()
+
+
+def drawn(page, people, times, seed=0, conditions=()):
+    """Values (n, q, e) and who is there (n, q), or None, drawn by the page's script."""
+    asked = {"people": people, "times": list(times), "seed": seed, "conditions": list(conditions)}
+    got = page.evaluate(DRAW, asked)
+    shape = people, len(times)
+    values = np.stack([np.reshape(column, shape) for column in got["values"]], axis=2)
+    present = got["present"]
+    return values.astype(float), None if present is None else np.reshape(present, shape) == 1
+
+
+def downloaded(page, which):
+    with page.expect_download() as waiting:
+        page.click(f"#draw-{which}")
+    with open(waiting.value.path(), "rb") as file:
+        return file.read()
+
+
+# The same people as in Python -------------------------------------------------------------------
+
+
+def bent(made_model, **changes):
+    """A model of uneven times whose people spread, with a width that changes."""
+    model = made_model(times=4, particles=40)
+    knots = np.array([0.0, 3.0, 11.0, 20.0])
+    width = np.array([0.02, 0.05, 0.03, 0.04])
+    return replace(model, knots=knots, numeric_times=knots, bandwidth=width, **changes)
+
+
+def in_the_river(made_model):
+    domain = river().of_features(("x", "y"))
+    model = made_model(features=("x", "y"), times=3, bounds=np.array([[0.0, 1.0]] * 2))
+    return replace(model, domain=domain)
+
+
+def rate(places, _):
+    return 0.1 * (places[:, 0] / 100 - 0.4)
+
+
+MODELS = {
+    "inertia": lambda made: bent(made).with_reference("auto"),
+    "brownian": bent,
+    "pulled back": lambda made: bent(made).with_reference(
+        pt.reference.OrnsteinUhlenbeck([60.0, 40.0], 0.1, 0.02)
+    ),
+    "drift": lambda made: bent(made).with_reference(
+        pt.reference.Drift(([[0.0, 0.02], [-0.02, 0.0]], [0.0, 0.0]))
+    ),
+    "forgetful": lambda made: bent(made).with_reference(pt.reference.Inertia(memory=5.0)),
+    "monotone": lambda made: (
+        bent(made)
+        .with_reference("auto")
+        .with_constraints(monotone=["height"], precision={"weight": 0.5})
+    ),
+    "domain": in_the_river,
+    "grows": lambda made: bent(made).with_reference("auto").with_growth(0.15),
+    "grows by place": lambda made: (
+        bent(made).with_reference("inertia").with_growth(pt.Growth(None, by_place=rate))
+    ),
+    "mixed": lambda made: mixed_model(people=60),
+    "mixed inertia": lambda made: mixed_model(people=300).with_reference("auto"),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_page_draws_the_people_that_python_draws(opened, made_model, name):
+    """Marginals at knots and between, changes from the first time to the last, and who is there;
+    of categories, shares and who goes where. False alarm: ALARM."""
+    model = MODELS[name](made_model)
+    knots = model.knots
+    times = np.sort([*knots, *(0.35 * knots[:-1] + 0.65 * knots[1:])])
+    page = opened(model)
+    held = page.evaluate(HELD)
+    people = PEOPLE if held["whole"] else min(PEOPLE, held["curves"])  # nobody drawn twice
+    values, present = drawn(page, people, times)
+    paths = model.sample(PEOPLE, times, seed=1)
+    assert page.complaints == []
+    there = np.ones(values.shape[:2], bool) if present is None else present
+    tests = []
+    for k, column in enumerate(paths.columns):
+        mine, theirs = (np.where(a, v[..., k], np.nan) for a, v in _both(there, values, paths))
+        pairs = [(mine[:, q], theirs[:, q]) for q in range(len(times))]
+        if isinstance(column, Category):
+            tests += [_shares(*pair, column.levels) for pair in pairs]
+            moved = (v[:, 0] * column.levels + v[:, -1] for v in (mine, theirs))
+            tests.append(_shares(*moved, column.levels**2))
+        else:
+            width = column.high - column.low
+            tests += [_same(*pair, width) for pair in pairs]
+            tests += [_shares(*map(np.isnan, pair), 2) for pair in pairs if column.missing]
+            if name != "forgetful" and not column.fixed:  # offsets last there, see `carried`
+                tests.append(_same(mine[:, -1] - mine[:, 0], theirs[:, -1] - theirs[:, 0], width))
+        if column.fixed:
+            assert (mine == mine[:, :1]).all()
+    if present is not None:
+        tests += [_shares(there[:, q], paths.present[:, q], 2) for q in range(len(times))]
+    assert min(tests) > ALARM / len(tests)
+
+
+def _both(there, values, paths):
+    return (there, values), (paths.present, paths.values)
+
+
+def _same(mine, theirs, width=0.0):
+    """Kolmogorov and Smirnov's chance.  width: of the range, of which both are blurred by 0.2 %, as
+    tables have steps, which would tell heaps of people at one place apart."""
+    rng = np.random.default_rng(0)
+    sides = [side[np.isfinite(side)] for side in (mine, theirs)]
+    blurred = [side + 0.002 * width * rng.standard_normal(len(side)) for side in sides]
+    return ks_2samp(*blurred).pvalue
+
+
+def _shares(mine, theirs, count):
+    """Chance of tables that differ as much; rare values are counted together."""
+    sides = [side[np.isfinite(side)].astype(int) for side in (mine, theirs)]
+    table = np.array([np.bincount(side, minlength=count) for side in sides])
+    rare = table.sum(axis=0) < 20
+    table = np.column_stack([table[:, ~rare], table[:, rare].sum(axis=1)])
+    table = table[:, table.sum(axis=0) > 0]
+    return chi2_contingency(table).pvalue if table.shape[1] > 1 else 1.0
+
+
+def test_a_page_that_forgot_the_offsets_would_be_noticed(opened, made_model):
+    """The comparison has the power that it needs: without observation noise it fails."""
+    model = MODELS["inertia"](made_model)
+    values, _ = drawn(opened(model), PEOPLE, model.knots)
+    bare = model.sample(PEOPLE, seed=1, observation_noise=False)
+    assert _same(values[:, 0, 0], bare.values[:, 0, 0]) < 1e-6
+
+
+def test_the_curves_of_least_action_are_all_there_and_go_as_in_python(opened, made_model):
+    """Without offsets everybody is on a curve: to the last digit that the page has."""
+    model = replace(MODELS["inertia"](made_model), bandwidth=np.full(4, 1e-12))
+    times = np.linspace(0.0, 20.0, 41)
+    values, _ = drawn(opened(model), 40, times)
+    paths = model.sample(40, times, seed=0, observation_noise=False)
+    mine, theirs = (np.sort(v[..., 0], axis=0) for v in (values, paths.values))
+    assert np.abs(mine - theirs).max() < 0.011  # half a step, and 1/65535 of the range
+
+
+def test_a_monotone_feature_never_falls_and_precision_holds(opened, made_model):
+    model = MODELS["monotone"](made_model)
+    values, _ = drawn(opened(model), 500, np.linspace(0.0, 20.0, 30))
+    assert (np.diff(values[..., 0], axis=1) >= 0).all()
+    assert (values[..., 1] * 2 == np.rint(values[..., 1] * 2)).all()
+
+
+def test_nobody_leaves_the_domain_at_the_stops(opened, made_model):
+    model = MODELS["domain"](made_model)
+    stops = model.carried(NUMBERS, CURVES, STOPS).stops
+    times = model.knots[0] + stops * (model.knots[-1] - model.knots[0])
+    values, _ = drawn(opened(model), 400, times)
+    near = np.abs(values.reshape(-1, 2) - model.plot.snapped(values.reshape(-1, 2)))
+    assert near.max() < 2e-4  # a step of the table
+
+
+# Seeds, times and conditions ---------------------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_file_and_another_another(opened, made_model):
+    page = opened(made_model())
+    first, again = downloaded(page, "csv"), downloaded(page, "csv")
+    page.fill("#draw-seed", "1")
+    other = downloaded(page, "csv")
+    assert first == again
+    assert first != other
+    assert page.complaints == []
+
+
+def test_times_can_be_fitted_even_or_listed(opened, made_model):
+    page = opened(made_model(time_name="age"))
+    page.fill("#draw-people", "3")
+    assert _csv(downloaded(page, "csv"))["age"].to_pylist() == [0, 5, 10, 15, 20] * 3
+    page.fill("#draw-count", "3")
+    assert page.is_checked("input[value=even]")
+    assert _csv(downloaded(page, "csv"))["age"].to_pylist() == [0, 10, 20] * 3
+    page.fill("#draw-list", "7.5, 2")
+    assert page.is_checked("input[value=list]")
+    assert _csv(downloaded(page, "csv"))["age"].to_pylist() == [7.5, 2] * 3
+
+
+def test_the_ends_of_the_range_are_times_as_they_are_written(opened, made_model):
+    model = made_model(times=3)
+    knots = np.array([1 / 3, 7.0, 200 / 3])
+    page = opened(replace(model, knots=knots, numeric_times=knots).with_reference("auto"))
+    page.fill("#draw-people", "1")
+    page.fill("#draw-list", f"{page.inner_text('#draw-first')} {page.inner_text('#draw-last')}")
+    assert page.inner_text("#draw-first") == "0.33"
+    assert _csv(downloaded(page, "csv"))["age"].to_pylist() == knots[[0, 2]].tolist()
+
+
+@functools.cache
+def mixed():
+    return mixed_model(people=300).with_reference("auto")
+
+
+def _condition(page, column, when="always", **parts):
+    page.click("#draw-add")
+    row = page.locator("#draw-conditions > li").last
+    row.locator("[data-part=column]").select_option(label=column)
+    row.locator("[data-part=when]").select_option(when)
+    for value in parts.pop("values", ()):
+        row.get_by_label(value, exact=True).check()
+    for part, text in parts.items():
+        field = row.locator(f"[data-part={part}]")
+        field.check() if part == "missing" else field.fill(text)
+
+
+def test_conditions_on_values_and_ranges_hold_at_their_times(opened):
+    page = opened(mixed())
+    _condition(page, "sex", values=["F"])
+    _condition(page, "stage", "first", values=["I", "II"])
+    _condition(page, "weight", "time", low="60", time="1.2")
+    page.fill("#draw-list", "0.4, 1.2, 2")
+    table = _csv(downloaded(page, "csv"))
+    assert table.num_rows == 3000
+    assert set(table["sex"].to_pylist()) == {"F"}
+    assert set(table["stage"].to_pylist()[::3]) <= {"I", "II"}
+    assert set(table["stage"].to_pylist()) > {"I", "II"}
+    assert min(table["weight"].to_pylist()[1::3]) >= 60
+    assert page.complaints == []
+
+
+def test_who_meets_conditions_is_who_does_in_python(opened):
+    """False alarm: ALARM."""
+    model, times = mixed(), [0.3, 1.7]
+    conditions = [
+        {"column": 3, "levels": [1, 2], "when": "first"},
+        {"column": 1, "low": 60, "high": 80, "when": "always"},
+    ]
+    values, _ = drawn(opened(model), 2000, times, conditions=conditions)
+    asked = {"where": {"weight": (60, 80)}, "at_start": {"stage": ["II", "III"]}}
+    paths = model.sample(2000, times, seed=1, **asked)
+    tests = []
+    for k, column in enumerate(paths.columns):
+        for q in range(2):
+            pair = values[:, q, k], paths.values[:, q, k]
+            number = isinstance(column, Number)
+            tests.append(_same(*pair) if number else _shares(*pair, column.levels))
+    assert min(tests) > ALARM / len(tests)
+
+
+def test_missing_values_can_be_asked_for(opened):
+    page = opened(mixed())
+    _condition(page, "hb", "first", missing="")
+    page.fill("#draw-people", "50")
+    table = _csv(downloaded(page, "csv"))
+    assert table["hb"].to_pylist()[::5] == [None] * 50
+
+
+def test_conditions_that_hardly_anybody_meets_are_refused(opened):
+    page = opened(mixed())
+    _condition(page, "weight", low="149")
+    page.click("#draw-show")
+    page.wait_for_selector("#draw-status.wrong")
+    assert "Too few people of the model are so" in page.inner_text("#draw-status")
+    page.get_by_role("button", name="Remove").click()
+    page.click("#draw-show")
+    page.wait_for_selector("#draw-preview table")
+    assert page.locator("#draw-rows tr").count() == 6
+    assert page.complaints == []
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "words"),
+    [
+        ("#draw-people", "0", "must be a whole number from 1 to"),
+        ("#draw-people", "1e12", "must be a whole number from 1 to"),
+        ("#draw-seed", "-1", "The seed must be a whole number from 0"),
+        ("#draw-count", "1", "The number of times must be a whole number from 2"),
+        ("#draw-list", "30", "Times must be numbers, from 0 to 20."),
+        ("#draw-list", "soon", "Times must be numbers, from 0 to 20."),
+        ("#draw-list", "", "Give at least one time."),
+    ],
+)
+def test_a_mistake_is_said_in_words_and_marked(opened, made_model, field, text, words):
+    page = opened(made_model())
+    if field == "#draw-list":
+        page.check("input[value=list]")
+    page.fill(field, text)
+    page.click("#draw-csv")
+    page.wait_for_selector("#draw-status.wrong")
+    assert words in page.inner_text("#draw-status")
+    assert page.get_attribute(field, "aria-invalid") == "true"
+    assert page.evaluate("'#' + document.activeElement.id") == field
+    assert page.complaints == []
+
+
+# Files ---------------------------------------------------------------------------------------
+
+
+def _csv(data):
+    return arrow_csv.read_csv(io.BytesIO(data))
+
+
+def test_csv_and_parquet_hold_the_same_table_as_python_writes(opened, tmp_path):
+    model = mixed()
+    page = opened(model)
+    page.fill("#draw-people", "200")
+    text, table = downloaded(page, "csv"), pq.read_table(io.BytesIO(downloaded(page, "parquet")))
+    model.sample(200, seed=0).save(tmp_path / "paths.csv")
+    ours, theirs = text.decode().splitlines(), (tmp_path / "paths.csv").read_text().splitlines()
+    assert ours[0] == theirs[0]
+    assert len(ours) == len(theirs)
+    read, other = _csv(text), _csv((tmp_path / "paths.csv").read_bytes())
+    assert read.schema == other.schema
+    plain = _without_dictionaries(model.sample(1, seed=0).to_arrow()).schema
+    assert table.schema.names == plain.names
+    assert table.schema.types == plain.types
+    assert table.num_rows == 1000
+    for name in table.column_names:
+        mine = [_as_csv(value) for value in table[name].to_pylist()]
+        assert mine == [_as_csv(value) for value in read[name].to_pylist()], name
+    assert table["hb"].null_count > 0
+    assert table["code"].null_count > 0
+    assert set(table["smoker"].to_pylist()) == {True, False}
+    assert set(table["kids"].to_pylist()) <= set(range(11))
+    for name in ("hb", "weight"):
+        mine, theirs = (_decimals(side[name]) for side in (read, other))
+        assert mine == theirs, name
+
+
+def _decimals(column):
+    """The most digits behind the point."""
+    return max(len(repr(value).partition(".")[2]) for value in column.to_pylist() if value)
+
+
+@pytest.mark.parametrize("dates", [False, True])
+def test_even_times_are_those_of_the_command(opened, made_model, dates, tmp_path):
+    model = made_model(dates=dates, times=4)
+    page = opened(model)
+    for count in (2, 3, 8, 31):
+        page.fill("#draw-people", "1")
+        page.fill("#draw-count", str(count))
+        model.sample(1, even_times(model, count), seed=0).save(tmp_path / "paths.csv", force=True)
+        read, other = _csv(downloaded(page, "csv")), _csv((tmp_path / "paths.csv").read_bytes())
+        assert read["age"].type == other["age"].type
+        assert read["age"].to_pylist() == other["age"].to_pylist()
+
+
+def _without_dictionaries(table):
+    kinds = [getattr(kind, "value_type", kind) for kind in table.schema.types]
+    return table.cast(pa.schema(list(zip(table.schema.names, kinds, strict=True))))
+
+
+def _as_csv(value):
+    return None if value == "" else value
+
+
+def test_names_and_values_that_spreadsheets_would_run_are_quoted(opened, tmp_path):
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 3, (40, 5, 1)).astype(float)
+    labels = ["=1+1", 'a, "b"\nc', "ä ✓ </script>"]
+    model = mixed_model({"-code": pt.Category(labels)}, values=values)
+    page = opened(model)
+    model.sample(50, seed=0).save(tmp_path / "paths.csv")
+    text = downloaded(page, "csv")
+    assert b'"\'-code"' in text
+    parse = arrow_csv.ParseOptions(newlines_in_values=True)
+    read, other = (
+        arrow_csv.read_csv(source, parse_options=parse)
+        for source in (io.BytesIO(text), tmp_path / "paths.csv")
+    )
+    assert read.column_names == other.column_names
+    assert set(read["'-code"].to_pylist()) == set(other["'-code"].to_pylist())
+    table = pq.read_table(io.BytesIO(downloaded(page, "parquet")))
+    assert set(table["-code"].to_pylist()) == set(labels)
+    assert page.complaints == []
+
+
+def test_dates_are_dates_and_moments_moments(opened, made_model):
+    page = opened(made_model(dates=True))
+    table = pq.read_table(io.BytesIO(downloaded(page, "parquet")))
+    assert table.schema.field("age").type == pa.date32()
+    assert b"\n0,2024-03-01," in downloaded(page, "csv")
+    page.fill("#draw-list", "2024-03-01 12:30, 2024-03-02T06:00:01")
+    text, table = downloaded(page, "csv"), pq.read_table(io.BytesIO(downloaded(page, "parquet")))
+    assert b"\n0,2024-03-01 12:30:00," in text
+    assert table.schema.field("age").type == pa.timestamp("ms")
+    assert str(table["age"][1]) == "2024-03-02 06:00:01"
+
+
+def test_a_table_of_many_pages_is_read_whole(opened, made_model):
+    """More rows than a row group has, and numbers of values beyond one byte."""
+    page = opened(made_model())
+    page.fill("#draw-people", "30000")
+    file = pq.ParquetFile(io.BytesIO(downloaded(page, "parquet")))
+    assert file.metadata.num_row_groups == 3
+    table = file.read()
+    assert table.num_rows == 150_000
+    assert table["path"].to_numpy()[::5].tolist() == list(range(30_000))
+
+
+def test_people_who_are_not_there_have_no_row(opened, made_model):
+    model = made_model().with_reference("auto").with_growth(0.15)
+    table = _csv(downloaded(opened(model), "csv"))
+    rows = table.group_by("age").aggregate([("path", "count")]).sort_by("age")
+    counts = rows["path_count"].to_numpy()
+    expected = np.exp(0.15 * np.array(rows["age"]))
+    assert counts == pytest.approx(1000 * expected / expected[-1], abs=3)
+
+
+# The section and the rest of the page --------------------------------------------------------
+
+
+def test_the_section_is_used_by_keyboard_on_a_phone_and_has_large_targets(opened):
+    page = opened(mixed(), viewport={"width": 320, "height": 700}, color_scheme="dark")
+    _condition(page, "stage", values=["II"])
+    small = page.evaluate(
+        "() => [...document.querySelectorAll('#draw button, #draw select, #draw label.choice,'"
+        " + '#draw input:not([type=radio], .choice input), #cite button')]"
+        ".filter((e) => e.getClientRects().length)"
+        ".filter((e) => e.getBoundingClientRect().height < 44).map((e) => e.outerHTML)"
+    )
+    assert small == []
+    page.focus("#draw-show")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#draw-preview table")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    unnamed = page.evaluate(
+        "() => [...document.querySelectorAll('#draw input, #draw select')].filter((e) =>"
+        " !e.labels.length && !e.ariaLabel).length"
+    )
+    assert unnamed == 0
+
+
+def test_the_page_says_how_near_it_is(opened, made_model):
+    said = {
+        "inertia": "all 40 curves",
+        "brownian": "4\N{NARROW NO-BREAK SPACE}096 curves of people drawn from the model",
+        "domain": "people drawn from the model, who stay in its domain",
+        "grows": "who is not there at a time has no row",
+    }
+    for name, words in said.items():
+        assert words in opened(MODELS[name](made_model)).inner_text("#draw")
+
+
+def test_a_large_model_is_thinned_and_says_so(made_model):
+    rng = np.random.default_rng(0)
+    many = rng.uniform(0.2, 0.8, (10, 6000, 12))
+    names = [f"f{k}" for k in range(12)]
+    model = replace(
+        made_model(features=names, times=10),
+        particles=many,
+        weights=np.full((10, 6000), 1 / 6000),
+        curves=True,
+    ).with_reference("inertia")
+    page = report(model)
+    assert page.data["sampler"]["curves"] == NUMBERS // (10 * 12)
+    assert not page.data["sampler"]["whole"]
+    assert "1\N{NARROW NO-BREAK SPACE}666 curves of people drawn from the model" in page.html()
+    assert len(page.html()) < 3_000_000
+
+
+def test_a_citation_is_copied(opened, made_model):
+    model = made_model()
+    page = opened(model, permissions=["clipboard-read", "clipboard-write"])
+    for name, words in {"Copy this sentence": model.sha256, "Copy BibTeX": "@software{"}.items():
+        page.get_by_role("button", name=name).click()
+        page.get_by_text("Copied.").wait_for()
+        assert words in page.evaluate("navigator.clipboard.readText()")
+
+
+def test_on_paper_there_is_a_report_and_no_form(opened):
+    page = opened(mixed(), viewport={"width": 680, "height": 900}, color_scheme="dark")
+    printed = page.evaluate(
+        "() => { let seen = 0; window.print = () => { seen++; };"
+        " document.getElementById('print').click(); return seen; }"
+    )
+    assert printed == 1
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert not page.is_visible("#draw-form")
+    assert not page.is_visible("#print")
+    for place in ("#guarantee .dial", "#stage", "#budget table", "#checks", "#cite pre"):
+        assert page.is_visible(place), place
+    assert page.evaluate("[...document.querySelectorAll('details')].every((part) => part.open)")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 680
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert paper == "rgb(255, 255, 255)"
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert not page.evaluate("[...document.querySelectorAll('details')].some((part) => part.open)")
+    assert page.pdf().startswith(b"%PDF")
+
+
+def test_without_scripts_the_section_says_what_to_do(opened, made_model):
+    page = opened(made_model(), java_script_enabled=False)
+    assert "privtraj sample" in page.inner_text("#draw")
+    assert not page.is_visible("#draw-form")
+    assert not page.is_visible("#print")
