@@ -118,7 +118,7 @@ def test_an_unfinished_configuration_says_what_is_missing(tmp_path, capsys):
     [
         ("", "--people is needed"),
         ("--people 10", "--features is needed"),
-        ("--people 3 --times 10 --features 2", "use fewer times"),
+        ("--people 3 --times 10 --features 2", "one person per time"),
         ("--people few --times 10 --features 2", "--people must be a whole number"),
         ("--people 60 --times 1 --features 2", "--times must be a whole number"),
         ("--people 60 --times 10 --features 0", "--features must be a whole number"),
