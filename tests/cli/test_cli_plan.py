@@ -1,6 +1,7 @@
 """`privtraj plan`: what a user types, what comes back, and what is refused in one sentence."""
 
 import json
+import re
 
 import pytest
 
@@ -72,6 +73,15 @@ def test_text_json_plot_and_cache(capsys, tmp_path, monkeypatch):
     assert shown.err == ""
     assert cli.main([*ASK, "--plot", str(plot)]) == 2
     assert "already exists" in capsys.readouterr().err
+
+
+def test_listed_times_are_a_fact_that_no_advice_is_about(capsys):
+    """Who has five fixed days cannot have more, nor fewer."""
+    assert cli.main(["plan", "--people", "40", "--times", "5", "--features", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert "few for this wish" in found["warning"]
+    assert not re.search(r"\b(bins?|times|days|slabs?)\b", found["warning"])
+    assert found["question"]["times"] == 5
 
 
 def test_without_a_cache_nothing_is_kept(capsys, tmp_path):
