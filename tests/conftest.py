@@ -25,6 +25,7 @@ keep_compiled()
 # What takes longest begins first, so that no process works alone in the end: measured, in order.
 LONGEST = (
     "test_docs.py",
+    "test_journeys.py",
     "test_sql_rows.py",
     "test_audit.py",
     "test_scripts.py",
@@ -58,6 +59,7 @@ SLOW = {
     "scripts",
     "test_browser.py",
     "test_docs.py",
+    "test_journeys.py",
     "test_precision.py",
     "test_report_sampler.py",
     "test_processes.py",

@@ -13,6 +13,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from doc_blocks import BLOCK, blocks
 from privtraj import datasets
 from privtraj.export import tables as export_tables
 
@@ -21,16 +22,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 SHOWN_ONLY = {"bibtex", "console", "text", "toml", "yaml"}  # and everything else is run
 
-_BLOCK = re.compile(r"^( *)```+ *(\S*).*?\n(.*?)^\1```+ *$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
-
-
-def blocks(text):
-    """Pairs (language, code) of the fenced blocks of a page."""
-    return [
-        (language, re.sub(f"^{indent}", "", code, flags=re.MULTILINE))
-        for indent, language, code in _BLOCK.findall(text)
-    ]
 
 
 def to_run(page):
@@ -93,7 +85,7 @@ def test_commands_that_are_not_run_are_the_few_that_cannot_be():
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_relative_links_lead_to_files_of_the_repository(page):
-    text = _BLOCK.sub("", page.read_text("utf-8"))
+    text = BLOCK.sub("", page.read_text("utf-8"))
     for target in _LINK.findall(text):
         path, _, _ = target.partition("#")
         if path and not re.match(r"[a-z]+:", path):

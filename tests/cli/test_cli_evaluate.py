@@ -1,6 +1,9 @@
 """`privtraj evaluate`: what a user types, what comes back, and what is never quoted."""
 
 import json
+import re
+import sys
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -171,3 +174,28 @@ def test_people_in_both_tables_are_refused(words, folder, tmp_path, capsys):
     same = write(tmp_path / "same.csv", walks(30, 5))
     assert cli.main([*words, "--holdout", str(same), "--person", "id"]) == 2
     assert "30 people are in the table and in the hold-out" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_many_records_take_less_than_half_a_minute_and_show_how_far_it_is(
+    folder, tmp_path, capsys, monkeypatch
+):
+    """Of two cores that have nothing else to do: the time of all cores together is measured."""
+    write(tmp_path / "many.csv", walks(8334, 3))
+    words = [
+        "evaluate",
+        str(folder / "growth.privtraj"),
+        str(tmp_path / "many.csv"),
+        "--person",
+        "id",
+    ]
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    before = time.process_time()
+    assert cli.main(words) == 0
+    assert time.process_time() - before < 2 * 30
+    shown = capsys.readouterr()
+    assert f"against {3 * 8334} records of 8334 people" in shown.out
+    steps = [int(step) for step in re.findall(r"(\d+)/100", shown.err)]
+    assert steps == sorted(steps)
+    assert len(set(steps)) > 30
+    assert "s left" in shown.err

@@ -1,6 +1,7 @@
 """`privtraj plan`: what a user types, what comes back, and what is refused in one sentence."""
 
 import json
+import re
 
 import pytest
 
@@ -74,6 +75,15 @@ def test_text_json_plot_and_cache(capsys, tmp_path, monkeypatch):
     assert "already exists" in capsys.readouterr().err
 
 
+def test_listed_times_are_a_fact_that_no_advice_is_about(capsys):
+    """Who has five fixed days cannot have more, nor fewer."""
+    assert cli.main(["plan", "--people", "40", "--times", "5", "--features", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert "few for this wish" in found["warning"]
+    assert not re.search(r"\b(bins?|times|days|slabs?)\b", found["warning"])
+    assert found["question"]["times"] == 5
+
+
 def test_without_a_cache_nothing_is_kept(capsys, tmp_path):
     assert cli.main([*ASK, "--no-cache"]) == 0
     assert not (tmp_path / "cache" / "privtraj" / "forecasts").exists()
@@ -118,7 +128,7 @@ def test_an_unfinished_configuration_says_what_is_missing(tmp_path, capsys):
     [
         ("", "--people is needed"),
         ("--people 10", "--features is needed"),
-        ("--people 3 --times 10 --features 2", "use fewer times"),
+        ("--people 3 --times 10 --features 2", "one person per time"),
         ("--people few --times 10 --features 2", "--people must be a whole number"),
         ("--people 60 --times 1 --features 2", "--times must be a whole number"),
         ("--people 60 --times 10 --features 0", "--features must be a whole number"),

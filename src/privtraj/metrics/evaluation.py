@@ -146,7 +146,7 @@ def evaluate(
     times of their own, the correlation of these.  Everything is in shares of the model's box. The
     same seed gives the same result.
     """
-    done = progress or (lambda step, steps: None)  # in percent
+    done = progress or (lambda step, steps: None)
     records = _read(table, model, person)
     reference, fresh = _sides(records, holdout, model, person, np.random.default_rng(seed))
     kept = _kept(reference, fresh)

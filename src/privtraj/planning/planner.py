@@ -150,7 +150,7 @@ def _check(question: Question) -> None:
             Arg("people"),
             f" is {question.people} and ",
             Arg("times"),
-            f" is {times}: there must be at least one person per time, so use fewer times",
+            f" is {times}: a forecast needs at least one person per time",
         )
     if question.records_per_person > (question.times or LARGEST_TIMES):
         raise InputError(
