@@ -60,6 +60,11 @@ def degrees(features: tuple[str, ...], bounds: Any) -> tuple[int, int] | None:
     return found[0], found[1]
 
 
+def speed_unit(time_name: str, datetime: bool) -> str:
+    """Of kilometres over times, which are dates or numbers of a unit that only its name tells."""
+    return "km/h" if datetime else f"km per unit of {time_name}"
+
+
 def kilometres(start: Any, end: Any) -> Floats:
     """(...) great-circle distances between longitudes and latitudes (..., 2) in degrees, nan where
     a place is.

@@ -47,7 +47,7 @@ class Outlines:
 @dataclass(frozen=True, eq=False)
 class _Lines:
     """All lines, one after the other. points: (N, 2).  levels: (N,).  starts: (L + 1,) where each
-    begins.  boxes: (L, 4) west, east, south, north.  rings: how many, the first ones, are closed."""
+    begins.  boxes: (L, 4) west, east, south, north.  rings: so many, the first ones, are closed."""
 
     points: Floats
     levels: NDArray[np.uint8]

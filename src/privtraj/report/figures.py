@@ -107,9 +107,10 @@ def _together(axes: Axes, paths: Paths, features: list[int]) -> None:
     """People in the plane of two features, each dot somebody at some time, coloured by it: all
     times alike, so that nothing looks empty where people pass between two of them."""
     order = in_order(paths)
-    rng = np.random.default_rng(0)
-    who = rng.permutation(np.resize(np.arange(len(paths)), _CLOUD_DOTS))
-    when = np.resize(order, _CLOUD_DOTS)
+    count = min(_CLOUD_DOTS, paths.present.size)
+    who = np.arange(count) % len(paths)
+    evenly = order[np.arange(count) * len(order) // count]
+    when = np.random.default_rng(0).permutation(evenly)  # so that no time hides another
     there = paths.present[who, when]
     who, when = who[there], when[there]
     look: dict[str, Any] = {"cmap": "viridis", "s": 9, "alpha": 0.75, "lw": 0, "rasterized": True}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privtraj.arrays import Floats
-from privtraj.places import degrees, kilometres
+from privtraj.places import degrees, kilometres, speed_unit
 from privtraj.report.coastline import Outlines, Window, outlines
 from privtraj.report.page_data import Sampled, maps, packed
 from privtraj.space import from_unit
@@ -28,8 +28,8 @@ _FAST = 0.95  # quantile of speeds
 
 
 def window(bounds: Floats) -> Window:
-    """Around public bounds (2, 2) of longitude and latitude, about as wide as high in kilometres, so
-    that it fills a picture of any shape."""
+    """Around public bounds (2, 2) of longitude and latitude, about as wide as high in kilometres,
+    so that it fills a picture of any shape."""
     (west, east), (south, north) = bounds.tolist()
     shrink = max(float(np.cos(np.radians((south + north) / 2))), 0.05)
     half = _MARGIN * max((east - west) * shrink, north - south) / 2
@@ -100,12 +100,12 @@ def _land(found: Outlines) -> Any:
 class Ways:
     """Of synthetic people on the globe, in words: how far they go, and how fast."""
 
+    unit: str  # of speeds
     usual: str
     low: str
     high: str
     speed: str
     fast: str
-    unit: str
 
 
 def ways(shown: Sampled, time_name: str, datetime: bool) -> Ways | None:
@@ -118,8 +118,8 @@ def ways(shown: Sampled, time_name: str, datetime: bool) -> Ways | None:
     low, usual, high = np.quantile(steps.sum(axis=1), (0.25, 0.5, 0.75))
     hours = np.diff(shown.times) / (3600 if datetime else 1)
     speed, fast = np.quantile(steps / hours, (0.5, _FAST))
-    unit = "km/h" if datetime else f"km per unit of {time_name}"
-    return Ways(*map(two_digits, (usual, low, high, speed, fast)), unit)
+    words = (two_digits(value) for value in (usual, low, high, speed, fast))
+    return Ways(speed_unit(time_name, datetime), *words)
 
 
 def two_digits(value: float) -> str:
