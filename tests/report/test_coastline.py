@@ -139,7 +139,7 @@ def test_in_the_middle_of_a_sea_there_is_nothing():
 def test_coarse_maps_are_made_of_points_of_fine_ones(world):
     inside = (-10.0, 0.0, 35.0, 44.0)  # Iberia
     coarse, fine = (corners(found, inside) for found in (world, outlines((-11.0, 1.0, 34.0, 45.0))))
-    assert 50 < len(coarse) < len(fine) / 5
+    assert 50 < len(coarse) < len(fine) / 2
     assert coarse <= fine
     np.testing.assert_array_equal(
         level_of(FINEST * np.array([1, 1.9, 2, 5, 1e9])), [0, 0, 1, 2, 15]

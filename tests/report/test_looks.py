@@ -17,14 +17,20 @@ COAST = np.array([[-11.0, -7.0], [36.0, 42.0]])  # Lisbon, and water west of it
 
 # Everything that can be touched and is smaller than 44 px: a checkbox is as large as its label,
 # links in running text are exempt (WCAG 2.5.8).
-SMALL = """() => [...document.querySelectorAll('a[href], button, select, input, summary, textarea, [tabindex="0"]')]
-  .filter((e) => e.checkVisibility() && !e.closest("p, li > p") && !e.matches(".skip"))
-  .map((e) => [e, (e.matches("[type=checkbox], [type=radio]") ? e.closest("label") : e).getBoundingClientRect()])
+TOUCHED = """[...document.querySelectorAll(
+    'a[href], button, select, input, summary, textarea, [tabindex="0"]')]"""
+SMALL = f"""() => {TOUCHED}
+  .filter((e) => e.checkVisibility() && !e.closest("p") && !e.matches(".skip"))
+  .map((e) => [e, e.matches("[type=checkbox], [type=radio]") ? e.closest("label") : e])
+  .map(([e, touched]) => [e, touched.getBoundingClientRect()])
   .filter(([, box]) => box.width < 43.9 || box.height < 43.9)
-  .map(([e, box]) => `${e.tagName} ${e.id || e.textContent.trim().slice(0, 20)} ${box.width} x ${box.height}`)"""
-TOUCHED = """() => document.querySelectorAll('a[href], button, select, input, summary, [tabindex="0"]').length"""
-PIXEL = """([x, y]) => { const c = document.getElementById("stage"), s = c.width / c.clientWidth;
-  return [...c.getContext("2d").getImageData(Math.round(x * s), Math.round(y * s), 1, 1).data].slice(0, 3); }"""
+  .map(([e, box]) => `${{e.tagName}} ${{e.id || e.textContent.trim().slice(0, 20)}} `
+    + `${{box.width}} x ${{box.height}}`)"""
+PIXEL = """([x, y]) => {
+  const stage = document.getElementById("stage"), scale = stage.width / stage.clientWidth;
+  const at = [x, y].map((v) => Math.round(v * scale));
+  return [...stage.getContext("2d").getImageData(...at, 1, 1).data].slice(0, 3);
+}"""
 COLOUR = """(name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim()"""
 
 
@@ -66,7 +72,7 @@ def data_of(file):
 def test_everything_that_is_touched_is_44_pixels_large(shown, name):
     page = shown(name, width=390, has_touch=True).page
     page.click("#trace")
-    assert page.evaluate(TOUCHED) > 15
+    assert page.evaluate(f"{TOUCHED}.length") > 15
     assert page.evaluate(SMALL) == []
 
 
@@ -195,7 +201,7 @@ def test_land_and_sea_are_where_they_are(shown):
 
 
 def where(page, lon, lat):
-    """Pixels of a place in the large picture: all who are drawn fit, in the proportions of a map."""
+    """Pixels of a place in the large picture: all who are drawn fit, in a map's proportions."""
     data, stage = data_of_page(page), page.locator("#stage").bounding_box()
     bounds, people = np.array(data["bounds"]), data["people"]
     shares = np.frombuffer(base64.b64decode(data["paths"]), "<u2").reshape(2, -1) / 65535
