@@ -136,6 +136,30 @@ def test_the_site_asks_nobody_else_for_anything(site):
         assert not fetched.search(page.read_text("utf-8")), page
 
 
+CODE = """() => [...document.querySelectorAll(".md-content pre > code")]
+  .map((code) => [code.scrollWidth > code.clientWidth + 1, getComputedStyle(code).overflowX])"""
+
+
+@pytest.mark.parametrize(("width", "fits"), [(1280, True), (390, False)])
+def test_code_fits_a_screen_and_scrolls_by_itself_on_a_phone(site, width, fits):
+    playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("no Chromium on PATH")
+    root = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=chromium, args=["--disable-gpu", *root])
+        page = browser.new_page(viewport={"width": width, "height": 800})
+        for name in ("howto/mobility.html", "formats.html"):
+            page.goto((site / name).as_uri())
+            found = page.evaluate(CODE)
+            assert len(found) > 4
+            assert {overflow for _, overflow in found} == {"auto"}
+            assert any(wider for wider, _ in found) != fits
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+        browser.close()
+
+
 def test_the_site_has_every_command_and_the_changelog(site):
     from privtraj.cli.entry import full_parser
 

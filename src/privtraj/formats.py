@@ -40,6 +40,10 @@ FORMATS = (
     Format("parquet", (".parquet", ".pq"),
            "data.tables:ParquetReader", "export.tables:write_parquet"),
     Format("arrow", (".arrow", ".feather"), "data.tables:ArrowReader", "export.tables:write_arrow"),
+    Format("trips", (".trips.geojson",), "", "", "export.geo:write_trips",
+           "export.geo:check_geojson"),
+    Format("points", (".points.geojson",), "", "", "export.geo:write_points",
+           "export.geo:check_points"),
     Format("geojson", (".geojson",), "", "", "export.geo:write_geojson",
            "export.geo:check_geojson"),
     Format("geoparquet", (".geoparquet",), "", "", "export.geo:write_geoparquet",
@@ -59,9 +63,10 @@ def suffixes(formats: Sequence[Format]) -> tuple[str, ...]:
 
 
 def find_format(path: Path, formats: Sequence[Format]) -> Format | None:
-    """The one of these formats that the name of a file says, if any."""
+    """The one of these formats that the name of a file says, if any, by its longest suffix."""
     name = path.name.lower()
-    return next((known for known in formats if name.endswith(known.suffixes)), None)
+    ends = [(len(s), known) for known in formats for s in known.suffixes if name.endswith(s)]
+    return max(ends, key=lambda end: end[0])[1] if ends else None
 
 
 def format_of(path: Path, formats: Sequence[Format]) -> Format:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from privtraj import display, formats
-from privtraj.errors import InputError
+from privtraj.errors import Arg, InputError
 from privtraj.export import anndata as export_anndata
 from privtraj.export.tables import PathRows, write_paths
+from privtraj.text import either
 
 SUFFIXES = formats.suffixes(formats.PATHS)
 _BLOCK = 2**19  # numbers of people who are worked on at once
@@ -54,18 +55,25 @@ class Paths(PathRows):
 
         return export_anndata.to_anndata(self, basis)
 
-    def to_geojson(self, x: str | None = None, y: str | None = None) -> dict[str, Any]:
+    def to_geojson(
+        self, x: str | None = None, y: str | None = None, kind: str = "lines"
+    ) -> dict[str, Any]:
         """A GeoJSON FeatureCollection (RFC 7946): one LineString per path, along time, of those
         who are there at two times at least.
 
         x, y: features that are longitude and latitude in degrees; by default guessed by name.
+        kind: "lines"; "trips", with the time as a fourth number of each position, for the trip
+            layer of kepler.gl; or "points", one for each path and time, for QGIS.
         Properties: "path", "times" (one per position: ISO 8601 in UTC, or numbers, as Leaflet's
         TimeDimension and folium's TimestampedGeoJson read them), and other features, one value per
-        position. Kepler.gl animates the table, with path as the id.
+        position. Points have the columns of the long table.
         """
         from privtraj.export import geo
 
-        return geo.to_geojson(self, x, y)
+        kinds = {"lines": geo.to_geojson, "trips": geo.to_trips, "points": geo.to_points}
+        if kind not in kinds:
+            raise InputError(Arg("kind"), f" must be {either(kinds)}, not '{kind}'")
+        return kinds[kind](self, x, y)
 
     def to_geopandas(
         self, x: str | None = None, y: str | None = None, crs: str = "EPSG:4326"
@@ -102,7 +110,7 @@ class Paths(PathRows):
         """Write the paths, whole or not at all, in the format that the name ends in.
 
         The long table: .csv, .csv.gz, .parquet, .arrow, .feather; with a point in each row:
-        .geoparquet; as lines: .geojson; as AnnData: .h5ad.
+        .geoparquet, .points.geojson; as lines: .geojson, .trips.geojson; as AnnData: .h5ad.
         """
         write_paths(self, path, force)
 

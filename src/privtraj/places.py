@@ -1,9 +1,19 @@
-"""Features that are places: which of them are longitude and latitude, or x and y."""
+"""Features that are places: which of them are longitude and latitude, or x and y, and how far apart
+places on the globe are."""
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
+import numpy as np
+
+from privtraj.arrays import Floats
 from privtraj.errors import InputError, Said
 from privtraj.text import listed
+
+EARTH = 6371.0088  # kilometres, mean radius
+KILOMETRES = EARTH * np.pi / 180  # in a degree of latitude
 
 _NAMES = (("lon", "longitude", "lng", "long", "x"), ("lat", "latitude", "y"))
 _PLANE = ("x", "y")  # of any unit; all other names are of degrees
@@ -12,6 +22,8 @@ _PLANE = ("x", "y")  # of any unit; all other names are of degrees
 def is_degrees(name: str) -> bool:
     """Whether a feature is named like a longitude or a latitude."""
     return name.lower() in {*_NAMES[0], *_NAMES[1]} - {*_PLANE}
+_DEGREES = r"(?:[ _(\[]*(?:deg|degrees|°)[)\]]*)?"  # that a name may say, and no other unit
+_LIMITS = (360.0, 90.0)  # longitudes may count on beyond 180, as a box across that meridian does
 
 
 def axes(features: tuple[str, ...], x: str | None = None, y: str | None = None) -> tuple[int, int]:
@@ -38,3 +50,35 @@ def _axis(features: tuple[str, ...], given: str | None, what: str, names: tuple[
             f"rename one of {listed(features)}, or choose a table such as .csv",
         ),
     )
+
+
+def degrees(features: tuple[str, ...], bounds: Any) -> tuple[int, int] | None:
+    """Which features are longitude and latitude in degrees, if any: they are named so, and their
+    public bounds (d, 2) are on the globe and at most one turn apart. Names x and y say nothing."""
+    found = []
+    for names, limit in zip(_NAMES, _LIMITS, strict=True):
+        pattern = re.compile(rf"(?:{'|'.join(names[:-1])}){_DEGREES}", re.IGNORECASE)
+        named = (k for k, name in enumerate(features) if pattern.fullmatch(name.strip()))
+        k = next(named, None)
+        if k is None or not np.abs(bounds[k]).max() <= limit or np.ptp(bounds[k]) > 360:
+            return None
+        found.append(k)
+    return found[0], found[1]
+
+
+def speed_unit(time_name: str, datetime: bool) -> str:
+    """Of kilometres over times, which are dates or numbers of a unit that only its name tells."""
+    return "km/h" if datetime else f"km per unit of {time_name}"
+
+
+def kilometres(start: Any, end: Any) -> Floats:
+    """(...) great-circle distances between longitudes and latitudes (..., 2) in degrees, nan where
+    a place is.
+
+    2 R asin(sqrt(h)) by the haversine h = sin^2(dlat / 2) + cos(lat) cos(lat') sin^2(dlon / 2),
+    which is exact for short ways too.
+    """
+    a, b = np.radians(np.asarray(start, np.float64)), np.radians(np.asarray(end, np.float64))
+    half = np.sin((b - a) / 2) ** 2
+    h = half[..., 1] + np.cos(a[..., 1]) * np.cos(b[..., 1]) * half[..., 0]
+    return 2 * EARTH * np.arcsin(np.sqrt(np.minimum(h, 1.0)))

@@ -26,9 +26,8 @@ from privtraj.errors import InputError
 from privtraj.model import TrajectoryModel
 from privtraj.paths import Paths
 from privtraj.privacy.certificate import Certificate
-from privtraj.report import style
+from privtraj.report import map_view, style
 from privtraj.report.levels import three_times
-from privtraj.report.page_data import maps
 from privtraj.report.style import BLUE, PALE, VERMILION, decorate, in_order, literal, spread
 from privtraj.report.ticks import time_labels, time_ticks
 from privtraj.space import as_user_times
@@ -54,7 +53,8 @@ def paths(
     """Single synthetic people, each a line that is coloured by time.
 
     x, y: names of features, or of the time. By default the first two features, and the only one
-    over time. Places on a map, such as lon and lat or x and y, keep their proportions.
+    over time. Places on a map, such as lon and lat or x and y, keep their proportions, and coasts
+    and borders stand behind longitude and latitude.
     """
     shown = _sampled(source)
     across, up = _two_names(shown, x, y)
@@ -66,7 +66,7 @@ def paths(
         style.time_axis(ax, shown.datetime)
     else:
         _coloured(ax, lines, shown.numeric_times[order], shown)
-        _keep_proportions(ax, shown, across, up)
+        map_view.draw_map(ax, shown, across, up)
     decorate(ax, literal(across), literal(up))
     style.date_marks(ax, shown, across, up)
     return ax
@@ -258,14 +258,6 @@ def _coloured(ax: Axes, points: Floats, times: Floats, shown: Paths) -> None:
     ax.autoscale_view()
     marks, labels = zip(*time_ticks(times[0], times[-1], shown.datetime), strict=True)
     style.time_bar(ax, lines, shown.time_name, marks, labels)
-
-
-def _keep_proportions(ax: Axes, shown: Paths, across: str, up: str) -> None:
-    rows = shown.rows(shown.values)
-    bounds = np.stack([np.nanmin(rows, axis=0), np.nanmax(rows, axis=0)], axis=1)
-    for i, j, unit in maps(shown.features, bounds):
-        if (shown.features[i], shown.features[j]) == (across, up):
-            ax.set_aspect(1 / unit)
 
 
 def _attack(certificate: Certificate, ax: Axes) -> Axes:

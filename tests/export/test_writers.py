@@ -30,13 +30,15 @@ def test_every_reader_and_writer_exists(known):
 @pytest.mark.parametrize("suffix", formats.suffixes(formats.FORMATS))
 def test_a_suffix_belongs_to_one_format(suffix):
     path = Path(f"a.b{suffix.upper()}")
-    claims = [known for known in formats.FORMATS if path.name.lower().endswith(known.suffixes)]
+    claims = [known for known in formats.FORMATS if suffix in known.suffixes]
     assert claims == [formats.format_of(path, formats.FORMATS)]
+    assert claims == [formats.format_of(path, formats.FORMATS[::-1])]
 
 
 def test_paths_can_be_written_in_these_formats():
     tables = (".csv", ".csv.gz", ".parquet", ".pq", ".arrow", ".feather")
-    assert (*tables, ".geojson", ".geoparquet", ".h5ad") == SUFFIXES
+    lines = (".trips.geojson", ".points.geojson", ".geojson")
+    assert (*tables, *lines, ".geoparquet", ".h5ad") == SUFFIXES
 
 
 # Spreadsheets ---------------------------------------------------------------------------------

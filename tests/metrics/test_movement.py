@@ -109,3 +109,17 @@ def test_steps_from_and_to_an_absence_do_not_count():
 def test_the_gap_of_a_ratio_does_not_depend_on_its_side():
     high, low = (Score("r", "r", v, 1.0, 4.0, "1").gap for v in (2.0, 0.5))
     assert high == low == pytest.approx(0.5)
+
+
+def test_on_the_globe_lengths_and_speeds_are_kilometres():
+    ways = np.array([[[0.0, 0.0, 5.0], [1.0, 0.0, 9.0], [1.0, 1.0, 1.0]]])  # a degree each
+    degree = 6371.0088 * np.pi / 180
+    np.testing.assert_allclose(metrics.path_lengths(ways, globe=(0, 1)), [2 * degree])
+    found = metrics.speeds(ways, times=[0.0, 1.0, 3.0], globe=(0, 1))
+    np.testing.assert_allclose(found, [degree, degree / 2])
+    north = ways + np.array([0.0, 60.0, 0.0])  # where meridians are half as far apart
+    assert metrics.path_lengths(north, globe=(0, 1))[0] == pytest.approx(1.5 * degree, rel=1e-4)
+    swapped = metrics.path_lengths(ways[:, :, [1, 0, 2]], globe=(1, 0))
+    np.testing.assert_allclose(swapped, [2 * degree])
+    gone = np.where(np.arange(3)[:, None] == 2, np.nan, ways)
+    assert metrics.path_lengths(gone, globe=(0, 1))[0] == pytest.approx(degree)

@@ -23,7 +23,16 @@ from privtraj.errors import InputError
 from privtraj.export import tables as export_tables
 from privtraj.report import sections
 from privtraj.report.page import as_script_data, report, write_report
-from privtraj.report.page_data import bands, densities, frame_times, maps, packed, sampled
+from privtraj.report.page_data import (
+    DENSITY_BINS,
+    axis_ranges,
+    bands,
+    densities,
+    frame_times,
+    maps,
+    packed,
+    sampled,
+)
 from privtraj.report.templates import asset, percent, render, round_number
 from privtraj.report.ticks import number_ticks, time_label, time_labels, time_ticks
 from privtraj.report.verdicts import graded, summary, verdicts
@@ -256,8 +265,28 @@ def test_bands_are_quantiles():
 def test_densities_lie_where_people_are():
     values = np.full((100, 1, 1), 0.25)
     heap = densities(values, np.array([[0.0, 1.0]]))
-    assert heap.argmax() == 10
+    assert heap.argmax() == DENSITY_BINS // 4
     assert heap.max() == 1
+    values[:30] = 3.0  # beyond the axis: left out, not heaped at its end
+    np.testing.assert_allclose(densities(values, np.array([[0.0, 1.0]])), heap)
+
+
+def test_densities_have_no_corners():
+    people = np.random.default_rng(0).normal(0.5, 0.15, (4000, 1, 1))
+    heap = densities(people, np.array([[0.0, 1.0]]))[0, 0]
+    bends = np.abs(np.diff(heap, 2))
+    # the bell has bends of (h / s)^2 = .007; a corner of a tenth of the height would be one of .1
+    assert bends.max() < 0.03
+
+
+def test_axes_reach_almost_everybody_at_each_time():
+    values = np.full((1000, 50, 1), 0.4)
+    values[:300, 7] = 0.9  # at one time in fifty, which all times together would cut off
+    ((low, high),) = axis_ranges(values)
+    assert low < 0.4
+    assert high > 0.9
+    gone = np.full((5, 2, 1), np.nan)
+    np.testing.assert_allclose(axis_ranges(gone), [[0, 1]])
 
 
 @given(st.lists(st.floats(-1, 2), min_size=1, max_size=30))

@@ -37,7 +37,10 @@ def add(commands: Any) -> None:
     text = "only people who are so at the first time; hb= stands for missing"
     shared.add(data, Option("at_start", CONDITIONS, text))
     output = sample.add_argument_group("output")
-    text = "file to write: .csv, .parquet, .arrow, .geojson, .geoparquet or .h5ad"
+    text = (
+        "file to write: .csv, .parquet, .arrow, .geojson (.trips.geojson for kepler.gl, "
+        ".points.geojson for QGIS), .geoparquet or .h5ad"
+    )
     shared.add(output, "out", about=text)
     shared.add_common_options(output, "replace an existing file")
     group = sample.add_argument_group("advanced")

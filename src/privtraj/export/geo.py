@@ -7,6 +7,7 @@ GeoJSON knows no other.
 from __future__ import annotations
 
 import json
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ DEGREES = "EPSG:4326"
 UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400, "weeks": 604_800}
 
 _LIMITS = (180.0, 90.0)
+_DIGITS = 6  # of degrees: a tenth of a metre
 
 
 def check_geojson(features: tuple[str, ...], bounds: Any, times: int) -> None:
@@ -37,9 +39,14 @@ def check_geojson(features: tuple[str, ...], bounds: Any, times: int) -> None:
     _check_times(times)
 
 
+def check_points(features: tuple[str, ...], bounds: Any, times: int) -> None:
+    """Refuse what `write_points` would; bounds: (d, 2) public limits."""
+    check_degrees(features, axes(features), np.transpose(bounds))
+
+
 def check_geoparquet(features: tuple[str, ...], bounds: Any, times: int) -> None:
     """Refuse what `write_geoparquet` would; bounds: (d, 2) public limits."""
-    check_degrees(features, axes(features), np.transpose(bounds))
+    check_points(features, bounds, times)
     _needed("geopandas")
 
 
@@ -97,6 +104,53 @@ def _degrees(paths: PathRows, k: int) -> Floats:
     assert isinstance(column, Number)
     step = paths.precision.get(paths.features[k], DEGREES_STEP)
     return column.written(paths.values[..., k], max(step, DEGREES_STEP))
+def to_trips(paths: PathRows, x: str | None = None, y: str | None = None) -> dict[str, Any]:
+    """The lines with positions [longitude, latitude, 0, seconds since 1970], which is how the trip
+    layer of kepler.gl knows that they move. RFC 7946 advises against a fourth number."""
+    if not paths.datetime:
+        raise InputError(
+            f"'{paths.time_name}' holds numbers and kepler.gl plays dates: choose .geojson, or fit "
+            "with a column of dates"
+        )
+    lines = to_geojson(paths, x, y)
+    for line in lines["features"]:
+        said = [moment.removesuffix("Z") for moment in line["properties"]["times"]]
+        seconds = np.array(said, dtype="datetime64[us]").astype(np.int64) / 1e6
+        place = line["geometry"]
+        place["coordinates"] = [
+            [*position, 0, second]
+            for position, second in zip(place["coordinates"], seconds.tolist(), strict=True)
+        ]
+    return lines
+
+
+def to_points(paths: PathRows, x: str | None = None, y: str | None = None) -> dict[str, Any]:
+    """A point for each row of the long table, with its time as one value: a field of dates, by
+    which the temporal controller of QGIS, and others that filter by a field, play them."""
+    at = axes(paths.features, x, y)
+    check_degrees(paths.features, at, _known(paths, at))
+    table = paths.to_arrow()
+    names = table.column_names
+    where = [names[-len(paths.features) + k] for k in at]
+    points = []
+    for row in table.to_pylist():
+        position = [row.pop(name) for name in where]
+        if None in position or np.isnan(position).any():
+            continue
+        moment = row[names[1]]
+        utc = "Z" * isinstance(moment, datetime)  # and nothing behind a day
+        row[names[1]] = f"{moment.isoformat()}{utc}" if paths.datetime else moment
+        known = {name: _plain(value) for name, value in row.items()}
+        place = {"type": "Point", "coordinates": [round(value, _DIGITS) for value in position]}
+        points.append({"type": "Feature", "geometry": place, "properties": known})
+    return {"type": "FeatureCollection", "features": points}
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it: dates as text, nothing for what is missing."""
+    if isinstance(value, date):
+        return value.isoformat()
+    return None if isinstance(value, float) and np.isnan(value) else value
 
 
 def _known(paths: PathRows, at: tuple[int, int]) -> NDArray[Any]:
@@ -176,7 +230,19 @@ def _needed(module: str) -> Any:
 
 
 def write_geojson(paths: PathRows, path: Path) -> None:
-    text = json.dumps(to_geojson(paths), ensure_ascii=False, allow_nan=False)
+    _write(to_geojson(paths), path)
+
+
+def write_trips(paths: PathRows, path: Path) -> None:
+    _write(to_trips(paths), path)
+
+
+def write_points(paths: PathRows, path: Path) -> None:
+    _write(to_points(paths), path)
+
+
+def _write(collection: dict[str, Any], path: Path) -> None:
+    text = json.dumps(collection, ensure_ascii=False, allow_nan=False)
     path.write_text(text + "\n", encoding="utf-8")
 
 

@@ -16,6 +16,8 @@ from .copies import path_memorisation as path_memorisation
 from .encoding import unit_points as unit_points
 from .evaluation import Evaluation as Evaluation
 from .evaluation import evaluate as evaluate
+from .ground import Ground as Ground
+from .ground import ground as ground
 from .groups import group_squared_w2 as group_squared_w2
 from .held_out import HeldOut as HeldOut
 from .held_out import displacement_interpolation as displacement_interpolation

@@ -16,6 +16,7 @@ from privtraj.errors import InputError
 from privtraj.metrics.columns import ColumnScores, column_scores
 from privtraj.metrics.copies import Memorisation, memorisation, path_memorisation
 from privtraj.metrics.encoding import numbers_alone, one_hot, unit_points
+from privtraj.metrics.ground import Ground, ground
 from privtraj.metrics.people import Worth, worth, worth_interval
 from privtraj.metrics.records import Records, read_records, shared_people
 from privtraj.metrics.repeated import Repeated, compare_repeated
@@ -57,6 +58,7 @@ class Evaluation:
     notes: tuple[str, ...] = ()
     repeated: Repeated | None = None
     columns: ColumnScores | None = None
+    ground: Ground | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, None for what is not a number."""
@@ -71,6 +73,7 @@ class Evaluation:
             "path_memorisation": self.path_memorisation and self.path_memorisation.to_dict(),
             "repeated": self.repeated and self.repeated.to_dict(),
             "columns": self.columns and self.columns.to_dict(),
+            "ground": self.ground and self.ground.to_dict(),
             "notes": list(self.notes),
         }
         return _plain(whole)
@@ -118,6 +121,8 @@ class Evaluation:
         ]
         if self.path_memorisation is not None:
             lines.append(_copies("paths", self.path_memorisation))
+        if self.ground is not None:
+            lines.append(str(self.ground))
         if self.columns is not None:
             similar = self.columns.summary
             lines.append(
@@ -193,6 +198,7 @@ def evaluate(
         (*_notes(records, kept, model), *paths.notes),
         repeated,
         column_scores(*sides, columns, times) if mixed else None,
+        paths.ground,
     )
 
 
@@ -236,6 +242,7 @@ class _PathResults:
     copies: Memorisation | None = None
     times: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
+    ground: Ground | None = None
 
 
 def _read(source: Any, model: TrajectoryModel, person: str | None) -> Records:
@@ -348,7 +355,8 @@ def _path_results(
     how: dict[str, Any] = {"columns": columns, "seed": seed, "told": told}
     scores = path_scores(synthetic, real, fresh=others, times=when, **how)
     copies = path_memorisation(*_encoded([synthetic, real, others], columns))
-    return _PathResults(tuple(scores), copies, tuple(times.tolist()))
+    far = ground(synthetic, real, columns, when, model.time_name, model.datetime)
+    return _PathResults(tuple(scores), copies, tuple(times.tolist()), ground=far)
 
 
 def _common_times(reference: Records, fresh: Records) -> Ints:

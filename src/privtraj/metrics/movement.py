@@ -1,7 +1,8 @@
 """How far, how fast, and how straight: lengths, speeds and turns of paths (n, T, d).
 
 Synthetic people go first, real ones second. Distances are in shares of the box where `bounds` are
-given, so that features of different units count alike, and in the data's units otherwise. A point
+given, so that features of different units count alike, in kilometres where `globe` says which of
+them are longitude and latitude, and in the data's units otherwise. A point
 that is nan marks absence: steps from or to it do not count.
 """
 
@@ -12,28 +13,38 @@ from typing import Any
 import numpy as np
 
 from privtraj.arrays import Floats
+from privtraj.errors import Arg, InputError
 from privtraj.metrics.clouds import partial_path_pair, partial_paths, reading_times
 from privtraj.metrics.mobility import in_box
 from privtraj.metrics.registry import path_metric
+from privtraj.places import kilometres
+
+Globe = tuple[int, int]  # which features are longitude and latitude, in degrees
 
 FAST = 0.95  # the quantile of speeds that counts as fast: few steps, yet not the single fastest
 _MOST_RATIO = 1000.0  # ratios are cut at this and its inverse, so that tables hold numbers
 _STILL = 1e-12  # a step of at most this length has no direction
 
 
-def path_lengths(paths: Any, *, bounds: Any = None) -> Floats:
-    """(n,) length sum_i |x_{i+1} - x_i| of each path; nan for people never seen twice in a row."""
-    steps = np.linalg.norm(_steps(paths, bounds), axis=2)
+def path_lengths(paths: Any, *, bounds: Any = None, globe: Globe | None = None) -> Floats:
+    """(n,) length sum_i |x_{i+1} - x_i| of each path; nan for people never seen twice in a row.
+
+    globe: which features are longitude and latitude in degrees; lengths are then in kilometres, on
+    great circles, and of these features alone.
+    """
+    steps = _ways(paths, bounds, globe)
     seen = np.isfinite(steps)
     return np.where(seen.any(axis=1), np.where(seen, steps, 0.0).sum(axis=1), np.nan)
 
 
-def speeds(paths: Any, *, times: Any = None, bounds: Any = None) -> Floats:
+def speeds(
+    paths: Any, *, times: Any = None, bounds: Any = None, globe: Globe | None = None
+) -> Floats:
     """Speeds |x_{i+1} - x_i| / (t_{i+1} - t_i) of all steps of all people, at most n (T - 1).
 
-    times: (T,) of the readings; 0, 1, .., T - 1 unless given.
+    times: (T,) of the readings; 0, 1, .., T - 1 unless given.  globe: as for `path_lengths`.
     """
-    steps = np.linalg.norm(_steps(paths, bounds), axis=2)
+    steps = _ways(paths, bounds, globe)
     found = steps / np.diff(reading_times(times, steps.shape[1] + 1))
     return found[np.isfinite(found)]
 
@@ -123,6 +134,21 @@ def _steps(paths: Any, bounds: Any) -> Floats:
     """(n, T - 1, d) x_{i+1} - x_i, nan from or to an absence."""
     points = partial_paths(paths)
     return np.diff(points if bounds is None else in_box(points, bounds), axis=1)
+
+
+def _ways(paths: Any, bounds: Any, globe: Globe | None) -> Floats:
+    """(n, T - 1) how far each step goes."""
+    if globe is None:
+        return np.linalg.norm(_steps(paths, bounds), axis=2)
+    if bounds is not None:
+        raise InputError(
+            Arg("globe"),
+            " and ",
+            Arg("bounds"),
+            " do not go together: kilometres are no shares of a box",
+        )
+    places = partial_paths(paths)[..., list(globe)]
+    return kilometres(places[:, :-1], places[:, 1:])
 
 
 def _mean(values: Floats) -> float:

@@ -72,13 +72,17 @@ def comparison(
             "Repeated records": [_row(evaluation.repeated.score)] if evaluation.repeated else [],
         },
         "columns": evaluation.columns,
-        "notes": evaluation.notes,
+        "notes": [*evaluation.notes, *_on_the_ground(evaluation)],
         "made": _made(model, evaluation),
     }
     numbers = [_numbers(cloud, model.columns) for cloud in clouds]
     data = {"real": _real(numbers, shown.ranges)}
     shares = _shares(clouds, model.columns)
     return page("comparison.html", model, shown, values, data, _bands(numbers), shares)
+
+
+def _on_the_ground(evaluation: Evaluation) -> list[str]:
+    return [] if evaluation.ground is None else [str(evaluation.ground).removesuffix(".")]
 
 
 def evaluation_verdicts(evaluation: Evaluation) -> list[Verdict]:

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privtraj.arrays import Floats
 from privtraj.errors import InputError
 from privtraj.files import atomic_path
-from privtraj.report import style
+from privtraj.places import degrees
+from privtraj.report import map_view, style
 from privtraj.report.style import BLUE, GREY, INK, VERMILION, decorate, in_order, literal, spread
 from privtraj.report.ticks import time_labels
 from privtraj.text import short
@@ -31,8 +33,8 @@ if TYPE_CHECKING:
 LARGEST_OVERVIEW = 8  # features drawn over time
 
 _THIN_PATHS = 60
-_CLOUD_TIMES = 6
-_CLOUD_PEOPLE = 250
+_CLOUD_MARKS = 6  # times on the colour bar
+_CLOUD_DOTS = 1500
 _COLUMNS = 3
 _PANEL = (4.3, 3.7)  # inches
 _AUDIT = (9.6, 4.4)  # inches
@@ -40,7 +42,8 @@ _RESOLUTION = 160  # dots per inch
 
 
 def overview(model: TrajectoryModel, paths: Paths) -> Figure:
-    """Sampled people over time, one panel per feature, and the first two numbers together.
+    """Sampled people over time, one panel per feature, and two numbers together: longitude and
+    latitude on their map, or the first two.
 
     Each panel has a few single paths, the bands that hold the middle half and the middle 80 % of
     the people, and the median; that of a category has the shares of its values.
@@ -64,7 +67,7 @@ def overview(model: TrajectoryModel, paths: Paths) -> Figure:
             style.draw_shares(axes[k], paths, column)
             style.share_legend(axes[k])
     if panels > shown:
-        _together(axes[-1], paths, numbers[:2])
+        _together(axes[-1], paths, _pair(paths, model.bounds, numbers))
     _title(figure, model, paths, shown)
     if numbers and numbers[0] < shown:
         _legend(figure, axes[numbers[0]])
@@ -94,21 +97,29 @@ def _over_time(axes: Axes, model: TrajectoryModel, paths: Paths, feature: int) -
     axes.plot([], [], color=INK, lw=0, marker="|", label="fitted times")
 
 
+def _pair(paths: Paths, bounds: Floats, numbers: list[int]) -> list[int]:
+    """The two numbers that are drawn together."""
+    globe = degrees(paths.features, bounds)
+    return numbers[:2] if globe is None else list(globe)
+
+
 def _together(axes: Axes, paths: Paths, features: list[int]) -> None:
-    """People in the plane of two features at a few times, coloured by time."""
+    """People in the plane of two features, each dot somebody at some time, coloured by it: all
+    times alike, so that nothing looks empty where people pass between two of them."""
     order = in_order(paths)
-    chosen = order[spread(len(order), _CLOUD_TIMES)]
-    people = spread(len(paths), _CLOUD_PEOPLE)
-    moments = paths.numeric_times[chosen]
-    shown = paths.present[people][:, chosen].ravel()
-    points = paths.values[people][:, chosen][..., features].reshape(-1, 2)[shown]
-    when = np.tile(moments, len(people))[shown]
-    shuffled = np.random.default_rng(0).permutation(len(points))  # so that no time hides another
+    count = min(_CLOUD_DOTS, paths.present.size)
+    who = np.arange(count) % len(paths)
+    evenly = order[np.arange(count) * len(order) // count]
+    when = np.random.default_rng(0).permutation(evenly)  # so that no time hides another
+    there = paths.present[who, when]
+    who, when = who[there], when[there]
     look: dict[str, Any] = {"cmap": "viridis", "s": 9, "alpha": 0.75, "lw": 0, "rasterized": True}
-    x, y = points[shuffled].T
-    dots = axes.scatter(x, y, c=when[shuffled], **look)
+    x, y = paths.values[who, when][:, features].T
+    dots = axes.scatter(x, y, c=paths.numeric_times[when], **look)
     decorate(axes, *(literal(paths.features[k]) for k in features))
     style.date_marks(axes, paths, *(paths.features[k] for k in features))
+    map_view.draw_map(axes, paths, *(paths.features[k] for k in features))
+    moments = paths.numeric_times[order[spread(len(order), _CLOUD_MARKS)]]
     labels = time_labels(moments, paths.datetime)
     bar = style.time_bar(axes, dots, paths.time_name, moments, labels)
     bar.ax.tick_params(labelsize=8.5, length=0, colors=INK)

@@ -21,6 +21,7 @@ from privtraj.errors import InputError
 from privtraj.files import write_text
 from privtraj.privacy.ledger import up
 from privtraj.report import sections
+from privtraj.report.map_view import backdrop, ways
 from privtraj.report.page_data import SEED, Sampled, page_data, sampled
 from privtraj.report.panels import BOX, panels
 from privtraj.report.sampler import page_sampler, sampler_words
@@ -105,10 +106,12 @@ def page(
         "more_features": len(shown.numbers) - len(drawn),
         "shares": share_panels(model, shown, real_shares),
         "gaps": bool(shown.missing),
+        "ways": ways(shown, model.time_name, model.datetime),
         "compared": real is not None,
         "box": BOX,
     }
-    drawn_from = {**page_data(model, shown), "panel": BOX, **(data or {})}
+    drawn_from = {**page_data(model, shown), "backdrop": backdrop(shown), "panel": BOX}
+    drawn_from |= data or {}
     return Page(template, {**common, **values}, drawn_from)
 
 

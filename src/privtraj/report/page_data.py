@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from privtraj.arrays import Floats, Ints
 from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Category, Column, Date, Number
+from privtraj.places import degrees
 from privtraj.report.ticks import Tick, time_labels, time_ticks
 from privtraj.space import as_user_times, to_unit
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
-DENSITY_BINS = 40
+DENSITY_BINS = 80
 SEED = 0
 
 _PEOPLE = 800  # who are drawn
@@ -36,14 +37,15 @@ _NUMBERS = 400_000  # of all people who are drawn: about 1 MB
 _MANY_NUMBERS = 4_000_000
 _FRAMES = 61
 _FEWEST_FRAMES = 5
-_EDGES = (0.002, 0.998)  # quantiles over all times that an axis reaches
+_EDGES = (0.004, 0.996)  # quantiles at each time that an axis reaches
+_SMOOTHING = 2.2  # bins of a density, standard deviation: a 36th of the axis
 
 _MAPS = (
     (r"lon|lng|long|longitude", r"lat|latitude"),
     (r"x|pos_?x|x_?pos|x_?coord", r"y|pos_?y|y_?pos|y_?coord"),
     (r"e|east|easting", r"n|north|northing"),
 )
-_UNITS = r"(?:[ _(\[]*(?:m|km|deg|degrees|metres|meters|px|mm|cm|um)[)\]]*)?"
+_UNITS = r"(?:[ _(\[]*(?:m|km|deg|degrees|°|metres|meters|px|mm|cm|um)[)\]]*)?"
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,34 +142,42 @@ def _filled(values: Floats) -> Floats:
 
 def bands(values: NDArray[np.floating[Any]]) -> Floats:
     """(d, 5, Q) quantiles of people (n, Q, d), NaN where they are not there."""
-    with warnings.catch_warnings():  # where nobody is there, all quantiles are NaN
+    return quantiles(values, QUANTILES).transpose(2, 0, 1)
+
+
+def quantiles(values: NDArray[np.floating[Any]], shares: tuple[float, ...]) -> Floats:
+    """(len(shares), Q, d) of those people (n, Q, d) who are there, NaN where nobody is."""
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
-        quantiles = np.nanquantile if np.isnan(values).any() else np.quantile
-        return quantiles(values, QUANTILES, axis=0).transpose(2, 0, 1)
+        found = np.nanquantile if np.isnan(values).any() else np.quantile
+        return found(values, shares, axis=0)
 
 
 def axis_ranges(values: Floats) -> Floats:
-    """(d, 2) what almost all of the people (n, Q, d) are in, at all times, and a little more."""
-    there = [column[np.isfinite(column)] for column in np.moveaxis(values, 2, 0)]
-    edges = [np.quantile(column, _EDGES) if len(column) else (0.0, 1.0) for column in there]
-    low, high = np.array(edges).reshape(-1, 2).T
+    """(d, 2) what almost all of the people (n, Q, d) are in, at each time, and a little more."""
+    edges = quantiles(values, _EDGES)  # (2, Q, d)
+    known = np.isfinite(edges)
+    low = np.min(edges[0], axis=0, where=known[0], initial=1.0)
+    high = np.max(edges[1], axis=0, where=known[1], initial=0.0)
+    low, high = np.where(known[0].any(axis=0), (low, high), [[0.0], [1.0]])
     room = 0.04 * np.maximum(high - low, 1e-6)
     return np.clip(np.stack([low - room, high + room], axis=1), 0, 1)
 
 
 def densities(values: Floats, ranges: Floats) -> Floats:
-    """(d, Q, DENSITY_BINS) smoothed histograms of people (n, Q, d), each with highest bar 1."""
+    """(d, Q, DENSITY_BINS) smoothed histograms of people (n, Q, d), each with highest bar 1; who is
+    beyond the axis is left out, not heaped at its end."""
     from scipy.ndimage import gaussian_filter1d
 
     _, q, d = values.shape
     low, high = ranges.T
     place = (values - low) / np.maximum(high - low, 1e-12) * DENSITY_BINS
-    there = np.isfinite(place)
+    there = (place >= 0) & (place <= DENSITY_BINS)
     bins = np.clip(np.where(there, place, 0).astype(np.int64), 0, DENSITY_BINS - 1)
     rows = np.arange(q)[None, :, None] + q * np.arange(d)
     flat = np.bincount((rows * DENSITY_BINS + bins)[there], minlength=d * q * DENSITY_BINS)
     heaps = flat.reshape(d, q, DENSITY_BINS).astype(np.float64)
-    smooth = gaussian_filter1d(heaps, 1.0, mode="nearest")
+    smooth = gaussian_filter1d(heaps, _SMOOTHING, mode="nearest")
     return smooth / np.maximum(smooth.max(axis=2, keepdims=True), 1e-12)
 
 
@@ -218,12 +228,12 @@ def maps(features: tuple[str, ...], bounds: Floats) -> list[tuple[int, int, floa
     cos(latitude) degrees of latitude long.
     """
     pairs = []
+    globe = degrees(features, bounds)
     for across, up in _MAPS:
         i, j = (_first_named(features, names) for names in (across, up))
         if i is None or j is None:
             continue
-        degrees = across.startswith("lon") and np.abs(bounds[j]).max() <= 90
-        scale = float(np.cos(np.radians(bounds[j].mean()))) if degrees else 1.0
+        scale = float(np.cos(np.radians(bounds[j].mean()))) if (i, j) == globe else 1.0
         pairs.append((i, j, max(scale, 0.05)))
     return pairs
 

@@ -104,7 +104,7 @@ function isDark() {
 
 function readTheme() {
   const style = getComputedStyle(root);
-  for (const name of ["card", "ink", "muted", "line", "dot", "real", "median"]) {
+  for (const name of ["card", "ink", "muted", "line", "dot", "real", "traced", "land", "sea", "coast"]) {
     theme[name] = style.getPropertyValue(`--${name}`).trim();
   }
   const dark = isDark(); // the ends that would vanish in the background are left out
@@ -168,14 +168,15 @@ const atY = (share) => view.box.bottom - (share - view.ranges[1][0]) / (view.ran
 function drawAxes(on) {
   const { box, width, height, ranges } = view;
   on.fillStyle = theme.card; on.fillRect(0, 0, width, height);
-  on.strokeStyle = theme.line; on.fillStyle = theme.muted; on.lineWidth = 1;
+  const scaled = drawBackdrop(on);
+  on.strokeStyle = scaled ? theme.coast : theme.line; on.fillStyle = theme.muted; on.lineWidth = 1;
   on.font = `12.5px ${theme.font}`;
   on.textAlign = "center"; on.textBaseline = "top";
   let free = -Infinity;
   for (const [share, label] of ticks(state.across, ranges[0], width < 480 ? 4 : 7)) {
     const x = Math.round(atX(share)) + 0.5, half = on.measureText(label).width / 2;
     if (x < box.left - 1 || x > box.right + 1) continue;
-    on.beginPath(); on.moveTo(x, box.top); on.lineTo(x, box.bottom); on.stroke();
+    gridLine(on, x, box.top, x, box.bottom, scaled);
     const middle = clamp(x, half + 4, width - half - 6);
     if (middle - half > free) { on.fillText(label, middle, box.bottom + 8); free = middle + half + 10; }
   }
@@ -183,7 +184,7 @@ function drawAxes(on) {
   for (const [share, label] of ticks(state.up, ranges[1], 6)) {
     const y = Math.round(atY(share)) + 0.5;
     if (y < box.top - 1 || y > box.bottom + 1) continue;
-    on.beginPath(); on.moveTo(box.left, y); on.lineTo(box.right, y); on.stroke();
+    gridLine(on, box.left, y, box.right, y, scaled);
     on.fillText(label, box.left - 9, y, box.left - 12);
   }
   on.fillStyle = theme.ink; on.font = `600 13.5px ${theme.font}`;
@@ -191,6 +192,82 @@ function drawAxes(on) {
   on.fillText(shortened(on, nameOf(state.across), box.right - box.left), box.right, height - 12);
   on.textAlign = "left";
   on.fillText(shortened(on, nameOf(state.up), box.right - 14), 14, 24);
+}
+
+function gridLine(on, x, y, right, bottom, faint) {
+  on.globalAlpha = faint ? 0.25 : 1;
+  on.beginPath(); on.moveTo(x, y); on.lineTo(right, bottom); on.stroke();
+  on.globalAlpha = 1;
+}
+
+// The map behind longitude and latitude ---------------------------------------------------------
+
+const KILOMETRES = 111.19508; // in a degree of latitude
+const backdrop = data.backdrop && { ...data.backdrop, ...Object.fromEntries(["land", "borders"].map((kind) =>
+  [kind, { sizes: data.backdrop[kind].sizes, points: pairs(data.backdrop[kind].points) }])) };
+
+function drawBackdrop(on) { // true where there is one
+  canvas.dataset.map = "none";
+  if (!backdrop || ![state.across, state.up].every((axis) => backdrop.axes.includes(axis))) return false;
+  const [west, east, south, north] = backdrop.window, [lon, lat] = backdrop.axes, upright = state.across === lon;
+  const inBox = (axis, value) => (value - data.bounds[axis][0]) / (data.bounds[axis][1] - data.bounds[axis][0]);
+  const at = (x, y) => {
+    const place = [inBox(lon, west + x * (east - west)), inBox(lat, south + y * (north - south))];
+    return upright ? [atX(place[0]), atY(place[1])] : [atX(place[1]), atY(place[0])];
+  };
+  const [[left, bottom], [right, top]] = [at(0, 0), at(1, 1)], { box } = view;
+  on.save();
+  on.beginPath(); on.rect(box.left, box.top, box.right - box.left, box.bottom - box.top); on.clip();
+  on.beginPath(); on.rect(left + 1, top + 1, right - left - 2, bottom - top - 2); on.clip(); // without the window's own edge
+  on.fillStyle = theme.sea; on.fillRect(box.left, box.top, box.right - box.left, box.bottom - box.top);
+  on.fillStyle = theme.land; on.strokeStyle = theme.coast; on.lineWidth = 1; on.lineJoin = "round";
+  traceLines(on, backdrop.land, at, true); on.fill("evenodd"); on.stroke();
+  on.setLineDash([4, 3]); traceLines(on, backdrop.borders, at, false); on.stroke();
+  on.restore();
+  drawScale(on, Math.abs(at(0, 1)[upright ? 1 : 0] - at(0, 0)[upright ? 1 : 0]) / (north - south) / KILOMETRES);
+  canvas.dataset.map = "drawn";
+  return true;
+}
+
+function traceLines(on, { points, sizes }, at, closed) {
+  on.beginPath();
+  let k = 0;
+  for (const size of sizes) {
+    for (let i = 0; i < size; i++, k++) {
+      const [x, y] = at(points[2 * k] / STEPS, points[2 * k + 1] / STEPS);
+      if (i) on.lineTo(x, y); else on.moveTo(x, y);
+    }
+    if (closed) on.closePath();
+  }
+}
+
+function drawScale(on, pixels) { // of a kilometre, in the middle of the picture
+  const { box } = view, most = (box.right - box.left) / 4 / pixels;
+  if (most > 1500) return; // no one scale is true of half a world
+  const power = 10 ** Math.floor(Math.log10(most)), length = [5, 2, 1].map((k) => k * power).find((k) => k <= most);
+  const right = box.right - 10, y = box.bottom - 10, left = right - length * pixels;
+  on.strokeStyle = on.fillStyle = theme.ink; on.lineWidth = 1.5;
+  on.beginPath(); on.moveTo(left, y - 5); on.lineTo(left, y); on.lineTo(right, y); on.lineTo(right, y - 5); on.stroke();
+  on.font = `12px ${theme.font}`; on.textAlign = "center"; on.textBaseline = "bottom";
+  on.fillText(length >= 1 ? `${length} km` : `${Math.round(length * 1000)} m`, (left + right) / 2, y - 3);
+  on.lineWidth = 1;
+}
+
+function kilometres(person, frame, share, next, more) { // between two moments of a person, by the haversine
+  const [a, b] = [[frame, share], [next, more]].map((moment) => backdrop.axes.map((axis) =>
+    inUnits(axis, place(axis, person, ...moment)) * Math.PI / 180));
+  const half = a.map((angle, k) => Math.sin((b[k] - angle) / 2) ** 2);
+  return 2 * KILOMETRES * 180 / Math.PI * Math.asin(Math.sqrt(Math.min(1, half[1] + Math.cos(a[1]) * Math.cos(b[1]) * half[0])));
+}
+
+function wayText(person, [frame, share]) { // how far they went, and how fast they go
+  let far = 0;
+  for (let k = 0; k < frame; k++) far += kilometres(person, k, 0, k + 1, 0);
+  const from = Math.min(frame, frames - 2);
+  const speed = kilometres(person, from, 0, from + 1, 0) / ((data.times[from + 1] - data.times[from]) / (data.datetime ? 3600 : 1));
+  if (share) far += kilometres(person, frame, 0, frame, share);
+  const digits = (value) => Number(value.toPrecision(2));
+  return `${digits(far)} km so far, now ${digits(speed)} ${data.datetime ? "km/h" : `km per unit of ${data.timeName}`}`;
 }
 
 function shortened(on, name, room) {
@@ -237,8 +314,10 @@ function drawElsewhen(on) { // where some of the people are at all times, so tha
   const step = Math.max(1, Math.floor(frames / 24));
   on.fillStyle = theme.muted; on.globalAlpha = 0.1;
   on.beginPath();
-  for (let frame = 0; frame < frames; frame += step) {
-    for (let person = 0; person < Math.min(people, 160); person++) {
+  const shown = Math.min(people, 160);
+  for (let frame = 0, k = 0; frame < frames; frame += step) {
+    for (let i = 0; i < shown; i++, k++) { // others at each time, so that no path is dotted
+      const person = k % people;
       const x = atX(place(state.across, person, frame, 0)), y = atY(place(state.up, person, frame, 0));
       on.moveTo(x + 1.5, y); on.arc(x, y, 1.5, 0, 6.2832);
     }
@@ -294,11 +373,11 @@ function drawPeople() {
 
 function drawTraced(frame, share) {
   const person = state.traced;
-  pen.lineJoin = "round"; pen.strokeStyle = theme.median;
+  pen.lineJoin = "round"; pen.strokeStyle = theme.traced;
   pen.lineWidth = 1.4; pen.globalAlpha = 0.55; tracePath(pen, person, last);
   pen.lineWidth = 3; pen.globalAlpha = 1; tracePath(pen, person, state.time);
   const x = atX(place(state.across, person, frame, share)), y = atY(place(state.up, person, frame, share));
-  pen.fillStyle = theme.median; pen.strokeStyle = theme.card; pen.lineWidth = 2;
+  pen.fillStyle = theme.traced; pen.strokeStyle = theme.card; pen.lineWidth = 2;
   pen.beginPath(); pen.arc(x, y, 7, 0, 7); pen.fill(); pen.stroke();
 }
 
@@ -312,8 +391,8 @@ const panels = Array.from(document.querySelectorAll("svg.band"), (svg) => {
     svg.append(made);
     return made;
   };
-  const { top, bottom, left, right } = data.panel;
-  const cursor = shape("line", "cursor");
+  const { top, bottom, left, right } = data.panel, feature = Number(svg.dataset.feature);
+  const traced = shape("path", "traced"), cursor = shape("line", "cursor");
   cursor.setAttribute("y1", top); cursor.setAttribute("y2", bottom);
   svg.querySelectorAll(".density, .real-density").forEach((old) => old.remove());
   svg.addEventListener("click", (event) => {
@@ -321,8 +400,27 @@ const panels = Array.from(document.querySelectorAll("svg.band"), (svg) => {
     const x = (event.clientX - frame.left) / frame.width * data.panel.width;
     if (x <= right + 6) setTime(first + clamp((x - left) / (right - left), 0, 1) * (last - first));
   });
-  return { feature: Number(svg.dataset.feature), cursor, heap: shape("path", "density"), other: real && shape("path", "real-thin real-density") };
+  svg.setAttribute("role", "slider"); svg.tabIndex = 0;
+  svg.setAttribute("aria-valuemin", first); svg.setAttribute("aria-valuemax", last);
+  svg.addEventListener("keydown", (event) => onKey(event, { Enter: () => showAbove(feature) }));
+  return { svg, feature, cursor, traced, heap: shape("path", "density"), other: real && shape("path", "real-thin real-density") };
 });
+
+function showAbove(feature) { // in the large picture, up
+  setAxis("up", feature);
+  byId("up").value = String(feature);
+  canvas.focus({ preventScroll: true });
+  byId("people").scrollIntoView();
+}
+
+function tracedPath(feature) { // of the person followed
+  if (state.traced === null) return "";
+  const { left, right, top, bottom } = data.panel, [low, high] = data.ranges[feature];
+  return "M" + data.times.map((time, frame) => {
+    const up = (place(feature, state.traced, frame, 0) - low) / (high - low);
+    return `${(left + (time - first) / (last - first) * (right - left)).toFixed(1)} ${(bottom - clamp(up, -0.02, 1.02) * (bottom - top)).toFixed(1)}`;
+  }).join("L");
+}
 
 function heapPath(values, at, mixed, closed) {
   const { top, bottom, heapLeft, heapRight } = data.panel, bins = data.densityBins;
@@ -341,6 +439,8 @@ function drawPanels() {
   const x = left + (state.time - first) / (last - first) * (right - left);
   const [frame, share] = frameAt(state.time), bin = nearestKnot(state.time);
   for (const panel of panels) {
+    panel.svg.setAttribute("aria-valuenow", state.time);
+    panel.svg.setAttribute("aria-valuetext", `${data.timeName} ${timeText(state.time)}, median ${text(panel.feature, quantile(panel.feature, 2, [frame, share]))}`);
     panel.cursor.setAttribute("x1", x); panel.cursor.setAttribute("x2", x);
     panel.heap.setAttribute("d", heapPath(density, (panel.feature * frames + frame) * bins, share, true));
     if (panel.other) {
@@ -366,6 +466,7 @@ function describe() {
   }
   if (state.traced !== null) {
     const mine = axes.map((axis) => `${nameOf(axis)} ${text(axis, place(axis, state.traced, ...at))}`);
+    if (backdrop) mine.push(wayText(state.traced, at));
     parts.push(`Synthetic person ${state.traced + 1}: ${mine.join(", ")}.`);
   }
   return parts.join(" ");
@@ -420,7 +521,7 @@ function setPlaying(on) {
 
 // Controls ------------------------------------------------------------------------------------
 
-function redraw() { stale = true; draw(); speak(); }
+function redraw() { stale = true; draw(); speak(); nameSelects(); }
 
 function fill(select, options, chosen) {
   for (const [value, label] of options) {
@@ -431,12 +532,18 @@ function fill(select, options, chosen) {
   select.value = String(chosen);
 }
 
+function nameSelects() { // a name may be cut: all of it is in the title
+  for (const select of document.querySelectorAll("select")) select.title = select.selectedOptions[0]?.textContent ?? "";
+}
+
 function setPaths(on) { state.paths = on; byId("paths").checked = on; redraw(); }
 
 function follow(person) {
   state.traced = person;
   byId("clear").disabled = person === null;
   canvas.dataset.traced = person === null ? "" : String(person);
+  byId("followed").hidden = person === null;
+  for (const panel of panels) panel.traced.setAttribute("d", tracedPath(panel.feature));
   redraw();
 }
 
@@ -478,7 +585,7 @@ function connect() {
   slider.setAttribute("aria-label", data.timeName);
   play.addEventListener("click", () => setPlaying(!state.playing));
   canvas.addEventListener("click", (e) => { const box = canvas.getBoundingClientRect(); follow(nearestPerson(e.clientX - box.left, e.clientY - box.top)); });
-  canvas.addEventListener("keydown", onKey);
+  canvas.addEventListener("keydown", (event) => onKey(event));
   document.querySelector("form.controls").addEventListener("submit", (e) => e.preventDefault());
   for (const t of data.knots) {
     const line = document.createElementNS(SVG, "line"), x = (t - first) / (last - first) * 1000;
@@ -499,7 +606,7 @@ function setColour(feature) {
   rankPeople(); redraw();
 }
 
-function onKey(event) {
+function onKey(event, others = {}) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const step = (last - first) / (event.shiftKey ? 10 : 50);
   const acts = {
@@ -507,7 +614,7 @@ function onKey(event) {
     ArrowLeft: () => setTime(state.time - step), ArrowDown: () => setTime(state.time - step),
     ArrowRight: () => setTime(state.time + step), ArrowUp: () => setTime(state.time + step),
     Home: () => setTime(first), End: () => setTime(last),
-    n: followNext, p: () => setPaths(!state.paths), Escape: () => follow(null),
+    n: followNext, p: () => setPaths(!state.paths), Escape: () => follow(null), ...others,
   };
   const act = acts[event.key.length === 1 ? event.key.toLowerCase() : event.key];
   if (act) { event.preventDefault(); act(); }

@@ -1,0 +1,165 @@
+"""Coasts and borders: where they are, what a window shows of them, how large they are."""
+
+from importlib.resources import files
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from matplotlib.path import Path
+
+from privtraj.places import kilometres
+from privtraj.report.coastline import FILE, FINEST, Outlines, level_of, outlines
+
+LARGEST = 350_000  # bytes of the package
+ASSETS = files("privtraj.report") / "assets"
+WORLD = (-180.0, 180.0, -90.0, 90.0)
+
+LAND = {
+    "Berlin": (13.4, 52.52), "Madrid": (-3.7, 40.42), "Nairobi": (36.82, -1.29),
+    "Chicago, west": (-88.5, 41.9), "Alice Springs": (133.88, -23.7), "South Pole": (10, -89.5),
+    "Chukotka, across the edge": (-175.0, 66.6), "La Paz": (-68.15, -16.5),
+}  # fmt: skip
+SEA = {
+    "Atlantic": (-40, 30), "Pacific": (-150, 0), "North Sea": (3, 56.5), "Baltic": (19, 57),
+    "Gulf of Mexico": (-90, 25), "across the edge": (179.9, 30), "North Pole": (0, 89.5),
+    "Adriatic": (15.5, 43.0),
+}  # fmt: skip
+
+
+def on_land(found, place):
+    """By the even-odd rule, as pictures are filled."""
+    return sum(Path(ring).contains_point(place) for ring in found.land) % 2 == 1
+
+
+@pytest.fixture(scope="module")
+def world():
+    return outlines(WORLD)
+
+
+@pytest.mark.parametrize("name", LAND)
+def test_land_is_land(world, name):
+    assert on_land(world, LAND[name])
+    assert on_land(outlines(around(LAND[name], 2)), LAND[name])
+
+
+@pytest.mark.parametrize("name", SEA)
+def test_sea_is_sea(world, name):
+    assert not on_land(world, SEA[name])
+    assert not on_land(outlines(around(SEA[name], 2)), SEA[name])
+
+
+def around(place, half):
+    lon, lat = place
+    return lon - half, lon + half, max(lat - half, -90), min(lat + half, 90)
+
+
+def test_longitudes_may_count_on_across_the_edge_of_the_world():
+    fiji = outlines((175.0, 185.0, -20.0, -14.0))
+    assert on_land(fiji, (178.0, -17.8))  # Viti Levu
+    assert on_land(outlines((-185.0, -175.0, -20.0, -14.0)), (-182.0, -17.8))
+    assert on_land(outlines((0.0, 360.0, -90.0, 90.0)), (240.0, 40.0))  # Nevada
+
+
+BORDERS = {  # a town at the border, and how far from it the border is at most, km
+    "Frankfurt (Oder)": (14.55, 52.345),
+    "Kehl": (7.80, 48.575),
+    "Niagara Falls": (-79.07, 43.09),
+    "Chiasso": (9.03, 45.835),
+}
+
+
+@pytest.mark.parametrize("name", BORDERS)
+def test_borders_are_near_their_towns(name):
+    town = BORDERS[name]
+    found = outlines(around(town, 0.5))
+    away = min(to_line(town, line) for line in found.borders)
+    assert away < 3
+
+
+def to_line(place, line):
+    ways = [
+        start + np.linspace(0, 1, 400)[:, None] * (end - start) for start, end in pairwise(line)
+    ]
+    return float(kilometres(np.concatenate(ways), place).min())
+
+
+COASTS = {  # capes and harbours on the open sea
+    "Cabo da Roca": (-9.500, 38.781),
+    "Land's End": (-5.716, 50.066),
+    "Cape of Good Hope": (18.474, -34.357),
+    "Barcelona": (2.190, 41.376),
+}
+
+
+@pytest.mark.parametrize("name", COASTS)
+def test_coasts_are_true_to_two_kilometres(name):
+    found = outlines(around(COASTS[name], 1))
+    assert min(to_line(COASTS[name], closed(ring)) for ring in found.land) < 2.5
+
+
+def closed(ring):
+    return np.concatenate([ring, ring[:1]])
+
+
+def test_a_window_holds_what_is_in_it_and_nothing_else(world):
+    rng = np.random.default_rng(1)
+    for _ in range(25):
+        west, south = rng.uniform(-180, 150), rng.uniform(-85, 60)
+        window = (west, west + rng.uniform(1, 30), south, south + rng.uniform(1, 25))
+        found = outlines(window)
+        for line in (*found.land, *found.borders):
+            assert line[:, 0].min() >= window[0] - 1e-9
+            assert line[:, 0].max() <= window[1] + 1e-9
+            assert line[:, 1].min() >= window[2] - 1e-9
+            assert line[:, 1].max() <= window[3] + 1e-9
+        places = rng.uniform(window[::2], window[1::2], (40, 2))
+        # the world is drawn more coarsely: places that are well inside or outside agree
+        far = [p for p in places if distance(p, world) > 0.3]
+        assert [on_land(found, p) for p in far] == [on_land(world, p) for p in far]
+
+
+def distance(place, found):
+    """Degrees to the nearest corner of a coast."""
+    return min(np.abs(ring - place).max(axis=1).min() for ring in found.land)
+
+
+def test_lines_that_cross_a_window_without_a_corner_in_it_are_there():
+    found = outlines((26.0, 30.0, 21.5, 22.5))  # the border of Egypt and Sudan is a parallel
+    assert len(found.borders) >= 1
+    assert any(np.ptp(line[:, 0]) == pytest.approx(4.0) for line in found.borders)
+    assert on_land(found, (28.0, 22.1))
+
+
+def test_in_the_middle_of_a_sea_there_is_nothing():
+    assert not outlines((-41.0, -40.0, 30.0, 31.0))
+    assert outlines((13.0, 13.5, 52.0, 52.5)).land  # all of it land, without a coast
+    assert not Outlines([], [])
+
+
+def test_coarse_maps_are_made_of_points_of_fine_ones(world):
+    inside = (-10.0, 0.0, 35.0, 44.0)  # Iberia
+    coarse, fine = (corners(found, inside) for found in (world, outlines((-11.0, 1.0, 34.0, 45.0))))
+    assert 50 < len(coarse) < len(fine) / 2
+    assert coarse <= fine
+    np.testing.assert_array_equal(
+        level_of(FINEST * np.array([1, 1.9, 2, 5, 1e9])), [0, 0, 1, 2, 15]
+    )
+
+
+def corners(found, inside):
+    points = np.concatenate(found.land)
+    low, high = np.array(inside[::2]), np.array(inside[1::2])
+    kept = ((points > low) & (points < high)).all(axis=1)
+    return set(map(tuple, points[kept].round(6)))
+
+
+def test_the_file_is_small_and_says_where_it_is_from():
+    assert (ASSETS / FILE).stat().st_size < LARGEST
+    words = (ASSETS / "coastline.txt").read_text("utf-8")
+    for needed in (
+        "Natural Earth",
+        "public domain",
+        "world-atlas 2.0.2",
+        "experiments/coastline.py",
+    ):
+        assert needed in words
