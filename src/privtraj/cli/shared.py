@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 from privtraj import config, files
 from privtraj.cli.console import Console
 from privtraj.errors import InputError
-from privtraj.options import OPTIONS, SOURCE, Option
+from privtraj.options import OPTIONS, SOURCE, Option, arguments
 from privtraj.text import either
 
 if TYPE_CHECKING:
+    from privtraj.checking.look import TableCheck
     from privtraj.columns.kinds import Column
     from privtraj.model import TrajectoryModel
+    from privtraj.synthesizer import TrajectorySynthesizer
 
 PICTURES = (".png", ".pdf", ".svg")
 
@@ -107,6 +109,19 @@ def declared(chosen: Mapping[str, Any]) -> dict[str, Any]:
         "bounds": {name: (low, high) for name, low, high in numbers},
         "columns": others,
     }
+
+
+def table(chosen: Mapping[str, Any], reads: Callable[..., Any]) -> dict[str, Any]:
+    """What a function of the library that reads a table is told of it."""
+    bins = chosen["bins"] if chosen["bin_times"] is None else chosen["bin_times"]
+    return {**arguments(reads, chosen), **declared(chosen), "bins": bins}
+
+
+def looked(chosen: Mapping[str, Any], synthesizer: TrajectorySynthesizer | None) -> TableCheck:
+    """The steward's own look at the records; synthesizer: of the fit, if its budget is known."""
+    from privtraj.checking.look import check
+
+    return check(chosen["data"], **table(chosen, check), synthesizer=synthesizer)
 
 
 def columns(chosen: Mapping[str, Any]) -> tuple[Column, ...]:

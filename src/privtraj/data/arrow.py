@@ -130,7 +130,7 @@ def values(cells: pa.ChunkedArray, column: Column) -> NDArray[np.float64]:
 
 def levels(cells: pa.ChunkedArray, column: Category) -> NDArray[np.float64]:
     """Levels (n,) of the cells of a category; NaN for null."""
-    codes, keys = _keys(cells, column.name)
+    codes, keys = coded_keys(cells, column.name)
     found = np.array([column.level_of(key) for key in (*keys, None)])[codes]
     strange = int(np.sum(found == UNDECLARED))
     checks.check_declared(checks.FaultCount([column.name], strange, len(found)))
@@ -139,12 +139,12 @@ def levels(cells: pa.ChunkedArray, column: Category) -> NDArray[np.float64]:
 
 def fingerprints(cells: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
     """(n,) what a digest knows of the cells of a category."""
-    codes, keys = _keys(cells, name)
+    codes, keys = coded_keys(cells, name)
     found: NDArray[np.float64] = np.array([fingerprint(key) for key in (*keys, None)])[codes]
     return found
 
 
-def _keys(cells: pa.ChunkedArray, name: str) -> tuple[NDArray[np.int64], list[str | None]]:
+def coded_keys(cells: pa.ChunkedArray, name: str) -> tuple[NDArray[np.int64], list[str | None]]:
     """Codes (n,), -1 for null, and the key of each code."""
     cells = _stored(cells)
     check_category(cells.type, name)

@@ -116,7 +116,7 @@ def remote_table(
         if not row_by_row:
             _check_expression(source, name)
         return _selected(RemoteTable(source, _failure(name)), columns)
-    files = _files(source) if isinstance(source, str | os.PathLike) else None
+    files = files_of(source) if isinstance(source, str | os.PathLike) else None
     return None if files is None else _in_duckdb(files, str(source), columns, text, exact)
 
 
@@ -130,7 +130,7 @@ def columns_of(source: str | Path, query: str | None) -> list[tuple[str, str]]:
         with _saying(remote.complaint):
             return arrow.kinds_of(remote.table.schema().to_pyarrow())
     _refuse_query(query)
-    files = _files(source)
+    files = files_of(source)
     return tables.column_kinds(source if files is None else files[0])
 
 
@@ -329,7 +329,7 @@ def _literal(text: str) -> str:
 # Files ----------------------------------------------------------------------------------------
 
 
-def _files(source: str | os.PathLike[str]) -> list[Path] | None:
+def files_of(source: str | os.PathLike[str]) -> list[Path] | None:
     """The files of a folder, of a pattern, or a large file; None for a file to be read at once."""
     path = Path(source)
     if path.is_dir():
