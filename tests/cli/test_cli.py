@@ -109,6 +109,8 @@ def test_the_bare_command_says_what_to_do_next(capsys):
         ),
         (["demo"], ["example:", "data:", "privacy:", "output:"]),
         (["fit"], ["example:", "data:", "privacy:", "ledger:", "output:", "advanced:"]),
+        (["fit"], ["before anything is spent:", "--dry-run", "--yes"]),
+        (["check"], ["examples:", "never for release", "exit codes:", "data:", "privacy:"]),
         (["sample"], ["example", "data:", "output:", "advanced:"]),
         (["verify"], ["examples:", "MODEL", "--certificate FILE", "--key FILE"]),
         (["sign"], ["examples:", "MODEL", "--key FILE", "--new-key FILE"]),

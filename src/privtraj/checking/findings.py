@@ -174,7 +174,7 @@ def _of_time(tally: TableTally, csv: bool) -> Iterator[Finding]:
         return
     yield from _unreadable(name, time, "dates" if axis.datetime else "numbers", tally.records, csv)
     asked = Arg("time_range")
-    words = [f"have a '{name}' {where} the time range" for where in ("before", "after", "outside")]
+    words = [f"have '{name}' {where} the time range" for where in ("before", "after", "outside")]
     yield from _outside(name, time, words, ("check ", asked, " and the unit of the column"))
     if not time.known:
         return
@@ -213,7 +213,7 @@ def _of_number(counts: NumberTally, column: Number, records: int, csv: bool) -> 
     whole = FaultCount([name], counts.broken, records)
     yield from _refused(checks.check_whole, whole, column=name)
     bounds = str(column).removeprefix(f"{name} in ").split(" or missing")[0].split(" (fixed)")[0]
-    words = [f"have a '{name}' {where} {bounds}" for where in ("below", "above", "outside")]
+    words = [f"have '{name}' {where} {bounds}" for where in ("below", "above", "outside")]
     yield from _outside(name, counts, words, ("check its bounds and its unit",))
     if not counts.known or counts.outside > MOST_OUTSIDE * counts.known:
         return

@@ -216,5 +216,5 @@ def _said(finding: Finding, typed: bool) -> str:
 
 
 def _item(sentence: str) -> str:
-    start = {"initial_indent": "  - ", "subsequent_indent": "    "}
-    return textwrap.fill(sentence, _WIDTH, **start, break_on_hyphens=False)
+    lines = textwrap.wrap(sentence, _WIDTH - 4, break_on_hyphens=False)
+    return "  - " + "\n    ".join(lines)

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 Hashes = NDArray[np.uint64]
 
-MOST = 1 << 22
-"""Different hashes that are counted at a time: 64 MB."""
+MOST = 1 << 21
+"""Different hashes that are counted: 32 MB, and a few times that while they are put in order."""
 
 _KEY = np.uint64(0x9E3779B97F4A7C15)
 
