@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 
 import privtraj as pt
-from privtraj.checking import cells, look
+from privtraj.checking import look
 from privtraj.checking.findings import share
 from privtraj.checking.reading import how_read
 from privtraj.data import sql
+from privtraj.data.dialect import PLAIN
 from privtraj.errors import InputError
 from privtraj.export import tables as export_tables
 
@@ -243,35 +244,56 @@ def test_a_table_that_a_fit_takes_is_fine_and_back():
     assert not looked(frame()[:9]).fine
 
 
-CELLS = {
-    "170.5": None, "1e3": None, "": None, "NA": None,
-    "170,5": "a decimal comma", "1 170,5": "a separator of thousands",
-    "12'000": "a separator of thousands",
-    "31.01.2019": "a date", "<0.5": "a sign such as <", "170 cm": "a unit", "tall": "other text",
-}  # fmt: skip
-
-
-def test_cells_that_cannot_be_read_are_counted_by_reason():
-    texts = pa.chunked_array([[*CELLS, None, "tall"]])
-    read = cells.number_cells(texts, pt.Number(0, 1, "height"))
-    expected = [reason for reason in (*CELLS.values(), "other text") if reason]
-    assert sorted(read.reasons.elements()) == sorted(expected)
-    assert read.unreadable.sum() == len(expected)
-    assert read.values[:2].tolist() == [170.5, 1000.0]
-    dates = cells.number_cells(pa.chunked_array([["2020-01-31", "1/2/2020"]]), COLUMNS["born"])
-    assert dates.unreadable.tolist() == [False, True]
-
-
-def test_one_bad_cell_in_a_file_is_counted_and_the_others_are_still_seen(tmp_path):
-    table = frame(height=["171,5", "", *map(str, frame()["height"][2:] * 10)])
-    path = _file("t.csv")(table, tmp_path)
+@pytest.mark.parametrize(
+    "height",
+    [
+        ["171,5", "", *map(str, frame()["height"][2:] * 10)],
+        [f"{x:.1f}".replace(".", ",") for x in frame()["height"]],
+        ["tall"] * N,
+    ],
+    ids=["one", "all", "words"],
+)
+def test_cells_that_cannot_be_read_are_told_as_by_a_fit_and_the_others_seen(height, tmp_path):
+    path = _file("t.csv")(frame(height=height), tmp_path)
+    with pytest.raises(InputError) as refused:
+        pt.Snapshots.from_table(path, **DECLARED, missing="drop")
     found = looked(path, missing="drop")
-    assert said(found, "refused") == [
-        f"1 of {N} cells of 'height' do not read as numbers (1 with a decimal comma): correct "
-        "them, or empty them if they are missing"
+    assert str(refused.value) in said(found, "refused")
+    known = sum(cell.replace(".", "").isdigit() for cell in height)
+    assert column(found, "height")["known"] == column(found, "height")["above"] == known
+    assert column(found, "height")["missing"] == height.count("")
+    assert column(found, "height")["unreadable"] == N - known - height.count("")
+
+
+def test_a_declared_dialect_is_used_and_shown_and_another_one_is_guessed(tmp_path):
+    commas = [f"{x:.1f}".replace(".", ",") for x in frame()["height"]]
+    path = _file("t.csv")(frame(height=commas, day=np.arange(N) // 2), tmp_path)
+    found = looked(path, csv={"decimal": ","})
+    assert found.fine
+    assert "decimal commas" in found.read[0]
+    assert len(found.read) == 1
+    assert "seems to have" in looked(path).read[1]
+    odd = looked(path, csv={"unreadable": "missing"}, missing="drop")
+    assert "they count as missing, as you declared" in said(odd, "doubtful")[0]
+
+
+def test_times_of_another_kind_in_a_file(tmp_path):
+    days = [f"2020-01-{1 + k % 28:02d}" for k in range(N)]
+    path = _file("t.csv")(frame(day=days), tmp_path)
+    with pytest.raises(InputError) as refused:
+        pt.Snapshots.from_table(path, **DECLARED)
+    assert said(looked(path), "refused") == [str(refused.value)]
+
+
+def test_numbers_and_dates_that_are_stored_as_text():
+    refused = said(looked(frame(height=["170", *["x"] * (N - 1)])), "refused")
+    assert refused == [
+        "the numbers of 'height' are stored as text, of which 199 of 200 cells do not read as "
+        "numbers: turn them into numbers"
     ]
-    assert (column(found, "height")["missing"], column(found, "height")["above"]) == (1, N - 2)
-    assert found.wrong
+    born = ["1960-05-06"] * N
+    assert looked(frame(born=born)).fine
+    assert not looked(frame(born=["6 May", *born[1:]])).fine
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -291,7 +313,7 @@ def test_large_files_come_by_pieces(suffix, tmp_path, monkeypatch):
     found = looked(path)
     assert sum(seen) == found.records == found.people == N
     if suffix == "csv":
-        assert "1 of 200 cells of 'height' do not read as numbers (1 with a unit)" in str(found)
+        assert "1 of 200 cells of column 'height' are not numbers" in str(found)
     assert column(found, "height")["known"] == N - (suffix == "csv")
 
 
@@ -391,10 +413,11 @@ def test_settings_that_no_fit_takes_are_refused_as_by_one():
 
 def test_how_a_file_was_read(tmp_path):
     (tmp_path / "t.csv").write_text("a;b\n1;2\n")
-    assert how_read(tmp_path / "t.csv", None) == ["CSV, cells between semicolons"]
-    assert how_read({"a": [1]}, None) == ["a table in memory (dict)"]
-    assert how_read("postgresql://clerk:pw@host/db", "visits") == [
-        "a database (postgresql), by its query"
+    (how,) = how_read(tmp_path / "t.csv", None, PLAIN)
+    assert how.startswith("read from CSV with semicolons between cells, decimal points")
+    assert how_read({"a": [1]}, None, PLAIN) == ["read from a table in memory (dict)"]
+    assert how_read("postgresql://clerk:pw@host/db", "visits", PLAIN) == [
+        "read from a database (postgresql), by its query"
     ]
 
 

@@ -55,7 +55,8 @@ def test_a_table_within_its_ranges(folder, name, capsys):
     shown = capsys.readouterr()
     lines = shown.out.splitlines()
     assert lines[0] == NOTICE
-    assert lines[1].startswith("300 records of 300 people, read as ")
+    assert lines[1] == "300 records of 300 people"
+    assert lines[2].startswith("  - read from ")
     assert "No range is plainly wrong." in lines
     assert "Add --epsilon and --delta to see what fit would do." in lines
     assert shown.err == ""

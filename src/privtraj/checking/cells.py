@@ -1,14 +1,11 @@
-"""Cells of one column as values, with those that cannot be read counted by reason.
+"""Cells of one column as values, with those that cannot be read counted.
 
-A fit stops at the first cell that it cannot read; a look goes on. Reasons are told, cells never.
+A fit stops at cells that it cannot read; a look goes on, and says of them what the fit would.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,50 +13,40 @@ from privtraj.arrays import Floats, Mask
 from privtraj.columns.cells import MISSING
 from privtraj.columns.kinds import UNDECLARED, Category, Column, Date
 from privtraj.data import arrow
+from privtraj.data.text_cells import DATE, Readings, read_cells
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_REASONS = (
-    ("a decimal comma", r"[-+]?\d+,\d+(e[-+]?\d+)?"),
-    ("a separator of thousands", r"[-+]?\d{1,3}([ ,.'\u00a0\u202f]\d{3})+([.,]\d+)?"),
-    ("a date", r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}.*"),
-    ("a sign such as <", r"[<>=~\u2264\u2265].*\d.*"),
-    ("a unit", r"[-+]?[\d.,]*\d\s*[^\d\s].*"),
-    ("a number", r"[-+]?[\d.]+(e[-+]?\d+)?"),
-)
-"""Why a cell cannot be read, by what all of it looks like; the first that fits."""
-_WORDS = "other text"
-
 
 class CellValues(NamedTuple):
-    """Values (n,), NaN where missing; unreadable: (n,) which are, and why so many are."""
+    """Values (n,), NaN where missing.  unreadable: (n,) which are."""
 
     values: Floats
     unreadable: Mask
-    reasons: Counter[str]
     dates: bool = False  # whether values are seconds since 1970-01-01 UTC
     stored_as_text: bool = False
 
 
-def number_cells(cells: pa.ChunkedArray, column: Column) -> CellValues:
-    """Of a declared number or date; an `InputError` where the type of the column is another."""
+def number_cells(cells: pa.ChunkedArray, column: Column, readings: Readings) -> CellValues:
+    """Of a declared number or date; an `InputError` where the type of the column is another.
+
+    readings: of cells of text, which are counted there.
+    """
     cells = arrow.plain(cells)
+    if arrow.is_text(cells.type):
+        return _read_text(cells, readings)
     if isinstance(column, Date):
-        if not arrow.is_text(cells.type):
-            return _whole(arrow.dates(cells, column.name), dates=True)
-        return _read_text(cells, _dates, dates=True)
-    if not arrow.is_text(cells.type):
-        return _whole(arrow.numbers(cells, column.name))
-    return _read_text(cells, _numbers)
+        return _whole(arrow.dates(cells, column.name), dates=True)
+    return _whole(arrow.numbers(cells, column.name))
 
 
-def time_cells(cells: pa.ChunkedArray, name: str, dates: bool) -> CellValues:
-    """Of the time column; dates: whether the declared range is one of dates."""
+def time_cells(cells: pa.ChunkedArray, readings: Readings) -> CellValues:
+    """Of the time column; readings: as those of `number_cells`."""
     cells = arrow.plain(cells)
-    if not arrow.is_text(cells.type):
-        return _whole(*arrow.moments(cells, name))
-    return _read_text(cells, _dates if dates else _numbers, dates)
+    if arrow.is_text(cells.type):
+        return _read_text(cells, readings)
+    return _whole(*arrow.moments(cells, readings.name))
 
 
 class LevelValues(NamedTuple):
@@ -96,52 +83,17 @@ def known_levels(levels: Floats) -> Mask:
 
 
 def _whole(values: Floats, dates: bool = False) -> CellValues:
-    return CellValues(values, np.zeros(len(values), np.bool_), Counter(), dates)
+    return CellValues(values, np.zeros(len(values), np.bool_), dates)
 
 
-def _read_text(
-    cells: pa.ChunkedArray, read: Callable[[pa.Array], Floats], dates: bool = False
-) -> CellValues:
-    """Text, each of its different cells once."""
+def _read_text(cells: pa.ChunkedArray, readings: Readings) -> CellValues:
+    """Text, each cell by itself; those that are unreadable are kept in mind for their reason."""
     import pyarrow as pa
 
-    encoded = cells.cast(pa.large_string()).combine_chunks().dictionary_encode()
-    codes = np.asarray(encoded.indices.fill_null(-1), dtype=np.int64)
-    texts = encoded.dictionary.to_pylist()
-    values = np.append(read(encoded.dictionary), np.nan)
-    absent = np.array([*(text.strip() in MISSING for text in texts), True])
-    wrong = np.isnan(values) & ~absent
-    many = np.bincount(codes[codes >= 0], minlength=len(texts))
-    reasons: Counter[str] = Counter()
-    for k in np.flatnonzero(wrong[:-1]):
-        reasons[reason(texts[k])] += int(many[k])
-    return CellValues(values[codes], wrong[codes], reasons, dates, stored_as_text=True)
-
-
-def _numbers(texts: pa.Array) -> Floats:
-    """NaN for what is no number; what a file would call a number counts as one."""
-    return np.array([_number(text) for text in texts.to_pylist()], dtype=np.float64)
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text.replace("_", "x"))  # Python alone takes 1_000 for a number
-    except ValueError:
-        return np.nan
-
-
-def _dates(texts: pa.Array) -> Floats:
-    """Seconds, NaN for what is no date."""
-    import pyarrow as pa
-
-    read = arrow.dated(pa.chunked_array([texts]))
-    if read is not None:
-        return arrow.moments(read, "")[0]
-    each: list[Any] = [arrow.dated(pa.chunked_array([texts[k : k + 1]])) for k in range(len(texts))]
-    return np.array([np.nan if one is None else arrow.moments(one, "")[0][0] for one in each])
-
-
-def reason(text: str) -> str:
-    """Why it cannot be read, without showing it."""
-    fitting = (why for why, form in _REASONS if re.fullmatch(form, text.strip(), re.IGNORECASE))
-    return next(fitting, _WORDS)
+    texts = cells.cast(pa.string()).combine_chunks()
+    values, odd = read_cells(texts, readings.kind, readings.dialect)
+    unreadable: Mask = np.asarray(odd.fill_null(False), dtype=np.bool_)
+    readings.read(texts.filter(odd))
+    readings.cells += int((~unreadable).sum())
+    found = arrow.moments(pa.chunked_array([values]), readings.name)[0]
+    return CellValues(found, unreadable, readings.kind == DATE, stored_as_text=True)

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from privtraj.checking.tallies import PARTS, LevelTally, NumberTally, RangeTally, TableTally
-from privtraj.columns.kinds import Category, Column, Date, Integer, Number
+from privtraj.columns.kinds import Category, Column, Integer, Number
 from privtraj.data import checks
 from privtraj.data.checks import FaultCount
+from privtraj.data.text_cells import DATE, NUMBER
 from privtraj.errors import Arg, InputError, PrivtrajError, Said
 from privtraj.text import first_few, listed
 
@@ -169,10 +170,10 @@ def _of_rows(tally: TableTally) -> Iterator[Finding]:
 
 
 def _of_time(tally: TableTally, csv: bool) -> Iterator[Finding]:
-    name, time, axis = tally.public.time_name, tally.time, tally.public.axis
+    name, time = tally.public.time_name, tally.time
     if name in tally.refused:
         return
-    yield from _unreadable(name, time, "dates" if axis.datetime else "numbers", tally.records, csv)
+    yield from _unreadable(tally, time, name, csv)
     asked = Arg("time_range")
     words = [f"have '{name}' {where} the time range" for where in ("before", "after", "outside")]
     yield from _outside(name, time, words, ("check ", asked, " and the unit of the column"))
@@ -199,18 +200,18 @@ def _of_column(tally: TableTally, column: Column, csv: bool) -> Iterator[Finding
     if isinstance(counts, LevelTally) and isinstance(column, Category):
         yield from _of_category(counts, column, tally.records)
     if isinstance(counts, NumberTally) and isinstance(column, Number):
-        yield from _of_number(counts, column, tally.records, csv)
+        yield from _of_number(tally, counts, column, csv)
     if tally.records and not counts.known and column.missing:
         seen = f"no record has a value of '{column.name}'"
         yield Finding("wrong", column.name, (seen,), ("check the column",))
 
 
-def _of_number(counts: NumberTally, column: Number, records: int, csv: bool) -> Iterator[Finding]:
+def _of_number(
+    tally: TableTally, counts: NumberTally, column: Number, csv: bool
+) -> Iterator[Finding]:
     name = column.name
-    yield from _unreadable(
-        name, counts, "dates" if isinstance(column, Date) else "numbers", records, csv
-    )
-    whole = FaultCount([name], counts.broken, records)
+    yield from _unreadable(tally, counts, name, csv)
+    whole = FaultCount([name], counts.broken, tally.records)
     yield from _refused(checks.check_whole, whole, column=name)
     bounds = str(column).removeprefix(f"{name} in ").split(" or missing")[0].split(" (fixed)")[0]
     words = [f"have '{name}' {where} {bounds}" for where in ("below", "above", "outside")]
@@ -253,18 +254,28 @@ def _outside(
             return
 
 
-def _unreadable(
-    name: str, counts: RangeTally, kind: str, records: int, csv: bool
-) -> Iterator[Finding]:
-    if counts.unreadable:
-        why = ", ".join(f"{many} with {what}" for what, many in counts.reasons.most_common())
-        seen = f"{counts.unreadable} of {records} cells of '{name}' do not read as {kind} ({why})"
-        yield Finding(
-            "refused", name, (seen,), ("correct them, or empty them if they are missing",)
-        )
-    elif counts.stored_as_text and not csv and kind == "numbers":
-        seen = f"the numbers of '{name}' are stored as text"
-        yield Finding("refused", name, (seen,), ("turn them into numbers",))
+def _unreadable(tally: TableTally, counts: RangeTally, name: str, csv: bool) -> list[Finding]:
+    """Cells that are no numbers or dates; of CSV in the words of a fit, and why they may not be."""
+    readings, many = tally.readings[name], f"{counts.unreadable} of {tally.records} cells"
+    if not csv:
+        numbers = readings.kind == NUMBER
+        if not counts.stored_as_text or not (numbers or counts.unreadable):
+            return []
+        kind = "numbers" if numbers else "dates"
+        seen = f"the {kind} of '{name}' are stored as text, of which {many} do not read as {kind}"
+        advice = "turn them into numbers" if numbers else "write all of them as 2024-01-31"
+        return [Finding("refused", name, (seen,), (advice,))]
+    if not counts.unreadable:
+        return []
+    if readings.dialect.unreadable == "missing":
+        seen = f"{many} of '{name}' are no {readings.kind.word}s"
+        return [Finding("doubtful", name, (seen,), ("they count as missing, as you declared",))]
+    error, dates = readings.error(), tally.public.axis.datetime
+    if name == tally.public.time_name and error.reads_as is not None:
+        other = _refused(checks.check_same_kind, error.reads_as == DATE, dates, name, column=name)
+        if other:
+            return other
+    return [Finding("refused", name, error.args)]
 
 
 def _of_category(counts: LevelTally, column: Category, records: int) -> Iterator[Finding]:

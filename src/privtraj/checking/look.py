@@ -16,6 +16,7 @@ from privtraj.checking.intention import Intention, intention
 from privtraj.checking.reading import blocks, how_read, is_csv, unused
 from privtraj.checking.tallies import LevelTally, NumberTally, RangeTally, TableTally
 from privtraj.columns.declared import declared_columns
+from privtraj.data.dialect import Dialect
 from privtraj.data.public import Options, PublicInputs, declared_axis
 from privtraj.domain.domain import Domain
 from privtraj.space import as_user_times
@@ -81,10 +82,8 @@ class TableCheck:
         """All of it; typed: in the words of the command line."""
         about = "" if self.exact else "about "
         whose = "" if self.people is None else f" of {about}{self.people} people"
-        parts = [
-            f"{NOTICE}\n{self.records} records{whose}, read as {'; '.join(self.read)}",
-            _table(self.columns),
-        ]
+        size = f"{self.records} records{whose}"
+        parts = ["\n".join([NOTICE, size, *map(_item, self.read)]), _table(self.columns)]
         for level in LEVELS:
             said = [_said(one, typed) for one in self.findings if one.level == level]
             if said:
@@ -116,12 +115,15 @@ def check(
     one_per_bin: bool = True,
     missing: str = "refuse",
     domain: Any = None,
+    csv: Any = None,
+    ranges_only: bool = False,
     synthesizer: TrajectorySynthesizer | None = None,
 ) -> TableCheck:
     """Look at a table before a fit: what lies outside the declared ranges, what a fit would refuse.
 
     The arguments are those of `Snapshots.from_table`. synthesizer: says what a fit would do, and
-    has the public numbers of people, if there are any.
+    has the public numbers of people, if there are any.  ranges_only: spend no time on how the file
+    seems to be written and what other columns it has.
 
     The result is about raw records: it is for their steward alone, and never for release. It says
     that a range is wrong, not what it should be: ranges are public knowledge or none at all.
@@ -133,18 +135,20 @@ def check(
     public.check_roles(person)
     where = None if domain is None else Domain.read(domain).of_features(public.names)
     planned = None if synthesizer is None else intention(synthesizer, public, where)
-    tally = TableTally(public, person, where)
-    for block in blocks(source, query, public, person, row_by_row):
+    dialect = Dialect.of(csv)
+    tally = TableTally(public, person, where, dialect)
+    for block in blocks(source, query, public, person, dialect, row_by_row):
         tally.add(block)
     used = [time, *(column.name for column in public.asked), *([person] if person else [])]
+    others = {} if ranges_only else unused(source, query, used)
     counts = None if synthesizer is None else synthesizer.public_counts
     return TableCheck(
-        tuple(how_read(source, query)),
+        () if ranges_only else tuple(how_read(source, query, dialect)),
         tally.records,
         None if tally.people is None else tally.people.people,
         tally.exact,
         tuple(_columns(tally)),
-        findings(tally, unused(source, query, used), is_csv(source), counts),
+        findings(tally, others, is_csv(source), counts),
         planned,
     )
 
@@ -178,7 +182,7 @@ def _counts(tally: RangeTally | LevelTally, records: int) -> dict[str, Any]:
         "records": records,
         "known": tally.known,
         "missing": tally.missing,
-        "unreadable": dict(tally.reasons),
+        "unreadable": tally.unreadable,
         "infinite": tally.infinite,
         "below": tally.below,
         "above": tally.above,
@@ -205,10 +209,9 @@ def _row(column: dict[str, Any]) -> tuple[str, ...]:
     first = column["declared"], share(column["missing"], records)
     if "undeclared" in column:
         return (*first, "", "", "", "", share(column["undeclared"], known))
-    wrong = sum(column["unreadable"].values())
     at = column["at_low"] + column["at_high"]
     ranges = (share(many, known) for many in (column["below"], column["above"], at))
-    return (*first, share(wrong, records), *ranges, "")
+    return (*first, share(column["unreadable"], records), *ranges, "")
 
 
 def _said(finding: Finding, typed: bool) -> str:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privtraj.columns.kinds import Category
-from privtraj.data import anndata, arrow, sql, tables
+from privtraj.data import anndata, arrow, detection, sql, tables
+from privtraj.data.dialect import Dialect
 from privtraj.data.public import PublicInputs
+from privtraj.data.text_cells import TEXT, CellKind
 from privtraj.errors import InputError
 from privtraj.formats import READABLE, find_format
 
@@ -20,25 +23,31 @@ if TYPE_CHECKING:
 HEAD = 100
 """Rows of a table in memory that tell the kind of a column that nobody asked for."""
 
-_CELLS = {",": "commas", ";": "semicolons", "\t": "tabs"}
-
 
 def blocks(
-    source: Any, query: str | None, public: PublicInputs, person: str | None, row_by_row: bool
+    source: Any,
+    query: str | None,
+    public: PublicInputs,
+    person: str | None,
+    dialect: Dialect,
+    row_by_row: bool,
 ) -> Iterator[pa.Table]:
     """The columns that a fit reads, of up to `sql.BATCH` records at a time.
 
-    What a fit leaves where it is comes by pieces. Of large CSV files all cells come as text, so
-    that those that cannot be read are counted, rather than the end of all reading.
+    What a fit leaves where it is comes by pieces. Cells of CSV files come as text, so that those
+    that cannot be read are counted, rather than the end of all reading.
     """
     import pyarrow as pa
 
-    people = [] if person is None else [person]
-    names = [public.time_name, *(column.name for column in public.asked), *people]
-    exact = [column.name for column in public.asked if isinstance(column, Category)]
-    remote = sql.remote_table(source, query, names, names, exact, row_by_row=row_by_row)
+    kinds = {
+        public.time_name: TEXT,
+        **{c.name: CellKind.of(c) if isinstance(c, Category) else TEXT for c in public.asked},
+        **({} if person is None else {person: TEXT}),
+    }
+    names = list(kinds)
+    remote = sql.remote_table(source, query, names, kinds, dialect, row_by_row=row_by_row)
     if remote is None:
-        table = tables.read_columns(source, names, text=people, exact=exact)
+        table = sql.read_into_memory(source, names, kinds, dialect)
         for start in range(0, len(table), sql.BATCH):
             yield table.slice(start, sql.BATCH)
     else:
@@ -46,26 +55,37 @@ def blocks(
             yield pa.Table.from_batches([batch])
 
 
-def how_read(source: Any, query: str | None) -> list[str]:
-    """How the cells were read, in words: of what format, and in which dialect of it."""
+def how_read(source: Any, query: str | None, dialect: Dialect) -> list[str]:
+    """How the cells were read, in words, and how CSV seems to be written if that is otherwise."""
     if query is not None:
-        return [f"a database ({str(source).partition('://')[0]}), by its query"]
+        return [f"read from a database ({str(source).partition('://')[0]}), by its query"]
     files = _files(source)
     if not files:
-        return [f"a table in memory ({type(source).__name__})"]
+        return [f"read from a table in memory ({type(source).__name__})"]
     many = "" if len(files) == 1 else f"{len(files)} files, the first of them: "
-    with tables.reader_of(files[0]) as reader:
-        if isinstance(reader, tables.CsvReader):
-            return [f"{many}CSV, cells between {_CELLS[reader.header()[1]]}"]
-    known = find_format(files[0], READABLE)
-    return [f"{many}{'' if known is None else known.name}"]
+    if not detection.is_csv(files[0]):
+        known = find_format(files[0], READABLE)
+        return [f"read from {many}{'' if known is None else known.name}"]
+    with tables.reader_of(files[0], dialect) as reader:
+        used = replace(dialect, delimiter=reader.header()[1], encoding=reader.encoding)
+    return [f"read from {many}CSV with {used}", *_guess(files[0], used)]
+
+
+def _guess(path: Path, used: Dialect) -> list[str]:
+    """How a file seems to be written, if not as it was read."""
+    try:
+        found = detection.detect(path).dialect
+    except InputError:  # of a file that tells too little
+        return []
+    words = ("decimal", "thousands", "dates")
+    other = [word for word in words if getattr(found, word) != getattr(used, word)]
+    return [f"it seems to have {found}, which was not declared"] if other else []
 
 
 def is_csv(source: Any) -> bool:
     """Whether it is a CSV file, or several: cells are text there until they are read."""
     files = _files(source)
-    known = find_format(files[0], READABLE) if files else None
-    return known is not None and known.name == "csv"
+    return bool(files) and detection.is_csv(files[0])
 
 
 def unused(source: Any, query: str | None, used: Sequence[str]) -> dict[str, str]:
@@ -74,7 +94,11 @@ def unused(source: Any, query: str | None, used: Sequence[str]) -> dict[str, str
         kinds = _kinds(source, query)
     except InputError:  # a table that says nothing of them can still be read
         return {}
-    return {name: kind for name, kind in kinds if name not in used}
+    return {
+        name: kind
+        for name, kind in kinds
+        if name not in used and arrow.without_unit(name) not in used
+    }
 
 
 def _kinds(source: Any, query: str | None) -> list[tuple[str, str]]:
@@ -108,4 +132,4 @@ def _files(source: Any) -> list[Path]:
     """The files that hold it, if any do."""
     if not isinstance(source, str | os.PathLike) or "://" in str(source):
         return []
-    return sql.files_of(source) or [Path(source)]
+    return sql.files_of(Path(source))

@@ -6,7 +6,6 @@ a ledger, none of which knows this folder.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +14,12 @@ import numpy as np
 from privtraj.arrays import Floats, Ints
 from privtraj.checking.cells import CellValues, known_levels, level_cells, number_cells, time_cells
 from privtraj.checking.repeats import Repeats, row_hashes, text_hashes
-from privtraj.columns.kinds import Category, Date, Integer, Number
+from privtraj.columns.kinds import Category, Column, Date, Integer, Number
 from privtraj.data import arrow, checks
 from privtraj.data.checks import FaultCount
+from privtraj.data.dialect import Dialect
 from privtraj.data.public import PublicInputs
+from privtraj.data.text_cells import DATE, NUMBER, CellKind, Readings
 from privtraj.domain.domain import Domain
 from privtraj.errors import InputError
 from privtraj.space import Slabs, to_unit
@@ -83,7 +84,7 @@ class RangeTally:
     at_low: int = 0
     at_high: int = 0
     stored_as_text: bool = False
-    reasons: Counter[str] = field(default_factory=Counter)
+    unreadable: int = 0
     rescaled: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     parts: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
@@ -94,15 +95,11 @@ class RangeTally:
     def outside(self) -> int:
         return self.below + self.above
 
-    @property
-    def unreadable(self) -> int:
-        return self.reasons.total()
-
     def add(self, cells: CellValues, slabs: Slabs | None = None) -> None:
         """More values; slabs: the parts of the range, if not equal ones."""
         values, readable = cells.values, ~cells.unreadable
         self.stored_as_text |= cells.stored_as_text
-        self.reasons += cells.reasons
+        self.unreadable += int(cells.unreadable.sum())
         self.missing += int((np.isnan(values) & readable).sum())
         self.infinite += int(np.isinf(values).sum())
         known = values[np.isfinite(values)]
@@ -138,9 +135,9 @@ class NumberTally(RangeTally):
     def of(cls, column: Number) -> NumberTally:
         return cls(float(column.low), float(column.high), () if isinstance(column, Date) else UNITS)
 
-    def read(self, cells: pa.ChunkedArray, column: Number) -> CellValues:
+    def read(self, cells: pa.ChunkedArray, column: Number, readings: Readings) -> CellValues:
         """More cells; their values, in data units."""
-        found = number_cells(cells, column)
+        found = number_cells(cells, column, readings)
         self.add(found)
         if isinstance(column, Integer):
             whole = found.values[np.isfinite(found.values)]
@@ -178,7 +175,7 @@ class LevelTally:
         self.known += len(absent) - int(absent.sum())
         self.undeclared += found.undeclared
         self.misspelt += found.misspelt
-        return CellValues(found.values, np.zeros(len(known), np.bool_), Counter())
+        return CellValues(found.values, np.zeros(len(known), np.bool_))
 
 
 @dataclass
@@ -218,7 +215,9 @@ class TableTally:
     refused: sentences about columns of which nothing can be counted, as a fit says them.
     """
 
-    def __init__(self, public: PublicInputs, person: str | None, domain: Domain | None) -> None:
+    def __init__(
+        self, public: PublicInputs, person: str | None, domain: Domain | None, dialect: Dialect
+    ) -> None:
         self.public, self.person, self.domain = public, person, domain
         low, high = public.axis.range.tolist()
         units = () if public.axis.datetime else TIME_UNITS
@@ -227,6 +226,9 @@ class TableTally:
             one.name: LevelTally.of(one) if isinstance(one, Category) else NumberTally.of(one)
             for one in public.asked
         }
+        when = DATE if public.axis.datetime else NUMBER
+        kinds = {public.time_name: when, **{one.name: CellKind.of(one) for one in public.asked}}
+        self.readings = {name: Readings(name, kind, dialect) for name, kind in kinds.items()}
         self.people = None if person is None else PeopleTally()
         self.rows = Repeats()
         self.records = self.incomplete = self.outside_domain = self.placed = 0
@@ -242,8 +244,8 @@ class TableTally:
         time = self.public.time_name
         self._try(time, found, lambda: self._read_time(table.column(time)))
         for column in self.public.asked:
-            tally, cells = self.columns[column.name], table.column(column.name)
-            self._try(column.name, found, lambda t=tally, c=cells, o=column: t.read(c, o))
+            cells = table.column(column.name)
+            self._try(column.name, found, lambda c=cells, o=column: self._read(c, o))
         who: list[Any] = []
         if self.people is not None and self.person not in self.refused:
             try:
@@ -262,9 +264,17 @@ class TableTally:
         except InputError as error:
             self.refused[name] = error
 
+    def _read(self, cells: pa.ChunkedArray, column: Column) -> CellValues:
+        tally = self.columns[column.name]
+        if isinstance(tally, LevelTally) and isinstance(column, Category):
+            return tally.read(cells, column)
+        assert isinstance(tally, NumberTally)
+        assert isinstance(column, Number)
+        return tally.read(cells, column, self.readings[column.name])
+
     def _read_time(self, cells: pa.ChunkedArray) -> CellValues:
         axis = self.public.axis
-        found = time_cells(cells, self.public.time_name, axis.datetime)
+        found = time_cells(cells, self.readings[self.public.time_name])
         checks.check_same_kind(found.dates, axis.datetime, self.public.time_name)
         self.time.add(found, self._slabs)
         return found

@@ -128,7 +128,7 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
     _note(args, synthesizer, console)
     snapshots = _snapshots(args)
     if not args.yes and not processes.several():  # who would stop while the others wait
-        _refuse_wrong(shared.looked(vars(args), synthesizer))
+        _refuse_wrong(shared.looked(vars(args), synthesizer, ranges_only=True))
     if synthesizer.measure_for(snapshots.axes) == "gradients" and not args.quiet:
         console.note(f"gradients are computed on {processes.device()}")
     if args.ledger is not None:

@@ -14,7 +14,7 @@ from privtraj.columns.cells import MISSING, fingerprint, key_of
 from privtraj.columns.kinds import UNDECLARED, Category, Column, Date, Integer
 from privtraj.data import checks
 from privtraj.errors import InputError
-from privtraj.text import first_few, listed
+from privtraj.text import either, first_few, listed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,16 +25,17 @@ _SECONDS_PER_DAY = 86_400
 def read_object(source: Any, columns: list[str]) -> pa.Table:
     import pyarrow as pa
 
-    check_columns(object_names(source), columns)
+    places = places_of(object_names(source), columns)
+    names = list(places.values())
     if isinstance(source, pa.Table | pa.RecordBatch):
-        return pa.table(source.select(columns))
+        return pa.table(source.select(names)).rename_columns(columns)
     if not isinstance(source, Mapping) and not hasattr(source, "columns"):
-        return pa.table(source).select(columns)
-    parts = {name: _object_column(source, name) for name in columns}
+        return pa.table(source).select(names).rename_columns(columns)
+    parts = {name: _object_column(source, place) for name, place in places.items()}
     if len({len(part) for part in parts.values()}) > 1:
-        names = listed(columns)
         raise InputError(
-            f"the columns {names} differ in length: give every column one value per record"
+            f"the columns {listed(columns)} differ in length: give every column one value per "
+            "record"
         )
     return pa.table(parts)
 
@@ -105,6 +106,41 @@ def check_columns(names: Sequence[str], columns: Sequence[str]) -> None:
         raise InputError(
             f"the table has no column {listed(absent)}: it has {first_few(names) or 'no columns'}"
         )
+
+
+_UNIT = re.compile(r"\s*(?:\[([^\[\]]*)\]|\(([^()]*)\))\s*$")
+
+
+def unit_of(name: str) -> str:
+    """The unit that the name of a column ends in: kg of "Weight [kg]" and of "Weight (kg)"."""
+    found = _UNIT.search(name)
+    return (found[1] or found[2] or "").strip() if found else ""
+
+
+def without_unit(name: str) -> str:
+    return _UNIT.sub("", name).strip()
+
+
+def places_of(names: Sequence[str], columns: Sequence[str]) -> dict[str, str]:
+    """The names in a table of wanted columns, which may be without the unit; after checks.
+
+    Names are the schema of a table, and public.
+    """
+    bare: dict[str, list[str]] = {}
+    for name in names:
+        bare.setdefault(without_unit(name), []).append(name)
+    found = {}
+    for wanted in columns:
+        like = [wanted] if wanted in names else bare.get(wanted, [wanted])
+        if len(like) > 1:
+            names_like = either(f"'{name}'" for name in like)
+            raise InputError(f"'{wanted}' may be {names_like}: name it with its unit")
+        found[wanted] = like[0]
+    check_columns(names, list(found.values()))
+    if len(set(found.values())) < len(found):
+        twice = [wanted for wanted, name in found.items() if wanted != name]
+        raise InputError(f"{listed(twice)} is named with its unit and without it: keep one of them")
+    return found
 
 
 def numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
