@@ -13,7 +13,7 @@ from typing import Any
 
 from privtraj.checking.findings import LEVELS, Finding, findings, share
 from privtraj.checking.intention import Intention, intention
-from privtraj.checking.reading import blocks, how_read, is_csv, unused
+from privtraj.checking.reading import blocks, guessed, how_read, is_csv, unused
 from privtraj.checking.tallies import LevelTally, NumberTally, RangeTally, TableTally
 from privtraj.columns.declared import declared_columns
 from privtraj.data.dialect import Dialect
@@ -140,10 +140,11 @@ def check(
     for block in blocks(source, query, public, person, dialect, row_by_row):
         tally.add(block)
     used = [time, *(column.name for column in public.asked), *([person] if person else [])]
-    others = {} if ranges_only else unused(source, query, used)
+    guess = None if ranges_only else guessed(source)
+    others = {} if ranges_only else unused(source, query, used, guess)
     counts = None if synthesizer is None else synthesizer.public_counts
     return TableCheck(
-        () if ranges_only else tuple(how_read(source, query, dialect)),
+        () if ranges_only else tuple(how_read(source, query, dialect, guess)),
         tally.records,
         None if tally.people is None else tally.people.people,
         tally.exact,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from privtraj.columns.kinds import Category
 from privtraj.data import anndata, arrow, detection, sql, tables
+from privtraj.data.detection import Detected
 from privtraj.data.dialect import Dialect
 from privtraj.data.public import PublicInputs
 from privtraj.data.text_cells import TEXT, CellKind
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 HEAD = 100
 """Rows of a table in memory that tell the kind of a column that nobody asked for."""
+_GUESSED = ("decimal", "thousands", "dates")
 
 
 def blocks(
@@ -55,7 +57,19 @@ def blocks(
             yield pa.Table.from_batches([batch])
 
 
-def how_read(source: Any, query: str | None, dialect: Dialect) -> list[str]:
+def guessed(source: Any) -> Detected | None:
+    """How the first of CSV files seems to be written; None for all else."""
+    if not is_csv(source):
+        return None
+    try:
+        return detection.detect(_files(source)[0])
+    except InputError:  # of a file that tells too little
+        return None
+
+
+def how_read(
+    source: Any, query: str | None, dialect: Dialect, guess: Detected | None = None
+) -> list[str]:
     """How the cells were read, in words, and how CSV seems to be written if that is otherwise."""
     if query is not None:
         return [f"read from a database ({str(source).partition('://')[0]}), by its query"]
@@ -68,18 +82,11 @@ def how_read(source: Any, query: str | None, dialect: Dialect) -> list[str]:
         return [f"read from {many}{'' if known is None else known.name}"]
     with tables.reader_of(files[0], dialect) as reader:
         used = replace(dialect, delimiter=reader.header()[1], encoding=reader.encoding)
-    return [f"read from {many}CSV with {used}", *_guess(files[0], used)]
-
-
-def _guess(path: Path, used: Dialect) -> list[str]:
-    """How a file seems to be written, if not as it was read."""
-    try:
-        found = detection.detect(path).dialect
-    except InputError:  # of a file that tells too little
-        return []
-    words = ("decimal", "thousands", "dates")
-    other = [word for word in words if getattr(found, word) != getattr(used, word)]
-    return [f"it seems to have {found}, which was not declared"] if other else []
+    lines = [f"read from {many}CSV with {used}"]
+    seems = used if guess is None else guess.dialect
+    if any(getattr(seems, word) != getattr(used, word) for word in _GUESSED):
+        lines.append(f"it seems to have {seems}, which was not declared")
+    return lines
 
 
 def is_csv(source: Any) -> bool:
@@ -88,10 +95,12 @@ def is_csv(source: Any) -> bool:
     return bool(files) and detection.is_csv(files[0])
 
 
-def unused(source: Any, query: str | None, used: Sequence[str]) -> dict[str, str]:
+def unused(
+    source: Any, query: str | None, used: Sequence[str], guess: Detected | None = None
+) -> dict[str, str]:
     """Kinds of the columns that are not used, by name, where that is known without reading all."""
     try:
-        kinds = _kinds(source, query)
+        kinds = _kinds(source, query) if guess is None else guess.kinds
     except InputError:  # a table that says nothing of them can still be read
         return {}
     return {
