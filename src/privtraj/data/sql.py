@@ -442,7 +442,7 @@ def _of_text(
     with _saying(remote.complaint):
         texts = _view(connection, connection.compile(remote.table))
         values = _view(connection, sql_text.values(texts, kinds, dialect))
-        counts = connection.raw_sql(sql_text.unreadable(texts, kinds, dialect)).fetchone()
+        (counts,) = connection.raw_sql(sql_text.unreadable(texts, kinds, dialect)).fetchall()
     for name, count in zip(kinds, counts, strict=True):
         if count and dialect.unreadable == "refuse":
             column = Readings(name, kinds[name], dialect)

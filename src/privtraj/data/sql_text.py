@@ -8,81 +8,71 @@ from privtraj.data.dialect import BLANKS, Dialect
 from privtraj.data.text_cells import DATE, EXACT, NUMBER, CellKind
 
 _PARTS = "abcdefgh"  # of a date and a time, in the order of the pattern
+_MINUS = "\u2212"  # of typesetters
 
 
 def values(table: str, kinds: Mapping[str, CellKind], dialect: Dialect) -> str:
-    """The query for the values of cells of a table."""
-    parts = (f"{_value(name, kind, dialect)} AS {_quoted(name)}" for name, kind in kinds.items())
-    return f"SELECT {', '.join(parts)} FROM {_with_parts(table, kinds, dialect)}"
+    """The query for the values of cells of a table, null where missing or unreadable."""
+    parts = [f"{_value(name, kind, dialect)} AS {_quoted(name)}" for name, kind in kinds.items()]
+    return f"SELECT {', '.join(parts)} FROM {_prepared(table, kinds, dialect)}"
 
 
 def unreadable(table: str, kinds: Mapping[str, CellKind], dialect: Dialect) -> str:
     """The query for how many cells of each column are neither missing nor of its kind."""
-    parts = (_count(name, kind, dialect) for name, kind in kinds.items())
-    return f"SELECT {', '.join(parts)} FROM {_with_parts(table, kinds, dialect)}"
+    counts = [
+        f"count({_quoted(name)}) - count({_value(name, kind, dialect)})"
+        for name, kind in kinds.items()
+    ]
+    return f"SELECT {', '.join(counts)} FROM {_prepared(table, kinds, dialect)}"
 
 
-def _with_parts(table: str, kinds: Mapping[str, CellKind], dialect: Dialect) -> str:
-    """The table, and the parts of its dates as each form has them: a, b, ... h, empty for none."""
+def _prepared(table: str, kinds: Mapping[str, CellKind], dialect: Dialect) -> str:
+    """The texts, null where they mean a missing value, and the parts of dates in each form."""
+    texts = [f"{_present(name, kind, dialect)} AS {_quoted(name)}" for name, kind in kinds.items()]
     letters = f"[{_listed(_PARTS)}]"
-    found = [
-        f"regexp_extract({_trimmed(name, DATE, dialect)}, {_literal(pattern)}, {letters}) "
-        f"AS {_parts_of(name, k)}"
+    dates = [
+        f"regexp_extract({_quoted(name)}, {_literal(pattern)}, {letters}) AS {_parts_of(name, k)}"
         for name, kind in kinds.items()
         for k, (pattern, _) in enumerate(dialect.moments)
         if kind == DATE
     ]
-    return f"(SELECT {', '.join(['*', *found])} FROM {table})"
-
-
-def _parts_of(name: str, k: int) -> str:
-    return _quoted(f"{name}\x1f{k}")
-
-
-def _count(name: str, kind: CellKind, dialect: Dialect) -> str:
-    if kind not in (NUMBER, DATE):
-        return "0"
-    present = f"{_present(name, kind, dialect)} IS NOT NULL"
-    return f"count(*) FILTER (WHERE {present} AND {_value(name, kind, dialect)} IS NULL)"
-
-
-def _value(name: str, kind: CellKind, dialect: Dialect) -> str:
-    if kind == NUMBER:
-        return _number(_trimmed(name, kind, dialect), dialect)
-    if kind != DATE:
-        return _present(name, kind, dialect)
-    forms = enumerate(places for _, places in dialect.moments)
-    moments = (_moment(_parts_of(name, k), places) for k, places in forms)
-    return f"coalesce({', '.join(moments)}, NULL::TIMESTAMP)"
-
-
-def _trimmed(name: str, kind: CellKind, dialect: Dialect) -> str:
-    return f"trim({_present(name, kind, dialect)}, {_literal(BLANKS)})"
+    texts_alone = f"(SELECT {', '.join(texts)} FROM {table})"
+    return f"(SELECT {', '.join(['*', *dates])} FROM {texts_alone})"
 
 
 def _present(name: str, kind: CellKind, dialect: Dialect) -> str:
-    """The text, null where it means a missing value."""
+    """The text, without blanks around a number or a date; null where it means a missing value."""
     exact = kind.word == EXACT.word
     signs = set(dialect.missing) - kind.values if exact else dialect.signs
     cell = _quoted(name)
     if not signs:
         return cell
     trimmed = cell if exact else f"trim({cell}, {_literal(BLANKS)})"
-    return f"CASE WHEN {trimmed} IN ({_listed(sorted(signs))}) THEN NULL ELSE {cell} END"
+    shown = cell if kind not in (NUMBER, DATE) else trimmed
+    if kind == NUMBER:
+        shown = f"replace({shown}, {_literal(_MINUS)}, '-')"
+    return f"CASE WHEN {trimmed} NOT IN ({_listed(sorted(signs))}) THEN {shown} END"
+
+
+def _value(name: str, kind: CellKind, dialect: Dialect) -> str:
+    if kind == NUMBER:
+        return _number(_quoted(name), dialect)
+    if kind != DATE:
+        return _quoted(name)
+    forms = enumerate(places for _, places in dialect.moments)
+    moments = (_moment(_parts_of(name, k), places) for k, places in forms)
+    return f"coalesce({', '.join(moments)}, NULL::TIMESTAMP)"
 
 
 def _number(text: str, dialect: Dialect) -> str:
-    plain = f"replace({text}, {_literal(chr(0x2212))}, '-')"
-    number = plain
+    number = text
     if dialect.thousands:
         number = f"regexp_replace({number}, {_literal(dialect.grouping)}, '', 'g')"
     if dialect.decimal != ".":
         number = f"replace({number}, {_literal(dialect.decimal)}, '.')"
     return (
-        f"CASE WHEN lower({plain}) = 'true' THEN 1.0::DOUBLE "
-        f"WHEN lower({plain}) = 'false' THEN 0.0::DOUBLE "
-        f"WHEN regexp_matches({plain}, {_literal(dialect.number)}) "
-        f"THEN CAST({number} AS DOUBLE) END"
+        f"CASE WHEN regexp_matches({text}, {_literal(dialect.number)}) THEN {number}::DOUBLE "
+        f"WHEN lower({text}) = 'true' THEN 1 WHEN lower({text}) = 'false' THEN 0 END"
     )
 
 
@@ -99,6 +89,10 @@ def _moment(parts: str, places: tuple[int, int, int]) -> str:
     )
     ahead = f"(CASE WHEN {zone} LIKE '-%' THEN -1 ELSE 1 END) * (60 * {hours} + {minutes})"
     return f"(try_cast({moment} AS TIMESTAMP) - to_minutes({ahead}))"
+
+
+def _parts_of(name: str, k: int) -> str:
+    return _quoted(f"{name}\x1f{k}")
 
 
 def _quoted(name: str) -> str:
