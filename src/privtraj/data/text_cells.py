@@ -218,7 +218,7 @@ class Readings:
         if self.kind == DATE:
             forms = " or ".join(self.dialect.dates)
             return Reason(f"they should be as {forms}", ("correct them",))
-        return Reason("", ("correct them, declare the column as a category",))
+        return Reason("", ("correct them, declare another kind or column",))
 
     def _suspects(self) -> Iterator[tuple[Reason, Dialect, CellKind]]:
         """Explanations, with how cells would be read if they were true; the likeliest first."""
