@@ -157,3 +157,23 @@ def test_what_was_released_is_looked_at_afterwards_and_written_all_the_same(
     assert "of the released people are at the lower bound of 'height'" in doubt
     assert "the model is written, as it is paid for" in shown.err
     assert (tmp_path / "m.privtraj").exists()
+
+
+def test_a_messy_file_is_shown_as_it_was_read_and_as_it_seems_to_be(tmp_path, capsys):
+    path = tmp_path / "klinik.csv"
+    heights = [f"{100 + k / 7:.1f}".replace(".", ",") for k in range(200)]
+    days = [f"{1 + k % 28:02d}.{1 + k % 12:02d}.2019" for k in range(200)]
+    rows = [
+        f"{k};{day};{height}" for k, (day, height) in enumerate(zip(days, heights, strict=True))
+    ]
+    path.write_text("\n".join(["Patient;Datum;Größe (cm)", *rows, ""]), encoding="utf-8")
+    words = ["check", path, "--time", "Datum", "--person", "Patient", "--feature", "Größe", "40"]
+    words += ["210", "--time-range", "2019-01-01", "2019-12-31"]
+    assert run(*words) == 3
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "read from CSV with semicolons between cells, decimal points" in shown
+    assert "it seems to have semicolons between cells, decimal commas" in shown
+    assert "of column 'Größe' are not numbers: most have a decimal comma" in shown
+    assert "of column 'Datum' are not dates: most are as DD.MM.YYYY" in shown
+    assert run(*words, "--csv", "decimal=comma", "dates=DD.MM.YYYY") == 0
+    assert "seems" not in capsys.readouterr().out
