@@ -4,6 +4,8 @@ from . import metrics as metrics
 from . import paper as paper
 from . import plot as plot
 from . import reference as reference
+from .checking.look import TableCheck as TableCheck
+from .checking.look import check as check
 from .columns.kinds import Boolean as Boolean
 from .columns.kinds import Category as Category
 from .columns.kinds import Date as Date

@@ -147,6 +147,9 @@ def _checked(name: str, value: Any, path: Path) -> Any:
     if name == "columns" and isinstance(value, dict):  # as may values of a category
         left = [str(x) for x, form in value.items() if _placeholders(_domain(form))]
         where = f" for {listed(left)}"
+    if name == "csv" and isinstance(value, dict):
+        left = [str(word) for word, setting in value.items() if _placeholders(setting)]
+        where = f" for {listed(left)}"
     if left:
         raise InputError(
             f"{name} in '{path}' is still to be filled in{where}: it must be {kind.must}"

@@ -157,6 +157,30 @@ def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, dt.date) else value
 
 
+def _settings(value: Any) -> dict[str, Any]:
+    """{setting: text or list of texts}; what they may be is told by who uses them."""
+    _need(isinstance(value, dict) and value)
+    _need(all(isinstance(word, str) for word in value))
+    for setting in value.values():
+        _need(isinstance(setting, str) or _names(setting))
+    return dict(value)
+
+
+class _Settings(argparse.Action):
+    """Adds settings that are typed as WORD=VALUE or WORD=VALUE,VALUE to those typed before."""
+
+    def __call__(self, parser: Any, space: Any, words: Any, option: Any = None) -> None:
+        known = dict(getattr(space, self.dest) or {})
+        for word, sign, text in (each.partition("=") for each in words):
+            if not (sign and text and word.isidentifier()):
+                raise argparse.ArgumentError(
+                    self, "must be followed by settings such as decimal=comma; give DATA first"
+                )
+            several = text.split(",") if len(text) > 1 else [text]  # a comma is a sign by itself
+            known[word] = text if len(several) == 1 else several
+        setattr(space, self.dest, known)
+
+
 class _OneMore(argparse.Action):
     """Adds the column that is typed as NAME KIND SETTING ... to those typed before."""
 
@@ -244,6 +268,8 @@ FEATURES = Kind('a list of columns with their bounds, such as [["height", 40, 21
                 {"nargs": 3, "action": "append", "metavar": ("NAME", "LOW", "HIGH")})
 COLUMNS = Kind('a table for each, such as columns.sex = { kind = "category", values = ["F", "M"] }',
                _columns, {"nargs": "+", "action": _OneMore, "metavar": ("NAME KIND", "SETTING")})
+CSV = Kind('settings of a CSV file, such as csv.decimal = ","', _settings,
+           {"nargs": "+", "action": _Settings, "metavar": ("SETTING", "SETTING")})
 CONDITIONS = Kind('a list of columns with their value, such as ["sex=F"]', _names,
                   {"action": "append", "metavar": "COL=VALUE"})
 # fmt: on
@@ -318,6 +344,15 @@ _DATA = (
            more="It must compute each row from one row of one table."),
     Option("row_by_row", BOOLEAN, default=False, about=
            "you state that it does, where that cannot be read from it; the certificate says so"),
+    Option("csv", CSV, example={"decimal": ",", "dates": "DD.MM.YYYY"}, about=
+           "how a CSV file is written, as in: delimiter=semicolon decimal=comma thousands=point "
+           "dates=DD.MM.YYYY encoding=windows-1252 missing=k.A.,999 unreadable=missing",
+           otherwise="decimal point, dates as YYYY-MM-DD, UTF-8",
+           more="It is declared and never found by looking at records, so that no person's record "
+           "changes how those of others are read. The delimiter (comma, semicolon, tab, pipe) is "
+           "that of the first line. Empty cells, -, NA, n/a, NULL and NaN are missing, too. "
+           "Cells that are no number or date where one belongs are refused, with their number, or "
+           "taken as missing (unreadable)."),
     Option("time", TEXT, example="age", metavar="COL", about=
            "column that says when: numbers or dates",
            needed="it names the column that says when each record was taken"),

@@ -60,6 +60,7 @@ from privtraj.planned_releases import (
     planned_releases,
 )
 from privtraj.privacy import noise
+from privtraj.privacy.budget_plan import BudgetPlan
 from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace
 from privtraj.privacy.certificate import certify
 from privtraj.privacy.events import (
@@ -264,9 +265,15 @@ class TrajectorySynthesizer:
             )
             raise
 
+    def planned(self, snapshots: Snapshots) -> BudgetPlan:
+        """All that a fit would release, from what is public about the snapshots alone."""
+        self.check()
+        self._check_for(snapshots)
+        return planned_releases(self._budget(snapshots), snapshots.shape)
+
     def _budget(self, snapshots: Snapshots) -> Budget:
         axes, subspace = snapshots.axes, self._subspace_asked(snapshots)
-        measure = self._measure_of(snapshots)
+        measure = self.measure_of(snapshots)
         counted = self.public_counts is None and measure != "marginals"
         return Budget(
             self.epsilon,
@@ -440,7 +447,7 @@ class TrajectorySynthesizer:
             },
         )
 
-    def _measure_of(self, snapshots: Snapshots) -> MeasureName:
+    def measure_of(self, snapshots: Snapshots) -> MeasureName:
         """What the budget will buy: by the features, or by the axes that somebody set."""
         set_by_hand = not isinstance(self.subspace, str)
         return self.measure_for(int(self.subspace) if set_by_hand else snapshots.axes)
@@ -454,7 +461,7 @@ class TrajectorySynthesizer:
         if self.subspace == "off" or snapshots.axes.mixed or snapshots.domain is not None:
             return False
         many = snapshots.n_features >= LEAST_FEATURES
-        if self.subspace == "auto" and not (many and self._measure_of(snapshots) == "gradients"):
+        if self.subspace == "auto" and not (many and self.measure_of(snapshots) == "gradients"):
             return False
         budget = self.epsilon, self.delta, self.adjacency
         return bool(moment_events(*budget, snapshots.shape.person))
@@ -592,7 +599,7 @@ class TrajectorySynthesizer:
             check_public_counts(self.public_counts, self.adjacency, snapshots.n_times)
         self._check_levels(snapshots.axes)
         self._check_subspace(snapshots)
-        measure = self._measure_of(snapshots)
+        measure = self.measure_of(snapshots)
         if measure == "marginals" and self.public_counts is not None:
             raise InputError(
                 Arg("public_counts"), " is not used by ", Arg("measure", "marginals"), ": remove it"

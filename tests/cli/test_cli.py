@@ -109,6 +109,8 @@ def test_the_bare_command_says_what_to_do_next(capsys):
         ),
         (["demo"], ["example:", "data:", "privacy:", "output:"]),
         (["fit"], ["example:", "data:", "privacy:", "ledger:", "output:", "advanced:"]),
+        (["fit"], ["before anything is spent:", "--dry-run", "--yes"]),
+        (["check"], ["examples:", "never for release", "exit codes:", "data:", "privacy:"]),
         (["sample"], ["example", "data:", "output:", "advanced:"]),
         (["verify"], ["examples:", "MODEL", "--certificate FILE", "--key FILE"]),
         (["sign"], ["examples:", "MODEL", "--key FILE", "--new-key FILE"]),
@@ -366,12 +368,13 @@ def test_every_setting_reaches_the_fit(clinic, tmp_path, monkeypatch):
         "adjacency": "replace-one",
     }
     changes = {name: [str(value)] for name, value in given.items()}
-    more = {"records_per_person": ["2"], "public_counts": ["20", "21.5"]}
+    more = {"records_per_person": ["2"], "public_counts": ["80", "80", "80", "80", "81.5"]}
     words = _fit_words(clinic, tmp_path / "m.privtraj", **changes, **more)
     assert cli.main(words) == 130
     told = {**given, "epsilon": 2, "delta": 1e-4, "measure": "counts", "seed": None, "records": 2}
     assert {name: seen[name] for name in told} == told
-    assert (seen["public_counts"], seen["ledger"], seen["new_people"]) == ([20, 21.5], None, False)
+    assert seen["public_counts"] == [80, 80, 80, 80, 81.5]
+    assert (seen["ledger"], seen["new_people"]) == (None, False)
 
 
 def test_sampling_options(model, tmp_path, capsys):

@@ -12,6 +12,7 @@ from in_bins import rows_in_bins
 from privtraj.columns.kinds import Category, Date, Integer, Number
 from privtraj.data import arrow, tables
 from privtraj.data.snapshots import Snapshots
+from privtraj.data.text_cells import TEXT
 from privtraj.errors import InputError
 from privtraj.paths import Paths
 
@@ -61,7 +62,7 @@ def test_obs_and_obsm_by_name(given):
         np.testing.assert_array_equal(column(source, f"X_pca-{k}"), PCA[:, k])
     np.testing.assert_array_equal(column(source, "X_umap-1"), PCA[:, 1])
     np.testing.assert_array_equal(column(source, "named-1"), PCA[:, 1])
-    donors = tables.read_columns(source, ["donor"], text=["donor"]).column("donor").to_pylist()
+    donors = tables.read_columns(source, ["donor"], {"donor": TEXT}).column("donor").to_pylist()
     assert donors == [f"donor {k % 3}" for k in range(N)]
     with pytest.raises(InputError) as refused:
         tables.read_columns(source, ["none"])
@@ -128,7 +129,7 @@ def test_times_as_categories_and_dates(given):
 
 def test_a_person_that_looks_like_a_date_stays_text(given):
     source = given(cells(who=["2024-01-31"] * N))
-    table = tables.read_columns(source, ["who"], text=["who"])
+    table = tables.read_columns(source, ["who"], {"who": TEXT})
     assert table.column("who").to_pylist() == ["2024-01-31"] * N
 
 

@@ -158,7 +158,7 @@ def test_duckdb_would_have_run_them_and_many_move_more_than_the_person_has(opene
 
 @pytest.mark.parametrize("query", HARMLESS)
 def test_a_harmless_query_passes_and_one_person_moves_their_own_rows_only(query, opened, house):
-    assert sql.remote_table(house, query, ["x"], []).table.count().execute() > 0
+    assert sql.remote_table(house, query, ["x"], {}).table.count().execute() > 0
     assert _moved(opened, query) <= RECORDS
 
 

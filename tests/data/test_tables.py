@@ -25,6 +25,7 @@ from privtraj.data import (
     sql_rows,
     tables,
 )
+from privtraj.data.text_cells import TEXT
 from privtraj.errors import InputError
 from privtraj.export import tables as export_tables
 from privtraj.privacy import rows
@@ -59,7 +60,7 @@ SOURCES = {
 
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 def test_every_source_gives_the_same_columns(source, tmp_path):
-    table = tables.read_columns(source(tmp_path), ["age", "id"], text=["id"])
+    table = tables.read_columns(source(tmp_path), ["age", "id"], {"id": TEXT})
     assert table.column_names == ["age", "id"]
     np.testing.assert_array_equal(arrow.numbers(table.column("age"), "age"), [1.5, np.nan, 3])
     assert table.column("id").to_pylist() == ROWS["id"]
@@ -295,7 +296,7 @@ def _assert_silent(error):
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet", "t.pq", "t.arrow", "t.feather"])
 def test_write_then_read(name, tmp_path):
     path = _write(tmp_path, name)
-    table = tables.read_columns(path, list(ROWS), text=["id"])
+    table = tables.read_columns(path, list(ROWS), {"id": TEXT})
     assert table.to_pydict() == ROWS
     assert [file.name for file in tmp_path.iterdir()] == [name]
 

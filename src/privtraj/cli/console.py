@@ -17,6 +17,7 @@ from typing import Any
 from privtraj.files import write_text
 
 BAD_INPUT = 2
+PLAINLY_WRONG = 3  # a range, as a look at the records or at what was released says
 INTERRUPTED = 130
 UNREAD = 141
 

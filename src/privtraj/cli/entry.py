@@ -17,7 +17,7 @@ from privtraj.cli.parser import parser
 from privtraj.errors import PrivtrajError
 from privtraj.formats import load
 
-COMMANDS = "demo init plan fit report sample evaluate sign verify ledger audit reproduce"
+COMMANDS = "demo init plan check fit report sample evaluate sign verify ledger audit reproduce"
 
 WELCOME = """\
 privtraj makes private synthetic trajectories from one time-stamped record per
@@ -26,6 +26,7 @@ person.
   privtraj demo       see it work on a simulated clinic (some seconds)
   privtraj init       write a configuration for your own data, to fill in
   privtraj plan       what quality to expect, before anything is read or spent
+  privtraj check      look at your own data before anything is spent
   privtraj fit        make a private model from your own data, once
   privtraj report     write a model as one page to look at in a browser
   privtraj sample     draw synthetic trajectories from a model, at any time

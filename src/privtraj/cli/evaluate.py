@@ -35,6 +35,7 @@ def add(commands: Any) -> None:
     shared.add(data, Option("holdout", FILE, text, otherwise="halves of TABLE", metavar="TABLE"))
     text = "column that says whose record it is; several records of a person allow scores of paths"
     shared.add(data, "person", about=text)
+    shared.add_csv(data)
     text = "number of synthetic people"
     shared.add(data, Option("n", whole(LEAST_PEOPLE), text, default=PEOPLE_DRAWN))
     shared.add(data, "seed", about="of all that is drawn at random", default=0)
@@ -55,6 +56,7 @@ def run(args: argparse.Namespace, console: Console) -> None:
 
     model = load(args.model)
     chosen = {name: getattr(args, name) for name in ("holdout", "person", "n", "seed")}
+    chosen["csv"] = shared.csv_of(args)
     show = console.progress("evaluating")
     evaluation = evaluate(model, args.table, **chosen, progress=show)
     for note in evaluation.notes:
@@ -66,7 +68,7 @@ def run(args: argparse.Namespace, console: Console) -> None:
         console.write(json.dumps(values, indent=1, allow_nan=False) + "\n", args.out, args.force)
         values["out"] = str(args.out)
     if args.report is not None:
-        records = read_records(args.table, model, args.person)
+        records = read_records(args.table, model, args.person, chosen["csv"])
         write_comparison(model, evaluation, records, args.report, force=args.force)
         console.written.append(args.report)
         values["report"] = str(args.report)

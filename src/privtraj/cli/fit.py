@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from privtraj import config
 from privtraj.cli import shared
-from privtraj.cli.console import Console
+from privtraj.cli.console import PLAINLY_WRONG, Console
 from privtraj.cli.sample import even_times, write_paths
 from privtraj.errors import InputError
-from privtraj.options import FILE, GROUPS, OPTIONS, PEOPLE_DRAWN, Option, arguments
+from privtraj.options import BOOLEAN, FILE, GROUPS, OPTIONS, PEOPLE_DRAWN, Option, arguments
 
 if TYPE_CHECKING:
+    from privtraj.checking.look import TableCheck
     from privtraj.data.snapshots import Snapshots
     from privtraj.model import TrajectoryModel
     from privtraj.privacy.ledger_file import LedgerFile
@@ -46,6 +47,13 @@ def add(commands: Any) -> None:
         Option("config", FILE, text),
         Option("write_config", FILE, "write the file that repeats this fit: every public choice"),
     )
+    # No choices of a fit: whether the steward was asked, and said yes, is in no file.
+    text = "look at the records as 'privtraj check' does and say what would be done: spend nothing"
+    shared.add(
+        fit.add_argument_group("before anything is spent", "a look that only you may see"),
+        Option("dry_run", BOOLEAN, text, default=False),
+        Option("yes", BOOLEAN, "go on where a range looks plainly wrong", default=False),
+    )
     for group in GROUPS:
         titled = fit.add_argument_group(group.title, group.about)
         shared.add(titled, *group.options, configured=True)
@@ -66,40 +74,61 @@ def settled(args: argparse.Namespace) -> argparse.Namespace:
     return argparse.Namespace(**config.plain(vars(args) | defaults | loaded | given))
 
 
-def run(args: argparse.Namespace, console: Console) -> None:
+def run(args: argparse.Namespace, console: Console) -> int:
+    """Exit code 3 if a range is plainly wrong, as a dry run or the released numbers say."""
     from privtraj import processes
 
     args = settled(args)
     console.quiet, console.json = args.quiet, args.json
+    if args.dry_run:
+        return _dry_run(args, console)
     together = (args.coordinator, args.processes, args.process)
     if args.distributed or together != (None, None, None):
         processes.start(*together)
     model, values = fitted(args, console)
     if not processes.is_first():
-        return
+        return 0
+    doubts = () if args.yes else _doubts(model, console)
     text = "\n  ".join([f"{model.certificate}\n\nWritten:", *map(str, console.written)])
     if (ledger := _ledger(args)) is not None:
         text += f"\n\n{ledger.describe()}"
     if args.paths is None:
         out = shlex.quote(str(args.out))
         text += f"\n\nNext: privtraj sample {out} -n {PEOPLE_DRAWN} --out paths.csv"
-    console.result({"command": "fit", **values}, text)
+    console.result({"command": "fit", **values, "doubts": list(doubts)}, text)
+    return PLAINLY_WRONG if doubts else 0
+
+
+def _doubts(model: TrajectoryModel, console: Console) -> tuple[str, ...]:
+    """What the released numbers say of the ranges; the model is paid for, and written."""
+    from privtraj.checking.released import doubts
+
+    found = doubts(model)
+    for doubt in found:
+        console.note(f"{doubt}; the model is written, as it is paid for: think before you use it")
+    return found
+
+
+def _dry_run(args: argparse.Namespace, console: Console) -> int:
+    """All that comes before the first payment, and what would come after it."""
+    synthesizer = _prepared(args)
+    found = shared.looked(vars(args), synthesizer)
+    names = ("ledger", "out", "certificate", "paths", "write_config")
+    files = [str(getattr(args, name)) for name in names if getattr(args, name) is not None]
+    values = {"command": "fit", "dry_run": True, **found.to_dict(typed=True), "would_write": files}
+    console.result(values, f"{found.text(typed=True)}\nfit would write: {', '.join(files)}")
+    return 0 if found.fine else PLAINLY_WRONG
 
 
 def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel, dict[str, Any]]:
     """The model, saved with all that was asked for, and what to say about it."""
-    _check(args)
-    shared.keep_compiled()
     from privtraj import processes
-    from privtraj.data.public import Options
-    from privtraj.synthesizer import TrajectorySynthesizer
 
-    synthesizer = TrajectorySynthesizer(**arguments(TrajectorySynthesizer, vars(args)))
-    synthesizer.check()
-    kept = (args.one_per_person, args.records_per_person, True, args.missing, args.seed)
-    Options(*kept, has_person=args.person is not None)  # refuses what does not go together
+    synthesizer = _prepared(args)
     _note(args, synthesizer, console)
     snapshots = _snapshots(args)
+    if not args.yes and not processes.several():  # who would stop while the others wait
+        _refuse_wrong(shared.looked(vars(args), synthesizer, ranges_only=True))
     if synthesizer.measure_for(snapshots.axes) == "gradients" and not args.quiet:
         console.note(f"gradients are computed on {processes.device()}")
     if args.ledger is not None:
@@ -118,11 +147,38 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
     return model, _extras(args, model, console)
 
 
+def _prepared(args: argparse.Namespace) -> TrajectorySynthesizer:
+    """What will fit, after all checks that need no record."""
+    _check(args)
+    shared.keep_compiled()
+    from privtraj.data.public import Options
+    from privtraj.synthesizer import TrajectorySynthesizer
+
+    synthesizer = TrajectorySynthesizer(**arguments(TrajectorySynthesizer, vars(args)))
+    synthesizer.check()
+    kept = (args.one_per_person, args.records_per_person, True, args.missing, args.seed)
+    Options(*kept, has_person=args.person is not None)  # refuses what does not go together
+    return synthesizer
+
+
+def _refuse_wrong(found: TableCheck) -> None:
+    """Stop before anything is spent where a range is plainly wrong; nobody but the steward sees it.
+
+    It depends on records and is not paid for, as every refusal of a table (`data.checks`): so it
+    comes before the ledger, and neither it nor its being overruled is written anywhere.
+    """
+    if found.wrong:
+        more = f" (and {len(found.wrong) - 1} more)" if len(found.wrong) > 1 else ""
+        raise InputError(
+            f"{found.wrong[0].what}{more}: nothing was spent, so correct what is declared or the "
+            "table, as 'privtraj check' shows in full, or go on with --yes"
+        )
+
+
 def _check(args: argparse.Namespace) -> None:
     from privtraj.privacy.events import check_budget
 
-    shared.require(vars(args), "data", "time", *(() if args.columns else ("feature",)))
-    _check_time_options(args)
+    check_table(args)
     shared.require(vars(args), "epsilon", "delta", "out")
     check_budget(args.epsilon, args.delta)
     if args.paths is None and (args.n is not None or args.at is not None):
@@ -151,7 +207,9 @@ def _check_paths(args: argparse.Namespace) -> None:
         check_paths(args.paths, names, [column.domain for column in columns], args.at or 2)
 
 
-def _check_time_options(args: argparse.Namespace) -> None:
+def check_table(args: argparse.Namespace) -> None:
+    """Refuse a command that does not say what is public about the table."""
+    shared.require(vars(args), "data", "time", *(() if args.columns else ("feature",)))
     if args.time_range is None and args.bin_times is None:
         raise InputError(
             "--time-range START END is needed, unless --bin-times lists all times: the range must "
@@ -227,12 +285,7 @@ def _price_of_records(args: argparse.Namespace, synthesizer: TrajectorySynthesiz
 def _snapshots(args: argparse.Namespace) -> Snapshots:
     from privtraj.data.snapshots import Snapshots
 
-    declared = {
-        **arguments(Snapshots.from_table, vars(args)),
-        **shared.declared(vars(args)),
-        "bins": args.bins if args.bin_times is None else args.bin_times,
-    }
-    return Snapshots.from_table(args.data, **declared)
+    return Snapshots.from_table(args.data, **shared.table(vars(args), Snapshots.from_table))
 
 
 def _extras(args: argparse.Namespace, model: TrajectoryModel, console: Console) -> dict[str, Any]:

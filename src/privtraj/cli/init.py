@@ -1,8 +1,9 @@
 """`privtraj init`: write a configuration for `privtraj fit` to fill in.
 
-Only names and kinds of columns are looked at, and only they are written: no value, no count, no
-range, no category, nor how many there are. `tables.column_kinds` says what the kind of a column
-can tell.
+Only names and kinds of columns and, of CSV, how cells are written are looked for, and only they are
+written: no value, no count, no range, no category, nor how many there are. `data.detection` says
+how a CSV file is guessed. Its notes, which count cells, are for the terminal of whoever may see the
+data.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privtraj import config
 from privtraj.cli import shared
 from privtraj.cli.console import Console
 from privtraj.options import OPTIONS, source
 from privtraj.text import aligned
+
+if TYPE_CHECKING:
+    from privtraj.data.detection import Detected
 
 _EXAMPLE = """\
 examples:
@@ -34,7 +38,8 @@ def add(commands: Any) -> None:
     about = "write a commented configuration for fit to fill in, without showing any of the data"
     usage = "privtraj init DATA [-o FILE] [options]"
     init = shared.command(commands, "init", about, run, usage=usage, epilog=_EXAMPLE)
-    data = init.add_argument_group("data", "only names and kinds of columns are looked at")
+    about = "names and kinds of columns and, of CSV, how numbers and dates are written"
+    data = init.add_argument_group("data", about)
     data.add_argument("data", metavar="DATA", type=source, help=OPTIONS["data"].about)
     shared.add(data, "query")
     output = init.add_argument_group("output")
@@ -45,10 +50,14 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace, console: Console) -> None:
     shared.check_output(args.out, config.SUFFIXES, args.force)
-    from privtraj.data.sql import columns_of
+    from privtraj.data import sql
 
-    columns = columns_of(args.data, args.query)
-    known = {"data": args.data, "query": args.query}
+    named = isinstance(args.data, Path) and args.query is None
+    found = _written_as(args.data) if named else None
+    columns = sql.columns_of(args.data, args.query) if found is None else found.kinds
+    known = {"data": args.data, "query": args.query, "csv": (found and found.settings) or None}
+    for note in found.notes() if found else ():
+        console.note(note)
     shared.note_left_out(args.data, args.out, "to fit on the command line", console)
     console.write(template(columns, known, args.out), args.out, args.force)
     roles = guess_roles(columns)
@@ -56,14 +65,24 @@ def run(args: argparse.Namespace, console: Console) -> None:
         "command": "init",
         "config": str(args.out),
         "columns": dict(columns),
+        **({} if found is None else {"csv": found.settings, "units": found.units}),
         **asdict(roles),
     }
+    shown = "" if found is None else f"{args.data} has {found.dialect}\n"
     text = (
-        f"{len(columns)} columns, by name and kind, in {args.out}: fill in what is in <angle "
-        "brackets>, check what is guessed\n\n"
+        f"{shown}{len(columns)} columns, by name and kind, in {args.out}: fill in what is in "
+        "<angle brackets>, check what is guessed\n\n"
         f"Next: privtraj fit --config {shlex.quote(str(args.out))}"
     )
     console.result(values, text)
+
+
+def _written_as(path: Path) -> Detected | None:
+    """How the first of the files that a path means is written, if it is CSV."""
+    from privtraj.data import detection, sql
+
+    first = sql.files_of(path)[0]
+    return detection.detect(first) if detection.is_csv(first) else None
 
 
 def template(columns: Sequence[tuple[str, str]], known: Mapping[str, Any], path: str | Path) -> str:
@@ -72,6 +91,8 @@ def template(columns: Sequence[tuple[str, str]], known: Mapping[str, Any], path:
     columns: (name, kind), the kind as `arrow.kinds_of` has it.
     known: choices that are made already, such as the data file.
     """
+    from privtraj.data.arrow import unit_of
+
     roles = guess_roles(columns)
     head = [
         f"Every public choice of a fit. Fill in what is in <angle brackets>, check what is guessed "
@@ -81,10 +102,14 @@ def template(columns: Sequence[tuple[str, str]], known: Mapping[str, Any], path:
         "Bounds, values, times and budget are published with the model, so none may be read off "
         "the data. Options on the command line win over this file, and files are found from its "
         "folder.",
-        "The columns, by name and kind; no value of the data is in this file:",
+        "The columns, by name, kind and unit; no value of the data is in this file:",
     ]
     names = [name if name.isprintable() else config.quoted(name) for name, _ in columns]
-    rows = [(s, kind, roles.of(name)) for s, (name, kind) in zip(names, columns, strict=True)]
+    units = (f"in {unit}" if unit else "" for unit in (unit_of(name) for name, _ in columns))
+    kinds = [(kind, roles.of(name)) for name, kind in columns]
+    rows = [
+        (s, kind, unit, role) for s, unit, (kind, role) in zip(names, units, kinds, strict=True)
+    ]
     listing = [f"#   {line}" for line in aligned(rows)]
     numbers = roles.features or (() if roles.kinds else ("<column>",))
     guessed = {

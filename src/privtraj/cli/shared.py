@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 from privtraj import config, files
 from privtraj.cli.console import Console
 from privtraj.errors import InputError
-from privtraj.options import OPTIONS, SOURCE, Option
+from privtraj.options import FILE, OPTIONS, SOURCE, Option, arguments
 from privtraj.text import either
 
 if TYPE_CHECKING:
+    from privtraj.checking.look import TableCheck
     from privtraj.columns.kinds import Column
     from privtraj.model import TrajectoryModel
+    from privtraj.synthesizer import TrajectorySynthesizer
 
 PICTURES = (".png", ".pdf", ".svg")
 
@@ -57,6 +59,18 @@ def add_budget(group: Any, configured: bool = False) -> None:
 def add_model(group: Any) -> None:
     """The model that a command is about."""
     group.add_argument("model", metavar="MODEL", type=Path, help="model file that fit has written")
+
+
+def add_csv(group: Any) -> None:
+    """How a CSV file is written, for commands that read one beside fit."""
+    add(group, "csv", Option("config", FILE, "configuration of the fit, which may say that too"))
+
+
+def csv_of(args: Any) -> dict[str, Any] | None:
+    """The same, from the command line or else the configuration."""
+    if args.csv is not None or args.config is None:
+        return args.csv
+    return config.load(args.config, but=set(OPTIONS) - {"csv"}).get("csv")
 
 
 def add_common_options(group: Any, force: str) -> None:
@@ -107,6 +121,23 @@ def declared(chosen: Mapping[str, Any]) -> dict[str, Any]:
         "bounds": {name: (low, high) for name, low, high in numbers},
         "columns": others,
     }
+
+
+def table(chosen: Mapping[str, Any], reads: Callable[..., Any]) -> dict[str, Any]:
+    """What a function of the library that reads a table is told of it."""
+    bins = chosen["bins"] if chosen["bin_times"] is None else chosen["bin_times"]
+    return {**arguments(reads, chosen), **declared(chosen), "bins": bins}
+
+
+def looked(
+    chosen: Mapping[str, Any], synthesizer: TrajectorySynthesizer | None, ranges_only: bool = False
+) -> TableCheck:
+    """The steward's own look at the records; synthesizer: of the fit, if its budget is known."""
+    from privtraj.checking.look import check
+
+    return check(
+        chosen["data"], **table(chosen, check), synthesizer=synthesizer, ranges_only=ranges_only
+    )
 
 
 def columns(chosen: Mapping[str, Any]) -> tuple[Column, ...]:

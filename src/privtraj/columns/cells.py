@@ -17,10 +17,11 @@ from hashlib import blake2b
 from itertools import product
 from typing import Any
 
-_EMPTY = ("", "NA", "N/A", "n/a", "#NA", "#N/A", "#N/A N/A", "NULL", "null")
+_EMPTY = ("", "-", "NA", "N/A", "n/a", "#NA", "#N/A", "#N/A N/A", "NULL", "null")
 _NO_NUMBER = ("NaN", "nan", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN")
 MISSING = frozenset([*_EMPTY, *_NO_NUMBER])
-"""Texts that mean a missing value in CSV files, as pyarrow reads them; unless they are declared."""
+"""Texts that mean a missing value in CSV files: a hyphen, and those that pyarrow takes for one;
+unless they are declared."""
 
 _WORDS = {"false": "0", "true": "1"}
 _WHOLE = re.compile(r"0|-?[1-9][0-9]*")

@@ -14,7 +14,7 @@ from privtraj.columns.cells import MISSING, fingerprint, key_of
 from privtraj.columns.kinds import UNDECLARED, Category, Column, Date, Integer
 from privtraj.data import checks
 from privtraj.errors import InputError
-from privtraj.text import first_few, listed
+from privtraj.text import either, first_few, listed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,16 +25,17 @@ _SECONDS_PER_DAY = 86_400
 def read_object(source: Any, columns: list[str]) -> pa.Table:
     import pyarrow as pa
 
-    check_columns(object_names(source), columns)
+    places = places_of(object_names(source), columns)
+    names = list(places.values())
     if isinstance(source, pa.Table | pa.RecordBatch):
-        return pa.table(source.select(columns))
+        return pa.table(source.select(names)).rename_columns(columns)
     if not isinstance(source, Mapping) and not hasattr(source, "columns"):
-        return pa.table(source).select(columns)
-    parts = {name: _object_column(source, name) for name in columns}
+        return pa.table(source).select(names).rename_columns(columns)
+    parts = {name: _object_column(source, place) for name, place in places.items()}
     if len({len(part) for part in parts.values()}) > 1:
-        names = listed(columns)
         raise InputError(
-            f"the columns {names} differ in length: give every column one value per record"
+            f"the columns {listed(columns)} differ in length: give every column one value per "
+            "record"
         )
     return pa.table(parts)
 
@@ -107,6 +108,41 @@ def check_columns(names: Sequence[str], columns: Sequence[str]) -> None:
         )
 
 
+_UNIT = re.compile(r"\s*(?:\[([^\[\]]*)\]|\(([^()]*)\))\s*$")
+
+
+def unit_of(name: str) -> str:
+    """The unit that the name of a column ends in: kg of "Weight [kg]" and of "Weight (kg)"."""
+    found = _UNIT.search(name)
+    return (found[1] or found[2] or "").strip() if found else ""
+
+
+def without_unit(name: str) -> str:
+    return _UNIT.sub("", name).strip()
+
+
+def places_of(names: Sequence[str], columns: Sequence[str]) -> dict[str, str]:
+    """The names in a table of wanted columns, which may be without the unit; after checks.
+
+    Names are the schema of a table, and public.
+    """
+    bare: dict[str, list[str]] = {}
+    for name in names:
+        bare.setdefault(without_unit(name), []).append(name)
+    found = {}
+    for wanted in columns:
+        like = [wanted] if wanted in names else bare.get(wanted, [wanted])
+        if len(like) > 1:
+            names_like = either(f"'{name}'" for name in like)
+            raise InputError(f"'{wanted}' may be {names_like}: name it with its unit")
+        found[wanted] = like[0]
+    check_columns(names, list(found.values()))
+    if len(set(found.values())) < len(found):
+        twice = [wanted for wanted, name in found.items() if wanted != name]
+        raise InputError(f"{listed(twice)} is named with its unit and without it: keep one of them")
+    return found
+
+
 def numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
     """A column as (n,) float64 with NaN for null; whole numbers, decimals, true and false count."""
     column = plain(column)
@@ -130,7 +166,7 @@ def values(cells: pa.ChunkedArray, column: Column) -> NDArray[np.float64]:
 
 def levels(cells: pa.ChunkedArray, column: Category) -> NDArray[np.float64]:
     """Levels (n,) of the cells of a category; NaN for null."""
-    codes, keys = _keys(cells, column.name)
+    codes, keys = coded_keys(cells, column.name)
     found = np.array([column.level_of(key) for key in (*keys, None)])[codes]
     strange = int(np.sum(found == UNDECLARED))
     checks.check_declared(checks.FaultCount([column.name], strange, len(found)))
@@ -139,12 +175,12 @@ def levels(cells: pa.ChunkedArray, column: Category) -> NDArray[np.float64]:
 
 def fingerprints(cells: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
     """(n,) what a digest knows of the cells of a category."""
-    codes, keys = _keys(cells, name)
+    codes, keys = coded_keys(cells, name)
     found: NDArray[np.float64] = np.array([fingerprint(key) for key in (*keys, None)])[codes]
     return found
 
 
-def _keys(cells: pa.ChunkedArray, name: str) -> tuple[NDArray[np.int64], list[str | None]]:
+def coded_keys(cells: pa.ChunkedArray, name: str) -> tuple[NDArray[np.int64], list[str | None]]:
     """Codes (n,), -1 for null, and the key of each code."""
     cells = _stored(cells)
     check_category(cells.type, name)

@@ -23,10 +23,12 @@ from privtraj import display, processes
 from privtraj.arrays import Floats, frozen
 from privtraj.columns.axes import Axes
 from privtraj.columns.declared import declared_columns
-from privtraj.columns.kinds import Category, Column, without_flags
-from privtraj.data import sql, sql_rows, tables
+from privtraj.columns.kinds import Column, without_flags
+from privtraj.data import checks, sql, sql_rows
+from privtraj.data.dialect import Dialect
 from privtraj.data.public import Options, PublicInputs, TimeAxis, declared_axis
 from privtraj.data.records import Records, cells_of, rows_of, table_of
+from privtraj.data.text_cells import DATE, NUMBER, TEXT, CellKind, UnreadableCells
 from privtraj.domain.domain import Domain, Plot
 from privtraj.errors import Arg, InputError
 from privtraj.precision import written_times
@@ -84,6 +86,7 @@ class Snapshots:
         missing: str = "refuse",
         seed: int | None = None,
         domain: Any = None,
+        csv: Any = None,
     ) -> Snapshots:
         """Snapshots from a file, a table or a database.
 
@@ -98,7 +101,12 @@ class Snapshots:
             joins, LIMIT, random() and the like are refused (`data.row_local`).
         row_by_row: your statement that each row is computed from one row all the same, for a query
             that cannot be read so. Nothing checks it; the certificate says that you stated it.
-        time: column of numbers, dates or timestamps.
+        csv: how a CSV file is written, where it is not plain (comma, decimal point, 2024-01-31,
+            UTF-8): {"delimiter": ";", "encoding": "windows-1252", "decimal": ",", "thousands": ".",
+            "dates": "DD.MM.YYYY", "missing": ["k.A."], "unreadable": "missing"}, any of them. It is
+            never found by looking at records (`data.dialect`); `privtraj init` suggests it.
+        time: column of numbers, dates or timestamps. Names of columns may leave out the unit that
+            they have in the table: Weight is "Weight [kg]".
         features: columns; by default the keys of `bounds`, then of `columns`, in their order.
         person: column that says whose record it is. Without it every row is taken to be a
             different person, and the guarantee holds only if that is true.
@@ -113,7 +121,8 @@ class Snapshots:
         )
         public = PublicInputs(declared, axis, time, options)
         public.check_roles(person)
-        rows = _rows_of_source(source, query, public, person, row_by_row)
+        dialect = Dialect.of(csv)
+        rows = _rows_of_source(source, query, public, person, dialect, row_by_row)
         return cls._build(rows, public, (ROW_BY_ROW,) if row_by_row else (), where)
 
     @classmethod
@@ -312,16 +321,28 @@ def _declared_domain(domain: Any, columns: tuple[Column, ...]) -> Domain | None:
 
 
 def _rows_of_source(
-    source: Any, query: str | None, public: PublicInputs, person: str | None, row_by_row: bool
+    source: Any,
+    query: str | None,
+    public: PublicInputs,
+    person: str | None,
+    dialect: Dialect,
+    row_by_row: bool,
 ) -> Rows:
     """The records, left in the database that holds them where that is possible."""
-    people = [] if person is None else [person]
-    names = [public.time_name, *(column.name for column in public.asked), *people]
-    exact = [column.name for column in public.asked if isinstance(column, Category)]
-    remote = sql.remote_table(source, query, names, people, exact, row_by_row=row_by_row)
-    if remote is None:
-        table = tables.read_columns(source, names, text=people, exact=exact)
-    else:
+    kinds = {
+        public.time_name: DATE if public.axis.datetime else NUMBER,
+        **{column.name: CellKind.of(column) for column in public.asked},
+        **({} if person is None else {person: TEXT}),
+    }
+    try:
+        remote = sql.remote_table(source, query, list(kinds), kinds, dialect, row_by_row=row_by_row)
+        if remote is None:
+            table = sql.read_into_memory(source, list(kinds), kinds, dialect)
+    except UnreadableCells as error:
+        if error.name == public.time_name and error.reads_as is not None:
+            checks.check_same_kind(error.reads_as == DATE, public.axis.datetime, error.name)
+        raise
+    if remote is not None:
         if not processes.several():  # several processes compare their people, and so need them
             rows = sql_rows.rows_of(remote, public, person)
             if rows is not None:

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import warnings
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -22,8 +22,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privtraj.columns.cells import MISSING
-from privtraj.data import arrow, row_local, tables
+from privtraj.data import arrow, row_local, sql_text, tables
+from privtraj.data.dialect import PLAIN, Dialect
+from privtraj.data.text_cells import CellKind, Readings
 from privtraj.errors import Arg, InputError
 from privtraj.formats import TABLES, absent, extra, find_format
 
@@ -41,6 +42,7 @@ _PACKAGES = {
     "pyspark": "privtraj[spark]",
 }
 _STAYING = "records that stay where they are"
+_NO_TEXT = "\x1fprivtraj: no cell is this text\x1f"  # or DuckDB would make null of empty ones
 _TEMPORARY_VIEWS = ("duckdb", "postgres", "pyspark")
 
 
@@ -81,27 +83,40 @@ class RemoteTable:
 
 
 def read_columns(
-    source: Any, columns: Sequence[str], *, text: Sequence[str] = (), exact: Sequence[str] = ()
+    source: Any,
+    columns: Sequence[str],
+    kinds: Mapping[str, CellKind],
+    dialect: Dialect = PLAIN,
 ) -> pa.Table:
     """The named columns in memory, of what `tables.read_columns` reads and of what stays."""
     # nothing is released
-    remote = remote_table(source, None, columns, text, exact, row_by_row=True)
-    if remote is not None:
-        return remote.read()
-    return tables.read_columns(source, columns, text=text, exact=exact)
+    remote = remote_table(source, None, columns, kinds, dialect, row_by_row=True)
+    return read_into_memory(source, columns, kinds, dialect) if remote is None else remote.read()
+
+
+def read_into_memory(
+    source: Any, columns: Sequence[str], kinds: Mapping[str, CellKind], dialect: Dialect
+) -> pa.Table:
+    """What `remote_table` leaves to be read: one file or table, or files in an odd encoding."""
+    import pyarrow as pa
+
+    files = _files(source) if isinstance(source, str | os.PathLike) else None
+    read = (tables.read_columns(each, columns, kinds, dialect) for each in files or [source])
+    return pa.concat_tables(read)
 
 
 def remote_table(
     source: Any,
     query: str | None,
     columns: Sequence[str],
-    text: Sequence[str],
-    exact: Sequence[str] = (),
+    kinds: Mapping[str, CellKind],
+    dialect: Dialect = PLAIN,
     *,
     row_by_row: bool = False,
 ) -> RemoteTable | None:
     """The source as an Ibis table of these columns; None if it is one to read into memory.
 
+    kinds, dialect: of CSV files, as `tables.read_columns` has them; all columns have one.
     row_by_row: somebody states that a query computes each row from one row, so it is not read.
     """
     if isinstance(source, str) and "://" in source:
@@ -117,7 +132,9 @@ def remote_table(
             _check_expression(source, name)
         return _selected(RemoteTable(source, _failure(name)), columns)
     files = _files(source) if isinstance(source, str | os.PathLike) else None
-    return None if files is None else _in_duckdb(files, str(source), columns, text, exact)
+    if files is None or not all(_is_utf8(path, dialect) for path in files):
+        return None
+    return _in_duckdb(files, str(source), columns, kinds, dialect)
 
 
 def columns_of(source: str | Path, query: str | None) -> list[tuple[str, str]]:
@@ -130,8 +147,12 @@ def columns_of(source: str | Path, query: str | None) -> list[tuple[str, str]]:
         with _saying(remote.complaint):
             return arrow.kinds_of(remote.table.schema().to_pyarrow())
     _refuse_query(query)
-    files = _files(source)
-    return tables.column_kinds(source if files is None else files[0])
+    return tables.column_kinds(files_of(source)[0])
+
+
+def files_of(source: Path) -> list[Path]:
+    """The files that a file, folder or pattern means."""
+    return _files(source) or [source]
 
 
 def _refuse_query(query: str | None) -> None:
@@ -144,8 +165,9 @@ def _refuse_query(query: str | None) -> None:
 
 
 def _selected(remote: RemoteTable, columns: Sequence[str]) -> RemoteTable:
-    arrow.check_columns(remote.table.columns, columns)
-    return remote.with_table(remote.table.select(*columns))
+    table = remote.table
+    places = arrow.places_of(table.columns, columns)
+    return remote.with_table(table.select(**{name: table[at] for name, at in places.items()}))
 
 
 def _failure(database: str) -> str:
@@ -229,9 +251,7 @@ def _queried(connection: Any, query: str) -> Any:
     if connection.name not in _TEMPORARY_VIEWS:
         return connection.sql(query)
     # Ibis 12 finds the columns of a query by statements that new DuckDB and sqlglot do not take.
-    name = f"privtraj_{secrets.token_hex(6)}"
-    connection.raw_sql(f"CREATE TEMPORARY VIEW {name} AS {query}")
-    return connection.table(name)
+    return connection.table(_view(connection, query))
 
 
 def _is_name(query: str) -> bool:
@@ -363,75 +383,79 @@ def _kind(path: Path) -> str:
     return known.name if known else ""
 
 
+def _is_utf8(path: Path, dialect: Dialect) -> bool:
+    """Whether DuckDB reads a file as it is: it knows no other encoding of text for certain."""
+    if _kind(path) != "csv":
+        return True
+    with tables.reader_of(path, dialect) as reader:
+        return bool(reader.encoding == "utf-8")
+
+
 def _in_duckdb(
     files: list[Path],
     source: str,
     columns: Sequence[str],
-    text: Sequence[str],
-    exact: Sequence[str],
+    kinds: Mapping[str, CellKind],
+    dialect: Dialect,
 ) -> RemoteTable:
     ibis, _ = (extra(module, _STAYING, _PACKAGES["duckdb"]) for module in ("ibis", "duckdb"))
-    for path in files:  # each by itself, because DuckDB would fill in columns that one lacks
-        tables.check_file(path, columns)
+    # each by itself, because DuckDB would fill in columns that one lacks
+    places = [tables.check_file(path, columns, dialect) for path in files]
     kind = _kind(files[0])
     what = f"the file '{source}'" if len(files) == 1 else f"'{source}'"
-    complaint = tables.unreadable(what, kind) + ", and every column one kind of values"
+    complaint = tables.unreadable(what, kind)
     names = [escape(str(path)) for path in files]  # DuckDB takes them for patterns
-    options = _csv_options(files[0], columns, text, exact) if kind == "csv" else {}
+    if any(found != places[0] for found in places):
+        raise InputError(
+            f"the files of '{source}' name columns with different units: make them the same"
+        )
     with _saying(complaint):
         connection = _frugal(ibis.duckdb.connect())
-        read = connection.read_csv if kind == "csv" else connection.read_parquet
-        table = read(names, union_by_name=True, **options)
-        if kind == "csv" and exact:
-            types = _csv_options(files[0], columns, [*text, *exact], ())["types"]
-            table = _typed(table, types, exact)
-        return _selected(RemoteTable(table, complaint), columns)
+        if kind == "csv":
+            table = connection.read_csv(
+                names, union_by_name=True, **_csv_options(files[0], dialect)
+            )
+        else:
+            table = connection.read_parquet(names, union_by_name=True)
+    remote = _selected(RemoteTable(table, complaint), columns)
+    return remote if kind != "csv" else _of_text(remote, connection, kinds, dialect)
 
 
-def _csv_options(
-    path: Path, columns: Sequence[str], text: Sequence[str], exact: Sequence[str]
-) -> dict[str, Any]:
-    """So that DuckDB reads CSV as `CsvReader` does: same types, same signs for missing."""
-    with tables.reader_of(path) as reader:
-        delimiter, schema = reader.header()[1], reader.types(columns, [*text, *exact])
-    types = {field.name: _type(field.type) for field in schema}
-    if exact:  # DuckDB takes a text for missing in all columns or in none: see `_typed`
-        types = dict.fromkeys(types, "VARCHAR")
+def _csv_options(path: Path, dialect: Dialect) -> dict[str, Any]:
+    """So that DuckDB gives the texts of all cells, as `CsvReader` does."""
+    with tables.reader_of(path, dialect) as reader:
+        delimiter = reader.header()[1]
     return {
         "delim": delimiter,
+        "header": True,
         "quote": '"',
         "escape": '"',
-        "nullstr": [""] if exact else sorted(MISSING),
-        "types": types,
-        "auto_type_candidates": ["VARCHAR"],  # for all other columns
+        "all_varchar": True,
+        "nullstr": _NO_TEXT,
     }
 
 
-def _typed(table: Any, types: dict[str, str], exact: Sequence[str]) -> Any:
-    """Texts as the values of these types, but for exact ones, with null for what is missing."""
-    import ibis
+def _of_text(
+    remote: RemoteTable, connection: Any, kinds: Mapping[str, CellKind], dialect: Dialect
+) -> RemoteTable:
+    """Values of cells of text, after the same check as in memory of what is unreadable."""
+    with _saying(remote.complaint):
+        texts = _view(connection, connection.compile(remote.table))
+        values = _view(connection, sql_text.values(texts, kinds, dialect))
+        (counts,) = connection.raw_sql(sql_text.unreadable(texts, kinds, dialect)).fetchall()
+    for name, count in zip(kinds, counts, strict=True):
+        if count and dialect.unreadable == "refuse":
+            column = Readings(name, kinds[name], dialect)
+            for batch in remote.with_table(connection.table(texts).select(name)).batches():
+                column.read(batch.column(0))
+            column.check()
+    return remote.with_table(connection.table(values))
 
-    words = {"DOUBLE": "float64", "BOOLEAN": "boolean", "TIMESTAMP": "timestamp"}
-    words |= {"TIMESTAMPTZ": "timestamp('UTC')", "VARCHAR": "string"}
-    columns = {}
-    for name, kind in types.items():
-        if name not in exact:
-            known = ibis.ifelse(table[name].isin(sorted(MISSING)), ibis.null("string"), table[name])
-            columns[name] = known.cast(words[kind])
-    return table.mutate(**columns)
 
-
-def _type(kind: pa.DataType) -> str:
-    """A type of DuckDB that takes in these values; whole numbers may be followed by others."""
-    from pyarrow import types
-
-    if types.is_timestamp(kind) and kind.tz is not None:
-        return "TIMESTAMPTZ"
-    if types.is_date(kind) or types.is_timestamp(kind):
-        return "TIMESTAMP"
-    if types.is_boolean(kind):
-        return "BOOLEAN"
-    return "DOUBLE" if arrow.is_numeric(kind) else "VARCHAR"
+def _view(connection: Any, query: str) -> str:
+    name = f"privtraj_{secrets.token_hex(6)}"
+    connection.raw_sql(f"CREATE TEMPORARY VIEW {name} AS {query}")
+    return name
 
 
 def _frugal(connection: Any) -> Any:

@@ -6,20 +6,22 @@ pandas do, so they are never passed on.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from privtraj.columns.cells import MISSING
 from privtraj.data import anndata
-from privtraj.data.arrow import check_columns, is_text, kinds_of, read_object, without_missing
-from privtraj.errors import InputError
+from privtraj.data.arrow import kinds_of, places_of, read_object, without_unit
+from privtraj.data.dialect import DELIMITERS, PLAIN, Dialect
+from privtraj.data.text_cells import EXACT, TEXT, CellKind, Readings
+from privtraj.errors import InputError, Said
 from privtraj.formats import READABLE, format_of, load
 
 if TYPE_CHECKING:
@@ -29,62 +31,89 @@ _VALUE = re.compile(r"[-+]?[\d.,]*\d[\d.,]*(e[-+]?\d+)?|\d+[-/.]\d+[-/.]\d+.*", 
 
 
 def read_columns(
-    source: Any, columns: Sequence[str], *, text: Sequence[str] = (), exact: Sequence[str] = ()
+    source: Any,
+    columns: Sequence[str],
+    kinds: Mapping[str, CellKind] | None = None,
+    dialect: Dialect = PLAIN,
 ) -> pa.Table:
     """The named columns of a table, in the order asked for.
 
     source: path to a CSV, Parquet, Arrow or .h5ad file (told apart by the suffix), pyarrow Table or
         RecordBatch, pandas or polars DataFrame, AnnData, any object with `__arrow_c_stream__`, or
         a dictionary of arrays.
-    columns: names to read; nothing else is read. Those of AnnData are explained in `data.anndata`.
-    text: names among them that a CSV file must not turn into numbers (an identifier "007").
-    exact: names of which the same holds, and that also keep texts such as "NA" (a category).
+    columns: names to read, with or without the unit that a name in the table ends in; nothing else
+        is read. Those of AnnData are explained in `data.anndata`.
+    kinds: of columns of CSV files, as `text_cells` has them: each of their cells is read as such,
+        or is unreadable. Those that are not there get the type that all of their cells have, which
+        is for looking at a file, not for a fit.
+    dialect: of CSV files.
     """
-    wanted, text = list(dict.fromkeys(columns)), [*text, *exact]
+    wanted, kinds = list(dict.fromkeys(columns)), kinds or {}
     if isinstance(source, str | os.PathLike):
-        with reader_of(Path(source), exact) as reader:
+        with reader_of(Path(source), dialect) as reader:
             reader.check(wanted)
-            return reader.read(wanted, text)
+            return reader.read(wanted, kinds)
     if anndata.is_anndata(source):
-        return anndata.table(source, wanted, text)
+        return anndata.table(source, wanted, texts_among(kinds))
     return read_object(source, wanted)
+
+
+def texts_among(kinds: Mapping[str, CellKind]) -> list[str]:
+    """Columns that must not become numbers or dates: an identifier "007"."""
+    return [name for name, kind in kinds.items() if kind.word in (TEXT.word, EXACT.word)]
 
 
 def column_kinds(path: Path) -> list[tuple[str, str]]:
     """Name and kind of the columns of a file, as `arrow.kinds_of` has them.
 
-    Nothing but the schema is read, except where it does not tell: the first rows of CSV, up to a
-    megabyte, and the text of .h5ad, which may be dates. The kind is then all that is learned from
-    them, and that of CSV is coarse on purpose: it does not tell whole numbers from decimals, flags
-    or a column without values. One odd cell can still turn "number" into "text", so a kind is for
-    whoever may see the data, and is not part of a model.
+    Nothing but the schema is read, except where it does not tell: the text of .h5ad, which may be
+    dates, and CSV, whose cells `detection` looks at. The kind of a column of CSV is that of most of
+    its cells, and coarse on purpose: it does not tell whole numbers from decimals, flags or a
+    column without values. A kind is for whoever may see the data, and is not part of a model.
     """
     with reader_of(path) as reader:
-        return kinds_of(reader.schema(), coarse=isinstance(reader, CsvReader))
+        if not isinstance(reader, CsvReader):
+            return kinds_of(reader.schema())
+    from privtraj.data.detection import detect
+
+    return detect(path).kinds
 
 
-def check_file(path: Path, columns: Sequence[str]) -> None:
-    """Refuse a file that lacks one of these columns, or has two of one name."""
-    with reader_of(path) as reader:
-        reader.check(columns)
+def check_file(path: Path, columns: Sequence[str], dialect: Dialect = PLAIN) -> dict[str, str]:
+    """Refuse a file that lacks one of these columns, or has two of one name; what it calls them."""
+    with reader_of(path, dialect) as reader:
+        return dict(reader.check(columns))
 
 
 @contextmanager
-def reader_of(path: Path, exact: Sequence[str] = ()) -> Iterator[Any]:
+def reader_of(path: Path, dialect: Dialect = PLAIN) -> Iterator[Any]:
     """The `Reader` of a file; its errors, which may quote the data, become one that names it."""
     kind = format_of(path, READABLE)
     if not path.is_file():
         raise InputError(f"there is no file '{path}': check the path")
     try:
-        yield load(kind.reader)(path, exact)
+        yield load(kind.reader)(path, dialect)
     except InputError:
         raise
     except UnicodeError:
-        raise InputError(f"the file '{path}' is not text in UTF-8: save it as UTF-8") from None
+        raise _not_decoded(path, dialect) from None
     except PermissionError:
         raise InputError(f"the file '{path}' may not be read: change its permissions") from None
-    except Exception:
+    except Exception as error:
+        if "invalid UTF8" in str(error):  # of Arrow, about cells
+            raise _not_decoded(path, dialect) from None
         raise InputError(unreadable(f"the file '{path}'", kind.name)) from None
+
+
+def _not_decoded(path: Path, dialect: Dialect) -> InputError:
+    encoding = "UTF-8" if dialect.encoding in (None, "utf-8") else dialect.encoding
+    if encoding != "UTF-8":
+        return InputError(f"the file '{path}' is not text in {encoding}: declare its encoding")
+    declared = Said("csv={'encoding': 'windows-1252'}", "--csv encoding=windows-1252")
+    return InputError(
+        f"the file '{path}' is not text in UTF-8: save it as UTF-8, or declare its encoding, as ",
+        declared,
+    )
 
 
 def unreadable(what: str, kind: str) -> str:
@@ -97,22 +126,25 @@ def unreadable(what: str, kind: str) -> str:
 
 
 class Reader:
-    """Reads a file of one format. exact: columns in which no text means a missing value."""
+    """Reads a file of one format. dialect: how its cells are written, if it is text."""
 
-    def __init__(self, path: Path, exact: Sequence[str] = ()) -> None:
+    def __init__(self, path: Path, dialect: Dialect = PLAIN) -> None:
         self.path = path
-        self.exact = exact
+        self.dialect = dialect
 
     def schema(self) -> pa.Schema:
         """Names and types of all columns."""
         raise NotImplementedError
 
-    def check(self, columns: Sequence[str]) -> None:
-        """Refuse a file that lacks one of these columns, or has two of one name."""
-        check_columns(self.schema().names, columns)
+    def check(self, columns: Sequence[str]) -> dict[str, str]:
+        """Refuse a file that lacks one of these columns, or has two of one name.
 
-    def read(self, columns: Sequence[str], text: Sequence[str]) -> pa.Table:
-        """These columns, which have been checked; those in `text` are not to become numbers."""
+        {wanted: name in the file}, which may have a unit behind it.
+        """
+        return places_of(self.schema().names, columns)
+
+    def read(self, columns: Sequence[str], kinds: Mapping[str, CellKind]) -> pa.Table:
+        """These columns, which have been checked."""
         raise NotImplementedError
 
 
@@ -122,11 +154,12 @@ class ParquetReader(Reader):
 
         return pq.read_schema(self.path)
 
-    def read(self, columns: Sequence[str], text: Sequence[str]) -> pa.Table:
+    def read(self, columns: Sequence[str], kinds: Mapping[str, CellKind]) -> pa.Table:
         import pyarrow.parquet as pq
 
+        names = list(self.check(columns).values())
         with pq.ParquetFile(self.path) as file:
-            return file.read(columns=columns).select(columns)
+            return file.read(columns=names).select(names).rename_columns(columns)
 
 
 class ArrowReader(Reader):
@@ -136,11 +169,12 @@ class ArrowReader(Reader):
         with pa.ipc.open_file(str(self.path)) as file:
             return file.schema
 
-    def read(self, columns: Sequence[str], text: Sequence[str]) -> pa.Table:
+    def read(self, columns: Sequence[str], kinds: Mapping[str, CellKind]) -> pa.Table:
         import pyarrow as pa
 
+        names = list(self.check(columns).values())
         with pa.ipc.open_file(str(self.path)) as file:
-            return file.read_all().select(columns)
+            return file.read_all().select(names).rename_columns(columns)
 
 
 class H5adReader(Reader):
@@ -149,56 +183,75 @@ class H5adReader(Reader):
         with anndata.opened(self.path) as data:
             return anndata.table(data, anndata.names(data)).schema
 
-    def check(self, columns: Sequence[str]) -> None:
+    def check(self, columns: Sequence[str]) -> dict[str, str]:
         """`anndata.table` does it, with the places where it looked."""
+        return {name: name for name in columns}
 
-    def read(self, columns: Sequence[str], text: Sequence[str]) -> pa.Table:
+    def read(self, columns: Sequence[str], kinds: Mapping[str, CellKind]) -> pa.Table:
         with anndata.opened(self.path) as data:
-            return anndata.table(data, columns, text)
+            return anndata.table(data, columns, texts_among(kinds))
 
 
 class CsvReader(Reader):
-    def schema(self) -> pa.Schema:
-        names = [name for name in self.header()[0] if name]
-        check_columns(names, [])
-        self._check_header(names)
-        return self.types(names, ())
+    def check(self, columns: Sequence[str]) -> dict[str, str]:
+        names, delimiter = self.header()
+        if not set(columns) <= {*names, *map(without_unit, names)}:
+            self.check_header(names)  # or the sentence would list it
+            self._check_delimiter(names, delimiter)
+        return places_of(names, columns)
 
-    def check(self, columns: Sequence[str]) -> None:
-        names = self.header()[0]
-        if not set(columns) <= set(names):
-            self._check_header(names)  # or the sentence would list it
-        check_columns(names, columns)
+    def read(self, columns: Sequence[str], kinds: Mapping[str, CellKind]) -> pa.Table:
+        """Cells of a kind are converted as they come: no more than a block of text is held."""
+        import pyarrow as pa
 
-    def read(self, columns: Sequence[str], text: Sequence[str]) -> pa.Table:
+        names = list(self.check(columns).values())
+        undecided = [name for name in columns if name not in kinds]
+        if undecided:
+            return self._table(columns, names, kinds)
+        readings = {name: Readings(name, kinds[name], self.dialect) for name in columns}
+        batches = [
+            [readings[name].read(cells) for name, cells in zip(columns, texts, strict=True)]
+            for texts in self.texts(names)
+        ]
+        for column in readings.values():
+            column.check()
+        parts = zip(*batches, strict=True)
+        return pa.table([pa.chunked_array(part) for part in parts], names=list(columns))
+
+    def texts(self, names: Sequence[str]) -> Iterator[list[pa.Array]]:
+        """The cells of these columns of the file, as text, so many rows at a time."""
+        import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
-        table = arrow_csv.read_csv(str(self.path), **self._options(columns, text))
-        for k, field in enumerate(table.schema):
-            if is_text(field.type) and field.name not in self.exact:
-                table = table.set_column(k, field.name, without_missing(table.column(k)))
-        return table
+        options = self._options(names, dict.fromkeys(names, pa.string()))
+        with arrow_csv.open_csv(str(self.path), **options) as file:
+            yield [pa.array([], pa.string()) for _ in names]  # of a file without rows
+            for batch in file:
+                yield list(batch.columns)
 
     def header(self) -> tuple[list[str], str]:
-        """Column names, and the delimiter: whichever of , ; tab the first line has most of."""
+        """Column names, and the delimiter: whichever of , ; tab | the first line has most of."""
         with self._open() as file:
             line = file.readline()
             if not line.strip():
                 raise InputError(
                     f"the file '{self.path}' has no header: its first line must name the columns"
                 )
-            delimiter = max(",;\t", key=line.count)
+            bare = re.sub('"[^"]*"', "", line)  # what is in quotes delimits nothing
+            delimiter = self.dialect.delimiter or max(DELIMITERS.values(), key=bare.count)
             file.seek(0)
             return next(csv.reader(file, delimiter=delimiter)), delimiter
 
-    def types(self, columns: Sequence[str], text: Sequence[str]) -> pa.Schema:
-        """The types of these columns, as far as the first rows of the file tell."""
-        from pyarrow import csv as arrow_csv
+    @property
+    def encoding(self) -> str:
+        """As declared, or as a byte order mark says, which is before all records."""
+        if self.dialect.encoding is not None:
+            return self.dialect.encoding
+        with self.bytes() as file:
+            start = file.read(2)
+        return "utf-16" if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8"
 
-        with arrow_csv.open_csv(str(self.path), **self._options(columns, text)) as file:
-            return file.schema
-
-    def _check_header(self, names: Sequence[str]) -> None:
+    def check_header(self, names: Sequence[str]) -> None:
         """A first line of values is the record of a person, not to be shown."""
         odd = sum(bool(_VALUE.fullmatch(name.strip())) for name in names)
         if odd:
@@ -208,18 +261,59 @@ class CsvReader(Reader):
                 "columns first"
             )
 
-    def _open(self) -> TextIO:
-        if self.path.name.lower().endswith(".gz"):
-            return io.TextIOWrapper(gzip.open(self.path), encoding="utf-8-sig", newline="")
-        return open(self.path, encoding="utf-8-sig", newline="")
+    def _check_delimiter(self, names: Sequence[str], delimiter: str) -> None:
+        """Of a first line that was declared to have another one."""
+        for word, sign in DELIMITERS.items():
+            if sign != delimiter and len(names) == 1 and sign in names[0]:
+                raise InputError(
+                    f"the first line of '{self.path}' has one name, with a {word} in it: declare ",
+                    Said(f"csv={{'delimiter': {sign!r}}}", f"--csv delimiter={word}"),
+                )
 
-    def _options(self, columns: Sequence[str], text: Sequence[str]) -> dict[str, Any]:
+    def _table(
+        self,
+        columns: Sequence[str],
+        names: Sequence[str],
+        kinds: Mapping[str, CellKind] | None = None,
+    ) -> pa.Table:
+        """Columns that get the type that all of their cells have, as Arrow finds it."""
         import pyarrow as pa
-        from pyarrow.csv import ConvertOptions, ParseOptions
+        from pyarrow import csv as arrow_csv
+
+        kinds = kinds or {}
+        pairs = zip(columns, names, strict=True)
+        texts = {name: pa.string() for wanted, name in pairs if wanted in kinds}
+        table = arrow_csv.read_csv(str(self.path), **self._options(names, texts))
+        table = table.rename_columns(list(columns))
+        for k, name in enumerate(columns):
+            if name in kinds:
+                column = Readings(name, kinds[name], self.dialect)
+                parts = [column.read(part) for part in table.column(k).chunks]
+                column.check()
+                table = table.set_column(k, name, pa.chunked_array(parts))
+        return table
+
+    def bytes(self) -> Any:
+        """The file, unpacked."""
+        zipped = self.path.name.lower().endswith(".gz")
+        return gzip.open(self.path) if zipped else open(self.path, "rb")
+
+    def _open(self) -> TextIO:
+        encoding = "utf-8-sig" if self.encoding == "utf-8" else self.encoding
+        return io.TextIOWrapper(self.bytes(), encoding=encoding, newline="")
+
+    def _options(self, names: Sequence[str], types: Mapping[str, pa.DataType]) -> dict[str, Any]:
+        from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions
 
         parse = ParseOptions(delimiter=self.header()[1], newlines_in_values=True)
-        types = {name: pa.string() for name in text}
         convert = ConvertOptions(
-            include_columns=columns, column_types=types, null_values=sorted(MISSING)
+            include_columns=names,
+            column_types=types,
+            null_values=sorted(self.dialect.signs),
+            decimal_point=self.dialect.decimal,
         )
-        return {"parse_options": parse, "convert_options": convert}
+        return {
+            "read_options": ReadOptions(encoding=self.encoding),
+            "parse_options": parse,
+            "convert_options": convert,
+        }

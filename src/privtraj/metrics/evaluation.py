@@ -140,6 +140,7 @@ def evaluate(
     person: str | None = None,
     n: int = PEOPLE,
     seed: int = 0,
+    csv: Any = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
     """Compare n synthetic people with the records of a table; the result is not for release.
@@ -148,12 +149,13 @@ def evaluate(
     were not in the fit. Without it, half of the table's people stand in for it, and the other half
     is what everything is compared with.  person: column that says whose record it is; people with
     records at several times then allow scores of whole paths, and those with two records, at
-    times of their own, the correlation of these.  Everything is in shares of the model's box. The
+    times of their own, the correlation of these.  csv: how CSV files are written, as
+    `Snapshots.from_table` has it.  Everything is in shares of the model's box. The
     same seed gives the same result.
     """
     done = progress or (lambda step, steps: None)
-    records = _read(table, model, person)
-    reference, fresh = _sides(records, holdout, model, person, np.random.default_rng(seed))
+    records = _read(table, model, person, csv)
+    reference, fresh = _sides(records, holdout, model, person, np.random.default_rng(seed), csv)
     kept = _kept(reference, fresh)
     readings, values = _readings(model, reference, n, seed)
     drawn = _drawn(values, seed)
@@ -245,8 +247,8 @@ class _PathResults:
     ground: Ground | None = None
 
 
-def _read(source: Any, model: TrajectoryModel, person: str | None) -> Records:
-    records = read_records(source, model, person)
+def _read(source: Any, model: TrajectoryModel, person: str | None, csv: Any) -> Records:
+    records = read_records(source, model, person, csv)
     if len(records.bins) < 2:
         raise InputError(
             "the table has fewer than two complete records: there is nothing to compare"
@@ -260,6 +262,7 @@ def _sides(
     model: TrajectoryModel,
     person: str | None,
     rng: np.random.Generator,
+    csv: Any,
 ) -> tuple[Records, Records]:
     """The reference, and the real people that make the floor."""
     if holdout is None:
@@ -269,7 +272,7 @@ def _sides(
             )
         fresh, reference = records.halves(rng)
         return reference, fresh
-    fresh = _read(holdout, model, person)
+    fresh = _read(holdout, model, person, csv)
     if both := shared_people(records, fresh):
         raise InputError(
             f"{both} people are in the table and in the hold-out: a hold-out must hold other people"

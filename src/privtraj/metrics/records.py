@@ -12,6 +12,8 @@ from privtraj.arrays import Floats, Ints
 from privtraj.columns.kinds import Flag
 from privtraj.data import arrow, sql
 from privtraj.data.checks import FaultCount, check_infinite
+from privtraj.data.dialect import Dialect
+from privtraj.data.text_cells import DATE, NUMBER, TEXT, CellKind, UnreadableCells
 from privtraj.errors import InputError
 from privtraj.metrics.clouds import halves
 from privtraj.metrics.encoding import unit_points
@@ -83,8 +85,12 @@ class Records:
         return Records(*kept, self.names, self.times, 0)
 
 
-def read_records(source: Any, model: TrajectoryModel, person: str | None = None) -> Records:
+def read_records(
+    source: Any, model: TrajectoryModel, person: str | None = None, csv: Any = None
+) -> Records:
     """The records of a table, file or dictionary of arrays (see `sql.read_columns`).
+
+    csv: how a CSV file is written, as `Snapshots.from_table` has it.
 
     As in a fit, values outside the box and times outside the range are clamped. Incomplete records
     are left out, but for what the model's columns say may be missing.
@@ -93,12 +99,20 @@ def read_records(source: Any, model: TrajectoryModel, person: str | None = None)
     names, time = [column.name for column in columns], model.time_name
     if person is not None and person in (time, *names):
         raise InputError(f"column '{person}' is the person and also time or feature: use another")
-    who = [] if person is None else [person]
-    table = sql.read_columns(source, [time, *names, *who], text=who)
+    kinds = {
+        time: DATE if model.datetime else NUMBER,
+        **{column.name: CellKind.of(column) for column in columns},
+        **({} if person is None else {person: TEXT}),
+    }
+    try:
+        table = sql.read_columns(source, list(kinds), kinds, Dialect.of(csv))
+    except UnreadableCells as error:
+        if error.name == time and error.reads_as is not None:
+            _check_times(error.reads_as == DATE, model)
+        raise
     moments, datetime = arrow.moments(table.column(time), time)
-    if datetime != model.datetime and len(moments):
-        kind = "dates" if model.datetime else "numbers"
-        raise InputError(f"the time column '{time}' must hold {kind}, as the model's times are")
+    if len(moments):
+        _check_times(datetime, model)
     points = np.column_stack([arrow.values(table.column(each.name), each) for each in columns])
     cells = np.column_stack([moments, points])
     check_infinite(FaultCount.of(np.isinf(cells), (time, *names)))
@@ -117,6 +131,14 @@ def read_records(source: Any, model: TrajectoryModel, person: str | None = None)
         len(model.numeric_times),
         int((~whole).sum()),
     )
+
+
+def _check_times(datetime: bool, model: TrajectoryModel) -> None:
+    if datetime != model.datetime:
+        kind = "dates" if model.datetime else "numbers"
+        raise InputError(
+            f"the time column '{model.time_name}' must hold {kind}, as the model's times are"
+        )
 
 
 def shared_people(a: Records, b: Records) -> int:

@@ -1,0 +1,253 @@
+"""How a CSV file seems to be written: guesses for its steward, who declares what is right.
+
+Nothing here is part of a fit: guesses look at all cells, so they are for `privtraj init`, which
+writes them to a configuration to be checked, and for `privtraj check`. What decides is which
+settings read most cells, never one cell alone where others say otherwise. Where cells do not tell
+(01/02/2019, or nothing but 1,234), there is no guess but a question. No value of the data is ever
+shown: signs for missing values are those of a public list.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privtraj.data.arrow import check_columns, unit_of
+from privtraj.data.dialect import BLANKS, ISO, PLAIN, Dialect
+from privtraj.data.tables import CsvReader, reader_of
+from privtraj.data.text_cells import (
+    DATE,
+    DATE_FORMS,
+    NUMBER,
+    NUMBER_SIGNS,
+    TEXT,
+    CellKind,
+    Readings,
+    read_cells,
+)
+from privtraj.formats import READABLE, find_format
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SAMPLE_BLOCKS = 4  # of a megabyte each, from which settings are guessed
+LOOKED_AT = 64  # blocks in which cells are counted, so that a large file takes seconds
+
+_MARKS = r"""
+    -- --- . .. ? ?? * na Na n.a. N.A. n/A N/a k.A. k.a. None NONE none nil NIL Null (null) <NA>
+    <null> \N NV n.v. N.V. nd ND n.d. N.D. missing Missing MISSING unknown Unknown UNKNOWN
+    unbekannt Unbekannt leer #NV #WERT! #VALUE! #DIV/0! #REF! #NUM! #NULL! #NAME? #BEZUG!
+"""
+KNOWN_SIGNS = frozenset(_MARKS.split())
+"""Texts by which people and programs mark what is missing, beside `cells.MISSING`."""
+
+_SIGNS = [(".", ""), *NUMBER_SIGNS]
+
+
+@dataclass(frozen=True)
+class Detected:
+    """What a CSV file seems to be.
+
+    columns: how many cells of each are read, with the settings of `dialect`.
+    questions: settings that the cells do not tell, and what they may be.
+    whole: whether all rows were counted.
+    """
+
+    dialect: Dialect
+    columns: tuple[Readings, ...]
+    questions: dict[str, tuple[str, ...]]
+    whole: bool
+
+    @property
+    def kinds(self) -> list[tuple[str, str]]:
+        """Name and kind of all columns: "number", "date" or "text"."""
+        return [(column.name, column.kind.word) for column in self.columns]
+
+    @property
+    def units(self) -> dict[str, str]:
+        """Of the columns whose names end in one."""
+        units = {column.name: unit_of(column.name) for column in self.columns}
+        return {name: unit for name, unit in units.items() if unit}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a configuration has to declare; questions are to be filled in."""
+        return self.dialect.settings() | {word: f"<{word}>" for word in self.questions}
+
+    def notes(self) -> list[str]:
+        """Sentences about what is not as it should be, for whoever may see the data."""
+        where = "" if self.whole else " (of the first rows)"
+        asked = [
+            f"{word} may be {' or '.join(forms)}, which the cells do not tell: fill it in"
+            for word, forms in self.questions.items()
+        ]
+        odd = [column for column in self.columns if column.unreadable]
+        return [*asked, *(column.error().typed() + where for column in odd)]
+
+
+def is_csv(path: Path) -> bool:
+    """Whether a file is one that has a dialect."""
+    known = find_format(path, READABLE)
+    return known is not None and known.name == "csv"
+
+
+def detect(path: Path) -> Detected:
+    """How a CSV file is written, and what its columns are."""
+    with reader_of(path) as plain:
+        encoding = _encoding(plain)
+    with reader_of(path, replace(PLAIN, encoding=encoding)) as reader:
+        header, delimiter = reader.header()
+        names = [name for name in header if name]
+        check_columns(names, [])
+        reader.check_header(names)
+        start = replace(
+            PLAIN,
+            encoding=None if encoding == "utf-8" else encoding,
+            delimiter=None if delimiter == "," else delimiter,
+        )
+        sample = _joined(islice(reader.texts(names), SAMPLE_BLOCKS + 1))
+        dialect, kinds, questions = _guessed(dict(zip(names, sample, strict=True)), start)
+        columns, whole = _counted(reader, kinds, dialect)
+    return Detected(dialect, columns, questions, whole)
+
+
+def readings(path: Path, kinds: Mapping[str, CellKind], dialect: Dialect) -> list[Readings]:
+    """How many cells of columns of a CSV file are missing or unreadable, as a fit reads them.
+
+    kinds: {column: kind}, as `CellKind.of` has it.
+    """
+    with reader_of(path, dialect) as reader:
+        names = reader.check(list(kinds))
+        columns = [Readings(name, kind, dialect) for name, kind in kinds.items()]
+        for texts in reader.texts(list(names.values())):
+            for column, cells in zip(columns, texts, strict=True):
+                column.read(cells)
+    return columns
+
+
+def _joined(batches: Iterator[list[pa.Array]]) -> list[pa.Array]:
+    import pyarrow as pa
+
+    return [pa.concat_arrays(parts) for parts in zip(*batches, strict=True)]
+
+
+def _counted(
+    reader: CsvReader, kinds: Mapping[str, CellKind], dialect: Dialect
+) -> tuple[tuple[Readings, ...], bool]:
+    columns = tuple(Readings(name, kind, dialect) for name, kind in kinds.items())
+    batches = reader.texts(list(kinds))
+    for texts in islice(batches, LOOKED_AT + 1):
+        for column, cells in zip(columns, texts, strict=True):
+            column.read(cells)
+    return columns, next(batches, None) is None
+
+
+def _encoding(reader: CsvReader) -> str:
+    """UTF-8 if the first blocks are, else what most programs of Windows write."""
+    if reader.encoding != "utf-8":
+        return reader.encoding
+    for encoding in ("utf-8", "windows-1252"):
+        decoder = codecs.getincrementaldecoder(encoding)()
+        try:
+            with reader.bytes() as file:
+                for _ in range(LOOKED_AT):
+                    decoder.decode(file.read(2**20))
+        except UnicodeDecodeError:
+            continue
+        return encoding
+    return "latin-1"  # which every byte is
+
+
+def _guessed(
+    cells: Mapping[str, pa.Array], start: Dialect
+) -> tuple[Dialect, dict[str, CellKind], dict[str, tuple[str, ...]]]:
+    """Dialect, kinds and questions from texts of columns."""
+    marked = replace(start, missing=tuple(KNOWN_SIGNS))
+    present = {name: _present(texts, marked) for name, texts in cells.items()}
+    numbers, dates = (
+        {name: _readable(texts, dialects, kind) for name, texts in present.items()}
+        for dialects, kind in ((_number_dialects(marked), NUMBER), (_date_dialects(marked), DATE))
+    )
+    kinds = {
+        name: _kind(len(texts), max(numbers[name].values()), max(dates[name].values()))
+        for name, texts in present.items()
+    }
+    signs, signs_asked = _number_signs(_total(numbers, kinds, NUMBER))
+    forms, forms_asked = _date_forms(_total(dates, kinds, DATE))
+    used = (_known_signs(cells[name]) for name, kind in kinds.items() if kind != TEXT)
+    dialect = replace(
+        start,
+        decimal=signs[0],
+        thousands=signs[1],
+        dates=forms or PLAIN.dates,
+        missing=tuple(sorted(frozenset().union(*used))),
+    )
+    return dialect, kinds, signs_asked | forms_asked
+
+
+def _number_dialects(start: Dialect) -> dict[Any, Dialect]:
+    return {signs: replace(start, decimal=signs[0], thousands=signs[1]) for signs in _SIGNS}
+
+
+def _date_dialects(start: Dialect) -> dict[Any, Dialect]:
+    return {form: replace(start, dates=(form,)) for form in (ISO, *DATE_FORMS)}
+
+
+def _present(texts: pa.Array, dialect: Dialect) -> pa.Array:
+    return read_cells(texts, TEXT, dialect)[0].drop_null()
+
+
+def _known_signs(texts: pa.Array) -> frozenset[str]:
+    from pyarrow import compute
+
+    return KNOWN_SIGNS & frozenset(compute.unique(compute.utf8_trim(texts, BLANKS)).to_pylist())
+
+
+def _readable(texts: pa.Array, dialects: Mapping[Any, Dialect], kind: CellKind) -> Counter[Any]:
+    """How many cells are of a kind, by what would have to be declared."""
+    values = ((what, read_cells(texts, kind, each)[0]) for what, each in dialects.items())
+    return Counter({what: len(texts) - read.null_count for what, read in values})
+
+
+def _kind(cells: int, numbers: int, dates: int) -> CellKind:
+    """That of most cells; numbers where there are none."""
+    if 2 * max(numbers, dates) < cells:
+        return TEXT
+    return NUMBER if numbers >= dates else DATE
+
+
+def _total(
+    readable: Mapping[str, Counter[Any]], kinds: Mapping[str, CellKind], kind: CellKind
+) -> Counter[Any]:
+    """Over all columns of a kind."""
+    mine = (counts for name, counts in readable.items() if kinds[name] == kind)
+    return sum(mine, Counter())
+
+
+def _number_signs(readable: Counter[Any]) -> tuple[tuple[str, str], dict[str, tuple[str, ...]]]:
+    """Decimal and thousands that read most cells, the simplest first; and what is to be asked."""
+    best = max(_SIGNS, key=readable.__getitem__)
+    if best == (",", "") and readable[best] == readable[".", ","]:  # nothing but 1,234
+        return (".", ""), {"decimal": ('","', '"." beside thousands = ","')}
+    return best, {}
+
+
+def _date_forms(readable: Counter[Any]) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+    """Forms that read most cells of their sign, the likeliest first; and what is to be asked."""
+    iso, (dots, *others) = readable[ISO], DATE_FORMS
+    forms = [dots] if readable[dots] > iso else []
+    asked: list[str] = []
+    for day_first, month_first in (others[:2], others[2:4]):
+        counts = readable[day_first] - iso, readable[month_first] - iso
+        if max(counts) > 0 and counts[0] == counts[1]:
+            asked += [day_first, month_first]
+        elif max(counts) > 0:
+            forms.append(day_first if counts[0] > counts[1] else month_first)
+    forms += [form for form in others[4:] if readable[form] > iso]
+    questions = {"dates": tuple(asked)} if asked else {}
+    return tuple(forms), questions
