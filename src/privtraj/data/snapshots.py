@@ -11,7 +11,8 @@ time range are required and never inferred.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
@@ -333,14 +334,10 @@ def _rows_of_source(
         **{column.name: CellKind.of(column) for column in public.asked},
         **({} if person is None else {person: TEXT}),
     }
-    try:
+    with _told_of_time(public):
         remote = sql.remote_table(source, query, list(kinds), kinds, dialect, row_by_row=row_by_row)
         if remote is None:
             table = sql.read_into_memory(source, list(kinds), kinds, dialect)
-    except UnreadableCells as error:
-        if error.name == public.time_name and error.reads_as is not None:
-            checks.check_same_kind(error.reads_as == DATE, public.axis.datetime, error.name)
-        raise
     if remote is not None:
         if not processes.several():  # several processes compare their people, and so need them
             rows = sql_rows.rows_of(remote, public, person)
@@ -348,3 +345,16 @@ def _rows_of_source(
                 return rows
         table = remote.read()
     return rows_of(Records.of_table(table, public, person), public)
+
+
+@contextmanager
+def _told_of_time(public: PublicInputs) -> Iterator[None]:
+    """Of times that are dates, or numbers, where the range is not: that is what is wrong."""
+    try:
+        yield
+        return
+    except UnreadableCells as error:
+        unread = error
+    if unread.name == public.time_name and unread.reads_as is not None:
+        checks.check_same_kind(unread.reads_as == DATE, public.axis.datetime, unread.name)
+    raise unread

@@ -417,6 +417,8 @@ def _in_duckdb(
             )
         else:
             table = connection.read_parquet(names, union_by_name=True)
+        if not set(places[0].values()) <= set(table.columns):  # DuckDB took another line for names
+            raise InputError(complaint)
     remote = _selected(RemoteTable(table, complaint), columns)
     return remote if kind != "csv" else _of_text(remote, connection, kinds, dialect)
 
@@ -428,6 +430,7 @@ def _csv_options(path: Path, dialect: Dialect) -> dict[str, Any]:
     return {
         "delim": delimiter,
         "header": True,
+        "skip": 0,
         "quote": '"',
         "escape": '"',
         "all_varchar": True,
