@@ -11,8 +11,7 @@ time range are required and never inferred.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
@@ -334,10 +333,7 @@ def _rows_of_source(
         **{column.name: CellKind.of(column) for column in public.asked},
         **({} if person is None else {person: TEXT}),
     }
-    with _told_of_time(public):
-        remote = sql.remote_table(source, query, list(kinds), kinds, dialect, row_by_row=row_by_row)
-        if remote is None:
-            table = sql.read_into_memory(source, list(kinds), kinds, dialect)
+    remote, table = _found(source, query, public, kinds, dialect, row_by_row)
     if remote is not None:
         if not processes.several():  # several processes compare their people, and so need them
             rows = sql_rows.rows_of(remote, public, person)
@@ -347,12 +343,21 @@ def _rows_of_source(
     return rows_of(Records.of_table(table, public, person), public)
 
 
-@contextmanager
-def _told_of_time(public: PublicInputs) -> Iterator[None]:
-    """Of times that are dates, or numbers, where the range is not: that is what is wrong."""
+def _found(
+    source: Any,
+    query: str | None,
+    public: PublicInputs,
+    kinds: dict[str, CellKind],
+    dialect: Dialect,
+    row_by_row: bool,
+) -> tuple[sql.RemoteTable | None, Any]:
+    """The table where it is, or else in memory."""
+    columns = list(kinds)
     try:
-        yield
-        return
+        remote = sql.remote_table(source, query, columns, kinds, dialect, row_by_row=row_by_row)
+        if remote is not None:
+            return remote, None
+        return None, sql.read_into_memory(source, columns, kinds, dialect)
     except UnreadableCells as error:
         unread = error
     if unread.name == public.time_name and unread.reads_as is not None:
