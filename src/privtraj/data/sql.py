@@ -417,8 +417,7 @@ def _in_duckdb(
             )
         else:
             table = connection.read_parquet(names, union_by_name=True)
-        if not set(places[0].values()) <= set(table.columns):  # DuckDB took another line for names
-            raise InputError(complaint)
+        table = table.select(*places[0].values())  # unless DuckDB took another line for names
     remote = _selected(RemoteTable(table, complaint), columns)
     return remote if kind != "csv" else _of_text(remote, connection, kinds, dialect)
 
