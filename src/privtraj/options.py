@@ -174,7 +174,7 @@ class _Settings(argparse.Action):
         for word, sign, text in (each.partition("=") for each in words):
             if not (sign and text and word.isidentifier()):
                 raise argparse.ArgumentError(
-                    self, "must be followed by settings such as decimal=comma; give DATA first"
+                    self, "must be followed by settings, each as WORD=VALUE; give DATA first"
                 )
             several = text.split(",") if len(text) > 1 else [text]  # a comma is a sign by itself
             known[word] = text if len(several) == 1 else several

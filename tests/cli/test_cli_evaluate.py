@@ -138,7 +138,7 @@ def test_help_says_that_it_is_not_for_release(capsys):
         (["{clinic}", "{clinic}"], "different files"),
         (["{model}", "{clinic}", "--holdout", "{clinic}"], "different files"),
         (["{clinic}", "{others}"], "not a privtraj model"),
-        (["{model}", "secret.csv"], "column 'height' is not numeric"),
+        (["{model}", "secret.csv"], "cells of column 'height' are not numbers"),
         (["{model}", "short.csv"], "no column 'weight'"),
         (["{model}", "few.csv"], "no time of the table has"),
         (["{model}", "{clinic}", "--person", "nobody"], "no column 'nobody'"),

@@ -148,6 +148,11 @@ VALUES = {
     options.TIMES: st.lists(MOMENTS, min_size=1, max_size=4),
     options.NAMES: st.lists(NAMES, min_size=1, max_size=3),
     options.STEPS: st.lists(st.tuples(NAMES, FLOATS).map(list), min_size=1, max_size=3),
+    options.CSV: st.dictionaries(
+        st.sampled_from(["decimal", "dates", "missing"]),
+        NAMES | st.lists(NAMES, min_size=1, max_size=3),
+        min_size=1,
+    ),
     options.COLUMNS: st.dictionaries(
         NAMES, st.one_of(*FORMS, *SHORT_FORMS), min_size=1, max_size=3
     ),
@@ -456,6 +461,9 @@ MISTAKES = {
     "feature flat": ("feature = ['height', 40, 210]", "feature in .* must be a list of columns"),
     "feature short": ("feature = [['height', 40]]", "feature in .* must be a list of columns"),
     "feature text": ("feature = [['height', 'a', 'b']]", "feature in .* must be a list of columns"),
+    "csv alone": ("csv = 'german'", "csv in .* must be settings of a CSV file"),
+    "csv of a number": ("csv.missing = 999", "csv in .* must be settings of a CSV file"),
+    "csv open": ("csv.dates = '<dates>'", "csv in .* is still to be filled in for 'dates'"),
     "column alone": ("columns = 'sex'", "columns in .* must be a table for each, such as"),
     "column list": ("columns = [['sex', 'F', 'M']]", "columns in .* must be a table for each"),
     "column of nothing": ("columns.sex = {}", "columns in .* must be a table for each"),

@@ -20,7 +20,16 @@ from privtraj.data.text_cells import DATE, NUMBER, TEXT, CellKind, Readings, rea
 from privtraj.errors import InputError
 
 SECRET = "123,4567"
-MARKS = [(".", ""), (",", ""), (".", ","), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'")]
+MARKS = [
+    (".", ""),
+    (",", ""),
+    (".", ","),
+    (",", "."),
+    (".", " "),
+    (",", " "),
+    (".", "'"),
+    (",", "'"),
+]
 
 
 def numbers(cells, **declared):
@@ -176,7 +185,9 @@ def save(path, delimiter=";", encoding="utf-8", rows=ROWS):
 @pytest.mark.parametrize("delimiter", [*DELIMITERS.values()])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "windows-1252", "latin-1"])
 def test_every_delimiter_and_encoding(name, delimiter, encoding, tmp_path):
-    rows = [[f'"{cell}"' if "," in cell and '"' not in cell else cell for cell in row] for row in ROWS]
+    rows = [
+        [f'"{cell}"' if "," in cell and '"' not in cell else cell for cell in row] for row in ROWS
+    ]
     path = save(tmp_path / name, delimiter, encoding, rows)
     needs = encoding in ("windows-1252", "latin-1")
     dialect = Dialect.of(GERMAN | ({"encoding": encoding} if needs else {}))
@@ -241,14 +252,19 @@ def test_changing_one_cell_changes_only_how_its_own_row_is_read(
 
 
 @pytest.mark.parametrize("large", [False, True])
-@pytest.mark.parametrize("cell", ["", "x", "13/01/2019", "1.234", "1,5", "7.5", "2019-05-01", "true"])
+@pytest.mark.parametrize(
+    "cell", ["", "x", "13/01/2019", "1.234", "1,5", "7.5", "2019-05-01", "true"]
+)
 @pytest.mark.parametrize("column", ["t", "x"])
 def test_the_same_of_a_file_that_is_fitted(large, cell, column, tmp_path, monkeypatch):
     """Whatever one person's cell is, the rows of all others are the very same."""
     if large:
         pytest.importorskip("duckdb")
         monkeypatch.setattr(sql, "LARGE_FILE", 0)
-    rows = {"t": [f"{k % 28 + 1:02d}/02/2019" for k in range(20)], "x": [f"{k},5" for k in range(20)]}
+    rows = {
+        "t": [f"{k % 28 + 1:02d}/02/2019" for k in range(20)],
+        "x": [f"{k},5" for k in range(20)],
+    }
 
     def read(name):
         lines = [";".join((str(k), *row)) for k, row in enumerate(zip(*rows.values(), strict=True))]

@@ -38,7 +38,8 @@ TEXTS = {
     "twins.csv": "id,age,height,height\n" + f"Ottoline,1,{SECRETS[0]},3\n" * 20,
     "record.csv": f"Ottoline,3.5,{SECRETS[0]},3\n" * 20,
     "semicolons.csv": "id;age;height\n" + "".join(f"{k};1;123,4567\n" for k in range(20)),
-    "american.csv": "id,age,height\n" + "".join(f"{k},01/31/2024,{SECRETS[0]}\n" for k in range(20)),
+    "american.csv": "id,age,height\n"
+    + "".join(f"{k},01/31/2024,{SECRETS[0]}\n" for k in range(20)),
     "units.csv": "id,age,height [cm],height [in]\n" + f"Ottoline,1,{SECRETS[0]},3\n" * 20,
     "feet/a.csv": "id,age,height [cm]\n" + f"Ottoline,1,{SECRETS[0]}\n" * 20,
     "feet/b.csv": "id,age,height [in]\n" + f"Ottoline,1,{SECRETS[0]}\n" * 20,

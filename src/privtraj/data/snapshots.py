@@ -334,14 +334,7 @@ def _rows_of_source(
         **{column.name: CellKind.of(column) for column in public.asked},
         **({} if person is None else {person: TEXT}),
     }
-    try:
-        remote = sql.remote_table(source, query, list(kinds), kinds, dialect, row_by_row=row_by_row)
-        if remote is None:
-            table = sql.read_into_memory(source, list(kinds), kinds, dialect)
-    except UnreadableCells as error:
-        if error.name == public.time_name and error.reads_as is not None:
-            checks.check_same_kind(error.reads_as == DATE, public.axis.datetime, error.name)
-        raise
+    remote, table = _found(source, query, public, kinds, dialect, row_by_row)
     if remote is not None:
         if not processes.several():  # several processes compare their people, and so need them
             rows = sql_rows.rows_of(remote, public, person)
@@ -349,3 +342,25 @@ def _rows_of_source(
                 return rows
         table = remote.read()
     return rows_of(Records.of_table(table, public, person), public)
+
+
+def _found(
+    source: Any,
+    query: str | None,
+    public: PublicInputs,
+    kinds: dict[str, CellKind],
+    dialect: Dialect,
+    row_by_row: bool,
+) -> tuple[sql.RemoteTable | None, Any]:
+    """The table where it is, or else in memory."""
+    columns = list(kinds)
+    try:
+        remote = sql.remote_table(source, query, columns, kinds, dialect, row_by_row=row_by_row)
+        if remote is not None:
+            return remote, None
+        return None, sql.read_into_memory(source, columns, kinds, dialect)
+    except UnreadableCells as error:
+        unread = error
+    if unread.name == public.time_name and unread.reads_as is not None:
+        checks.check_same_kind(unread.reads_as == DATE, public.axis.datetime, unread.name)
+    raise unread

@@ -417,6 +417,7 @@ def _in_duckdb(
             )
         else:
             table = connection.read_parquet(names, union_by_name=True)
+        table = table.select(*places[0].values())  # unless DuckDB took another line for names
     remote = _selected(RemoteTable(table, complaint), columns)
     return remote if kind != "csv" else _of_text(remote, connection, kinds, dialect)
 
@@ -428,6 +429,7 @@ def _csv_options(path: Path, dialect: Dialect) -> dict[str, Any]:
     return {
         "delim": delimiter,
         "header": True,
+        "skip": 0,
         "quote": '"',
         "escape": '"',
         "all_varchar": True,

@@ -104,12 +104,7 @@ def read_records(
         **{column.name: CellKind.of(column) for column in columns},
         **({} if person is None else {person: TEXT}),
     }
-    try:
-        table = sql.read_columns(source, list(kinds), kinds, Dialect.of(csv))
-    except UnreadableCells as error:
-        if error.name == time and error.reads_as is not None:
-            _check_times(error.reads_as == DATE, model)
-        raise
+    table = _read(source, kinds, Dialect.of(csv), model)
     moments, datetime = arrow.moments(table.column(time), time)
     if len(moments):
         _check_times(datetime, model)
@@ -131,6 +126,16 @@ def read_records(
         len(model.numeric_times),
         int((~whole).sum()),
     )
+
+
+def _read(source: Any, kinds: dict[str, CellKind], dialect: Dialect, model: TrajectoryModel) -> Any:
+    try:
+        return sql.read_columns(source, list(kinds), kinds, dialect)
+    except UnreadableCells as error:
+        unread = error
+    if unread.name == model.time_name and unread.reads_as is not None:
+        _check_times(unread.reads_as == DATE, model)
+    raise unread
 
 
 def _check_times(datetime: bool, model: TrajectoryModel) -> None:
