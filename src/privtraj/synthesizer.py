@@ -59,9 +59,9 @@ from privtraj.planned_releases import (
     planned_persistence,
     planned_releases,
 )
-from privtraj.privacy import noise
+from privtraj.privacy import meaning, noise
 from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace
-from privtraj.privacy.certificate import certify
+from privtraj.privacy.certificate import CAUTION, certify
 from privtraj.privacy.events import (
     Adjacency,
     Event,
@@ -112,6 +112,10 @@ _RANGES = (
 
 class LowBudgetWarning(UserWarning):
     """The budget buys little for so few people."""
+
+
+class WeakGuaranteeWarning(UserWarning):
+    """The guarantee that was asked for promises little to a person."""
 
 
 class TrajectorySynthesizer:
@@ -226,6 +230,29 @@ class TrajectorySynthesizer:
             raise InputError("fit takes Snapshots, from Snapshots.from_table or from_arrays")
         self.check()
         self._check_for(snapshots)
+        weak = [] if self.seed is not None else meaning.warnings(*self._promise())
+        for said in weak:
+            warnings.warn(said, WeakGuaranteeWarning, stacklevel=2)
+        model = self._paid(snapshots, ledger, new_people, progress, watcher)
+        if not weak and CAUTION in model.certificate.found and model.certificate.private:
+            warnings.warn(model.certificate.found[CAUTION], WeakGuaranteeWarning, stacklevel=2)
+        return model
+
+    def _promise(self) -> tuple[float, float, float | None]:
+        """epsilon, delta and the number of people, as far as it is public."""
+        counts = self.public_counts
+        people = None if counts is None else float(public_people(counts).sum())
+        return self.epsilon, self.delta, people
+
+    def _paid(
+        self,
+        snapshots: Snapshots,
+        ledger: LedgerFile | None,
+        new_people: bool,
+        progress: Progress | None,
+        watcher: Watcher | None,
+    ) -> TrajectoryModel:
+        """The model, entered in the ledger if there is one."""
         if ledger is None:
             return self._fitted(snapshots, progress, watcher)
         if processes.several():
@@ -245,7 +272,7 @@ class TrajectorySynthesizer:
         try:
             ledger.settle(entry.id, spent_epsilon=spent, model=model.sha256)
         except InputError as error:  # the model is paid for: it must not be lost with the note
-            warnings.warn(f"the reservation stands, but {error}", stacklevel=2)
+            warnings.warn(f"the reservation stands, but {error}", stacklevel=3)
         return model
 
     def _fitted(
@@ -408,7 +435,7 @@ class TrajectorySynthesizer:
             guard.ledger,
             public_inputs=self._public_inputs(snapshots),
             private_noise=source.private,
-            found={"resolution in time": measured.describe()},
+            found={"resolution in time": measured.describe(), **self._caution(snapshots, people)},
         )
         return assemble(
             snapshots,
@@ -438,6 +465,12 @@ class TrajectorySynthesizer:
                 "expected_worth": settings.worth,
             },
         )
+
+    def _caution(self, snapshots: Snapshots, people: Floats) -> dict[str, str]:
+        """What is wrong with delta, now that people (K,) are counted."""
+        several = snapshots.records_per_person > 1
+        said = meaning.warnings(0.0, self.delta, float(people.sum()), at_most=several)
+        return {CAUTION: said[0]} if said else {}
 
     def _measure_of(self, snapshots: Snapshots) -> MeasureName:
         """What the budget will buy: by the features, or by the axes that somebody set."""

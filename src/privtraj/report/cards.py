@@ -14,9 +14,10 @@ import numpy as np
 
 from privtraj.arrays import Floats
 from privtraj.columns.kinds import Category, Column, Date, Flag
+from privtraj.privacy.ledger import up
 from privtraj.report.levels import Drawn, shares_of, text_label
 from privtraj.report.page_data import bands
-from privtraj.report.sections import number_range
+from privtraj.report.sections import number_range, warnings
 from privtraj.report.style import BLUE, VERMILION
 from privtraj.report.templates import render
 from privtraj.space import as_user_times, unit_time
@@ -64,12 +65,14 @@ def model_card(model: TrajectoryModel) -> str:
     certificate = model.certificate
     particles, times = model.particles.shape[1], len(model.numeric_times)
     names = [column.name for column in model.columns if not isinstance(column, Flag)]
-    promise = f"epsilon {certificate.epsilon:.3g}, delta {short(certificate.delta)}"
+    promise = f"epsilon {up(certificate.epsilon)}, delta {short(certificate.delta)}"
     return _card(
-        "Private trajectories",
+        "Synthetic trajectories",
         certificate=certificate,
         facts=[
             ("guarantee", f"{promise}, {certificate.adjacency}" if certificate.private else "none"),
+            ("which means", certificate.in_words),
+            *(("warning", said) for said in warnings(model)),
             (
                 "times of interest",
                 f"{times}, {model.time_name} from {model.times[0]} to {model.times[-1]}",
