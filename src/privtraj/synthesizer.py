@@ -94,6 +94,7 @@ MeasureName = Literal["gradients", "counts", "marginals"]
 Settings = CountsSettings | GradientSettings
 
 MOST_COUNTED = 3  # features up to which counts are chosen; utility benchmark, 2026-11-15
+CROWDED = 0.8  # of the people in one slab of several: the time range misses them; by hand, 2026-11
 LOW_WORTH = 5  # people per time below which a fit warns; set by hand, 2026-11
 SMALLEST_EPSILON = 5e-3
 LARGEST_EPSILON = 100.0  # beyond it nobody is protected, and the noise would be none
@@ -342,7 +343,7 @@ class TrajectorySynthesizer:
         later = planned_persistence(budget, snapshots.shape)
         curves = measured.needs_curves
         settings = self._settings(guard, people, curves, later, plot, budget.measure)
-        _warn_if_little(settings.worth)
+        _warn_if_little(settings.worth, people)
         rng = np.random.default_rng(processes.shared_seed(self.seed))  # all but the guard's noise
         marginals = self._spend(guard, people, settings, rng, gaps, progress, plot)
         diffusivity = diffusivity_or(self.diffusivity, marginals.resolution, gaps)
@@ -399,7 +400,7 @@ class TrajectorySynthesizer:
         marginals, knots = fit_tables(guard, measured, settings, rng, progress)
         people = np.array(marginals.diagnostics["people_counted"])
         settings = settings._replace(worth=marginals.diagnostics.pop("worth"))
-        _warn_if_little(settings.worth)
+        _warn_if_little(settings.worth, people)
         gaps = np.diff(measured.centres)
         diffusivity = diffusivity_or(self.diffusivity, marginals.resolution, gaps)
         return self._assembled(
@@ -769,11 +770,19 @@ def _start_and_length(measured: Resolution) -> tuple[float, float]:
     return float(first), float(last - first)
 
 
-def _warn_if_little(worth: float) -> None:
-    if worth < LOW_WORTH:
-        warnings.warn(
-            f"this budget buys about {max(worth, 0):.0f} people's worth per time: use more "
-            "people, fewer features or a larger epsilon if the result is to be useful",
-            LowBudgetWarning,
-            stacklevel=3,
+def _warn_if_little(worth: float, people: Floats) -> None:
+    """people: (K,) in slabs; the advice is about time where these are the reason."""
+    if worth >= LOW_WORTH:
+        return
+    advice = "use more people, fewer features or a larger epsilon if the result is to be useful"
+    most = float(people.max() / people.sum())
+    if most > CROWDED and len(people) > 2:
+        advice = (
+            f"one slab of time holds {100 * most:.0f}% of the people counted, so look at the time "
+            "range and its unit first: records beyond the range count at its ends"
         )
+    warnings.warn(
+        f"this budget buys about {max(worth, 0):.0f} people's worth per time: {advice}",
+        LowBudgetWarning,
+        stacklevel=3,
+    )
