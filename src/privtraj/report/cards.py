@@ -15,6 +15,7 @@ import numpy as np
 from privtraj.arrays import Floats
 from privtraj.columns.kinds import Category, Column, Date, Flag
 from privtraj.privacy.ledger import up
+from privtraj.privacy.statements import records_in_words
 from privtraj.report.levels import Drawn, shares_of, text_label
 from privtraj.report.page_data import bands
 from privtraj.report.sections import number_range, warnings
@@ -45,7 +46,7 @@ def snapshots_card(snapshots: Snapshots) -> str:
         facts=[
             (snapshots.time_name, f"from {first} to {last}"),
             *((column.name, _domain(column)) for column in columns),
-            ("records of one person", f"at most {snapshots.records_per_person}"),
+            ("a person has", records_in_words(snapshots.public_inputs())),
         ],
     )
 
