@@ -24,7 +24,7 @@ from privtraj.export import tables as export_tables
 from privtraj.report import sections
 from privtraj.report.page import as_script_data, report, write_report
 from privtraj.report.page_data import bands, densities, frame_times, maps, packed, sampled
-from privtraj.report.templates import asset, percent, render, round_number
+from privtraj.report.templates import asset, percent, render, round_number, whole_number
 from privtraj.report.ticks import number_ticks, time_label, time_labels, time_ticks
 from privtraj.report.verdicts import graded, summary, verdicts
 
@@ -442,7 +442,8 @@ def test_numbers_as_people_write_them():
         "0\xa0%", "less than 0.1\xa0%", "1.2\xa0%", "50\xa0%"
     ]  # fmt: skip
     assert round_number(123456) == "123\u202f000"
-    assert round_number(3.14159) == "3.14"
+    assert round_number(3.14159) == "3.1"
+    assert whole_number(123456.4) == "123\u202f456"
 
 
 # Files and commands ---------------------------------------------------------------------------

@@ -60,10 +60,10 @@ def percent_up(share: float) -> str:
 
 
 def round_number(value: Any) -> str:
-    """At most three digits, with a narrow space between thousands."""
+    """At most three digits, two below 10, with a narrow space between thousands."""
     value = float(value)
     if abs(value) < 1000:
-        return f"{value:.3g}" if abs(value) < 10 else f"{value:.0f}"
+        return f"{value:.2g}" if abs(value) < 10 else f"{value:.0f}"
     return f"{float(f'{value:.3g}'):,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
