@@ -278,7 +278,7 @@ ELSEWHERE = {
     "data/sql_rows.py:_changed": "records that change while they are read: tests/data",
     "data/sql.py:_too_little_memory": "needs a small machine: tests/data",
     "processes.py:refuse_shared_people": TOGETHER,
-    "synthesizer.py:fit": TOGETHER,
+    "synthesizer.py:_paid": TOGETHER,
     "paper/synthesizer.py:fit": TOGETHER,
     "paper/sampled.py:fit": TOGETHER,
     "paper/warm_starts.py": "called by the library with what it has made: tests/paper",

@@ -75,9 +75,10 @@ def public():
 def test_the_certificate_says_what_public_numbers_leave_open(public):
     certificate = public.certificate
     text = str(certificate)
-    assert "Protected: what one person's records say, within their time bins (replace-one)" in text
+    about = "It is about: what one person's records say, within their time bins (replace-one)"
+    assert about in text
     assert "NOT protected: whether one person is in the data, and in which time bins" in text
-    assert "(add-remove) with epsilon" not in text
+    assert "(add-remove) the same release has epsilon" not in text
     assert "finds a member" not in text
     assert "both in the same time bins" in text
     assert certificate.to_dict()["epsilon_other_adjacency"] is None
@@ -89,8 +90,8 @@ def test_so_does_the_report(public, tmp_path):
     page = (tmp_path / "report.html").read_text("utf-8")
     assert "Not protected" in page
     assert "in which time bins" in page
-    assert "others of the same time bins" in page
-    assert "Also protected" not in page
+    assert "records say, beyond their time bins, " in page
+    assert "And about" not in page
 
 
 @pytest.mark.parametrize(

@@ -35,4 +35,5 @@ from .reference.learned import Learned as Learned
 from .reference.ornstein_uhlenbeck import OrnsteinUhlenbeck as OrnsteinUhlenbeck
 from .synthesizer import LowBudgetWarning as LowBudgetWarning
 from .synthesizer import TrajectorySynthesizer as TrajectorySynthesizer
+from .synthesizer import WeakGuaranteeWarning as WeakGuaranteeWarning
 from .version import __version__ as __version__

@@ -36,6 +36,7 @@ from privtraj.paths import Paths, fill_in_blocks
 from privtraj.precision import written_times
 from privtraj.privacy import signatures
 from privtraj.privacy.certificate import Certificate
+from privtraj.privacy.ledger import up
 from privtraj.reference.base import Interpolation, Points, Reference, Scale
 from privtraj.reference.brownian import Brownian
 from privtraj.reference.least_action import FITTED, even_clouds, least_action
@@ -708,7 +709,7 @@ class TrajectoryModel:
 
     def __repr__(self) -> str:
         t, (_, m, d) = len(self.numeric_times), self.particles.shape
-        promise = f"epsilon {self.certificate.epsilon:.3g}, delta {self.certificate.delta:g}"
+        promise = f"epsilon {up(self.certificate.epsilon)}, delta {self.certificate.delta:g}"
         if not self.certificate.private:
             promise = f"NOT PRIVATE: {self.certificate.caveat}"
         return f"TrajectoryModel({t} times, {m} particles, {d} features; {promise})"

@@ -22,6 +22,8 @@ _PLANE = ("x", "y")  # of any unit; all other names are of degrees
 def is_degrees(name: str) -> bool:
     """Whether a feature is named like a longitude or a latitude."""
     return name.lower() in {*_NAMES[0], *_NAMES[1]} - {*_PLANE}
+
+
 _DEGREES = r"(?:[ _(\[]*(?:deg|degrees|°)[)\]]*)?"  # that a name may say, and no other unit
 _LIMITS = (360.0, 90.0)  # longitudes may count on beyond 180, as a box across that meridian does
 

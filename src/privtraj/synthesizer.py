@@ -59,10 +59,10 @@ from privtraj.planned_releases import (
     planned_persistence,
     planned_releases,
 )
-from privtraj.privacy import noise
+from privtraj.privacy import meaning, noise
 from privtraj.privacy.budget_plan import BudgetPlan
 from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace
-from privtraj.privacy.certificate import certify
+from privtraj.privacy.certificate import CAUTION, certify
 from privtraj.privacy.events import (
     Adjacency,
     Event,
@@ -95,6 +95,7 @@ MeasureName = Literal["gradients", "counts", "marginals"]
 Settings = CountsSettings | GradientSettings
 
 MOST_COUNTED = 3  # features up to which counts are chosen; utility benchmark, 2026-11-15
+CROWDED = 0.8  # of the people in one slab of several: the time range misses them; by hand, 2026-11
 LOW_WORTH = 5  # people per time below which a fit warns; set by hand, 2026-11
 SMALLEST_EPSILON = 5e-3
 LARGEST_EPSILON = 100.0  # beyond it nobody is protected, and the noise would be none
@@ -113,6 +114,10 @@ _RANGES = (
 
 class LowBudgetWarning(UserWarning):
     """The budget buys little for so few people."""
+
+
+class WeakGuaranteeWarning(UserWarning):
+    """The guarantee that was asked for promises little to a person."""
 
 
 class TrajectorySynthesizer:
@@ -227,6 +232,29 @@ class TrajectorySynthesizer:
             raise InputError("fit takes Snapshots, from Snapshots.from_table or from_arrays")
         self.check()
         self._check_for(snapshots)
+        weak = [] if self.seed is not None else meaning.warnings(*self._promise())
+        for said in weak:
+            warnings.warn(said, WeakGuaranteeWarning, stacklevel=2)
+        model = self._paid(snapshots, ledger, new_people, progress, watcher)
+        if not weak and CAUTION in model.certificate.found and model.certificate.private:
+            warnings.warn(model.certificate.found[CAUTION], WeakGuaranteeWarning, stacklevel=2)
+        return model
+
+    def _promise(self) -> tuple[float, float, float | None]:
+        """epsilon, delta and the number of people, as far as it is public."""
+        counts = self.public_counts
+        people = None if counts is None else float(public_people(counts).sum())
+        return self.epsilon, self.delta, people
+
+    def _paid(
+        self,
+        snapshots: Snapshots,
+        ledger: LedgerFile | None,
+        new_people: bool,
+        progress: Progress | None,
+        watcher: Watcher | None,
+    ) -> TrajectoryModel:
+        """The model, entered in the ledger if there is one."""
         if ledger is None:
             return self._fitted(snapshots, progress, watcher)
         if processes.several():
@@ -246,7 +274,7 @@ class TrajectorySynthesizer:
         try:
             ledger.settle(entry.id, spent_epsilon=spent, model=model.sha256)
         except InputError as error:  # the model is paid for: it must not be lost with the note
-            warnings.warn(f"the reservation stands, but {error}", stacklevel=2)
+            warnings.warn(f"the reservation stands, but {error}", stacklevel=3)
         return model
 
     def _fitted(
@@ -322,7 +350,7 @@ class TrajectorySynthesizer:
         later = planned_persistence(budget, snapshots.shape)
         curves = measured.needs_curves
         settings = self._settings(guard, people, curves, later, plot, budget.measure)
-        _warn_if_little(settings.worth)
+        _warn_if_little(settings.worth, people)
         rng = np.random.default_rng(processes.shared_seed(self.seed))  # all but the guard's noise
         marginals = self._spend(guard, people, settings, rng, gaps, progress, plot)
         diffusivity = diffusivity_or(self.diffusivity, marginals.resolution, gaps)
@@ -379,7 +407,7 @@ class TrajectorySynthesizer:
         marginals, knots = fit_tables(guard, measured, settings, rng, progress)
         people = np.array(marginals.diagnostics["people_counted"])
         settings = settings._replace(worth=marginals.diagnostics.pop("worth"))
-        _warn_if_little(settings.worth)
+        _warn_if_little(settings.worth, people)
         gaps = np.diff(measured.centres)
         diffusivity = diffusivity_or(self.diffusivity, marginals.resolution, gaps)
         return self._assembled(
@@ -415,7 +443,7 @@ class TrajectorySynthesizer:
             guard.ledger,
             public_inputs=self._public_inputs(snapshots),
             private_noise=source.private,
-            found={"resolution in time": measured.describe()},
+            found={"resolution in time": measured.describe(), **self._caution(snapshots, people)},
         )
         return assemble(
             snapshots,
@@ -446,6 +474,12 @@ class TrajectorySynthesizer:
                 "expected_worth": settings.worth,
             },
         )
+
+    def _caution(self, snapshots: Snapshots, people: Floats) -> dict[str, str]:
+        """What is wrong with delta, now that people (K,) are counted."""
+        several = snapshots.records_per_person > 1
+        said = meaning.warnings(0.0, self.delta, float(people.sum()), at_most=several)
+        return {CAUTION: said[0]} if said else {}
 
     def measure_of(self, snapshots: Snapshots) -> MeasureName:
         """What the budget will buy: by the features, or by the axes that somebody set."""
@@ -744,11 +778,19 @@ def _start_and_length(measured: Resolution) -> tuple[float, float]:
     return float(first), float(last - first)
 
 
-def _warn_if_little(worth: float) -> None:
-    if worth < LOW_WORTH:
-        warnings.warn(
-            f"this budget buys about {max(worth, 0):.0f} people's worth per time: use more "
-            "people, fewer features or a larger epsilon if the result is to be useful",
-            LowBudgetWarning,
-            stacklevel=3,
+def _warn_if_little(worth: float, people: Floats) -> None:
+    """people: (K,) in slabs; the advice is about time where these are the reason."""
+    if worth >= LOW_WORTH:
+        return
+    advice = "use more people, fewer features or a larger epsilon if the result is to be useful"
+    most = float(people.max() / people.sum())
+    if most > CROWDED and len(people) > 2:
+        advice = (
+            f"one slab of time holds {100 * most:.0f}% of the people counted, so look at the time "
+            "range and its unit first: records beyond the range count at its ends"
         )
+    warnings.warn(
+        f"this budget buys about {max(worth, 0):.0f} people's worth per time: {advice}",
+        LowBudgetWarning,
+        stacklevel=3,
+    )

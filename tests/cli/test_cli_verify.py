@@ -118,6 +118,7 @@ def test_the_result_as_json(good, capsys):
         "epsilon": model.certificate.epsilon,
         "delta": 1e-4,
         "adjacency": "add-remove",
+        "warnings": model.certificate.warnings,
         "signed_by": None,
         "signature_checked": False,
     }

@@ -85,7 +85,10 @@ def test_more_budget_and_more_people_are_worth_more(few, many):
 def test_too_few_people_are_warned_of_with_what_would_help(few, many):
     assert few.expected.worth < GOOD <= many.expected.worth
     assert many.warning is None
-    assert "WARNING" not in str(many)
+    assert "few for this wish" not in str(many)
+    assert many.to_dict()["weak_guarantee"] == many.question.weak
+    assert "WARNING: delta = 1e-5 is large for about 12,000 people" in " ".join(str(many).split())
+    assert few.question.weak == []
     assert "WARNING: 120 people are few for this wish" in str(few)
     assert few.remedies.people in (480, 7680)
     assert f"{few.remedies.people:,} people" in " ".join(str(few).split())

@@ -261,7 +261,7 @@ def test_both_epsilons_and_the_attacker_are_printed_and_rounded_up(adjacency):
 
     for shown, exact in [
         (printed("privacy with epsilon = "), certificate.epsilon),
-        (printed(") with epsilon = "), certificate.epsilon_other_adjacency),
+        (printed(") the same release has epsilon = "), certificate.epsilon_other_adjacency),
         (printed("advantage at most "), certificate.attacker["advantage"]),
     ]:
         assert exact <= shown <= exact * 1.001

@@ -19,14 +19,15 @@ def _made(
     dates=False,
     particles=24,
     time_name="age",
+    epsilon=1.0,
     **more,
 ):
     """A model whose people drift from the lower left to the upper right of the box."""
     d, rng = len(features), np.random.default_rng(0)
-    ledger = Ledger(1.0, 1e-5, adjacency)
+    ledger = Ledger(epsilon, 1e-5, adjacency)
     ledger.spend(LaplaceCounts(0.02, "people per time"))
     if measure == "counts":
-        ledger.spend(LaplaceCounts(0.4, "people per cell"))
+        ledger.spend(LaplaceCounts(0.4 * epsilon, "people per cell"))
     else:
         ledger.spend(GaussianSum(16.0, "clipped sums of a step"), times=8)
     knots = np.linspace(0.0, 20.0, times)

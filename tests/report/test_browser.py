@@ -78,6 +78,7 @@ def folder(made_model, tmp_path_factory):
     """Reports of several kinds of models, one file each."""
     folder = tmp_path_factory.mktemp("reports")
     made_model().report(folder / "plain.html")
+    made_model(epsilon=50.0).report(folder / "weak.html")
     made_model(features=(NASTY,), times=2).report(folder / "one.html")
     bounds = np.array([[13.0, 14.0], [52.0, 53.0]])
     made_model(features=("lon", "lat"), bounds=bounds, dates=True, times=14).report(
@@ -411,6 +412,24 @@ def test_a_model_that_is_not_private_says_so_first(opened):
     assert "NOT PRIVATE" in alarm.inner_text()
     assert alarm.bounding_box()["y"] == 0
     assert shown.page.locator("svg.band").count() == 12
+
+
+@pytest.mark.parametrize("width", [360, 1100])
+def test_a_weak_guarantee_is_warned_of_first_and_its_dial_is_at_the_end(opened, width):
+    weak, plain = opened("weak", width=width), opened("plain", width=width)
+    alarm = weak.page.get_by_role("alert")
+    assert "is above 8" in alarm.inner_text()
+    assert alarm.bounding_box()["y"] == 0
+    assert plain.page.get_by_role("alert").count() == 0
+    tips = [
+        float(shown.page.get_attribute("polygon.needle", "points").split()[1].split(",")[0])
+        for shown in (plain, weak)
+    ]  # from 72 on the left to 248 on the right
+    assert tips[0] < 120
+    assert tips[1] > 247
+    assert "may be plain to see" in weak.text(".big")
+    assert "plain to see" not in plain.text(".big")
+    assert weak.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_the_comparison_shows_and_hides_real_records(opened):

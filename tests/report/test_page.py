@@ -33,7 +33,7 @@ from privtraj.report.page_data import (
     packed,
     sampled,
 )
-from privtraj.report.templates import asset, percent, render, round_number
+from privtraj.report.templates import asset, percent, render, round_number, whole_number
 from privtraj.report.ticks import number_ticks, time_label, time_labels, time_ticks
 from privtraj.report.verdicts import graded, summary, verdicts
 
@@ -95,7 +95,7 @@ def test_the_page_is_the_same_every_time(model, page):
 def test_the_guarantee_is_said_in_words_and_on_a_dial(model, page):
     text = page[1].text
     promise = model.certificate
-    assert "would look almost the same" in text
+    assert promise.in_words[1:] in text
     assert f"epsilon = {promise.epsilon:.4g}"[:12] in text
     assert "whether one person is in the data at all (add-remove)" in text
     assert "at most one record" in text
@@ -112,23 +112,23 @@ def test_the_first_figures_are_those_of_the_model(model, made_model):
         model.certificate.epsilon, 1e-3
     )
     assert numbers["Worth, in people per time, cautiously"] == "≈ 80"
-    assert numbers["Checks that are good"] == "6 of 6"
+    assert numbers["Checks that are good"] == "8 of 8"
     assert ("none", "Guarantee") in report(made_model(private=False)).values["figures"]
 
 
 def test_replace_one_is_said_in_its_own_words(made_model):
     text = page_of(made_model(adjacency="replace-one"))[1].text
-    assert "Any one person's records could be swapped for others" in text
-    assert "taken out of the data" not in text
+    assert "What any one person's records say " in text
+    assert "Whether any one person is in the data" not in text
 
 
 def test_a_seeded_model_is_loudly_not_private(made_model):
     html, reader = page_of(made_model(private=False))
     assert "NOT PRIVATE: do not release" in reader.text
     assert html.index("NOT PRIVATE") < html.index("<h1>")
-    assert "would look almost the same" not in reader.text
+    assert "in what was released" not in reader.text.split("What is promised")[1].split("How")[0]
     assert "Nothing limits what an attacker may find out" in reader.text
-    assert sections.chance_right(made_model(private=False).certificate) == 1.0
+    assert made_model(private=False).certificate.chance_right == 1.0
 
 
 def test_nothing_is_fetched_from_anywhere(page):
@@ -432,16 +432,23 @@ def test_clipping_is_told_honestly(made_model, model):
 def test_people_at_the_walls_are_noticed(model):
     people = np.full((50, 3, 2), 0.5)
     people[:, :, 1] = 0.999
-    wall = {v.name: v for v in verdicts(model, people)}["People near the bounds"]
+    wall = {v.name: v for v in verdicts(model, people)}["People at the bounds"]
     assert wall.grade == "poor"
-    assert "'weight'" in wall.sentence
-    assert found_in(model)["People near the bounds"].grade == "good"
+    assert "upper bound of 'weight'" in wall.value
+    assert "The range of 'weight' misses the data" in wall.sentence
+    assert found_in(model)["People at the bounds"].grade == "good"
 
 
 def test_a_model_without_diagnostics_still_has_a_report(made_model):
     bare = replace(made_model(), diagnostics={}, settings={})
     names = {v.name for v in verdicts(bare, sampled(bare).people)}
-    assert names == {"Blur of one person", "Sinkhorn error", "People near the bounds"}
+    assert names == {
+        "Certainty of an attacker",
+        "Delta against the people",
+        "Blur of one person",
+        "Sinkhorn error",
+        "People at the bounds",
+    }
     assert "How well it went" in report(bare).html()
 
 
@@ -464,7 +471,8 @@ def test_numbers_as_people_write_them():
         "0\xa0%", "less than 0.1\xa0%", "1.2\xa0%", "50\xa0%"
     ]  # fmt: skip
     assert round_number(123456) == "123\u202f000"
-    assert round_number(3.14159) == "3.14"
+    assert round_number(3.14159) == "3.1"
+    assert whole_number(123456.4) == "123\u202f456"
 
 
 # Files and commands ---------------------------------------------------------------------------
@@ -530,7 +538,7 @@ def compared(model, tmp_path_factory):
     folder = tmp_path_factory.mktemp("compared")
     rng = np.random.default_rng(5)
     model.save(folder / "m.privtraj")
-    n = 160
+    n = 1234
     columns = {
         "age": rng.choice(model.numeric_times[:-1], n),  # nobody at the last time
         "height": rng.uniform(30, 70, n),
@@ -558,11 +566,17 @@ def test_the_comparison_has_scores_with_floor_ceiling_and_verdict(compared):
         assert word in text
 
 
+def test_counts_are_printed_to_the_last_digit(compared):
+    text = _Reader(compared[1]).text
+    assert "Records 1 234" in text
+    assert "People 1 234" in text
+
+
 def test_the_comparison_shows_both_kinds_of_people(compared, model):
     data = data_of(compared[1])
     counts = data["real"]["counts"]
     assert counts[-1] == 0
-    assert sum(counts) == 160
+    assert sum(counts) == 1234
     points = unpacked(data["real"]["points"], -1)
     assert len(points) == 2 * sum(counts)
     first = points[: 2 * counts[0]].reshape(2, -1)

@@ -36,7 +36,11 @@ from privtraj.columns.axes import Axes
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import InputError
 from privtraj.privacy.accounting import Tally
-from privtraj.synthesizer import LowBudgetWarning, TrajectorySynthesizer
+from privtraj.synthesizer import (
+    LowBudgetWarning,
+    TrajectorySynthesizer,
+    WeakGuaranteeWarning,
+)
 
 Progress = Callable[[int, int], None]
 
@@ -207,6 +211,7 @@ def audit(
     done = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LowBudgetWarning)  # the data are meant to be few
+        warnings.simplefilter("ignore", WeakGuaranteeWarning)
         for scores in found:
             worlds = worlds_of(scores.canary, synthesizer, features, times)
             columns = columns_of(scores.canary, features)

@@ -274,10 +274,10 @@ def _price_of_records(args: argparse.Namespace, synthesizer: TrajectorySynthesiz
     if not together:
         most = min(most, args.bins or len(args.bin_times or []) or most)
     budget = {"epsilon": args.epsilon, "delta": args.delta, "adjacency": args.adjacency}
-    ratio = price(most, measure, together=together, **budget)
+    ratio = f"{float(f'{price(most, measure, together=together, **budget):.2g}'):g}"
     return (
-        f"up to {most} records of a person need {ratio:.3g} times the noise of "
-        f"one ({measure}): if people have fewer than {ratio:.3g} records on average, "
+        f"up to {most} records of a person need {ratio} times the noise of "
+        f"one ({measure}): if people have fewer than {ratio} records on average, "
         "--one-per-person random is better"
     )
 
@@ -292,6 +292,7 @@ def _extras(args: argparse.Namespace, model: TrajectoryModel, console: Console) 
     values = {
         "model": str(args.out),
         "certificate": model.certificate.to_dict(),
+        "warnings": model.certificate.warnings,
         "settings": model.settings,
         "diagnostics": model.diagnostics,
     }

@@ -44,6 +44,7 @@ def run(args: argparse.Namespace, console: Console) -> None:
         "recomputed_epsilon": recomputed,
         "delta": certificate.delta,
         "adjacency": certificate.adjacency,
+        "warnings": certificate.warnings,
         "signed_by": certificate.signed_by,
         "signature_checked": args.key is not None,
     }

@@ -34,7 +34,15 @@ from privtraj.errors import Arg, InputError
 from privtraj.precision import written_times
 from privtraj.privacy.events import Person
 from privtraj.privacy.rows import PublicShape, Rows
-from privtraj.privacy.statements import DOMAIN, MOST_RECORDS, SHARED_BINS, STATED
+from privtraj.privacy.statements import (
+    BY_PERSON,
+    CHECKED,
+    DOMAIN,
+    EVERY_ROW,
+    MOST_RECORDS,
+    SHARED_BINS,
+    STATED,
+)
 from privtraj.space import as_user_times
 
 G = TypeVar("G")  # a kind of guard
@@ -52,6 +60,7 @@ class Snapshots:
     they may be `together`.
     domain: public, where people can be at all; it decides nothing about records.
     stated: what the guarantee takes on the steward's word, for the certificate.
+    checked: what was seen to be true of the records before anything is released.
 
     All of these are public. `_rows`, the records themselves, are for the guard alone; `_digest`
     lets a ledger on disk recognise them, whatever the order of rows, the bins or the bounds.
@@ -65,6 +74,7 @@ class Snapshots:
     together: bool = False
     stated: tuple[str, ...] = ()
     domain: Domain | None = None
+    checked: tuple[str, ...] = ()
 
     @classmethod
     def from_table(
@@ -197,6 +207,7 @@ class Snapshots:
         stated: tuple[str, ...] = (),
         domain: Domain | None = None,
     ) -> Snapshots:
+        whose = public.options.has_person
         return cls(
             public.axis,
             public.columns,
@@ -204,8 +215,9 @@ class Snapshots:
             rows,
             public.most_records,
             public.together,
-            stated,
+            stated if whose else (EVERY_ROW, *stated),
             domain,
+            (BY_PERSON,) if whose else (),
         )
 
     @property
@@ -299,6 +311,8 @@ class Snapshots:
             public[DOMAIN] = self.domain.public_inputs()
         if self.stated:
             public[STATED] = list(self.stated)
+        if self.checked:
+            public[CHECKED] = list(self.checked)
         return public
 
     def __repr__(self) -> str:

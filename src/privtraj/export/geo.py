@@ -104,6 +104,8 @@ def _degrees(paths: PathRows, k: int) -> Floats:
     assert isinstance(column, Number)
     step = paths.precision.get(paths.features[k], DEGREES_STEP)
     return column.written(paths.values[..., k], max(step, DEGREES_STEP))
+
+
 def to_trips(paths: PathRows, x: str | None = None, y: str | None = None) -> dict[str, Any]:
     """The lines with positions [longitude, latitude, 0, seconds since 1970], which is how the trip
     layer of kepler.gl knows that they move. RFC 7946 advises against a fourth number."""

@@ -10,6 +10,7 @@ import numpy as np
 from privtraj.arrays import Floats
 from privtraj.planning.question import LARGEST_WORTH, STAND_INS, Question
 from privtraj.planning.words import asked, wrapped
+from privtraj.privacy.meaning import LARGE_EPSILON
 from privtraj.quality.calibration import estimated
 from privtraj.text import about, aligned
 
@@ -122,6 +123,7 @@ class Forecast:
             "settings": self.settings,
             "remedies": None if self.remedies is None else asdict(self.remedies),
             "warning": self.warning,
+            "weak_guarantee": self.question.weak,
             "largest_worth": LARGEST_WORTH,
             "stand_ins": list(STAND_INS),
             "fits_per_epsilon": self.fits,
@@ -204,7 +206,9 @@ def _choices(forecast: Forecast) -> str:
 def _helps(question: Question, remedies: Remedies) -> tuple[list[str], list[str]]:
     """What helps, and what does not."""
     each = {
-        "a larger epsilon": remedies.epsilon and f"epsilon {remedies.epsilon:.3g}",
+        "a larger epsilon": remedies.epsilon
+        and f"epsilon {remedies.epsilon:.3g}"
+        + ", which promises little to anybody" * (remedies.epsilon > LARGE_EPSILON),
         "more people": remedies.people and f"{remedies.people:,} people",
         "fewer features": remedies.features
         and f"{_features(remedies.features)} instead of {question.features}",

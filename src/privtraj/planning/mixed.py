@@ -66,6 +66,7 @@ class MixedForecast:
             **own,
             "simulated": False,
             "warning": self.warning,
+            "weak_guarantee": self.question.weak,
             "privacy_spent": 0,
         }
 

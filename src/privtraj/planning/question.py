@@ -67,6 +67,13 @@ class Question:
         )
 
     @property
+    def weak(self) -> list[str]:
+        """What is wrong with the guarantee that is asked for, in sentences."""
+        from privtraj.privacy import meaning
+
+        return meaning.warnings(self.epsilon, self.delta, self.people)
+
+    @property
     def chosen_measure(self) -> str:
         """counts, gradients or marginals."""
         return self.synthesizer().measure_for(self.features)

@@ -19,12 +19,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privtraj import display, strict_json
+from privtraj.arguments import is_number
 from privtraj.errors import InputError
-from privtraj.privacy import statements
+from privtraj.privacy import meaning, statements
 from privtraj.privacy.accounting import Tally, is_modest, tally
 from privtraj.privacy.events import Adjacency, Event
 from privtraj.privacy.ledger import Ledger, up
-from privtraj.privacy.statements import FALSE_POSITIVE_RATES, PUBLIC_COUNTS, STATED
+from privtraj.privacy.statements import CHECKED, FALSE_POSITIVE_RATES, PUBLIC_COUNTS, STATED
 from privtraj.version import __version__
 
 SECURE_NOISE = "exact integer noise from the operating system"
@@ -33,6 +34,9 @@ PROTECTS: dict[Adjacency, str] = {
     "add-remove": "whether one person is in the data at all",
     "replace-one": "what one person's records say",
 }
+
+CAUTION = "delta against the number of people"
+"""Among what a fit found: a warning that takes the released number of people to tell."""
 
 _AGREEMENT = 1e-6  # relative, between a stated number and the same computed elsewhere
 
@@ -101,6 +105,31 @@ class Certificate:
     def counts_are_public(self) -> bool:
         """Whether numbers of people are among the public inputs."""
         return PUBLIC_COUNTS in self.public_inputs
+
+    @property
+    def chance_right(self) -> float:
+        """The most that anybody is right in about one person who hold both for equally likely:
+        (1 + advantage) / 2, and 1 where nothing protects."""
+        if not self.private:
+            return 1.0
+        return (1 + min(float(self.attacker["advantage"]), 1.0)) / 2
+
+    @property
+    def in_words(self) -> str:
+        """What the guarantee means for one person: the words follow epsilon and delta."""
+        if not self.private:
+            return f"nobody is protected: {self.caveat}"
+        return f"{self._secret} {meaning.shows(self.chance_right)} in what was released"
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is wrong with a guarantee like this one, in sentences; of none, nothing."""
+        if not self.private:
+            return []
+        people = _public_people(self.public_inputs.get(PUBLIC_COUNTS))
+        if people is None and CAUTION in self.found:  # which knows how many were counted
+            return [*meaning.warnings(self.epsilon, 0.0), self.found[CAUTION]]
+        return meaning.warnings(self.epsilon, self.delta, people)
 
     @property
     def tally(self) -> Tally:
@@ -238,21 +267,29 @@ class Certificate:
         alarms = ", ".join(f"{float(rate) * 100:g}%" for rate in rates)
         tenths = [math.ceil(rate * 1000 - 1e-9) for rate in rates.values()]  # of a percent
         members = ", ".join(f"{tenth / 10:g}%" for tenth in tenths)
+        promise, attack = "Guarantee:", "An attack"
+        if not self.private:
+            promise, attack = "With private noise it would be", "With private noise, an attack"
+        right = f"{math.ceil(1000 * self.chance_right - 1e-9) / 10:g}% of cases at most"
+        records = statements.records_in_words(self.public_inputs)
         lines = [
             f"Privacy certificate (privtraj {self.version})",
-            f"  Guarantee: differential privacy with epsilon = {up(self.epsilon)}, "
+            f"  {promise} differential privacy with epsilon = {up(self.epsilon)}, "
             f"delta = {self.delta:g} (budget: epsilon = {self.target_epsilon:g}).",
             *self._more_about_epsilon(),
-            f"  Protected: {self.protected} ({self.adjacency}).",
+            *(f"  WARNING: {said}." for said in self.warnings),
+            f"  Meaning: {self.in_words}; who holds both for equally likely is right in {right}.",
+            f"  It is about: {self.protected} ({self.adjacency}).",
             self._about_the_rest(),
-            f"  An attack with {alarms} false alarms {self._finding} with probability at most "
+            f"  {attack} with {alarms} false alarms {self._finding} with probability at most "
             f"{members} (advantage at most {up(self.attacker['advantage'])}).",
+            *([f"  A person has {records}."] if records else []),
             "  Paid for:",
             *(f"    {_entry_text(entry)}" for entry in self.ledger or ({},)),
             f"  Noise: {self.noise}.",
             f"  Taken as public: {', '.join(self._public_names()) or 'nothing'}.",
             *(f"  Stated by the steward, and not checked: {said}." for said in self._stated()),
-            *(f"  Found from these releases: {name}: {said}." for name, said in self.found.items()),
+            *(f"  Found from these releases: {name}: {said}." for name, said in self._found()),
             f"  Model: sha256 {self.model_sha256 or 'none yet'}.",
             *([f"  Signed by: key sha256 {self.signed_by}."] if self.signature else []),
         ]
@@ -261,11 +298,14 @@ class Certificate:
         return "\n".join(lines)
 
     def _public_names(self) -> list[str]:
-        return [name for name in self.public_inputs if name != STATED]
+        return [name for name in self.public_inputs if name not in (STATED, CHECKED)]
 
     def _stated(self) -> list[str]:
         said: list[str] = self.public_inputs.get(STATED, [])
         return said
+
+    def _found(self) -> list[tuple[str, str]]:
+        return [(name, said) for name, said in self.found.items() if name != CAUTION]
 
     def _repr_html_(self) -> str:
         return display.card(self)
@@ -275,6 +315,15 @@ class Certificate:
         """Why a result that is not private is not."""
         seeded = self.noise == SEEDED_NOISE
         return "the noise came from a seed" if seeded else "the records were used as they are"
+
+    @property
+    def _secret(self) -> str:
+        """What of one person the guarantee hides, or not."""
+        if self.adjacency == "add-remove":
+            return "whether any one person is in the data"
+        return "what any one person's records say" + (
+            ", beyond their time bins," * self.counts_are_public
+        )
 
     @property
     def _finding(self) -> str:
@@ -291,8 +340,8 @@ class Certificate:
             return f"  NOT protected: {self.not_protected}."
         other = _other(self.adjacency)
         return (
-            f"  The same release protects {PROTECTS[other]} ({other}) "
-            f"with epsilon = {up(self.epsilon_other_adjacency)}."
+            f"  About {PROTECTS[other]} ({other}) the same release has "
+            f"epsilon = {up(self.epsilon_other_adjacency)}."
         )
 
     def _more_about_epsilon(self) -> list[str]:
@@ -395,6 +444,12 @@ def _agree(computed: Any, stated: Any) -> bool:
 
 def _other(adjacency: Adjacency) -> Adjacency:
     return "replace-one" if adjacency == "add-remove" else "add-remove"
+
+
+def _public_people(counts: Any) -> float | None:
+    """All people, if their numbers are public; from anybody's certificate, so of any kind."""
+    numbers = counts if isinstance(counts, list) else []
+    return sum(map(float, numbers)) if numbers and all(map(is_number, numbers)) else None
 
 
 def _plain(value: Any) -> Any:

@@ -17,6 +17,9 @@ from privtraj.privacy.sampled_events import ChosenTimes, SampledSum
 
 FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
 STATED = "stated by the steward"  # among public inputs: what nothing checks, in sentences
+CHECKED = "checked on the records"  # among public inputs: what was, in sentences
+EVERY_ROW = "every row is a different person's"
+BY_PERSON = "how many records a person has, by the column that says whose they are"
 MOST_ENTRIES = 1000  # of a ledger: more than any fit has kinds of releases
 MOST_TIMES = 10**9
 
@@ -29,6 +32,25 @@ in which time bins a person is (`head_count`)."""
 SAMPLING_RATE = "sampling rate"
 DRAWN_TIMES = "times drawn at random"
 DOMAIN = "domain"
+
+
+def records_in_words(public: Mapping[str, Any]) -> str:
+    """How many records a person has, and who says so; nothing for what is about no table.
+
+    Certificates that were made before anybody asked do not say who does.
+    """
+    most = public.get(MOST_RECORDS)
+    if not is_whole(most):
+        return ""
+    records = "at most one record"
+    if most != 1:
+        apart = "" if public.get(SHARED_BINS) else ", each in a time bin of its own"
+        records = f"at most {most} records{apart}"
+    if EVERY_ROW in public.get(STATED, []):
+        return f"{records}: stated by the steward, not checked"
+    if BY_PERSON in public.get(CHECKED, []):
+        return f"{records}: checked, by the column that says whose they are"
+    return records
 
 
 def unreadable(values: Mapping[str, Any]) -> str | None:
@@ -113,8 +135,10 @@ def _is_lines(value: Any) -> bool:
 
 
 def _is_public(value: Any) -> bool:
-    said = value.get(STATED, []) if isinstance(value, dict) else None
-    return isinstance(said, list) and all(map(_is_line, (*value, *said)))
+    if not isinstance(value, dict):
+        return False
+    said = [value.get(name, []) for name in (STATED, CHECKED)]
+    return all(isinstance(one, list) and all(map(_is_line, one)) for one in (list(value), *said))
 
 
 def _is_hash(value: Any) -> bool:

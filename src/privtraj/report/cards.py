@@ -15,9 +15,11 @@ import numpy as np
 from privtraj.arrays import Floats
 from privtraj.columns.kinds import Category, Column, Date, Flag
 from privtraj.precision import written_times
+from privtraj.privacy.ledger import up
+from privtraj.privacy.statements import records_in_words
 from privtraj.report.levels import Drawn, shares_of, text_label
 from privtraj.report.page_data import bands
-from privtraj.report.sections import number_range
+from privtraj.report.sections import number_range, warnings
 from privtraj.report.style import BLUE, VERMILION
 from privtraj.report.templates import render
 from privtraj.space import unit_time
@@ -45,7 +47,7 @@ def snapshots_card(snapshots: Snapshots) -> str:
         facts=[
             (snapshots.time_name, f"from {first} to {last}"),
             *((column.name, _domain(column)) for column in columns),
-            ("records of one person", f"at most {snapshots.records_per_person}"),
+            ("a person has", records_in_words(snapshots.public_inputs())),
         ],
     )
 
@@ -66,12 +68,14 @@ def model_card(model: TrajectoryModel) -> str:
     particles, times = model.particles.shape[1], len(model.numeric_times)
     first, last = written_times(model.numeric_times, model.datetime)[[0, -1]]
     names = [column.name for column in model.columns if not isinstance(column, Flag)]
-    promise = f"epsilon {certificate.epsilon:.3g}, delta {short(certificate.delta)}"
+    promise = f"epsilon {up(certificate.epsilon)}, delta {short(certificate.delta)}"
     return _card(
-        "Private trajectories",
+        "Synthetic trajectories",
         certificate=certificate,
         facts=[
             ("guarantee", f"{promise}, {certificate.adjacency}" if certificate.private else "none"),
+            ("which means", certificate.in_words),
+            *(("warning", said) for said in warnings(model)),
             (
                 "times of interest",
                 f"{times}, {model.time_name} from {first} to {last}",

@@ -19,7 +19,7 @@ from privtraj.report.levels import shares_of
 from privtraj.report.page import Page, check_name, page
 from privtraj.report.page_data import QUANTILES, SEED, bands, densities, packed, sampled
 from privtraj.report.sections import sha256
-from privtraj.report.templates import percent, round_number
+from privtraj.report.templates import percent, round_number, whole_number
 from privtraj.report.verdicts import Verdict, judged
 
 if TYPE_CHECKING:
@@ -144,9 +144,9 @@ def _row(score: Score) -> dict[str, Any]:
 def _made(model: TrajectoryModel, evaluation: Evaluation) -> list[tuple[str, str]]:
     settings = evaluation.settings
     return [
-        ("records", round_number(settings["records"])),
-        ("people", round_number(settings["people"])),
-        ("synthetic people", round_number(settings["synthetic_people"])),
+        ("records", whole_number(settings["records"])),
+        ("people", whole_number(settings["people"])),
+        ("synthetic people", whole_number(settings["synthetic_people"])),
         ("floor", settings["floor"]),
         ("times compared", str(len(settings["times"]))),
         ("seed", str(settings["seed"])),

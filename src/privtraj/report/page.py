@@ -77,7 +77,7 @@ def report(model: TrajectoryModel, seed: int = SEED) -> Page:
         "people": len(shown.people),
         "summary": summary(judged),
         "verdicts": judged,
-        **sections.guarantee(model.certificate),
+        **sections.guarantee(model),
         "budget": sections.budget(model.certificate),
         **sections.settings(model),
         "draw": sampler_words(model, drawn_from),
@@ -131,7 +131,7 @@ def _figures(model: TrajectoryModel, judged: list[Verdict]) -> list[tuple[str, s
     promise = (up(certificate.epsilon), "Epsilon, less is safer")
     figures = [
         promise if certificate.private else ("none", "Guarantee"),
-        (percent_up(sections.chance_right(certificate)), "Best attacker is right, at most"),
+        (percent_up(certificate.chance_right), "Best attacker is right, at most"),
     ]
     if worth is not None:
         people = round_number(max(worth, 0))

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from privtraj.columns.kinds import Category, Column, Date, Flag, Number
+from privtraj.privacy import meaning
 from privtraj.privacy.certificate import PROTECTS, Certificate
 from privtraj.privacy.ledger import up
-from privtraj.privacy.statements import MOST_RECORDS, SHARED_BINS
+from privtraj.privacy.statements import MOST_RECORDS, records_in_words
 from privtraj.report.levels import cut, text_label
-from privtraj.report.templates import round_number
+from privtraj.report.templates import whole_number
 from privtraj.report.ticks import time_labels
 from privtraj.space import as_user_times
-from privtraj.text import short
 
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
@@ -31,24 +31,28 @@ _MOST_TIMES = 16  # listed one by one
 # The guarantee ---------------------------------------------------------------------------------
 
 
-def guarantee(certificate: Certificate) -> dict[str, Any]:
+def warnings(model: TrajectoryModel) -> list[str]:
+    """Those of the certificate, and what the released number of people tells of its delta."""
+    certificate = model.certificate
+    counted = [value for value in model.diagnostics.get("people_per_time") or [] if value]
+    if not (certificate.private and counted) or certificate.counts_are_public:
+        return certificate.warnings
+    several = certificate.public_inputs.get(MOST_RECORDS) != 1
+    budget = certificate.epsilon, certificate.delta
+    return meaning.warnings(*budget, sum(counted), at_most=several)
+
+
+def guarantee(model: TrajectoryModel) -> dict[str, Any]:
     """What the promise in words, the facts under it and the dial beside it are made of."""
-    epsilon, delta = certificate.epsilon, certificate.delta
-    small = epsilon < 20
+    certificate = model.certificate
     return {
-        "factor": f"{math.exp(epsilon):.3g}" if small else f"e to the power of {epsilon:.3g}",
-        "failure": f"1 in {round_number(1 / delta)}" if delta >= 1e-9 else short(delta),
+        "warnings": warnings(model),
+        "in_words": certificate.in_words,
+        "factor": meaning.factor(certificate.epsilon),
+        "failure": meaning.chance(certificate.delta) if certificate.delta else "",
         "facts": _facts(certificate),
-        "dial": _dial(chance_right(certificate)),
+        "dial": _dial(certificate.chance_right),
     }
-
-
-def chance_right(certificate: Certificate) -> float:
-    """The most that any attacker is right in when it is even whether the person is in the data:
-    (1 + advantage) / 2, and 1 where nothing protects."""
-    if not certificate.private:
-        return 1.0
-    return (1 + min(float(certificate.attacker["advantage"]), 1.0)) / 2
 
 
 def _facts(certificate: Certificate) -> list[tuple[str, str]]:
@@ -56,27 +60,17 @@ def _facts(certificate: Certificate) -> list[tuple[str, str]]:
     weaker = certificate.epsilon_other_adjacency
     facts = []
     if certificate.private:
-        facts.append(("Protected", f"{certificate.protected} ({certificate.adjacency})"))
+        facts.append(("It is about", f"{certificate.protected} ({certificate.adjacency})"))
         facts.append(("Not protected", certificate.not_protected or ""))
     if certificate.private and math.isfinite(weaker):
-        protected = f"{PROTECTS[other]}, with epsilon = {up(weaker)} ({other})"
-        facts.append(("Also protected", protected))
+        also = f"{PROTECTS[other]}, with epsilon = {up(weaker)} ({other})"
+        facts.append(("And about", also))
     facts += [
-        ("A person has", _records(certificate.public_inputs)),
+        ("A person has", records_in_words(certificate.public_inputs)),
         ("Equivalently", f"{up(certificate.mu)}-Gaussian privacy" if certificate.mu else ""),
         ("Noise", certificate.noise),
     ]
     return [(name, text) for name, text in facts if text]
-
-
-def _records(public: dict[str, Any]) -> str:
-    most = public.get(MOST_RECORDS)
-    if not isinstance(most, int):
-        return ""
-    if most == 1:
-        return "at most one record"
-    together = public.get(SHARED_BINS)
-    return f"at most {most} records{'' if together else ', each in a time bin of its own'}"
 
 
 def _dial(chance: float) -> dict[str, Any]:
@@ -245,7 +239,7 @@ def _said(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return whole_number(value) if value.is_integer() else f"{value:.4g}"
     if isinstance(value, list | tuple):
         return ", ".join(map(_said, value[:20])) + ", ..." * (len(value) > 20)
     return str(value)

@@ -40,7 +40,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    written = (percent, percent_up, place, round_number, short, up)
+    written = (percent, percent_up, place, round_number, sentence, short, up, whole_number)
     environment.filters |= {function.__name__: function for function in written}
     return environment
 
@@ -60,11 +60,21 @@ def percent_up(share: float) -> str:
 
 
 def round_number(value: Any) -> str:
-    """At most three digits, with a narrow space between thousands."""
+    """At most three digits, two below 10, with a narrow space between thousands."""
     value = float(value)
     if abs(value) < 1000:
-        return f"{value:.3g}" if abs(value) < 10 else f"{value:.0f}"
+        return f"{value:.2g}" if abs(value) < 10 else f"{value:.0f}"
     return f"{float(f'{value:.3g}'):,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+
+
+def whole_number(value: Any) -> str:
+    """A count, to the last digit, with a narrow space between thousands."""
+    return f"{float(value):,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+
+
+def sentence(text: str) -> str:
+    """With a capital letter and a full stop."""
+    return f"{text[:1].upper()}{text[1:].removesuffix('.')}."
 
 
 def place(pixels: float) -> str:

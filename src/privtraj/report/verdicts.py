@@ -15,16 +15,20 @@ import numpy as np
 
 from privtraj.arrays import Floats
 from privtraj.columns.axes import Axes
-from privtraj.columns.kinds import Number
+from privtraj.columns.kinds import Integer, Number
+from privtraj.counts.fit import CELLS
 from privtraj.gradients.constants import CLIP_QUANTILE
-from privtraj.report.templates import asset, percent, round_number
+from privtraj.privacy import meaning
+from privtraj.report import sections
+from privtraj.report.false_detail import fewest_told, gap, small_groups
+from privtraj.report.range_signs import Timing, pile_up, timing
+from privtraj.report.templates import asset, percent, percent_up, round_number, whole_number
 
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
 
 Grade = Literal["good", "look closer", "poor", "for information"]
 
-WALL = 0.02  # of the box, from either bound
 MOST_COUPLED = 2048
 """Curves up to which couplings are checked: 4,096 of them at five times took 80 s on busy cores."""
 
@@ -42,8 +46,10 @@ class Verdict:
 def verdicts(model: TrajectoryModel, people: Floats) -> list[Verdict]:
     """All that can be said of the model; people: numbers of sampled ones (n, Q, k), as shares of
     the box."""
-    checks = (_worth, _head_count, _significant, _blur, _noise, _temperature, _couplings, _clipping)
-    possible = [*(check(model) for check in checks), _walls(model, people)]
+    shown = (_walls(model, people), _gaps(model, people))
+    first, rest = (_attacker, _delta, _timing, _worth, _head_count, _significant), (_groups, _blur)
+    last = (_noise, _temperature, _couplings, _clipping)
+    possible = [*(check(model) for check in (*first, *rest, *last)), *shown]
     return [verdict for verdict in possible if verdict is not None]
 
 
@@ -97,6 +103,59 @@ def _worth(model: TrajectoryModel) -> Verdict | None:
     return judged("worth", worth, people=round_number(max(worth, 0)))
 
 
+def _attacker(model: TrajectoryModel) -> Verdict:
+    """What the guarantee leaves to an attacker, which is most of what there is to say of it."""
+    certificate = model.certificate
+    said = sections.warnings(model)
+    verdict = judged(
+        "attacker",
+        certificate.chance_right,
+        right=percent_up(certificate.chance_right),
+        words=certificate.in_words,
+    )
+    large = certificate.epsilon > meaning.LARGE_EPSILON and certificate.private
+    grade: Grade = "look closer" if large and verdict.grade == "good" else verdict.grade
+    more = " ".join(f"{one[:1].upper()}{one[1:]}." for one in said if one.startswith("epsilon"))
+    return replace(verdict, grade=grade, sentence=f"{verdict.sentence} {more}".strip())
+
+
+def _delta(model: TrajectoryModel) -> Verdict | None:
+    """delta times the number of people, as far as that is known."""
+    certificate, people = model.certificate, sum(_numbers(model, "people_per_time"))
+    if not (certificate.private and certificate.delta):
+        return None
+    least = max(people, meaning.FEWEST_PEOPLE)
+    some = f"about {whole_number(least)}" if people else f"{least} or more"
+    return judged(
+        "delta",
+        certificate.delta * least,
+        chance=meaning.chance(certificate.delta),
+        people=some,
+        limit=f"{meaning.EXPECTED_LOSSES / least:.1g}",
+    )
+
+
+def _times_filled(model: TrajectoryModel) -> Timing | None:
+    """None where it is not known, or public: then it is as somebody said."""
+    people = np.array(_numbers(model, "people_per_time"))
+    lengths = np.array(_numbers(model, "people_lengths"))
+    if len(people) < 2 or len(lengths) != len(people) or model.certificate.counts_are_public:
+        return None
+    return timing(people, lengths, float(model.diagnostics.get("people_noise") or 0.0))
+
+
+def _timing(model: TrajectoryModel) -> Verdict | None:
+    found = _times_filled(model)
+    if found is None:
+        return None
+    where = {0: "at the start of", -1: "at the end of", None: "in one part of"}[found.end]
+    beyond = {0: "before it begins", -1: "after it ends", None: ""}[found.end]
+    cause = f"the range misses records {beyond}, which count there, or" if beyond else "the range"
+    words = {"time": model.time_name, "where": where, "cause": cause}
+    numbers = {"share": percent(found.share), "empty": percent(found.empty)}
+    return judged("timing", found.off, **numbers, **words)
+
+
 def _head_count(model: TrajectoryModel) -> Verdict | None:
     people = _numbers(model, "people_per_time")
     if not people:
@@ -104,8 +163,13 @@ def _head_count(model: TrajectoryModel) -> Verdict | None:
     middle, least = float(np.median(people)), min(people)
     exact = model.certificate.counts_are_public
     how = "Declared public by whoever made the fit." if exact else "Counted with noise, paid for."
-    known = " to ".join(dict.fromkeys(map(round_number, (least, max(people)))))
+    written = whole_number if exact else round_number
+    known = " to ".join(dict.fromkeys(map(written, (least, max(people)))))
     verdict = judged("people", model.certificate.target_epsilon * middle, range=known, how=how)
+    filled = _times_filled(model)
+    if filled is not None and graded(filled.off, *_texts()["timing"]["limits"]) != "good":
+        cause = "First look at the range of time: people are in a small part of it."
+        return replace(verdict, sentence=f"{how} {cause}")
     if least >= middle / 4:
         return verdict
     thin = "Some times have far fewer people than others and are known less well."
@@ -144,7 +208,7 @@ def _noise(model: TrajectoryModel) -> Verdict | None:
 
 def _temperature(model: TrajectoryModel) -> Verdict | None:
     heat = model.diagnostics.get("effective_temperature")
-    return None if heat is None else judged("temperature", heat, heat=f"{heat:.3g}")
+    return None if heat is None else judged("temperature", heat, heat=round_number(f"{heat:.2g}"))
 
 
 def _couplings(model: TrajectoryModel) -> Verdict | None:
@@ -170,15 +234,72 @@ def _clipping(model: TrajectoryModel) -> Verdict | None:
 def _walls(model: TrajectoryModel, people: Floats) -> Verdict | None:
     if people.shape[2] == 0:
         return None
-    near = ((people < WALL) | (people > 1 - WALL)).mean(axis=(0, 1))  # (d,)
-    worst = int(np.argmax(near))
-    share, name = float(near[worst]), _number_names(model)[worst]
-    whose = f" for '{name}'" if len(near) > 1 else ""
-    return judged("walls", share, share=percent(share), whose=whose, name=name, wall=percent(WALL))
+    found = pile_up(people, max(_cell_sides(model), default=2 * float(model.bandwidth.max())))
+    return judged(
+        "walls",
+        found.excess,
+        share=percent(found.share),
+        name=_number_columns(model)[found.feature].name,
+        wall=percent(found.wall),
+        end="upper" if found.upper else "lower",
+    )
 
 
-def _number_names(model: TrajectoryModel) -> list[str]:
-    return [column.name for column in model.columns if isinstance(column, Number)]
+def _gaps(model: TrajectoryModel, people: Floats) -> Verdict | None:
+    """Between cells, of numbers that are not rounded: these have gaps of their own."""
+    sides = _cell_sides(model)
+    smooth = [
+        k
+        for k, column in enumerate(_number_columns(model))
+        if not isinstance(column, Integer) and column.name not in model.constraints.precision
+    ]
+    if not (sides and smooth) or max(sides) >= 1:
+        return None
+    at = np.linspace(0, 1, people.shape[1])
+    found = gap(people[:, :, smooth], _at_times(model, sides, at))
+    return judged("gaps", found, share=percent(found))
+
+
+def _groups(model: TrajectoryModel) -> Verdict | None:
+    """Small groups of people, of whom nobody can say that they are not noise."""
+    sides, people = _cell_sides(model), _numbers(model, "people_per_time")
+    noises = [e["noise_epsilon"] for e in model.certificate.ledger if e["what"] == CELLS]
+    side = model.settings.get("cells_per_side")
+    if not (sides and people and noises and side) or Axes.of(model.columns).mixed:
+        return None
+    start, end = model.knots[[0, -1]]
+    at = (model.knots - start) / (end - start)
+    cells = len(sides) * side ** model.particles.shape[2]
+    found = small_groups(
+        model.particles,
+        model.weights,
+        _at_times(model, sides, at),
+        _at_times(model, people, at),
+        fewest_told(min(noises), cells),
+    )
+    words = {"share": percent(found.share), "worst": percent(found.worst)}
+    return judged("groups", found.share, fewest=round_number(f"{found.fewest:.2g}"), **words)
+
+
+def _cell_sides(model: TrajectoryModel) -> list[float]:
+    """Of each slab, if people were counted in cells."""
+    return _numbers(model, "cell_side") if model.settings.get("measure") == "counts" else []
+
+
+def _at_times(model: TrajectoryModel, values: Sequence[float], at: Floats) -> Floats:
+    """(Q,) values (K,) of the slabs nearest to times `at` (Q,), shares of the range."""
+    middles = np.array(_numbers(model, "people_middles"))
+    if len(middles) != len(values):
+        middles = np.linspace(0, 1, len(values))
+    else:
+        start, end = model.knots[[0, -1]]
+        middles = (middles - start) / (end - start)
+    nearest = np.abs(at[:, None] - middles).argmin(axis=1)
+    return np.asarray(values)[nearest]
+
+
+def _number_columns(model: TrajectoryModel) -> list[Number]:
+    return [column for column in model.columns if isinstance(column, Number)]
 
 
 def _numbers(model: TrajectoryModel, name: str) -> list[float]:
