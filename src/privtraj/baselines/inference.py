@@ -164,4 +164,4 @@ def _as_measure(clouds: Sequence[Floats]) -> GridMeasure:
     for i, cloud in enumerate(clouds):
         centres[i, : len(cloud)] = cloud
         weights[i, : max(len(cloud), 1)] = 1 / max(len(cloud), 1)
-    return GridMeasure(centres, weights, np.zeros(times), np.ones(times), np.zeros(times))
+    return GridMeasure(centres, weights, np.zeros(times), np.ones(times))

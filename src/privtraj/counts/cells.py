@@ -55,14 +55,12 @@ class GridMeasure:
 
     centres: (T, J, d) in the unit cube.  weights: (T, J), rows sum to 1, padding has weight 0.
     sides: (T,) side of the cells read at that time.  significant: (T,) share of people in them.
-    noise: (T,) variance of the noise of a weight.
     """
 
     centres: Floats
     weights: Floats
     sides: Floats
     significant: Floats
-    noise: Floats
 
 
 class Reading(NamedTuple):
@@ -97,15 +95,10 @@ def estimate(
         for t, total in enumerate(people)
     ]
     chosen = [_nearest_significant(chosen, i) for i in range(len(chosen))]
-    levels_read = [round(math.log2(one.side * cells_per_side)) for one, _ in chosen]
-    draws = [levels[min(k, len(levels) - 1)].average.draws[t] for t, k in enumerate(levels_read)]
-    noise = laplace_variance(epsilon) * 2.0 ** (dimensions * np.array(levels_read)) / draws
-    return stacked(
-        [one for one, _ in chosen], np.array([share for _, share in chosen]), noise / people**2
-    )
+    return stacked([one for one, _ in chosen], np.array([share for _, share in chosen]))
 
 
-def stacked(readings: list[Reading], significant: Floats, noise: Floats) -> GridMeasure:
+def stacked(readings: list[Reading], significant: Floats) -> GridMeasure:
     """The readings of all times."""
     most = max(len(one.counts) for one in readings)
     centres = np.full((len(readings), most, readings[0].centres.shape[1]), 0.5)
@@ -114,7 +107,7 @@ def stacked(readings: list[Reading], significant: Floats, noise: Floats) -> Grid
         centres[i, : len(one.counts)] = one.centres
         weights[i, : len(one.counts)] = one.counts / one.counts.sum()
     sides = np.array([one.side for one in readings])
-    return GridMeasure(centres, weights, sides, significant, noise)
+    return GridMeasure(centres, weights, sides, significant)
 
 
 def _nearest_significant(chosen: list[tuple[Reading, float]], i: int) -> tuple[Reading, float]:

@@ -48,7 +48,7 @@ SHORTEST_GAP = 0.5  # in mean gaps: below, transport is as between these; set by
 # People inside cells ---------------------------------------------------------------------------
 SMOOTHNESS = 0.3  # s: width of the normals that people are a mixture of, in cells
 PARTS = 4  # of a cell, a side, in which the density is computed
-MOST_ROUNDS = 30  # of explaining masses
+ROUNDS = 8  # of explaining masses
 FARTHEST = 3.0  # widths to which normals reach on the grid
 LEAST_PART = 1e-7  # of the people: a part of a cell with less has nobody
 OVERLAP = 0.5  # bandwidth of particles in units of their distance

@@ -159,4 +159,4 @@ def _padded(values: NDArray[Any], length: int) -> NDArray[Any]:
 def nowhere(times: int) -> GridMeasure:
     """The one cell of a table without numbers."""
     one = np.ones(times)
-    return GridMeasure(np.zeros((times, 1, 0)), one[:, None], one, one, 0 * one)
+    return GridMeasure(np.zeros((times, 1, 0)), one[:, None], one, one)

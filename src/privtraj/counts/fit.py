@@ -69,7 +69,7 @@ def fit_counts(
     measure = pooled_over_time(measure, gaps, effective, settings.time_coupling, reach)
     own, added = _bandwidths([measure], total[:, None], settings)
     at = None if plot is None else lambda per_side: plot.cells(per_side, guard.n_features)
-    fine = smoothed(measure, total, own, at)
+    fine = smoothed(measure, own, at)
     return Marginals(
         *placed(fine, settings.particles, rng, plot),
         bandwidth=added,
@@ -119,10 +119,7 @@ def _fit_crossed(
     taken, added = _bandwidths(measures, own[:, some], settings)
     if axes.n_numbers:
         at = None if plot is None else lambda per_side: cells_inside(plot, per_side, axes)
-        measures = [
-            smoothed(one, np.maximum(own[:, k], 1.0), taken, at)
-            for k, one in zip(some, measures, strict=True)
-        ]
+        measures = [smoothed(one, taken, at) for one in measures]
     measure = crossed(measures, levels[some], own[:, some])
     return Marginals(
         *_placed_crossed(measure, axes, settings, rng, plot),

@@ -7,10 +7,8 @@ middle. So the density of people is a mixture of normals whose width follows the
 g >= 0 on parts of the cells. It cannot have edges of cells, and its masses are those of the cells:
 g is the mixture that explains the masses w best, by the steps of expectation and maximisation
     g <- g K_s B' ( w / B K_s g ),      B the sum over the parts of a cell
-(Richardson's and Lucy's), from people who are even in their cells, until the masses are as near as
-their noise and chance, of variances v_j, say,
-    mean_j (w_j - (B K_s g)_j)^2 / v_j  <=  1:
-what is known well is sharp, and noise is not followed.
+(Richardson's and Lucy's), from people who are even in their cells. They stop after ROUNDS, as more of
+them follow the noise of the masses: what many cells agree on is sharp by then.
 
 A model's people are particles and normal noise of its bandwidth b. Clouds of m particles overlap
 when b is about half their distance,
@@ -32,9 +30,9 @@ from privtraj.counts.constants import (
     FARTHEST,
     LEAST_PART,
     MOST_CELLS_PER_TIME,
-    MOST_ROUNDS,
     OVERLAP,
     PARTS,
+    ROUNDS,
     SMOOTHNESS,
 )
 
@@ -53,26 +51,19 @@ def bandwidths(measures: list[GridMeasure], people: Floats, m: int) -> Floats:
 
 
 def smoothed(
-    measure: GridMeasure, people: Floats, bandwidth: Floats, inside: Inside | None = None
+    measure: GridMeasure, bandwidth: Floats, inside: Inside | None = None
 ) -> GridMeasure:
-    """The measure in parts of its cells, for particles that get noise of bandwidth (T,).
-
-    people: (T,), from whom chance follows.
-    """
+    """The measure in parts of its cells, for particles that get noise of bandwidth (T,)."""
     made = []
     for t, side in enumerate(measure.sides):
         held = measure.weights[t] > 0
-        weights = measure.weights[t, held]
-        variance = measure.noise[t] + weights / people[t]
-        cells = Reading(measure.centres[t, held], weights, float(side))
-        made.append(_in_parts(cells, variance, float(bandwidth[t]), inside))
-    return stacked(made, measure.significant, measure.noise)
+        cells = Reading(measure.centres[t, held], measure.weights[t, held], float(side))
+        made.append(_in_parts(cells, float(bandwidth[t]), inside))
+    return stacked(made, measure.significant)
 
 
-def _in_parts(
-    cells: Reading, variance: Floats, bandwidth: float, inside: Inside | None
-) -> Reading:
-    """One time's people in parts of cells; variance: (J,) of their shares."""
+def _in_parts(cells: Reading, bandwidth: float, inside: Inside | None) -> Reading:
+    """One time's people in parts of cells."""
     width = max(SMOOTHNESS, bandwidth / cells.side)  # s, in cells
     per_side = round(1 / cells.side)
     places = (cells.centres * per_side).astype(np.int64)
@@ -85,10 +76,9 @@ def _in_parts(
     if inside is not None:
         window = tuple(slice(parts * a, parts * (a + n)) for a, n in zip(low, shape, strict=True))
         free = inside(per_side * parts)[window]
-    shares, variances = np.zeros((2, 1, *shape))
-    at = (0, *(places - low).T)
-    shares[at], variances[at] = cells.counts, variance
-    mixture = _explaining(shares, variances, _Blur(parts * width, free), level)
+    shares = np.zeros((1, *shape))
+    shares[(0, *(places - low).T)] = cells.counts
+    mixture = _explaining(shares, _Blur(parts * width, free), level)
     own = (bandwidth / cells.side) ** 2 + parts**-2 / 12  # of the model's noise, and of even parts
     rest = _Blur(parts * math.sqrt(max(width**2 - own, 0.0)), free)
     density = rest(mixture)[0]
@@ -102,20 +92,15 @@ def _halvings(shape: Ints) -> int:
     return int(np.clip(math.floor(room), 0, math.log2(PARTS)))
 
 
-def _explaining(shares: Floats, variances: Floats, blur: _Blur, level: int) -> Floats:
-    """g (1, side, ...) on parts of cells with shares (1, side, ...), known to these variances."""
-    held = shares > 0
-    free = blur.free[None] if blur.free is not None else np.ones_like(spread_out(shares, level))
-    room = np.maximum(blocks(free, level), 1e-300)
+def _explaining(shares: Floats, blur: _Blur, level: int) -> Floats:
+    """g on parts (1, side, ...) of cells with these shares (1, side, ...)."""
+    free = np.ones(spread_out(shares, level).shape) if blur.free is None else blur.free[None]
+    room = np.maximum(blocks(free, level), 1.0)
     mixture = spread_out(shares / room, level) * free
-    for _ in range(MOST_ROUNDS):
+    for _ in range(ROUNDS):
         reached = blocks(blur(mixture), level)
-        misfit = (shares - reached)[held] ** 2 / variances[held]
-        if misfit.mean() <= 1:
-            break
-        ratio = np.where(held, shares / np.maximum(reached, 1e-300), 0.0)
+        ratio = shares / np.maximum(reached, 1e-300)
         mixture = mixture * blur.back(spread_out(ratio, level))
-        mixture /= mixture.sum()
     return mixture
 
 
