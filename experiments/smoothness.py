@@ -89,9 +89,7 @@ def score(case: Case, seed: int) -> Found:
         np.swapaxes(model.sample(n, listed, seed=seed).values, 0, 1) for n in (RELEASED, MANY)
     )
     side = model.settings["cells_per_side"]
-    distance = np.mean(
-        [squared_w2(a, *represented(b)) for a, b in zip(few, others, strict=True)]
-    )
+    distance = np.mean([squared_w2(a, *represented(b)) for a, b in zip(few, others, strict=True)])
     seen = [smoothness(a, b, side) for a, b in zip(many, others, strict=True)]
     return Found(float(distance), *np.mean(seen, axis=0).tolist())
 

@@ -36,6 +36,7 @@ from privtraj.arrays import Floats, Ints, Mask
 from privtraj.clouds import along_z_curve, total_variance
 from privtraj.counts.constants import (
     BLOCK_EXPONENT,
+    FALSE_ISLANDS,
     GROWTH_ROUNDS,
     MAJORITY,
     MAX_POOLINGS,
@@ -87,7 +88,10 @@ def estimate(
     """
     fine = counts.astype(np.float64).reshape(-1, *(cells_per_side,) * dimensions)
     levels = levels_of(fine, epsilon, people, gaps, inside)
-    read = [reading(levels[k:], epsilon) for k in range(len(levels))]
+    read = [
+        without_islands(reading(levels[k:], epsilon), level.cells, epsilon)
+        for k, level in enumerate(levels)
+    ]
     coarse = levels[-1].average(levels[-1].counts)
     cells = [level.cells for level in levels]
     chosen = [
@@ -233,6 +237,24 @@ def reading(levels: list[Level], epsilon: float) -> Floats:
         people += share * spread_out(left, k)
         kept |= added
     return people
+
+
+def without_islands(people: Floats, cells: Floats, epsilon: float) -> Floats:
+    """People (T, side, ...) less those of islands that noise may have made.
+
+    cells: (side, ...) how many noisy cells each is the sum of.
+    """
+    from scipy.ndimage import label, sum_labels
+
+    island, count = label(people > 0, np.ones((3,) * people.ndim))
+    if count == 0:
+        return people
+    numbers = np.arange(1, count + 1)
+    held = sum_labels(people, island, numbers)
+    noisy = sum_labels(np.broadcast_to(cells, people.shape), island, numbers)
+    chance = math.log(FALSE_ISLANDS / (len(people) * np.count_nonzero(cells)))
+    real = np.append(False, held > _quantiles(noisy, epsilon, chance))
+    return np.where(real[island], people, 0.0)
 
 
 def _held(level: Level) -> int:

@@ -45,9 +45,7 @@ def filled(
     return Filled(np.clip(centres[cell] + sides[cell, None] * inside, 0, 1), share, cell)
 
 
-def _shared_out(
-    weights: Floats, m: int, rng: np.random.Generator
-) -> tuple[Ints, Floats]:
+def _shared_out(weights: Floats, m: int, rng: np.random.Generator) -> tuple[Ints, Floats]:
     """Cells (m,) of m particles and their weights (m,), which add up to the cells' where they can.
 
     Every cell with people has one particle and more in proportion, all of a cell of equal weight;

@@ -1,26 +1,29 @@
 """People spread smoothly inside cells and across their borders. All of it is post-processing.
 
 Cells tell how many people are in them, not where. People who are even inside a cell jump at its
-border, and are too far apart: those of a narrow group crowd at the sides of its cells that face its
+border, and are too far apart: those of a group are at the sides of its outer cells that face its
 middle. So the density of people is a mixture of normals whose width follows the cells,
     f = K_s g,      s = SMOOTHNESS h,      h = side of a cell,
-g >= 0 on parts of the cells. It cannot have edges of cells, and its masses are those of the cells:
-g is the mixture that explains the masses w best, by the steps of expectation and maximisation
-    g <- g K_s B' ( w / B K_s g ),      B the sum over the parts of a cell
-(Richardson's and Lucy's), from people who are even in their cells. They stop after ROUNDS, as more of
-them follow the noise of the masses: what many cells agree on is sharp by then.
+g >= 0 on parts of the cells, which shows no borders, and g is what explains the masses w of the
+cells, by rounds of expectation and maximisation (Richardson's and Lucy's)
+    g <- g K_s B' ( w / B K_s g ),      B the sum over the parts of a cell,
+from people who are even in their cells, blurred by K_s. A few ROUNDS, as more of them follow the
+noise of the masses.
 
 A model's people are particles and normal noise of its bandwidth b. Clouds of m particles overlap
-when b is about half their distance,
+when b is about the distance between them,
     b = OVERLAP (volume / m)^(1/d),      volume = h^d / sum_j w_j^2,
-and then s is b at least. Normals of widths b and sqrt(s^2 - b^2) make one of width s, so particles
-have the density K_sqrt(s^2 - b^2) g, and people f.
+and s is b at least. Normals of widths b and sqrt(s^2 - b^2) make one of width s, so particles have
+the density K_sqrt(s^2 - b^2) g, and people f.
+
+With a domain, which may have walls, people stay in cells that hold some, and in the domain.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,6 +41,7 @@ from privtraj.counts.constants import (
 
 Inside = Callable[[int], Mask]
 """Which cells (per_side, ...) of a grid are in the public domain, by cells per side."""
+_EVERYWHERE = 1 / math.sqrt(12)  # width of people who are even in the box
 
 
 def bandwidths(measures: list[GridMeasure], people: Floats, m: int) -> Floats:
@@ -46,13 +50,11 @@ def bandwidths(measures: list[GridMeasure], people: Floats, m: int) -> Floats:
     dimensions = max(measures[0].centres.shape[2], 1)
     density = [(one.weights**2).sum(axis=1) / one.sides**dimensions for one in measures]
     together = (share**2 * np.stack(density, axis=1)).sum(axis=1)  # 1 / volume
-    spacing: Floats = OVERLAP * (together * m) ** (-1 / dimensions)
-    return spacing
+    distance = (together * m) ** (-1 / dimensions)
+    return np.minimum(OVERLAP * distance, _EVERYWHERE)
 
 
-def smoothed(
-    measure: GridMeasure, bandwidth: Floats, inside: Inside | None = None
-) -> GridMeasure:
+def smoothed(measure: GridMeasure, bandwidth: Floats, inside: Inside | None = None) -> GridMeasure:
     """The measure in parts of its cells, for particles that get noise of bandwidth (T,)."""
     made = []
     for t, side in enumerate(measure.sides):
@@ -64,67 +66,85 @@ def smoothed(
 
 def _in_parts(cells: Reading, bandwidth: float, inside: Inside | None) -> Reading:
     """One time's people in parts of cells."""
-    width = max(SMOOTHNESS, bandwidth / cells.side)  # s, in cells
-    per_side = round(1 / cells.side)
-    places = (cells.centres * per_side).astype(np.int64)
-    reach = math.ceil(FARTHEST * width)
-    low = np.maximum(places.min(axis=0) - reach, 0)
-    shape = np.minimum(places.max(axis=0) + reach + 1, per_side) - low
-    level = _halvings(shape)
-    parts = 2**level
-    free = None
-    if inside is not None:
-        window = tuple(slice(parts * a, parts * (a + n)) for a, n in zip(low, shape, strict=True))
-        free = inside(per_side * parts)[window]
-    shares = np.zeros((1, *shape))
-    shares[(0, *(places - low).T)] = cells.counts
-    mixture = _explaining(shares, _Blur(parts * width, free), level)
-    own = (bandwidth / cells.side) ** 2 + parts**-2 / 12  # of the model's noise, and of even parts
-    rest = _Blur(parts * math.sqrt(max(width**2 - own, 0.0)), free)
-    density = rest(mixture)[0]
+    own = bandwidth / cells.side
+    width = max(SMOOTHNESS, own)  # s, in cells
+    window = _Window.around(cells, math.ceil(FARTHEST * width))
+    free = None if inside is None else window.free(inside)
+    mixture = _explaining(window.shares, _Blur(width * window.parts, free), window.level)
+    even = window.parts**-2 / 12  # variance inside a part, in squared cells
+    rest = math.sqrt(max(width**2 - own**2 - even, 0.0))
+    density = _Blur(rest * window.parts, free)(mixture)[0]
     density[density < LEAST_PART * density.sum()] = 0.0
-    return as_reading(density, per_side * parts, parts * low)
+    return as_reading(density, window.per_side * window.parts, window.corner * window.parts)
 
 
-def _halvings(shape: Ints) -> int:
-    """How often cells (d,) are cut into halves a side: as often as there is room for the parts."""
-    room = math.log2(MOST_CELLS_PER_TIME / math.prod(shape.tolist())) / len(shape)
-    return int(np.clip(math.floor(room), 0, math.log2(PARTS)))
+class _Window(NamedTuple):
+    """The part of a grid of per_side cells that holds people, from the cell `corner` (d,) on.
+
+    shares: (1, side, ...) of people in its cells.  level: how often these are halved a side.
+    """
+
+    per_side: int
+    corner: Ints
+    shares: Floats
+    level: int
+
+    @classmethod
+    def around(cls, cells: Reading, reach: int) -> _Window:
+        """With so many cells on every side, as far as the box goes."""
+        per_side = round(1 / cells.side)
+        places = (cells.centres * per_side).astype(np.int64)
+        corner = np.maximum(places.min(axis=0) - reach, 0)
+        shape = np.minimum(places.max(axis=0) + reach + 1, per_side) - corner
+        shares = np.zeros((1, *shape))
+        shares[(0, *(places - corner).T)] = cells.counts
+        room = math.log2(MOST_CELLS_PER_TIME / shares.size) / len(shape)
+        return cls(per_side, corner, shares, int(np.clip(room, 0, math.log2(PARTS))))
+
+    @property
+    def parts(self) -> int:
+        """Of a cell, a side."""
+        return 2**self.level
+
+    def free(self, inside: Inside) -> Floats:
+        """(1, side, ...) 1 for the parts of cells with people that are in the domain, else 0."""
+        ends = zip(self.corner, self.shares.shape[1:], strict=True)
+        mine = tuple(slice(self.parts * a, self.parts * (a + n)) for a, n in ends)
+        held = spread_out(self.shares > 0, self.level)
+        free: Floats = (held & inside(self.per_side * self.parts)[mine]).astype(np.float64)
+        return free
 
 
 def _explaining(shares: Floats, blur: _Blur, level: int) -> Floats:
     """g on parts (1, side, ...) of cells with these shares (1, side, ...)."""
-    free = np.ones(spread_out(shares, level).shape) if blur.free is None else blur.free[None]
-    room = np.maximum(blocks(free, level), 1.0)
-    mixture = spread_out(shares / room, level) * free
+    free = np.ones_like(spread_out(shares, level)) if blur.free is None else blur.free
+    mixture = blur(spread_out(shares / np.maximum(blocks(free, level), 1.0), level) * free)
     for _ in range(ROUNDS):
-        reached = blocks(blur(mixture), level)
-        ratio = shares / np.maximum(reached, 1e-300)
+        ratio = shares / np.maximum(blocks(blur(mixture), level), 1e-300)
         mixture = mixture * blur.back(spread_out(ratio, level))
     return mixture
 
 
 class _Blur:
-    """K of a width in parts: normal noise, which walls of the box and of the domain turn back.
+    """K of a width in parts: normal noise, which the walls of the box turn back.
 
-    free: (side, ...) parts that are in the domain; None for all.
+    free: (1, side, ...) 1 where people may be, else 0; None for everywhere.
     """
 
-    def __init__(self, width: float, free: Mask | None) -> None:
-        self._width = width
-        self.free = None if free is None else free.astype(np.float64)
-        self._kept = None if self.free is None else np.maximum(self._normal(self.free[None]), 1e-9)
+    def __init__(self, width: float, free: Floats | None) -> None:
+        self._width, self.free = width, free
+        self._kept = None if free is None else np.maximum(self._normal(free), 1e-9)
 
     def __call__(self, density: Floats) -> Floats:
         """K g of g (1, side, ...), with the same sum."""
-        if self._kept is None:
+        if self.free is None:
             return self._normal(density)
         blurred: Floats = self.free * self._normal(density / self._kept)
         return blurred
 
     def back(self, values: Floats) -> Floats:
         """K' of values (1, side, ...)."""
-        if self._kept is None:
+        if self.free is None:
             return self._normal(values)
         blurred: Floats = self._normal(self.free * values) / self._kept
         return blurred
