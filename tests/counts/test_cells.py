@@ -344,14 +344,14 @@ def test_what_stays_for_a_while_is_no_island_in_time():
 
 def test_false_islands_are_as_rare_as_they_should_be():
     """Far from one group there is noise alone. Of 60 fits with 0.05 islands each more than 9 have
-    some with a chance below 2e-3."""
-    exact = np.zeros((5, 16, 16), dtype=np.int64)
+    some with a chance below 2e-3; if all significant cells are kept, about 28 have."""
+    exact = np.zeros((20, 16, 16), dtype=np.int64)
     exact[:, :3, :3] = 40
-    flat, false = exact.reshape(5, -1), 0
+    flat, false = exact.reshape(20, -1), 0
     for seed in range(60):
-        measure = estimate(noisy(flat, 1.0, seed), 16, 1.0, np.full(5, 360.0), 2, np.ones(4))
+        measure = estimate(noisy(flat, 1.0, seed), 16, 1.0, np.full(20, 360.0), 2)
         far = (measure.centres.max(axis=2) > 8 / 16) & (measure.weights > 0)
-        false += int(far.any(axis=1).any())
+        false += int(far.any())
     assert false <= 9
 
 
