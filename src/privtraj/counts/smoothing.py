@@ -117,7 +117,7 @@ class _Window(NamedTuple):
 
 def _explaining(shares: Floats, blur: _Blur, level: int) -> Floats:
     """g on parts (1, side, ...) of cells with these shares (1, side, ...)."""
-    free = np.ones_like(spread_out(shares, level)) if blur.free is None else blur.free
+    free = np.ones_like(spread_out(shares, level)) * blur.free
     mixture = blur(spread_out(shares / np.maximum(blocks(free, level), 1.0), level) * free)
     for _ in range(ROUNDS):
         ratio = shares / np.maximum(blocks(blur(mixture), level), 1e-300)
@@ -132,20 +132,19 @@ class _Blur:
     """
 
     def __init__(self, width: float, free: Floats | None) -> None:
-        self._width, self.free = width, free
-        self._kept = None if free is None else np.maximum(self._normal(free), 1e-9)
+        self._width = width
+        self.free: Floats | float = 1.0 if free is None else free
+        self._kept: Floats | float = 1.0
+        if free is not None:
+            self._kept = np.maximum(self._normal(free), 1e-9)
 
     def __call__(self, density: Floats) -> Floats:
         """K g of g (1, side, ...), with the same sum."""
-        if self.free is None:
-            return self._normal(density)
         blurred: Floats = self.free * self._normal(density / self._kept)
         return blurred
 
     def back(self, values: Floats) -> Floats:
         """K' of values (1, side, ...)."""
-        if self.free is None:
-            return self._normal(values)
         blurred: Floats = self._normal(self.free * values) / self._kept
         return blurred
 
