@@ -568,6 +568,7 @@ class TrajectorySynthesizer:
         area = surveyed_area(guard, people, plot) if self.cells is None else 1.0
         counted = self.public_counts is None
         head_epsilon = count_epsilon(guard, self.count_share) if counted else None
+        released = (self.particles or CURVES) if curves else None
         return counts_settings(
             middle,
             axes.n_numbers,
@@ -575,9 +576,8 @@ class TrajectorySynthesizer:
             levels=axes.combinations,
             area=area,
             cells=self.cells,
-            particles=PARTICLES_PER_CURVE * (self.particles or CURVES)
-            if curves
-            else self.particles,
+            particles=PARTICLES_PER_CURVE * released if released else self.particles,
+            released=released,
             time_coupling=self.time_coupling,
             bandwidth=self.bandwidth,
             head_epsilon=head_epsilon,

@@ -32,10 +32,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.arrays import Floats, Mask
-from privtraj.clouds import along_z_curve, systematic, total_variance
+from privtraj.arrays import Floats, Ints, Mask
+from privtraj.clouds import along_z_curve, total_variance
 from privtraj.counts.constants import (
     BLOCK_EXPONENT,
+    FALSE_ISLANDS,
     GROWTH_ROUNDS,
     MAJORITY,
     MAX_POOLINGS,
@@ -44,7 +45,6 @@ from privtraj.counts.constants import (
     SIGNIFICANCE_EXPONENT,
 )
 from privtraj.counts.time_average import TimeAverage, no_average, time_average
-from privtraj.domain.domain import Plot
 from privtraj.privacy.noise import laplace_variance
 
 _WHOLE_DRAWS: Floats = np.unique(np.geomspace(1, 2**40, 240).round())
@@ -88,7 +88,10 @@ def estimate(
     """
     fine = counts.astype(np.float64).reshape(-1, *(cells_per_side,) * dimensions)
     levels = levels_of(fine, epsilon, people, gaps, inside)
-    read = [reading(levels[k:], epsilon) for k in range(len(levels))]
+    read = [
+        without_islands(reading(levels[k:], epsilon), level.cells, epsilon)
+        for k, level in enumerate(levels)
+    ]
     coarse = levels[-1].average(levels[-1].counts)
     cells = [level.cells for level in levels]
     chosen = [
@@ -96,14 +99,19 @@ def estimate(
         for t, total in enumerate(people)
     ]
     chosen = [_nearest_significant(chosen, i) for i in range(len(chosen))]
-    most = max(len(one.counts) for one, _ in chosen)
-    centres = np.full((len(chosen), most, dimensions), 0.5)
-    weights = np.zeros((len(chosen), most))
-    for i, (one, _) in enumerate(chosen):
+    return stacked([one for one, _ in chosen], np.array([share for _, share in chosen]))
+
+
+def stacked(readings: list[Reading], significant: Floats) -> GridMeasure:
+    """The readings of all times."""
+    most = max(len(one.counts) for one in readings)
+    centres = np.full((len(readings), most, readings[0].centres.shape[1]), 0.5)
+    weights = np.zeros((len(readings), most))
+    for i, one in enumerate(readings):
         centres[i, : len(one.counts)] = one.centres
         weights[i, : len(one.counts)] = one.counts / one.counts.sum()
-    sides = np.array([one.side for one, _ in chosen])
-    return GridMeasure(centres, weights, sides, np.array([share for _, share in chosen]))
+    sides = np.array([one.side for one in readings])
+    return GridMeasure(centres, weights, sides, significant)
 
 
 def _nearest_significant(chosen: list[tuple[Reading, float]], i: int) -> tuple[Reading, float]:
@@ -122,7 +130,7 @@ def _best_reading(
     grids: people in cells of every size.  coarse: the counts of the largest cells.  cells: of every
     size, how many counted cells are in each.  bounded: whether there is a domain.
     """
-    readings = [_as_reading(grid) for grid in grids]
+    readings = [as_reading(grid) for grid in grids]
     spread = max(_spread(one) for one in readings)
     shares = [min(one.counts.sum() / people, 1.0) for one in readings]
     errors = [
@@ -133,19 +141,21 @@ def _best_reading(
     ]
     best = int(np.argmin(errors))
     if shares[best] == 0 and bounded:  # nothing stands out from the noise: people are anywhere
-        return _as_reading(cells[-1]), 0.0
+        return as_reading(cells[-1]), 0.0
     if shares[best] == 0:  # all that is left is the box
         return Reading(np.full((1, coarse.ndim), 0.5), np.ones(1), 1.0), 0.0
     if shares[best] < MAJORITY:
         completed = _completed(grids[best], people, coarse, cells[best])
-        return _as_reading(completed), float(shares[best])
+        return as_reading(completed), float(shares[best])
     return readings[best], float(shares[best])
 
 
-def _as_reading(grid: Floats) -> Reading:
+def as_reading(grid: Floats, per_side: int | None = None, corner: Ints | int = 0) -> Reading:
+    """The people of a grid (side, ...), or of a window at the corner (d,) of one of per_side."""
     places = np.argwhere(grid > 0)
     places = places[along_z_curve(places)]  # so that a systematic sample of them is spread evenly
-    return Reading((places + 0.5) / len(grid), grid[tuple(places.T)], 1 / len(grid))
+    cells = per_side or len(grid)
+    return Reading((corner + places + 0.5) / cells, grid[tuple(places.T)], 1 / cells)
 
 
 def _completed(grid: Floats, people: float, coarse: Floats, cells: Floats) -> Floats:
@@ -227,6 +237,24 @@ def reading(levels: list[Level], epsilon: float) -> Floats:
         people += share * spread_out(left, k)
         kept |= added
     return people
+
+
+def without_islands(people: Floats, cells: Floats, epsilon: float) -> Floats:
+    """People (T, side, ...) less those of islands that noise may have made.
+
+    cells: (side, ...) how many noisy cells each is the sum of.
+    """
+    from scipy.ndimage import label, sum_labels
+
+    island, count = label(people > 0, np.ones((3,) * people.ndim))
+    if count == 0:
+        return people
+    numbers = np.arange(1, count + 1)
+    held = sum_labels(people, island, numbers)
+    noisy = sum_labels(np.broadcast_to(cells, people.shape), island, numbers)
+    chance = math.log(FALSE_ISLANDS / (len(people) * np.count_nonzero(cells)))
+    real = np.append(False, held > _quantiles(noisy, epsilon, chance))
+    return np.where(real[island], people, 0.0)
 
 
 def _held(level: Level) -> int:
@@ -317,75 +345,6 @@ def spread_out(values: NDArray[Any], level: int) -> NDArray[Any]:
     for axis in range(1, values.ndim):
         values = np.repeat(values, 2**level, axis=axis)
     return values
-
-
-def placed(
-    measure: GridMeasure,
-    m: int,
-    rng: np.random.Generator,
-    bandwidth: float | None = None,
-    plot: Plot | None = None,
-) -> tuple[Floats, Floats, Floats]:
-    """Particles (T, m, d), weights (T, m) and bandwidths (T,) whose noisy sum fills the cells.
-
-    A uniform place in a cell of side h has variance h^2 / 12 in every direction. The bandwidth is
-    r h / sqrt(12), r^d = cells per particle, so that particles' clouds just touch, and the
-    particles themselves spread over the part sqrt(1 - r^2) of the cell that this leaves. A
-    bandwidth set by hand is added to particles that fill their cells. With a domain, particles are
-    in the part of a cell that is inside.
-    """
-    clouds, shares, widths = [], [], []
-    for places, weights, side in zip(measure.centres, measure.weights, measure.sides, strict=True):
-        put = filled(places, weights, np.full(len(weights), side), m, rng, bandwidth)
-        at = places[put.cell]
-        clouds.append(put.places if plot is None else plot.settled(put.places, at, side, rng))
-        shares.append(put.weights)
-        widths.append(put.overlap * side / math.sqrt(12) if bandwidth is None else bandwidth)
-    return np.stack(clouds), np.stack(shares), np.array(widths)
-
-
-class Filled(NamedTuple):
-    """m particles in cells: places (m, d), weights (m,), the cell (m,) of each; overlap: r."""
-
-    places: Floats
-    weights: Floats
-    cell: NDArray[np.int64]
-    overlap: float
-
-
-def filled(
-    centres: Floats,
-    weights: Floats,
-    sides: Floats,
-    m: int,
-    rng: np.random.Generator,
-    bandwidth: float | None = None,
-) -> Filled:
-    """One time's cells (J, d), of weights and sides (J,), with m particles in them (`placed`)."""
-    cell, share = _shared_out(weights, m, rng)
-    dimensions = centres.shape[1]
-    effective = 1 / np.sum(weights**2)
-    overlap = min(1.0, effective / m) ** (1 / max(dimensions, 1))
-    fill = math.sqrt(1 - overlap**2) if bandwidth is None else 1.0
-    inside = rng.uniform(-0.5, 0.5, size=(m, dimensions))
-    places = np.clip(centres[cell] + fill * sides[cell, None] * inside, 0, 1)
-    return Filled(places, share, cell, overlap)
-
-
-def _shared_out(
-    weights: Floats, m: int, rng: np.random.Generator
-) -> tuple[NDArray[np.int64], Floats]:
-    """Cells (m,) of m particles and their weights (m,), which add up to the cells' where they can.
-
-    Every cell with people has one particle and more in proportion, all of a cell of equal weight;
-    if there are more cells than particles, a systematic sample of them has equal weights.
-    """
-    held = np.flatnonzero(weights)
-    if len(held) > m:
-        return systematic(weights, m, rng), np.full(m, 1 / m)
-    more = systematic(weights, m - len(held), rng) if m > len(held) else held[:0]
-    index = np.sort(np.concatenate([held, more]))
-    return index, weights[index] / np.bincount(index)[index]
 
 
 def _spread(reading: Reading) -> float:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from privtraj.arrays import Floats
 from privtraj.columns.axes import Axes
-from privtraj.counts.cells import GridMeasure, estimate, filled, placed
+from privtraj.counts.cells import GridMeasure, estimate
 from privtraj.counts.crossed import (
     CrossedMeasure,
     by_combination,
@@ -27,8 +27,10 @@ from privtraj.counts.crossed import (
     nowhere,
     people_of,
 )
+from privtraj.counts.placing import filled, placed
 from privtraj.counts.pooling import pooled_over_time
 from privtraj.counts.settings import CountsSettings
+from privtraj.counts.smoothing import bandwidths, smoothed
 from privtraj.counts.survey import cells_inside
 from privtraj.domain.domain import Plot
 from privtraj.head_count import steadied_counts
@@ -65,8 +67,12 @@ def fit_counts(
     measure = estimate(counts, side, epsilon, total, guard.n_features, together, inside)
     effective = _effective_people(float(total.mean()), measure, epsilon)
     measure = pooled_over_time(measure, gaps, effective, settings.time_coupling, reach)
+    own, added = _bandwidths([measure], total[:, None], settings)
+    at = None if plot is None else lambda per_side: plot.cells(per_side, guard.n_features)
+    fine = smoothed(measure, own, at)
     return Marginals(
-        *placed(measure, settings.particles, rng, settings.bandwidth, plot),
+        *placed(fine, settings.particles, rng, plot),
+        bandwidth=added,
         resolution=measure.sides / math.sqrt(12),
         diagnostics={
             "significant_share": measure.significant.tolist(),
@@ -108,10 +114,16 @@ def _fit_crossed(
         one = estimate(tables[k], side, epsilon, mine, axes.n_numbers, together, inside)
         effective = _effective_people(float(mine.mean()), one, epsilon)
         measures.append(pooled_over_time(one, gaps, effective, settings.time_coupling, reach))
+    coarse = crossed(measures, levels[some], own[:, some])
+    width = (coarse.weights * coarse.sides).sum(axis=1)
+    taken, added = _bandwidths(measures, own[:, some], settings)
+    if axes.n_numbers:
+        at = None if plot is None else lambda per_side: cells_inside(plot, per_side, axes)
+        measures = [smoothed(one, taken, at) for one in measures]
     measure = crossed(measures, levels[some], own[:, some])
-    width = (measure.weights * measure.sides).sum(axis=1)
     return Marginals(
         *_placed_crossed(measure, axes, settings, rng, plot),
+        bandwidth=added,
         resolution=width / math.sqrt(12),
         diagnostics={
             "significant_share": measure.significant.tolist(),
@@ -122,18 +134,32 @@ def _fit_crossed(
     )
 
 
+def _bandwidths(
+    measures: list[GridMeasure], people: Floats, settings: CountsSettings
+) -> tuple[Floats, Floats]:
+    """(T,) of the smooth density that particles leave to the model's noise, and of that noise.
+
+    A bandwidth that is set by hand is added to particles that have all of the density.
+    """
+    released = settings.released or settings.particles
+    if settings.bandwidth is None:
+        chosen = bandwidths(measures, people, released)
+        return chosen, chosen
+    return np.zeros(len(people)), np.full(len(people), settings.bandwidth)
+
+
 def _placed_crossed(
     measure: CrossedMeasure,
     axes: Axes,
     settings: CountsSettings,
     rng: np.random.Generator,
     plot: Plot | None,
-) -> tuple[Floats, Floats, Floats]:
-    """Particles (T, m, d), weights (T, m) and bandwidths (T,), as `cells.placed` has them."""
-    clouds, shares, widths = [], [], []
+) -> tuple[Floats, Floats]:
+    """Particles (T, m, d) and weights (T, m), as `placed` has them."""
+    clouds, shares = [], []
     cells = zip(measure.numbers, measure.weights, measure.sides, strict=True)
     for t, (centres, weights, sides) in enumerate(cells):
-        put = filled(centres, weights, sides, settings.particles, rng, settings.bandwidth)
+        put = filled(centres, weights, sides, settings.particles, rng)
         cloud = measure.points(t, put.places, put.cell, axes)
         if plot is not None:
             middle = measure.points(t, centres[put.cell], put.cell, axes)
@@ -142,9 +168,7 @@ def _placed_crossed(
                 cloud[mine] = plot.settled(cloud[mine], middle[mine], float(side), rng)
         clouds.append(cloud)
         shares.append(put.weights)
-        widths.append(put.overlap * float(weights @ sides) / math.sqrt(12))
-    widths = widths if settings.bandwidth is None else [settings.bandwidth] * len(widths)
-    return np.stack(clouds), np.stack(shares), np.array(widths)
+    return np.stack(clouds), np.stack(shares)
 
 
 def _combined(

@@ -38,6 +38,7 @@ class CountsSettings:
     epsilon: of the noise of the counts.  head_epsilon: of the noise of the head count before them;
     None if that is public.  time_coupling: weight of transport between times, 0 for none.
     bandwidth: None follows the cells.  worth: rough number of people per time that this buys.
+    released: of the particles, how many the model keeps, as curves; None for all.
     """
 
     cells_per_side: int
@@ -47,6 +48,7 @@ class CountsSettings:
     particles: int = RELEASED_PARTICLES
     time_coupling: float = TIME_COUPLING
     bandwidth: float | None = None
+    released: int | None = None
 
     def summary(self) -> dict[str, Any]:
         """What the model says about them."""
