@@ -471,7 +471,6 @@ class TrajectorySynthesizer:
                 "people_middles": measured.middles.tolist(),
                 "people_lengths": measured.lengths.tolist(),
                 "listed_times": measured.timeline.listed,
-                "expected_worth": settings.worth,
             },
         )
 
@@ -790,7 +789,7 @@ def _warn_if_little(worth: float, people: Floats) -> None:
             "range and its unit first: records beyond the range count at its ends"
         )
     warnings.warn(
-        f"this budget buys about {max(worth, 0):.0f} people's worth per time: {advice}",
+        f"the noise of this budget is large beside the people counted: {advice}",
         LowBudgetWarning,
         stacklevel=3,
     )

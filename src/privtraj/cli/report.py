@@ -34,7 +34,7 @@ def run(args: argparse.Namespace, console: Console) -> None:
     model = shared.load_model(args.model, "page", console)
     from privtraj.report.page import write_report
 
-    write_report(model, args.out, force=args.force)
+    write_report(model, args.out, force=args.force, progress=console.progress("fits made again"))
     console.written.append(args.out)
     values = {
         "command": "report",

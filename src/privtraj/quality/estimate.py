@@ -27,7 +27,7 @@ REFITS = 3
 """Fits that are made again: their mean error varies little, and each takes as long as the fit."""
 READ_TIMES = 8
 """Times at which models are compared, where people are at any time or at more of them."""
-DOUBT = 3.2
+DOUBT = 4.0
 """Half width of a band, in root mean squared changes of refits: holds the truth in nine of ten."""
 LEAST_GROUP = 0.05
 """Share of people from which a value of a category is a group."""

@@ -19,8 +19,9 @@ from privtraj.report.levels import shares_of
 from privtraj.report.page import Page, check_name, page
 from privtraj.report.page_data import QUANTILES, SEED, bands, densities, packed, sampled
 from privtraj.report.sections import sha256
-from privtraj.report.templates import percent, round_number, whole_number
+from privtraj.report.templates import percent, whole_number
 from privtraj.report.verdicts import Verdict, judged
+from privtraj.text import about
 
 if TYPE_CHECKING:
     from privtraj.metrics.copies import Memorisation
@@ -99,22 +100,21 @@ def evaluation_verdicts(evaluation: Evaluation) -> list[Verdict]:
 
 def _people_worth(evaluation: Evaluation) -> str:
     worth = evaluation.worth
-    return f"{round_number(worth.people)}{' or more' if worth.people >= worth.most else ''}"
+    return f"{about(worth.people)}{' or more' if worth.people >= worth.most else ''}"
 
 
 def _worth(evaluation: Evaluation) -> Verdict:
     worth = evaluation.worth
     most = worth.people >= worth.most
-    doubt = f"{round_number(worth.low)} to {round_number(worth.high)} cannot be ruled out"
+    doubt = f"{about(worth.low)} to {about(worth.high)} in nine cases of ten"
     if most:
-        doubt = f"These records cannot tell more than {round_number(worth.most)} people apart"
+        doubt = f"These records cannot tell more than {about(worth.most)} people apart"
     return judged(
         "measured_worth",
         math.inf if most else worth.people,
         people=_people_worth(evaluation),
         doubt=doubt,
-        floor=round_number(evaluation.worth_floor),
-        ceiling=round_number(evaluation.worth_ceiling),
+        ceiling=about(evaluation.worth_ceiling),
     )
 
 

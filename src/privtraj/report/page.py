@@ -11,7 +11,7 @@ import base64
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,13 +26,17 @@ from privtraj.report.page_data import SEED, Sampled, page_data, sampled
 from privtraj.report.panels import BOX, panels
 from privtraj.report.sampler import page_sampler, sampler_words
 from privtraj.report.share_panels import share_panels
-from privtraj.report.templates import asset, percent_up, render, round_number
-from privtraj.report.verdicts import Verdict, expected_worth, summary, verdicts
+from privtraj.report.templates import asset, percent_up, render
+from privtraj.report.verdicts import Verdict, summary, verdicts
+from privtraj.report.worth import in_people, worth_tables, worth_verdicts
 
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
+    from privtraj.quality.estimate import Quality
 
 SUFFIXES = (".html", ".htm")
+
+Progress = Callable[[int, int], None]
 STYLES = ("page.css", "draw.css", "print.css")
 SCRIPTS = ("page.js", "people.js", "tables.js", "download.js")
 
@@ -53,11 +57,19 @@ class Page:
 
 
 def write_report(
-    model: TrajectoryModel, path: str | os.PathLike[str], *, force: bool = False, seed: int = SEED
+    model: TrajectoryModel,
+    path: str | os.PathLike[str],
+    *,
+    force: bool = False,
+    seed: int = SEED,
+    progress: Progress | None = None,
 ) -> None:
-    """Write the report of a model as one .html file, whole or not at all."""
+    """Write the report of a model as one .html file, whole or not at all.
+
+    progress: told of the fits that are made again, which take most of the time.
+    """
     check_name(path)
-    write_text(report(model, seed).html(), path, force)
+    write_text(report(model, seed, progress).html(), path, force)
 
 
 def check_name(path: str | os.PathLike[str]) -> None:
@@ -66,23 +78,25 @@ def check_name(path: str | os.PathLike[str]) -> None:
         raise InputError(f"a report cannot be written to '{Path(path).name}': use a .html name")
 
 
-def report(model: TrajectoryModel, seed: int = SEED) -> Page:
+def report(model: TrajectoryModel, seed: int = SEED, progress: Progress | None = None) -> Page:
     """The page about a model. The same model and seed give the same page."""
     shown = sampled(model, seed)
-    judged = verdicts(model, shown.people)
+    quality = model.quality(progress)
+    judged = [*worth_verdicts(model, quality), *verdicts(model, shown.people)]
     drawn_from = page_sampler(model, seed)
     values = {
         "kind": "report",
-        "figures": _figures(model, judged),
+        "figures": _figures(model, judged, quality),
         "people": len(shown.people),
         "summary": summary(judged),
         "verdicts": judged,
+        "worth": worth_tables(model, quality),
         **sections.guarantee(model),
         "budget": sections.budget(model.certificate),
         **sections.settings(model),
         "draw": sampler_words(model, drawn_from),
     }
-    return page("report.html", model, shown, values, {"sampler": drawn_from})
+    return page("report.html", model, shown, values, {"sampler": drawn_from}, quality=quality)
 
 
 def page(
@@ -93,10 +107,11 @@ def page(
     data: dict[str, Any] | None = None,
     real: Floats | None = None,
     real_shares: dict[str, Floats] | None = None,
+    quality: Quality | None = None,
 ) -> Page:
     """A page with pictures of sampled people, and of real ones where their bands are given, and
     the shares of their categories."""
-    drawn = panels(model, shown, real)
+    drawn = panels(model, shown, real, quality)
     columns = [column.name for column in shown.columns]
     common = {
         "certificate": model.certificate,
@@ -108,6 +123,7 @@ def page(
         "gaps": bool(shown.missing),
         "ways": ways(shown, model.time_name, model.datetime),
         "compared": real is not None,
+        "doubted": quality is not None,
         "box": BOX,
     }
     drawn_from = {**page_data(model, shown), "backdrop": backdrop(shown), "panel": BOX}
@@ -123,19 +139,19 @@ def listed_names(features: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def _figures(model: TrajectoryModel, judged: list[Verdict]) -> list[tuple[str, str]]:
+def _figures(
+    model: TrajectoryModel, judged: list[Verdict], quality: Quality | None
+) -> list[tuple[str, str]]:
     """The few numbers that a decision begins with, each with what it is."""
     certificate = model.certificate
-    worth = expected_worth(model)
     grades = [verdict.grade for verdict in judged if verdict.grade != "for information"]
     promise = (up(certificate.epsilon), "Epsilon, less is safer")
     figures = [
         promise if certificate.private else ("none", "Guarantee"),
         (percent_up(certificate.chance_right), "Best attacker is right, at most"),
     ]
-    if worth is not None:
-        people = round_number(max(worth, 0))
-        figures.append((f"≈ {people}", "Worth, in people per time, cautiously"))
+    if quality is not None and quality.at_times:
+        figures.append((f"≈ {in_people(quality.worth)}", "Worth of positions, in people per time"))
     return [*figures, (f"{grades.count('good')} of {len(grades)}", "Checks that are good")]
 
 

@@ -14,10 +14,12 @@ from privtraj.arrays import Floats
 from privtraj.columns.kinds import Date
 from privtraj.report.page_data import DENSITY_BINS, Sampled
 from privtraj.report.ticks import Tick, number_ticks, time_label, time_ticks
+from privtraj.report.worth import half_width
 from privtraj.space import from_unit
 
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel
+    from privtraj.quality.estimate import Quality
 
 
 MOST_PANELS = 60
@@ -29,15 +31,25 @@ _LETTER = 7.2  # width of one
 
 
 def panels(
-    model: TrajectoryModel, shown: Sampled, real: Floats | None = None
+    model: TrajectoryModel,
+    shown: Sampled,
+    real: Floats | None = None,
+    quality: Quality | None = None,
 ) -> list[dict[str, Any]]:
-    """One for each of the first features; real: (d, 5, T) quantiles of records, nan if unknown."""
+    """One for each of the first features; real: (d, 5, T) quantiles of records, nan if unknown.
+    quality: how sure medians are."""
     count = min(len(shown.numbers), MOST_PANELS)
-    return [_panel(model, shown, k, None if real is None else real[k]) for k in range(count)]
+    return [
+        _panel(model, shown, k, None if real is None else real[k], quality) for k in range(count)
+    ]
 
 
 def _panel(
-    model: TrajectoryModel, shown: Sampled, feature: int, real: Floats | None
+    model: TrajectoryModel,
+    shown: Sampled,
+    feature: int,
+    real: Floats | None,
+    quality: Quality | None,
 ) -> dict[str, Any]:
     """Places of the marks of a feature, and the paths of its lines and areas."""
     column, bounds = shown.numbers[feature], shown.bounds[feature]
@@ -49,6 +61,7 @@ def _panel(
     marks = time_ticks(low, high, True) if dates else number_ticks(low, high, 6)
     bands = from_unit(shown.bands[feature], bounds)
     at, lines, knots = x(shown.times), y(bands), x(model.numeric_times)
+    sure = half_width(quality, column.name, shown.times)
     return {
         "name": column.name,
         "first": _said(bands[2, 0], high - low, dates),
@@ -58,6 +71,7 @@ def _panel(
         "most": area(at, lines[0], lines[4]),
         "half": area(at, lines[1], lines[3]),
         "median": line(at, lines[2]),
+        "sure": None if sure is None else area(at, y(bands[2] - sure), y(bands[2] + sure)),
         "real": None if real is None else _records(knots, y(from_unit(real, bounds))),
         "knots": knots,
         "heap": _heap(shown.density[feature, 0]),

@@ -47,7 +47,7 @@ def verdicts(model: TrajectoryModel, people: Floats) -> list[Verdict]:
     """All that can be said of the model; people: numbers of sampled ones (n, Q, k), as shares of
     the box."""
     shown = (_walls(model, people), _gaps(model, people))
-    first, rest = (_attacker, _delta, _timing, _worth, _head_count, _significant), (_groups, _blur)
+    first, rest = (_attacker, _delta, _timing, _head_count, _significant), (_groups, _blur)
     last = (_noise, _temperature, _couplings, _clipping)
     possible = [*(check(model) for check in (*first, *rest, *last)), *shown]
     return [verdict for verdict in possible if verdict is not None]
@@ -87,20 +87,6 @@ def summary(judgements: Sequence[Verdict]) -> str:
     if not amiss:
         return f"All {len(grades)} checks are good."
     return f"Of {len(grades)} checks, {' and '.join(amiss)}; the others are good."
-
-
-def expected_worth(model: TrajectoryModel) -> float | None:
-    """The rule of thumb in people per time, where simulations have shown that it is cautious: not
-    for marginals, whose rule knows nothing of how columns hang together."""
-    by_tables = model.settings.get("measure") == "marginals"
-    return None if by_tables else model.diagnostics.get("expected_worth")
-
-
-def _worth(model: TrajectoryModel) -> Verdict | None:
-    worth = expected_worth(model)
-    if worth is None:
-        return None
-    return judged("worth", worth, people=round_number(max(worth, 0)))
 
 
 def _attacker(model: TrajectoryModel) -> Verdict:
