@@ -327,10 +327,10 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
             "inside the 90 % interval": float(inside.mean()),
             "interval, high over low": float(np.exp(np.median(high - low))),
         }
-    bands = {
-        what: float(np.mean([row[what] for row in rows if what in row]))
-        for what in ("medians_inside", "correlations_inside")
-    }
+    bands = {}
+    for what in ("medians_inside", "correlations_inside"):
+        if known := [row[what] for row in rows if what in row]:
+            bands[what] = float(np.mean(known))
     return {**table, "bands": bands}
 
 
