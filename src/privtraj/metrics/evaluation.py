@@ -104,6 +104,12 @@ class Evaluation:
         parts.append("\n".join(self._sentences()))
         return "\n\n".join(parts)
 
+    @property
+    def _if_fitted(self) -> str:
+        if self.settings["floor"] == _FRESH:
+            return ""
+        return " If these people were fitted it is too high, by their own luck: give a hold-out."
+
     def _sentences(self) -> list[str]:
         w = self.worth
         more = " or more" if w.high >= w.most else ""
@@ -116,7 +122,7 @@ class Evaluation:
             f"Worth {about(w.people)}{' or more' * (w.people >= w.most)} real people per time "
             f"({about(w.low)} to {about(w.high)}{more} in nine cases of ten): as far from the "
             "population as the raw records of so many. That is about positions, not about "
-            "shares of categories, correlations or paths.",
+            "shares of categories, correlations or paths." + self._if_fitted,
             _copies("records", self.memorisation),
         ]
         if self.path_memorisation is not None:
