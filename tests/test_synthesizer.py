@@ -641,3 +641,17 @@ def test_a_far_minority_keeps_its_share_of_the_people():
     people = fit(snaps, 4.0, 1e-5, measure="gradients", seed=0).sample(1000, seed=0).values
     share = (people[..., 0] > 0.5).mean(axis=0)
     assert (np.abs(share - 0.1) < 0.04).all()
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 8.0, 50.0, 100.0])
+def test_counts_spend_the_whole_of_any_epsilon_on_several_records(epsilon):
+    """Laplace noise is exact, so no reserve of delta is multiplied by e^epsilon."""
+    times, who = np.tile([0.0, 0.5, 1.0], 120), np.repeat(np.arange(120), 3)
+    points = np.random.default_rng(0).uniform(0, 1, (360, 2))
+    snapshots = privtraj.Snapshots.from_arrays(
+        times, points, bounds=[(0, 1)] * 2, bins=[0, 0.5, 1], person=who, records_per_person=3
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = privtraj.TrajectorySynthesizer(epsilon, 1e-3, seed=0).fit(snapshots)
+    assert 0.99 * epsilon < model.certificate.epsilon <= epsilon

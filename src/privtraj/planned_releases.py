@@ -52,8 +52,9 @@ class Budget(NamedTuple):
 
     @property
     def reserve(self) -> float:
-        """Of delta, for the slack of the main release's noise."""
-        return min(SLACK_RESERVE, self.delta / 100)
+        """Of delta, for the slack of the main release's noise: Laplace noise, which is drawn exactly,
+        has none, and e^epsilon times a reserve would be more than any delta at a large epsilon."""
+        return 0.0 if self.measure == "counts" else min(SLACK_RESERVE, self.delta / 100)
 
 
 def planned_persistence(budget: Budget, shape: PublicShape) -> LaplaceShares | None:

@@ -280,7 +280,7 @@ class TrajectorySynthesizer:
     def _fitted(
         self, snapshots: Snapshots, progress: Progress | None, watcher: Watcher | None
     ) -> TrajectoryModel:
-        plan = planned_releases(self._budget(snapshots), snapshots.shape)
+        plan = self._plan(snapshots)
         ledger = Ledger(self.epsilon, self.delta, self.adjacency, plan)
         source = noise.source_for(self.seed)
         guard = snapshots.guarded(self.guard_class, ledger, source, watcher=watcher)
@@ -297,7 +297,19 @@ class TrajectorySynthesizer:
         """All that a fit would release, from what is public about the snapshots alone."""
         self.check()
         self._check_for(snapshots)
-        return planned_releases(self._budget(snapshots), snapshots.shape)
+        return self._plan(snapshots)
+
+    def _plan(self, snapshots: Snapshots) -> BudgetPlan:
+        """Refused where its noise, rounded to integers, leaves nothing for the main release: that
+        costs e^epsilon times a tiny delta, which is too much at a very large epsilon."""
+        plan = planned_releases(self._budget(snapshots), snapshots.shape)
+        if not any(planned.shared for planned in plan.releases):
+            raise InputError(
+                Arg("epsilon"),
+                " is so large that rounding its noise takes all of delta: use a smaller one, or ",
+                Arg("measure", "counts"),
+            )
+        return plan
 
     def _budget(self, snapshots: Snapshots) -> Budget:
         axes, subspace = snapshots.axes, self._subspace_asked(snapshots)
@@ -751,15 +763,16 @@ def choose_measure(axes: Axes | int) -> MeasureName:
 
 
 def left(guard: Guard, calibrate: Callable[..., float], later: Event | None = None) -> float:
-    """What one more release may spend, with a reserve of delta for the slack of its noise, and of
-    the budget for what comes later."""
+    """What one more release may spend, with a reserve of delta for the slack of its noise, which
+    Laplace noise does not have, and of the budget for what comes later."""
     ledger = guard.ledger
+    exact = calibrate is calibrate_laplace
     return calibrate(
         ledger.epsilon,
         ledger.delta,
         ledger.adjacency,
         others=ledger.events if later is None else (*ledger.events, (later, 1)),
-        slack=min(SLACK_RESERVE, ledger.delta / 100),
+        slack=0.0 if exact else min(SLACK_RESERVE, ledger.delta / 100),
         person=guard.person,
     )
 
