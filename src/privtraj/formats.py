@@ -15,6 +15,8 @@ from typing import Any
 
 from privtraj.errors import InputError
 
+PEOPLE_DRAWN = 1000  # into a file, where nobody says how many
+
 
 @dataclass(frozen=True)
 class Format:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from privtraj.data.snapshots import Snapshots
 from privtraj.domain.couplings import couplings_inside, parts_of
 from privtraj.domain.domain import Domain, Plot
 from privtraj.errors import Arg, InputError, Said
+from privtraj.formats import load as load_by_name
 from privtraj.growth.declared import Growth
 from privtraj.growth.lives import Lives
 from privtraj.growth.population import Population, read_at, settled
@@ -56,9 +57,6 @@ from privtraj.transport.mixed import (
     moved_mass,
     number_names,
 )
-
-if TYPE_CHECKING:
-    from privtraj.quality.estimate import Quality
 
 MOST_PATHS = 10**9
 FEWEST_PARTICLES = 5
@@ -695,13 +693,12 @@ class TrajectoryModel:
         certificate = named.certificate.to_dict()
         model_file.write(path, self._fields(), self._arrays(), certificate, force=force)
 
-    def quality(self, progress: Callable[[int, int], None] | None = None) -> Quality | None:
+    def quality(self, progress: Callable[[int, int], None] | None = None) -> Any:
         """What this model is worth in people per time, and how sure its medians, shares and
         correlations are, by fits that are made again of people drawn from it: nothing is spent.
-        It takes several times as long as the fit, once; None for a model that no fit has made."""
-        from privtraj.quality.kept import quality_of
-
-        return quality_of(self, progress)
+        It takes several times as long as the fit, once. A `quality.estimate.Quality`, or None for a
+        model that no fit has made."""
+        return load_by_name("quality.kept:quality_of")(self, progress)
 
     def report(self, path: str | Path, *, force: bool = False) -> None:
         """Write one .html page to look at, whole or not at all; it may go where the model may."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from privtraj.columns.typed import typed_column
+from privtraj.formats import PEOPLE_DRAWN
 from privtraj.text import short
 
 LARGEST_NUMBER = 10**9
@@ -330,8 +331,6 @@ class Group:
     about: str
     options: tuple[Option, ...]
 
-
-PEOPLE_DRAWN = 1000  # unless told otherwise
 
 # fmt: off
 _DATA = (

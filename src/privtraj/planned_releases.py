@@ -52,8 +52,8 @@ class Budget(NamedTuple):
 
     @property
     def reserve(self) -> float:
-        """Of delta, for the slack of the main release's noise: Laplace noise, which is drawn exactly,
-        has none, and e^epsilon times a reserve would be more than any delta at a large epsilon."""
+        """Of delta, for the slack of the main release's noise. Laplace noise is drawn exactly and
+        has none, while e^epsilon times a reserve is more than any delta at a large epsilon."""
         return 0.0 if self.measure == "counts" else min(SLACK_RESERVE, self.delta / 100)
 
 

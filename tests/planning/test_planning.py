@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import privtraj as pt
+from privtraj.metrics.optimism import OPTIMISM
 from privtraj.planning import planner, standins, trials
 from privtraj.planning.forecast import GOOD, Forecast, Level, level_of
 from privtraj.planning.question import ENOUGH, LARGEST_WORTH, STAND_INS, Question
 from privtraj.privacy.calibration import calibrate_gaussian
-from privtraj.quality.calibration import OPTIMISM
 
 QUESTION = Question(6000, 10, 2, 1.0, 1e-5)
 FEWER = {"LARGEST_WORTH": 100, "_POPULATION": 1500, "_POINTS": 100, "_PANELS": 3}

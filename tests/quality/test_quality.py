@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import privtraj as pt
+from privtraj.metrics.optimism import OPTIMISM, estimated
 from privtraj.planning import standins
 from privtraj.quality import estimate, kept
-from privtraj.quality.calibration import OPTIMISM, estimated
 from privtraj.quality.estimate import Quality, estimated_quality, half_widths
 from privtraj.quality.refits import can_be_refitted, people_at, read_times, refitted
 

@@ -11,7 +11,8 @@ from privtraj.cli import fit, sample, shared
 from privtraj.cli.console import Console
 from privtraj.cli.parser import parser
 from privtraj.columns.typed import words_of
-from privtraj.options import PEOPLE_DRAWN, Option, whole
+from privtraj.formats import PEOPLE_DRAWN
+from privtraj.options import Option, whole
 from privtraj.text import aligned
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typing import Any
 from privtraj.cli import shared
 from privtraj.cli.console import Console
 from privtraj.errors import InputError
-from privtraj.options import FILE, PEOPLE_DRAWN, Option, whole
+from privtraj.formats import PEOPLE_DRAWN
+from privtraj.options import FILE, Option, whole
 
 LEAST_PEOPLE = 10
 

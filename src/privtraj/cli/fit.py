@@ -12,7 +12,8 @@ from privtraj.cli import shared
 from privtraj.cli.console import PLAINLY_WRONG, Console
 from privtraj.cli.sample import even_times, write_paths
 from privtraj.errors import InputError
-from privtraj.options import BOOLEAN, FILE, GROUPS, OPTIONS, PEOPLE_DRAWN, Option, arguments
+from privtraj.formats import PEOPLE_DRAWN
+from privtraj.options import BOOLEAN, FILE, GROUPS, OPTIONS, Option, arguments
 
 if TYPE_CHECKING:
     from privtraj.checking.look import TableCheck

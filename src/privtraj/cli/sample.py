@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from privtraj.cli import shared
 from privtraj.cli.console import Console
 from privtraj.errors import Arg, InputError
-from privtraj.options import BOOLEAN, CONDITIONS, PEOPLE_DRAWN, TIMES, Option, one_of
+from privtraj.formats import PEOPLE_DRAWN
+from privtraj.options import BOOLEAN, CONDITIONS, TIMES, Option, one_of
 
 if TYPE_CHECKING:
     from privtraj.model import TrajectoryModel

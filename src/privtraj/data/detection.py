@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privtraj.data.arrow import check_columns, unit_of
+from privtraj.data.arrow import check_columns, kinds_of, unit_of
 from privtraj.data.dialect import BLANKS, ISO, PLAIN, Dialect
 from privtraj.data.tables import CsvReader, reader_of
 from privtraj.data.text_cells import (
@@ -94,6 +94,20 @@ def is_csv(path: Path) -> bool:
     """Whether a file is one that has a dialect."""
     known = find_format(path, READABLE)
     return known is not None and known.name == "csv"
+
+
+def column_kinds(path: Path) -> list[tuple[str, str]]:
+    """Name and kind of the columns of a file, as `arrow.kinds_of` has them.
+
+    Nothing but the schema is read, except where it does not tell: the text of .h5ad, which may be
+    dates, and CSV, whose cells are looked at. The kind of a column of CSV is that of most of
+    its cells, and coarse on purpose: it does not tell whole numbers from decimals, flags or a
+    column without values. A kind is for whoever may see the data, and is not part of a model.
+    """
+    with reader_of(path) as reader:
+        if not isinstance(reader, CsvReader):
+            return kinds_of(reader.schema())
+    return detect(path).kinds
 
 
 def detect(path: Path) -> Detected:

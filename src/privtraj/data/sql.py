@@ -22,7 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privtraj.data import arrow, row_local, sql_text, tables
+from privtraj.data import arrow, detection, row_local, sql_text, tables
 from privtraj.data.dialect import PLAIN, Dialect
 from privtraj.data.text_cells import CellKind, Readings
 from privtraj.errors import Arg, InputError
@@ -138,7 +138,7 @@ def remote_table(
 
 
 def columns_of(source: str | Path, query: str | None) -> list[tuple[str, str]]:
-    """Name and kind of the columns of a file, folder, pattern or database: `tables.column_kinds`.
+    """Name and kind of the columns of a file, folder, pattern or database.
 
     Of several files, those of the first.
     """
@@ -147,7 +147,7 @@ def columns_of(source: str | Path, query: str | None) -> list[tuple[str, str]]:
         with _saying(remote.complaint):
             return arrow.kinds_of(remote.table.schema().to_pyarrow())
     _refuse_query(query)
-    return tables.column_kinds(files_of(source)[0])
+    return detection.column_kinds(files_of(source)[0])
 
 
 def files_of(source: Path) -> list[Path]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from privtraj.data import anndata
-from privtraj.data.arrow import kinds_of, places_of, read_object, without_unit
+from privtraj.data.arrow import places_of, read_object, without_unit
 from privtraj.data.dialect import DELIMITERS, PLAIN, Dialect
 from privtraj.data.text_cells import EXACT, TEXT, CellKind, Readings
 from privtraj.errors import InputError, Said
@@ -61,22 +61,6 @@ def read_columns(
 def texts_among(kinds: Mapping[str, CellKind]) -> list[str]:
     """Columns that must not become numbers or dates: an identifier "007"."""
     return [name for name, kind in kinds.items() if kind.word in (TEXT.word, EXACT.word)]
-
-
-def column_kinds(path: Path) -> list[tuple[str, str]]:
-    """Name and kind of the columns of a file, as `arrow.kinds_of` has them.
-
-    Nothing but the schema is read, except where it does not tell: the text of .h5ad, which may be
-    dates, and CSV, whose cells `detection` looks at. The kind of a column of CSV is that of most of
-    its cells, and coarse on purpose: it does not tell whole numbers from decimals, flags or a
-    column without values. A kind is for whoever may see the data, and is not part of a model.
-    """
-    with reader_of(path) as reader:
-        if not isinstance(reader, CsvReader):
-            return kinds_of(reader.schema())
-    from privtraj.data.detection import detect
-
-    return detect(path).kinds
 
 
 def check_file(path: Path, columns: Sequence[str], dialect: Dialect = PLAIN) -> dict[str, str]:

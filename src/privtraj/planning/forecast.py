@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from privtraj.arrays import Floats
+from privtraj.metrics.optimism import estimated
 from privtraj.planning.question import LARGEST_WORTH, STAND_INS, Question
 from privtraj.planning.words import asked, wrapped
 from privtraj.privacy.meaning import LARGE_EPSILON
-from privtraj.quality.calibration import estimated
 from privtraj.text import about, aligned
 
 # Set by hand: what is said of how many people per time.

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from privtraj.metrics.people import MOST_TOLD
+
 if TYPE_CHECKING:  # heavy, and not needed where the answer is known already
     from privtraj.privacy.events import Adjacency
     from privtraj.synthesizer import TrajectorySynthesizer
@@ -20,7 +22,7 @@ STAND_INS = (
 )
 
 # Set by hand, so that a forecast takes seconds.
-LARGEST_WORTH = 500  # real people per time that synthetic ones are compared with
+LARGEST_WORTH = MOST_TOLD  # real people per time that synthetic ones are compared with
 ENOUGH = {
     "counts": 20_000,
     "gradients": 10_000,

@@ -17,9 +17,9 @@ import numpy as np
 from privtraj.arrays import Floats
 from privtraj.columns.kinds import Category
 from privtraj.metrics.encoding import numbers_alone, unit_points
+from privtraj.metrics.optimism import Estimate, estimated
 from privtraj.model import TrajectoryModel
 from privtraj.planning.standins import Yardstick
-from privtraj.quality.calibration import Estimate, estimated
 from privtraj.quality.refits import can_be_refitted, people_at, read_times, refitted
 from privtraj.space import as_user_times
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privtraj.columns.kinds import Category, Column, Date, Flag, Integer, Number, text_of
+from privtraj.formats import PEOPLE_DRAWN
 from privtraj.model import FEWEST_PARTICLES, FEWEST_TRIED, LEAST_SHARE
-from privtraj.options import PEOPLE_DRAWN
 from privtraj.report.page_data import packed
 from privtraj.report.ticks import time_labels
 

@@ -12,8 +12,8 @@ from privtraj.report.verdicts import Verdict, judged
 from privtraj.text import about
 
 if TYPE_CHECKING:
+    from privtraj.metrics.optimism import Estimate
     from privtraj.model import TrajectoryModel
-    from privtraj.quality.calibration import Estimate
     from privtraj.quality.estimate import Quality
 
 LOST = 5

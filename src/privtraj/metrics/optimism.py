@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from privtraj.planning.question import LARGEST_WORTH
+from privtraj.metrics.people import MOST_TOLD
 
 
 class Optimism(NamedTuple):
@@ -50,7 +50,7 @@ def estimated(simulated: float, measure: str, budget: float) -> Estimate:
 
     budget: N epsilon, of all people together.
     """
-    optimism, most = OPTIMISM[measure], float(LARGEST_WORTH)
+    optimism, most = OPTIMISM[measure], float(MOST_TOLD)
     people = simulated / (optimism.middle * (1e4 / budget) ** optimism.power)
     people, low = min(people, most), min(people, most) / optimism.most
     return Estimate(people, low, min(people / optimism.least, most), simulated >= 0.98 * most)
