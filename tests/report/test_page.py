@@ -111,8 +111,7 @@ def test_the_first_figures_are_those_of_the_model(model, made_model):
     assert float(numbers["Epsilon, less is safer"]) == pytest.approx(
         model.certificate.epsilon, 1e-3
     )
-    assert numbers["Worth, in people per time, cautiously"] == "≈ 80"
-    assert numbers["Checks that are good"] == "8 of 8"
+    assert numbers["Checks that are good"] == "7 of 7"
     assert ("none", "Guarantee") in report(made_model(private=False)).values["figures"]
 
 
@@ -393,7 +392,6 @@ def test_grades_follow_the_limits():
 @pytest.mark.parametrize(
     ("name", "key", "values"),
     [
-        ("Expected worth", "expected_worth", (80, 10, 2)),
         ("People in cells that stand out", "significant_share", ([0.9] * 5, [0.6] * 5, [0.1] * 5)),
         ("People per slab of time", "people_per_time", ([900.0] * 5, [200.0] * 5, [20.0] * 5)),
     ],
@@ -454,9 +452,9 @@ def test_a_model_without_diagnostics_still_has_a_report(made_model):
 
 def test_diagnostics_that_were_not_finite_are_passed_over(model):
     nan = float("nan")
-    found = found_in(model, significant_share=[nan, 0.9], expected_worth=nan, people_per_time=[nan])
+    found = found_in(model, significant_share=[nan, 0.9], people_per_time=[nan])
     assert "91" not in found["People in cells that stand out"].value
-    assert not {"Expected worth", "People per slab of time"} & set(found)
+    assert "People per slab of time" not in found
 
 
 def test_the_summary_counts(model):
