@@ -189,7 +189,7 @@ def test_the_same_data_are_recognised(name, fit, started, ledger, tmp_path, caps
     change, suffix, options = SAME[name]
     data = _variant(tmp_path / f"same.{suffix}", change)
     ledger.write_bytes(started)
-    assert fit("m", "--new-people", data=data, **options) == 2
+    assert fit("m", "--new-people", "--yes", data=data, **options) == 2
     error = _error(capsys)
     assert "these records are in the ledger" in error
     assert "leave out --new-people" in error

@@ -60,11 +60,14 @@ def save(path, text):
 # The keys are the options -----------------------------------------------------------------------
 
 
+NOT_KEPT = {"help", "config", "write_config", "yes", "dry_run"}
+
+
 def _options():
     commands = argparse.ArgumentParser().add_subparsers()
     fit.add(commands)
     actions = [a for a in commands.choices["fit"]._actions if a.help != argparse.SUPPRESS]
-    return {a.dest: a for a in actions if a.dest not in ("help", "config", "write_config")}
+    return {a.dest: a for a in actions if a.dest not in NOT_KEPT}
 
 
 def test_every_choice_is_an_option_of_fit_that_says_what_the_configuration_says():

@@ -16,8 +16,6 @@ from .copies import path_memorisation as path_memorisation
 from .encoding import unit_points as unit_points
 from .evaluation import Evaluation as Evaluation
 from .evaluation import evaluate as evaluate
-from .ground import Ground as Ground
-from .ground import ground as ground
 from .groups import group_squared_w2 as group_squared_w2
 from .held_out import HeldOut as HeldOut
 from .held_out import displacement_interpolation as displacement_interpolation
@@ -43,6 +41,8 @@ from .movement import speed_ratio as speed_ratio
 from .movement import speeds as speeds
 from .movement import turning_angles as turning_angles
 from .movement import turning_w1 as turning_w1
+from .on_earth import Ground as Ground
+from .on_earth import ground as ground
 from .path_space import PathScore as PathScore
 from .path_space import path_score as path_score
 from .path_space import path_wasserstein2 as path_wasserstein2

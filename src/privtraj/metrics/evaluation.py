@@ -16,7 +16,7 @@ from privtraj.errors import InputError
 from privtraj.metrics.columns import ColumnScores, column_scores
 from privtraj.metrics.copies import Memorisation, memorisation, path_memorisation
 from privtraj.metrics.encoding import numbers_alone, one_hot, unit_points
-from privtraj.metrics.ground import Ground, ground
+from privtraj.metrics.on_earth import Ground, ground
 from privtraj.metrics.people import Worth, worth, worth_interval
 from privtraj.metrics.records import Records, read_records, shared_people
 from privtraj.metrics.repeated import Repeated, compare_repeated
