@@ -16,16 +16,16 @@ EARTH = 6371.0088  # kilometres, mean radius
 KILOMETRES = EARTH * np.pi / 180  # in a degree of latitude
 
 _NAMES = (("lon", "longitude", "lng", "long", "x"), ("lat", "latitude", "y"))
-_PLANE = ("x", "y")  # of any unit; all other names are of degrees
+_UNIT = r"(?:[ _(\[]*(?:deg|degrees|°)[)\]]*)?"  # that a name may say, and no other
+_DEGREES = tuple(  # x and y, the last names, may be of any unit
+    re.compile(rf"\s*(?:{'|'.join(names[:-1])}){_UNIT}\s*", re.IGNORECASE) for names in _NAMES
+)
+_LIMITS = (360.0, 90.0)  # longitudes may count on beyond 180, as a box across that meridian does
 
 
 def is_degrees(name: str) -> bool:
     """Whether a feature is named like a longitude or a latitude."""
-    return name.lower() in {*_NAMES[0], *_NAMES[1]} - {*_PLANE}
-
-
-_DEGREES = r"(?:[ _(\[]*(?:deg|degrees|°)[)\]]*)?"  # that a name may say, and no other unit
-_LIMITS = (360.0, 90.0)  # longitudes may count on beyond 180, as a box across that meridian does
+    return any(pattern.fullmatch(name) for pattern in _DEGREES)
 
 
 def axes(features: tuple[str, ...], x: str | None = None, y: str | None = None) -> tuple[int, int]:
@@ -58,9 +58,8 @@ def degrees(features: tuple[str, ...], bounds: Any) -> tuple[int, int] | None:
     """Which features are longitude and latitude in degrees, if any: they are named so, and their
     public bounds (d, 2) are on the globe and at most one turn apart. Names x and y say nothing."""
     found = []
-    for names, limit in zip(_NAMES, _LIMITS, strict=True):
-        pattern = re.compile(rf"(?:{'|'.join(names[:-1])}){_DEGREES}", re.IGNORECASE)
-        named = (k for k, name in enumerate(features) if pattern.fullmatch(name.strip()))
+    for pattern, limit in zip(_DEGREES, _LIMITS, strict=True):
+        named = (k for k, name in enumerate(features) if pattern.fullmatch(name))
         k = next(named, None)
         if k is None or not np.abs(bounds[k]).max() <= limit or np.ptp(bounds[k]) > 360:
             return None
