@@ -300,16 +300,20 @@ class TrajectorySynthesizer:
         return self._plan(snapshots)
 
     def _plan(self, snapshots: Snapshots) -> BudgetPlan:
-        """Refused where its noise, rounded to integers, leaves nothing for the main release: that
-        costs e^epsilon times a tiny delta, which is too much at a very large epsilon."""
+        """Refused where nothing is left for the main release."""
         plan = planned_releases(self._budget(snapshots), snapshots.shape)
         if not any(planned.shared for planned in plan.releases):
-            raise InputError(
-                Arg("epsilon"),
-                " is so large that rounding its noise takes all of delta: use a smaller one, or ",
-                Arg("measure", "counts"),
-            )
+            raise self._nothing_left()
         return plan
+
+    def _nothing_left(self) -> InputError:
+        """Of noise that is rounded to integers: that costs e^epsilon times a tiny delta, which is
+        too much at a very large epsilon."""
+        return InputError(
+            Arg("epsilon"),
+            " is so large that rounding its noise takes all of delta: use a smaller one, or ",
+            Arg("measure", "counts"),
+        )
 
     def _budget(self, snapshots: Snapshots) -> Budget:
         axes, subspace = snapshots.axes, self._subspace_asked(snapshots)

@@ -70,6 +70,14 @@ class SampledSynthesizer(TrajectorySynthesizer):
         steps = self.steps or SAMPLED_STEPS
         return super()._budget(snapshots)._replace(steps=steps, rate=self.rate)
 
+    def _nothing_left(self) -> InputError:
+        return InputError(
+            "sampled steps cannot be accounted for at so small a delta: raise ",
+            Arg("delta="),
+            ", or use ",
+            Arg("rate", 1),
+        )
+
     def _settings(
         self,
         guard: Guard,
@@ -81,13 +89,6 @@ class SampledSynthesizer(TrajectorySynthesizer):
     ) -> GradientSettings:
         steps = self.steps or SAMPLED_STEPS
         z = left(guard, partial(calibrate_noise, steps=steps, rate=self.rate), later)
-        if math.isinf(z):
-            raise InputError(
-                "sampled steps cannot be accounted for at so small a delta: raise ",
-                Arg("delta="),
-                ", or use ",
-                Arg("rate", 1),
-            )
         # as much noise, against the sum over everybody, as full steps of this mu would have
         mu = self.rate * math.sqrt(steps) / z
         settings = self._gradient_settings(guard, float(np.median(people)), mu, steps)
