@@ -57,18 +57,16 @@ def duckdb():
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
+def server():
     """Connection string of a PostgreSQL server of our own."""
     pytest.importorskip("psycopg", reason="psycopg is not installed")
     programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
     found = shutil.which("initdb") or (programs and programs[-1] / "initdb")
     if not found:
         pytest.skip("no PostgreSQL server is installed")
-    home = tmp_path_factory.mktemp("postgres")
-    base = Path(tempfile.gettempdir())
-    for folder in (home, *home.parents):  # for another user, who has to get there
-        if folder != base and folder.is_relative_to(base):
-            folder.chmod(0o777 if folder == home else 0o755)
+    # for another user, who has to get there: every run of pytest locks the folders of all others
+    home = Path(tempfile.mkdtemp(prefix="privtraj-postgres-"))
+    home.chmod(0o777)
     who = {"user": "nobody"} if os.getuid() == 0 else {}  # it refuses to run as root
     data, password = home / "data", home / "password"
     password.write_text(SECRET)
@@ -91,6 +89,8 @@ def server(tmp_path_factory):
             yield url
         finally:
             running.send_signal(signal.SIGINT)  # does not wait for connections that are open
+            running.wait()
+            shutil.rmtree(home, ignore_errors=True)
 
 
 def _wait_for(url):
