@@ -150,6 +150,14 @@ def test_a_model_that_tells_too_little_has_no_estimate(models):
     assert silent.quality() is None
 
 
+def test_a_fit_that_is_refused_has_no_estimate(models, monkeypatch):
+    def refused(*args):
+        raise pt.InputError("no")
+
+    monkeypatch.setattr(estimate, "refitted", refused)
+    assert estimated_quality(models[8.0]) is None
+
+
 # Words, files ------------------------------------------------------------------------------------
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from privtraj.arrays import Floats
 from privtraj.columns.kinds import Category
+from privtraj.errors import BudgetError, InputError
 from privtraj.metrics.encoding import numbers_alone, unit_points
 from privtraj.metrics.optimism import Estimate, estimated
 from privtraj.model import TrajectoryModel
@@ -89,9 +90,19 @@ def estimated_quality(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Quality | None:
-    """By fits to people drawn from the model; None for one that no fit of ours has made."""
+    """By fits to people drawn from the model; None for one that no fit of ours has made, or whose
+    fit, with settings that a model does not tell, is refused."""
     if not can_be_refitted(model):
         return None
+    try:
+        return _estimated(model, refits, seed, progress)
+    except (InputError, BudgetError):
+        return None
+
+
+def _estimated(
+    model: TrajectoryModel, refits: int, seed: int, progress: Callable[[int, int], None] | None
+) -> Quality:
     done = progress or (lambda step, steps: None)
     times = read_times(model, READ_TIMES)
     done(0, refits)
