@@ -37,7 +37,6 @@ def _made(
     unit = np.clip(drift + 0.08 * rng.standard_normal((times, particles, d)), 0.02, 0.98)
     diagnostics = {
         "people_per_time": [500.0 + 10 * k for k in range(times)],
-        "expected_worth": 80.0,
     }
     if measure == "counts":
         diagnostics["significant_share"] = [0.9] * times

@@ -303,15 +303,6 @@ def test_many_curves_are_not_coupled_for_a_check(monkeypatch):
     assert names - less == {"Sinkhorn error"}
 
 
-def test_a_worth_that_was_never_compared_is_not_shown(made_model):
-    said = report(made_model()).html()
-    assert "Worth, in people per time" in said
-    assert "Expected worth" in said
-    silent = report(made_model(measure="marginals")).html()
-    assert "Worth, in people per time" not in silent
-    assert "Expected worth" not in silent
-
-
 def test_who_never_has_a_number_is_drawn_last():
     columns = {"hb": pt.Number(4, 16, missing=True), "weight": pt.Number(30, 150)}
     values = mixed_records(200, 2, columns)
