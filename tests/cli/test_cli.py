@@ -286,7 +286,7 @@ def test_a_low_budget_is_a_note(clinic, tmp_path, capsys):
     words = _fit_words(clinic, out, epsilon=["0.01"], **SEEDED)  # chance may count many people
     assert cli.main(words) == 0
     notes = capsys.readouterr().err.splitlines()
-    assert any(line.startswith("privtraj: note: the noise of this budget is large") for line in notes)
+    assert any(line.startswith("privtraj: note: the noise of this budget") for line in notes)
     assert all(line.startswith("privtraj: note: ") for line in notes)
 
 
