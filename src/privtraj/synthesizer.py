@@ -349,7 +349,9 @@ class TrajectorySynthesizer:
         plot = snapshots.plot
         spectrum = self._spectrum(guard, planned_moments(budget, snapshots.shape))
         plane = None if spectrum is None else self._plane(spectrum)
-        looking = guard if spectrum is None else guard.projected(spectrum.looked_along)
+        looking = guard
+        if spectrum is not None and (plane is not None or not can_look(axes.n_numbers)):
+            looking = guard.projected(spectrum.looked_along)
         if plane is not None:
             axes = Axes.numeric(plane.projection.rank)
         features = None if spectrum is None else axes.n_numbers

@@ -115,11 +115,11 @@ def test_nothing_is_spent_where_nobody_looks(d, options):
 
 
 def test_people_with_several_records_are_paid_for_together_and_persist_in_all_features():
-    times, points = pt.datasets.three_modes(1000, 3, 1, dimensions=6)
+    times, points = pt.datasets.three_modes(1000, 3, 1, dimensions=8)
     data = {"person": np.tile(np.arange(1000), 3), "records_per_person": 3}
     model = fitted(points, times, steps=4, data=data)
     assert model.diagnostics["subspace"]["rank"] == 2
     first = model.certificate.ledger[0]
     assert (first["records"], first["together"]) == (3, True)
-    assert len(model.diagnostics["persistence"]["memory"]) == 6
+    assert len(model.diagnostics["persistence"]["memory"]) == 8
     assert model.verify() <= 8.0

@@ -2,12 +2,15 @@
 
 The rank r is the least for which no direction beyond the first r stands out: the next eigenvalue of
 the noisy covariance is either a small share of all variance, or no more above the mean of those
-beyond than the spectrum of the noise reaches, 2 s sqrt(d). If r is small and the r directions hold
-most of the variance, they are a subspace. What is outside is released as a variance per feature,
+beyond than the spectrum of the noise reaches, 2 s sqrt(d). The r directions are a subspace if r is
+small, if they hold most of the variance, and if what the noise may hide is worth missing: a hidden
+direction has up to 2 s sqrt(d) of variance, which is lost, while gradients in all d features cost
+noise that grows with d^2. What is outside is released as a variance per feature,
 
     outside = diag( (1 - A A') C (1 - A A') ),    A (d, r) the axes, C the covariance,
 
-shrunk to its mean by the share of its variance that is noise.
+shrunk, by the share of its deviations that is noise, to that of people who are as wide in all
+directions outside, v diag( 1 - A A' ).
 All of it is post-processing, and so is what follows from it: what is measured, and how.
 """
 
@@ -22,7 +25,9 @@ import numpy as np
 from privtraj.arrays import Floats
 from privtraj.privacy.projection import Projection
 from privtraj.subspace.constants import (
+    AS_COSTLY,
     EDGE,
+    FEATURES_PER_AXIS,
     LEAST_INSIDE,
     MOST_LOOKED,
     MOST_RANK,
@@ -85,15 +90,19 @@ class Spectrum:
     @property
     def is_low(self) -> bool:
         """Whether a subspace holds people well enough to measure them there."""
-        most = min(MOST_RANK, len(self.values) // 2)
-        return 1 <= self.rank <= most and self.inside(self.rank) >= LEAST_INSIDE
+        d = len(self.values)
+        hides_little = self.edge <= (d / AS_COSTLY) ** 2 * float(self.values.sum())
+        few = 1 <= self.rank <= min(MOST_RANK, d // FEATURES_PER_AXIS)
+        return few and hides_little and self.inside(self.rank) >= LEAST_INSIDE
 
     def subspace(self, rank: int) -> Subspace:
         """That of the first axes."""
-        outside = self.axes[:, rank:] ** 2 @ self.values[rank:]
-        middle, varies = outside.mean(), max(float(outside.var()), 1e-300)
-        kept = max(0.0, 1 - 2 * self.noise**2 / varies)
-        outside = np.maximum(middle + kept * (outside - middle), 0.0)
+        beyond = self.axes[:, rank:] ** 2  # its rows add up to the diagonal of 1 - A A'
+        outside, free = beyond @ self.values[rank:], beyond.sum(axis=1)
+        even = max(float(self.values[rank:].mean()), 0.0) * free
+        noise = 2 * self.noise**2 * float((free**2).mean())
+        varies = max(float(((outside - even) ** 2).mean()), 1e-300)
+        outside = np.maximum(even + max(0.0, 1 - noise / varies) * (outside - even), 0.0)
         widest = math.sqrt(max(float(self.values[0]), self.edge, 1e-8))
         return Subspace(Projection(self.mean, self.axes[:, :rank], REACH * widest), outside)
 
