@@ -14,13 +14,13 @@ from __future__ import annotations
 import argparse
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from privtraj.paper.reproduce import tables
 from privtraj.paper.reproduce.parallel import in_parallel
-from slabs import Task, score
+from slabs import FRESH, QUICK_FRESH, Task, score
 
 FIRST_SEED = 3000
 PEOPLE, TIMES = 100, 20
@@ -74,9 +74,10 @@ def series(data: str, features: int, quick: bool) -> dict[str, list[Task]]:
     """The tasks along each axis."""
     epsilons, crowds = (EPSILONS[2:4], CROWDS[:2]) if quick else (EPSILONS, CROWDS)
     times = 4 if quick else TIMES
+    more: Any = {"features": features, "fresh": QUICK_FRESH if quick else FRESH}
     return {
-        "epsilon": [Task(data, PEOPLE, times, e, features=features) for e in epsilons],
-        "people": [Task(data, n, times, features=features) for n in crowds],
+        "epsilon": [Task(data, PEOPLE, times, e, **more) for e in epsilons],
+        "people": [Task(data, n, times, **more) for n in crowds],
     }
 
 

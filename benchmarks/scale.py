@@ -49,7 +49,7 @@ SMALL = Size(people=10**3, particles=8)
 QUICK = {
     "people": [SMALL, SMALL._replace(people=10**4)],
     "particles": [SMALL],
-    "times": [SMALL._replace(times=4)],
+    "times": [SMALL],  # most of a quick run is compiling, which is done again for every shape
     "features": [SMALL._replace(features=8)],
 }
 ACCELERATED = [
@@ -59,7 +59,10 @@ ACCELERATED = [
 CLOUDS = [(9, 100), (9, 500), (19, 2000)]  # problems, particles
 
 
-def seconds(work: Callable[[], Any], most: float = 2.0) -> float:
+PATIENCE, QUICK_PATIENCE = 2.0, 0.05  # seconds that the runs of one work may take together
+
+
+def seconds(work: Callable[[], Any], most: float) -> float:
     """The best of up to 20 runs, or of as many as fit into so many seconds."""
     best, begun = np.inf, time.perf_counter()
     for _ in range(20):
@@ -144,27 +147,27 @@ def sinkhorn_floor(problems: int, m: int, sweeps: int) -> dict[str, float]:
     }
 
 
-def ceilings() -> dict[str, float]:
+def ceilings(most: float) -> dict[str, float]:
     """What the device reaches on a copy (bytes/s) and on matrix products (operations/s)."""
     big = jax.device_count() and jax.default_backend() != "cpu"
     length, side = (2**29, 8192) if big else (2**25, 1024)
     x = jnp.ones(length, jnp.float32)
     copy = jax.jit(lambda x: x + 1)
-    rates = {"copy": 8.0 * length / _warm(lambda: copy(x))}
+    rates = {"copy": 8.0 * length / _warm(lambda: copy(x), most)}
     for name, kind in (("float32", jnp.float32), ("float64", jnp.float64)):
         with jax.enable_x64(True):
             a = jnp.ones((side, side), kind)
             product = jax.jit(lambda a: jnp.matmul(a, a, precision="highest"))
-            rates[f"product {name}"] = 2.0 * side**3 / _warm(lambda p=product, a=a: p(a))
+            rates[f"product {name}"] = 2.0 * side**3 / _warm(lambda p=product, a=a: p(a), most)
     return rates
 
 
-def _warm(work: Callable[[], Any]) -> float:
+def _warm(work: Callable[[], Any], most: float) -> float:
     jax.block_until_ready(work())
-    return seconds(work)
+    return seconds(work, most)
 
 
-def rows_of(sizes: dict[str, list[Size]]) -> Iterator[dict[str, Any]]:
+def rows_of(sizes: dict[str, list[Size]], most: float) -> Iterator[dict[str, Any]]:
     for axis, some in sizes.items():
         for size in some:
             step = Step(size)
@@ -172,18 +175,18 @@ def rows_of(sizes: dict[str, list[Size]]) -> Iterator[dict[str, Any]]:
             begun = time.perf_counter()
             jax.block_until_ready(step.whole())
             first = time.perf_counter() - begun
-            pulls = seconds(lambda s=step, c=clip: s.integers(c))
+            pulls = seconds(lambda s=step, c=clip: s.integers(c), most)
             yield {
                 "axis": axis,
                 **size._asdict(),
                 "first": first,
                 "pulls": pulls,
-                "step": seconds(step.whole),
+                "step": seconds(step.whole, most),
                 **{f"floor {k}": v for k, v in pull_floor(size).items()},
             }
 
 
-def plans(sizes: list[tuple[int, int]]) -> Iterator[dict[str, Any]]:
+def plans(sizes: list[tuple[int, int]], most: float) -> Iterator[dict[str, Any]]:
     """Sinkhorn sweeps between neighbouring clouds."""
     for problems, m in sizes:
         rng = np.random.default_rng(2)
@@ -196,7 +199,7 @@ def plans(sizes: list[tuple[int, int]]) -> Iterator[dict[str, Any]]:
             "problems": problems,
             "m": m,
             "sweeps": SWEEPS,
-            "seconds": seconds(work),
+            "seconds": seconds(work, most),
             **{f"floor {k}": v for k, v in sinkhorn_floor(problems, m, SWEEPS).items()},
         }
 
@@ -227,13 +230,14 @@ def main() -> None:
     if accelerated:
         sizes["large"] = ACCELERATED
     measured: dict[str, Any] = {"device": device.device_kind, "backend": jax.default_backend()}
-    measured["ceilings"] = ceilings()
+    most = QUICK_PATIENCE if args.quick else PATIENCE
+    measured["ceilings"] = ceilings(most)
     print(measured, flush=True)
     measured["steps"] = []
-    for row in rows_of(sizes):
+    for row in rows_of(sizes, most):
         measured["steps"].append(row)
         print(row, flush=True)
-    measured["plans"] = list(plans(CLOUDS[:1] if args.quick else CLOUDS))
+    measured["plans"] = list(plans(CLOUDS[:1] if args.quick else CLOUDS, most))
     for row in measured["plans"]:
         print(row, flush=True)
     if args.json:

@@ -4,6 +4,10 @@ import os
 import tempfile
 from pathlib import Path
 
+# One process of tests per core: more threads than that wait for each other in every small product
+# of matrices (a solve of 256 x 256 takes twenty times the time). Before numpy is imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings

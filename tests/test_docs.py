@@ -13,6 +13,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+import doc_blocks
 from doc_blocks import BLOCK, blocks
 from privtraj import datasets
 from privtraj.export import tables as export_tables
@@ -46,24 +47,8 @@ def room(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("page", [p for p in PAGES if to_run(p)], ids=name_of)
 def test_the_blocks_of_a_page_run_top_to_bottom(page, room):
-    names = {"__name__": "__main__"}
-    for language, code in to_run(page):
-        with contextlib.chdir(room):
-            if language == "python":
-                exec(compile(code, name_of(page), "exec"), names)
-            else:
-                _in_shell(code)
-
-
-def _in_shell(code):
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", code],
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=600,
-    )
-    assert done.returncode == 0, f"{code}\n{done.stderr}"
+    with contextlib.chdir(room):
+        doc_blocks.run(to_run(page), name_of(page))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -342,9 +342,13 @@ def test_what_is_left_follows_from_what_was_done(elapsed, done, total, said):
 
 @pytest.mark.slow
 def test_compiled_code_is_kept_where_caches_belong(clinic, tmp_path):
-    words = [*_fit_words(clinic, tmp_path / "m.privtraj"), "--measure", "gradients"]
+    """What is compiled after a fit has begun, be it as small as this."""
+    words = _fit_words(clinic, tmp_path / "m.privtraj")
+    code = f"from privtraj import cli; assert cli.main({words}) == 0; " + (
+        "import jax; jax.jit(lambda x: 2 * x)(1.0)"
+    )
     environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
-    subprocess.run([sys.executable, "-m", "privtraj.cli", *words], check=True, env=environment)
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
     (folder,) = (tmp_path / "cache" / "privtraj" / "compiled").iterdir()
     assert any(folder.iterdir())
     assert folder.stat().st_mode & 0o077 == 0

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from script_runs import imported, run
+from script_runs import imported, run_alone
 
 pytestmark = pytest.mark.slow
 
@@ -34,4 +34,4 @@ def test_what_is_said_is_held_against_the_truth():
 
 
 def test_the_script_explains_itself():
-    assert "--families" in run("experiments/quality.py", "--help")
+    assert "--families" in run_alone("experiments/quality.py", "--help")

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from script_runs import run
+from script_runs import run, run_alone
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def test_the_strokes_experiment_scores_every_digit_it_is_given(strokes, tmp_path
 
 @pytest.mark.parametrize("script", ["experiments/three_modes.py"])
 def test_scripts_explain_themselves(script):
-    assert "--seeds" in run(script, "--help")
+    assert "--seeds" in run_alone(script, "--help")
 
 
 def test_the_benchmark_prints_ratios_and_writes_them(tmp_path):

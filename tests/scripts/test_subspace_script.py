@@ -1,7 +1,7 @@
 """The experiment on subspaces, on few people."""
 
 import pytest
-from script_runs import imported, run
+from script_runs import imported, run_alone
 
 pytestmark = pytest.mark.slow
 
@@ -16,4 +16,4 @@ def test_a_fit_is_scored_in_all_features_and_in_the_plane():
 
 
 def test_the_script_explains_itself():
-    assert "--features" in run("experiments/subspace.py", "--help")
+    assert "--features" in run_alone("experiments/subspace.py", "--help")
