@@ -3,6 +3,7 @@
 import json
 import shlex
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from privtraj.domain.couplings import parts_of, steadied_parts
 from privtraj.metrics import squared_wasserstein2
 from privtraj.model import load
 from privtraj.privacy.statements import DOMAIN
+from privtraj.quality import estimate, kept
 
 BOUNDS = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
 
@@ -65,7 +67,7 @@ def test_no_path_of_2000_read_at_200_times_is_ever_outside(model):
 @pytest.mark.parametrize("make", [bay, streets, pytest.param(coast_mask, marks=pytest.mark.slow)])
 def test_no_path_leaves_a_coast_a_network_or_a_mask(make):
     domain = make()
-    model = fitted(snapshots(domain), slabs=4)
+    model = fitted(snapshots(domain, commuters(domain, 600)), slabs=4)
     paths = model.sample(500, np.linspace(0, 1, 100), seed=2)
     assert outside(domain, paths) == 0
     assert domain.inside(model.marginals.reshape(-1, 2)).all()
@@ -99,7 +101,8 @@ def test_a_seed_repeats_the_paths_and_other_features_go_along():
 
 def test_gradients_keep_to_a_domain_too():
     domain = bay()
-    model = fitted(snapshots(domain), measure="gradients", steps=3, particles=16, slabs=2)
+    few = snapshots(domain, commuters(domain, 600))
+    model = fitted(few, measure="gradients", steps=3, particles=16, slabs=2)
     assert domain.inside(model.marginals.reshape(-1, 2)).all()
     assert outside(domain, model.sample(200, np.linspace(0, 1, 40), seed=1)) == 0
 
@@ -190,7 +193,7 @@ def test_a_part_that_nobody_is_in_at_some_time_gets_a_particle():
 # Files and certificates -----------------------------------------------------------------------
 
 
-def test_a_saved_model_keeps_its_domain_and_its_promise(model, tmp_path):
+def test_a_saved_model_keeps_its_domain_and_its_promise(model, tmp_path, monkeypatch):
     model.save(tmp_path / "m.privtraj", not_private=True)
     again = load(tmp_path / "m.privtraj")
     assert (again.domain.segments == model.domain.segments).all()
@@ -199,6 +202,10 @@ def test_a_saved_model_keeps_its_domain_and_its_promise(model, tmp_path):
     assert again.certificate.public_inputs[DOMAIN] == model.domain.public_inputs()
     assert DOMAIN in str(again.certificate)
     assert outside(model.domain, again.sample(300, np.linspace(0, 1, 50), seed=1)) == 0
+    once = partial(estimate.estimated_quality, refits=1)  # how often is a question of tests/quality
+    monkeypatch.setattr(kept, "estimated_quality", once)
+    monkeypatch.setattr(estimate, "_POPULATION", 1000)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     again.report(tmp_path / "m.html")
 
 

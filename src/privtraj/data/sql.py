@@ -78,7 +78,10 @@ class RemoteTable:
         if backend.name != "duckdb" or hasattr(backend.con, "fetch_record_batch"):
             return self.table.to_pyarrow_batches(chunk_size=BATCH)
         # DuckDB 2, which Ibis 12 asks by a name that it had in DuckDB 1
-        self.table.limit(0).to_pyarrow()  # tells DuckDB about tables that live in Python
+        from ibis.expr.operations import AggUDF, InMemoryTable, ScalarUDF
+
+        if self.table.op().find((AggUDF, InMemoryTable, ScalarUDF)):
+            self.table.limit(0).to_pyarrow()  # tells DuckDB about what lives in Python
         return backend.con.sql(backend.compile(self.table)).to_arrow_reader(BATCH)
 
 

@@ -57,13 +57,14 @@ class SqlRows:
     """Rows in a database; only counts come back until the rows themselves are asked for.
 
     records: complete records, time t and cells c0, c1, ... of the columns that a table has.
-    unit: the same as (t, u0, u1, ...), u in float32, of all columns.
+    unit: the same as (t, u0, u1, ...), u in float32, of the columns asked for: Ibis and the
+        database work on every column of a table, also on those that nobody looks at.
     count: how many there are.
-    people: as unit, with who, where people may have several; else None.
+    people: as unit of all columns, with who, where people may have several; else None.
     """
 
     records: RemoteTable
-    unit: RemoteTable
+    unit: Callable[[Sequence[int]], RemoteTable]
     columns: tuple[Column, ...]
     datetime: bool
     count: int
@@ -75,7 +76,8 @@ class SqlRows:
         import ibis
 
         cells = math.prod(sides)
-        table = self.unit.table
+        unit = self.unit([k for k, along in enumerate(sides) if along > 1])
+        table = unit.table
         place = _slab(table["t"], slabs, self.datetime).cast("int64")
         for k, along in enumerate(sides):
             if along > 1:
@@ -83,7 +85,7 @@ class SqlRows:
                 place = place * along + ibis.least(side, along - 1)
         counted = table.group_by(place=place).aggregate(n=table.count())
         counts = np.zeros((slabs.count + 1) * cells, dtype=np.int64)  # the last for no slab, -1
-        for places, n in _batches(self.unit.with_table(counted)):
+        for places, n in _batches(unit.with_table(counted)):
             counts[places] = n
         if counts.sum() != self.count:
             raise _changed()
@@ -95,12 +97,11 @@ class SqlRows:
         ends = np.cumsum(sizes)
         free = ends - sizes
         points = np.empty((sizes.sum(), len(self.columns)), dtype=np.float32)
-        table = self.unit.table
+        unit = self.unit(range(len(self.columns)))
+        table = unit.table
         columns = [name for name in table.columns if name != "t"]
         slab = _slab(table["t"], slabs, self.datetime).cast("int32")
-        wanted = self.unit.with_table(
-            table.select(slab=slab, **{name: table[name] for name in columns})
-        )
+        wanted = unit.with_table(table.select(slab=slab, **{name: table[name] for name in columns}))
         for numbers, *values in _batches(wanted):
             order = np.argsort(numbers, kind="stable")[np.count_nonzero(numbers < 0) :]
             numbers = numbers[order]
@@ -152,26 +153,33 @@ def rows_of(remote: RemoteTable, public: PublicInputs, person: str | None) -> Sq
         arrow.check_identifier(_arrow_type(remote.table[person]), person)
     if not all(_reads_dates(remote.table, column) for column in public.asked):
         return None
-    records = remote.with_table(_values_of(remote.table, public, person, datetime))
-    missing = _checked(records, public)
-    table = records.table
-    if missing.records:
-        table = table.filter(~_any(_missing, table, _required(public)))
+    values = _values_of(remote.table, public, person, datetime)
+    missing = _checked(remote.with_table(remote.table.select(**values)), public)
+    dropping = _required(public) if missing.records else []
+
+    def complete(names: Sequence[str]) -> Any:
+        table = remote.table.select(**{name: values[name] for name in [*names, *dropping]})
+        return table.filter(~_any(_missing, table, dropping)) if dropping else table
+
     count = missing.total - missing.records
     repeated = 0
     if person is not None:
-        people = _counted_people(remote.with_table(table), count, public, datetime)
+        people = _counted_people(remote.with_table(complete(["t", "who"])), count, public, datetime)
         if people.some_too_many:
             return None
         repeated = people.repeated
     checks.check_enough(count)
-    cells = [name for name in table.columns if name[0] in "tc"]
-    points = {f"u{k}": point for k, point in enumerate(_points(table, public.columns))}
-    unit = remote.with_table(table.select(t=table["t"], **points))
-    people_of = None
-    if public.most_records > 1:
-        people_of = remote.with_table(table.select(who=table["who"], t=table["t"], **points))
-    kept = remote.with_table(table.select(*cells))
+
+    def unit(wanted: Sequence[int], *more: str) -> RemoteTable:
+        places = {k: _place_of(public.columns[k], public) for k in wanted}
+        table = complete(["t", *more, *places.values()])
+        points = {f"u{k}": _point(table[y], public.columns[k]) for k, y in places.items()}
+        return remote.with_table(table.select(*more, "t", **points))
+
+    everything = range(len(public.columns))
+    people_of = unit(everything, "who") if public.most_records > 1 else None
+    cells = [name for name in values if name[0] in "tc"]
+    kept = remote.with_table(complete(cells).select(*cells))
     return SqlRows(kept, unit, public.columns, datetime, count, people_of, repeated)
 
 
@@ -326,8 +334,10 @@ def _missing(column: Any) -> Any:
 # What becomes of a record ---------------------------------------------------------------------
 
 
-def _values_of(table: Any, public: PublicInputs, person: str | None, datetime: bool) -> Any:
-    """Records as time t, cells c0, c1, ..., the same as values y0, y1, ... in double, and who."""
+def _values_of(
+    table: Any, public: PublicInputs, person: str | None, datetime: bool
+) -> dict[str, Any]:
+    """Of a record the time t, cells c0, c1, ..., these as values y0, y1, ... in double, and who."""
     moment = table[public.time_name]
     if not datetime:
         moment = _number(moment)
@@ -345,7 +355,7 @@ def _values_of(table: Any, public: PublicInputs, person: str | None, datetime: b
             columns |= {f"c{k}": _number(cell), f"y{k}": _number(cell)}
     if person is not None:
         columns["who"] = table[person]
-    return table.select(**columns)
+    return columns
 
 
 def _comparable(cell: Any) -> Any:
@@ -420,22 +430,23 @@ def _number(column: Any) -> Any:
     return column.cast("float64")
 
 
-def _points(table: Any, columns: Sequence[Column]) -> Iterator[Any]:
-    """Coordinates in the unit cube, of flags too, in float32."""
+def _place_of(column: Column, public: PublicInputs) -> str:
+    """The name here of the values that a column, or a flag, is about."""
+    name = column.of if isinstance(column, Flag) else column.name
+    return f"y{[asked.name for asked in public.asked].index(name)}"
+
+
+def _point(value: Any, column: Column) -> Any:
+    """Coordinate in the unit cube, of flags too, in float32."""
     import ibis
 
-    places = {column.name: f"y{k}" for k, column in enumerate(without_flags(columns))}
-    for column in columns:
-        if isinstance(column, Flag):
-            absent = _missing(table[places[column.of]])
-            yes, no = (_double(float(unit)) for unit in column.to_unit([1, 0]))
-            yield ibis.ifelse(absent, yes, no).cast("float32")
-            continue
-        value = table[places[column.name]]
-        point = _unit(value, column)
-        if column.missing and not isinstance(column, Category):
-            point = ibis.ifelse(_missing(value), _double(0.5).cast("float32"), point)
-        yield point
+    if isinstance(column, Flag):
+        yes, no = (_double(float(unit)) for unit in column.to_unit([1, 0]))
+        return ibis.ifelse(_missing(value), yes, no).cast("float32")
+    point = _unit(value, column)
+    if column.missing and not isinstance(column, Category):
+        point = ibis.ifelse(_missing(value), _double(0.5).cast("float32"), point)
+    return point
 
 
 def _unit(value: Any, column: Column) -> Any:

@@ -16,7 +16,7 @@ from privtraj.arrays import Floats, Ints, Mask
 from privtraj.domain.constants import MOST_SAMPLES, SAMPLE_STEP
 
 _MOST_STRIPS = 256
-_BLOCK = 2**21  # walls that are asked at a time, which bounds the memory
+_BLOCK = 2**16  # walls that are asked at a time: as many as a processor has at hand
 _JOINT = (
     1e-9  # by which walls are longer than they are, so that nobody slips through where two meet
 )
@@ -36,6 +36,9 @@ class Walls:
         order = np.argsort(strip, kind="stable")
         self._walls = wall[order]  # of all strips in turn
         self._begin = np.searchsorted(strip[order], np.arange(strips + 1))
+        self._x, self._y = np.ascontiguousarray(segments[:, :2].T)
+        self._along_x, self._along_y = np.ascontiguousarray((segments[:, 2:] - segments[:, :2]).T)
+        self._west, self._east = np.ascontiguousarray(np.sort(segments[:, ::2], axis=1).T)
 
     def _strip(self, y: Floats) -> Ints:
         place = np.clip((y - self._origin) * self._scale, 0, self._last)
@@ -71,27 +74,21 @@ class Walls:
         return shares
 
     def _reach(self, a: Floats, b: Floats, begin: Ints, end: Ints) -> Floats:
-        low, high = np.minimum(a, b), np.maximum(a, b)
+        west, east = np.minimum(a[:, 0], b[:, 0]) - _JOINT, np.maximum(a[:, 0], b[:, 0]) + _JOINT
         way, at = spans(begin, end - begin)
-        wall = self.segments[self._walls[at]]
-        beside = np.maximum(wall[:, 0], wall[:, 2]) < low[way, 0] - _JOINT
-        beside |= np.minimum(wall[:, 0], wall[:, 2]) > high[way, 0] + _JOINT
-        way, wall = way[~beside], wall[~beside]
-        start, step = a[way], (b - a)[way]
-        along = wall[:, 2:] - wall[:, :2]
-        to_wall = wall[:, :2] - start
-        turn = _cross(step, along)
+        wall = self._walls[at]
+        met = (self._east[wall] >= west[way]) & (self._west[wall] <= east[way])
+        way, wall = way[met], wall[met]
+        x, y, u, v = (column[way] for column in (*a.T, *(b - a).T))
+        x, y = self._x[wall] - x, self._y[wall] - y  # from the start to the wall
+        along_x, along_y = self._along_x[wall], self._along_y[wall]
+        turn = u * along_y - v * along_x
         slope = np.where(turn == 0, np.inf, turn)  # who walks beside a wall does not meet it
-        t, s = _cross(to_wall, along) / slope, _cross(to_wall, step) / slope
+        t, s = (x * along_y - y * along_x) / slope, (x * v - y * u) / slope
         hit = (turn != 0) & (t >= 0) & (t <= 1) & (s >= -_JOINT) & (s <= 1 + _JOINT)
         shares = np.full(len(a), np.inf)
         np.minimum.at(shares, way[hit], t[hit])
         return shares
-
-
-def _cross(u: Floats, v: Floats) -> Floats:
-    product: Floats = u[:, 0] * v[:, 1] - u[:, 1] * v[:, 0]
-    return product
 
 
 def spans(begin: Ints, length: Ints) -> tuple[Ints, Ints]:

@@ -106,6 +106,8 @@ def _clipped_ring(ring: Floats, window: Window) -> Floats:
         if len(ring) < 3:
             break
         depth = sign * (ring[:, axis] - limit)  # at least 0 inside
+        if (depth >= 0).all():
+            continue
         after, next_depth = np.roll(ring, -1, axis=0), np.roll(depth, -1)
         crossing = (depth >= 0) != (next_depth >= 0)
         share = np.where(crossing, depth, 0.0) / np.where(crossing, depth - next_depth, 1.0)
