@@ -4,6 +4,10 @@ import os
 import tempfile
 from pathlib import Path
 
+# One thread of linear algebra in each process that the tests start: as many as there are cores are
+# at work already, and threads that wait for each other take four times the processor time.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
