@@ -40,6 +40,7 @@ from privtraj.audit.lower_bounds import (
 from privtraj.audit.scores import ALL, answer_evidence, log_density, log_likelihood_ratio
 from privtraj.audit.transcript import Answer, Transcript
 from privtraj.errors import InputError
+from privtraj.gradients import reweighting
 from privtraj.persistence import PERSISTENCE
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import Tally, tally
@@ -339,7 +340,7 @@ class Generous(Ledger):
 def test_the_evidence_of_real_answers_is_calibrated(snapshots_of, rate, replace):
     """E[e^LLR] = 1 without the person, E[e^-LLR] = 1 with, over adaptive answers of a real guard.
 
-    Each mean of 200 runs within 4.5 standard errors of 1: false-alarm rate below 1e-5 each.
+    Each mean of 100 runs within 4.5 standard errors of 1: false-alarm rate below 1e-5 each.
     """
     corner, opposite = person_at(2, np.ones(2)), person_at(0, np.zeros(2))
     worlds = pair(corner, opposite if replace else None)
@@ -351,7 +352,7 @@ def test_the_evidence_of_real_answers_is_calibrated(snapshots_of, rate, replace)
     parameters = jnp.asarray(np.random.default_rng(1).standard_normal((3, 2, 4)), jnp.float32)
     for sign, data in zip((1, -1), data_of_worlds, strict=True):
         ratios = []
-        for seed in range(200):
+        for seed in range(100):
             transcript, source = Transcript(worlds), noise.SeededSource(seed)
             guard = data.guarded(SamplingGuard, Generous(), source, watcher=transcript)
             guard.counts(2, 0.3, "cells")
@@ -372,7 +373,7 @@ def test_the_evidence_of_slabs_that_a_person_shares_with_a_crowd_is_calibrated(s
     parameters = jnp.asarray(np.random.default_rng(1).standard_normal((2, 2, 4)), jnp.float32)
     for sign, extra in ((1, []), (-1, corner.points)):
         data, ratios = snapshots_of([[], [place] * 12, extra], 2), []
-        for seed in range(200):
+        for seed in range(100):
             transcript, source = Transcript(worlds), noise.SeededSource(seed)
             guard = data.guarded(SamplingGuard, Generous(), source, watcher=transcript)
             guard = guard.in_slabs(together)
@@ -481,13 +482,13 @@ def test_public_counts_keep_the_person_in_the_bin():
 # The real pipeline ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("adjacency", "epsilon"), [("add-remove", 1.0), ("replace-one", 2.0)])
+@pytest.mark.parametrize(("adjacency", "epsilon"), [("add-remove", 4.0), ("replace-one", 8.0)])
 def test_private_counts_are_within_their_claim_and_well_above_zero(adjacency, epsilon):
-    """ "Above zero" holds at all but one seed in 10^4: 100 runs in either world tell rates such as
-    0.72 and 0.28 apart by four standard errors more than the bounds take."""
+    """ "Above zero" holds at all but one seed in 1000 where the attack has rates of 0.9 and 0.1,
+    by 25 runs in either world at 98 % confidence; 60 runs found 1.0 and 0.1 or less."""
     # answers are what is attacked: what is made of them afterwards, at length, may be left out
     synthesizer = TrajectorySynthesizer(epsilon, DELTA, adjacency=adjacency, time_coupling=0.0)
-    whole = audit(synthesizer, runs=240, seed=1)
+    whole = audit(synthesizer, runs=50, seed=1)
     assert whole.view == "transcript"
     assert whole.adjacency == adjacency
     found = whole.of(ALL)
@@ -501,7 +502,7 @@ def test_the_noise_of_pairs_is_tested_and_their_person_is_within_the_claim():
     """Somebody with three records in one place has three pairs, which move one number by all of
     their weight. Chance: 1 % of audits are wrongly called violated."""
     synthesizer = TrajectorySynthesizer(1.0, DELTA, time_coupling=0.0, slabs="bins", cells=2)
-    whole = audit(synthesizer, runs=40, seed=1, canary="duplicated")
+    whole = audit(synthesizer, runs=20, seed=1, canary="duplicated")
     assert PERSISTENCE in {test.release for test in whole.noise}
     assert not whole.violated
 
@@ -518,12 +519,20 @@ def test_what_a_person_adds_to_the_answer_about_pairs_is_known():
     assert answer_evidence(told) == pytest.approx(12.8)
 
 
-def test_private_gradients_at_epsilon_eight_are_within_their_claim_and_well_above_zero():
-    settings = {"measure": "gradients", "particles": 2, "steps": 4}
-    whole = audit(TrajectorySynthesizer(8.0, DELTA, **settings), runs=160, seed=1)
+GRADIENTS = {"measure": "gradients", "particles": 2, "steps": 4}
+
+
+@pytest.fixture
+def few_points(monkeypatch):
+    """Marginals that are made of the answers coarsely: it is the answers that are attacked."""
+    monkeypatch.setattr(reweighting, "POINTS", 64)
+
+
+def test_private_gradients_at_epsilon_twelve_are_within_their_claim_and_well_above_zero(few_points):
+    whole = audit(TrajectorySynthesizer(12.0, DELTA, **GRADIENTS), runs=50, seed=1)
     assert not whole.violated
     found = whole.of(ALL)
-    assert 7.9 < found.epsilon <= 8
+    assert 11.9 < found.epsilon <= 12
     assert 0 < found.epsilon_threshold <= found.epsilon
     assert 0 < found.epsilon_shape <= found.epsilon
     # the person uses most of what is paid for: E[LLR | with] - E[LLR | without] = mu^2 if all
@@ -531,9 +540,8 @@ def test_private_gradients_at_epsilon_eight_are_within_their_claim_and_well_abov
     assert used > 0.5 * found.claim.mu_squared
 
 
-def test_private_gradients_at_epsilon_one_are_within_their_claim():
-    settings = {"measure": "gradients", "particles": 2, "steps": 4}
-    found = audit(TrajectorySynthesizer(1.0, DELTA, **settings), runs=40, seed=1)
+def test_private_gradients_at_epsilon_one_are_within_their_claim(few_points):
+    found = audit(TrajectorySynthesizer(1.0, DELTA, **GRADIENTS), runs=20, seed=1)
     assert not found.violated
     assert found.strongest.bound <= found.epsilon <= 1
 
@@ -543,17 +551,19 @@ def test_the_released_model_tells_less_than_the_claim_allows():
     told = []
     synthesizer = TrajectorySynthesizer(4.0, DELTA, **settings)
     found = audit(
-        synthesizer, runs=60, view="released", seed=2, progress=lambda *at: told.append(at)
+        synthesizer, runs=40, view="released", seed=2, progress=lambda *at: told.append(at)
     )
     assert not found.violated
-    assert [one.rates.absent for one in found.findings] == [15, 15]
-    assert told == [(k, 60) for k in range(1, 61)]
+    assert [one.rates.absent for one in found.findings] == [10, 10]
+    assert told == [(k, 40) for k in range(1, 41)]
     assert (synthesizer.seed, synthesizer.particles) == (None, 8)
 
 
 def test_an_audit_repeats_with_its_seed_and_only_then():
+    synthesizer = TrajectorySynthesizer(1.0, DELTA, slabs="bins", cells=2)
+
     def scores(seed):
-        found = audit(TrajectorySynthesizer(1.0, DELTA), runs=20, seed=seed)
+        found = audit(synthesizer, runs=20, seed=seed)
         return [*found.of(ALL).scores_without, *found.of(ALL).scores_with]
 
     assert scores(7) == scores(7) != scores(8)

@@ -2,7 +2,8 @@
 
 The audits here have confidence 99 %: over seeds, a correct mechanism would be called broken in at
 most 1 % of them. All seeds are fixed, so a test passes always or never; the broken ones are caught
-with room to spare, so that they would be at nearly every other seed too.
+with room to spare, so that they would be at nearly every other seed too. How many runs it takes to
+see how much is counted by `experiments/audit_power.py`.
 """
 
 import math
@@ -14,7 +15,7 @@ import pytest
 from privtraj.audit.attack import audit
 from privtraj.audit.canaries import People, Worlds
 from privtraj.audit.findings import compare
-from privtraj.audit.scores import log_likelihood_ratio
+from privtraj.audit.scores import ALL, log_likelihood_ratio
 from privtraj.audit.transcript import Transcript
 from privtraj.data.snapshots import Snapshots
 from privtraj.errors import BudgetError
@@ -45,18 +46,21 @@ class Broken(Guard):
         return part
 
 
-# the attacker sees the answers, not what is made of them
-COUNTS = {"measure": "counts", "time_coupling": 0.0}
-
-
-def audited(guard, epsilon, runs, **settings):
+def audited(guard, runs):
     """The audit of real fits that use this kind of guard."""
 
     class Pipeline(TrajectorySynthesizer):
         guard_class = guard
 
-    synthesizer = Pipeline(epsilon, DELTA, **settings)
+    # the attacker sees the answers, not what is made of them
+    synthesizer = Pipeline(1.0, DELTA, measure="counts", time_coupling=0.0)
     return audit(synthesizer, runs=runs, confidence=CONFIDENCE, seed=1)
+
+
+@pytest.fixture(scope="module")
+def unbroken():
+    """The audit of real fits with the guard that ships, as many as the most of a broken one."""
+    return audited(Guard, 60)
 
 
 # Releases without a fit: one question to a guard, many times ----------------------------------
@@ -171,9 +175,14 @@ class TooQuiet(Broken):
         return answer
 
 
-@pytest.mark.parametrize("guard", [TooQuiet, Guard])
-def test_trap_noise_too_small_by_the_root_of_two_in_a_fit(guard):
-    assert audited(guard, 2.0, 600, **COUNTS).violated == (guard is TooQuiet)
+def odd_noise(found):
+    """Whether tests of the noise would see it at nearly every seed."""
+    return found.violated and found.noise[0].p < 1e-12
+
+
+def test_trap_noise_too_small_by_the_root_of_two_in_a_fit(unbroken):
+    assert odd_noise(audited(TooQuiet, 40))
+    assert not unbroken.violated
 
 
 @pytest.mark.parametrize("guard", [TooQuiet, Guard])
@@ -196,9 +205,9 @@ def unnoised(silent):
     return Unnoised
 
 
-def test_trap_unnoised_counts(unnoised):
-    assert audited(unnoised, 1.0, 60, **COUNTS).violated
-    assert not audited(Guard, 1.0, 60, **COUNTS).violated
+def test_trap_unnoised_counts(unnoised, unbroken):
+    assert odd_noise(audited(unnoised, 20))
+    assert not unbroken.violated
 
 
 # 5 --------------------------------------------------------------------------------------------
@@ -284,11 +293,13 @@ class Silent(Broken):
         return self._unpaid.counts(cells_per_side, epsilon, what)
 
 
-@pytest.mark.parametrize(("guard", "claimed"), [(Forgetful, 0.12), (Silent, 0.0), (Guard, 2.0)])
-def test_trap_a_release_that_skips_the_ledger(guard, claimed):
-    found = audited(guard, 2.0, 100, **COUNTS)
+@pytest.mark.parametrize(("guard", "claimed"), [(Forgetful, 0.06), (Silent, 0.0)])
+def test_trap_a_release_that_skips_the_ledger(guard, claimed, unbroken):
+    found = audited(guard, 60)
     assert found.epsilon == pytest.approx(claimed, abs=1e-4)
-    assert found.violated == (guard is not Guard)
+    assert found.violated
+    assert unbroken.epsilon == pytest.approx(1.0, abs=1e-4)
+    assert not unbroken.violated
 
 
 # 9 --------------------------------------------------------------------------------------------
@@ -352,12 +363,14 @@ class LooksForFree(Broken):
         return (self._unpaid if free else super()).counts(cells_per_side, epsilon, what)
 
 
-@pytest.mark.parametrize("guard", [LooksTooClosely, Guard])
-def test_trap_looks_at_motion_with_less_noise_than_was_paid_for(guard):
-    assert audited(guard, 1.0, 200, **COUNTS).violated == (guard is LooksTooClosely)
+def test_trap_looks_at_motion_with_less_noise_than_was_paid_for(unbroken):
+    found = audited(LooksTooClosely, 40)
+    assert odd_noise(found)
+    assert found.of(ALL).violated
+    assert not unbroken.violated
 
 
 def test_trap_looks_that_nobody_pays_for_are_stopped_by_the_plan():
     """What is left over would go to the cells, and they are then louder than was planned."""
     with pytest.raises(BudgetError, match="is not on the plan"):
-        audited(LooksForFree, 1.0, 20, **COUNTS)
+        audited(LooksForFree, 20)

@@ -14,7 +14,7 @@ from privtraj.cli import audit as command
 from privtraj.privacy.accounting import tally
 from privtraj.privacy.events import GaussianSum
 
-RUN = ["audit", "--runs", "40", "--seed", "1"]
+RUN = ["audit", "--runs", "20", "--seed", "1"]
 
 
 @pytest.fixture
@@ -48,9 +48,9 @@ def test_a_real_audit_end_to_end(tmp_path, capsys):
     assert str(plot) in said
     assert plot.read_bytes().startswith(b"\x89PNG")
     written = json.loads(out.read_text())
-    assert written["runs"] == 40
+    assert written["runs"] == 20
     assert written["claim"]["epsilon"] == pytest.approx(1, abs=1e-6)
-    assert len(written["attacks"][0]["scores_with"]) == 20
+    assert len(written["attacks"][0]["scores_with"]) == 10
     assert not any(test["failed"] for test in written["noise"]["tests"])
 
     before = out.read_bytes()

@@ -410,6 +410,9 @@ def test_a_full_sum_can_be_calibrated_beside_sampled_ones():
     others = [(SampledSum(20.0, "", rate=0.1), 20)]
     largest = calibrate_gaussian(1.0, 1e-5, "add-remove", others)
     assert 0 < largest < calibrate_gaussian(1.0, 1e-5, "add-remove")
+    for size, fits in ((largest, True), (1.001 * largest, False)):
+        total = tally([*others, GaussianSum(1 / size, "")], "add-remove")
+        assert (total.delta(1.0) <= 1e-5) == fits
 
 
 def test_the_central_limit_is_the_chi_square_divergence_of_a_step():

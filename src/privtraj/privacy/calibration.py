@@ -33,7 +33,7 @@ ONE_RECORD = Person()
 _SMALLEST, _LARGEST = 2.0**-40, 2.0**40
 _LEAST_NOISE = 0.05  # sampled sums of less noise have losses of hundreds, and grids of millions
 _QUIET = 4.0  # noise at which the grids of sampled sums are still short
-_ON_GRIDS = (1 / _LEAST_NOISE, 1e-6)  # where to begin, and how far to go, beside sampled sums
+_ON_GRIDS = 1e-6  # precision beside sampled sums
 
 
 def calibrate_gaussian(
@@ -105,8 +105,11 @@ def _largest_release(
     def fits(size: float) -> bool:
         return spent.add(release(size, person)).delta(epsilon) <= delta
 
-    most, precision = _ON_GRIDS if spent.sampled else (_LARGEST, 1e-13)
-    good = _halved_until(fits, most)
+    most, precision = _LARGEST, 1e-13
+    if spent.sampled:  # no more than without them, which needs no grid
+        alone = _largest_release(release, replace(spent, sampled=()), epsilon, delta, person)
+        most, precision = min(alone, 1 / _LEAST_NOISE), _ON_GRIDS
+    good = _halved_until(fits, most) if most else 0.0
     if 0 < good < most:
         good = bisect(fits, good=good, bad=2 * good, precision=precision)
     return good * (1 - CALIBRATION_MARGIN)

@@ -98,5 +98,6 @@ def unseen(motion: Floats, moments: Floats, slab_of_moment: Ints) -> float:
     basis = hat_functions(moments, knots_of(moments, slab_of_moment))
     in_slab = means @ basis
     normal = in_slab.T @ in_slab + penalty(slabs + 1, HIDDEN_BENDING, ACTION)
-    rest = np.eye(count) - basis @ np.linalg.solve(normal, in_slab.T) @ means
-    return float(np.sum(rest @ motion * rest) / count)
+    curve = basis @ np.linalg.solve(normal, in_slab.T)  # R y = y - curve of the means of y
+    rest = motion - curve @ (means @ motion)  # R Q: no product is larger than (M, K) by (K, M)
+    return float((np.trace(rest) - np.sum(rest @ means.T * curve)) / count)
