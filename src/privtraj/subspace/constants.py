@@ -26,9 +26,9 @@ features (20 fits, 1,000 people at 5 times), with eight and two 1.03; 2026-11-16
 LEAST_INSIDE = 0.5
 """Of all variance in a subspace, below which people are measured in all features instead."""
 AS_COSTLY = 25.0
-"""Features of which the noise of gradients costs as much as a hidden direction with all variance. 190
-fits with 6 to 20 features, 300 to 3,000 people at 5 times: with six features a subspace was worse
-wherever noise may hide more than .1 of the variance, with twenty better up to .8; 2026-11-16."""
+"""Features in which the noise of gradients costs as much as a hidden direction with all variance.
+Of 190 fits with 6 to 20 features, 300 to 3,000 people at 5 times, a subspace of six was worse where
+noise may hide more than .1 of the variance, one of twenty better up to .8; 2026-11-16."""
 REACH = 3.0
 """Standard deviations along the widest axis from the centre to the walls: of a Gaussian, three in
 a thousand are moved to the wall, of groups nobody."""
