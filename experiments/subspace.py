@@ -1,7 +1,7 @@
 """Three modes in a plane of many features, and groups that fill theirs: what a subspace is worth.
 
-    python experiments/subspace.py [--features 2 6 16 20 50] [--epsilons 1 8] [--seeds 3]
-                                   [--people 3000] [--off] [--json FILE]
+    python experiments/subspace.py [--features 2 8 16 20 50] [--epsilons 1 8] [--seeds 3]
+                                   [--people 3000] [--off] [--cost] [--json FILE]
 
 `people` at each of 5 times, delta 1e-5, add-remove. Squared W2 (exact optimal transport, mean over
 times) in shares of the squared box, between the particles of a model and as many fresh people:
@@ -12,18 +12,29 @@ times) in shares of the squared box, between the particles of a model and as man
 The target of a fit in d features is 1.5 times ( that of d = 2 + the variance outside the plane ).
 "groups": three groups that move along ways of their own in 8 features, with features that vary
 together in each: no subspace holds them, so what was spent on looking for one is lost. --off also
-fits without looking.
+fits without looking. --cost compares these two alone, where people are few and most data fill their
+features: squared W2 of 500 released people to 8,000 fresh ones, geometric mean and worst of the
+ratios over data and seeds. Without looking, more than 14 features cannot have their motion looked
+at either: there each listed time is measured by itself.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
+from itertools import product
+from pathlib import Path
 
 import numpy as np
 
 from common import in_parallel, spread, write_json
 
+sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))  # for its data
+
 TIMES, SIDE, GROUPS = 5, 3.0, 8
+COST_DATA = ("three modes", "double-well", "bifurcation", "ornstein-uhlenbeck", "groups")
+COST_FEATURES, COST_PEOPLE, FIRST_SEED = (6, 8, 12, 20), (300, 1000), 21
+MOST_LOOKED = 14  # features whose motion can be looked at
 
 
 def people_of(data: str, n: int, features: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -93,15 +104,65 @@ def outside(features: int) -> float:
     return (features - 2) * pt.datasets.THREE_MODES_VARIANCE / SIDE**2
 
 
+# What looking costs ------------------------------------------------------------------------------
+
+
+def crowds(data: str, people: int, features: int, seed: int) -> np.ndarray:
+    """(T, people, d) in the unit cube."""
+    from populations import clouds
+
+    if data != "groups":
+        return np.asarray(clouds(data, people, TIMES, seed, features=features, followed=True))
+    _, points = people_of(data, people, features, seed)
+    return np.clip(points / SIDE + 0.5, 0, 1).reshape(TIMES, people, features)
+
+
+def error(data: str, features: int, people: int, subspace: str, seed: int) -> float:
+    """Squared W2 of one fit at epsilon 1, mean over times."""
+    import privtraj as pt
+    from populations import represented, squared_w2
+
+    times = np.linspace(0, 1, TIMES)
+    some = crowds(data, people, features, seed)
+    others = crowds(data, 8000, features, seed + 10_000)
+    snapshots = pt.Snapshots.from_arrays(
+        np.repeat(times, people), np.concatenate(list(some)), bounds=[(0, 1)] * features, bins=times
+    )
+    slabs = "bins" if subspace == "off" and features > MOST_LOOKED else "auto"
+    fit = pt.TrajectorySynthesizer(1.0, 1e-5, seed=seed, subspace=subspace, slabs=slabs)
+    released = fit.fit(snapshots).sample(500, times=times, seed=seed).values.swapaxes(0, 1)
+    pairs = zip(released, others, strict=True)
+    return float(np.mean([squared_w2(a, *represented(b)) for a, b in pairs]))
+
+
+def costs(seeds: int) -> dict[str, list[float]]:
+    """Ratios with and without looking, by features and people."""
+    seen = range(FIRST_SEED, FIRST_SEED + seeds)
+    jobs = list(product(COST_DATA, COST_FEATURES, COST_PEOPLE, ("auto", "off"), seen))
+    errors = dict(zip(jobs, in_parallel(error, jobs), strict=True))
+    found: dict[str, list[float]] = {}
+    for data, d, people, how, seed in jobs:
+        if how == "auto":
+            ratio = errors[data, d, people, how, seed] / errors[data, d, people, "off", seed]
+            found.setdefault(f"{d} features, {people} people", []).append(ratio)
+    for name, ratios in found.items():
+        print(f"{name}: {np.exp(np.mean(np.log(ratios))):.2f} ({max(ratios):.2f})")
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--features", type=int, nargs="+", default=[2, 6, 16, 20, 50])
+    parser.add_argument("--features", type=int, nargs="+", default=[2, 8, 16, 20, 50])
     parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 8.0])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--people", type=int, default=3000)
     parser.add_argument("--off", action="store_true", help="also without looking for a subspace")
+    parser.add_argument("--cost", action="store_true", help="what looking costs, and no more")
     parser.add_argument("--json", help="file for every number")
     args = parser.parse_args()
+    if args.cost:
+        write_json(args.json, costs(args.seeds))
+        return
 
     cases = [("modes", d) for d in sorted({2, *args.features})] + [("groups", GROUPS)]
     hows = ["auto", "off"] if args.off else ["auto"]

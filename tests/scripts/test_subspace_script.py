@@ -15,5 +15,19 @@ def test_a_fit_is_scored_in_all_features_and_in_the_plane():
         assert script.plane_of("modes", 6).shape == (6, 2)
 
 
+def test_what_looking_costs_is_measured_beside_a_fit_without(monkeypatch, capsys):
+    with imported("experiments", "subspace", "common", "populations") as script:
+        monkeypatch.setattr(script, "COST_DATA", ("groups",))
+        monkeypatch.setattr(script, "COST_FEATURES", (6,))
+        monkeypatch.setattr(script, "COST_PEOPLE", (40,))
+        monkeypatch.setattr(
+            script, "in_parallel", lambda function, jobs: [function(*j) for j in jobs]
+        )
+        (ratios,) = script.costs(1).values()
+        assert 0.1 < ratios[0] < 10
+        assert ratios[0] != 1  # looking has a price
+        assert capsys.readouterr().out.startswith("6 features, 40 people: ")
+
+
 def test_the_script_explains_itself():
     assert "--features" in run_alone("experiments/subspace.py", "--help")
