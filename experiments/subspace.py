@@ -34,7 +34,6 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))  # f
 TIMES, SIDE, GROUPS = 5, 3.0, 8
 COST_DATA = ("three modes", "double-well", "bifurcation", "ornstein-uhlenbeck", "groups")
 COST_FEATURES, COST_PEOPLE, FIRST_SEED = (6, 8, 12, 20), (300, 1000), 21
-MOST_LOOKED = 14  # features whose motion can be looked at
 
 
 def people_of(data: str, n: int, features: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -117,10 +116,11 @@ def crowds(data: str, people: int, features: int, seed: int) -> np.ndarray:
     return np.clip(points / SIDE + 0.5, 0, 1).reshape(TIMES, people, features)
 
 
-def error(data: str, features: int, people: int, subspace: str, seed: int) -> float:
+def fit_error(data: str, features: int, people: int, subspace: str, seed: int) -> float:
     """Squared W2 of one fit at epsilon 1, mean over times."""
     import privtraj as pt
     from populations import represented, squared_w2
+    from privtraj.slabs.fit import can_look
 
     times = np.linspace(0, 1, TIMES)
     some = crowds(data, people, features, seed)
@@ -128,7 +128,7 @@ def error(data: str, features: int, people: int, subspace: str, seed: int) -> fl
     snapshots = pt.Snapshots.from_arrays(
         np.repeat(times, people), np.concatenate(list(some)), bounds=[(0, 1)] * features, bins=times
     )
-    slabs = "bins" if subspace == "off" and features > MOST_LOOKED else "auto"
+    slabs = "bins" if subspace == "off" and not can_look(features) else "auto"
     fit = pt.TrajectorySynthesizer(1.0, 1e-5, seed=seed, subspace=subspace, slabs=slabs)
     released = fit.fit(snapshots).sample(500, times=times, seed=seed).values.swapaxes(0, 1)
     pairs = zip(released, others, strict=True)
@@ -139,7 +139,7 @@ def costs(seeds: int) -> dict[str, list[float]]:
     """Ratios with and without looking, by features and people."""
     seen = range(FIRST_SEED, FIRST_SEED + seeds)
     jobs = list(product(COST_DATA, COST_FEATURES, COST_PEOPLE, ("auto", "off"), seen))
-    errors = dict(zip(jobs, in_parallel(error, jobs), strict=True))
+    errors = dict(zip(jobs, in_parallel(fit_error, jobs), strict=True))
     found: dict[str, list[float]] = {}
     for data, d, people, how, seed in jobs:
         if how == "auto":

@@ -94,21 +94,16 @@ def estimated_quality(
     fit, with settings that a model does not tell, is refused."""
     if not can_be_refitted(model):
         return None
-    try:
-        return _estimated(model, refits, seed, progress)
-    except (InputError, BudgetError):
-        return None
-
-
-def _estimated(
-    model: TrajectoryModel, refits: int, seed: int, progress: Callable[[int, int], None] | None
-) -> Quality:
     done = progress or (lambda step, steps: None)
     times = read_times(model, READ_TIMES)
     done(0, refits)
     people, others = _drawn(model, times, seed), []
     for k in range(refits):
-        others.append(_drawn(refitted(model, seed + 1 + k), times, seed + 1 + k))
+        try:
+            again = refitted(model, seed + 1 + k)
+        except (InputError, BudgetError):
+            return None
+        others.append(_drawn(again, times, seed + 1 + k))
         done(k + 1, refits)
     numbers = [numbers_alone(each, model.columns) for each in (people, *others)]
     worth = _Worths(model, times, numbers[1:], seed) if numbers[0].shape[2] else None

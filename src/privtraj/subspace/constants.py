@@ -21,8 +21,8 @@ SMALL = 0.02
 MOST_RANK = 6
 """Of a subspace in which people are measured; gradients of more features need the whole budget."""
 FEATURES_PER_AXIS = 4
-"""At least, of a subspace: with six features and two axes squared W2 was 1.2 times that of all
-features (20 fits, 1,000 people at 5 times), with eight and two 1.03; 2026-11-16."""
+"""At least, of a subspace: in two axes of six features squared W2 was 1.3 times that in all of them
+(eight data sets of 1,000 people at 5 times), in those of eight 1.03 (ten); 2026-11-16."""
 LEAST_INSIDE = 0.5
 """Of all variance in a subspace, below which people are measured in all features instead."""
 AS_COSTLY = 25.0
