@@ -1,5 +1,11 @@
-"""Shared settings and helpers. Everything random is seeded: a test passes always or never."""
+"""Shared settings and helpers. Everything random is seeded: a test passes always or never.
 
+That holds for fits without a seed too: the operating system's entropy is replaced by words that
+depend on the name of the test. PRIVTRAJ_TEST_SEED=1 and so on give other words: whoever changes a
+statistical test tries a few.
+"""
+
+import hashlib
 import os
 import tempfile
 from pathlib import Path
@@ -16,6 +22,7 @@ from privtraj.cli.shared import keep_compiled
 from privtraj.columns.kinds import Number
 from privtraj.data.public import TimeAxis
 from privtraj.data.snapshots import Snapshots
+from privtraj.privacy import noise
 from privtraj.privacy.rows import MemoryRows
 
 HERE = Path(__file__).parent
@@ -86,6 +93,37 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.slow)
     order = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: order.get(item.path.name, len(order)))
+
+
+class _Entropy:
+    """Stands for the operating system, where noise is drawn and generators have no seed."""
+
+    def __init__(self):
+        self._generator = np.random.default_rng
+        self.restart("")
+
+    def restart(self, test):
+        """From the name of a test."""
+        name = f"{os.environ.get('PRIVTRAJ_TEST_SEED', 0)} {test}"
+        seed = int.from_bytes(hashlib.sha256(name.encode()).digest())
+        self._words = self._generator(seed)
+
+    def urandom(self, count):
+        return self._words.bytes(count)
+
+    def default_rng(self, seed=None):
+        return self._generator(self._words.integers(2**63) if seed is None else seed)
+
+
+_ENTROPY = _Entropy()
+assert noise.os is os, "private noise is the operating system's"
+noise.os = _ENTROPY
+np.random.default_rng = _ENTROPY.default_rng
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    _ENTROPY.restart(item.nodeid)
 
 
 def _snapshots(bins_of_points, dimensions=None):

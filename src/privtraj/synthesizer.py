@@ -423,7 +423,7 @@ class TrajectorySynthesizer:
         settings = TablesSettings(left(guard, calibrate_gaussian), self.particles or PEOPLE)
         rng = np.random.default_rng(processes.shared_seed(self.seed))
         marginals, knots = fit_tables(guard, measured, settings, rng, progress)
-        people = np.array(marginals.diagnostics["people_counted"])
+        people = np.array(marginals.diagnostics["people_per_time"])
         settings = settings._replace(worth=marginals.diagnostics.pop("worth"))
         _warn_if_little(settings.worth, people)
         gaps = np.diff(measured.centres)
@@ -482,10 +482,9 @@ class TrajectorySynthesizer:
                 "slabs": measured.slabs,
             },
             diagnostics={
-                "people_counted": people.tolist(),
+                "people_per_time": people.tolist(),
                 **told,
                 **marginals.diagnostics,
-                "people_per_time": people.tolist(),
                 "people_middles": measured.middles.tolist(),
                 "people_lengths": measured.lengths.tolist(),
                 "listed_times": measured.timeline.listed,

@@ -86,7 +86,7 @@ def test_numbers_without_noise_are_left_as_they_are():
 
 def test_records_are_counted_per_length_of_time():
     told = {
-        "people_counted": [1000.0, 500.0, 1000.0],
+        "people_per_time": [1000.0, 500.0, 1000.0],
         "people_middles": [2.0, 5.0, 8.0],
         "people_lengths": [4.0, 2.0, 4.0],
         "people_noise": 0.0,
@@ -420,10 +420,10 @@ def test_what_is_no_growth_is_refused(written):
     "told",
     [
         {},
-        {"people_counted": [1.0], "people_middles": [0.5], "people_lengths": [0.0]},
-        {"people_counted": [1.0, 2.0], "people_middles": [0.5, 0.1], "people_lengths": [1.0, 1.0]},
-        {"people_counted": [1.0, None], "people_middles": [0, 1], "people_lengths": [1, 1]},
-        {"people_counted": [1.0], "people_middles": [0.5, 1.0], "people_lengths": [1.0]},
+        {"people_per_time": [1.0], "people_middles": [0.5], "people_lengths": [0.0]},
+        {"people_per_time": [1.0, 2.0], "people_middles": [0.5, 0.1], "people_lengths": [1.0, 1.0]},
+        {"people_per_time": [1.0, None], "people_middles": [0, 1], "people_lengths": [1, 1]},
+        {"people_per_time": [1.0], "people_middles": [0.5, 1.0], "people_lengths": [1.0]},
     ],
 )
 def test_released_numbers_that_cannot_be_are_refused(told):

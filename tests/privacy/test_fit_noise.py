@@ -6,7 +6,6 @@ standard errors), and there are some thirty.
 """
 
 import math
-import os
 import warnings
 from contextlib import suppress
 from typing import NamedTuple
@@ -254,7 +253,7 @@ def test_all_noise_of_a_private_fit_is_asked_of_the_operating_system(many_bins, 
         asked.append(count)
         return words.words(count // 8).tobytes()
 
-    monkeypatch.setattr(os, "urandom", urandom)
+    monkeypatch.setattr(noise.os, "urandom", urandom)
     private = watched(many_bins, CELLS, seed=None, **settings)
     for (_, _, first), (_, _, second) in zip(seeded, private, strict=True):
         np.testing.assert_array_equal(first, second)

@@ -5,7 +5,6 @@ those, can fail by chance, each with probability 1e-6 (`FALSE_ALARM`).
 """
 
 import math
-import os
 from fractions import Fraction
 
 import numpy as np
@@ -252,7 +251,7 @@ def test_private_words_are_those_of_the_operating_system(monkeypatch):
         asked.append(count)
         return bytes((37 * len(asked) + k) % 256 for k in range(count))
 
-    monkeypatch.setattr(os, "urandom", urandom)
+    monkeypatch.setattr(noise.os, "urandom", urandom)
     words = [SecureSource().words(3), SecureSource().words(3)]
     assert asked == [24, 24]
     for number, drawn in enumerate(words, start=1):

@@ -77,7 +77,7 @@ def fit_counts(
         diagnostics={
             "significant_share": measure.significant.tolist(),
             "cell_side": measure.sides.tolist(),
-            "people_counted": total.tolist(),
+            "people_per_time": total.tolist(),
             "people_noise": math.sqrt(variance),
         },
     )
@@ -128,7 +128,7 @@ def _fit_crossed(
         diagnostics={
             "significant_share": measure.significant.tolist(),
             "cell_side": width.tolist(),
-            "people_counted": total.tolist(),
+            "people_per_time": total.tolist(),
             "people_noise": math.sqrt(variance),
         },
     )

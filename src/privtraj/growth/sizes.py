@@ -20,7 +20,7 @@ from privtraj.arrays import Floats
 from privtraj.errors import Arg, InputError
 
 PEOPLE, MIDDLES, LENGTHS, NOISE = (
-    "people_counted",
+    "people_per_time",
     "people_middles",
     "people_lengths",
     "people_noise",

@@ -109,7 +109,7 @@ def fit_tables(
         bandwidth=width / 2,
         resolution=width,
         diagnostics={
-            "people_counted": moving.sizes.tolist(),
+            "people_per_time": moving.sizes.tolist(),
             "people_noise": moving.noise_of_sizes,
             "worth": min(people**2 / max(noise_of(found), 1.0), people / slabs.count),
         },
