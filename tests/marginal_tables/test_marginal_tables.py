@@ -2,6 +2,7 @@
 
 import math
 
+import jax
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,7 +14,9 @@ from privtraj.marginal_tables import groups
 from privtraj.marginal_tables.constants import ROUNDS
 from privtraj.marginal_tables.denoising import denoised
 from privtraj.marginal_tables.fit import TABLES, cells_of_number, on_simplex
+from privtraj.marginal_tables.particles import Problem, Target, _misfit
 from privtraj.marginal_tables.people import drawn
+from privtraj.marginal_tables.shapes import evened
 from privtraj.marginal_tables.slabs import Ends
 
 shares = st.lists(st.floats(0, 1), min_size=2, max_size=30).filter(lambda x: sum(x) > 0)
@@ -223,3 +226,48 @@ def test_numbers_may_be_measured_by_tables_too():
     )
     found = pt.TrajectorySynthesizer(2.0, 1e-5, seed=0, measure="marginals").fit(people)
     np.testing.assert_allclose(found.marginals.mean(axis=(0, 1)), 0.5, atol=0.04)
+
+
+def _problem_of(numbers, levels, rng):
+    """Two numbers of 12 cells in so many groups each, and a category of so many levels."""
+    axes = Axes((0, 0, levels), (False,) * 3, (False,) * 3)
+    cells, slabs = (12, 12, levels), 3
+    counts = [*numbers, levels]
+    groups_of = tuple(
+        np.float32(np.eye(a)[np.minimum(np.arange(n), a - 1)])
+        for n, a in zip(cells, counts, strict=True)
+    )
+    width = sum(counts)
+
+    def target(*shape):
+        return Target(np.float32(rng.random(shape)), np.float32(rng.random(shape)))
+
+    return axes, Problem(
+        sizes=np.full(slabs, 1 / slabs, np.float32),
+        people=np.float32(1000),
+        alone=tuple(target(n) for n in cells),
+        over_time=tuple(target(slabs, a) for a in counts),
+        pairs=target(width, width),
+        parts=target(2, width, width),
+        part_of_slab=np.float32([[1, 1, 0], [0, 0, 1]]),
+        covariances=target(2, 2),
+        means=np.full(2, 0.5, np.float32),
+        time_groups=groups_of,
+        pair_groups=groups_of,
+    )
+
+
+def test_empty_groups_change_the_shapes_and_nothing_else():
+    shapes = set()
+    for numbers in ((7, 9), (9, 8), (9, 9)):
+        rng = np.random.default_rng(0)
+        axes, problem = _problem_of(numbers, 11, rng)
+        even = evened(problem, axes)
+        shapes.add(str(jax.tree.map(np.shape, even)))
+        logits = tuple(
+            np.float32(rng.standard_normal((3, 5, len(one.shares)))) for one in problem.alone
+        )
+        assert float(_misfit(logits, even, axes)) == pytest.approx(
+            float(_misfit(logits, problem, axes)), rel=1e-5
+        )
+    assert len(shapes) == 1

@@ -47,6 +47,7 @@ from privtraj.marginal_tables.pairs import (
 )
 from privtraj.marginal_tables.particles import Problem, Target, fitted
 from privtraj.marginal_tables.people import drawn
+from privtraj.marginal_tables.shapes import evened
 from privtraj.marginal_tables.slabs import Ends
 from privtraj.marginals import Marginals, Progress
 from privtraj.privacy.guard import Guard
@@ -99,7 +100,8 @@ def fit_tables(
     found, in_pairs, known = _pairs(asked, axes, sides, known, slabs, moving)
     told(len(ROUNDS), len(ROUNDS) + 1)
     problem = _problem(axes, known, moving, found, in_pairs)
-    particles = drawn(fitted(problem, axes, rng), axes, ends, settings.people, rng)
+    products = fitted(evened(problem, axes), axes, rng)
+    particles = drawn(products, axes, ends, settings.people, rng)
     told(len(ROUNDS) + 1, len(ROUNDS) + 1)
     people = float(moving.sizes.sum())
     width = np.full(len(particles), 1 / (cells * math.sqrt(12)))
