@@ -384,7 +384,7 @@ def _mixed(n=200):
             "plain": drawn(["F", "M"], pa.string(), 0),
             "odd": drawn([*ODD, "", "null", "x", *TRUTHS], pa.string()),
             "flag": drawn([True, False], pa.bool_()),
-            "told": drawn(TRUTHS, pa.string(), 0),
+            "told": drawn([*TRUTHS, "yes", "No", "N", "y", "T", "f"], pa.string(), 0),
             "whole": drawn(whole, pa.int64()),
             "real": drawn([0.0, -0.0, 1.0, 2.5, 1e300, float("nan")], pa.float64()),
             "short": drawn([1.0, 2.0, 2.5], pa.float32(), 0),

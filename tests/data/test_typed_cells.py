@@ -257,7 +257,18 @@ def test_whole_numbers_and_truths_stand_for_declared_texts_and_the_reverse():
     assert arrow.levels(cells.slice(0, 2), Boolean()).tolist() == [1, 0]
     assert arrow.levels(pa.chunked_array([["2.0", "1"]]), Category([1, 2])).tolist() == [1, 0]
     with pytest.raises(InputError, match="1 of 2 records have values in 'x' that are not declared"):
-        arrow.levels(pa.chunked_array([["yes", "1"]]), Boolean(name="x"))
+        arrow.levels(pa.chunked_array([["yes", "1"]]), Category([0, 1], name="x"))
+
+
+def test_booleans_take_answers_as_people_write_them():
+    said = ["yes", "No", "Y", "n", "T", "f", "TRUE", "0", "NO", "yEs"]
+    found = arrow.levels(pa.chunked_array([said]), Boolean())
+    assert found.tolist() == [1, 0, 1, 0, 1, 0, 1, 0, 0, 1]
+    for other in ("ja", "2", "yes ", "-1"):
+        with pytest.raises(InputError, match="'x' that are not true or false, yes or no, 1 or 0"):
+            arrow.levels(pa.chunked_array([[other]]), Boolean(name="x"))
+    with pytest.raises(InputError, match="1 of 1 records have missing"):
+        Snapshots.from_table({"t": [0.0], "x": ["NA"]}, **HOW, columns={"x": bool})
 
 
 # Digests --------------------------------------------------------------------------------------

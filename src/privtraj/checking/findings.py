@@ -187,7 +187,8 @@ def _of_time(tally: TableTally, csv: bool) -> Iterator[Finding]:
         )
         yield Finding("wrong", name, (seen,), ("check ", asked, " and the unit of '", name, "'"))
     elif empty:
-        seen = f"{empty} of the {len(time.parts)} times of interest have no record nearest to them"
+        have = "has no record nearest to it" if empty == 1 else "have no record nearest to them"
+        seen = f"{empty} of the {len(time.parts)} times of interest {have}"
         fixed = Arg("bins", option="bin_times")
         advice = ("where records are at few fixed times, list these with ", fixed)
         yield Finding("note", name, (seen,), advice)
@@ -282,7 +283,7 @@ def _of_category(counts: LevelTally, column: Category, records: int) -> Iterator
     name = column.name
     if column.other is None:
         strange = FaultCount([name], counts.undeclared, records)
-        yield from _refused(checks.check_declared, strange, column=name)
+        yield from _refused(checks.check_declared, strange, column, column=name)
     elif counts.undeclared > MOST_OUTSIDE * counts.known:
         seen = (
             f"{share(counts.undeclared, counts.known)} of the values of '{name}' are not declared"

@@ -19,7 +19,7 @@ from privtraj.columns.declared import declared_columns
 from privtraj.data.dialect import Dialect
 from privtraj.data.public import Options, PublicInputs, declared_axis
 from privtraj.domain.domain import Domain
-from privtraj.space import as_user_times
+from privtraj.precision import written_times
 from privtraj.synthesizer import TrajectorySynthesizer
 from privtraj.text import aligned
 
@@ -160,7 +160,7 @@ def check(
 def _columns(tally: TableTally) -> list[dict[str, Any]]:
     """The counts of each column, for JSON."""
     public = tally.public
-    first, last = (str(t) for t in as_user_times(public.axis.range, public.axis.datetime))
+    first, last = (str(t) for t in written_times(public.axis.range, public.axis.datetime))
     time = {"name": public.time_name, "declared": f"{public.time_name} from {first} to {last}"}
     rows = [{**time, **_counts(tally.time, tally.records), "empty": _empty(tally.time)}]
     for column in public.asked:

@@ -55,10 +55,10 @@ def spellings(key: str) -> list[str]:
     if not is_whole(key):
         return [key]
     words = [word for word, number in _WORDS.items() if number == key]
-    return [key, f"{key}.0", *(case for word in words for case in _cases(word))]
+    return [key, f"{key}.0", *(case for word in words for case in cases(word))]
 
 
-def _cases(word: str) -> list[str]:
+def cases(word: str) -> list[str]:
     """A word in capitals and small letters, in every way."""
     pairs = zip(word, word.upper(), strict=True)
     return ["".join(letters) for letters in product(*pairs)]

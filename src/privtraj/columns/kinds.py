@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from privtraj import space
 from privtraj.arguments import is_number, is_whole
 from privtraj.arrays import Floats
-from privtraj.columns.cells import MISSING, key_of
+from privtraj.columns.cells import MISSING, cases, key_of
 from privtraj.errors import InputError
 from privtraj.places import is_degrees
 from privtraj.precision import DEGREES, in_steps, usual_step
@@ -301,9 +301,12 @@ class Ordered(Category):
     kind: ClassVar[str] = "ordered"
 
 
+_ANSWERS = {"no": 0, "n": 0, "f": 0, "yes": 1, "y": 1, "t": 1}
+
+
 @dataclass(frozen=True)
 class Boolean(Category):
-    """True or false."""
+    """True or false; cells may say yes and no, y and n, t and f as well."""
 
     kind: ClassVar[str] = "boolean"
     values: tuple[Label, ...] = (False, True)
@@ -312,6 +315,13 @@ class Boolean(Category):
         super().__post_init__()
         if self.values != (False, True) or self.other is not None:
             raise InputError(f"{_called(self)} is true or false: it has no other values")
+
+    @cached_property
+    def keys(self) -> dict[str | None, int]:
+        """Levels by the keys of their labels, and by answers in capitals and small letters."""
+        found = {key_of(label): level for level, label in enumerate(self.labels)}
+        found.update((case, level) for word, level in _ANSWERS.items() for case in cases(word))
+        return found
 
     def __str__(self) -> str:
         return f"{self.name} true or false{_more(self)}"

@@ -169,7 +169,7 @@ def levels(cells: pa.ChunkedArray, column: Category) -> NDArray[np.float64]:
     codes, keys = coded_keys(cells, column.name)
     found = np.array([column.level_of(key) for key in (*keys, None)])[codes]
     strange = int(np.sum(found == UNDECLARED))
-    checks.check_declared(checks.FaultCount([column.name], strange, len(found)))
+    checks.check_declared(checks.FaultCount([column.name], strange, len(found)), column)
     return found
 
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from privtraj.arrays import Mask
+from privtraj.columns.kinds import Boolean, Category
 from privtraj.errors import Arg, InputError
 from privtraj.text import listed
 
@@ -58,8 +59,13 @@ def check_infinite(faults: FaultCount) -> None:
         )
 
 
-def check_declared(faults: FaultCount) -> None:
+def check_declared(faults: FaultCount, column: Category) -> None:
     """Of a category: its values are public, and a new one would be somebody's."""
+    if faults.records and isinstance(column, Boolean):
+        raise InputError(
+            f"{faults} have values in {listed(faults.columns)} that are not true or false, yes or "
+            "no, 1 or 0: declare a category with its public values, or correct them"
+        )
     if faults.records:
         raise InputError(
             f"{faults} have values in {listed(faults.columns)} that are not declared: declare "

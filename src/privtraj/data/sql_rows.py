@@ -233,7 +233,10 @@ def _checked(records: RemoteTable, public: PublicInputs) -> checks.FaultCount:
     counted = _one(records.with_table(table.aggregate(**counts)))
     for y, column in names.items():
         wrong = checks.FaultCount([column.name], counted.get(f"wrong {y}", 0), counted["total"])
-        (checks.check_declared if isinstance(column, Category) else checks.check_whole)(wrong)
+        if isinstance(column, Category):
+            checks.check_declared(wrong, column)
+        else:
+            checks.check_whole(wrong)
     called = {"t": public.time_name} | {y: column.name for y, column in names.items()}
     infinite, missing = (
         checks.FaultCount(
