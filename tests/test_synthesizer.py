@@ -626,8 +626,7 @@ def test_with_a_large_budget_the_marginals_are_close_to_the_truth(three_modes, o
 
 def test_low_dimensions_count_and_high_dimensions_descend():
     chosen = [synthesizer.choose_measure(d) for d in range(1, 11)]
-    assert (chosen[0], chosen[-1]) == ("counts", "gradients")
-    assert chosen == sorted(chosen)  # one switch, from counts to gradients
+    assert chosen == ["counts"] * 2 + ["gradients"] * 8  # experiments/measures.py
 
 
 def test_every_public_name_can_be_imported():

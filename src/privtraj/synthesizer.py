@@ -94,7 +94,7 @@ from privtraj.text import either
 MeasureName = Literal["gradients", "counts", "marginals"]
 Settings = CountsSettings | GradientSettings
 
-MOST_COUNTED = 3  # features up to which counts are chosen; utility benchmark, 2026-11-15
+MOST_COUNTED = 2  # features up to which counts are chosen; experiments/measures.py, 2026-11-17
 CROWDED = 0.8  # of the people in one slab of several: the time range misses them; by hand, 2026-11
 LOW_WORTH = 5  # people per time below which a fit warns; set by hand, 2026-11
 SMALLEST_EPSILON = 5e-3
@@ -754,7 +754,7 @@ class TrajectorySynthesizer:
 
 
 def choose_measure(axes: Axes | int) -> MeasureName:
-    """Of numbers, counts up to three and gradients from four on; marginals where there are
+    """Of numbers, counts of one or two and gradients from three on; marginals where there are
     categories, whose tables of two columns are few and small.
 
     Cells multiply with every feature while particles follow the people. The number of people could
