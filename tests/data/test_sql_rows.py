@@ -580,7 +580,7 @@ MISTAKES = {
     "none": ({name: values[:0] for name, values in _few().items()}, {}),
     "a role twice": ({}, {"person": "t"}),
     "not declared": ({"c": ["F", "M", SECRET] * 10}, {"columns": {"c": ["F", "M"]}}),
-    "not true": ({"c": ["yes", "no"] * 15}, {"columns": {"c": bool}}),
+    "not true": ({"c": ["yes", "maybe", "no"] * 10}, {"columns": {"c": bool}}),
     "missing category": ({"c": ["F", "", None] * 10}, {"columns": {"c": ["F", "M"]}}),
     "missing date": ({"c": [DAY, None] * 15}, {"columns": {"c": Date("2020-01-01", "2025-01-01")}}),
     "not whole": ({"c": [1.5, 2.0, None] * 10}, {"columns": {"c": Integer(0, 9, missing=True)}}),
