@@ -158,6 +158,6 @@ def _moved(q: jax.Array, axes: Axes, j: int) -> jax.Array:
     near = axes.levels[j] == 0 or axes.ordered[j]
     change = jnp.diff(q, axis=0)
     if near:  # cumulative shares: a product with 0 and 1 is faster here than jnp.cumsum
-        change = change @ jnp.triu(jnp.ones((q.shape[-1],) * 2))
+        change = change @ jnp.triu(jnp.ones((q.shape[-1],) * 2, q.dtype))
     squares = (change**2).sum(axis=-1)
     return squares.mean(axis=1).sum() * (1 / q.shape[-1] if near else 0.5)
