@@ -50,7 +50,7 @@ test:
 
 # the core once more, as users of libraries see it that let JAX compute in float64
 x64: $(READY)
-	JAX_ENABLE_X64=1 $(PYTEST) -m "not slow" tests/transport tests/gradients tests/counts tests/slabs
+	JAX_ENABLE_X64=1 $(PYTEST) -m "not slow" tests/transport tests/gradients tests/counts tests/slabs tests/marginal_tables
 
 # whatever a ledger confirmed has to survive; minutes
 kills: $(READY)

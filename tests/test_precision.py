@@ -21,9 +21,19 @@ rng = np.random.default_rng(0)
 times = np.repeat(np.arange(3.0), 150)
 points = np.clip(0.2 + 0.2 * times[:, None] + 0.05 * rng.standard_normal((450, 2)), 0, 1)
 snaps = pt.Snapshots.from_arrays(times, points, bounds=[(0, 1)] * 2, bins=np.arange(3.0))
-for method in ("counts", "gradients"):
-    small = dict(particles=16, steps=4) if method == "gradients" else dict(particles=32)
-    model = pt.TrajectorySynthesizer(2.0, 1e-4, measure=method, seed=1, **small).fit(snaps)
+table = dict(t=times, x=points[:, 0], y=points[:, 1], sex=rng.choice(["F", "M"], 450).tolist())
+mixed = pt.Snapshots.from_table(
+    table, time="t", bounds=dict(x=(0, 1), y=(0, 1)), columns=dict(sex=["F", "M"]),
+    bins=np.arange(3.0),
+)
+particles = dict(particles=16, steps=4)
+for data, method, small in (
+    (snaps, "counts", dict(particles=32)),
+    (snaps, "gradients", particles),
+    (mixed, "gradients", particles),
+    (mixed, "marginals", dict()),
+):
+    model = pt.TrajectorySynthesizer(2.0, 1e-4, measure=method, seed=1, **small).fit(data)
     paths = model.sample(20, times=np.linspace(0, 2, 7), seed=2)
     for array in (model.particles, model.weights, model.bandwidth, paths.values):
         print(method, array.dtype, hashlib.sha256(np.ascontiguousarray(array)).hexdigest())

@@ -119,13 +119,15 @@ def _descended(problem: Problem, start: Logits, axes: Axes) -> Logits:
         )
         return (logits, mean, square), None
 
-    (logits, _, _), _ = jax.lax.scan(step, (start, zeros, zeros), jnp.arange(STEPS, dtype=float))
+    (logits, _, _), _ = jax.lax.scan(
+        step, (start, zeros, zeros), jnp.arange(STEPS, dtype=jnp.float32)
+    )
     return logits
 
 
 def _misfit(logits: Logits, problem: Problem, axes: Axes) -> jax.Array:
     slabs = len(problem.sizes)
-    grouped, places, misfit = [], [], jnp.zeros(())
+    grouped, places, misfit = [], [], jnp.zeros((), jnp.float32)
     for j, free in enumerate(logits):
         q = jax.nn.softmax(free)
         if not axes.fixed[j]:
@@ -136,7 +138,7 @@ def _misfit(logits: Logits, problem: Problem, axes: Axes) -> jax.Array:
         misfit += _distance(mean @ problem.time_groups[j], problem.over_time[j])
         grouped.append(q @ problem.pair_groups[j])
         if not axes.levels[j]:
-            places.append(q @ ((jnp.arange(q.shape[-1]) + 0.5) / q.shape[-1]))
+            places.append(q @ ((jnp.arange(q.shape[-1], dtype=q.dtype) + 0.5) / q.shape[-1]))
     together = jnp.concatenate(grouped, axis=-1)
     weighed = together * problem.sizes[:, None, None] / together.shape[1]
     tables = jnp.einsum("sma,smb->sab", weighed, together)
