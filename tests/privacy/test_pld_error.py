@@ -4,10 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from dp_accounting.pld.pld_pmf import DensePLDPmf
 
 from privtraj.privacy import pld
 from privtraj.privacy.accounting import delta_at, tally
 from privtraj.privacy.events import LaplaceCounts
+from privtraj.privacy.pld import Losses
 from privtraj.privacy.sampled_events import SampledPair, SampledSum
 
 mp = pytest.importorskip("mpmath")
@@ -190,6 +192,12 @@ def test_one_constant_for_all_would_not_do():
     off = abs(many.masses[0].get_delta_for_epsilon(-1e6) - expected)
     assert 1e-11 < off <= many.error
     assert delta_at([(SampledSum(2000.0, "", rate=0.5), times)], 5.0, "add-remove") >= many.error
+
+
+def test_masses_that_rounding_made_negative_lower_no_delta():
+    rounded = DensePLDPmf(INTERVAL, 0, np.array([1.0, -1e-11]), 0.0, True)
+    told = [Losses((rounded,), 1e-9, 1.0).delta(epsilon) for epsilon in (0.0, INTERVAL / 2, 1.0)]
+    assert told == [1e-9] * 3
 
 
 def test_a_chance_scales_the_error_and_the_norm():

@@ -88,9 +88,12 @@ class Losses:
     norm: float
 
     def delta(self, epsilon: float) -> float:
-        """At least the hockey-stick divergence of the pair at any real epsilon, both ways."""
+        """At least the hockey-stick divergence of the pair at any real epsilon, both ways.
+
+        A divergence is not negative; a sum of masses that transforms have rounded can be.
+        """
         found = (masses.get_delta_for_epsilon(epsilon) for masses in self.masses)
-        return float(max(found)) + self.error
+        return float(max(0.0, *found)) + self.error
 
     def repeated(self, times: int) -> Losses:
         """Of so many such pairs."""
