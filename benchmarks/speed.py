@@ -170,7 +170,7 @@ def fit_words(data: Path, features: int, out: Path) -> list[str]:
     box = [word for k in range(features) for word in ("--feature", f"x{k}", "0", "1")]
     public = ["--time", "t", "--person", "id", "--time-range", "0", "10", "--bins", "10"]
     budget = ["--epsilon", "1", "--delta", "1e-5", "--out", str(out), "--force", "--quiet"]
-    return [sys.executable, "-m", "privtraj.cli", "fit", str(data), *box, *public, *budget]
+    return [sys.executable, "-m", "privtraj", "fit", str(data), *box, *public, *budget]
 
 
 def cold_starts(quick: bool) -> Iterator[Row]:
@@ -178,7 +178,7 @@ def cold_starts(quick: bool) -> Iterator[Row]:
     bare = run([sys.executable, "-c", "pass"])[0]
     yield Row("python itself", bare, "s")
     yield Row(
-        "privtraj --help", run([sys.executable, "-m", "privtraj.cli", "--help"])[0], "s", None, 0.5
+        "privtraj --help", run([sys.executable, "-m", "privtraj", "--help"])[0], "s", None, 0.5
     )
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)

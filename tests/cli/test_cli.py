@@ -145,7 +145,7 @@ def test_the_parser_imports_nothing_heavy():
 
 
 def test_runs_as_a_module():
-    command = [sys.executable, "-m", "privtraj.cli", "fit"]
+    command = [sys.executable, "-m", "privtraj", "fit"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("privtraj: error: DATA is needed")
@@ -154,7 +154,7 @@ def test_runs_as_a_module():
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_full_disk_is_one_sentence():
-    command = [sys.executable, "-m", "privtraj.cli"]
+    command = [sys.executable, "-m", "privtraj"]
     with open("/dev/full", "w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
@@ -162,7 +162,7 @@ def test_a_full_disk_is_one_sentence():
 
 
 def test_a_reader_who_has_seen_enough_is_no_error():
-    command = [sys.executable, "-m", "privtraj.cli"]
+    command = [sys.executable, "-m", "privtraj"]
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False)

@@ -481,7 +481,7 @@ def test_a_fit_that_fails_on_the_way_keeps_its_reservation(
 
 
 def _start(words):
-    command = [sys.executable, "-m", "privtraj.cli", *words]
+    command = [sys.executable, "-m", "privtraj", *words]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
     return subprocess.Popen(command, text=True, **quiet)
 

@@ -1,4 +1,4 @@
-"""`python -m privtraj.cli`."""
+"""`python -m privtraj`, where the script `privtraj` is not on the path."""
 
 import sys
 
