@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privtraj.clouds import systematic
 from privtraj.gradients.constants import KERNEL_KEPT, POINTS, PRIOR_WORTH
 from privtraj.gradients.likelihood import Mixture, person_vectors
 from privtraj.gradients.moments import Release
@@ -119,8 +120,27 @@ def test_a_bandwidth_that_is_kept_whole_leaves_the_particles_where_they_are():
     rng = np.random.default_rng(0)
     made = reweighted(marginals, [release], np.full(2, 100.0), rng, whole=True)
     np.testing.assert_array_equal(made.bandwidth, marginals.bandwidth)
-    np.testing.assert_array_equal(made.particles, marginals.particles)
+    for ours, theirs in zip(made.particles, marginals.particles, strict=True):
+        np.testing.assert_array_equal(np.sort(ours, axis=0), np.sort(theirs, axis=0))
     np.testing.assert_allclose(made.weights, marginals.weights, atol=0.01)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_few_of_equal_weight_keep_the_shares_of_groups(whole):
+    """Three groups in any order: a systematic sample is off by a person a group, not by chance."""
+    rng = np.random.default_rng(5)
+    group = rng.integers(3, size=(2, 600))
+    middles = np.array([[0.2, 0.2], [0.8, 0.3], [0.4, 0.8]])
+    marginals, release = found(bandwidth=0.02, m=600, d=2)
+    particles = middles[group] + 0.02 * rng.standard_normal((2, 600, 2))
+    made = reweighted(
+        marginals._replace(particles=particles), [release], np.full(2, 100.0), rng, whole=whole
+    )
+    for cloud, weights in zip(made.particles, made.weights, strict=True):
+        nearest = ((cloud[:, None] - middles) ** 2).sum(axis=2).argmin(axis=1)
+        shares = np.bincount(nearest, weights)
+        few = np.bincount(nearest[systematic(weights, 100)]) / 100
+        assert np.abs(few - shares).max() <= 0.015
 
 
 def test_more_particles_than_points_are_left_as_they_are():

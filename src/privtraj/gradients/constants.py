@@ -54,3 +54,4 @@ PRIOR_WORTH = 300.0  # people; squared W2 of 30 to 300 differs by less than 1 %,
 KERNEL_KEPT = 0.5**0.5  # of the bandwidth: half of its variance stays noise around a point
 NEWTON_STEPS, NEWTON_TOLERANCE = 50, 1e-3  # of log weights: 0.1 %; three to six are typical
 LARGEST_STEP, HALVINGS = 3.0, 20  # of a log weight at once; how often a step is halved at most
+CURVE_CELLS = 256  # along each axis, by which points are put in order: finer than most bandwidths

@@ -25,9 +25,10 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from privtraj.arrays import Floats
-from privtraj.clouds import systematic
+from privtraj.clouds import along_z_curve, systematic
 from privtraj.columns.embedding import Embedding
 from privtraj.gradients.constants import (
+    CURVE_CELLS,
     HALVINGS,
     KERNEL_KEPT,
     LARGEST_STEP,
@@ -55,8 +56,8 @@ def reweighted(
 
     people: (T,) whose sums were released.  KERNEL_KEPT of the bandwidth stays noise around a point,
     so that people who are drawn of the same one differ.  whole: all of it does; particles stay
-    where they are, and have the weights of the points around them.  levels: how particles have
-    levels of categories; what is returned has d axes again, and a level of each.
+    where they are, in another order, and have the weights of the points around them.  levels: how
+    particles have levels of categories; what is returned has d axes again, and a level of each.
     """
     if levels is not None:
         return _with_levels(marginals, releases, people, rng, whole, levels)
@@ -74,12 +75,7 @@ def reweighted(
         weight = explaining_weights(*normal_equations(points, releases, people[i], i))
         clouds.append(particles if whole else fold(cloud))
         weights.append(np.bincount(chosen, weight, m) if whole else weight)
-    made: dict[str, Any] = {
-        "particles": np.stack(clouds),
-        "weights": np.stack(weights),
-        "bandwidth": around,
-    }
-    return marginals._replace(**made)
+    return _in_order(marginals._replace(bandwidth=around), clouds, weights)
 
 
 def _with_levels(
@@ -113,10 +109,19 @@ def _with_levels(
         points = levels.of(shaken(cloud, around[i]).astype(np.float32))
         weight = explaining_weights(*normal_equations(points, releases, people[i], i))
         weights.append(np.bincount(chosen, weight, m) if whole else weight)
+    return _in_order(marginals._replace(bandwidth=around), clouds, weights)
+
+
+def _in_order(marginals: Marginals, clouds: list[Any], weights: list[Any]) -> Marginals:
+    """Marginals of clouds (n, d) and weights (n,), one each a time, neighbours after each other.
+
+    A few people of equal weight are drawn of them by `systematic`. In any order the share of a
+    group would be off as by chance; along a curve that keeps neighbours close it is kept.
+    """
+    orders = [along_z_curve((CURVE_CELLS * cloud).astype(np.int64)) for cloud in clouds]
     made: dict[str, Any] = {
-        "particles": np.stack(clouds),
-        "weights": np.stack(weights),
-        "bandwidth": around,
+        "particles": np.stack([cloud[k] for cloud, k in zip(clouds, orders, strict=True)]),
+        "weights": np.stack([weight[k] for weight, k in zip(weights, orders, strict=True)]),
     }
     return marginals._replace(**made)
 
