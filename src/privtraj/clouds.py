@@ -27,10 +27,12 @@ def systematic(weights: Floats, count: int, rng: np.random.Generator | None = No
     return np.minimum(np.searchsorted(edges, grid, side="right"), len(weights) - 1)
 
 
-def equal_weight(particles: Floats, weights: Floats, count: int) -> Floats:
+def equal_weight(
+    particles: Floats, weights: Floats, count: int, rng: np.random.Generator | None = None
+) -> Floats:
     """(T, count, d): each particle of (T, m, d) repeated in proportion to its weight (T, m)."""
     clouds = zip(particles, weights, strict=True)
-    return np.stack([cloud[systematic(share, count)] for cloud, share in clouds])
+    return np.stack([cloud[systematic(share, count, rng)] for cloud, share in clouds])
 
 
 def along_z_curve(places: Ints) -> Ints:

@@ -129,7 +129,7 @@ class Opened:
 
     def wait(self, condition):
         """Until the time drawn meets the condition; the page's policy forbids evaluating text."""
-        end = time.monotonic() + 60
+        end = time.monotonic() + 20
         while not condition(self.time()):
             assert time.monotonic() < end, "nothing moved"
             self.page.wait_for_timeout(20)

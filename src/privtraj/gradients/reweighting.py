@@ -119,11 +119,10 @@ def _in_order(marginals: Marginals, clouds: list[Any], weights: list[Any]) -> Ma
     group would be off as by chance; along a curve that keeps neighbours close it is kept.
     """
     orders = [along_z_curve((CURVE_CELLS * cloud).astype(np.int64)) for cloud in clouds]
-    made: dict[str, Any] = {
-        "particles": np.stack([cloud[k] for cloud, k in zip(clouds, orders, strict=True)]),
-        "weights": np.stack([weight[k] for weight, k in zip(weights, orders, strict=True)]),
-    }
-    return marginals._replace(**made)
+    return marginals._replace(
+        particles=np.stack([cloud[k] for cloud, k in zip(clouds, orders, strict=True)]),
+        weights=np.stack([weight[k] for weight, k in zip(weights, orders, strict=True)]),
+    )
 
 
 def explaining_weights(gram: Floats, known: Floats, worth: float = PRIOR_WORTH) -> Floats:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from privtraj.arrays import Floats, Ints
-from privtraj.clouds import systematic
+from privtraj.clouds import equal_weight
 from privtraj.reference.base import Reference
 from privtraj.space import unit_time
 
@@ -46,6 +46,4 @@ def matched(x: Floats, y: Floats) -> Ints:
 
 def even_clouds(particles: Floats, weights: Floats, most: int = MOST_MATCHED) -> Floats:
     """(K, n, d) people of equal weight, n at most `most`, of particles (K, m, d)."""
-    count = min(max(particles.shape[1], 2), most)
-    clouds = zip(particles, weights, strict=True)
-    return np.stack([cloud[systematic(share, count)] for cloud, share in clouds])
+    return equal_weight(particles, weights, min(max(particles.shape[1], 2), most))

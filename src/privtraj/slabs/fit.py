@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from privtraj.arrays import Floats, Ints, Mask
-from privtraj.clouds import systematic
+from privtraj.clouds import equal_weight
 from privtraj.columns.axes import Axes
 from privtraj.counts.settings import occupied
 from privtraj.data.public import TimeAxis
@@ -229,18 +229,12 @@ def _curves(
     still: (d,) coordinates that never change.
     """
     unit, of, centres = resolution.unit_moments, resolution.slab_of_moment, resolution.centres
-    few = _picked(marginals, min(STARTS, m), rng)
+    few = equal_weight(marginals.particles, marginals.weights, min(STARTS, m), rng)
     paths = follow(few, centres, reference.fitted(few[:, :: max(1, STARTS // FITTED)], centres))
-    clouds = _picked(marginals, m * READINGS, rng)
+    clouds = equal_weight(marginals.particles, marginals.weights, m * READINGS, rng)
     start = paths[np.arange(m) % len(paths)]
     # the constants of more features are near the largest noise: curves may not use all of it
     part = min(1.0, SLAB_NOISE[2] / SLAB_NOISE.get(clouds.shape[2], SLAB_NOISE_OF_GRADIENTS))
     noise = 0.0 if resolution.found is None else part * resolution.found.noise
     read = reading_times(unit, of, READINGS)
     return stiffest_curves(clouds, read, knots_of(unit, of), start, noise, rng, still)
-
-
-def _picked(marginals: Marginals, count: int, rng: np.random.Generator) -> Floats:
-    """(K, count, d) particles of each slab, as often as their weights say."""
-    clouds = zip(marginals.particles, marginals.weights, strict=True)
-    return np.stack([cloud[systematic(weights, count, rng)] for cloud, weights in clouds])
