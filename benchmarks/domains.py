@@ -19,7 +19,7 @@ from itertools import pairwise
 import numpy as np
 
 import privtraj as pt
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
 from privtraj.metrics import squared_wasserstein2
 
 BOX = np.array([[11.4, 11.8], [48.0, 48.2]])

@@ -23,9 +23,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from privtraj.gradients import langevin, likelihood, schedule, start
+from privtraj.measures.gradients import langevin, likelihood, schedule, start
+from privtraj.motion.transport import sinkhorn
 from privtraj.privacy import noise, sums
-from privtraj.transport import sinkhorn
 
 SWEEPS = 100
 

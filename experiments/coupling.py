@@ -37,8 +37,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from common import RELEASED, in_parallel, spread, write_json
+from privtraj.base.text import aligned
 from privtraj.paper.reproduce.tables import Row, matching
-from privtraj.text import aligned
 from seen import (
     BUDGET,
     exactly_coupled,
@@ -206,7 +206,7 @@ def paths(data: str, seed: int, sizes: Sizes) -> list[Row]:
 
 def released_paths(data: str, fit: Callable[..., Any], n: int, seed: int) -> dict[str, np.ndarray]:
     """Paths (n, T, 2) of a fit, by default and under each other reference process."""
-    from privtraj.reference import Drift, Inertia
+    from privtraj.motion.reference import Drift, Inertia
 
     model = fit()
     sets = {
@@ -223,7 +223,7 @@ def released_paths(data: str, fit: Callable[..., Any], n: int, seed: int) -> dic
 
 def forgetting(model: Any, data: str) -> Any:
     """The same model, whose people forget where they were among the others."""
-    from privtraj.reference import Inertia
+    from privtraj.motion.reference import Inertia
 
     return model.with_reference(Inertia(memory=MEMORY[data]))
 

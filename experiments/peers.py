@@ -35,8 +35,8 @@ import numpy as np
 
 from common import RELEASED, in_parallel, spread, write_json
 from coupling import FIRST_SEED, column, held_out_rows, names, prediction_scores
+from privtraj.base.text import aligned
 from privtraj.paper.reproduce.tables import Row
-from privtraj.text import aligned
 from seen import BUDGET, seen_clouds, true_paths
 
 OURS = "privtraj, epsilon 1"
@@ -87,7 +87,7 @@ class Coupled(NamedTuple):
 
     def _walk(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Places (n, T, d) of a Markov chain through the couplings."""
-        from privtraj.clouds import systematic
+        from privtraj.base.clouds import systematic
 
         here = rng.permutation(systematic(self.plans[0].sum(axis=1), n, rng))
         places = [self.clouds[0][here]]
@@ -252,7 +252,7 @@ def flow_matching(clouds: Sequence[np.ndarray], times: np.ndarray, seed: int) ->
             return network(torch.tensor(inputs, dtype=torch.float32)).numpy().astype(float)
 
     def sample(n: int, at: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        from privtraj.reference import Drift
+        from privtraj.motion.reference import Drift
 
         field, now = Drift(velocity), float(times[0])
         x = (clouds[0][rng.integers(len(clouds[0]), size=n)] - 0.5) * THEIR_BOX

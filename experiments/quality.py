@@ -8,7 +8,7 @@ epsilon. A fit is made, and its true worth is measured against 8,000 people at e
 Beside it stand what `plan` says of the public shape, what `model.quality()` says from the released
 model alone, and what `metrics.worth_interval`, by which `evaluate` speaks, says from the records of
 as many other people, and from those that were fitted; and how often
-the 90 % bands of medians and correlations hold the truth. The constants of `privtraj.quality` were
+the 90 % bands of medians and correlations hold the truth. The constants of `assess.quality` were
 measured on the known families and widened after a look at the second ones; the unseen ones had no
 part in them. --strokes adds people who write digits to the second and the unseen ones.
 """
@@ -245,12 +245,12 @@ def case(number: int, which: str, strokes_file: str | None) -> Case:
 def told(number: int, which: str, strokes_file: str | None) -> dict[str, Any]:
     """What was said of one case, and what is true."""
     warnings.simplefilter("ignore")
+    from privtraj.assess.planning import trials
+    from privtraj.assess.planning.forecast import level_of
+    from privtraj.assess.planning.question import STAND_INS, Question
+    from privtraj.assess.planning.standins import Yardstick
+    from privtraj.assess.quality.estimate import _correlations, estimated_quality
     from privtraj.metrics.people import worth_interval
-    from privtraj.planning import trials
-    from privtraj.planning.forecast import level_of
-    from privtraj.planning.question import STAND_INS, Question
-    from privtraj.planning.standins import Yardstick
-    from privtraj.quality.estimate import _correlations, estimated_quality
 
     one, rng = case(number, which, strokes_file), np.random.default_rng(number)
     asked = Question(one.people, one.times, one.features, one.epsilon, 1e-5)

@@ -120,7 +120,7 @@ def fit_error(data: str, features: int, people: int, subspace: str, seed: int) -
     """Squared W2 of one fit at epsilon 1, mean over times."""
     import privtraj as pt
     from populations import represented, squared_w2
-    from privtraj.slabs.fit import can_look
+    from privtraj.measures.windows.fit import can_look
 
     times = np.linspace(0, 1, TIMES)
     some = crowds(data, people, features, seed)

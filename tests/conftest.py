@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from privtraj.cli.shared import keep_compiled
 from privtraj.columns.kinds import Number
 from privtraj.data.public import TimeAxis
 from privtraj.data.snapshots import Snapshots
@@ -27,11 +26,14 @@ from privtraj.privacy.rows import MemoryRows
 
 HERE = Path(__file__).parent
 
-# compiled code is kept in a cache: not that of whoever runs the tests, but one for all processes
+# Nothing is kept in the cache of whoever runs the tests. What JAX compiles stays in .cache for all
+# processes and for the next run, as it follows from the code alone; the rest goes with the run.
 if "PYTEST_XDIST_WORKER" not in os.environ:
     _CACHE = tempfile.TemporaryDirectory(prefix="privtraj-tests-")
     os.environ["XDG_CACHE_HOME"] = _CACHE.name
-keep_compiled()
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(HERE.parent / ".cache" / "compiled"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 # What takes longest begins first, so that no process works alone in the end: measured, in order.
 LONGEST = (

@@ -28,8 +28,9 @@ from hypothesis import strategies as st
 from hypothesis.database import DirectoryBasedExampleDatabase
 
 from privtraj import Snapshots
-from privtraj.errors import BudgetError
-from privtraj.gradients.likelihood import Mixture, mass_weight, weights_and_residual
+from privtraj.base.errors import BudgetError
+from privtraj.base.space import Slabs
+from privtraj.measures.gradients.likelihood import Mixture, mass_weight, weights_and_residual
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import epsilon_at
 from privtraj.privacy.certificate import certify
@@ -39,7 +40,6 @@ from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.pairs import KINDS, Thirds
 from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.sums import KernelSum, kernel_lattice
-from privtraj.space import Slabs
 
 D, M, WIDTH = 2, 3, 5  # features, particles of a kernel sum, numbers of a plain one
 ADJACENCIES = ("add-remove", "replace-one")

@@ -5,7 +5,7 @@ import numpy as np
 import privtraj as pt
 from privtraj.columns.declared import declared_columns
 from privtraj.columns.kinds import without_flags
-from privtraj.model import TrajectoryModel
+from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.certificate import certify
 from privtraj.privacy.events import LaplaceCounts
 from privtraj.privacy.ledger import Ledger

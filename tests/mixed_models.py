@@ -6,7 +6,7 @@ import privtraj as pt
 from privtraj.columns.axes import Axes
 from privtraj.columns.declared import declared_columns
 from privtraj.columns.kinds import without_flags
-from privtraj.model import TrajectoryModel
+from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.certificate import certify
 from privtraj.privacy.events import GaussianSum
 from privtraj.privacy.ledger import Ledger

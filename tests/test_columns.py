@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from privtraj.base.errors import InputError
+from privtraj.base.space import to_unit as to_unit_cube
 from privtraj.columns.axes import Axes, to_unit
 from privtraj.columns.declared import declared_columns
 from privtraj.columns.kinds import MOST_LEVELS, Category, Date, Integer, Number, from_dict, to_dict
 from privtraj.data.snapshots import Snapshots
-from privtraj.errors import InputError
 from privtraj.privacy.rows import cell_of
-from privtraj.space import to_unit as to_unit_cube
 
 HEIGHT, WEIGHT = Number(40.0, 220.0, name="height"), Number(1.0, 150.0, name="weight")
 BOUNDS = {"height": (40, 220), "weight": (1, 150)}

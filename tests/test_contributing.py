@@ -11,21 +11,22 @@ import numpy as np
 import pytest
 
 import privtraj as pt
-from privtraj import cli, formats, metrics
+from privtraj import cli, metrics
 from privtraj.audit import scores
 from privtraj.audit.attack import audit
+from privtraj.base import formats
+from privtraj.base.formats import Format
 from privtraj.cli import entry
 from privtraj.cli.parser import parser
 from privtraj.data import tables
 from privtraj.data.snapshots import Snapshots
-from privtraj.formats import Format
 from privtraj.metrics import registry
-from privtraj.model import load
+from privtraj.model.model import load
+from privtraj.motion.reference import words
+from privtraj.motion.transport.couplings import couple
 from privtraj.privacy import events, guard, noise
 from privtraj.privacy.accounting import tally
 from privtraj.privacy.ledger import Ledger
-from privtraj.reference import words
-from privtraj.transport.couplings import couple
 
 PAGE = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text("utf-8")
 EXAMPLES = dict(
@@ -39,7 +40,7 @@ def module(tmp_path, monkeypatch):
     made = []
 
     def make(path):
-        package, name = path.removesuffix(".py").split("/")
+        package, _, name = path.removesuffix(".py").replace("/", ".").rpartition(".")
         room = importlib.import_module(f"privtraj.{package}")
         (tmp_path / f"{name}.py").write_text(EXAMPLES[path])
         monkeypatch.setattr(room, "__path__", [*room.__path__, str(tmp_path)])
@@ -84,7 +85,7 @@ def test_every_file_that_is_named_exists():
         "metrics/mean_shift.py",
         "cli/features.py",
         "data/json_lines.py",
-        "reference/turning.py",
+        "motion/reference/turning.py",
     }
 
 
@@ -119,7 +120,7 @@ def test_a_format_is_an_entry_and_its_reader(module, tmp_path, monkeypatch):
 
 
 def test_a_reference_process_is_a_class_and_its_name(model, module, tmp_path, monkeypatch):
-    turning = module("reference/turning.py").Turning
+    turning = module("motion/reference/turning.py").Turning
     square = np.array([[0.3, 0.3], [0.7, 0.3], [0.7, 0.7], [0.3, 0.7]], np.float32)
     clouds, quarter = np.stack([square, square]), turning(np.pi / 2)
     (matrix,) = couple(clouds, np.ones((2, 4)), np.ones(1), quarter, "exact").matrices

@@ -8,7 +8,7 @@ from platformdirs.macos import MacOS
 from platformdirs.unix import Unix
 from platformdirs.windows import Windows
 
-from privtraj import files
+from privtraj.base import files
 
 
 def test_the_cache_folder_can_be_moved(tmp_path, monkeypatch):

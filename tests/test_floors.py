@@ -16,8 +16,8 @@ SOURCE = ROOT / "src"
 
 
 def modules():
-    """Every module by its dotted name."""
-    paths = sorted((SOURCE / "privtraj").rglob("*.py"))
+    """Every module by its dotted name; packages that are empty are none."""
+    paths = sorted(path for path in (SOURCE / "privtraj").rglob("*.py") if path.stat().st_size)
     names = (".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in paths)
     return {name.removesuffix(".__init__"): path for name, path in zip(names, paths, strict=True)}
 

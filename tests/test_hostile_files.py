@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hostile.files import bomb, good_model, hostile_files, sealed, unpacked
-from privtraj import safe_zip, strict_json
-from privtraj.errors import InputError
-from privtraj.model import load
+from privtraj.base import safe_zip, strict_json
+from privtraj.base.errors import InputError
+from privtraj.model.model import load
 
 HERE = Path(__file__).parent / "hostile"
 # beyond what the library takes; of the processor, several times what the longest takes

@@ -21,10 +21,11 @@ import pandas as pd
 import pytest
 
 import privtraj as pt
-from privtraj import baselines, cli, datasets, errors, metrics, paper, plot, processes
+from privtraj import baselines, cli, datasets, metrics, paper, plot
 from privtraj.audit import attack
+from privtraj.base import errors, processes
+from privtraj.base.errors import Arg, InputError, Said
 from privtraj.cli import entry
-from privtraj.errors import Arg, InputError, Said
 from privtraj.privacy import signatures
 from privtraj.report import figures
 
@@ -274,10 +275,10 @@ ERRORS = ("InputError", "BudgetError")
 CORE = "behind the guard, where a user's settings do not get unchecked: tests/privacy"
 TOGETHER = "needs several processes: tests/test_processes.py"
 ELSEWHERE = {
-    "growth/declared.py:from_dict": "a file, told in other words: tests/growth",
+    "motion/growth/declared.py:from_dict": "a file, told in other words: tests/growth",
     "data/sql_rows.py:_changed": "records that change while they are read: tests/data",
     "data/sql.py:_too_little_memory": "needs a small machine: tests/data",
-    "processes.py:refuse_shared_people": TOGETHER,
+    "base.processes.py:refuse_shared_people": TOGETHER,
     "synthesizer.py:_paid": TOGETHER,
     "paper/synthesizer.py:fit": TOGETHER,
     "paper/sampled.py:fit": TOGETHER,

@@ -9,7 +9,7 @@ import pytest
 
 import privtraj as pt
 from privtraj import datasets
-from privtraj.errors import InputError
+from privtraj.base.errors import InputError
 
 EXAMPLES = (
     datasets.clinic_visits,

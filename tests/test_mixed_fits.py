@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 import privtraj as pt
+from privtraj.base.errors import InputError
 from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Category, Number
-from privtraj.errors import InputError
 
 pytestmark = pytest.mark.slow
 

@@ -9,11 +9,11 @@ import pytest
 
 import privtraj as pt
 from mixed_models import CLINIC, build, of_particles
+from privtraj.base.errors import InputError
 from privtraj.columns.axes import Axes
 from privtraj.columns.declared import declared_columns
 from privtraj.domain.domain import Domain
-from privtraj.errors import InputError
-from privtraj.model import load
+from privtraj.model.model import load
 from test_model import one_sentence, reseal, rewritten
 
 TIMES = np.linspace(0, 3, 13)

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 import privtraj as pt
-from privtraj import paths
-from privtraj.errors import InputError
+from privtraj.base.errors import InputError
 from privtraj.metrics import squared_wasserstein2, wasserstein2
-from privtraj.model import TrajectoryModel, load
+from privtraj.model.model import TrajectoryModel, load, paths
 from privtraj.privacy.certificate import certify
 from privtraj.privacy.events import GaussianSum
 from privtraj.privacy.ledger import Ledger

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from in_bins import rows_in_bins
+from privtraj.base.errors import InputError
+from privtraj.base.space import fold
 from privtraj.data import tables
 from privtraj.data.snapshots import Snapshots
-from privtraj.errors import InputError
-from privtraj.paths import Paths, fill_in_blocks
-from privtraj.space import fold
+from privtraj.model.paths import Paths, fill_in_blocks
 from privtraj.synthesizer import TrajectorySynthesizer
 
 # The box --------------------------------------------------------------------------------------

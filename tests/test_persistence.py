@@ -13,11 +13,9 @@ from scipy.special import ndtri
 from scipy.stats import multivariate_normal
 
 from privtraj import LowBudgetWarning, Snapshots, TrajectorySynthesizer, load
-from privtraj.errors import InputError
-from privtraj.marginals import Marginals
-from privtraj.model_checks import check, contradiction
-from privtraj.paper import SampledSynthesizer
-from privtraj.persistence import (
+from privtraj.base.errors import InputError
+from privtraj.measures.marginals import Marginals
+from privtraj.measures.persistence import (
     _CORRELATIONS,
     PERSISTENCE,
     Persistence,
@@ -28,6 +26,8 @@ from privtraj.persistence import (
     persistence_event,
     thresholds,
 )
+from privtraj.model.checks import check, contradiction
+from privtraj.paper import SampledSynthesizer
 from privtraj.privacy.events import Event, Person
 from privtraj.privacy.ledger import Ledger
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import privtraj as pt
-from privtraj.errors import InputError
+from privtraj.base.errors import InputError
 
 matplotlib.use("agg")
 

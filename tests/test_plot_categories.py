@@ -6,7 +6,7 @@ import pytest
 
 import privtraj as pt
 from mixed_clinic import mixed_model
-from privtraj.errors import InputError
+from privtraj.base.errors import InputError
 from privtraj.report.levels import COLOURS, OTHERS_COLOUR
 
 matplotlib.use("agg")

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privtraj import processes
+from privtraj.base import processes
+from privtraj.base.errors import InputError
 from privtraj.data.snapshots import Snapshots
-from privtraj.errors import InputError
 from privtraj.paper import SampledSynthesizer
 from privtraj.privacy import noise
 from privtraj.privacy import sums as sums_module

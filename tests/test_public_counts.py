@@ -8,7 +8,7 @@ import pytest
 
 import privtraj as pt
 from privtraj import baselines, cli, paper
-from privtraj.errors import InputError
+from privtraj.base.errors import InputError
 from privtraj.privacy.statements import PUBLIC_COUNTS
 
 T, N = 3, 30

@@ -15,7 +15,7 @@ from privtraj import (
     metrics,
     synthesizer,
 )
-from privtraj.errors import BudgetError, InputError
+from privtraj.base.errors import BudgetError, InputError
 from privtraj.privacy.ledger_file import LedgerFile
 
 T = 4

@@ -20,23 +20,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
+from privtraj.base.errors import InputError
+from privtraj.base.space import as_user_times
+from privtraj.base.text import short
 from privtraj.columns.kinds import Category
-from privtraj.errors import InputError
-from privtraj.model import TrajectoryModel
-from privtraj.paths import Paths
+from privtraj.model.model import TrajectoryModel
+from privtraj.model.paths import Paths
 from privtraj.privacy.certificate import Certificate
 from privtraj.report import map_view, style
 from privtraj.report.levels import three_times
 from privtraj.report.style import BLUE, PALE, VERMILION, decorate, in_order, literal, spread
 from privtraj.report.ticks import time_labels, time_ticks
-from privtraj.space import as_user_times
-from privtraj.text import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from privtraj.planning.forecast import Forecast
+    from privtraj.assess.planning.forecast import Forecast
 
 _PEOPLE = 1000  # sampled from a model
 _TIMES = 101

@@ -16,49 +16,64 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from privtraj import processes
-from privtraj.arguments import is_number, is_whole
-from privtraj.arrays import Floats
+from privtraj.base import processes
+from privtraj.base.arguments import is_number, is_whole
+from privtraj.base.arrays import Floats
+from privtraj.base.errors import Arg, InputError
+from privtraj.base.space import unit_time
+from privtraj.base.text import either
 from privtraj.columns.axes import Axes
-from privtraj.constraints import Constraints
-from privtraj.counts.constants import MOST_CELLS_PER_TIME, RELEASED_PARTICLES
-from privtraj.counts.fit import fit_counts
-from privtraj.counts.settings import CountsSettings, counts_settings
-from privtraj.counts.survey import surveyed_area
+from privtraj.columns.constraints import Constraints
 from privtraj.data.snapshots import Snapshots
 from privtraj.domain.couplings import within
 from privtraj.domain.domain import Plot
-from privtraj.errors import Arg, InputError
-from privtraj.gradients.constants import (
+from privtraj.measures.counts.constants import MOST_CELLS_PER_TIME, RELEASED_PARTICLES
+from privtraj.measures.counts.fit import fit_counts
+from privtraj.measures.counts.settings import CountsSettings, counts_settings
+from privtraj.measures.counts.survey import surveyed_area
+from privtraj.measures.gradients.constants import (
     LARGEST_BANDWIDTH,
     MOST_COORDINATES,
     MOST_PARTICLES,
     SMALLEST_BANDWIDTH,
 )
-from privtraj.gradients.fit import fit_gradients
-from privtraj.gradients.settings import GradientSettings, free_features, gradient_settings
-from privtraj.growth.declared import Growth
-from privtraj.growth.unbalanced import APART
-from privtraj.head_count import (
+from privtraj.measures.gradients.fit import fit_gradients
+from privtraj.measures.gradients.settings import GradientSettings, free_features, gradient_settings
+from privtraj.measures.head_count import (
     PublicCounts,
     check_public_counts,
     count_epsilon,
     head_count,
     public_people,
 )
-from privtraj.marginal_tables.constants import PEOPLE
-from privtraj.marginal_tables.fit import TablesSettings, fit_tables
-from privtraj.marginal_tables.slabs import even_resolution
-from privtraj.marginals import Marginals, Progress
-from privtraj.model import TrajectoryModel, assemble, diffusivity_or
-from privtraj.persistence import Persistence, measured_persistence
-from privtraj.planned_releases import (
+from privtraj.measures.marginals import Marginals, Progress
+from privtraj.measures.persistence import Persistence, measured_persistence
+from privtraj.measures.planned_releases import (
     SLACK_RESERVE,
     Budget,
     planned_moments,
     planned_persistence,
     planned_releases,
 )
+from privtraj.measures.subspace.constants import LEAST_FEATURES
+from privtraj.measures.subspace.lifted import lifted
+from privtraj.measures.subspace.moments import measured_spread, moment_events
+from privtraj.measures.subspace.spectrum import Spectrum, Subspace
+from privtraj.measures.tables.constants import PEOPLE
+from privtraj.measures.tables.fit import TablesSettings, fit_tables
+from privtraj.measures.tables.slabs import even_resolution
+from privtraj.measures.windows.constants import CURVES, PARTICLES_PER_CURVE
+from privtraj.measures.windows.fit import Resolution, can_look, resolution, through_slabs
+from privtraj.measures.windows.timeline import may_be_listed
+from privtraj.model.model import TrajectoryModel, assemble, diffusivity_or
+from privtraj.motion.growth.declared import Growth
+from privtraj.motion.growth.unbalanced import APART
+from privtraj.motion.reference.base import Reference, Scale
+from privtraj.motion.reference.brownian import Brownian
+from privtraj.motion.reference.inertia import Inertia
+from privtraj.motion.reference.least_action import least_action
+from privtraj.motion.reference.memories import correlation_along, smoothest
+from privtraj.motion.reference.words import AUTO, by_itself, declared
 from privtraj.privacy import meaning, noise
 from privtraj.privacy.budget_plan import BudgetPlan
 from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace
@@ -75,21 +90,6 @@ from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.ledger_file import LedgerFile
 from privtraj.privacy.statements import PUBLIC_COUNTS
 from privtraj.privacy.watching import Watcher
-from privtraj.reference.base import Reference, Scale
-from privtraj.reference.brownian import Brownian
-from privtraj.reference.inertia import Inertia
-from privtraj.reference.least_action import least_action
-from privtraj.reference.memories import correlation_along, smoothest
-from privtraj.reference.words import AUTO, by_itself, declared
-from privtraj.slabs.constants import CURVES, PARTICLES_PER_CURVE
-from privtraj.slabs.fit import Resolution, can_look, resolution, through_slabs
-from privtraj.slabs.timeline import may_be_listed
-from privtraj.space import unit_time
-from privtraj.subspace.constants import LEAST_FEATURES
-from privtraj.subspace.lifted import lifted
-from privtraj.subspace.moments import measured_spread, moment_events
-from privtraj.subspace.spectrum import Spectrum, Subspace
-from privtraj.text import either
 
 MeasureName = Literal["gradients", "counts", "marginals"]
 Settings = CountsSettings | GradientSettings
@@ -142,7 +142,7 @@ class TrajectorySynthesizer:
         fitted through the slabs. "auto" finds the number of slabs that suits how people move, from
         a private look at it; a number sets it; "bins" measures every declared time bin by itself,
         each record at the nearest.
-    reference: how people move between what was measured: a process of `privtraj.reference`, its
+    reference: how people move between what was measured: a process of `pt.reference`, its
         name with settings ("inertia memory=2"), or "auto": smooth paths of least action along a
         drift that the model itself shows, Inertia(drift=Learned()), whose memory is that of people
         with several records where there are such; Brownian motion where a diffusivity is set by

@@ -39,9 +39,10 @@ from privtraj.audit.lower_bounds import (
 )
 from privtraj.audit.scores import ALL, answer_evidence, log_density, log_likelihood_ratio
 from privtraj.audit.transcript import Answer, Transcript
-from privtraj.errors import InputError
-from privtraj.gradients import reweighting
-from privtraj.persistence import PERSISTENCE
+from privtraj.base.errors import InputError
+from privtraj.base.space import Slabs
+from privtraj.measures.gradients import reweighting
+from privtraj.measures.persistence import PERSISTENCE
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import Tally, tally
 from privtraj.privacy.events import GaussianSum, LaplaceCounts, LaplaceShares
@@ -49,7 +50,6 @@ from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.pairs import Thirds
 from privtraj.privacy.sampled_events import sum_at_rate
 from privtraj.privacy.sampling import SamplingGuard
-from privtraj.space import Slabs
 from privtraj.synthesizer import TrajectorySynthesizer
 
 DELTA = 1e-5

@@ -17,16 +17,16 @@ from privtraj.audit.canaries import People, Worlds
 from privtraj.audit.findings import compare
 from privtraj.audit.scores import ALL, log_likelihood_ratio
 from privtraj.audit.transcript import Transcript
+from privtraj.base.errors import BudgetError
+from privtraj.base.space import Slabs
 from privtraj.data.snapshots import Snapshots
-from privtraj.errors import BudgetError
+from privtraj.measures.windows.fit import MOTION
+from privtraj.measures.windows.timeline import LISTED
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import tally
 from privtraj.privacy.events import GaussianSum, LaplaceCounts
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
-from privtraj.slabs.fit import MOTION
-from privtraj.slabs.timeline import LISTED
-from privtraj.space import Slabs
 from privtraj.synthesizer import TrajectorySynthesizer
 
 DELTA = 1e-5

@@ -10,7 +10,7 @@ from privtraj import baselines
 from privtraj.audit.canaries import People, Worlds
 from privtraj.audit.scores import log_likelihood_ratio
 from privtraj.audit.transcript import Transcript
-from privtraj.errors import InputError
+from privtraj.base.errors import InputError
 from privtraj.privacy.guard import Guard
 
 TIMES = 4

@@ -7,10 +7,10 @@ import pytest
 
 import privtraj as pt
 from privtraj import datasets
+from privtraj.base.errors import InputError
 from privtraj.baselines import MarginalSynthesizer, marginals
 from privtraj.baselines.counted import in_cells, places_of
 from privtraj.columns.axes import Axes
-from privtraj.errors import InputError
 
 
 def test_a_missing_package_is_named_in_one_sentence(monkeypatch, snapshots_of, moving_blobs):

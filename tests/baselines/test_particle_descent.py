@@ -6,8 +6,8 @@ import pytest
 
 import privtraj as pt
 from privtraj import baselines, datasets
+from privtraj.base.errors import InputError
 from privtraj.baselines import particle_descent as descent
-from privtraj.errors import InputError
 
 
 def test_shares_are_of_the_people_that_all_tables_count_together():

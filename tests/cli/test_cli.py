@@ -16,10 +16,10 @@ import privtraj as pt
 from privtraj import cli, datasets
 from privtraj.cli import console, fit
 from privtraj.cli.console import Console
-from privtraj.counts import fit as counts_fit
 from privtraj.data import arrow, tables
 from privtraj.export import tables as export_tables
-from privtraj.model import TrajectoryModel
+from privtraj.measures.counts import fit as counts_fit
+from privtraj.model.model import TrajectoryModel
 
 PEOPLE = 400
 

@@ -11,7 +11,7 @@ import pytest
 
 from privtraj import cli
 from privtraj.export import tables as export_tables
-from privtraj.model import TrajectoryModel
+from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.certificate import certify
 from privtraj.privacy.events import GaussianSum
 from privtraj.privacy.ledger import Ledger

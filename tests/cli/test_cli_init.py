@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privtraj import cli, config, datasets
-from privtraj.cli import init
+from privtraj import cli, datasets
+from privtraj.base.errors import InputError
+from privtraj.cli import config, init
 from privtraj.data import detection
 from privtraj.data import sql as sources
-from privtraj.errors import InputError
 from privtraj.export import tables as export_tables
 
 ROWS = 60

@@ -15,7 +15,7 @@ import pytest
 import privtraj as pt
 from privtraj import cli
 from privtraj.export import tables as export_tables
-from privtraj.model import TrajectoryModel
+from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger_anchor import seal_of
 from privtraj.privacy.ledger_file import FITTED, RESERVED, LedgerFile

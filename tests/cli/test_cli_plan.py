@@ -6,9 +6,9 @@ import re
 import pytest
 
 from privtraj import cli
+from privtraj.assess.planning import standins, trials
 from privtraj.cli import plan as command
 from privtraj.cli.parser import parser
-from privtraj.planning import standins, trials
 
 ASK = ["plan", "--people", "400", "--times", "2", "--features", "1"]
 

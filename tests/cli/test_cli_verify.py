@@ -16,7 +16,7 @@ import pytest
 
 from privtraj import cli, datasets
 from privtraj.export import tables as export_tables
-from privtraj.model import load
+from privtraj.model.model import load
 
 # The shape that the other tests of the command line have: compiling is what takes time.
 PUBLIC = ["--adjacency", "replace-one", "--public-counts", "40", "40", "40", "40", "40"]

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from privtraj import cli, config, options
-from privtraj.cli import fit, init, shared
+from privtraj import cli
+from privtraj.base.errors import InputError
+from privtraj.cli import config, fit, init, options, shared
+from privtraj.cli.options import OPTIONS
 from privtraj.cli.parser import parser
 from privtraj.columns.declared import declared_column
 from privtraj.columns.kinds import KINDS
 from privtraj.columns.typed import words_of
 from privtraj.data.snapshots import Snapshots
-from privtraj.errors import InputError
-from privtraj.options import OPTIONS
 from privtraj.synthesizer import TrajectorySynthesizer
 
 GOOD = {

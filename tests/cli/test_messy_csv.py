@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow.csv
 import pytest
 
-from privtraj import cli, config
+from privtraj import cli
+from privtraj.cli import config
 from privtraj.data import detection
 from privtraj.data.snapshots import Snapshots
 from privtraj.data.text_cells import DATE, NUMBER

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privtraj.base.errors import InputError
 from privtraj.columns.kinds import Category, Date
 from privtraj.data import detection, sql, tables
 from privtraj.data.dialect import DELIMITERS, PLAIN, Dialect
 from privtraj.data.snapshots import Snapshots
 from privtraj.data.text_cells import DATE, NUMBER, TEXT, CellKind, Readings, read_cells
-from privtraj.errors import InputError
 
 SECRET = "123,4567"
 MARKS = [

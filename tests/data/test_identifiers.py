@@ -9,10 +9,10 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from privtraj.base.errors import InputError
 from privtraj.data import arrow
 from privtraj.data.snapshots import Snapshots
 from privtraj.data.sql_rows import SqlRows
-from privtraj.errors import InputError
 
 N = 12
 K = list(range(N))

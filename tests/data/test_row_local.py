@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 from ibis import _
 
 from privtraj import cli
+from privtraj.base.errors import InputError
 from privtraj.data import row_local, sql
 from privtraj.data.snapshots import ROW_BY_ROW, Snapshots
-from privtraj.errors import InputError
 from privtraj.export import tables as export_tables
-from privtraj.model import load as load_model
+from privtraj.model.model import load as load_model
 from privtraj.privacy.statements import STATED
 
 PEOPLE = 60

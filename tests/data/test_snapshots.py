@@ -14,11 +14,11 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import norm
 
 from in_bins import rows_in_bins
+from privtraj.base.errors import InputError
+from privtraj.base.space import from_unit, moment, nearest_bin, to_unit
 from privtraj.data.checks import MIN_RECORDS
 from privtraj.data.snapshots import Snapshots
-from privtraj.errors import InputError
 from privtraj.export import tables as export_tables
-from privtraj.space import from_unit, moment, nearest_bin, to_unit
 
 SECRET = 123.4567
 N = 30

@@ -29,15 +29,15 @@ import pytest
 
 from in_bins import rows_in_bins
 from privtraj import cli, datasets
+from privtraj.base.errors import InputError
+from privtraj.base.space import Slabs, bin_edges
 from privtraj.columns.kinds import Boolean, Category, Date, Integer, Number, Ordered
 from privtraj.data import sql
 from privtraj.data.snapshots import Snapshots
 from privtraj.data.sql_rows import SqlRows
-from privtraj.errors import InputError
 from privtraj.export import tables as export_tables
-from privtraj.model import load as load_model
+from privtraj.model.model import load as load_model
 from privtraj.privacy.rows import MemoryRows
-from privtraj.space import Slabs, bin_edges
 from privtraj.synthesizer import TrajectorySynthesizer
 
 SECRET = "123.4567"

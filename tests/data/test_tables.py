@@ -14,7 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from privtraj import columns, config, datasets, errors, files
+from privtraj import columns, datasets
+from privtraj.base import errors, files
+from privtraj.base.errors import InputError
+from privtraj.cli import config
 from privtraj.data import (
     anndata,
     arrow,
@@ -26,7 +29,6 @@ from privtraj.data import (
     tables,
 )
 from privtraj.data.text_cells import TEXT
-from privtraj.errors import InputError
 from privtraj.export import tables as export_tables
 from privtraj.privacy import rows
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from privtraj.base.errors import InputError
 from privtraj.columns.cells import MISSING, fingerprint, key_of, spellings
 from privtraj.columns.kinds import Boolean, Category, Date, Integer, Number, Ordered
 from privtraj.data import arrow
 from privtraj.data.snapshots import Snapshots
-from privtraj.errors import InputError
 from privtraj.export import tables as export_tables
 from privtraj.privacy.rows import digest_of
 

@@ -12,11 +12,11 @@ import pytest
 import privtraj as pt
 from domain.shapes import BAY, bay, coast_mask, islands, river, streets
 from privtraj import cli
+from privtraj.assess.quality import estimate, kept
 from privtraj.domain.couplings import parts_of, steadied_parts
 from privtraj.metrics import squared_wasserstein2
-from privtraj.model import load
+from privtraj.model.model import load
 from privtraj.privacy.statements import DOMAIN
-from privtraj.quality import estimate, kept
 
 BOUNDS = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
 

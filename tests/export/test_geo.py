@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privtraj import cli
-from privtraj.errors import InputError
+from privtraj.base.errors import InputError
 from privtraj.export import geo
 from privtraj.export import tables as export_tables
 from privtraj.export.tables import check_paths
-from privtraj.paths import Paths
+from privtraj.model.paths import Paths
 
 NEED = "maps need pip install 'privtraj[geo]'"
 TIMES = np.array([1.7e9 + 0.25, 1.7e9, 1.8e9])  # not in order

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import privtraj as pt
-from privtraj.errors import InputError
-from privtraj.paths import Paths
+from privtraj.base.errors import InputError
+from privtraj.model.paths import Paths
 
 TIMES = 1.7e9 + np.array([1800.0, 0.0, 3600.0])  # not in order
 ISO = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d+)?Z)?")

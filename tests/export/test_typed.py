@@ -14,7 +14,7 @@ from pyarrow import csv as arrow_csv
 import privtraj as pt
 from mixed_models import CLINIC, build
 from privtraj.columns.declared import declared_column
-from privtraj.paths import Paths
+from privtraj.model.paths import Paths
 
 COLUMNS = {
     "hb": pt.Number(4, 15, missing=True),

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privtraj import formats
+from privtraj.base import formats
 from privtraj.data.tables import Reader
 from privtraj.export.tables import write_table
-from privtraj.paths import SUFFIXES, Paths
+from privtraj.model.paths import SUFFIXES, Paths
 
 WORKERS = ("write_table", "write_paths", "check_paths")
 

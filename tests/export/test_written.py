@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 import privtraj as pt
 from mixed_models import build
+from privtraj.base.space import moment
 from privtraj.cli.sample import even_times
 from privtraj.columns.declared import declared_column
+from privtraj.columns.precision import in_steps, spread_times, usual_step, written_times
 from privtraj.data.public import declared_axis
-from privtraj.paths import Paths
-from privtraj.precision import in_steps, spread_times, usual_step, written_times
-from privtraj.space import moment
+from privtraj.model.paths import Paths
 
 DAY = 86_400.0
 COLUMNS = {"temp": (36, 42), "income": (0, 1_000_000), "lon": (11.42, 11.72), "lat": (48.04, 48.24)}

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import privtraj as pt
-from privtraj.errors import PrivtrajError
+from privtraj.base.errors import PrivtrajError
 
 PATIENCE = 20  # seconds for one file: far beyond what is allowed, so that all are answered
 

@@ -15,7 +15,7 @@ import zlib
 
 import numpy as np
 
-from privtraj.model import TrajectoryModel
+from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.certificate import certify
 from privtraj.privacy.events import LaplaceCounts
 from privtraj.privacy.ledger import Ledger

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from privtraj import metrics
-from privtraj.errors import InputError
+from privtraj.base.errors import InputError
 
 
 def normal(n, d=2, seed=0):

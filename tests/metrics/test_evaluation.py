@@ -8,7 +8,7 @@ import pytest
 
 import privtraj as pt
 from privtraj import metrics
-from privtraj.errors import InputError
+from privtraj.base.errors import InputError
 from privtraj.metrics.evaluation import LEAST, NOTICE
 from privtraj.metrics.records import read_records, shared_people
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privtraj import metrics
-from privtraj.errors import InputError
+from privtraj.base.errors import InputError
 
 STEP = np.array([3.0, 4.0])
 

@@ -9,8 +9,8 @@ from scipy.stats import ks_2samp
 import privtraj as pt
 from mixed_clinic import COLUMNS, TIMES, mixed_model, mixed_records, mixed_table
 from privtraj import metrics
+from privtraj.base.errors import InputError
 from privtraj.columns.declared import declared_columns
-from privtraj.errors import InputError
 from privtraj.metrics.encoding import CELLS, cells_of, numbers_alone, one_hot, unit_points
 from privtraj.metrics.records import read_records
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privtraj import metrics
-from privtraj.errors import InputError
+from privtraj.base.errors import InputError
 from privtraj.metrics import mobility
 from privtraj.metrics.mobility import grid_cells, usual_cells
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from privtraj import metrics
-from privtraj.errors import InputError
+from privtraj.base.errors import InputError
 
 
 @pytest.fixture(scope="module")

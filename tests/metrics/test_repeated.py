@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from privtraj import datasets, metrics
-from privtraj.errors import InputError
+from privtraj.base.errors import InputError
 from privtraj.metrics.records import Records
 from privtraj.metrics.repeated import Repeated, compare_repeated
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from privtraj import metrics
-from privtraj.errors import InputError
+from privtraj.base.errors import InputError
 from privtraj.metrics.registry import path_metrics
 from privtraj.metrics.table import Candidates, Score, layout
 

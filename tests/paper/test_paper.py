@@ -6,7 +6,7 @@ from scipy.special import logsumexp
 
 from in_bins import rows_in_bins
 from privtraj import Snapshots
-from privtraj.errors import BudgetError, InputError
+from privtraj.base.errors import BudgetError, InputError
 from privtraj.paper.dynamics import at
 from privtraj.paper.objective import objective
 from privtraj.paper.synthesizer import PaperSynthesizer, Phase, TakingPart, TimeSample, WarmStart

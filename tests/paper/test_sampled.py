@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from privtraj import LowBudgetWarning, Snapshots
-from privtraj.errors import InputError
+from privtraj.base.errors import InputError
 from privtraj.paper import SampledSynthesizer
 
 T = 4

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
+from privtraj.base.errors import BudgetError, InputError
 from privtraj.datasets import three_modes
-from privtraj.errors import BudgetError, InputError
 from privtraj.paper import warm_starts as warm
 from privtraj.paper.warm_starts import (
     CLUSTER_CLIP,

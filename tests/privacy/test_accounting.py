@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr, ndtri
 
-from privtraj.errors import InputError
+from privtraj.base.errors import InputError
 from privtraj.privacy import accounting
 from privtraj.privacy.accounting import (
     COARSE,

@@ -3,22 +3,22 @@
 import numpy as np
 import pytest
 
-from privtraj.counts.fit import CELLS
-from privtraj.counts.survey import SURVEY
+from privtraj.base.errors import BudgetError
 from privtraj.data.snapshots import Snapshots
-from privtraj.errors import BudgetError
-from privtraj.gradients.moments import STEP
-from privtraj.head_count import HEAD_COUNT
-from privtraj.persistence import PERSISTENCE
-from privtraj.planned_releases import planned_releases
+from privtraj.measures.counts.fit import CELLS
+from privtraj.measures.counts.survey import SURVEY
+from privtraj.measures.gradients.moments import STEP
+from privtraj.measures.head_count import HEAD_COUNT
+from privtraj.measures.persistence import PERSISTENCE
+from privtraj.measures.planned_releases import planned_releases
+from privtraj.measures.windows.fit import MOTION
+from privtraj.measures.windows.timeline import LISTED
 from privtraj.privacy.budget_plan import BudgetPlan, Planned
 from privtraj.privacy.events import GaussianSum, LaplaceCounts, Opaque
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.sampled_events import ChosenTimes, SampledSum
 from privtraj.privacy.sampling import SamplingGuard
-from privtraj.slabs.fit import MOTION
-from privtraj.slabs.timeline import LISTED
 from privtraj.synthesizer import TrajectorySynthesizer
 
 COUNTS = LaplaceCounts(0.1, "heads")

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from privtraj.errors import InputError
+from privtraj.base.errors import InputError
 from privtraj.privacy.accounting import epsilon_at, gaussian_delta, tally
 from privtraj.privacy.certificate import Certificate, attacker, certify, entries
 from privtraj.privacy.events import GaussianSum, LaplaceCounts, LaplaceShares, Opaque

@@ -16,9 +16,9 @@ import pytest
 
 import privtraj as pt
 from privtraj import baselines, cli, paper
+from privtraj.base.errors import InputError
 from privtraj.data.checks import MIN_RECORDS
-from privtraj.errors import InputError
-from privtraj.persistence import PERSISTENCE
+from privtraj.measures.persistence import PERSISTENCE
 from privtraj.privacy.ledger import Ledger
 
 SOURCE = Path(pt.__file__).parent
@@ -226,4 +226,4 @@ def test_the_page_lists_every_module_that_can_refuse_a_table():
     listed = set(re.findall(r"^\| `([a-z_/]+\.py)`", section, re.MULTILINE))
     modules = [path.relative_to(SOURCE).as_posix() for path in (SOURCE / "data").glob("*.py")]
     refusing = {path for path in modules if any(map(raises, functions(path)))}
-    assert listed == {*refusing, "processes.py", "privacy/ledger_file.py"}
+    assert listed == {*refusing, "base/processes.py", "privacy/ledger_file.py"}

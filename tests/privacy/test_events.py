@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privtraj.errors import InputError
+from privtraj.base.errors import InputError
 from privtraj.privacy.events import (
     Event,
     GaussianSum,

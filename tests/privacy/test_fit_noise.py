@@ -14,11 +14,13 @@ import numpy as np
 import pytest
 
 from privtraj import LowBudgetWarning, Snapshots, TrajectorySynthesizer
-from privtraj.counts.fit import CELLS
-from privtraj.counts.survey import SURVEY
-from privtraj.gradients.moments import STEP
-from privtraj.gradients.settings import GradientSettings
-from privtraj.head_count import HEAD_COUNT
+from privtraj.measures.counts.fit import CELLS
+from privtraj.measures.counts.survey import SURVEY
+from privtraj.measures.gradients.moments import STEP
+from privtraj.measures.gradients.settings import GradientSettings
+from privtraj.measures.head_count import HEAD_COUNT
+from privtraj.measures.windows.fit import MOTION
+from privtraj.measures.windows.timeline import LISTED
 from privtraj.paper import SampledSynthesizer
 from privtraj.privacy import noise
 from privtraj.privacy.events import GaussianSum
@@ -26,8 +28,6 @@ from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.watching import CellCounts
-from privtraj.slabs.fit import MOTION
-from privtraj.slabs.timeline import LISTED
 
 LIMIT = 5.4  # standard errors: 1e-7, both sides
 

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privtraj.errors import BudgetError, InputError
-from privtraj.gradients.likelihood import (
+from privtraj.base.errors import BudgetError, InputError
+from privtraj.measures.gradients.likelihood import (
     KAPPA_SPREAD,
     Mixture,
     mass_weight,

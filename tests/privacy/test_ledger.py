@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privtraj.errors import BudgetError, InputError
+from privtraj.base.errors import BudgetError, InputError
 from privtraj.privacy.accounting import epsilon_at
 from privtraj.privacy.calibration import calibrate_gaussian
 from privtraj.privacy.events import GaussianSum, LaplaceCounts, Opaque

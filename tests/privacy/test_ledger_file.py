@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privtraj.errors import BudgetError, InputError
+from privtraj.base.errors import BudgetError, InputError
 from privtraj.privacy import ledger_file
 from privtraj.privacy.ledger_anchor import Anchor, seal_of
 from privtraj.privacy.ledger_file import CHARGED, FITTED, RESERVED, LedgerFile
@@ -455,7 +455,7 @@ def test_a_reservation_waits_until_nobody_else_has_the_file(path):
 
 WORKER = """
 import os, sys
-from privtraj.errors import BudgetError
+from privtraj.base.errors import BudgetError
 from privtraj.privacy.ledger_anchor import Anchor, seal_of
 from privtraj.privacy.ledger_file import LedgerFile
 path, cap, processes, times = sys.argv[1], *map(int, sys.argv[2:])

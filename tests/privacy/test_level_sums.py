@@ -6,17 +6,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privtraj.audit.transcript import clip_norm
+from privtraj.base.space import Slabs
 from privtraj.columns.axes import Axes
 from privtraj.columns.embedding import LEVEL_SCALE, Embedding
-from privtraj.gradients.likelihood import Mixture, free_dimensions, mass_weight
-from privtraj.gradients.likelihood import weights_and_residual as weigh
+from privtraj.measures.gradients.likelihood import Mixture, free_dimensions, mass_weight
+from privtraj.measures.gradients.likelihood import weights_and_residual as weigh
 from privtraj.privacy import noise
 from privtraj.privacy.events import Person
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.rows import MemoryRows, PublicShape
 from privtraj.privacy.sums import KernelSum, kernel_lattice
-from privtraj.space import Slabs
 
 T, M = 2, 3
 AXES = Axes((0, 4, 2), (False,) * 3, (False,) * 3)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privtraj.errors import InputError
+from privtraj.base.errors import InputError
 from privtraj.privacy import noise
 from privtraj.privacy.noise import SecureSource, SeededSource
 

@@ -17,8 +17,9 @@ import privtraj as pt
 from privtraj.audit.canaries import People
 from privtraj.audit.noise_tests import standardised
 from privtraj.audit.transcript import Run, Transcript, added_by
+from privtraj.base.errors import BudgetError, InputError
+from privtraj.base.space import Slabs
 from privtraj.columns.axes import Axes
-from privtraj.errors import BudgetError, InputError
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import tally
 from privtraj.privacy.events import GaussianSum, Person
@@ -26,7 +27,6 @@ from privtraj.privacy.guard import Guard, table_multipliers
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.rows import MemoryRows, PublicShape
 from privtraj.privacy.watching import Table
-from privtraj.space import Slabs
 
 COLUMNS = {"sex": ["F", "M"], "stage": ["I", "II", "III"], "size": (0, 1)}
 WHOLE = Slabs.between(np.empty(0))

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
+from privtraj.base.errors import BudgetError, InputError
+from privtraj.base.space import Slabs
 from privtraj.columns.axes import Axes
 from privtraj.data.snapshots import Snapshots
-from privtraj.errors import BudgetError, InputError
 from privtraj.privacy import noise, pairs
 from privtraj.privacy.budget_plan import BudgetPlan
 from privtraj.privacy.events import LaplaceShares, Person
@@ -19,7 +20,6 @@ from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.pairs import KINDS, Thirds, contributions, sum_over_people
 from privtraj.privacy.rows import MemoryRows, PublicShape, RepeatedRows
-from privtraj.space import Slabs
 
 WHAT = "how people persist"
 EDGES = np.array([0.1, 0.4])

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from privtraj.audit.canaries import People
 from privtraj.audit.transcript import added_by
+from privtraj.base.space import Slabs
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.projection import ProjectedRows, Projection
 from privtraj.privacy.rows import MemoryRows, cell_of
-from privtraj.space import Slabs
 
 
 def along(d, rank, seed=0, half=0.4):

@@ -13,7 +13,7 @@ import pytest
 import privtraj as pt
 from hostile.files import good_model, sealed, unpacked
 from privtraj import cli
-from privtraj.errors import InputError
+from privtraj.base.errors import InputError
 from privtraj.privacy import signatures
 from privtraj.privacy.certificate import Certificate
 

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privtraj as pt
-from privtraj.errors import InputError
+from privtraj.base.errors import InputError
+from privtraj.base.space import Slabs
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.rows import MemoryRows
-from privtraj.space import Slabs
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from dp_accounting import rdp
 
+from privtraj.base.errors import InputError
 from privtraj.data.snapshots import Snapshots
-from privtraj.errors import InputError
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import COARSE, FINE, epsilon_at, gaussian_delta, tally
 from privtraj.privacy.calibration import calibrate_gaussian

@@ -6,9 +6,9 @@ import sys
 import numpy as np
 import pytest
 
-from privtraj.errors import InputError
-from privtraj.model import TrajectoryModel
-from privtraj.paths import Paths
+from privtraj.base.errors import InputError
+from privtraj.model.model import TrajectoryModel
+from privtraj.model.paths import Paths
 from privtraj.privacy.certificate import certify
 from privtraj.privacy.events import LaplaceCounts
 from privtraj.privacy.ledger import Ledger

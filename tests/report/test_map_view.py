@@ -7,13 +7,13 @@ import pytest
 from matplotlib.figure import Figure
 
 import privtraj as pt
-from privtraj.paths import Paths
-from privtraj.places import kilometres
+from privtraj.base.space import from_unit
+from privtraj.columns.places import kilometres
+from privtraj.model.paths import Paths
 from privtraj.report.figures import overview
 from privtraj.report.map_view import SEA, backdrop, draw_backdrop, two_digits, ways, window
 from privtraj.report.page import report
 from privtraj.report.page_data import sampled
-from privtraj.space import from_unit
 
 EUROPE = np.array([[-10.0, 30.0], [36.0, 60.0]])
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
 from privtraj import cli
-from privtraj.errors import InputError
+from privtraj.base.errors import InputError
 from privtraj.export import tables as export_tables
 from privtraj.report import sections
 from privtraj.report.page import as_script_data, report, write_report

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import privtraj as pt
+from privtraj.assess.quality import kept
+from privtraj.assess.quality.estimate import Group, Quality
+from privtraj.base.text import about
 from privtraj.metrics.optimism import Estimate
-from privtraj.quality import kept
-from privtraj.quality.estimate import Group, Quality
 from privtraj.report.page import report
 from privtraj.report.worth import half_width, is_lost, worth_tables, worth_verdicts
-from privtraj.text import about
 
 TIMES = (0.0, 1.0, 2.0)
 

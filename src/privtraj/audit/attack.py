@@ -23,8 +23,6 @@ from typing import NamedTuple, get_args
 
 import numpy as np
 
-from privtraj.arguments import check_whole
-from privtraj.arrays import Floats
 from privtraj.audit.canaries import CANARIES, Worlds, columns_of, data_of, worlds_of
 from privtraj.audit.findings import Audit, Finding, compare
 from privtraj.audit.learning import held_out, learned
@@ -32,9 +30,11 @@ from privtraj.audit.lower_bounds import best_threshold, check_confidence
 from privtraj.audit.noise_tests import NoiseTests
 from privtraj.audit.scores import ATTACKS, Attack, View
 from privtraj.audit.transcript import Run, Transcript, run_of
+from privtraj.base.arguments import check_whole
+from privtraj.base.arrays import Floats
+from privtraj.base.errors import InputError
 from privtraj.columns.axes import Axes
 from privtraj.data.snapshots import Snapshots
-from privtraj.errors import InputError
 from privtraj.privacy.accounting import Tally
 from privtraj.synthesizer import (
     LowBudgetWarning,

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.arrays import Floats, Ints
+from privtraj.base.arrays import Floats, Ints
 from privtraj.columns.axes import Axes
 from privtraj.columns.declared import declared_columns
 from privtraj.columns.kinds import Category, Column, Flag, Number

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privtraj.arrays import Floats
 from privtraj.audit.lower_bounds import (
     POWER,
     Rates,
@@ -21,7 +20,8 @@ from privtraj.audit.lower_bounds import (
     epsilon_of_shape,
 )
 from privtraj.audit.noise_tests import SCALE, NoiseTest
-from privtraj.errors import InputError
+from privtraj.base.arrays import Floats
+from privtraj.base.errors import InputError
 from privtraj.privacy.accounting import Tally
 from privtraj.privacy.events import Adjacency, check_delta
 from privtraj.privacy.ledger import down, up

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
 
 RIDGE = 1.0  # precision of a weight's prior; features have variance one
 LARGEST = 8.0  # standard deviations beyond which a feature is cut

@@ -31,9 +31,9 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri
 from scipy.stats import binom
 
-from privtraj.arguments import is_number
-from privtraj.arrays import Floats
-from privtraj.errors import Arg, InputError
+from privtraj.base.arguments import is_number
+from privtraj.base.arrays import Floats
+from privtraj.base.errors import Arg, InputError
 from privtraj.privacy.accounting import Tally, tally
 from privtraj.privacy.events import Opaque
 

@@ -29,9 +29,9 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import bdtr, bdtrc, chdtr, chdtrc, chdtri, ndtri, ndtri_exp
 
-from privtraj.arrays import Floats
 from privtraj.audit.lower_bounds import POWER
 from privtraj.audit.transcript import Answer, Run
+from privtraj.base.arrays import Floats
 from privtraj.privacy.events import Event, GaussianSum, LaplaceCounts
 
 SCALE = "scale of the noise"

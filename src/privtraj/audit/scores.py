@@ -23,11 +23,11 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import logsumexp
 
-from privtraj.arrays import Floats
 from privtraj.audit.canaries import People
 from privtraj.audit.transcript import Answer, Run
+from privtraj.base.arrays import Floats
 from privtraj.columns.axes import Axes
-from privtraj.model import TrajectoryModel
+from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.events import GaussianSum, LaplaceCounts
 
 View = Literal["transcript", "released"]

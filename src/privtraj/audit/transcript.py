@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.arrays import Floats
 from privtraj.audit.canaries import People, Worlds
-from privtraj.model import TrajectoryModel
+from privtraj.base.arrays import Floats
+from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.accounting import Tally, tally
 from privtraj.privacy.events import Event
 from privtraj.privacy.pairs import Thirds, sum_over_people

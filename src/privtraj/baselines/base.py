@@ -8,18 +8,18 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from privtraj.arguments import check_range, check_whole
-from privtraj.arrays import Floats
+from privtraj.base.arguments import check_range, check_whole
+from privtraj.base.arrays import Floats
+from privtraj.base.errors import InputError
 from privtraj.data.snapshots import Snapshots
-from privtraj.errors import InputError
-from privtraj.head_count import (
+from privtraj.measures.head_count import (
     PublicCounts,
     check_public_counts,
     count_epsilon,
     head_count,
     public_people,
 )
-from privtraj.model import TrajectoryModel, assemble, diffusivity_or
+from privtraj.model.model import TrajectoryModel, assemble, diffusivity_or
 from privtraj.privacy import noise
 from privtraj.privacy.certificate import Certificate, certify
 from privtraj.privacy.events import Adjacency, check_adjacency, check_budget

@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privtraj.arguments import check_whole
-from privtraj.arrays import Floats, Ints
+from privtraj.base.arguments import check_whole
+from privtraj.base.arrays import Floats, Ints
+from privtraj.base.clouds import systematic
+from privtraj.base.errors import InputError
 from privtraj.baselines.base import Baseline, Release
-from privtraj.clouds import systematic
 from privtraj.columns.axes import Axes
-from privtraj.counts.constants import MOST_CELLS_PER_TIME
 from privtraj.data.snapshots import Snapshots
-from privtraj.errors import InputError
+from privtraj.measures.counts.constants import MOST_CELLS_PER_TIME
 from privtraj.paper.warm_starts import on_simplex
 from privtraj.privacy import noise
 from privtraj.privacy.calibration import calibrate_laplace

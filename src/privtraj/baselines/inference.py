@@ -15,20 +15,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from privtraj.arguments import check_whole
-from privtraj.arrays import Floats
+from privtraj.base.arguments import check_whole
+from privtraj.base.arrays import Floats
+from privtraj.base.errors import InputError
 from privtraj.baselines.base import Baseline, Release
 from privtraj.baselines.counted import Counted, PrivateMeasure, ThresholdedHistogram
 from privtraj.baselines.unguarded import unguarded
-from privtraj.counts.cells import GridMeasure
 from privtraj.data.snapshots import Snapshots
-from privtraj.errors import InputError
-from privtraj.gradients import start
-from privtraj.gradients.constants import MOST_PARTICLES, TIME_COUPLING
-from privtraj.gradients.fit import fixed
-from privtraj.gradients.langevin import run
-from privtraj.gradients.likelihood import Mixture, Moments, moments, person_vectors
-from privtraj.gradients.schedule import gradient_schedule
+from privtraj.measures.counts.cells import GridMeasure
+from privtraj.measures.gradients import start
+from privtraj.measures.gradients.constants import MOST_PARTICLES, TIME_COUPLING
+from privtraj.measures.gradients.fit import fixed
+from privtraj.measures.gradients.langevin import run
+from privtraj.measures.gradients.likelihood import Mixture, Moments, moments, person_vectors
+from privtraj.measures.gradients.schedule import gradient_schedule
 from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.events import Opaque
 from privtraj.privacy.guard import Guard

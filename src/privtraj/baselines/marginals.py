@@ -14,13 +14,13 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from privtraj.arguments import check_whole
-from privtraj.arrays import Ints
+from privtraj.base.arguments import check_whole
+from privtraj.base.arrays import Ints
+from privtraj.base.errors import InputError
 from privtraj.baselines.base import Baseline, Release
 from privtraj.baselines.counted import in_cells, places_of
 from privtraj.baselines.unguarded import unguarded
 from privtraj.data.snapshots import Snapshots
-from privtraj.errors import InputError
 from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.events import Opaque, people_moved
 from privtraj.privacy.guard import Guard

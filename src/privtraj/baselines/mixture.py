@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from privtraj.arguments import check_whole
+from privtraj.base.arguments import check_whole
+from privtraj.base.errors import InputError
 from privtraj.baselines.base import Baseline, Release
 from privtraj.data.snapshots import Snapshots
-from privtraj.errors import InputError
 from privtraj.paper import warm_starts as warm
 from privtraj.privacy.calibration import calibrate_gaussian
 from privtraj.privacy.guard import Guard

@@ -23,12 +23,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from privtraj.arguments import check_whole
-from privtraj.arrays import Floats, Mask
+from privtraj.base.arguments import check_whole
+from privtraj.base.arrays import Floats, Mask
+from privtraj.base.clouds import systematic
+from privtraj.base.errors import InputError
 from privtraj.baselines.base import Baseline, Release
-from privtraj.clouds import systematic
 from privtraj.data.snapshots import Snapshots
-from privtraj.errors import InputError
 from privtraj.privacy.calibration import calibrate_gaussian
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.watching import Table

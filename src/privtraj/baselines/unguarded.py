@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
 from privtraj.data.snapshots import Snapshots
 
 

@@ -6,10 +6,10 @@ import argparse
 import json
 from typing import Any
 
+from privtraj.base.errors import InputError
 from privtraj.cli import shared
 from privtraj.cli.console import Console
-from privtraj.errors import InputError
-from privtraj.options import FILE, NUMBER, Option, arguments, one_of, whole
+from privtraj.cli.options import FILE, NUMBER, Option, arguments, one_of, whole
 
 VIOLATED = 1
 LEAST_RUNS = 20

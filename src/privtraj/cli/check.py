@@ -7,7 +7,7 @@ from typing import Any
 
 from privtraj.cli import fit, shared
 from privtraj.cli.console import PLAINLY_WRONG, Console
-from privtraj.options import FILE, GROUPS, Option, arguments
+from privtraj.cli.options import FILE, GROUPS, Option, arguments
 
 _EXAMPLE = """\
 examples:

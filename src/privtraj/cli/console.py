@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from privtraj.files import write_text
+from privtraj.base.files import write_text
 
 BAD_INPUT = 2
 PLAINLY_WRONG = 3  # a range, as a look at the records or at what was released says

@@ -7,16 +7,16 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privtraj.base.formats import PEOPLE_DRAWN
+from privtraj.base.text import aligned
 from privtraj.cli import fit, sample, shared
 from privtraj.cli.console import Console
+from privtraj.cli.options import Option, whole
 from privtraj.cli.parser import parser
 from privtraj.columns.typed import words_of
-from privtraj.formats import PEOPLE_DRAWN
-from privtraj.options import Option, whole
-from privtraj.text import aligned
 
 if TYPE_CHECKING:
-    from privtraj.model import TrajectoryModel
+    from privtraj.model.model import TrajectoryModel
 
 _EXAMPLE = """\
 example:

@@ -12,10 +12,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from privtraj.base.errors import PrivtrajError
+from privtraj.base.formats import load
 from privtraj.cli import console
 from privtraj.cli.parser import parser
-from privtraj.errors import PrivtrajError
-from privtraj.formats import load
 
 COMMANDS = "demo init plan check fit report sample evaluate sign verify ledger audit reproduce"
 

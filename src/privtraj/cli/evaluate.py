@@ -7,11 +7,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+from privtraj.base.errors import InputError
+from privtraj.base.formats import PEOPLE_DRAWN
 from privtraj.cli import shared
 from privtraj.cli.console import Console
-from privtraj.errors import InputError
-from privtraj.formats import PEOPLE_DRAWN
-from privtraj.options import FILE, Option, whole
+from privtraj.cli.options import FILE, Option, whole
 
 LEAST_PEOPLE = 10
 
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace, console: Console) -> None:
     _check(args)
     from privtraj.metrics.evaluation import NOTICE, evaluate
     from privtraj.metrics.records import read_records
-    from privtraj.model import load
+    from privtraj.model.model import load
     from privtraj.report.comparison import write_comparison
 
     model = load(args.model)

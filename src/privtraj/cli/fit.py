@@ -7,18 +7,17 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privtraj import config
-from privtraj.cli import shared
+from privtraj.base.errors import InputError
+from privtraj.base.formats import PEOPLE_DRAWN
+from privtraj.cli import config, shared
 from privtraj.cli.console import PLAINLY_WRONG, Console
+from privtraj.cli.options import BOOLEAN, FILE, GROUPS, OPTIONS, Option, arguments
 from privtraj.cli.sample import even_times, write_paths
-from privtraj.errors import InputError
-from privtraj.formats import PEOPLE_DRAWN
-from privtraj.options import BOOLEAN, FILE, GROUPS, OPTIONS, Option, arguments
 
 if TYPE_CHECKING:
-    from privtraj.checking.look import TableCheck
+    from privtraj.assess.checking.look import TableCheck
     from privtraj.data.snapshots import Snapshots
-    from privtraj.model import TrajectoryModel
+    from privtraj.model.model import TrajectoryModel
     from privtraj.privacy.ledger_file import LedgerFile
     from privtraj.synthesizer import TrajectorySynthesizer
 
@@ -77,7 +76,7 @@ def settled(args: argparse.Namespace) -> argparse.Namespace:
 
 def run(args: argparse.Namespace, console: Console) -> int:
     """Exit code 3 if a range is plainly wrong, as a dry run or the released numbers say."""
-    from privtraj import processes
+    from privtraj.base import processes
 
     args = settled(args)
     console.quiet, console.json = args.quiet, args.json
@@ -102,7 +101,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 def _doubts(model: TrajectoryModel, console: Console) -> tuple[str, ...]:
     """What the released numbers say of the ranges; the model is paid for, and written."""
-    from privtraj.checking.released import doubts
+    from privtraj.assess.checking.released import doubts
 
     found = doubts(model)
     for doubt in found:
@@ -123,7 +122,7 @@ def _dry_run(args: argparse.Namespace, console: Console) -> int:
 
 def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel, dict[str, Any]]:
     """The model, saved with all that was asked for, and what to say about it."""
-    from privtraj import processes
+    from privtraj.base import processes
 
     synthesizer = _prepared(args)
     _note(args, synthesizer, console)
@@ -267,8 +266,8 @@ def _ledger(args: argparse.Namespace) -> LedgerFile | None:
 
 def _price_of_records(args: argparse.Namespace, synthesizer: TrajectorySynthesizer) -> str:
     """Whether all records or one at random is better, as far as can be said without looking."""
+    from privtraj.assess.planning.records import price
     from privtraj.columns.axes import Axes
-    from privtraj.planning.records import price
 
     measure = synthesizer.measure_for(Axes.of(shared.columns(vars(args))))
     most, together = args.records_per_person, synthesizer.slabs != "bins"

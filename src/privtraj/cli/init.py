@@ -16,11 +16,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privtraj import config
-from privtraj.cli import shared
+from privtraj.base.text import aligned
+from privtraj.cli import config, shared
 from privtraj.cli.console import Console
-from privtraj.options import OPTIONS, source
-from privtraj.text import aligned
+from privtraj.cli.options import OPTIONS, source
 
 if TYPE_CHECKING:
     from privtraj.data.detection import Detected

@@ -8,7 +8,7 @@ from typing import Any
 
 from privtraj.cli import shared
 from privtraj.cli.console import Console
-from privtraj.options import TEXT, Option, arguments
+from privtraj.cli.options import TEXT, Option, arguments
 
 _EXAMPLE = """\
 examples:

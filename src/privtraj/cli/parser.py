@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-from privtraj.errors import InputError
-from privtraj.text import either, masked
-from privtraj.version import __version__
+from privtraj.base.errors import InputError
+from privtraj.base.text import either, masked
+from privtraj.base.version import __version__
 
 
 class _Parser(argparse.ArgumentParser):

@@ -8,10 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from privtraj.base.errors import InputError
 from privtraj.cli import shared
 from privtraj.cli.console import Console
-from privtraj.errors import InputError
-from privtraj.options import ADVANCED, BOOLEAN, FILE, OPTIONS, Option, whole
+from privtraj.cli.options import ADVANCED, BOOLEAN, FILE, OPTIONS, Option, whole
 
 _EXAMPLE = """\
 examples:
@@ -58,8 +58,8 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace, console: Console) -> None:
     asked = _asked(args)
     shared.check_output(args.plot, shared.PICTURES, args.force)
-    from privtraj.planning.forecast import Forecast
-    from privtraj.planning.planner import plan
+    from privtraj.assess.planning.forecast import Forecast
+    from privtraj.assess.planning.planner import plan
 
     forecast = plan(**asked, keep=not args.no_cache, progress=_when_simulating(console))
     text, files = str(forecast), {}
@@ -102,7 +102,7 @@ def _asked(args: argparse.Namespace) -> dict[str, Any]:
 
 def _configured(path: Path, given: dict[str, Any]) -> dict[str, Any]:
     """What a configuration says that the command line does not."""
-    from privtraj import config
+    from privtraj.cli import config
 
     wanted = {*_SHARED, *ADVANCED} - set(given)
     if not given.keys() & {"features", "columns"}:

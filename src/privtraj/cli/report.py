@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from privtraj.base.errors import InputError
 from privtraj.cli import shared
 from privtraj.cli.console import Console
-from privtraj.errors import InputError
 
 _EXAMPLE = """\
 example:

@@ -7,12 +7,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+from privtraj.base.text import aligned
 from privtraj.cli import shared
 from privtraj.cli.console import Console
-from privtraj.options import BOOLEAN, FILE, Option, whole
+from privtraj.cli.options import BOOLEAN, FILE, Option, whole
 from privtraj.paper.reproduce.registry import NAMES, Options, check_strokes
 from privtraj.paper.reproduce.registry import reproduce as reproduction
-from privtraj.text import aligned
 
 _EXAMPLE = """\
 example:

@@ -6,14 +6,14 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privtraj.base.errors import Arg, InputError
+from privtraj.base.formats import PEOPLE_DRAWN
 from privtraj.cli import shared
 from privtraj.cli.console import Console
-from privtraj.errors import Arg, InputError
-from privtraj.formats import PEOPLE_DRAWN
-from privtraj.options import BOOLEAN, CONDITIONS, TIMES, Option, one_of
+from privtraj.cli.options import BOOLEAN, CONDITIONS, TIMES, Option, one_of
 
 if TYPE_CHECKING:
-    from privtraj.model import TrajectoryModel
+    from privtraj.model.model import TrajectoryModel
 
 _EXAMPLE = """\
 examples:
@@ -111,8 +111,8 @@ def even_times(model: TrajectoryModel, count: int | None) -> Any:
     """That many times over the model's range; None means the fitted ones."""
     if count is None:
         return None
-    from privtraj.precision import spread_times
-    from privtraj.space import as_user_times
+    from privtraj.base.space import as_user_times
+    from privtraj.columns.precision import spread_times
 
     first, last = model.knots[[0, -1]].tolist()
     return as_user_times(spread_times(first, last, count, model.datetime), model.datetime)

@@ -9,16 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privtraj import config, files
+from privtraj.base import files
+from privtraj.base.errors import InputError
+from privtraj.base.text import either
+from privtraj.cli import config
 from privtraj.cli.console import Console
-from privtraj.errors import InputError
-from privtraj.options import FILE, OPTIONS, SOURCE, Option, arguments
-from privtraj.text import either
+from privtraj.cli.options import FILE, OPTIONS, SOURCE, Option, arguments
 
 if TYPE_CHECKING:
-    from privtraj.checking.look import TableCheck
+    from privtraj.assess.checking.look import TableCheck
     from privtraj.columns.kinds import Column
-    from privtraj.model import TrajectoryModel
+    from privtraj.model.model import TrajectoryModel
     from privtraj.synthesizer import TrajectorySynthesizer
 
 PICTURES = (".png", ".pdf", ".svg")
@@ -89,7 +90,7 @@ def add_directory(group: Any, default: str) -> None:
 def load_model(path: Path, what: str, console: Console) -> TrajectoryModel:
     """The model; a note if what is made of it may not be released."""
     keep_compiled()
-    from privtraj.model import load
+    from privtraj.model.model import load
 
     model = load(path)
     if not model.certificate.private:
@@ -133,7 +134,7 @@ def looked(
     chosen: Mapping[str, Any], synthesizer: TrajectorySynthesizer | None, ranges_only: bool = False
 ) -> TableCheck:
     """The steward's own look at the records; synthesizer: of the fit, if its budget is known."""
-    from privtraj.checking.look import check
+    from privtraj.assess.checking.look import check
 
     return check(
         chosen["data"], **table(chosen, check), synthesizer=synthesizer, ranges_only=ranges_only
@@ -155,7 +156,7 @@ def check_output(path: Path | None, suffixes: tuple[str, ...] | None, force: boo
     """Refuse a file that could not be written; `suffixes` None means any that paths can have."""
     if path is None:
         return
-    from privtraj import paths
+    from privtraj.model import paths
 
     known = paths.SUFFIXES if suffixes is None else suffixes
     if not path.name.lower().endswith(known):

@@ -6,11 +6,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from privtraj.base.errors import InputError
 from privtraj.cli import shared
 from privtraj.cli.console import Console
+from privtraj.cli.options import FILE, Option
 from privtraj.cli.verify import verified
-from privtraj.errors import InputError
-from privtraj.options import FILE, Option
 
 _EXAMPLE = """\
 examples:

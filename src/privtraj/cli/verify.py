@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privtraj.base.errors import InputError
 from privtraj.cli import shared
 from privtraj.cli.console import Console
-from privtraj.errors import InputError
-from privtraj.options import FILE, Option
+from privtraj.cli.options import FILE, Option
 
 if TYPE_CHECKING:
-    from privtraj.model import TrajectoryModel
+    from privtraj.model.model import TrajectoryModel
     from privtraj.privacy.certificate import Certificate
 
 _EXAMPLE = """\
@@ -62,7 +62,7 @@ def verified(
 
     beside: a certificate that must be its own.  key: a public key that must have signed it.
     """
-    from privtraj.model import load
+    from privtraj.model.model import load
 
     if key is not None:  # whose mistakes say nothing of the model
         from privtraj.privacy.signatures import fingerprint

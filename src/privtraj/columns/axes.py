@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privtraj.arrays import Floats, Ints, Mask
+from privtraj.base.arrays import Floats, Ints, Mask
 from privtraj.columns.kinds import Category, Column, Flag
 
 

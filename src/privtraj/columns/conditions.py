@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj import space
-from privtraj.arrays import Floats, Mask
+from privtraj.base import space
+from privtraj.base.arrays import Floats, Mask
+from privtraj.base.errors import Arg, InputError, Said
+from privtraj.base.text import first_few, listed
 from privtraj.columns.kinds import Category, Column, Date, Integer, Number, text_of
-from privtraj.errors import Arg, InputError, Said
-from privtraj.text import first_few, listed
 
 RANGE = ".."
 """Between low and high, as text."""

@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.arguments import is_number
+from privtraj.base.arguments import is_number
+from privtraj.base.errors import Arg, InputError
+from privtraj.base.text import either, listed
 from privtraj.columns.kinds import KINDS, Boolean, Category, Column, Date, Flag, Number, Ordered
 from privtraj.columns.kinds import is_level as _is_level
-from privtraj.errors import Arg, InputError
-from privtraj.text import either, listed
 
 _DATES = (dt.date, np.datetime64)  # a datetime is a date
 

@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
 from privtraj.columns.axes import Axes
 
 LEVEL_SCALE = 0.2

@@ -21,14 +21,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privtraj import space
-from privtraj.arguments import is_number, is_whole
-from privtraj.arrays import Floats
+from privtraj.base import space
+from privtraj.base.arguments import is_number, is_whole
+from privtraj.base.arrays import Floats
+from privtraj.base.errors import InputError
+from privtraj.base.text import first_few
 from privtraj.columns.cells import MISSING, cases, key_of
-from privtraj.errors import InputError
-from privtraj.places import is_degrees
-from privtraj.precision import DEGREES, in_steps, usual_step
-from privtraj.text import first_few
+from privtraj.columns.places import is_degrees
+from privtraj.columns.precision import DEGREES, in_steps, usual_step
 
 LONGEST_NAME = 1000
 """Letters of a column's name in a model, and of a value of a category."""

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from privtraj.text import masked
+from privtraj.base.text import masked
 
 _YES = ("missing", "fixed")  # settings that need no value
 

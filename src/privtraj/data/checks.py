@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privtraj.arrays import Mask
+from privtraj.base.arrays import Mask
+from privtraj.base.errors import Arg, InputError
+from privtraj.base.text import listed
 from privtraj.columns.kinds import Boolean, Category
-from privtraj.errors import Arg, InputError
-from privtraj.text import listed
 
 MIN_RECORDS = 10
 

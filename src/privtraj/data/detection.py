@@ -17,6 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privtraj.base.formats import READABLE, find_format
 from privtraj.data.arrow import check_columns, kinds_of, unit_of
 from privtraj.data.dialect import BLANKS, ISO, PLAIN, Dialect
 from privtraj.data.tables import CsvReader, reader_of
@@ -30,7 +31,6 @@ from privtraj.data.text_cells import (
     Readings,
     read_cells,
 )
-from privtraj.formats import READABLE, find_format
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,9 +17,9 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
+from privtraj.base.errors import Arg, InputError
+from privtraj.base.text import either, listed
 from privtraj.columns.cells import MISSING
-from privtraj.errors import Arg, InputError
-from privtraj.text import either, listed
 
 ISO = "YYYY-MM-DD"
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}

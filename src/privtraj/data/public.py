@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.arguments import is_whole
-from privtraj.arrays import Floats, frozen
+from privtraj.base.arguments import is_whole
+from privtraj.base.arrays import Floats, frozen
+from privtraj.base.errors import Arg, InputError
+from privtraj.base.space import Slabs, moment
 from privtraj.columns.kinds import LONGEST_NAME, Column, without_flags
-from privtraj.errors import Arg, InputError
-from privtraj.precision import spread_times
-from privtraj.space import Slabs, moment
+from privtraj.columns.precision import spread_times
 
 _WHOSE = (" needs ", Arg("person="), ", which says whose record it is")
 _TIMES, _RANGE = Arg("bins", option="bin_times"), Arg("time_range")

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj import processes
-from privtraj.arrays import Floats, Ints, frozen
+from privtraj.base import processes
+from privtraj.base.arrays import Floats, Ints, frozen
+from privtraj.base.errors import InputError
+from privtraj.base.space import utc_seconds
 from privtraj.columns.axes import to_unit, with_flags
 from privtraj.columns.kinds import Category, Column
 from privtraj.data import arrow, checks
 from privtraj.data.public import PublicInputs
-from privtraj.errors import InputError
 from privtraj.privacy.rows import BLOCK, MemoryRows, digest_of
-from privtraj.space import utc_seconds
 
 if TYPE_CHECKING:
     import pyarrow as pa

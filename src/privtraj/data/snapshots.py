@@ -19,19 +19,20 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj import display, processes
-from privtraj.arrays import Floats, frozen
+from privtraj.base import display, processes
+from privtraj.base.arrays import Floats, frozen
+from privtraj.base.errors import Arg, InputError
+from privtraj.base.space import as_user_times
 from privtraj.columns.axes import Axes
 from privtraj.columns.declared import declared_columns
 from privtraj.columns.kinds import Column, without_flags
+from privtraj.columns.precision import written_times
 from privtraj.data import checks, sql, sql_rows
 from privtraj.data.dialect import Dialect
 from privtraj.data.public import Options, PublicInputs, TimeAxis, declared_axis
 from privtraj.data.records import Records, cells_of, rows_of, table_of
 from privtraj.data.text_cells import DATE, NUMBER, TEXT, CellKind, UnreadableCells
 from privtraj.domain.domain import Domain, Plot
-from privtraj.errors import Arg, InputError
-from privtraj.precision import written_times
 from privtraj.privacy.events import Person
 from privtraj.privacy.rows import PublicShape, Rows
 from privtraj.privacy.statements import (
@@ -43,7 +44,6 @@ from privtraj.privacy.statements import (
     SHARED_BINS,
     STATED,
 )
-from privtraj.space import as_user_times
 
 G = TypeVar("G")  # a kind of guard
 ROW_BY_ROW = "each row of the query is computed from one row, which is one person's"

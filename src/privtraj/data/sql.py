@@ -22,11 +22,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privtraj.base.errors import Arg, InputError
+from privtraj.base.formats import TABLES, absent, extra, find_format
 from privtraj.data import arrow, detection, row_local, sql_text, tables
 from privtraj.data.dialect import PLAIN, Dialect
 from privtraj.data.text_cells import CellKind, Readings
-from privtraj.errors import Arg, InputError
-from privtraj.formats import TABLES, absent, extra, find_format
 
 if TYPE_CHECKING:
     import pyarrow as pa

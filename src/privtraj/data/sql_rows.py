@@ -31,7 +31,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.arrays import Floats, Mask
+from privtraj.base.arrays import Floats, Mask
+from privtraj.base.errors import InputError
+from privtraj.base.space import Slabs, largest
 from privtraj.columns.cells import MISSING, is_whole, key_of, spellings
 from privtraj.columns.kinds import (
     UNDECLARED,
@@ -44,9 +46,7 @@ from privtraj.columns.kinds import (
 )
 from privtraj.data import arrow, checks
 from privtraj.data.sql import RemoteTable
-from privtraj.errors import InputError
 from privtraj.privacy.rows import RepeatedRows, SlabRows, digest_of
-from privtraj.space import Slabs, largest
 
 if TYPE_CHECKING:
     from privtraj.data.public import PublicInputs

@@ -17,12 +17,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from privtraj.base.errors import InputError, Said
+from privtraj.base.formats import READABLE, format_of, load
 from privtraj.data import anndata
 from privtraj.data.arrow import places_of, read_object, without_unit
 from privtraj.data.dialect import DELIMITERS, PLAIN, Dialect
 from privtraj.data.text_cells import EXACT, TEXT, CellKind, Readings
-from privtraj.errors import InputError, Said
-from privtraj.formats import READABLE, format_of, load
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privtraj.base.errors import InputError, Said
 from privtraj.columns.cells import spellings
 from privtraj.columns.kinds import Category, Column, Date
 from privtraj.data.dialect import BLANKS, Dialect
-from privtraj.errors import InputError, Said
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privtraj.arrays import Floats, Ints
+from privtraj.base.arrays import Floats, Ints
 from privtraj.datasets.times import When, unit_times
 
 BRANCH_RATES = (2.0, 0.5)  # divisions per cell and unit of time, in the upper and lower branch

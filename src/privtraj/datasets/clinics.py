@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privtraj.arrays import Floats, Ints
+from privtraj.base.arrays import Floats, Ints
+from privtraj.base.errors import InputError
 from privtraj.datasets.example import Example, labelled
-from privtraj.errors import InputError
 
 _CODES = ["none", "I10", "E11", "J45", "F32", "M54", "K21", "N18", "G40", "L40", "D50", "B18"]
 CLINIC_COLUMNS: dict[str, Any] = {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privtraj.arrays import Floats, Ints
+from privtraj.base.arrays import Floats, Ints
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
 
 PROCESS_BOUNDS = (-1.5, 1.5)  # of every coordinate
 

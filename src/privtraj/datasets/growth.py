@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privtraj.arrays import Floats
-from privtraj.errors import InputError
+from privtraj.base.arrays import Floats
+from privtraj.base.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa

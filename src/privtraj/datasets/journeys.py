@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privtraj.arrays import Floats, Ints
+from privtraj.base.arrays import Floats, Ints
 from privtraj.datasets.diffusions import PROCESS_BOUNDS
 
 ROTATION_ANGLE = 1.5 * np.pi  # of the flow over [0, 1]

@@ -7,11 +7,11 @@ from functools import partial
 
 import numpy as np
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
+from privtraj.base.errors import InputError
 from privtraj.datasets.diffusions import diffusion
 from privtraj.datasets.journeys import inertia, rotation, vehicles
 from privtraj.datasets.times import When, unit_times
-from privtraj.errors import InputError
 
 Simulate = Callable[[int, Floats, int, np.random.Generator], Floats]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
 from privtraj.datasets.example import Example, drawn, labelled
 
 _REGIONS = [f"R{k}" for k in range(1, 9)]

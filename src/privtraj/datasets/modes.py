@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
+from privtraj.base.errors import InputError
 from privtraj.datasets.times import When, unit_times
-from privtraj.errors import InputError
 
 THREE_MODES_BOUNDS = ((-1.5, 1.5), (-1.5, 1.5))
 THREE_MODES_VARIANCE = 0.005

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privtraj.arrays import Floats
-from privtraj.errors import InputError
+from privtraj.base.arrays import Floats
+from privtraj.base.errors import InputError
 
 
 def one_snapshot_each(

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.errors import InputError
+from privtraj.base.errors import InputError
 
 _PIXELS = 28
 

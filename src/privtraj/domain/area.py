@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privtraj.arrays import Floats, Ints, Mask
+from privtraj.base.arrays import Floats, Ints, Mask
 from privtraj.domain.constants import (
     CLEAR_SIDE,
     CORNERS_SEEN,

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from privtraj.arrays import Floats, Mask, frozen
+from privtraj.base.arrays import Floats, Mask, frozen
+from privtraj.base.errors import InputError
+from privtraj.base.space import from_unit, to_unit
+from privtraj.base.text import listed
+from privtraj.columns.places import axes
 from privtraj.domain import shapes
 from privtraj.domain.constants import MOST_MET, MOST_NODES, MOST_SEGMENTS, REDRAWS
 from privtraj.domain.ground import Ground
-from privtraj.errors import InputError
-from privtraj.places import axes
-from privtraj.space import from_unit, to_unit
-from privtraj.text import listed
 
 if TYPE_CHECKING:
     from privtraj.domain.network import Network

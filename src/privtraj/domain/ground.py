@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from privtraj.arrays import Floats, Ints, Mask
+from privtraj.base.arrays import Floats, Ints, Mask
 
 _BLOCK = 2**12  # pairs of places at a time
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privtraj.arrays import Floats, Ints, Mask
+from privtraj.base.arrays import Floats, Ints, Mask
 from privtraj.domain.constants import ON_EDGE
 from privtraj.domain.ground import Ground, Seen
 from privtraj.domain.walls import Outline, clipped

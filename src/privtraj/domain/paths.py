@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from privtraj.arrays import Floats, Ints
+from privtraj.base.arrays import Floats, Ints
+from privtraj.base.space import fold, from_unit
 from privtraj.domain.domain import Plot
-from privtraj.paths import fill_in_blocks
-from privtraj.space import fold, from_unit
+from privtraj.model.paths import fill_in_blocks
 
 
 def sample_inside(

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj import strict_json
-from privtraj.arrays import Floats, Mask
+from privtraj.base import strict_json
+from privtraj.base.arrays import Floats, Mask
+from privtraj.base.errors import InputError
 from privtraj.domain.constants import MOST_PIXELS
-from privtraj.errors import InputError
 
 _LINES, _AREAS = ("LineString", "MultiLineString"), ("Polygon", "MultiPolygon")
 

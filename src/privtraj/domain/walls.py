@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from privtraj.arrays import Floats, Ints, Mask
+from privtraj.base.arrays import Floats, Ints, Mask
 from privtraj.domain.constants import MOST_SAMPLES, SAMPLE_STEP
 
 _MOST_STRIPS = 256

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from privtraj.base.text import free_name
 from privtraj.columns.kinds import Number
+from privtraj.columns.precision import written_times
 from privtraj.data.anndata import COORDINATE, needed
 from privtraj.export.tables import PathRows
-from privtraj.precision import written_times
-from privtraj.text import free_name
 
 FEATURES = "X_features"  # obsm of features that are no coordinates of one
 

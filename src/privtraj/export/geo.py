@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
+from privtraj.base.errors import InputError, Said
+from privtraj.base.formats import extra
+from privtraj.base.space import moment
+from privtraj.base.text import free_name
 from privtraj.columns.kinds import Number
-from privtraj.errors import InputError, Said
+from privtraj.columns.places import axes
+from privtraj.columns.precision import DEGREES as DEGREES_STEP
+from privtraj.columns.precision import written_times
 from privtraj.export.tables import PathRows
 from privtraj.export.typed import python_values
-from privtraj.formats import extra
-from privtraj.places import axes
-from privtraj.precision import DEGREES as DEGREES_STEP
-from privtraj.precision import written_times
-from privtraj.space import moment
-from privtraj.text import free_name
 
 DEGREES = "EPSG:4326"
 UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400, "weeks": 604_800}

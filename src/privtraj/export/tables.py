@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.arrays import Floats, Ints
+from privtraj.base.arrays import Floats, Ints
+from privtraj.base.files import atomic_path
+from privtraj.base.formats import PATHS, TABLES, format_of, load
+from privtraj.base.space import as_user_times
+from privtraj.base.text import free_name
 from privtraj.columns.kinds import Column, Number
-from privtraj.files import atomic_path
-from privtraj.formats import PATHS, TABLES, format_of, load
-from privtraj.precision import written_times
-from privtraj.space import as_user_times
-from privtraj.text import free_name
+from privtraj.columns.precision import written_times
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
+from privtraj.base.space import as_user_times
 from privtraj.columns.kinds import Boolean, Category, Column, Date, Integer, text_of
-from privtraj.space import as_user_times
 
 
 def arrow_column(column: Column, values: Floats) -> Any:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.arrays import Floats, Mask
+from privtraj.base.arrays import Floats, Mask
+from privtraj.base.errors import InputError
 from privtraj.columns.kinds import Column
-from privtraj.errors import InputError
 from privtraj.metrics.clouds import as_points, pair, path_pair
 from privtraj.metrics.encoding import known_columns, one_hot
 from privtraj.metrics.registry import cloud_metric, path_metric

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.arrays import Floats, Ints
-from privtraj.errors import InputError
-from privtraj.space import utc_seconds
+from privtraj.base.arrays import Floats, Ints
+from privtraj.base.errors import InputError
+from privtraj.base.space import utc_seconds
 
 ENTRIES = 2**22  # of an intermediate array: 32 MiB of float64
 

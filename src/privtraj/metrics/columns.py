@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
+from privtraj.base.text import aligned
 from privtraj.columns.kinds import Column
 from privtraj.metrics.column_pairs import correlation_errors, pair_errors, pairs_of
 from privtraj.metrics.encoding import of_table
 from privtraj.metrics.single_columns import column_errors, missing_errors
-from privtraj.text import aligned
 
 _SHOWN = 12  # worst pairs in a text
 _WIDEST = 30  # letters of a name in a text

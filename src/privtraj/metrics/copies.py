@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
 from privtraj.metrics.clouds import as_points, each_time, pair, path_pair
 
 CLOSE = 0.05  # the quantile of the hold-out's distances that counts as close

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from privtraj.arrays import Floats, Ints, Mask
+from privtraj.base.arrays import Floats, Ints, Mask
+from privtraj.base.errors import InputError
 from privtraj.columns.axes import Axes, to_unit, with_flags
 from privtraj.columns.kinds import Category, Column, Flag, Number
-from privtraj.errors import InputError
 
 CELLS = 8
 """Of a number's public range, in tables of two columns; set by hand: two groups that are a quarter

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privtraj.arrays import Floats, Ints
+from privtraj.base.arrays import Floats, Ints
+from privtraj.base.errors import InputError
+from privtraj.base.space import as_user_times
+from privtraj.base.text import about
 from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Column
-from privtraj.errors import InputError
+from privtraj.columns.precision import written_times
 from privtraj.metrics.columns import ColumnScores, column_scores
 from privtraj.metrics.copies import Memorisation, memorisation, path_memorisation
 from privtraj.metrics.encoding import numbers_alone, one_hot, unit_points
@@ -21,12 +24,9 @@ from privtraj.metrics.people import Worth, worth, worth_interval
 from privtraj.metrics.records import Records, read_records, shared_people
 from privtraj.metrics.repeated import Repeated, compare_repeated
 from privtraj.metrics.table import Score, Told, cloud_scores, layout, path_scores, uniform_like
-from privtraj.precision import written_times
-from privtraj.space import as_user_times
-from privtraj.text import about
 
 if TYPE_CHECKING:
-    from privtraj.model import TrajectoryModel
+    from privtraj.model.model import TrajectoryModel
 
 NOTICE = "compares with raw data: not for release"
 

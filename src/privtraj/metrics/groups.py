@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.arrays import Floats, Ints
+from privtraj.base.arrays import Floats, Ints
 from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Category, Column
 from privtraj.metrics.clouds import pair

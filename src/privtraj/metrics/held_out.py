@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.arrays import Floats
-from privtraj.errors import InputError
+from privtraj.base.arrays import Floats
+from privtraj.base.errors import InputError
 from privtraj.metrics.clouds import cloud, distinct, pair, reading_times
 from privtraj.metrics.transport import wasserstein2, weighted_cost
 

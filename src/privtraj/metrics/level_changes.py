@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.arrays import Floats, Ints
+from privtraj.base.arrays import Floats, Ints
 from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Category, Column, Flag
 from privtraj.metrics.clouds import path_pair, reading_times

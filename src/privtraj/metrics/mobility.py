@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.arrays import Floats, Ints
-from privtraj.errors import InputError
+from privtraj.base.arrays import Floats, Ints
+from privtraj.base.errors import InputError
+from privtraj.base.space import to_unit
 from privtraj.metrics.clouds import ENTRIES, pair, path_pair
 from privtraj.metrics.registry import cloud_metric, path_metric
-from privtraj.space import to_unit
 
 MOST_CELLS = 4096
 _CELLS = 36  # about so many unless told otherwise: six by six in two dimensions

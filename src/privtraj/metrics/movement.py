@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.arrays import Floats
-from privtraj.errors import Arg, InputError
+from privtraj.base.arrays import Floats
+from privtraj.base.errors import Arg, InputError
+from privtraj.columns.places import kilometres
 from privtraj.metrics.clouds import partial_path_pair, partial_paths, reading_times
 from privtraj.metrics.mobility import in_box
 from privtraj.metrics.registry import path_metric
-from privtraj.places import kilometres
 
 Globe = tuple[int, int]  # which features are longitude and latitude, in degrees
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
+from privtraj.base.space import from_unit
 from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Column
+from privtraj.columns.places import degrees, speed_unit
 from privtraj.metrics.encoding import numbers_alone
 from privtraj.metrics.movement import FAST, path_lengths, speeds
-from privtraj.places import degrees, speed_unit
-from privtraj.space import from_unit
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
 from privtraj.metrics.clouds import as_points, halves, partial_paths, path_pair
 from privtraj.metrics.registry import MOST, path_metric
 from privtraj.metrics.transport import average_squared_w2, wasserstein2

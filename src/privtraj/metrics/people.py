@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from privtraj.arrays import Floats
-from privtraj.errors import InputError
+from privtraj.base.arrays import Floats
+from privtraj.base.errors import InputError
 from privtraj.metrics.clouds import cloud
 from privtraj.metrics.transport import average_squared_w2, cost_and_potential
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.arrays import Floats, Ints
-from privtraj.errors import Arg, InputError
+from privtraj.base.arrays import Floats, Ints
+from privtraj.base.errors import Arg, InputError
 from privtraj.metrics.clouds import partial_path_pair, partial_paths, reading_times
 from privtraj.metrics.registry import path_metric
 

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.arrays import Floats, Ints
+from privtraj.base.arrays import Floats, Ints
+from privtraj.base.errors import InputError
+from privtraj.base.space import nearest_bin
 from privtraj.columns.kinds import Flag
 from privtraj.data import arrow, sql
 from privtraj.data.checks import FaultCount, check_infinite
 from privtraj.data.dialect import Dialect
 from privtraj.data.text_cells import DATE, NUMBER, TEXT, CellKind, UnreadableCells
-from privtraj.errors import InputError
 from privtraj.metrics.clouds import halves
 from privtraj.metrics.encoding import unit_points
-from privtraj.space import nearest_bin
 
 if TYPE_CHECKING:
-    from privtraj.model import TrajectoryModel
+    from privtraj.model.model import TrajectoryModel
 
 
 @dataclass(frozen=True, eq=False, repr=False)

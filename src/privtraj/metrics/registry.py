@@ -17,7 +17,7 @@ from functools import partial
 from inspect import signature
 from typing import Any, Literal, TypeVar
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
 
 Better = Literal["lower", "higher", "0.5", "1"]
 Compare = Callable[[Any, Any], float]

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.arrays import Floats, Ints, Mask
-from privtraj.errors import InputError
+from privtraj.base.arrays import Floats, Ints, Mask
+from privtraj.base.errors import InputError
+from privtraj.base.space import hat_functions
+from privtraj.base.text import aligned
 from privtraj.metrics.clouds import cloud
 from privtraj.metrics.records import Records
 from privtraj.metrics.table import Score
-from privtraj.space import hat_functions
-from privtraj.text import aligned
 
 LEAST_PEOPLE = 20  # with two records, on each side
 LEAST_PAIRS = 20  # in a class of lags, on each side

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
 from privtraj.columns.kinds import Category, Column
 from privtraj.metrics.clouds import pair
 from privtraj.metrics.encoding import cells_of, is_missing, known_columns, of_table

@@ -15,18 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
+from privtraj.base.errors import Arg, InputError
+from privtraj.base.space import from_unit
+from privtraj.base.text import aligned
 from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Column
-from privtraj.errors import Arg, InputError
 from privtraj.metrics.clouds import cloud, halves, partial_paths, reading_times
 from privtraj.metrics.cores import on_all_cores
 from privtraj.metrics.encoding import numbers_alone
 from privtraj.metrics.mobility import MOST_CELLS, usual_cells
 from privtraj.metrics.path_space import randomly_coupled
 from privtraj.metrics.registry import Better, Compare, Metric, cloud_metrics, path_metrics
-from privtraj.space import from_unit
-from privtraj.text import aligned
 
 Told = Callable[[float], None]
 """Is told which share of the work is done."""

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from privtraj.arrays import Floats, Ints
-from privtraj.errors import InputError
+from privtraj.base.arrays import Floats, Ints
+from privtraj.base.errors import InputError
 from privtraj.metrics.clouds import ENTRIES, distinct, each_time, pair
 from privtraj.metrics.cores import on_all_cores
 from privtraj.metrics.registry import MOST, cloud_metric

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.arrays import Floats, Ints, Mask
+from privtraj.base.arrays import Floats, Ints, Mask
 from privtraj.metrics.clouds import partial_path_pair, partial_paths, reading_times
 from privtraj.metrics.mobility import grid_cells, histogram_jsd, jensen_shannon
 from privtraj.metrics.registry import path_metric

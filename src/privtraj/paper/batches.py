@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from privtraj.arrays import Floats
-from privtraj.gradients.likelihood import Mixture, Moments, squared_distances, weights
+from privtraj.base.arrays import Floats
+from privtraj.measures.gradients.likelihood import Mixture, Moments, squared_distances, weights
 from privtraj.privacy.guard import Guard
 
 STEP = "clipped batch sums of a step"

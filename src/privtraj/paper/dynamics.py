@@ -14,13 +14,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from privtraj.arrays import Floats
-from privtraj.gradients import start
-from privtraj.gradients.constants import SINKHORN_SWEEPS
-from privtraj.gradients.langevin import State, Trace, between_times
-from privtraj.gradients.likelihood import Moments
-from privtraj.transport import sinkhorn
-from privtraj.transport.sinkhorn import Potentials
+from privtraj.base.arrays import Floats
+from privtraj.measures.gradients import start
+from privtraj.measures.gradients.constants import SINKHORN_SWEEPS
+from privtraj.measures.gradients.langevin import State, Trace, between_times
+from privtraj.measures.gradients.likelihood import Moments
+from privtraj.motion.transport import sinkhorn
+from privtraj.motion.transport.sinkhorn import Potentials
 
 
 class PlainSchedule(NamedTuple):

@@ -21,9 +21,9 @@ import numpy as np
 from scipy.spatial import cKDTree
 from scipy.special import digamma, gammaln, logsumexp
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
+from privtraj.motion.transport import sinkhorn
 from privtraj.paper.constants import CLOSEST, OBJECTIVE_SWEEPS
-from privtraj.transport import sinkhorn
 
 
 class Objective(NamedTuple):

@@ -14,18 +14,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from privtraj import processes
-from privtraj.arrays import Floats
+from privtraj.base import processes
+from privtraj.base.arrays import Floats
+from privtraj.base.errors import Arg, InputError
 from privtraj.data.snapshots import Snapshots
 from privtraj.domain.domain import Plot
-from privtraj.errors import Arg, InputError
-from privtraj.gradients.fit import descend
-from privtraj.gradients.moments import STEP, PrivateGradients
-from privtraj.gradients.settings import GradientSettings
-from privtraj.marginals import Marginals, Progress
-from privtraj.model import TrajectoryModel
+from privtraj.measures.gradients.fit import descend
+from privtraj.measures.gradients.moments import STEP, PrivateGradients
+from privtraj.measures.gradients.settings import GradientSettings
+from privtraj.measures.marginals import Marginals, Progress
+from privtraj.measures.planned_releases import Budget
+from privtraj.model.model import TrajectoryModel
 from privtraj.paper.constants import SAMPLED_STEPS
-from privtraj.planned_releases import Budget
 from privtraj.privacy.calibration import calibrate_noise
 from privtraj.privacy.events import Event
 from privtraj.privacy.guard import Guard

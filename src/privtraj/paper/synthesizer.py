@@ -29,15 +29,16 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privtraj import processes
-from privtraj.arguments import is_number
-from privtraj.arrays import Floats
+from privtraj.base import processes
+from privtraj.base.arguments import is_number
+from privtraj.base.arrays import Floats
+from privtraj.base.errors import InputError
+from privtraj.base.space import fold, to_unit
 from privtraj.data.snapshots import Snapshots
-from privtraj.errors import InputError
-from privtraj.gradients.langevin import State, run
-from privtraj.head_count import HEAD_COUNT, check_public_counts, head_count, public_people
-from privtraj.marginals import Progress
-from privtraj.model import TrajectoryModel, assemble
+from privtraj.measures.gradients.langevin import State, run
+from privtraj.measures.head_count import HEAD_COUNT, check_public_counts, head_count, public_people
+from privtraj.measures.marginals import Progress
+from privtraj.model.model import TrajectoryModel, assemble
 from privtraj.paper import warm_starts as warm
 from privtraj.paper.batches import STEP, Batch, BatchGradients
 from privtraj.paper.constants import LEAST_EPSILON, MOST_EPSILON, SLACK_ROOM, START_VARIANCE
@@ -53,7 +54,6 @@ from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.sampled_events import ChosenTimes, sum_at_rate
 from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.statements import DRAWN_TIMES, PUBLIC_COUNTS
-from privtraj.space import fold, to_unit
 
 Watch = Callable[[Floats], None]
 

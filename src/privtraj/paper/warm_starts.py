@@ -26,10 +26,11 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privtraj.arrays import Floats
-from privtraj.clouds import systematic
-from privtraj.errors import InputError
-from privtraj.gradients.likelihood import squared_distances
+from privtraj.base.arrays import Floats
+from privtraj.base.clouds import systematic
+from privtraj.base.errors import InputError
+from privtraj.base.space import fold
+from privtraj.measures.gradients.likelihood import squared_distances
 from privtraj.paper.constants import (
     AT_MEDIAN,
     AVERAGED,
@@ -41,7 +42,6 @@ from privtraj.paper.constants import (
     SMALLEST_SHARE,
 )
 from privtraj.privacy.guard import Guard
-from privtraj.space import fold
 
 MEANS = "sums of private means"
 MEDIANS = "directions of private medians"

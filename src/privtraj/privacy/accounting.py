@@ -39,8 +39,8 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from scipy.special import erfcx, ndtr
 
-from privtraj.arrays import Floats
-from privtraj.errors import InputError
+from privtraj.base.arrays import Floats
+from privtraj.base.errors import InputError
 from privtraj.privacy.events import Adjacency, Event, NumericPair, check_adjacency, check_delta
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Self
 
-from privtraj.errors import BudgetError
+from privtraj.base.errors import BudgetError
 from privtraj.privacy.events import Event
 
 _TOLERANCE = 1e-9  # relative, for the rounding of shares that add up to the bound

@@ -18,15 +18,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privtraj import display, strict_json
-from privtraj.arguments import is_number
-from privtraj.errors import InputError
+from privtraj.base import display, strict_json
+from privtraj.base.arguments import is_number
+from privtraj.base.errors import InputError
+from privtraj.base.version import __version__
 from privtraj.privacy import meaning, statements
 from privtraj.privacy.accounting import Tally, is_modest, tally
 from privtraj.privacy.events import Adjacency, Event
 from privtraj.privacy.ledger import Ledger, up
 from privtraj.privacy.statements import CHECKED, FALSE_POSITIVE_RATES, PUBLIC_COUNTS, STATED
-from privtraj.version import __version__
 
 SECURE_NOISE = "exact integer noise from the operating system"
 SEEDED_NOISE = "seeded: NOT PRIVATE, for research only"

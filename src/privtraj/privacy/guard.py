@@ -101,11 +101,12 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj import processes
-from privtraj.arrays import Floats, Ints
+from privtraj.base import processes
+from privtraj.base.arrays import Floats, Ints
+from privtraj.base.errors import BudgetError, InputError
+from privtraj.base.space import Slabs
 from privtraj.columns.axes import Axes
 from privtraj.columns.embedding import Embedding
-from privtraj.errors import BudgetError, InputError
 from privtraj.privacy import noise
 from privtraj.privacy.events import Event, GaussianSum, LaplaceCounts, LaplaceShares
 from privtraj.privacy.ledger import Ledger, Payer
@@ -125,7 +126,6 @@ from privtraj.privacy.sums import (
     lattice_sums,
 )
 from privtraj.privacy.watching import CellCounts, ClippedSums, RecordVector, Table, Watcher
-from privtraj.space import Slabs
 
 MAX_CELLS = 2**26  # noisy counts per release, over all bins
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Protocol
 
-from privtraj.errors import BudgetError
+from privtraj.base.errors import BudgetError
 from privtraj.privacy.accounting import Tally
 from privtraj.privacy.budget_plan import BudgetPlan
 from privtraj.privacy.calibration import ONE_RECORD, calibrate_gaussian, calibrate_laplace

@@ -41,13 +41,13 @@ from typing import Any
 
 from filelock import lock_descriptor, unlock_descriptor
 
-from privtraj.arguments import is_number
-from privtraj.errors import Arg, BudgetError, InputError
+from privtraj.base.arguments import is_number
+from privtraj.base.errors import Arg, BudgetError, InputError
+from privtraj.base.text import aligned
 from privtraj.privacy.certificate import PROTECTS
 from privtraj.privacy.events import Adjacency, check_adjacency, check_budget
 from privtraj.privacy.ledger import down, up
 from privtraj.privacy.ledger_anchor import Anchor, read_seal, seal_of, write_seal
-from privtraj.text import aligned
 
 RESERVED = "reserved: no model was recorded, counts all the same"
 CHARGED = "charged: released elsewhere"

@@ -18,8 +18,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from privtraj.base.text import short
 from privtraj.privacy.ledger import up
-from privtraj.text import short
 
 LARGE_EPSILON = 8.0
 """Above it a guarantee comes with a warning: a factor of 3,000. Published releases stay below."""

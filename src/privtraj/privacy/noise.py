@@ -52,9 +52,9 @@ from typing import ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.arguments import is_whole
-from privtraj.arrays import frozen
-from privtraj.errors import InputError
+from privtraj.base.arguments import is_whole
+from privtraj.base.arrays import frozen
+from privtraj.base.errors import InputError
 
 Shape = int | tuple[int, ...]
 

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privtraj.arrays import Floats, Ints
-from privtraj.errors import InputError
+from privtraj.base.arrays import Floats, Ints
+from privtraj.base.errors import InputError
 from privtraj.privacy.rows import RepeatedRows
 
 KINDS = 4  # of a pair: in the same outer third, in neighbours, in opposites, both in the middle

@@ -62,7 +62,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtr
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
 
 if TYPE_CHECKING:
     from dp_accounting.pld.pld_pmf import PLDPmf

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
+from privtraj.base.space import Slabs
 from privtraj.privacy.rows import RepeatedRows, Rows, SlabRows, cell_of
-from privtraj.space import Slabs
 
 
 @dataclass(frozen=True, eq=False)

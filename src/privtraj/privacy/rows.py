@@ -17,9 +17,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from privtraj.base.space import Slabs
 from privtraj.columns.axes import Axes
 from privtraj.privacy.events import Person
-from privtraj.space import Slabs
 
 BLOCK = 1 << 20  # rows at a time: what is computed on the way stays small beside the rows
 

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from privtraj.errors import InputError
+from privtraj.base.errors import InputError
 from privtraj.privacy.events import (
     Adjacency,
     DominatingPair,

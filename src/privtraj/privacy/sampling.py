@@ -24,16 +24,16 @@ from typing import Self
 import jax
 import numpy as np
 
-from privtraj import processes
-from privtraj.arrays import Ints
-from privtraj.errors import BudgetError, InputError
+from privtraj.base import processes
+from privtraj.base.arrays import Ints
+from privtraj.base.errors import BudgetError, InputError
+from privtraj.base.space import Slabs
 from privtraj.privacy import noise
 from privtraj.privacy.events import Event, GaussianSum
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger, Payer
 from privtraj.privacy.sampled_events import ChosenTimes, sum_at_rate
 from privtraj.privacy.sums import Chunks
-from privtraj.space import Slabs
 
 
 class SamplingGuard(Guard):

@@ -22,9 +22,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privtraj.errors import InputError
-from privtraj.files import check_writable
-from privtraj.formats import extra
+from privtraj.base.errors import InputError
+from privtraj.base.files import check_writable
+from privtraj.base.formats import extra
 from privtraj.privacy.certificate import Certificate
 
 if TYPE_CHECKING:

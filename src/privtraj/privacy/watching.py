@@ -14,13 +14,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.arrays import Floats, Ints
-from privtraj.errors import InputError
+from privtraj.base.arrays import Floats, Ints
+from privtraj.base.errors import InputError
+from privtraj.base.space import Slabs
 from privtraj.privacy.events import Event
 from privtraj.privacy.pairs import Thirds
 from privtraj.privacy.projection import Projection
 from privtraj.privacy.rows import cell_of
-from privtraj.space import Slabs
 
 RecordVector = Callable[[int, NDArray[np.float32]], Floats]
 """v (D,) of a record, before it is clipped: row of the answer, point (d,) of the unit cube."""

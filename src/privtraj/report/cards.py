@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
+from privtraj.base.space import unit_time
+from privtraj.base.text import short
 from privtraj.columns.kinds import Category, Column, Date, Flag
-from privtraj.precision import written_times
+from privtraj.columns.precision import written_times
 from privtraj.privacy.ledger import up
 from privtraj.privacy.statements import records_in_words
 from privtraj.report.levels import Drawn, shares_of, text_label
@@ -22,13 +24,11 @@ from privtraj.report.page_data import bands
 from privtraj.report.sections import number_range, warnings
 from privtraj.report.style import BLUE, VERMILION
 from privtraj.report.templates import render
-from privtraj.space import unit_time
-from privtraj.text import short
 
 if TYPE_CHECKING:
     from privtraj.data.snapshots import Snapshots
-    from privtraj.model import TrajectoryModel
-    from privtraj.paths import Paths
+    from privtraj.model.model import TrajectoryModel
+    from privtraj.model.paths import Paths
     from privtraj.privacy.certificate import Certificate
 
 _WIDTH, _HEIGHT = 180, 70  # of a small picture

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
 
 FILE = "coastline.npz"
 UNITS = 200  # in a degree: points are whole numbers of them, half a kilometre each

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
+from privtraj.base.files import write_text
+from privtraj.base.text import about
 from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Category, Column, Flag, Number
-from privtraj.files import write_text
 from privtraj.metrics.encoding import is_missing
 from privtraj.report.levels import shares_of
 from privtraj.report.page import Page, check_name, page
@@ -21,14 +22,13 @@ from privtraj.report.page_data import QUANTILES, SEED, bands, densities, packed,
 from privtraj.report.sections import sha256
 from privtraj.report.templates import percent, whole_number
 from privtraj.report.verdicts import Verdict, judged
-from privtraj.text import about
 
 if TYPE_CHECKING:
     from privtraj.metrics.copies import Memorisation
     from privtraj.metrics.evaluation import Evaluation
     from privtraj.metrics.records import Records
     from privtraj.metrics.table import Score
-    from privtraj.model import TrajectoryModel
+    from privtraj.model.model import TrajectoryModel
 
 
 _NUMBERS = 120_000  # of real records that are drawn

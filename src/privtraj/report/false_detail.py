@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
 
 BORDER = 0.125
 """Of a cell, from either side: a quarter of it, where gaps between cells are."""

@@ -13,22 +13,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privtraj.arrays import Floats
-from privtraj.errors import InputError
-from privtraj.files import atomic_path
-from privtraj.places import degrees
+from privtraj.base.arrays import Floats
+from privtraj.base.errors import InputError
+from privtraj.base.files import atomic_path
+from privtraj.base.text import short
+from privtraj.columns.places import degrees
 from privtraj.report import map_view, style
 from privtraj.report.style import BLUE, GREY, INK, VERMILION, decorate, in_order, literal, spread
 from privtraj.report.ticks import time_labels
-from privtraj.text import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from privtraj.audit.findings import Audit, Finding
-    from privtraj.model import TrajectoryModel
-    from privtraj.paths import Paths
+    from privtraj.model.model import TrajectoryModel
+    from privtraj.model.paths import Paths
 
 LARGEST_OVERVIEW = 8  # features drawn over time
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privtraj.arrays import Floats, Ints
+from privtraj.base.arrays import Floats, Ints
 from privtraj.columns.kinds import Boolean, Category, Label
 
 MOST_COLOURS = 7

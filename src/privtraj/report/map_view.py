@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privtraj.arrays import Floats
-from privtraj.places import degrees, kilometres, speed_unit
+from privtraj.base.arrays import Floats
+from privtraj.base.space import from_unit
+from privtraj.columns.places import degrees, kilometres, speed_unit
 from privtraj.report.coastline import Outlines, Window, outlines
 from privtraj.report.page_data import Sampled, maps, packed
-from privtraj.space import from_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from privtraj.paths import Paths
+    from privtraj.model.paths import Paths
 
 LAND, SEA, COAST = "#f3f0e7", "#e6eff4", "#a9a48f"  # of figures; pages have their own in page.css
 

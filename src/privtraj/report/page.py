@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privtraj.arrays import Floats
-from privtraj.errors import InputError
-from privtraj.files import write_text
+from privtraj.base.arrays import Floats
+from privtraj.base.errors import InputError
+from privtraj.base.files import write_text
 from privtraj.privacy.ledger import up
 from privtraj.report import sections
 from privtraj.report.map_view import backdrop, ways
@@ -31,8 +31,8 @@ from privtraj.report.verdicts import Verdict, summary, verdicts
 from privtraj.report.worth import in_people, worth_tables, worth_verdicts
 
 if TYPE_CHECKING:
-    from privtraj.model import TrajectoryModel
-    from privtraj.quality.estimate import Quality
+    from privtraj.assess.quality.estimate import Quality
+    from privtraj.model.model import TrajectoryModel
 
 SUFFIXES = (".html", ".htm")
 

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.arrays import Floats, Ints
+from privtraj.base.arrays import Floats, Ints
+from privtraj.base.space import as_user_times, to_unit
 from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Category, Column, Date, Number
-from privtraj.places import degrees
+from privtraj.columns.places import degrees
 from privtraj.report.ticks import Tick, time_labels, time_ticks
-from privtraj.space import as_user_times, to_unit
 
 if TYPE_CHECKING:
-    from privtraj.model import TrajectoryModel
+    from privtraj.model.model import TrajectoryModel
 
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
+from privtraj.base.space import from_unit
 from privtraj.columns.kinds import Date
 from privtraj.report.page_data import DENSITY_BINS, Sampled
 from privtraj.report.ticks import Tick, number_ticks, time_label, time_ticks
 from privtraj.report.worth import half_width
-from privtraj.space import from_unit
 
 if TYPE_CHECKING:
-    from privtraj.model import TrajectoryModel
-    from privtraj.quality.estimate import Quality
+    from privtraj.assess.quality.estimate import Quality
+    from privtraj.model.model import TrajectoryModel
 
 
 MOST_PANELS = 60

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
 
 WALL = 0.02
 """How near to a bound is at it, as a share of the box, where the model resolves so much."""

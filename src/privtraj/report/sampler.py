@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privtraj.base.formats import PEOPLE_DRAWN
 from privtraj.columns.kinds import Category, Column, Date, Flag, Integer, Number, text_of
-from privtraj.formats import PEOPLE_DRAWN
-from privtraj.model import FEWEST_PARTICLES, FEWEST_TRIED, LEAST_SHARE
+from privtraj.model.model import FEWEST_PARTICLES, FEWEST_TRIED, LEAST_SHARE
 from privtraj.report.page_data import packed
 from privtraj.report.ticks import time_labels
 
 if TYPE_CHECKING:
-    from privtraj.model import TrajectoryModel
+    from privtraj.model.model import TrajectoryModel
 
 NUMBERS = 200_000
 """Of all curves in a page, two bytes each: 0.5 MB of text."""

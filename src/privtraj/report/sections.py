@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from privtraj.base.space import as_user_times
 from privtraj.columns.kinds import Category, Column, Date, Flag, Number
 from privtraj.privacy import meaning
 from privtraj.privacy.certificate import PROTECTS, Certificate
@@ -18,10 +19,9 @@ from privtraj.privacy.statements import MOST_RECORDS, records_in_words
 from privtraj.report.levels import cut, text_label
 from privtraj.report.templates import whole_number
 from privtraj.report.ticks import time_labels
-from privtraj.space import as_user_times
 
 if TYPE_CHECKING:
-    from privtraj.model import TrajectoryModel
+    from privtraj.model.model import TrajectoryModel
 
 _METHODS = ("counts", "gradients", "marginals")
 _COLOURS = 5

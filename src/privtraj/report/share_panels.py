@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
 from privtraj.columns.kinds import Category
 from privtraj.report.levels import Drawn, ribbons, shares_of, three_times
 from privtraj.report.page_data import Sampled
@@ -18,7 +18,7 @@ from privtraj.report.panels import Scale, apart, area, line
 from privtraj.report.ticks import time_labels, time_ticks
 
 if TYPE_CHECKING:
-    from privtraj.model import TrajectoryModel
+    from privtraj.model.model import TrajectoryModel
 
 MOST_PANELS = 60
 BOX = {"width": 380, "height": 214, "left": 50, "right": 372, "top": 8, "bottom": 186}

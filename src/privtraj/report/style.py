@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.arrays import Floats, Ints
+from privtraj.base.arrays import Floats, Ints
 from privtraj.columns.kinds import Category, Date
 from privtraj.report.levels import Drawn, ribbons, shares_of
 from privtraj.report.page_data import bands
@@ -17,7 +17,7 @@ from privtraj.report.ticks import time_ticks
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from privtraj.paths import Paths
+    from privtraj.model.paths import Paths
 
 # Tints of blue, and vermilion, of the Okabe-Ito palette, which colour-blind readers tell apart.
 PALE = "#d3e6f2"

@@ -11,8 +11,8 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from privtraj.base.text import short
 from privtraj.privacy.ledger import up
-from privtraj.text import short
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
 from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Integer, Number
-from privtraj.counts.fit import CELLS
-from privtraj.gradients.constants import CLIP_QUANTILE
+from privtraj.measures.counts.fit import CELLS
+from privtraj.measures.gradients.constants import CLIP_QUANTILE
 from privtraj.privacy import meaning
 from privtraj.report import sections
 from privtraj.report.false_detail import fewest_told, gap, small_groups
@@ -25,7 +25,7 @@ from privtraj.report.range_signs import Timing, pile_up, timing
 from privtraj.report.templates import asset, percent, percent_up, round_number, whole_number
 
 if TYPE_CHECKING:
-    from privtraj.model import TrajectoryModel
+    from privtraj.model.model import TrajectoryModel
 
 Grade = Literal["good", "look closer", "poor", "for information"]
 

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
+from privtraj.base.text import about
 from privtraj.report.ticks import time_labels
 from privtraj.report.verdicts import Verdict, judged
-from privtraj.text import about
 
 if TYPE_CHECKING:
+    from privtraj.assess.quality.estimate import Quality
     from privtraj.metrics.optimism import Estimate
-    from privtraj.model import TrajectoryModel
-    from privtraj.quality.estimate import Quality
+    from privtraj.model.model import TrajectoryModel
 
 LOST = 5
 """People below which most of the structure at a time is taken to be lost, as a poor worth is."""

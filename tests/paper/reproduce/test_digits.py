@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from privtraj import cli
-from privtraj.errors import InputError
+from privtraj.base.errors import InputError
 from privtraj.paper.reproduce import (
     NAMES,
     Options,

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj import datasets
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
 from privtraj.data.snapshots import Snapshots
 from privtraj.metrics.transport import average_squared_w2
-from privtraj.model import TrajectoryModel
+from privtraj.model.model import TrajectoryModel
 from privtraj.paper.reproduce.drawing import dithered, thinned
 from privtraj.paper.reproduce.recipes import means_noise, recipe
 from privtraj.paper.reproduce.tables import Row

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
+from privtraj.base.text import short
 from privtraj.report.style import GREY, INK
-from privtraj.text import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
 from privtraj.datasets import one_snapshot_each
 from privtraj.metrics.transport import average_squared_w2, squared_w2_per_time
 from privtraj.paper.reproduce import digits

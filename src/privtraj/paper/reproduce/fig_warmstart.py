@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
 from privtraj.paper.reproduce import digits
 from privtraj.paper.reproduce.digits import ADJACENCY, ASSUMED, CLAIMED, SEED, SHOWN, Compared
 from privtraj.paper.reproduce.drawing import dithered, gallery, thinned

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
 from privtraj.paper.reproduce.tables import Row, matching, mean_of, means_along, values_of
 
 _EXPONENTS = (0.2, 4.0)

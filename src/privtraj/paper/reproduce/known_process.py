@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.arrays import Floats
-from privtraj.reference.brownian import Brownian
-from privtraj.transport.couplings import CouplingName, Couplings, couple
+from privtraj.base.arrays import Floats
+from privtraj.motion.reference.brownian import Brownian
+from privtraj.motion.transport.couplings import CouplingName, Couplings, couple
 
 GRID = np.linspace(-0.25, 1.25, 301)
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of a gap: where the error is read, trapezoidal rule

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privtraj.base.text import short
 from privtraj.paper.reproduce.drawing import blank, one_two_five
 from privtraj.paper.reproduce.fits import Power, bound, curve, select
 from privtraj.paper.reproduce.tables import Row, mean_of, means_along, values_of
 from privtraj.report.style import BLUE, GREY, INK, VERMILION, decorate
-from privtraj.text import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

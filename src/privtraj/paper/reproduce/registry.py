@@ -10,7 +10,7 @@ import importlib
 from pathlib import Path
 from typing import NamedTuple
 
-from privtraj.errors import Arg, InputError
+from privtraj.base.errors import Arg, InputError
 from privtraj.paper.reproduce.result import Options, Reproduction
 
 __all__ = ["NAMES", "Options", "Reproduction", "check_strokes", "reproduce"]

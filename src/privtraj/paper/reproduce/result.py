@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privtraj.version import __version__
+from privtraj.base.version import __version__
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,7 +51,7 @@ class Reproduction:
         """The numbers as CSV and JSON, the text, and the figures; each whole or not at all."""
         import pandas as pd
 
-        from privtraj.files import write_text
+        from privtraj.base.files import write_text
         from privtraj.report.figures import save_figure
 
         named = {"name": self.name, "version": __version__}

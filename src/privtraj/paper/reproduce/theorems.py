@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from privtraj.arrays import Floats
+from privtraj.base.arrays import Floats
 from privtraj.metrics.transport import average_squared_w2
+from privtraj.motion.transport.couplings import Couplings
 from privtraj.paper.reproduce.known_process import Process, coupled, path_error
 from privtraj.paper.reproduce.mean_field import Problem, descend, potential_gradient
 from privtraj.paper.reproduce.tables import Row
-from privtraj.transport.couplings import Couplings
 
 SIGMA = 0.05  # of the observation noise, and of the fit's kernel
 WIDTH = 0.09  # standard deviation of the steady law

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.arrays import Mask
+from privtraj.base.arrays import Mask
 from privtraj.data.snapshots import Snapshots
 from privtraj.datasets import (
     THREE_MODES_BOUNDS,
@@ -26,15 +26,15 @@ from privtraj.datasets import (
     three_modes_paths,
 )
 from privtraj.metrics.transport import average_squared_w2
-from privtraj.model import TrajectoryModel
+from privtraj.model.model import TrajectoryModel
+from privtraj.motion.reference.brownian import Brownian
+from privtraj.motion.transport.couplings import CouplingName, couple
 from privtraj.paper.reproduce.recipes import recipe
 from privtraj.paper.reproduce.tables import Row
 from privtraj.paper.synthesizer import PaperSynthesizer, Phase, WarmStart
 from privtraj.privacy.accounting import epsilon_at
 from privtraj.privacy.events import Adjacency
-from privtraj.reference.brownian import Brownian
 from privtraj.synthesizer import TrajectorySynthesizer
-from privtraj.transport.couplings import CouplingName, couple
 
 Values = NDArray[np.floating[Any]]
 Modes = NDArray[np.intp]

@@ -1,0 +1,103 @@
+"""File formats: the suffixes of each, what reads it and what writes it, in one table.
+
+A new format is one entry here and the reader or writer that it names, as "module:name". They are
+imported when a file needs them, because some need packages that come with an extra.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from privtraj.base.errors import InputError
+
+PEOPLE_DRAWN = 1000  # into a file, where nobody says how many
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format; what it cannot do is "".
+
+    reader: a `data.tables.Reader`.
+    write_table: function (pyarrow.Table, Path), for any table.
+    write_paths: function (export.tables.PathRows, Path), for paths alone.
+    check_paths: function (features, bounds, times) that refuses early what `write_paths` would.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    reader: str = ""
+    write_table: str = ""
+    write_paths: str = ""
+    check_paths: str = ""
+
+
+# fmt: off
+FORMATS = (
+    Format("csv", (".csv", ".csv.gz"), "data.tables:CsvReader", "export.tables:write_csv"),
+    Format("parquet", (".parquet", ".pq"),
+           "data.tables:ParquetReader", "export.tables:write_parquet"),
+    Format("arrow", (".arrow", ".feather"), "data.tables:ArrowReader", "export.tables:write_arrow"),
+    Format("trips", (".trips.geojson",), "", "", "export.geo:write_trips",
+           "export.geo:check_geojson"),
+    Format("points", (".points.geojson",), "", "", "export.geo:write_points",
+           "export.geo:check_points"),
+    Format("geojson", (".geojson",), "", "", "export.geo:write_geojson",
+           "export.geo:check_geojson"),
+    Format("geoparquet", (".geoparquet",), "", "", "export.geo:write_geoparquet",
+           "export.geo:check_geoparquet"),
+    Format("h5ad", (".h5ad",), "data.tables:H5adReader", "", "export.anndata:write_h5ad",
+           "export.anndata:check_h5ad"),
+)
+# fmt: on
+READABLE = tuple(known for known in FORMATS if known.reader)
+TABLES = tuple(known for known in FORMATS if known.write_table)
+PATHS = tuple(known for known in FORMATS if known.write_table or known.write_paths)
+
+
+def suffixes(formats: Sequence[Format]) -> tuple[str, ...]:
+    """All suffixes of these formats."""
+    return tuple(suffix for known in formats for suffix in known.suffixes)
+
+
+def find_format(path: Path, formats: Sequence[Format]) -> Format | None:
+    """The one of these formats that the name of a file says, if any, by its longest suffix."""
+    name = path.name.lower()
+    ends = [(len(s), known) for known in formats for s in known.suffixes if name.endswith(s)]
+    return max(ends, key=lambda end: end[0])[1] if ends else None
+
+
+def format_of(path: Path, formats: Sequence[Format]) -> Format:
+    """The same, or an `InputError` that lists the suffixes."""
+    known = find_format(path, formats)
+    if known is None:
+        raise InputError(
+            f"the file type of '{path.name}' is not known: use one of the suffixes "
+            + ", ".join(suffixes(formats))
+        )
+    return known
+
+
+def load(place: str) -> Any:
+    """What stands at "module:name" in this package."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(f"privtraj.{module}"), name)
+
+
+def extra(module: str, purpose: str, package: str) -> Any:
+    """A module that comes with an extra."""
+    try:
+        with warnings.catch_warnings():  # about extras of its own
+            warnings.simplefilter("ignore")
+            return import_module(module)
+    except ImportError:
+        raise absent(module, purpose, package) from None
+
+
+def absent(what: str, purpose: str, package: str) -> InputError:
+    """The sentence about what is not installed."""
+    return InputError(f"{what} is needed for {purpose}: run pip install '{package}'")

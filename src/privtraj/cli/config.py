@@ -1,0 +1,271 @@
+"""The configuration of a fit: every public choice in one file, TOML or YAML.
+
+The keys are the long options of `privtraj fit` with underscores. `load` reads a file, `text` writes
+one that repeats a fit; `privtraj init` writes one to fill in. Files that it names are found from
+the folder that it is in. Nothing here ever sees a record.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import textwrap
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from privtraj.base.errors import InputError
+from privtraj.base.text import listed
+from privtraj.cli.options import GROUPS, OPTIONS
+
+SUFFIXES = (".toml", ".yaml", ".yml")
+
+_PLACEHOLDER = re.compile(r"<[a-z ]+>")
+_SPOKEN = ("force", "json", "quiet")  # how one command goes, no choice about the fit
+
+
+# Reading --------------------------------------------------------------------------------------
+
+
+def load(path: str | os.PathLike[str], but: Container[str] = ()) -> dict[str, Any]:
+    """The options of `privtraj fit` that a file gives, by name; what it leaves out is absent.
+
+    "feature" is [[name, low, high], ...]; "columns" is {name: form}, as in `columns.declared`;
+    "time_range" and "bin_times" hold floats, or dates as text; files are paths from the folder of
+    the configuration.
+    but: keys that the command line decides: they are left out, filled in or not.
+    """
+    path = Path(path)
+    values = _parsed(path)
+    if "pull" in values:  # its name before version 0.2
+        values["time_coupling"] = values.pop("pull")
+    for name in values:
+        _check_known(name, path)
+    values = {name: value for name, value in values.items() if name not in but}
+    if "bins" in values and "bin_times" in values:
+        raise InputError(f"'bins' and 'bin_times' exclude each other: keep one of them in '{path}'")
+    return {name: _checked(name, value, path) for name, value in values.items()}
+
+
+def _parsed(path: Path) -> dict[str, Any]:
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError(
+            f"the configuration '{path.name}' is neither TOML nor YAML: its name must end in "
+            + " or ".join(SUFFIXES)
+        )
+    if not path.is_file():
+        raise InputError(f"there is no file '{path}': check the path, or write one: privtraj init")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeError:
+        raise InputError(f"the file '{path}' is not text in UTF-8: save it as UTF-8") from None
+    values = _toml(text, path) if path.suffix.lower() == ".toml" else _yaml(text, path)
+    if not isinstance(values, dict):
+        raise InputError(f"'{path}' has no choices: it must have lines such as epsilon: 1.0")
+    return values
+
+
+def _toml(text: str, path: Path) -> Any:
+    import tomllib
+
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        where = re.search(r"at line (\d+)", str(error))
+        raise _malformed(path, "TOML", where and where[1]) from None
+
+
+def _yaml(text: str, path: Path) -> Any:
+    try:
+        import yaml
+    except ImportError:
+        raise InputError(
+            f"PyYAML is needed to read '{path}': run pip install 'privtraj[yaml]', or use TOML"
+        ) from None
+    try:
+        tree = yaml.compose(text, yaml.SafeLoader)
+        values = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        raise _malformed(path, "YAML", mark and mark.line + 1) from None
+    for name in _given_twice(tree):  # YAML itself lets the last one win
+        raise InputError(f"'{name}' is given more than once in '{path}': keep one of them")
+    for word in _words_for_flags(tree):  # YAML takes the no of a form for false
+        raise InputError(f"'{word}' among the values of columns in '{path}' must be in quotes")
+    return values
+
+
+def _given_twice(node: Any) -> Iterator[str]:
+    """Keys that a mapping of YAML, or one inside it, has more than once."""
+    counts = Counter(key for key, _ in _pairs(node))
+    yield from (name for name, count in counts.items() if count > 1)
+    for _, inside in _pairs(node):
+        yield from _given_twice(inside)
+
+
+def _words_for_flags(tree: Any) -> Iterator[str]:
+    """yes, no, on and off without quotes among the values of columns."""
+    inside = [node for key, node in _pairs(tree) if key == "columns"]
+    for _, column in (pair for node in inside for pair in _pairs(node)):
+        lists = [column, *(node for key, node in _pairs(column) if key == "values")]
+        for value in (value for node in lists if node.id == "sequence" for value in node.value):
+            if value.tag.endswith(":bool") and value.value.lower() not in ("true", "false"):
+                yield value.value
+
+
+def _pairs(node: Any) -> list[tuple[str, Any]]:
+    """Keys of a mapping of YAML, and what they have."""
+    if getattr(node, "id", None) != "mapping":
+        return []
+    return [(str(key.value), value) for key, value in node.value]
+
+
+def _malformed(path: Path, kind: str, line: object) -> InputError:
+    where = f" near line {line}" if line else ""
+    return InputError(
+        f"'{path}' is not valid {kind}{where}: every line gives one choice, once, and text is in "
+        "quotes"
+    )
+
+
+def _check_known(name: object, path: Path) -> None:
+    if name in OPTIONS:
+        return
+    near = get_close_matches(str(name).lower().replace("-", "_"), OPTIONS, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]}?" if near else "see 'privtraj fit --help' for all of them"
+    raise InputError(f"'{path}' has '{name}', which is not a choice of fit: {hint}")
+
+
+def _checked(name: str, value: Any, path: Path) -> Any:
+    kind = OPTIONS[name].kind
+    left, where = _placeholders(value), ""
+    if name == "feature" and isinstance(value, list):  # one may be named like a placeholder
+        left = [str(x[0]) for x in value if isinstance(x, list) and _placeholders(x[1:])]
+        where = f" for {listed(left)}"
+    if name == "columns" and isinstance(value, dict):  # as may values of a category
+        left = [str(x) for x, form in value.items() if _placeholders(_domain(form))]
+        where = f" for {listed(left)}"
+    if name == "csv" and isinstance(value, dict):
+        left = [str(word) for word, setting in value.items() if _placeholders(setting)]
+        where = f" for {listed(left)}"
+    if left:
+        raise InputError(
+            f"{name} in '{path}' is still to be filled in{where}: it must be {kind.must}"
+        )
+    try:
+        plain = kind.read(value)
+    except ValueError:
+        raise InputError(f"{name} in '{path}' must be {kind.must}") from None
+    return path.parent / plain if isinstance(plain, Path) else plain
+
+
+def _placeholders(value: Any) -> list[str]:
+    """Those of the template that are left in a value."""
+    parts = value if isinstance(value, list) else [value]
+    return [part for part in parts if isinstance(part, str) and _PLACEHOLDER.fullmatch(part)]
+
+
+def _domain(form: Any) -> list[Any]:
+    """What the template has placeholders for, of a column."""
+    return [form.get(word) for word in ("low", "high", "values")] if isinstance(form, dict) else []
+
+
+def plain(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options as `load` gives them, where they can be: the command line has words for numbers."""
+    result = dict(options)
+    for name in ("feature", "time_range", "bin_times", "precision"):
+        try:
+            items = [list(x) if isinstance(x, tuple) else x for x in options[name]]
+            result[name] = OPTIONS[name].kind.read(items)
+        except (ValueError, KeyError, TypeError):
+            continue  # absent, or wrong: whoever uses it explains
+    return result
+
+
+# Writing --------------------------------------------------------------------------------------
+
+
+def text(options: Mapping[str, Any], path: str | os.PathLike[str]) -> str:
+    """The configuration, to be written to `path`, that repeats a fit with these options.
+
+    Every choice is explicit, defaults too; what has none and was not made is there as a comment.
+    A connection string that may hold a password is left out.
+    """
+    head = f"Every public choice of a fit. To repeat it: privtraj fit --config {Path(path).name}"
+    return page(comment(head), plain(options), path)
+
+
+def is_public_source(data: Any) -> bool:
+    """Whether it can be written down: a connection string with a user or options may be secret."""
+    return not (isinstance(data, str) and re.search("://.*[@?]", data))
+
+
+def page(head: Sequence[str], options: Mapping[str, Any], path: str | os.PathLike[str]) -> str:
+    """Lines of a head, then every key with its meaning and its value, if only in a comment."""
+    path = Path(path)
+    toml = path.suffix.lower() == ".toml"
+    sign = " = " if toml else ": "
+    lines = list(head)
+    for group in GROUPS:
+        lines += ["", f"# {group.title.capitalize()}: {group.about} ".ljust(80, "-")]
+        for key in group.options:
+            value = _relative(options.get(key.name, key.default), path)
+            left_out = value is None or key.name in _SPOKEN
+            left_out |= key.name == "data" and not is_public_source(value)
+            shown = (key.default if key.example is None else key.example) if left_out else value
+            mark = "# " if left_out else ""
+            lines += ["", *comment(key.comment)]
+            if isinstance(shown, dict):
+                lines += [mark + line for line in _tables(key.name, shown, toml)]
+            else:
+                lines.append(f"{mark}{key.name}{sign}{_written(shown, flat=left_out)}")
+    return "\n".join(lines) + "\n"
+
+
+def _tables(name: str, forms: Mapping[str, Any], toml: bool) -> list[str]:
+    """A line for each column, and in YAML one before them."""
+    if not toml:
+        return [f"{name}:", *(f"  {quoted(k)}: {_table(form, ': ')}" for k, form in forms.items())]
+    keys = (key if re.fullmatch(r"[\w-]+", key, re.ASCII) else quoted(key) for key in forms)
+    tables = (_table(form, " = ") for form in forms.values())
+    return [f"{name}.{key} = {table}" for key, table in zip(keys, tables, strict=True)]
+
+
+def _table(form: Any, sign: str) -> str:
+    if not isinstance(form, Mapping):
+        return _written(form, flat=True)
+    inside = (f"{word}{sign}{_written(setting, flat=True)}" for word, setting in form.items())
+    return f"{{ {', '.join(inside)} }}"
+
+
+def _relative(value: Any, path: Path) -> Any:
+    if not isinstance(value, Path) or value.is_absolute():
+        return value
+    return Path(os.path.relpath(value, path.parent))
+
+
+def comment(paragraph: str) -> list[str]:
+    """Lines of a comment."""
+    return textwrap.wrap(paragraph, 88, initial_indent="# ", subsequent_indent="# ")
+
+
+def _written(value: Any, flat: bool = False) -> str:
+    """A value in the words that TOML and YAML share, which are close to those of JSON."""
+    if isinstance(value, float):
+        return re.sub(r"^(-?\d+)e", r"\1.0e", repr(value))  # YAML wants the point
+    if isinstance(value, int):
+        return str(value).lower()  # of True and False too
+    if isinstance(value, list | tuple):
+        parts = [_written(part, flat=True) for part in value]
+        if flat or not isinstance(value[0], list | tuple):
+            return f"[{', '.join(parts)}]"
+        return "[\n" + "".join(f"    {part},\n" for part in parts) + "  ]"
+    return quoted(value.as_posix() if isinstance(value, Path) else str(value))
+
+
+def quoted(text: str) -> str:
+    """The text as a string of TOML and of YAML."""
+    plain = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in plain) + '"'

@@ -1,0 +1,94 @@
+"""How numbers and times are written: in steps that are public, and as people write them.
+
+Bounds, the range of time and the times asked for are public, so steps that follow from them reveal
+nothing. Whoever knows better says so: see `Constraints.precision`.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privtraj.base.arrays import Floats
+from privtraj.base.space import as_user_times
+
+SHARE = 1e-4
+"""Of the range, the coarsest step: far below what any budget resolves, and few digits."""
+DEGREES = 1e-6
+"""Of longitudes and latitudes, a tenth of a metre: RFC 7946 advises no more digits."""
+_CALENDAR = (86_400.0, 3600.0, 60.0, 1.0)  # seconds of a day, an hour, a minute, a second
+_UNITS = ("D", "s", "ms")  # of datetime64, coarsest first
+
+
+def usual_step(low: float, high: float) -> float:
+    """The power of ten at or below `SHARE` of the range, and 1 at most; 0 for no steps at all,
+    where numbers of this size hardly have so many digits."""
+    step = _power_of_ten(SHARE * high - SHARE * low)
+    return min(step, 1.0) if step > _resolution(low, high) else 0.0
+
+
+def in_steps(values: Floats, step: float, low: float, high: float) -> Floats:
+    """The nearest multiples of a step that lie in [low, high]; any shape, NaN stays.
+
+    Every number is the float nearest to its decimals, so that 36.6 is written so. Where no multiple
+    is between the bounds, or floats are coarser than the step, values are left inside the bounds.
+    """
+    first, last = -math.inf, math.inf
+    if step > _resolution(low, high):
+        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    if not math.isfinite(first) or first > last:
+        return np.clip(values, low, high)
+    scale = 10.0 ** _decimals(step)
+    whole = float(round(step * scale))  # the step, in units of its last digit
+    steps = np.clip(np.rint(values / step), first, last)
+    return np.clip(steps * whole / scale, low, high)
+
+
+def spread_times(start: float, end: float, count: int, datetime: bool) -> Floats:
+    """(count,) times from start to end, as even as people write them.
+
+    Dates are at whole days, hours, minutes or seconds: the largest unit that is no longer than the
+    gap and that both ends are multiples of. Numbers have two digits more than the gap.
+    """
+    even = np.linspace(start, end, count)
+    gap = (end - start) / max(count - 1, 1)
+    if datetime:
+        fitting = (u for u in _CALENDAR if u <= gap and start % u == 0 and end % u == 0)
+        step = next(fitting, 0.0)
+        made = np.floor(even / step + 0.5) * step if step else even
+    else:
+        made = in_steps(even, _power_of_ten(gap / 100), start, end)
+    made[:1], made[1:][-1:] = start, end
+    return made
+
+
+def written_times(times: ArrayLike, datetime: bool) -> NDArray[Any]:
+    """Times (q,) as tables have them: dates in days, seconds or parts of them, in the coarsest that
+    tells them all exactly; numbers as they are."""
+    exact = as_user_times(times, datetime)
+    if not datetime:
+        return exact
+    coarser = (exact.astype(f"datetime64[{unit}]") for unit in _UNITS)
+    return next((made for made in coarser if (made == exact).all()), exact)
+
+
+def _power_of_ten(size: float) -> float:
+    """At most this size; 0 for what has none."""
+    if not 1e-300 < size < np.inf:
+        return 0.0
+    return float(f"1e{math.floor(math.log10(size) + 1e-9)}")
+
+
+def _decimals(step: float) -> int:
+    """Digits behind the point."""
+    exponent = Decimal(repr(float(step))).as_tuple().exponent
+    return max(0, -int(exponent))
+
+
+def _resolution(low: float, high: float) -> float:
+    """Below which floats between these bounds are no decimals any more."""
+    return float(4 * np.spacing(max(abs(low), abs(high), 1e-290)))

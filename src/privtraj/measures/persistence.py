@@ -1,0 +1,375 @@
+"""Persistence: how fast each feature of a person is forgotten, from people with several records.
+
+What is released, and paid for (`guard.thirds`): for every pair of a person's records, whether a
+feature is in the same outer third of its time both times, in neighbouring thirds, in opposite ones,
+or in the middle both times. Summed over people this is, for each of L bins of the lag h between the
+two and each of d features,
+
+    (same, neighbouring, opposite, middle) + noise,                      L x 4 whole numbers.
+
+All else is computed from these numbers. If the two values are jointly normal with correlation rho,
+up to a monotone scale, the four shares are known functions pi(rho, m), m being the share of records
+in the middle. The thirds are those of the released marginals, which are noisy, so m is not 1/3 but
+as the pairs have it: (middle + neighbouring / 2) / all.
+
+Thirds, not products of values: one pair moves one number by one, so noise is small beside it. On
+5,000 people of whom 30 % have two records, at epsilon 1, products that are clipped at two standard
+deviations have twice the error: most of what a person may add to them is room that few need.
+
+Through the numbers of a feature goes a small stationary family,
+
+    rho(h) = lasting + (1 - lasting - fresh) k(h / memory),    k(x) = exp(-x) or (1 + x) exp(-x):
+    `lasting` is never forgotten, `fresh` is forgotten at once, as an error of measurement is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtr, ndtri
+
+from privtraj.base.arguments import is_number
+from privtraj.base.arrays import Floats, Ints
+from privtraj.base.space import unit_time
+from privtraj.measures.marginals import Marginals
+from privtraj.motion.reference.memories import LAGS, Correlations
+from privtraj.privacy.events import Adjacency, LaplaceShares, Person, people_moved
+from privtraj.privacy.guard import Guard
+from privtraj.privacy.noise import EPSILON_RANGE
+from privtraj.privacy.pairs import KINDS, Thirds
+
+PERSISTENCE = "how people persist"
+
+SHARES = {1: 0.15}
+"""Share of epsilon, by features; `SHARE` of more. Set by simulation of nine processes at the aim,
+5,000 people of whom 30 % have two records, epsilon 1: the error, mean over lags, of one feature is
+.052 with .10, .044 with .15, .040 with .20 and .033 without noise; of two it is .052 with .20 and
+.047 with .25. 2026-11-16."""
+SHARE = 0.25
+LAG_BINS = 4
+"""More show faster forgetting, but each has noise of its own: 3 to 5 are alike at the aim."""
+MOST_EACH = 64
+"""Whole numbers of a person of several pairs, per feature: rounding is then far below noise."""
+
+_PRIOR = ((-2.0, 1.5), (-2.0, 1.5), (math.log(0.5), 1.5))
+"""Mean and deviation of log(lasting / moving), log(fresh / moving) and log(memory), where moving =
+1 - lasting - fresh: wide, settles what noise leaves open. Others gave the same error within 5 %."""
+_GRID = (9, 9, 25)  # values of each that are tried, up to so many deviations from the mean:
+_REACH = 2.5
+_SMOOTHNESS = 0.5  # log likelihood that exp(-x) must have over (1 + x) exp(-x); set by hand
+_MIDDLES = (0.1, 0.6)  # shares of records in the middle third that are believed
+_PLACES = 8  # lags that stand for those of a bin
+
+
+def persistence_event(
+    epsilon: float, adjacency: Adjacency, person: Person, features: int
+) -> LaplaceShares | None:
+    """The release that a fit of this budget makes of people with several records.
+
+    None if nobody has two, or if the budget does not buy it.
+    """
+    if person.records < 2:
+        return None
+    spent = SHARES.get(features, SHARE) * epsilon / people_moved(adjacency)
+    least, most = EPSILON_RANGE
+    each = 1 if person.records == 2 else MOST_EACH  # of one pair nothing is rounded
+    while each > 1 and spent / (each * features) < least:
+        each //= 2
+    noise = min(spent / (each * features), most)
+    if noise < least:
+        return None
+    return LaplaceShares(noise, PERSISTENCE, 0.0, *person, weight=each * features)
+
+
+def measured_persistence(
+    guard: Guard, event: LaplaceShares, marginals: Marginals, times: Floats, listed: bool
+) -> Persistence:
+    """Released, paid for as the event, and fitted.
+
+    times: (T,) of the marginals, in data units.  listed: whether people are at these times alone.
+    """
+    length, edges = times[-1] - times[0], lag_edges()
+    each = event.weight // guard.n_features
+    some = np.linspace(0, len(times) - 1, min(len(times), _MOST_CUT)).round().astype(int)
+    cuts = thresholds(*(of[some] for of in marginals[:3]))
+    question = Thirds(times[some], cuts, edges[1:-1] * length, each)
+    noisy = guard.thirds(question, event.epsilon, event.what)
+    counts = noisy.reshape(len(edges) - 1, guard.n_features, KINDS) / each
+    moments = unit_time(times, times) if listed else None
+    return fit_persistence(counts, event.noise_variance / each**2, edges, moments)
+
+
+def lag_edges(count: int = LAG_BINS) -> Floats:
+    """(L + 1,) (k / L)^2, in shares of the range: finer where lags are short."""
+    return (np.arange(count + 1) / count) ** 2
+
+
+def thresholds(particles: Floats, weights: Floats, bandwidth: Floats) -> Floats:
+    """(T, d, 2) where marginals are cut into thirds; arguments as in `Marginals`."""
+    places, weights = particles[:, :, :, None], weights[:, :, None, None]
+    width = np.maximum(bandwidth, 1e-9)[:, None, None, None]
+    reach = 10 * width[:, 0]
+    low, high = places.min(axis=1) - reach, places.max(axis=1) + reach
+    shape = (*low.shape[:2], 2)
+    low, high = np.broadcast_to(low, shape), np.broadcast_to(high, shape)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        below = (weights * ndtr((middle[:, None] - places) / width)).sum(axis=1)
+        low, high = (
+            np.where(below < _THIRDS, middle, low),
+            np.where(below < _THIRDS, high, middle),
+        )
+    return (low + high) / 2
+
+
+_THIRDS = np.array([1 / 3, 2 / 3])
+_HALVINGS = 30
+_MOST_CUT = 65  # times at which marginals are cut; between them cuts are straight
+
+
+@dataclass(frozen=True, eq=False)
+class Persistence:
+    """How fast d features forget, by lag as a share of the range of time.
+
+    lags: (L,) middle of each bin.  pairs: (L,) noisy numbers of people's pairs.
+    correlations: (L, d) measured.  error: (L, d) their standard errors, of noise and of sampling; 1
+    where nothing is known.
+    lasting, fresh, memory, smooth: (d,) of the fitted family; smooth if k(x) = (1 + x) exp(-x).
+    """
+
+    lags: Floats
+    pairs: Floats
+    correlations: Floats
+    error: Floats
+    lasting: Floats
+    fresh: Floats
+    memory: Floats
+    smooth: Ints
+
+    def correlation(self, lags: ArrayLike) -> Floats:
+        """rho (n, d) of the fitted family at these lags (n,)."""
+        away = np.abs(np.asarray(lags, np.float64))[:, None]
+        kept = _kernel(away / self.memory, self.smooth.astype(bool))
+        moving = 1 - self.lasting - self.fresh
+        return np.where(away == 0, 1.0, self.lasting + moving * kept)
+
+    def known(self, along: Floats) -> list[Correlations]:
+        """What is known of each feature, for the choice of its memories.
+
+        along: (n, d) of people who forget nothing, at `LAGS`.
+        """
+        edges = lag_edges()
+        bins = np.searchsorted(edges, self.lags) - 1  # those in which there can be pairs
+        within = np.stack([edges[bins], edges[bins + 1]], axis=1)
+        curve, smooth = self.correlation(LAGS), self.smooth.astype(bool)
+        measured = self.correlations.T, self.error.T
+        columns = zip(*measured, curve.T, smooth, along.T, strict=True)
+        return [Correlations(within, *column) for column in columns]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists, for the diagnostics of a model."""
+        return {name: getattr(self, name).tolist() for name in _FIELDS}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The inverse of `to_dict`."""
+        given = {name: np.array(values[name], np.float64) for name in _FIELDS}
+        smooth = given.pop("smooth").astype(np.int64)
+        return cls(**given, smooth=smooth)
+
+
+_FIELDS = ("lags", "pairs", "correlations", "error", "lasting", "fresh", "memory", "smooth")
+
+
+def is_persistence(value: Any, features: int) -> bool:
+    """Whether this is what `to_dict` gives for so many features, whoever wrote it."""
+    if not (isinstance(value, dict) and value.keys() == set(_FIELDS)):
+        return False
+    bins = len(value["lags"]) if isinstance(value["lags"], list) else 0
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(_FIELDS, (features,))
+    shapes |= {"lags": (bins,), "pairs": (bins,)}
+    shapes |= {"correlations": (bins, features), "error": (bins, features)}
+    if not (1 <= bins <= 1000 and all(_has_shape(value[k], shapes[k]) for k in _FIELDS)):
+        return False
+    found = Persistence.from_dict(value)
+    return bool(
+        (found.lasting >= 0).all()
+        and (found.fresh >= 0).all()
+        and (found.lasting + found.fresh <= 1 + 1e-9).all()
+        and (found.memory > 0).all()
+    )
+
+
+def _has_shape(value: Any, shape: tuple[int, ...]) -> bool:
+    """Lists of finite numbers, so long."""
+    if not shape:
+        return is_number(value) and abs(value) < 1e300
+    return (
+        isinstance(value, list)
+        and len(value) == shape[0]
+        and all(_has_shape(item, shape[1:]) for item in value)
+    )
+
+
+def fit_persistence(
+    counts: Floats, noise_variance: float, edges: Floats, moments: Floats | None = None
+) -> Persistence:
+    """From noisy numbers (L, d, 4) of pairs of each kind in bins of their lag.
+
+    moments: times at which people are, as shares of the range, where they are at no others.
+    """
+    lags, shares = _lags_within(edges, moments)
+    possible = shares.sum(axis=1) > 0
+    counts, lags, shares = counts[possible], lags[possible], shares[possible]
+    features = [
+        _Feature(counts[:, k], noise_variance, lags, shares) for k in range(counts.shape[1])
+    ]
+    family = _Family.all()
+    smooth, lasting, fresh, memory = map(
+        np.array, zip(*(feature.fit(family) for feature in features), strict=True)
+    )
+    measured = [feature.measured() for feature in features]
+    return Persistence(
+        (lags * shares).sum(axis=1),
+        counts.sum(axis=2).mean(axis=1),
+        np.stack([correlation for correlation, _ in measured], axis=1),
+        np.stack([error for _, error in measured], axis=1),
+        lasting,
+        fresh,
+        memory,
+        smooth,
+    )
+
+
+class _Family(NamedTuple):
+    """C members of the family, and minus the log of how likely each is beforehand.
+
+    smooth, lasting, fresh, memory: (C,) each.
+    """
+
+    smooth: Ints
+    lasting: Floats
+    fresh: Floats
+    memory: Floats
+    unlikely: Floats
+
+    @classmethod
+    def all(cls) -> Self:
+        """Those that are tried."""
+        away = [np.linspace(-_REACH, _REACH, count) for count in _GRID]
+        smooth, *units = (of.ravel() for of in np.meshgrid([1, 0], *away, indexing="ij"))
+        logs = [m + width * z for z, (m, width) in zip(units, _PRIOR, strict=True)]
+        parts = np.exp([logs[0], logs[1], np.zeros_like(logs[0])])
+        lasting, fresh, _ = parts / parts.sum(axis=0)
+        unlikely = np.square(units).sum(axis=0) / 2 + _SMOOTHNESS * (1 - smooth)
+        return cls(smooth.astype(np.int64), lasting, fresh, np.exp(logs[2]), unlikely)
+
+    def correlation(self, lags: Floats) -> Floats:
+        """rho (C, ...) at lags (...)."""
+        smooth, lasting, fresh, memory = (of.reshape(-1, *[1] * lags.ndim) for of in self[:4])
+        return lasting + (1 - lasting - fresh) * _kernel(lags / memory, smooth == 1)
+
+
+class _Feature:
+    """Noisy numbers (L, 4) of one feature, and the lags (L, n) of their pairs with shares (L, n)"""
+
+    def __init__(self, counts: Floats, noise_variance: float, lags: Floats, shares: Floats) -> None:
+        self.counts, self.noise_variance = counts, noise_variance
+        self.lags, self.shares = lags, shares
+        all_kinds = counts.sum(axis=0)
+        middle = (all_kinds[3] + all_kinds[1] / 2) / max(float(all_kinds.sum()), 1.0)
+        self.table = _table_of_kinds(float(np.clip(middle, *_MIDDLES)))
+
+    def kinds(self, rho: Floats) -> Floats:
+        """pi (..., 4)."""
+        return np.stack([np.interp(rho, _CORRELATIONS, column) for column in self.table.T], axis=-1)
+
+    def unlikeliness(self, pi: Floats) -> Floats:
+        """Minus the log likelihood (..., L) of shares (..., L, 4), with N as it suits them best.
+
+        counts are N pi, with the variance of noise and of so many pairs: Gaussian, of covariance
+        A - n pi pi^T, A = s^2 + n diag(pi), n the noisy number of pairs. By Sherman and Morrison
+        the least of its quadratic form over N is that of A alone; its determinant is |A| (1 - n a).
+        """
+        pairs = np.maximum(self.counts.sum(axis=-1), 1.0)
+        each = self.noise_variance + pairs[:, None] * pi
+        a, b = (pi**2 / each).sum(axis=-1), (pi * self.counts / each).sum(axis=-1)
+        c = (self.counts**2 / each).sum(axis=-1)
+        size = np.log(each).sum(axis=-1) + np.log(1 - pairs * a)
+        doubled: Floats = c - np.maximum(b, 0.0) ** 2 / a + size
+        return doubled / 2
+
+    def fit(self, family: _Family) -> tuple[int, float, float, float]:
+        """The member (smooth, lasting, fresh, memory): k as is likelier, and means of the rest."""
+        pi = self.kinds(family.correlation(self.lags))  # (C, L, n, 4)
+        mean = (pi * self.shares[..., None]).sum(axis=2)
+        unlikely = self.unlikeliness(mean).sum(axis=-1) + family.unlikely
+        likely = np.exp(unlikely.min() - unlikely)
+        smooth = int(likely[family.smooth == 1].sum() >= likely[family.smooth == 0].sum())
+        weights = np.where(family.smooth == smooth, likely, 0.0)
+        weights /= weights.sum()
+        memory = math.exp(weights @ np.log(family.memory))
+        return smooth, float(weights @ family.lasting), float(weights @ family.fresh), memory
+
+    def measured(self) -> tuple[Floats, Floats]:
+        """Correlations (L,), each from its own bin, and their standard errors.
+
+        Mean and deviation of what the numbers leave possible, all correlations being alike before.
+        """
+        rho = np.linspace(-0.99, 0.99, 199)
+        unlikely = self.unlikeliness(self.kinds(rho)[:, None, :])  # (199, L)
+        weights = np.exp(unlikely.min(axis=0) - unlikely)
+        weights /= weights.sum(axis=0)
+        mean = rho @ weights
+        return mean, np.sqrt(((rho[:, None] - mean) ** 2 * weights).sum(axis=0))
+
+
+_CORRELATIONS = np.sin(np.linspace(-np.pi / 2, np.pi / 2, 201))  # closer towards the ends
+
+
+def _table_of_kinds(middle: float) -> Floats:
+    """pi (R, 4) of `_CORRELATIONS` (R,), if a share m of all records is in the middle third.
+
+    With a the upper threshold and t = P(X > a) = (1 - m) / 2, the two kinds in outer thirds are
+        same = 2 P(X > a, Y > a),   opposite = 2 P(X > a, Y < -a),
+    each t times a mean over X of the upper third, of Phi; the others follow from m.
+    """
+    rho, tail = _CORRELATIONS[1:-1], (1 - middle) / 2
+    a, x = -ndtri(tail), -ndtri((np.arange(256) + 0.5) / 256 * tail)
+    spread = np.sqrt(1 - rho**2)[:, None]
+    same, opposite = (
+        2 * tail * ndtr((sign * rho[:, None] * x - a) / spread).mean(axis=1) for sign in (1, -1)
+    )
+    ends = np.array([0.0, 2 * tail])
+    same = np.concatenate([ends[:1], same, ends[1:]])
+    opposite = np.concatenate([ends[1:], opposite, ends[:1]])
+    neighbouring = 2 * (2 * tail - same - opposite)
+    return np.stack([same, neighbouring, opposite, middle - neighbouring / 2], axis=1)
+
+
+def _kernel(x: Floats, smooth: Any) -> Floats:
+    decay: Floats = np.exp(-x)
+    return np.where(smooth, (1 + x) * decay, decay)
+
+
+def _lags_within(edges: Floats, moments: Floats | None) -> tuple[Floats, Floats]:
+    """Lags (L, n) that stand for those of each bin, and their shares; a bin without any has none.
+
+    Of people at any time, lags have density 2 (1 - h); of people at moments, all pairs count alike.
+    """
+    if moments is None:
+        places = (np.arange(_PLACES) + 0.5) / _PLACES
+        lags = edges[:-1, None] + np.diff(edges)[:, None] * places
+        weights = 1 - lags
+    else:
+        apart = np.unique(np.abs(moments[:, None] - moments).round(9), return_counts=True)
+        seen, often = apart[0][1:], apart[1][1:]  # not those of a record with itself
+        own = np.searchsorted(edges[1:-1], seen) == np.arange(len(edges) - 1)[:, None]
+        lags, weights = np.tile(seen, (len(edges) - 1, 1)), own * often
+    total = weights.sum(axis=1, keepdims=True)
+    return lags, weights / np.where(total > 0, total, 1)

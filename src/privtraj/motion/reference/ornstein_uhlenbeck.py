@@ -1,0 +1,97 @@
+"""Mean reversion: people who are pulled back to a place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privtraj.base.arguments import check_range
+from privtraj.base.arrays import Floats
+from privtraj.base.errors import InputError
+from privtraj.base.space import to_unit
+from privtraj.motion.reference.base import Ends, Points, Reference, Scale
+
+
+@dataclass(frozen=True)
+class OrnsteinUhlenbeck(Reference):
+    """dX = rate (mean - X) dt + sqrt(D) dB, in closed form.
+
+    mean: (d,) in data units.  rate: per unit of the time column (per second for dates).
+    diffusivity: D, variance per time range and coordinate, in squared shares of the box; 0 for
+        paths of least action against the pull.
+    """
+
+    kind: ClassVar[str] = "ornstein-uhlenbeck"
+    mean: ArrayLike
+    rate: float
+    diffusivity: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_range("rate", self.rate, 1e-12, 1e12)
+        check_range("diffusivity", self.diffusivity, 0.0, 1e6)
+
+    def within(self, scale: Scale) -> OrnsteinUhlenbeck:
+        mean = np.atleast_1d(np.asarray(self.mean, dtype=np.float64))
+        if mean.shape != (len(scale.bounds),):
+            raise InputError(f"the mean needs {len(scale.bounds)} numbers, one for each feature")
+        unit = to_unit(mean, scale.bounds, clamp=False)
+        return replace(self, mean=unit, rate=self.rate * scale.length)
+
+    @property
+    def couples(self) -> bool:
+        return True
+
+    def ahead(self, x: Floats, t: float, dt: float) -> Floats:
+        """mean + (x - mean) exp(-rate dt)."""
+        mean = np.asarray(self.mean)
+        place: Floats = mean + (x - mean) * np.exp(-self.rate * dt)
+        return place
+
+    def variance(self, dt: Floats) -> Floats:
+        """D (1 - exp(-2 rate dt)) / (2 rate)."""
+        return self.diffusivity * -np.expm1(-2 * self.rate * dt) / (2 * self.rate)
+
+    def bridge(
+        self, x: Points, y: Points, ends: Ends, times: Floats, rng: np.random.Generator
+    ) -> Points:
+        """From time to time: given X_s = v and s < t < b, X_t - mean is normal with mean
+        (v - mean) sinh(r (b - t)) / sinh(r (b - s)) + (y - mean) sinh(r (t - s)) / sinh(r (b - s))
+        and variance  D sinh(r (t - s)) sinh(r (b - t)) / (r sinh(r (b - s))).
+        """
+        mean = np.asarray(self.mean).astype(x.dtype)
+        number, (before, b) = x.dtype.type, ends
+        values = np.empty((len(times), *x.shape), x.dtype)
+        here, there = x - mean, y - mean
+        for q, t in enumerate(times):
+            done, left, grown = self._shares(t - before, b - t)
+            std = np.sqrt(self.variance(np.asarray(t - before)) * grown)
+            here = here * number(left) + there * number(done)
+            if std > 0:
+                here += number(std) * rng.standard_normal(x.shape, dtype=x.dtype)
+            values[q] = mean + here
+            before = t
+        return values
+
+    def _shares(self, done: float, left: float) -> tuple[float, float, float]:
+        """sinh(r done) / sinh(r (done + left)), the same of what is left, and that by exp(r done).
+
+        In a form that does not overflow.
+        """
+        if done + left == 0:
+            return 0.0, 1.0, 1.0
+        r = self.rate
+        whole = -np.expm1(-2 * r * (done + left))
+        of_done, of_left = (-np.expm1(-2 * r * part) / whole for part in (done, left))
+        return np.exp(-r * left) * of_done, np.exp(-r * done) * of_left, of_left
+
+    def to_dict(self) -> dict[str, Any]:
+        mean = np.atleast_1d(np.asarray(self.mean, dtype=np.float64)).tolist()
+        return {
+            "kind": self.kind,
+            "mean": mean,
+            "rate": self.rate,
+            "diffusivity": self.diffusivity,
+        }
