@@ -85,11 +85,11 @@ from privtraj.privacy.events import (
     check_adjacency,
     check_budget,
 )
-from privtraj.privacy.guard import MAX_CELLS, Guard
+from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.ledger_file import LedgerFile
+from privtraj.privacy.questions import MAX_CELLS, Watcher
 from privtraj.privacy.statements import PUBLIC_COUNTS
-from privtraj.privacy.watching import Watcher
 
 MeasureName = Literal["gradients", "counts", "marginals"]
 Settings = CountsSettings | GradientSettings

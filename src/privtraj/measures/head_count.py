@@ -24,6 +24,7 @@ from privtraj.base.errors import Arg, InputError
 from privtraj.privacy import noise
 from privtraj.privacy.events import Adjacency, LaplaceCounts, Person, check_hides_counts
 from privtraj.privacy.guard import Guard
+from privtraj.privacy.questions import CellCounts, Laplace, Release
 
 PublicCounts = Sequence[float] | None
 """Records in each time bin, in order, if these numbers are public knowledge."""
@@ -48,7 +49,7 @@ def epsilon_of_counts(epsilon: float, adjacency: Adjacency, person: Person) -> f
 
 def head_count(guard: Guard, epsilon: float) -> Floats:
     """People per bin (T,): noisy, paid for, and steadied."""
-    counts = guard.counts(1, epsilon, HEAD_COUNT)[:, 0]
+    counts = guard.ask(Release(CellCounts(1), Laplace(epsilon), HEAD_COUNT))[:, 0]
     return steadied_counts(counts.astype(np.float64), continuous_laplace_variance(epsilon))
 
 

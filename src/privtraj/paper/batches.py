@@ -18,6 +18,8 @@ import numpy as np
 from privtraj.base.arrays import Floats
 from privtraj.measures.gradients.likelihood import Mixture, Moments, squared_distances, weights
 from privtraj.privacy.guard import Guard
+from privtraj.privacy.questions import Gaussian, Release
+from privtraj.privacy.sums import ClippedSums
 
 STEP = "clipped batch sums of a step"
 
@@ -73,7 +75,9 @@ class BatchGradients:
 
     def _private(self, parameters: Weighted) -> tuple[jax.Array, jax.Array]:
         noise = self._batch.noise
-        sums = self._guard.sums(batch_vectors, parameters, self._clip, noise, STEP)
+        sums = self._guard.ask(
+            Release(ClippedSums(batch_vectors, parameters, self._clip), Gaussian(noise), STEP)
+        )
         drift = np.float32(sums / self._expected[:, None])
         deviation = np.float32(self._clip * noise / self._expected)
         shape = parameters.mixture.particles.shape
