@@ -61,7 +61,7 @@ def graded(value: float, good: float, fair: float) -> Grade:
 
 
 def judged(
-    check: str, number: float | None, limits: tuple[float, float] | None = None, **words: str
+    check: str, number: float | None, limits: tuple[float, float] | None = None, /, **words: str
 ) -> Verdict:
     """A check of `verdicts.toml` on its number, None for information; words: of its sentences.
 
