@@ -61,7 +61,7 @@ def test_every_block_is_run_or_says_that_it_is_not(page):
 
 def test_commands_that_are_not_run_are_the_few_that_cannot_be():
     """A console block of `privtraj` leaves something out, or needs what a test does not have."""
-    elsewhere = re.compile(r"\.\.\.|postgresql:|reproduce|demo|SLURM|XLA_FLAGS|\b[A-Z]{4,}\b")
+    elsewhere = re.compile(r"\.\.\.|postgresql:|demo|SLURM|XLA_FLAGS|\b[A-Z]{4,}\b")
     for page in PAGES:
         for language, code in blocks(page.read_text("utf-8")):
             if language == "console" and re.search(r"^(\$ )?privtraj ", code, re.MULTILINE):
