@@ -1,7 +1,8 @@
 """What the site has beyond its pages, made at build time so that it cannot go out of date.
 
-Commands' help from their parsers, the planted breaks from their list, the changelog from its file, notebooks as pages, and a page for
-every source file that a page links to. In the repository the same links lead to the files.
+Commands' help from their parsers, the planted breaks from their list, the changelog from its file,
+notebooks as pages, and a page for every source file that a page links to. In the repository the
+same links lead to the files.
 """
 
 from __future__ import annotations
