@@ -21,6 +21,7 @@ help:
 	@echo "make fuzz      random tables and questions to the guard, ten minutes (FUZZ_SECONDS=600)"
 	@echo "make docs      the documentation, as a site in site/"
 	@echo "make evidence  the quality tables (STROKES=path/to/mnist_strokes_dejong.npz for the strokes)"
+	@echo "make reproduce the paper's tables and figures again, to paper/ (STROKES=FILE for the digits, QUICK=1)"
 	@echo "make bench     speed, as ratios against peers in the same run"
 	@echo "make bench-utility  every method over budgets, people, features and times (QUICK=1 for a part)"
 
@@ -78,7 +79,12 @@ fuzz: $(READY)
 evidence: $(READY)
 	$(BIN)/python experiments/three_modes.py
 	$(if $(STROKES),$(BIN)/python experiments/strokes.py $(STROKES))
-	$(if $(STROKES),$(BIN)/privtraj reproduce all --out paper --strokes $(STROKES) --force)
+
+# everything with pen strokes; without them what needs none
+reproduce: $(READY)
+	$(if $(STROKES),$(BIN)/python -m reproduce all --out paper --strokes $(STROKES) --force $(if $(QUICK),--quick))
+	$(if $(STROKES),,for name in table-budgets fig-multimodal rates; do \
+	    $(BIN)/python -m reproduce $$name --out paper --force $(if $(QUICK),--quick) || exit 1; done)
 
 bench: $(READY)
 	mkdir -p results

@@ -18,13 +18,13 @@ import numpy as np
 
 from privtraj.metrics.people import real_people_error
 from privtraj.metrics.transport import average_squared_w2
-from privtraj.paper.reproduce import digits
-from privtraj.paper.reproduce.digits import ASSUMED, CLAIMED, RELEASED, error, load, warm_recipe
-from privtraj.paper.reproduce.parallel import in_parallel
-from privtraj.paper.reproduce.recipes import UNSTATED
-from privtraj.paper.reproduce.result import Options, Reproduction
-from privtraj.paper.reproduce.tables import Row, markdown, matching, spread, texts
 from privtraj.synthesizer import TrajectorySynthesizer
+from reproduce import digits
+from reproduce.digits import ASSUMED, CLAIMED, RELEASED, error, load, warm_recipe
+from reproduce.parallel import in_parallel
+from reproduce.recipes import UNSTATED
+from reproduce.result import Options, Reproduction
+from reproduce.tables import Row, markdown, matching, spread, texts
 
 NAME = "table-w2"
 TIMES = 10

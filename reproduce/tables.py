@@ -56,7 +56,7 @@ def formatted(rows: Iterable[Row], columns: Sequence[Sequence[str]]) -> str:
 
 def texts(name: str) -> dict[str, Any]:
     """What `texts/<name>.toml` holds; every paragraph and every item of a list is one line."""
-    whole = (files("privtraj.paper.reproduce") / "texts" / f"{name}.toml").read_text("utf-8")
+    whole = (files("reproduce") / "texts" / f"{name}.toml").read_text("utf-8")
     return {
         key: re.sub(r"(?<=\S)\n(?=[^\s-])", " ", value) if isinstance(value, str) else value
         for key, value in tomllib.loads(whole).items()

@@ -1,21 +1,16 @@
 """The reproductions on handwritten digits, run in full on simulated strokes."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from privtraj import cli
-from privtraj.base.errors import InputError
-from privtraj.paper.reproduce import (
-    NAMES,
-    Options,
-    digits,
-    fig_subsample,
-    reproduce,
-    table_w2,
-)
+from reproduce import digits, fig_plain, fig_subsample, fig_warmstart, table_w2
+from reproduce.result import Options
+
+pytestmark = pytest.mark.thorough
 
 
 @pytest.fixture(scope="module")
@@ -30,11 +25,10 @@ def strokes(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def written(strokes, tmp_path_factory, monkeypatch_module):
-    """All four, through the command line, in this process."""
+    """All four, with what a full run says, in this process."""
     out = tmp_path_factory.mktemp("out")
-    for name in ("table-w2", "fig-warmstart", "fig-plain", "fig-subsample"):
-        words = ["reproduce", name, "--strokes", str(strokes), "--quick", "--out", str(out)]
-        assert cli.main([*words, "--force", "--quiet"]) == 0
+    for module in (table_w2, fig_warmstart, fig_plain, fig_subsample):
+        module.run(Options(strokes=Path(strokes), quick=True)).write(out)
     return out
 
 
@@ -44,7 +38,7 @@ def monkeypatch_module():
     with pytest.MonkeyPatch.context() as patch:
         for module in ("table_w2", "fig_warmstart", "fig_plain", "fig_subsample"):
             patch.setattr(
-                f"privtraj.paper.reproduce.{module}.in_parallel",
+                f"reproduce.{module}.in_parallel",
                 lambda function, tasks, progress=None: [function(*task) for task in tasks],
             )
         yield patch
@@ -101,23 +95,3 @@ def test_the_largest_gap_is_of_the_order_the_proposition_states(power):
 
 def test_the_noise_of_private_means_is_the_propositions():
     assert digits.means_noise(1.0, 5e-4) == pytest.approx(np.sqrt(8 * np.log(2000)))
-
-
-@pytest.mark.parametrize("name", [name for name, entry in NAMES.items() if entry.needs_strokes])
-def test_strokes_are_asked_for(name, tmp_path, capsys):
-    assert cli.main(["reproduce", name, "--out", str(tmp_path / "out")]) == 2
-    assert "needs the pen strokes" in capsys.readouterr().err
-    with pytest.raises(InputError, match="give strokes="):
-        reproduce(name, Options())
-
-
-def test_all_asks_for_strokes_before_it_runs_anything(tmp_path, capsys):
-    assert cli.main(["reproduce", "all", "--out", str(tmp_path / "out")]) == 2
-    assert "--strokes" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_directory_that_holds_something_is_not_written_into(tmp_path, capsys):
-    (tmp_path / "mine.txt").write_text("mine")
-    assert cli.main(["reproduce", "table-budgets", "--out", str(tmp_path)]) == 2
-    assert "not empty" in capsys.readouterr().err

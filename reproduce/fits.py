@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 
 from privtraj.base.arrays import Floats
-from privtraj.paper.reproduce.tables import Row, matching, mean_of, means_along, values_of
+from reproduce.tables import Row, matching, mean_of, means_along, values_of
 
 _EXPONENTS = (0.2, 4.0)
 

@@ -13,12 +13,12 @@ from privtraj.base.arrays import Floats
 from privtraj.data.snapshots import Snapshots
 from privtraj.metrics.transport import average_squared_w2
 from privtraj.model.model import TrajectoryModel
-from privtraj.paper.reproduce.drawing import dithered, thinned
-from privtraj.paper.reproduce.recipes import means_noise, recipe
-from privtraj.paper.reproduce.tables import Row
 from privtraj.paper.synthesizer import PaperSynthesizer, Phase, WarmStart
 from privtraj.privacy.events import Adjacency
 from privtraj.synthesizer import TrajectorySynthesizer
+from reproduce.drawing import dithered, thinned
+from reproduce.recipes import means_noise, recipe
+from reproduce.tables import Row
 
 DIGITS = (1, 2, 3, 6, 7, 9)
 QUICK_DIGITS = (7,)

@@ -1,19 +1,14 @@
-"""Every table and figure of the paper again, with its settings and with ours beside them.
-
-One module per name, each with `run(options) -> Reproduction`. `docs/paper.md` maps the paper's
-statements to code.
-"""
+"""The names that can be reproduced: one module each, with `run(options) -> Reproduction`."""
 
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from privtraj.base.errors import Arg, InputError
-from privtraj.paper.reproduce.result import Options, Reproduction
-
-__all__ = ["NAMES", "Options", "Reproduction", "check_strokes", "reproduce"]
+from reproduce.result import Options, Reproduction
 
 
 class _Entry(NamedTuple):
@@ -34,11 +29,19 @@ NAMES = {
 
 
 def reproduce(name: str, options: Options) -> Reproduction:
-    """Run one of `NAMES`."""
+    """Run one of `NAMES`; a quick run has numbers and figures, but concludes nothing."""
     check_strokes(name, options.strokes)
-    module = importlib.import_module(f"privtraj.paper.reproduce.{NAMES[name].module}")
+    module = importlib.import_module(f"reproduce.{NAMES[name].module}")
     result: Reproduction = module.run(options)
-    return result
+    return without_verdict(result) if options.quick else result
+
+
+def without_verdict(result: Reproduction) -> Reproduction:
+    """The numbers and figures of a quick run, without what a full run would say of them."""
+    rows = [{key: row[key] for key in row if key not in ("verdict", "note")} for row in result.rows]
+    title = result.text.strip().partition("\n")[0]
+    said = "A quick run: everything ran, its numbers mean nothing, and nothing follows from them."
+    return replace(result, rows=rows, text=f"{title}\n\n{said}\n")
 
 
 def check_strokes(name: str, strokes: Path | None) -> None:

@@ -16,16 +16,16 @@ import numpy as np
 from privtraj.base.arrays import Floats
 from privtraj.datasets import one_snapshot_each
 from privtraj.metrics.transport import average_squared_w2, squared_w2_per_time
-from privtraj.paper.reproduce import digits
-from privtraj.paper.reproduce.drawing import blank, dithered, grid, panel, thinned
-from privtraj.paper.reproduce.parallel import call, in_parallel
-from privtraj.paper.reproduce.recipes import UNSTATED, means_noise, recipe
-from privtraj.paper.reproduce.result import Options, Reproduction
-from privtraj.paper.reproduce.tables import Row, markdown, matching, means_along, spread, texts
 from privtraj.paper.synthesizer import PaperSynthesizer, Phase, TimeSample, WarmStart
 from privtraj.privacy.events import Adjacency
 from privtraj.report.style import BLUE, GREY, VERMILION, decorate
 from privtraj.synthesizer import TrajectorySynthesizer
+from reproduce import digits
+from reproduce.drawing import blank, dithered, grid, panel, thinned
+from reproduce.parallel import call, in_parallel
+from reproduce.recipes import UNSTATED, means_noise, recipe
+from reproduce.result import Options, Reproduction
+from reproduce.tables import Row, markdown, matching, means_along, spread, texts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,10 +19,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from privtraj.paper.reproduce.claims import Claim, Stated, Steps
 from privtraj.privacy.accounting import bisect, epsilon_at, tally
 from privtraj.privacy.events import Adjacency, Event, GaussianSum, Opaque, check_adjacency
 from privtraj.privacy.sampled_events import ChosenTimes, clt_mu, sum_at_rate
+from reproduce.claims import Claim, Stated, Steps
 
 Parts = Sequence[Steps | Stated]
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from privtraj.paper.reproduce import digits
-from privtraj.paper.reproduce.claims import TABLE_2
-from privtraj.paper.reproduce.digits import ADJACENCY, ASSUMED, SEED, SHOWN, Compared
-from privtraj.paper.reproduce.drawing import gallery
-from privtraj.paper.reproduce.parallel import in_parallel
-from privtraj.paper.reproduce.result import Options, Reproduction
-from privtraj.paper.reproduce.tables import Row, formatted, texts
+from reproduce import digits
+from reproduce.claims import TABLE_2
+from reproduce.digits import ADJACENCY, ASSUMED, SEED, SHOWN, Compared
+from reproduce.drawing import gallery
+from reproduce.parallel import in_parallel
+from reproduce.result import Options, Reproduction
+from reproduce.tables import Row, formatted, texts
 
 NAME = "fig-plain"
 DELTA = 1e-4

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from privtraj.paper.reproduce.fits import bound, select
-from privtraj.paper.reproduce.known_process import Process, mismatch
-from privtraj.paper.reproduce.tables import (
+from reproduce.fits import bound, select
+from reproduce.known_process import Process, mismatch
+from reproduce.tables import (
     Row,
     formatted,
     markdown,
@@ -16,7 +16,7 @@ from privtraj.paper.reproduce.tables import (
     texts,
     values_of,
 )
-from privtraj.paper.reproduce.theorems import SIGMA
+from reproduce.theorems import SIGMA
 
 _WORDS = texts("rates")
 

@@ -29,12 +29,12 @@ from privtraj.metrics.transport import average_squared_w2
 from privtraj.model.model import TrajectoryModel
 from privtraj.motion.reference.brownian import Brownian
 from privtraj.motion.transport.couplings import CouplingName, couple
-from privtraj.paper.reproduce.recipes import recipe
-from privtraj.paper.reproduce.tables import Row
 from privtraj.paper.synthesizer import PaperSynthesizer, Phase, WarmStart
 from privtraj.privacy.accounting import epsilon_at
 from privtraj.privacy.events import Adjacency
 from privtraj.synthesizer import TrajectorySynthesizer
+from reproduce.recipes import recipe
+from reproduce.tables import Row
 
 Values = NDArray[np.floating[Any]]
 Modes = NDArray[np.intp]

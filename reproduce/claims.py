@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from privtraj.paper.reproduce.recipes import means_noise
+from reproduce.recipes import means_noise
 
 Rule = Literal["together", "added up", "public choice", "rate", "scaled"]
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from privtraj.base.arrays import Floats
-from privtraj.paper.reproduce import digits
-from privtraj.paper.reproduce.digits import ADJACENCY, ASSUMED, CLAIMED, SEED, SHOWN, Compared
-from privtraj.paper.reproduce.drawing import dithered, gallery, thinned
-from privtraj.paper.reproduce.parallel import in_parallel
-from privtraj.paper.reproduce.result import Options, Reproduction
-from privtraj.paper.reproduce.tables import formatted, texts
+from reproduce import digits
+from reproduce.digits import ADJACENCY, ASSUMED, CLAIMED, SEED, SHOWN, Compared
+from reproduce.drawing import dithered, gallery, thinned
+from reproduce.parallel import in_parallel
+from reproduce.result import Options, Reproduction
+from reproduce.tables import formatted, texts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

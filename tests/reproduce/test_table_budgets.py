@@ -5,17 +5,20 @@ import math
 
 import pytest
 
-from privtraj.paper.reproduce import Options, reproduce
-from privtraj.paper.reproduce.claims import Claim, Stated, Steps, claims
-from privtraj.paper.reproduce.readings import EXACT, READINGS, epsilon_of, largest_batch
-from privtraj.paper.reproduce.table_budgets import QUICK, epsilon_row, summary
+from reproduce import table_budgets
+from reproduce.claims import Claim, Stated, Steps, claims
+from reproduce.readings import EXACT, READINGS, epsilon_of, largest_batch
+from reproduce.result import Options
+from reproduce.table_budgets import QUICK, epsilon_row, summary
+
+pytestmark = pytest.mark.thorough
 
 
 @pytest.fixture(scope="module")
 def quick():
-    """Two figures, as `privtraj reproduce table-budgets --quick` has them, and what it told."""
+    """Two figures, as `--quick` has them, and what it told."""
     told = []
-    return reproduce("table-budgets", Options(quick=True, progress=lambda *n: told.append(n))), told
+    return table_budgets.run(Options(quick=True, progress=lambda *n: told.append(n))), told
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 
-from privtraj.paper.reproduce import fits, rates_plot, theorems
-from privtraj.paper.reproduce.known_process import Process
-from privtraj.paper.reproduce.parallel import call, in_parallel
-from privtraj.paper.reproduce.rates_text import text
-from privtraj.paper.reproduce.result import Options, Reproduction
-from privtraj.paper.reproduce.tables import Row
+from reproduce import fits, rates_plot, theorems
+from reproduce.known_process import Process
+from reproduce.parallel import call, in_parallel
+from reproduce.rates_text import text
+from reproduce.result import Options, Reproduction
+from reproduce.tables import Row
 
 Task = tuple[Callable[[], list[Row]]]
 

@@ -13,15 +13,15 @@ from collections.abc import Iterable
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from privtraj.paper.reproduce import readings
-from privtraj.paper.reproduce.claims import Claim, claims
-from privtraj.paper.reproduce.drawing import blank, one_two_five
-from privtraj.paper.reproduce.parallel import call, in_parallel
-from privtraj.paper.reproduce.readings import EXACT, PARTICLES, READINGS
-from privtraj.paper.reproduce.result import Options, Reproduction
-from privtraj.paper.reproduce.tables import Row, markdown, texts
 from privtraj.privacy.accounting import FINE
 from privtraj.report.style import BLUE, GREY, INK, VERMILION, decorate
+from reproduce import readings
+from reproduce.claims import Claim, claims
+from reproduce.drawing import blank, one_two_five
+from reproduce.parallel import call, in_parallel
+from reproduce.readings import EXACT, PARTICLES, READINGS
+from reproduce.result import Options, Reproduction
+from reproduce.tables import Row, markdown, texts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

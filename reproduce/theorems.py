@@ -16,9 +16,9 @@ from scipy.special import ndtri
 from privtraj.base.arrays import Floats
 from privtraj.metrics.transport import average_squared_w2
 from privtraj.motion.transport.couplings import Couplings
-from privtraj.paper.reproduce.known_process import Process, coupled, path_error
-from privtraj.paper.reproduce.mean_field import Problem, descend, potential_gradient
-from privtraj.paper.reproduce.tables import Row
+from reproduce.known_process import Process, coupled, path_error
+from reproduce.mean_field import Problem, descend, potential_gradient
+from reproduce.tables import Row
 
 SIGMA = 0.05  # of the observation noise, and of the fit's kernel
 WIDTH = 0.09  # standard deviation of the steady law

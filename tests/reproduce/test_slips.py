@@ -12,6 +12,8 @@ from privtraj.paper.objective import objective
 from privtraj.privacy.accounting import epsilon_at, gaussian_delta
 from privtraj.privacy.sampled_events import ChosenTimes, SampledSum
 
+pytestmark = pytest.mark.thorough
+
 # The objective --------------------------------------------------------------------------------
 
 

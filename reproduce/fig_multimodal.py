@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from privtraj.datasets import THREE_MODES_BOUNDS
-from privtraj.paper.reproduce import three_modes
-from privtraj.paper.reproduce.drawing import blank, dots
-from privtraj.paper.reproduce.parallel import in_parallel
-from privtraj.paper.reproduce.result import Options, Reproduction
-from privtraj.paper.reproduce.tables import Row, markdown, matching, mean_of, spread, texts
-from privtraj.paper.reproduce.three_modes import BOTH, GAP, QUICK, Size
 from privtraj.report.style import INK, decorate
+from reproduce import three_modes
+from reproduce.drawing import blank, dots
+from reproduce.parallel import in_parallel
+from reproduce.result import Options, Reproduction
+from reproduce.tables import Row, markdown, matching, mean_of, spread, texts
+from reproduce.three_modes import BOTH, GAP, QUICK, Size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -109,7 +109,6 @@ def _text(rows: list[Row], size: Size, slow: int) -> str:
     )
     ever = {x: worst[f"ours, {x}"]["paths_exact"] for x in BOTH}
     return _WORDS["text"].format(
-        quick="A quick run: its numbers mean nothing.\n\n" if size == QUICK else "",
         size=size,
         modes=three_modes,
         slow=slow,

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privtraj.base.text import short
-from privtraj.paper.reproduce.drawing import blank, one_two_five
-from privtraj.paper.reproduce.fits import Power, bound, curve, select
-from privtraj.paper.reproduce.tables import Row, mean_of, means_along, values_of
 from privtraj.report.style import BLUE, GREY, INK, VERMILION, decorate
+from reproduce.drawing import blank, one_two_five
+from reproduce.fits import Power, bound, curve, select
+from reproduce.tables import Row, mean_of, means_along, values_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

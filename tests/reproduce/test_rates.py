@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from privtraj.paper.reproduce import Options, fits, rates, theorems
-from privtraj.paper.reproduce.known_process import (
+from reproduce import fits, rates, theorems
+from reproduce.known_process import (
     GRID,
     Process,
     estimate,
@@ -16,6 +16,9 @@ from privtraj.paper.reproduce.known_process import (
     path_error,
     squared_hellinger,
 )
+from reproduce.result import Options
+
+pytestmark = pytest.mark.thorough
 
 STEP = GRID[1] - GRID[0]
 

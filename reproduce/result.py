@@ -13,7 +13,7 @@ from privtraj.base.version import __version__
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from privtraj.paper.reproduce.tables import Row
+    from reproduce.tables import Row
 
 FIGURE_FORMATS = (".png", ".svg")
 

@@ -6,7 +6,9 @@ import pytest
 from privtraj.measures.gradients.likelihood import Mixture
 from privtraj.paper.batches import Weighted, batch_vectors
 from privtraj.paper.dynamics import at
-from privtraj.paper.reproduce.mean_field import FullBatch, Problem, descend, potential_gradient
+from reproduce.mean_field import FullBatch, Problem, descend, potential_gradient
+
+pytestmark = pytest.mark.thorough
 
 T, M, N, D = 3, 12, 7, 2
 
