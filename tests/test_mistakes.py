@@ -278,7 +278,7 @@ ELSEWHERE = {
     "motion/growth/declared.py:from_dict": "a file, told in other words: tests/growth",
     "data/sql_rows.py:_changed": "records that change while they are read: tests/data",
     "data/sql.py:_too_little_memory": "needs a small machine: tests/data",
-    "base.processes.py:refuse_shared_people": TOGETHER,
+    "base/processes.py:refuse_shared_people": TOGETHER,
     "synthesizer.py:_paid": TOGETHER,
     "paper/synthesizer.py:fit": TOGETHER,
     "paper/sampled.py:fit": TOGETHER,

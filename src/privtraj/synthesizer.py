@@ -105,9 +105,10 @@ class TrajectorySynthesizer(Recipe):
         return cls(**{each.name: getattr(recipe, each.name) for each in fields(Recipe)})
 
     @property
-    def recipe(self) -> Recipe:
-        """The settings alone."""
-        return Recipe(**{each.name: getattr(self, each.name) for each in fields(Recipe)})
+    def recipe(self) -> Recipe | None:
+        """The settings alone, as a model carries them; None for a kind that has more of them."""
+        own = {each.name: getattr(self, each.name) for each in fields(self)}
+        return Recipe(**own) if len(own) == len(fields(Recipe)) else None
 
     def fit(
         self,
@@ -370,6 +371,7 @@ class TrajectorySynthesizer(Recipe):
             reference=reference,
             constraints=Constraints.declared(self.monotone, self.precision),
             growth=Growth.declared(self.growth),
+            recipe=self.recipe,
             certificate=certificate,
             cloud_size=self.particles or max(marginals.particles.shape[1], RELEASED_PARTICLES),
             settings={
