@@ -5,7 +5,7 @@ READY := .venv/.ready
 FUZZ_SECONDS ?= 600
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 # rooms whose fast tests `make quick` runs
-CORE := tests/privacy tests/motion/transport tests/data tests/measures/counts tests/measures/gradients tests/test_*.py
+CORE := tests/privacy tests/motion tests/data tests/measures/counts tests/measures/gradients tests/test_*.py
 
 .PHONY: help demo quick test lint core unit x64 kills mutants mutants-list fuzz docs evidence bench bench-utility clean
 
@@ -50,7 +50,7 @@ test:
 
 # the core once more, as users of libraries see it that let JAX compute in float64
 x64: $(READY)
-	JAX_ENABLE_X64=1 $(PYTEST) -m "not slow" tests/motion/transport tests/measures/gradients tests/measures/counts tests/measures/windows tests/measures/tables
+	JAX_ENABLE_X64=1 $(PYTEST) -m "not slow" tests/motion tests/measures/gradients tests/measures/counts tests/measures/windows tests/measures/tables
 
 # whatever a ledger confirmed has to survive; minutes
 kills: $(READY)

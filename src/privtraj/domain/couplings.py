@@ -14,7 +14,7 @@ from privtraj.base.arrays import Floats, Ints
 from privtraj.base.clouds import LEAST_WEIGHT, steadied, total_variance
 from privtraj.domain.domain import Plot
 from privtraj.measures.marginals import Marginals
-from privtraj.motion.transport.couplings import Couplings, Discrete, Transition
+from privtraj.motion.couplings import Couplings, Discrete, Transition
 
 _PIVOTS = 5_000_000
 

@@ -19,8 +19,8 @@ from privtraj.measures.gradients import start
 from privtraj.measures.gradients.constants import SINKHORN_SWEEPS
 from privtraj.measures.gradients.langevin import State, Trace, between_times
 from privtraj.measures.gradients.likelihood import Moments
-from privtraj.motion.transport import sinkhorn
-from privtraj.motion.transport.sinkhorn import Potentials
+from privtraj.motion import sinkhorn
+from privtraj.motion.sinkhorn import Potentials
 
 
 class PlainSchedule(NamedTuple):

@@ -22,7 +22,7 @@ from scipy.spatial import cKDTree
 from scipy.special import digamma, gammaln, logsumexp
 
 from privtraj.base.arrays import Floats
-from privtraj.motion.transport import sinkhorn
+from privtraj.motion import sinkhorn
 from privtraj.paper.constants import CLOSEST, OBJECTIVE_SWEEPS
 
 

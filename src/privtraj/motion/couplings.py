@@ -16,8 +16,8 @@ from scipy.sparse import coo_array
 
 from privtraj.base.arrays import Floats, Ints, Singles
 from privtraj.base.clouds import LEAST_WEIGHT, systematic, total_variance
-from privtraj.motion.reference.base import Reference
-from privtraj.motion.transport import sinkhorn
+from privtraj.motion import sinkhorn
+from privtraj.motion.process import Reference
 
 CouplingName = Literal["entropic", "exact"]
 
