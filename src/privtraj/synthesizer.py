@@ -17,13 +17,11 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 
 from privtraj.base import processes
-from privtraj.base.arguments import is_number, is_whole
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import Arg, InputError
+from privtraj.base.errors import Arg, InputError, either, is_number, is_whole
 from privtraj.base.space import unit_time
-from privtraj.base.text import either
 from privtraj.columns.axes import Axes
-from privtraj.columns.constraints import Constraints
+from privtraj.columns.conditions import Constraints
 from privtraj.data.snapshots import Snapshots
 from privtraj.domain.couplings import within
 from privtraj.domain.domain import Plot

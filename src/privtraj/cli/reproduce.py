@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from privtraj.base.text import aligned
+from privtraj.base.errors import aligned
 from privtraj.cli import shared
 from privtraj.cli.console import Console
 from privtraj.cli.options import BOOLEAN, FILE, Option, whole

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.base.text import free_name
+from privtraj.base.errors import free_name
 from privtraj.columns.kinds import Number
 from privtraj.columns.precision import written_times
 from privtraj.data.anndata import COORDINATE, needed

@@ -15,14 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import InputError, Said
+from privtraj.base.errors import InputError, Said, free_name
 from privtraj.base.formats import extra
 from privtraj.base.space import moment
-from privtraj.base.text import free_name
 from privtraj.columns.kinds import Number
-from privtraj.columns.places import axes
 from privtraj.columns.precision import DEGREES as DEGREES_STEP
-from privtraj.columns.precision import written_times
+from privtraj.columns.precision import axes, written_times
 from privtraj.export.tables import PathRows
 from privtraj.export.typed import python_values
 

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.base.arrays import Floats, Ints
+from privtraj.base.errors import free_name
 from privtraj.base.files import atomic_path
 from privtraj.base.formats import PATHS, TABLES, format_of, load
 from privtraj.base.space import as_user_times
-from privtraj.base.text import free_name
 from privtraj.columns.kinds import Column, Number
 from privtraj.columns.precision import written_times
 

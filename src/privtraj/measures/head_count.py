@@ -18,9 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.base.arguments import is_number
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import Arg, InputError
+from privtraj.base.errors import Arg, InputError, is_number
 from privtraj.privacy import noise
 from privtraj.privacy.events import Adjacency, LaplaceCounts, Person, check_hides_counts
 from privtraj.privacy.guard import Guard

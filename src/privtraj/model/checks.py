@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.base.arguments import is_number, is_whole
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import InputError
+from privtraj.base.errors import InputError, is_number, is_whole
 from privtraj.base.space import moment
 from privtraj.columns import kinds
-from privtraj.columns.constraints import Constraints
+from privtraj.columns.conditions import Constraints
 from privtraj.columns.kinds import LONGEST_NAME, Column, Flag, Number, without_flags
 from privtraj.domain.domain import Domain
 from privtraj.measures.gradients.constants import MOST_PARTICLES

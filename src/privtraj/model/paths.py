@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from privtraj.base import display, formats
-from privtraj.base.errors import Arg, InputError
-from privtraj.base.text import either
+from privtraj.base.errors import Arg, InputError, either
 from privtraj.export import anndata as export_anndata
 from privtraj.export.tables import PathRows, write_paths
 

@@ -30,9 +30,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privtraj.base import processes
-from privtraj.base.arguments import is_number
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import InputError
+from privtraj.base.errors import InputError, is_number
 from privtraj.base.space import fold, to_unit
 from privtraj.data.snapshots import Snapshots
 from privtraj.measures.gradients.langevin import State, run

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privtraj.base.text import short
+from privtraj.base.errors import short
 from privtraj.paper.reproduce.drawing import blank, one_two_five
 from privtraj.paper.reproduce.fits import Power, bound, curve, select
 from privtraj.paper.reproduce.tables import Row, mean_of, means_along, values_of
