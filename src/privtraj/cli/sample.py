@@ -77,7 +77,7 @@ def sampled(
     if args.reference is not None:
         model = model.with_reference(args.reference)
     from privtraj.columns.kinds import Flag
-    from privtraj.export.tables import check_paths
+    from privtraj.export.files import check_paths
 
     at = even_times(model, args.at) if args.times is None else args.times
     count = len(model.times if at is None else at)
