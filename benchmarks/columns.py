@@ -38,8 +38,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from privtraj.paper.reproduce import tables
 from real_tables import REAL
+from reproduce import tables
 
 EPSILON, DELTA, NO_NOISE = 1.0, 1e-5, 100.0
 SLABS, READ, SIDE, LEAST = 4, 3, 8, 0.05

@@ -38,7 +38,7 @@ import numpy as np
 
 from common import RELEASED, in_parallel, spread, write_json
 from privtraj.base.text import aligned
-from privtraj.paper.reproduce.tables import Row, matching
+from reproduce.tables import Row, matching
 from seen import (
     BUDGET,
     exactly_coupled,

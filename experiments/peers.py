@@ -36,7 +36,7 @@ import numpy as np
 from common import RELEASED, in_parallel, spread, write_json
 from coupling import FIRST_SEED, column, held_out_rows, names, prediction_scores
 from privtraj.base.text import aligned
-from privtraj.paper.reproduce.tables import Row
+from reproduce.tables import Row
 from seen import BUDGET, seen_clouds, true_paths
 
 OURS = "privtraj, epsilon 1"

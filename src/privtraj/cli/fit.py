@@ -101,7 +101,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 def _doubts(model: TrajectoryModel, console: Console) -> tuple[str, ...]:
     """What the released numbers say of the ranges; the model is paid for, and written."""
-    from privtraj.assess.checking.released import doubts
+    from privtraj.assess.ranges import doubts
 
     found = doubts(model)
     for doubt in found:
