@@ -84,8 +84,10 @@ def to_geojson(paths: PathRows, x: str | None = None, y: str | None = None) -> d
     for k in at:
         column, degrees = columns[k], values[..., k]
         step = max(paths.precision.get(paths.features[k], DEGREES_STEP), DEGREES_STEP)
-        known = isinstance(column, Number)
-        places.append(column.written(degrees, step) if known else np.round(degrees, _DIGITS))
+        if isinstance(column, Number):
+            places.append(column.written(degrees, step))
+        else:
+            places.append(np.round(degrees, _DIGITS))
     where = np.stack(places, axis=-1)
     others = {
         name: python_values(columns[k], paths.written(k)[:, order]) for name, k in names.items()

@@ -148,14 +148,14 @@ def arrow_column(column: Column, values: Floats) -> Any:
         names = pa.array([text_of(label) for label in labels] if texts else labels)
         codes = pa.array(np.where(gone, 0, level), mask=gone if column.missing else None)
         return pa.DictionaryArray.from_arrays(codes, names, ordered=column.ordered)
-    gone = np.isnan(values) if column.missing else None
+    missing = np.isnan(values) if column.missing else None
     if isinstance(column, Integer):
-        return pa.array(np.nan_to_num(values).astype(np.int64), mask=gone)
+        return pa.array(np.nan_to_num(values).astype(np.int64), mask=missing)
     if isinstance(column, Date):
         moments = as_user_times(np.nan_to_num(values), True)
         unit = "D" if column.days else "s" if column.step == 1 else "us"
-        return pa.array(moments.astype(f"datetime64[{unit}]"), mask=gone)
-    return pa.array(values, mask=gone)
+        return pa.array(moments.astype(f"datetime64[{unit}]"), mask=missing)
+    return pa.array(values, mask=missing)
 
 
 def python_values(column: Column | None, values: Floats) -> NDArray[Any]:
