@@ -34,6 +34,7 @@ from .motion.reference.ornstein_uhlenbeck import OrnsteinUhlenbeck as OrnsteinUh
 from .privacy.certificate import Certificate as Certificate
 from .privacy.ledger_file import LedgerFile as LedgerFile
 from .privacy.signatures import new_key as new_key
+from .recipe import Recipe as Recipe
 from .synthesizer import LowBudgetWarning as LowBudgetWarning
 from .synthesizer import TrajectorySynthesizer as TrajectorySynthesizer
 from .synthesizer import WeakGuaranteeWarning as WeakGuaranteeWarning
