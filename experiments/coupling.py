@@ -230,7 +230,7 @@ def forgetting(model: Any, data: str) -> Any:
 
 def turning() -> tuple[np.ndarray, np.ndarray]:
     """Matrix and offset of the flow of `rotation`, about the middle of the unit square."""
-    from privtraj.datasets import ROTATION_ANGLE
+    from journeys import ROTATION_ANGLE
 
     matrix = ROTATION_ANGLE * np.array([[0.0, -1.0], [1.0, 0.0]])
     return matrix, -matrix @ np.full(2, 0.5)

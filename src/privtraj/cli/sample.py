@@ -76,8 +76,7 @@ def sampled(
     model = shared.load_model(args.model, "paths", console)
     if args.reference is not None:
         model = model.with_reference(args.reference)
-
-    from privtraj.export.tables import check_paths
+    from privtraj.export.files import check_paths
 
     at = even_times(model, args.at) if args.times is None else args.times
     count = len(model.times if at is None else at)
