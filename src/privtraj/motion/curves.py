@@ -18,11 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.base.arrays import Floats, Ints, Mask, Singles
-from privtraj.base.clouds import systematic
+from privtraj.base.arrays import Floats, Ints, Mask, Singles, systematic
 from privtraj.base.space import fold, nearest_bin
-from privtraj.columns.conditions import Conditions, within_reach
-from privtraj.columns.constraints import in_order
+from privtraj.columns.conditions import Conditions, in_order, within_reach
 from privtraj.motion.diffusions import Brownian
 from privtraj.motion.inertia import Inertia
 from privtraj.motion.process import Interpolation, Points, Reference, between

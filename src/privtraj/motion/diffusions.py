@@ -24,9 +24,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privtraj.base.arguments import check_range, check_whole
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import Arg, InputError
+from privtraj.base.errors import Arg, InputError, check_range, check_whole
 from privtraj.base.space import from_unit, to_unit
 from privtraj.motion.process import Ends, Points, Reference, Scale, follow, straight
 

@@ -29,8 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from privtraj.base.arrays import Floats, Ints
-from privtraj.base.clouds import systematic
+from privtraj.base.arrays import Floats, Ints, systematic
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.space import from_unit, to_unit
 from privtraj.columns.axes import Axes

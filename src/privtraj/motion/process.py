@@ -20,8 +20,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.base.arrays import Floats, Ints
-from privtraj.base.clouds import equal_weight
+from privtraj.base.arrays import Floats, Ints, equal_weight
 from privtraj.base.space import unit_time
 
 Interpolation = Literal["bridge", "linear", "spline"]

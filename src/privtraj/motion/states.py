@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.base.arrays import Floats, Ints, Mask
-from privtraj.base.clouds import systematic
+from privtraj.base.arrays import Floats, Ints, Mask, systematic
 from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Category, Column, Flag, Label, Number, text_of
 from privtraj.motion.process import MOST_MATCHED, Points, Reference, matched
@@ -78,7 +77,7 @@ class Parts:
     @cached_property
     def shown(self) -> Mask:
         """(d,) the columns of a table: all but flags."""
-        return np.array([not isinstance(column, Flag) for column in self.columns])
+        return np.array([not column.of for column in self.columns])
 
     @property
     def flags(self) -> tuple[tuple[int, int], ...]:
