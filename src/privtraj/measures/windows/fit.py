@@ -7,8 +7,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from privtraj.base.arrays import Floats, Ints, Mask
-from privtraj.base.clouds import equal_weight
+from privtraj.base.arrays import Floats, Ints, Mask, equal_weight
 from privtraj.base.space import hat_functions, unit_time
 from privtraj.columns.axes import Axes
 from privtraj.data.public import TimeAxis

@@ -1,16 +1,19 @@
 """People whose paths are smooth: carried round by a flow, swinging with inertia, driving in a city.
 
 Here the next place does not follow from the present one alone: where somebody goes depends on
-where they came from, which the population at single times does not show.
+where they came from, which the population at single times does not show. `process_paths` has them
+beside the diffusions of `privtraj.datasets`.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from privtraj import datasets
 from privtraj.base.arrays import Floats, Ints
-from privtraj.datasets.diffusions import PROCESS_BOUNDS
 
+BOUNDS = datasets.PROCESS_BOUNDS
 ROTATION_ANGLE = 1.5 * np.pi  # of the flow over [0, 1]
 
 INERTIA_FRICTION = 2.0  # of the velocity, per unit of time
@@ -40,10 +43,10 @@ def rotation(n: int, u: Floats, dimensions: int, rng: np.random.Generator) -> Fl
     outside = np.ones(n, dtype=bool)
     while outside.any():
         start[outside, :2] = rng.normal((0.7, 0.0), (0.2, 0.1), (int(outside.sum()), 2))
-        outside = np.linalg.norm(start[:, :2], axis=1) > PROCESS_BOUNDS[1]
+        outside = np.linalg.norm(start[:, :2], axis=1) > BOUNDS[1]
     angle = ROTATION_ANGLE * u
     x, y = start[:, None, 0], start[:, None, 1]
-    paths = np.repeat(np.clip(start, *PROCESS_BOUNDS)[:, None], len(u), axis=1)
+    paths = np.repeat(np.clip(start, *BOUNDS)[:, None], len(u), axis=1)
     paths[..., 0] = np.cos(angle) * x - np.sin(angle) * y
     paths[..., 1] = np.sin(angle) * x + np.cos(angle) * y
     return paths
@@ -69,7 +72,7 @@ def inertia(n: int, u: Floats, dimensions: int, rng: np.random.Generator) -> Flo
         values, vectors = np.linalg.eigh(left)
         noise = rng.standard_normal(z.shape) * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
         z, now = z @ onward.T + noise, float(moment)
-        seen.append(np.clip(z[..., 0], *PROCESS_BOUNDS))
+        seen.append(np.clip(z[..., 0], *BOUNDS))
     return np.stack(seen, axis=1)
 
 
@@ -106,7 +109,7 @@ def vehicles(n: int, u: Floats, dimensions: int, rng: np.random.Generator) -> Fl
         paths = np.where(gone, here[:, None] + eased * (there - here)[:, None], paths)
         leave = leave + lasting + rng.uniform(*_STOP, n)
         here = there
-    return np.clip(paths, *PROCESS_BOUNDS)
+    return np.clip(paths, *BOUNDS)
 
 
 def _places(n: int, dimensions: int, rng: np.random.Generator) -> Floats:
@@ -116,3 +119,17 @@ def _places(n: int, dimensions: int, rng: np.random.Generator) -> Floats:
     spread = _CITY_SPREADS[part, None]
     places[:, :2] = _CITY_CENTRES[part] + spread * rng.standard_normal((n, 2))
     return places
+
+
+JOURNEYS = {"rotation": rotation, "inertia": inertia, "vehicles": vehicles}
+PROCESSES = (*datasets.PROCESSES, *JOURNEYS)
+
+
+def process_paths(
+    name: str, n: int, times: int | ArrayLike = 10, seed: int = 0, *, dimensions: int = 2
+) -> Floats:
+    """Paths (n, T, D) over [0, 1] of a diffusion of `privtraj.datasets`, or of a journey."""
+    if name not in JOURNEYS:
+        return datasets.process_paths(name, n, times, seed, dimensions=dimensions)
+    u = np.linspace(0, 1, times) if isinstance(times, int) else np.asarray(times, np.float64)
+    return JOURNEYS[name](n, u, dimensions, np.random.default_rng(seed))
