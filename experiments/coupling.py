@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from common import RELEASED, in_parallel, spread, write_json
-from privtraj.base.text import aligned
+from privtraj.base.errors import aligned
 from reproduce.tables import Row, matching
 from seen import (
     BUDGET,

@@ -29,9 +29,8 @@ from privtraj.audit.lower_bounds import best_threshold, check_confidence
 from privtraj.audit.noise_tests import NoiseTests
 from privtraj.audit.scores import ATTACKS, Attack, View
 from privtraj.audit.transcript import Run, Transcript, run_of
-from privtraj.base.arguments import check_whole
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import InputError
+from privtraj.base.errors import InputError, check_whole
 from privtraj.columns.axes import Axes
 from privtraj.data.snapshots import Snapshots
 from privtraj.privacy.accounting import Tally

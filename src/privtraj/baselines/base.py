@@ -8,9 +8,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from privtraj.base.arguments import check_range, check_whole
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import InputError
+from privtraj.base.errors import InputError, check_range, check_whole
 from privtraj.data.snapshots import Snapshots
 from privtraj.measures.head_count import (
     count_epsilon,

@@ -15,9 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from privtraj.base.arguments import check_whole
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import InputError
+from privtraj.base.errors import InputError, check_whole
 from privtraj.baselines.base import Baseline, Release
 from privtraj.baselines.counted import Counted, PrivateMeasure, ThresholdedHistogram
 from privtraj.baselines.unguarded import unguarded
