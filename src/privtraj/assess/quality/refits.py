@@ -17,8 +17,8 @@ import numpy as np
 
 from privtraj.assess.planning.question import Question
 from privtraj.assess.planning.trials import worth_once
-from privtraj.base.arguments import is_number
 from privtraj.base.arrays import Floats, Ints
+from privtraj.base.errors import is_number
 from privtraj.base.space import as_user_times
 from privtraj.data.public import TimeAxis
 from privtraj.data.snapshots import Snapshots
