@@ -1,6 +1,6 @@
 """Persistence: how fast each feature of a person is forgotten, from people with several records.
 
-What is released, and paid for (`guard.thirds`): for every pair of a person's records, whether a
+What is released, and paid for (`LagTable`): for every pair of a person's records, whether a
 feature is in the same outer third of its time both times, in neighbouring thirds, in opposite ones,
 or in the middle both times. Summed over people this is, for each of L bins of the lag h between the
 two and each of d features,
@@ -33,11 +33,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-from privtraj.base.arguments import is_number
 from privtraj.base.arrays import Floats, Ints
+from privtraj.base.errors import is_number
 from privtraj.base.space import unit_time
 from privtraj.measures.marginals import Marginals
-from privtraj.motion.reference.memories import LAGS, Correlations
+from privtraj.motion.inertia import LAGS, Correlations
 from privtraj.privacy.events import Adjacency, LaplaceShares, Person, people_moved
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.noise import EPSILON_RANGE

@@ -50,7 +50,7 @@ from numpy.typing import NDArray
 from privtraj.base import processes
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import BudgetError, InputError
-from privtraj.columns.embedding import Embedding
+from privtraj.columns.axes import Embedding
 from privtraj.privacy import noise
 from privtraj.privacy.events import Adjacency, GaussianSum, Person, people_moved
 from privtraj.privacy.questions import Gaussian, Question, View, gaussian_event

@@ -1,6 +1,6 @@
 """A fit by counts: one private histogram per time, and inference from it at no further cost.
 
-    measure   noisy counts of the cells of every time (`guard.counts`): all that is paid for
+    measure   noisy counts of the cells of every time (`CellCounts`): all that is paid for
     average   counts over time, as far as people stay (`time_average`)
     infer     the cells that noise would hardly have produced (`cells`)
     couple    masses that agree with the counts and travel little between times (`pooling`)
