@@ -716,7 +716,7 @@ def test_the_guard_of_chosen_times_asks_for_their_rows_alone(snapshots_of, silen
     for _ in range(10):
         chosen, part = guard.choose_times(2, 1, 2.0, "some", 1)
         assert part.n_times == 2
-        rows = part._rows.in_slabs(part._slabs)
+        rows = part._rows.in_slabs(part.shape.windows)
         assert rows.slabs.tolist() == [0] * (chosen[0] + 1) + [1] * (chosen[1] + 1)
         expected = np.concatenate([clouds[k] for k in chosen])
         np.testing.assert_array_equal(rows.points, expected.astype(np.float32))
