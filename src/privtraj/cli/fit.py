@@ -103,7 +103,7 @@ def _doubts(model: TrajectoryModel, console: Console) -> tuple[str, ...]:
     """What the released numbers say of the ranges; the model is paid for, and written."""
     from privtraj.assess.ranges import doubts
 
-    found = doubts(model)
+    found = tuple(map(str, doubts(model)))
     for doubt in found:
         console.note(f"{doubt}; the model is written, as it is paid for: think before you use it")
     return found
@@ -266,7 +266,7 @@ def _ledger(args: argparse.Namespace) -> LedgerFile | None:
 
 def _price_of_records(args: argparse.Namespace, synthesizer: TrajectorySynthesizer) -> str:
     """Whether all records or one at random is better, as far as can be said without looking."""
-    from privtraj.assess.planning.records import price
+    from privtraj.assess.plan import price
     from privtraj.columns.axes import Axes
 
     measure = synthesizer.measure_for(Axes.of(shared.columns(vars(args))))
