@@ -42,7 +42,7 @@ from privtraj.columns.kinds import (
     Date,
     Flag,
     Integer,
-    without_flags,
+    of_tables,
 )
 from privtraj.data import arrow, checks
 from privtraj.data.sql import RemoteTable
@@ -135,7 +135,7 @@ class SqlRows:
 
     @cached_property
     def digest(self) -> bytes:
-        asked = without_flags(self.columns)
+        asked = of_tables(self.columns)
         batches = (_digested(batch, asked) for batch in self.records.batches())
         return digest_of([column.name for column in asked], batches)
 

@@ -19,7 +19,7 @@ from privtraj.base.errors import InputError, is_number, is_whole
 from privtraj.base.space import moment
 from privtraj.columns import kinds
 from privtraj.columns.conditions import Constraints
-from privtraj.columns.kinds import LONGEST_NAME, Column, Flag, Number, without_flags
+from privtraj.columns.kinds import LONGEST_NAME, Column, Flag, Number, of_tables
 from privtraj.domain.domain import Domain
 from privtraj.measures.persistence import PERSISTENCE, is_persistence
 from privtraj.measures.planned_releases import most_releases
@@ -233,7 +233,7 @@ def contradiction(
     """
     public, times, knots = certificate.public_inputs, arrays["times"], arrays["knots"]
     columns = columns_of(header, arrays["bounds"])
-    declared = {column.name: column.public_inputs() for column in without_flags(columns)}
+    declared = {column.name: column.public_inputs() for column in of_tables(columns)}
     if public.get("bounds") != declared:
         return f"its {'columns' if 'columns' in header else 'bounds'} are not the public ones"
     domain = header.get("domain")
