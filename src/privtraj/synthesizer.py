@@ -57,14 +57,12 @@ from privtraj.measures.windows.constants import CURVES, PARTICLES_PER_CURVE
 from privtraj.measures.windows.fit import Resolution, can_look, resolution, through_slabs
 from privtraj.measures.windows.timeline import may_be_listed
 from privtraj.model.model import TrajectoryModel, assemble, diffusivity_or
-from privtraj.motion.growth.declared import Growth
-from privtraj.motion.growth.unbalanced import APART
-from privtraj.motion.reference.base import Reference, Scale
-from privtraj.motion.reference.brownian import Brownian
-from privtraj.motion.reference.inertia import Inertia
-from privtraj.motion.reference.least_action import least_action
-from privtraj.motion.reference.memories import correlation_along, smoothest
-from privtraj.motion.reference.words import by_itself, declared
+from privtraj.motion.diffusions import Brownian
+from privtraj.motion.growth import Growth
+from privtraj.motion.inertia import Inertia, correlation_along, smoothest
+from privtraj.motion.population import APART
+from privtraj.motion.process import Reference, Scale, least_action
+from privtraj.motion.reference import by_itself, declared
 from privtraj.privacy import meaning, noise
 from privtraj.privacy.budget_plan import BudgetPlan
 from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace

@@ -23,10 +23,10 @@ from privtraj.columns.kinds import LONGEST_NAME, Column, Flag, Number, of_tables
 from privtraj.domain.domain import Domain
 from privtraj.measures.persistence import PERSISTENCE, is_persistence
 from privtraj.measures.planned_releases import most_releases
-from privtraj.motion.growth.declared import Growth
-from privtraj.motion.reference.base import Scale
-from privtraj.motion.reference.words import from_dict
-from privtraj.motion.transport.mixed import number_names
+from privtraj.motion.growth import Growth
+from privtraj.motion.process import Scale
+from privtraj.motion.reference import from_dict
+from privtraj.motion.states import number_names
 from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.statements import DOMAIN, DRAWN_TIMES, PUBLIC_COUNTS
 from privtraj.recipe import MOST_PARTICLES

@@ -32,18 +32,14 @@ from privtraj.domain.domain import Domain, Plot
 from privtraj.model import checks as model_checks
 from privtraj.model import file as model_file
 from privtraj.model.paths import Paths, fill_in_blocks
-from privtraj.motion.growth.declared import Growth
-from privtraj.motion.growth.lives import Lives
-from privtraj.motion.growth.population import Population, read_at, settled
-from privtraj.motion.reference.base import Interpolation, Points, Reference, Scale
-from privtraj.motion.reference.brownian import Brownian
-from privtraj.motion.reference.least_action import FITTED, even_clouds, least_action
-from privtraj.motion.reference.words import by_itself, declared
-from privtraj.motion.transport.carried import Carried, fine_stops, momentary, smooth_between
-from privtraj.motion.transport.couplings import CouplingName, Couplings, Discrete, couple
-from privtraj.motion.transport.curves import Curves
-from privtraj.motion.transport.mixed import (
-    MixedCurves,
+from privtraj.motion.couplings import CouplingName, Couplings, Discrete, couple
+from privtraj.motion.curves import Carried, Curves, Motion, fine_stops, momentary, smooth_between
+from privtraj.motion.diffusions import Brownian
+from privtraj.motion.growth import Growth
+from privtraj.motion.population import MOMENTS, Lives, Population, settled
+from privtraj.motion.process import FITTED, Interpolation, Points, Reference, Scale, even_clouds
+from privtraj.motion.reference import by_itself, declared
+from privtraj.motion.states import (
     OnNumbers,
     Parts,
     Transitions,
@@ -244,7 +240,8 @@ class TrajectoryModel:
                 " and ",
                 Arg("at_start"),
             )
-        read = read_at(at, self.knots, branching)
+        first, last = self.knots[[0, -1]]
+        read = np.append(at, first + MOMENTS * (last - first)) if branching else at
         if asked:
             values, lives = self._those(n, read, how, asked)
         else:
@@ -253,8 +250,8 @@ class TrajectoryModel:
         if lives is not None:
             ways = self.constraints.directions(self.features)
             clock = unit_time(at, self.knots)
-            known = clock, lives, self._scale, ways, branching, self.axes
-            values, there = settled(values, *known)
+            families = (ways, self.axes) if branching else None
+            values, there = settled(values, clock, lives, self._scale, families)
         names = tuple(one.name for one in self._shown)
         data = self._finished(values)
         there["precision"] = self.constraints.precision
@@ -325,17 +322,19 @@ class TrajectoryModel:
         if self.plot is not None:
             return self._inside(self.plot, n, at, rng, how.noise)
         curves, process, usual = self._carried_by(n, how.coupling, knots, rng)
-        if asked is not None and isinstance(curves, MixedCurves):
+        if asked is not None and not self._parts.plain:
             alone = len(curves.knots) == n  # everybody has a chain of their own
             curves = self._possible(curves, unit_time(at, self.knots), asked, process)
             n = len(curves.knots) if alone else n
         places = curves.people(
             n,
             unit_time(at, self.knots),
-            self.bandwidth if how.noise else np.zeros_like(self.bandwidth),
-            process,
-            self.constraints.directions(number_names(self.columns)),
-            how.interpolation or usual,
+            Motion(
+                self.bandwidth if how.noise else np.zeros_like(self.bandwidth),
+                process,
+                self.constraints.directions(number_names(self.columns)),
+                how.interpolation or usual,
+            ),
             rng,
         )
         bounds = np.tile(self.bounds, (len(at), 1))  # of all numbers of a path
@@ -349,8 +348,8 @@ class TrajectoryModel:
         return values.reshape(n, len(at), -1)
 
     def _possible(
-        self, curves: MixedCurves, where: Floats, asked: Conditions, process: Reference
-    ) -> MixedCurves:
+        self, curves: Curves, where: Floats, asked: Conditions, process: Reference
+    ) -> Curves:
         """Those along which somebody can be as they must at times (q,) in [0, 1]; all of them where
         people change places. Too few particles there are refused."""
         held = curves.can_be(asked, where)
@@ -365,7 +364,7 @@ class TrajectoryModel:
         coupling: CouplingName | None,
         knots: Floats | None,
         rng: np.random.Generator,
-    ) -> tuple[Curves | MixedCurves, Reference, Interpolation | None]:
+    ) -> tuple[Curves, Reference, Interpolation | None]:
         """The curves that carry n people, by which process between their knots, and how, unless
         somebody says; None: as the process does.
 
@@ -382,12 +381,10 @@ class TrajectoryModel:
         process = suited if coupling is None else Brownian(self.diffusivity)
         return self._through(particles[np.arange(len(particles)), chain]), process, "bridge"
 
-    def _through(self, places: Points) -> Curves | MixedCurves:
+    def _through(self, places: Points) -> Curves:
         """The curves through places (N, K, d) at the knots."""
         places, clock = places.astype(np.float32, copy=False), unit_time(self.knots, self.knots)
-        return (
-            Curves(places, clock) if self._parts.plain else MixedCurves(places, clock, self._parts)
-        )
+        return Curves(places, clock, self._parts)
 
     @cached_property
     def _steady(self) -> tuple[Floats, Floats, Ints]:
@@ -417,7 +414,6 @@ class TrajectoryModel:
         if parts.plain:
             return inside
         states = self._through(particles[np.arange(len(clock)), chain])
-        assert isinstance(states, MixedCurves)
         unit = states.others(where, float(width.mean()))(np.arange(n), rng)
         values = from_unit(unit, self.bounds)
         values[..., parts.moving] = inside
@@ -520,9 +516,7 @@ class TrajectoryModel:
             self.growth,
             self._scale,
             self.diagnostics,
-            self.particles,
-            self.weights,
-            unit_time(self.knots, self.knots),
+            (self.particles, self.weights, unit_time(self.knots, self.knots)),
             self._fitted if self._parts.plain else OnNumbers(self._fitted, self._parts.moving),
         )
 
@@ -557,13 +551,10 @@ class TrajectoryModel:
         return self._fitted if self._reference.couples or varies else self._reference
 
     @cached_property
-    def _curves(self) -> Curves | MixedCurves:
+    def _curves(self) -> Curves:
         """Along which people move where the reference means least action."""
         if self.curves and not self._reference.couples:
             return self._through(self.particles.swapaxes(0, 1))
-        if self._parts.plain:
-            places = least_action(self.particles, self.weights, self.knots, self._reference)
-            return self._through(places)
         clock = unit_time(self.knots, self.knots)
         return self._through(least_action_of(*self._steady, clock, self._parts, self._fitted))
 

@@ -25,7 +25,6 @@ from privtraj.measures.gradients.settings import GradientSettings
 from privtraj.measures.marginals import Marginals, Progress
 from privtraj.measures.planned_releases import Budget
 from privtraj.model.model import TrajectoryModel
-from privtraj.paper.constants import SAMPLED_STEPS
 from privtraj.privacy.calibration import calibrate_noise
 from privtraj.privacy.events import Event
 from privtraj.privacy.guard import Guard
@@ -33,6 +32,8 @@ from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.statements import SAMPLING_RATE
 from privtraj.recipe import MeasureName, check_setting
 from privtraj.synthesizer import TrajectorySynthesizer, left
+
+SAMPLED_STEPS = 30  # whatever the number of people: it must be known in advance; by hand, 2026-11
 
 
 @dataclass(frozen=True, repr=False)

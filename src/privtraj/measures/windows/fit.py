@@ -37,8 +37,7 @@ from privtraj.measures.windows.motion import (
     slab_means,
 )
 from privtraj.measures.windows.timeline import Timeline, are_at_listed_times, timeline_of
-from privtraj.motion.reference.base import Reference
-from privtraj.motion.reference.least_action import FITTED, follow
+from privtraj.motion.process import FITTED, Reference, follow
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.noise import EPSILON_RANGE, laplace_variance
 
