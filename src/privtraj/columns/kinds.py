@@ -290,7 +290,7 @@ class Angle(Number):
     kind: ClassVar[str] = "angle"
     low: float = field(default=0.0, init=False)
     high: float = field(default=0.0, init=False)
-    period: float
+    period: float = 360.0
 
     def __init__(
         self, period: float, name: str = "", missing: bool = False, fixed: bool = False
