@@ -29,7 +29,7 @@ from privtraj.motion.reference import from_dict
 from privtraj.motion.states import number_names
 from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.statements import DOMAIN, DRAWN_TIMES, PUBLIC_COUNTS
-from privtraj.recipe import MOST_PARTICLES
+from privtraj.recipe import MOST_PARTICLES, Recipe
 
 FIELDS = {
     "diffusivity",
@@ -42,7 +42,7 @@ FIELDS = {
 }
 MOTION = "motion"
 """Optional: how people move, where it is not Brownian motion through particles."""
-OPTIONAL = {MOTION, "domain", "columns"}
+OPTIONAL = {MOTION, "domain", "columns", "recipe"}
 LAYOUT: dict[str, tuple[str | int, ...]] = {
     "particles": ("K", "m", "d"),
     "weights": ("K", "m"),
@@ -98,6 +98,10 @@ def _field_faults(
     yield _fault_of_names(header["features"], header["time_name"], arrays["bounds"])
     yield _fault_of_columns(header, arrays["bounds"])
     yield _fault_of_domain(header, arrays["bounds"])
+    try:
+        recipe_of(header)
+    except InputError:
+        yield "its recipe cannot be read"
     settings, told = header["settings"], header["diagnostics"]
     yield _fault_of_growth(header, arrays["knots"])
     if not (isinstance(settings, dict) and isinstance(told, dict)):
@@ -145,6 +149,11 @@ def motion_of(header: Mapping[str, Any]) -> dict[str, Any]:
     if said:
         raise ValueError("other fields")
     return made
+
+
+def recipe_of(header: Mapping[str, Any]) -> Recipe | None:
+    """What was asked for; None where a header does not tell."""
+    return Recipe.from_dict(header["recipe"]) if "recipe" in header else None
 
 
 def _fault_of_names(features: Any, time_name: Any, bounds: NDArray[Any]) -> str | None:
@@ -248,6 +257,10 @@ def contradiction(
         return "its times are outside the public range"
     if np.abs(bins - times).max() > near:
         return "its times are not the public ones"
+    recipe = recipe_of(header)
+    promised = certificate.target_epsilon, certificate.delta, certificate.adjacency
+    if recipe is not None and (recipe.epsilon, recipe.delta, recipe.adjacency) != promised:
+        return "its recipe has another guarantee"
     return _contradiction_of_settings(certificate, header, arrays)
 
 

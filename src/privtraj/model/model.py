@@ -59,6 +59,7 @@ from privtraj.motion.states import (
 from privtraj.privacy import signatures
 from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.ledger import up
+from privtraj.recipe import Recipe
 
 MOST_PATHS = 10**9
 FEWEST_PARTICLES = 5
@@ -103,7 +104,8 @@ class TrajectoryModel:
     growth: how the number of people changes; None: everybody is there all the time.
     columns: d of them, what each coordinate of a particle means; by default numbers. A category's
         coordinate is in the cell of a level; flags at the end say which numbers are missing.
-    settings: how it was made.  diagnostics: released quantities that tell how well it went.
+    settings: how it was made.  recipe: what was asked for, whole; None where no recipe made it, and
+        in files of version 0.2.  diagnostics: released quantities that tell how well it went.
     """
 
     particles: Floats
@@ -126,6 +128,7 @@ class TrajectoryModel:
     domain: Domain | None = None
     growth: Growth | None = None
     columns: tuple[Column, ...] = ()
+    recipe: Recipe | None = None
 
     def __post_init__(self) -> None:
         if all(type(one) is Number and not (one.missing or one.fixed) for one in self.columns):
@@ -721,9 +724,11 @@ class TrajectoryModel:
         kinds = (
             {} if self.columns == numbers else {"columns": [to_dict(one) for one in self.columns]}
         )
+        written = self.recipe is not None and self.recipe.can_be_written
         return {
             **place,
             **kinds,
+            **({"recipe": self.recipe.to_dict()} if self.recipe and written else {}),
             **({} if usual else {model_checks.MOTION: motion}),
             "diffusivity": self.diffusivity,
             "cloud_size": self.cloud_size,
@@ -830,6 +835,7 @@ def load(path: str | Path) -> TrajectoryModel:
         diagnostics=header["diagnostics"],
         domain=Domain.from_dict(header["domain"]) if "domain" in header else None,
         columns=model_checks.columns_of(header, arrays["bounds"]),
+        recipe=model_checks.recipe_of(header),
         **model_checks.motion_of(header),
     )
     if certificate.model_sha256 != model.sha256:
