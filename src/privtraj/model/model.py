@@ -21,9 +21,8 @@ from privtraj.base.arrays import Floats, along_main_axis, equal_weight
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.formats import load as load_by_name
 from privtraj.base.space import as_user_times, hat_functions
-from privtraj.columns.axes import Axes
+from privtraj.columns.axes import Axes, decoded
 from privtraj.columns.conditions import Constraints
-from privtraj.columns.kinds import Number
 from privtraj.data.snapshots import Snapshots
 from privtraj.domain.domain import Plot
 from privtraj.model import file as model_file
@@ -83,7 +82,7 @@ class TrajectoryModel(Record):
         unit = equal_weight(particles, weights, self.cloud_size)
         pairs = enumerate(self.columns)
         values = np.stack([one.from_unit(unit[..., k]) for k, one in pairs], axis=-1)
-        values[parts.absent(unit)] = np.nan
+        values[..., : len(self.sampler.shown)] = decoded(self.columns, values)
         return values
 
     def _split_at_times(self) -> tuple[Floats, Floats]:
@@ -177,9 +176,7 @@ class TrajectoryModel(Record):
         """The same model with what is public about its features: `monotone`, features that never
         fall, or {feature: "rising" or "falling"}; `precision`, {feature: step}, 1 for integers."""
         constraints = Constraints.declared(monotone, precision)
-        constraints.check(
-            self.features, [one.name for one in self.columns if isinstance(one, Number)]
-        )
+        constraints.check(self.columns)
         return replace(self, constraints=constraints).sealed()
 
     def with_growth(self, growth: Any) -> TrajectoryModel:

@@ -20,7 +20,7 @@ from privtraj.base.errors import InputError, is_number, is_whole
 from privtraj.base.space import moment
 from privtraj.columns import kinds
 from privtraj.columns.conditions import NONE, Constraints
-from privtraj.columns.kinds import LONGEST_NAME, Column, Flag, Number, plain_numbers, without_flags
+from privtraj.columns.kinds import LONGEST_NAME, Column, Number, of_tables, plain_numbers
 from privtraj.domain.domain import Domain
 from privtraj.measures.persistence import PERSISTENCE, is_persistence
 from privtraj.measures.planned_releases import most_releases
@@ -31,7 +31,7 @@ from privtraj.motion.reference import from_dict
 from privtraj.motion.states import number_names
 from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.statements import DOMAIN, DRAWN_TIMES, PUBLIC_COUNTS
-from privtraj.recipe import MOST_PARTICLES
+from privtraj.recipe import MOST_PARTICLES, Recipe
 
 _WIDEST = 1e3  # of anything in shares of the box
 _FARTHEST = 9e12  # seconds from 1970 that a date can be, in microseconds of 64 bits
@@ -59,7 +59,8 @@ class Record:
     growth: how the number of people changes; None: everybody is there all the time.
     columns: d of them, what each coordinate of a particle means; by default numbers. A category's
         coordinate is in the cell of a level; flags at the end say which numbers are missing.
-    settings: how it was made.  diagnostics: released quantities that tell how well it went.
+    settings: how it was made.  recipe: what was asked for, whole; None where no recipe made it, and
+        in files of version 0.2.  diagnostics: released quantities that tell how well it went.
     """
 
     particles: Floats
@@ -82,6 +83,7 @@ class Record:
     domain: Domain | None = None
     growth: Growth | None = None
     columns: tuple[Column, ...] = ()
+    recipe: Recipe | None = None
 
     def __post_init__(self) -> None:
         if all(type(one) is Number and not (one.missing or one.fixed) for one in self.columns):
@@ -224,17 +226,16 @@ def _read_features(names: Any, known: Values) -> Values:
 
 
 def _read_columns(rows: Any, known: Values) -> Values:
-    """Columns agree with names and bounds, and each number that may be missing has one flag, behind
-    all columns of a table."""
+    """Columns agree with names and bounds, and those that others are made of stand behind all
+    columns of a table."""
     columns = tuple(kinds.from_dict(row) for row in rows)
     same = tuple(one.name for one in columns) == known["features"]
     same &= np.array_equal([one.domain for one in columns], known["bounds"])
     _require(same, "it has other columns than features and bounds")
-    lacking = [one.name for one in columns if isinstance(one, Number) and one.missing]
-    flagged = [one.of for one in columns if isinstance(one, Flag)]
-    behind = all(isinstance(one, Flag) for one in columns[len(columns) - len(flagged) :])
+    known_to_tables = of_tables(columns)
+    flags = (more for column in known_to_tables for more in column.more)
     fault = "its flags of what is missing are not those of its numbers"
-    _require(lacking == flagged and behind, fault)
+    _require(columns == (*known_to_tables, *flags), fault)
     return {"columns": columns}
 
 
@@ -282,8 +283,7 @@ def _read_motion(value: Any, known: Values) -> Values:
     if names:
         reference.within(scale_of(box, known["knots"]))
     constraints = Constraints.declared(**value["constraints"])
-    numbers = [one.name for one in known["columns"] if isinstance(one, Number)]
-    constraints.check(known["features"], numbers)
+    constraints.check(known["columns"])
     try:
         growth, scale = Growth.from_dict(value["growth"]), scale_of(box, known["knots"])
         if growth is not None:
@@ -305,6 +305,11 @@ def _write_motion(record: Record) -> Any:
         "constraints": record.constraints.to_dict(),
         "growth": None if record.growth is None else record.growth.to_dict(),
     }
+
+
+def _write_recipe(record: Record) -> Any:
+    recipe = record.recipe
+    return recipe.to_dict() if recipe is not None and recipe.can_be_written else LEFT_OUT
 
 
 FIELDS: dict[str, Field] = {  # in the order in which they are read
@@ -330,6 +335,12 @@ FIELDS: dict[str, Field] = {  # in the order in which they are read
         "its domain cannot be used",
         True,
     ),
+    "recipe": Field(
+        _write_recipe,
+        lambda value, _: {"recipe": Recipe.from_dict(value)},
+        "its recipe cannot be read",
+        True,
+    ),
     "settings": _as_is(
         "settings",
         "its settings cannot be read",
@@ -351,7 +362,7 @@ def contradiction(record: Record) -> str | None:
     ledger has no release that such a fit does not plan.
     """
     public, times, knots = record.certificate.public_inputs, record.numeric_times, record.knots
-    declared = {column.name: column.public_inputs() for column in without_flags(record.columns)}
+    declared = {column.name: column.public_inputs() for column in of_tables(record.columns)}
     if public.get("bounds") != declared:
         plain = _write_columns(record) is LEFT_OUT
         return f"its {'bounds' if plain else 'columns'} are not the public ones"
@@ -368,6 +379,10 @@ def contradiction(record: Record) -> str | None:
         return "its times are outside the public range"
     if np.abs(bins - times).max() > near:
         return "its times are not the public ones"
+    promised = record.certificate.target_epsilon, record.certificate.delta
+    adjacency, recipe = record.certificate.adjacency, record.recipe
+    if recipe and (recipe.epsilon, recipe.delta, recipe.adjacency) != (*promised, adjacency):
+        return "its recipe has another guarantee"
     windows = record.settings.get("slabs", len(times))
     if not (is_whole(windows) and 1 <= windows <= len(knots)):
         return "it has fewer times than slabs"

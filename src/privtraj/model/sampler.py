@@ -18,8 +18,9 @@ import numpy as np
 from privtraj.base.arrays import Floats, Ints, steadied, systematic
 from privtraj.base.errors import Arg, InputError, Said, is_whole, listed
 from privtraj.base.space import as_user_times, from_unit, moment, to_unit, unit_time
+from privtraj.columns.axes import decoded
 from privtraj.columns.conditions import Conditions, in_order
-from privtraj.columns.kinds import Category, Column, Number
+from privtraj.columns.kinds import Category, Column, Number, of_tables
 from privtraj.columns.precision import written_times
 from privtraj.domain.couplings import couplings_inside, parts_of
 from privtraj.domain.domain import Plot
@@ -265,14 +266,11 @@ class Sampler:
     def _shown(self, values: Floats) -> Floats:
         """Values (n, q, e) of tables, from (n, q, d), which are changed: those that can be, NaN
         where flags say so, without the flags."""
-        record = self.record
-        values = record.constraints.rounded(values, record.features, record.bounds)
-        for k, column in enumerate(record.columns):
+        for k, column in enumerate(self.record.columns):
             if type(column) is not Number:
                 values[..., k] = column.rounded(values[..., k])
-        for number, flag in self.parts.flags:
-            values[..., number][values[..., flag] == 1] = np.nan
-        return values[..., self.parts.shown] if self.parts.flags else values
+        table = decoded(self.record.columns, values)
+        return self.record.constraints.rounded(table, self.shown)
 
     def carried(self, numbers: int, people: int, stops: int, seed: int = 0) -> Carried:
         """See `TrajectoryModel.carried`."""
@@ -410,7 +408,7 @@ class Sampler:
     @cached_property
     def shown(self) -> tuple[Column, ...]:
         """The columns of a table: all but flags."""
-        return tuple(one for one in self.record.columns if not one.of)
+        return of_tables(self.record.columns)
 
     @cached_property
     def clock(self) -> Floats:
