@@ -8,8 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from privtraj.base.errors import InputError, PrivtrajError
-from privtraj.base.text import aligned
+from privtraj.base.errors import InputError, PrivtrajError, aligned
 from reproduce.registry import NAMES, check_strokes, reproduce
 from reproduce.result import Options
 

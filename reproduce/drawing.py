@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.base.arrays import Floats
-from privtraj.base.text import short
+from privtraj.base.errors import short
 from privtraj.report.style import GREY, INK
 
 if TYPE_CHECKING:

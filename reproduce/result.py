@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privtraj.base.version import __version__
+from privtraj.base import __version__
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

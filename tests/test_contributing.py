@@ -22,8 +22,8 @@ from privtraj.data import tables
 from privtraj.data.snapshots import Snapshots
 from privtraj.metrics import registry
 from privtraj.model.model import load
-from privtraj.motion.reference import words
-from privtraj.motion.transport.couplings import couple
+from privtraj.motion import reference
+from privtraj.motion.couplings import couple
 from privtraj.privacy import events, guard, noise
 from privtraj.privacy.accounting import tally
 from privtraj.privacy.ledger import Ledger
@@ -85,7 +85,7 @@ def test_every_file_that_is_named_exists():
         "metrics/mean_shift.py",
         "cli/features.py",
         "data/json_lines.py",
-        "motion/reference/turning.py",
+        "motion/turning.py",
     }
 
 
@@ -120,7 +120,7 @@ def test_a_format_is_an_entry_and_its_reader(module, tmp_path, monkeypatch):
 
 
 def test_a_reference_process_is_a_class_and_its_name(model, module, tmp_path, monkeypatch):
-    turning = module("motion/reference/turning.py").Turning
+    turning = module("motion/turning.py").Turning
     square = np.array([[0.3, 0.3], [0.7, 0.3], [0.7, 0.7], [0.3, 0.7]], np.float32)
     clouds, quarter = np.stack([square, square]), turning(np.pi / 2)
     (matrix,) = couple(clouds, np.ones((2, 4)), np.ones(1), quarter, "exact").matrices
@@ -131,8 +131,8 @@ def test_a_reference_process_is_a_class_and_its_name(model, module, tmp_path, mo
     radius = np.linalg.norm(path - 0.5, axis=-1)
     np.testing.assert_allclose(radius, np.hypot(0.2, 0.2), atol=0.01)  # a circle, not a chord
 
-    monkeypatch.setitem(words.KINDS, turning.kind, turning)
-    changed = model.with_reference(words.from_words("turning speed=0.5"))
+    monkeypatch.setitem(reference.KINDS, turning.kind, turning)
+    changed = model.with_reference(reference.from_words("turning speed=0.5"))
     changed.save(tmp_path / "turning.privtraj", not_private=True)
     again = load(tmp_path / "turning.privtraj")
     assert again.reference == turning(0.5)

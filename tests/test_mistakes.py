@@ -275,10 +275,10 @@ ERRORS = ("InputError", "BudgetError")
 CORE = "behind the guard, where a user's settings do not get unchecked: tests/privacy"
 TOGETHER = "needs several processes: tests/test_processes.py"
 ELSEWHERE = {
-    "motion/growth/declared.py:from_dict": "a file, told in other words: tests/growth",
+    "motion/growth.py:from_dict": "a file, told in other words: tests/growth",
     "data/sql_rows.py:_changed": "records that change while they are read: tests/data",
     "data/sql.py:_too_little_memory": "needs a small machine: tests/data",
-    "base.processes.py:refuse_shared_people": TOGETHER,
+    "base/processes.py:refuse_shared_people": TOGETHER,
     "synthesizer.py:_paid": TOGETHER,
     "paper/synthesizer.py:fit": TOGETHER,
     "paper/sampled.py:fit": TOGETHER,

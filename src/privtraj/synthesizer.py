@@ -10,20 +10,18 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from privtraj.base import processes
-from privtraj.base.arguments import is_number, is_whole
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.space import unit_time
-from privtraj.base.text import either
 from privtraj.columns.axes import Axes
-from privtraj.columns.constraints import Constraints
+from privtraj.columns.conditions import Constraints
 from privtraj.data.snapshots import Snapshots
 from privtraj.domain.couplings import within
 from privtraj.domain.domain import Plot
@@ -31,17 +29,10 @@ from privtraj.measures.counts.constants import MOST_CELLS_PER_TIME, RELEASED_PAR
 from privtraj.measures.counts.fit import fit_counts
 from privtraj.measures.counts.settings import CountsSettings, counts_settings
 from privtraj.measures.counts.survey import surveyed_area
-from privtraj.measures.gradients.constants import (
-    LARGEST_BANDWIDTH,
-    MOST_COORDINATES,
-    MOST_PARTICLES,
-    SMALLEST_BANDWIDTH,
-)
+from privtraj.measures.gradients.constants import MOST_COORDINATES
 from privtraj.measures.gradients.fit import fit_gradients
 from privtraj.measures.gradients.settings import GradientSettings, free_features, gradient_settings
 from privtraj.measures.head_count import (
-    PublicCounts,
-    check_public_counts,
     count_epsilon,
     head_count,
     public_people,
@@ -66,50 +57,29 @@ from privtraj.measures.windows.constants import CURVES, PARTICLES_PER_CURVE
 from privtraj.measures.windows.fit import Resolution, can_look, resolution, through_slabs
 from privtraj.measures.windows.timeline import may_be_listed
 from privtraj.model.model import TrajectoryModel, assemble, diffusivity_or
-from privtraj.motion.growth.declared import Growth
-from privtraj.motion.growth.unbalanced import APART
-from privtraj.motion.reference.base import Reference, Scale
-from privtraj.motion.reference.brownian import Brownian
-from privtraj.motion.reference.inertia import Inertia
-from privtraj.motion.reference.least_action import least_action
-from privtraj.motion.reference.memories import correlation_along, smoothest
-from privtraj.motion.reference.words import AUTO, by_itself, declared
+from privtraj.motion.diffusions import Brownian
+from privtraj.motion.growth import Growth
+from privtraj.motion.inertia import Inertia, correlation_along, smoothest
+from privtraj.motion.population import APART
+from privtraj.motion.process import Reference, Scale, least_action
+from privtraj.motion.reference import by_itself, declared
 from privtraj.privacy import meaning, noise
 from privtraj.privacy.budget_plan import BudgetPlan
 from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace
 from privtraj.privacy.certificate import CAUTION, certify
-from privtraj.privacy.events import (
-    Adjacency,
-    Event,
-    GaussianSum,
-    check_adjacency,
-    check_budget,
-)
+from privtraj.privacy.events import Event, GaussianSum
 from privtraj.privacy.guard import MAX_CELLS, Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.ledger_file import LedgerFile
 from privtraj.privacy.statements import PUBLIC_COUNTS
 from privtraj.privacy.watching import Watcher
+from privtraj.recipe import MeasureName, Recipe, check_public_counts
 
-MeasureName = Literal["gradients", "counts", "marginals"]
 Settings = CountsSettings | GradientSettings
 
 MOST_COUNTED = 2  # features up to which counts are chosen; experiments/measures.py, 2026-11-17
 CROWDED = 0.8  # of the people in one slab of several: the time range misses them; by hand, 2026-11
 LOW_WORTH = 5  # people per time below which a fit warns; set by hand, 2026-11
-SMALLEST_EPSILON = 5e-3
-LARGEST_EPSILON = 100.0  # beyond it nobody is protected, and the noise would be none
-SMALLEST_DELTA = 1e-20  # below it, only a pure guarantee: the error of the noise has to fit
-
-_RANGES = (
-    ("count_share", 0.01, 0.9),
-    ("particles", 2, MOST_PARTICLES),
-    ("steps", 2, 10_000),
-    ("cells", 2, 2**24),
-    ("bandwidth", SMALLEST_BANDWIDTH, LARGEST_BANDWIDTH),
-    ("time_coupling", 0.0, 10.0),
-    ("diffusivity", 1e-9, 100.0),
-)
 
 
 class LowBudgetWarning(UserWarning):
@@ -120,97 +90,23 @@ class WeakGuaranteeWarning(UserWarning):
     """The guarantee that was asked for promises little to a person."""
 
 
-class TrajectorySynthesizer:
-    """Settings of a fit. The constructor only stores them; `fit` spends the budget.
-
-    epsilon, delta: the guarantee.  adjacency: "add-remove" or "replace-one".
-    measure: "gradients" (private mean-field Langevin dynamics), "counts" (a private histogram per
-        time stands in for the people), "marginals" (private tables of two columns at a time, which
-        particles explain), or "auto" (`choose_measure`).
-    seed: None for private noise from the operating system; a number makes the run repeatable, for
-        research, and the result NOT PRIVATE.
-    public_counts: the number of people in each time bin, as numbers, if they are public knowledge;
-        never read from the data. Only with "replace-one": then the rest of a person's records is
-        protected, and in which bin they are is not.
-    count_share: share of epsilon that the private number of people per bin may cost.
-    particles, steps, cells, bandwidth, time_coupling, diffusivity: set by hand what is otherwise
-        chosen from public and released numbers. steps are those of private gradients; bandwidth is
-        in shares of the box. time_coupling says how strongly neighbouring times share what they
-        know, 0 for not at all: in units of the default for counts, and 0.1 by default for
-        gradients. diffusivity is variance, in squared shares of the box, per time range.
-    slabs: the resolution in time. Records of one slab of time are measured together, and curves are
-        fitted through the slabs. "auto" finds the number of slabs that suits how people move, from
-        a private look at it; a number sets it; "bins" measures every declared time bin by itself,
-        each record at the nearest.
-    reference: how people move between what was measured: a process of `pt.reference`, its
-        name with settings ("inertia memory=2"), or "auto": smooth paths of least action along a
-        drift that the model itself shows, Inertia(drift=Learned()), whose memory is that of people
-        with several records where there are such; Brownian motion where a diffusivity is set by
-        hand. `TrajectoryModel.with_reference` changes it later.
-    monotone: features that never fall, or {feature: "rising" or "falling"}, public knowledge.
-    precision: {feature: step} in which people are written, 1 for integers.
-    subspace: many numeric features that people hardly fill. "auto", from six numbers on where
-        gradients measure, spends a tenth of the budget on how features vary together; if few
-        directions hold most of the variance, people are measured along these, and the rest is
-        released as variance. A number sets how many directions; "off" spends nothing on it.
-    persistence: "auto" asks how fast features of people are forgotten, where people may have
-        several records, for 15 to 25 % of epsilon; "off" spends nothing on it. Tables that have
-        categories, or numbers that may be missing, are not asked.
-    growth: how the number of people changes, by which paths begin late or end early: "released", by
-        the private numbers of records over time, where these were sampled in proportion; a public
-        rate, table {time: size} or function; or a `Growth`. None: everybody is there all the time.
-        `TrajectoryModel.with_growth` changes it later.
-    pull: the name of time_coupling before version 0.2.
-    """
+@dataclass(frozen=True, repr=False)
+class TrajectorySynthesizer(Recipe):
+    """A recipe that can be fitted. The constructor only stores it; `fit` spends the budget."""
 
     guard_class: ClassVar[type[Guard]] = Guard
     """Holds the rows of a fit; tests of the audit put broken ones here."""
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        *,
-        adjacency: Adjacency = "add-remove",
-        measure: Literal["auto", "gradients", "counts", "marginals"] = "auto",
-        seed: int | None = None,
-        public_counts: PublicCounts = None,
-        count_share: float = 0.05,
-        particles: int | None = None,
-        steps: int | None = None,
-        cells: int | None = None,
-        slabs: int | Literal["auto", "bins"] = "auto",
-        subspace: int | Literal["auto", "off"] = "auto",
-        bandwidth: float | None = None,
-        time_coupling: float | None = None,
-        diffusivity: float | None = None,
-        reference: Reference | str = AUTO,
-        monotone: Any = None,
-        precision: Any = None,
-        persistence: Literal["auto", "off"] = "auto",
-        growth: Any = None,
-        pull: float | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.measure = measure
-        self.seed = seed
-        self.public_counts = public_counts
-        self.count_share = count_share
-        self.particles = particles
-        self.steps = steps
-        self.cells = cells
-        self.slabs = slabs
-        self.subspace = subspace
-        self.bandwidth = bandwidth
-        self.time_coupling = pull if time_coupling is None else time_coupling
-        self.diffusivity = diffusivity
-        self.reference = reference
-        self.monotone = monotone
-        self.precision = precision
-        self.persistence = persistence
-        self.growth = growth
+    @classmethod
+    def of(cls, recipe: Recipe) -> Self:
+        """That of a recipe, such as `model.recipe`."""
+        return cls(**{each.name: getattr(recipe, each.name) for each in fields(Recipe)})
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """The settings alone, as a model carries them; None for a kind that has more of them."""
+        own = {each.name: getattr(self, each.name) for each in fields(self)}
+        return Recipe(**own) if len(own) == len(fields(Recipe)) else None
 
     def fit(
         self,
@@ -473,6 +369,7 @@ class TrajectorySynthesizer:
             reference=reference,
             constraints=Constraints.declared(self.monotone, self.precision),
             growth=Growth.declared(self.growth),
+            recipe=self.recipe,
             certificate=certificate,
             cloud_size=self.particles or max(marginals.particles.shape[1], RELEASED_PARTICLES),
             settings={
@@ -706,52 +603,6 @@ class TrajectorySynthesizer:
             return "counts" if self.delta == 0 else choose_measure(axes)
         return self.measure
 
-    def check(self) -> None:
-        """Refuse settings that cannot be used; needs no data, so it can come before reading any."""
-        check_budget(self.epsilon, self.delta)
-        check_adjacency(self.adjacency)
-        check_public_counts(self.public_counts, self.adjacency)
-        if self.delta == 0 and self.measure in ("gradients", "marginals"):
-            raise InputError(
-                f"{self.measure} need a delta above 0: set ",
-                Arg("delta="),
-                ", or use ",
-                Arg("measure", "counts"),
-            )
-        if 0 < self.delta < SMALLEST_DELTA:
-            raise InputError(Arg("delta"), f" must be 0 or at least {SMALLEST_DELTA:g}")
-        if self.measure not in ("auto", *get_args(MeasureName)):
-            names = either(("'auto'", *(f"'{name}'" for name in get_args(MeasureName))))
-            raise InputError(Arg("measure"), f" must be {names}, not '{self.measure}'")
-        wanted: Any = self.slabs
-        if wanted not in ("auto", "bins") and not (is_whole(wanted) and wanted >= 2):
-            raise InputError(
-                Arg("slabs"), " must be 'auto', 'bins' or a whole number of at least 2"
-            )
-        axes: Any = self.subspace
-        if axes not in ("auto", "off") and not (is_whole(axes) and axes >= 1):
-            raise InputError(
-                Arg("subspace"), " must be 'auto', 'off' or a whole number of at least 1"
-            )
-        if self.persistence not in ("auto", "off"):
-            raise InputError(Arg("persistence"), " must be 'auto' or 'off'")
-        for name, low, high in _RANGES:
-            value = getattr(self, name)
-            if value is not None or name == "count_share":
-                check_setting(name, value, low, high)
-        self._reference()
-        Constraints.declared(self.monotone, self.precision)
-        Growth.declared(self.growth)
-        if self.epsilon < SMALLEST_EPSILON:
-            raise InputError(
-                Arg("epsilon"),
-                f" must be at least {SMALLEST_EPSILON:g}: less does not buy a head count",
-            )
-        if self.epsilon > LARGEST_EPSILON:
-            raise InputError(
-                Arg("epsilon"), f" must be at most {LARGEST_EPSILON:g}: more protects nobody"
-            )
-
 
 def choose_measure(axes: Axes | int) -> MeasureName:
     """Of numbers, counts of one or two and gradients from three on; marginals where there are
@@ -780,14 +631,6 @@ def left(guard: Guard, calibrate: Callable[..., float], later: Event | None = No
         slack=0.0 if exact else min(SLACK_RESERVE, ledger.delta / 100),
         person=guard.person,
     )
-
-
-def check_setting(name: str, value: Any, low: float, high: float) -> None:
-    """Refuse what is not a number in this range, a whole one if its limits are."""
-    if not (is_number(value) and low <= value <= high):
-        raise InputError(Arg(name), f" must be between {low:g} and {high:g}")
-    if isinstance(low, int) and not isinstance(value, int | np.integer):
-        raise InputError(Arg(name), " must be a whole number")
 
 
 def _start_and_length(measured: Resolution) -> tuple[float, float]:

@@ -167,7 +167,7 @@ def test_a_budget_that_is_too_small_is_not_overdrawn(name, guard_of, moving_blob
 in_cube = st.lists(st.floats(0, 1, width=32), min_size=2, max_size=2)
 
 
-@settings(max_examples=200)
+@settings(max_examples=40)
 @given(
     points=st.lists(in_cube, min_size=8, max_size=8),
     places=st.lists(in_cube, min_size=K, max_size=K),
@@ -270,7 +270,7 @@ def with_outliers(times, n, d, share, seed=0):
     return np.clip(clouds, 0, 1), places[:, 0]
 
 
-@pytest.mark.parametrize("d", [1, 2, 5])
+@pytest.mark.parametrize("d", [1, 5])
 def test_medians_hold_against_outliers_that_carry_means_away(d, guard_of, silent):
     clouds, places = with_outliers(8, 600, d, 0.3)
     people = np.full(8, 600)

@@ -199,7 +199,7 @@ def _check(args: argparse.Namespace) -> None:
 
 def _check_paths(args: argparse.Namespace) -> None:
     """Whether the paths can be written that way, before anything is spent on them."""
-    from privtraj.export.tables import check_paths
+    from privtraj.export.files import check_paths
 
     if args.paths is not None:
         names = shared.declared(vars(args))["features"]

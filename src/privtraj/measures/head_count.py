@@ -14,19 +14,13 @@ cost of replace-one, which is paid for all neighbours. In which bins a person is
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from privtraj.base.arguments import is_number
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import Arg, InputError
 from privtraj.privacy import noise
-from privtraj.privacy.events import Adjacency, LaplaceCounts, Person, check_hides_counts
+from privtraj.privacy.events import Adjacency, LaplaceCounts, Person
 from privtraj.privacy.guard import Guard
-
-PublicCounts = Sequence[float] | None
-"""Records in each time bin, in order, if these numbers are public knowledge."""
 
 HEAD_COUNT = "people per time"
 LEAST_OF_MEAN = 0.05  # share of the mean below which no count falls; set by hand, 2026-11
@@ -55,23 +49,6 @@ def head_count(guard: Guard, epsilon: float) -> Floats:
 def public_people(counts: Sequence[float]) -> Floats:
     """People per bin (T,): as they were given, one at least."""
     return np.maximum(np.asarray(counts, np.float64), 1.0)
-
-
-def check_public_counts(counts: Any, adjacency: Adjacency, bins: int | None = None) -> None:
-    """Refuse what is no list of numbers, one for each of the bins where these are known; and any
-    numbers with add-remove."""
-    if counts is None:
-        return
-    given = Arg("public_counts")
-    if not isinstance(counts, Sequence | np.ndarray) or isinstance(counts, str):
-        raise InputError(
-            given, " must be the list of public numbers themselves, one for each time bin"
-        )
-    if not all(is_number(count) and 0 <= count < np.inf for count in counts):
-        raise InputError(given, " must be numbers of people, not negative, one for each time bin")
-    check_hides_counts(adjacency)
-    if bins is not None and len(counts) != bins:
-        raise InputError(given, f" has {len(counts)} numbers for {bins} time bins: give one each")
 
 
 def steadied_counts(counts: Floats, noise_variance: float) -> Floats:

@@ -33,11 +33,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-from privtraj.base.arguments import is_number
 from privtraj.base.arrays import Floats, Ints
+from privtraj.base.errors import is_number
 from privtraj.base.space import unit_time
 from privtraj.measures.marginals import Marginals
-from privtraj.motion.reference.memories import LAGS, Correlations
+from privtraj.motion.inertia import LAGS, Correlations
 from privtraj.privacy.events import Adjacency, LaplaceShares, Person, people_moved
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.noise import EPSILON_RANGE

@@ -14,23 +14,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.base.arguments import is_number, is_whole
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import InputError
+from privtraj.base.errors import InputError, is_number, is_whole
 from privtraj.base.space import moment
 from privtraj.columns import kinds
-from privtraj.columns.constraints import Constraints
+from privtraj.columns.conditions import Constraints
 from privtraj.columns.kinds import LONGEST_NAME, Column, Flag, Number, without_flags
 from privtraj.domain.domain import Domain
-from privtraj.measures.gradients.constants import MOST_PARTICLES
 from privtraj.measures.persistence import PERSISTENCE, is_persistence
 from privtraj.measures.planned_releases import most_releases
-from privtraj.motion.growth.declared import Growth
-from privtraj.motion.reference.base import Scale
-from privtraj.motion.reference.words import from_dict
-from privtraj.motion.transport.mixed import number_names
+from privtraj.motion.growth import Growth
+from privtraj.motion.process import Scale
+from privtraj.motion.reference import from_dict
+from privtraj.motion.states import number_names
 from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.statements import DOMAIN, DRAWN_TIMES, PUBLIC_COUNTS
+from privtraj.recipe import MOST_PARTICLES, Recipe
 
 FIELDS = {
     "diffusivity",
@@ -43,7 +42,7 @@ FIELDS = {
 }
 MOTION = "motion"
 """Optional: how people move, where it is not Brownian motion through particles."""
-OPTIONAL = {MOTION, "domain", "columns"}
+OPTIONAL = {MOTION, "domain", "columns", "recipe"}
 LAYOUT: dict[str, tuple[str | int, ...]] = {
     "particles": ("K", "m", "d"),
     "weights": ("K", "m"),
@@ -99,6 +98,10 @@ def _field_faults(
     yield _fault_of_names(header["features"], header["time_name"], arrays["bounds"])
     yield _fault_of_columns(header, arrays["bounds"])
     yield _fault_of_domain(header, arrays["bounds"])
+    try:
+        recipe_of(header)
+    except InputError:
+        yield "its recipe cannot be read"
     settings, told = header["settings"], header["diagnostics"]
     yield _fault_of_growth(header, arrays["knots"])
     if not (isinstance(settings, dict) and isinstance(told, dict)):
@@ -147,6 +150,11 @@ def motion_of(header: Mapping[str, Any]) -> dict[str, Any]:
     if said:
         raise ValueError("other fields")
     return made
+
+
+def recipe_of(header: Mapping[str, Any]) -> Recipe | None:
+    """What was asked for; None where a header does not tell."""
+    return Recipe.from_dict(header["recipe"]) if "recipe" in header else None
 
 
 def _fault_of_names(features: Any, time_name: Any, bounds: NDArray[Any]) -> str | None:
@@ -252,6 +260,10 @@ def contradiction(
         return "its times are outside the public range"
     if np.abs(bins - times).max() > near:
         return "its times are not the public ones"
+    recipe = recipe_of(header)
+    promised = certificate.target_epsilon, certificate.delta, certificate.adjacency
+    if recipe is not None and (recipe.epsilon, recipe.delta, recipe.adjacency) != promised:
+        return "its recipe has another guarantee"
     return _contradiction_of_settings(certificate, header, arrays)
 
 

@@ -30,19 +30,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privtraj.base import processes
-from privtraj.base.arguments import is_number
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import InputError
+from privtraj.base.errors import InputError, is_number
 from privtraj.base.space import fold, to_unit
 from privtraj.data.snapshots import Snapshots
 from privtraj.measures.gradients.langevin import State, run
-from privtraj.measures.head_count import HEAD_COUNT, check_public_counts, head_count, public_people
+from privtraj.measures.head_count import HEAD_COUNT, head_count, public_people
 from privtraj.measures.marginals import Progress
 from privtraj.model.model import TrajectoryModel, assemble
 from privtraj.paper import warm_starts as warm
-from privtraj.paper.batches import STEP, Batch, BatchGradients
-from privtraj.paper.constants import LEAST_EPSILON, MOST_EPSILON, SLACK_ROOM, START_VARIANCE
-from privtraj.paper.dynamics import PlainFixed, PlainSchedule, at, plain_step
+from privtraj.paper.dynamics import (
+    STEP,
+    Batch,
+    BatchGradients,
+    PlainFixed,
+    PlainSchedule,
+    at,
+    plain_step,
+)
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import epsilon_at
 from privtraj.privacy.budget_plan import BudgetPlan
@@ -54,8 +59,15 @@ from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.sampled_events import ChosenTimes, sum_at_rate
 from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.statements import DRAWN_TIMES, PUBLIC_COUNTS
+from privtraj.recipe import check_public_counts
 
 Watch = Callable[[Floats], None]
+
+START_VARIANCE = 0.2  # of the normal start around the middle of the box: the paper's N(1/2, 0.2 I)
+
+# The ledger of a recipe, whose cost follows
+LEAST_EPSILON, MOST_EPSILON = 1e-6, 25.0  # of its cap: above, the slack of the noise shows
+SLACK_ROOM = 1 + 1e-3  # of the cap above what the phases cost, for the slack of the noise
 
 
 @dataclass(frozen=True)

@@ -26,21 +26,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privtraj.base.arrays import Floats
-from privtraj.base.clouds import systematic
+from privtraj.base.arrays import Floats, systematic
 from privtraj.base.errors import InputError
 from privtraj.base.space import fold
 from privtraj.measures.gradients.likelihood import squared_distances
-from privtraj.paper.constants import (
-    AT_MEDIAN,
-    AVERAGED,
-    FIRST_CENTRES,
-    MIN_SPREAD,
-    REACH,
-    SHRINK,
-    SIGNIFICANT_DEVIATIONS,
-    SMALLEST_SHARE,
-)
 from privtraj.privacy.guard import Guard
 
 MEANS = "sums of private means"
@@ -48,6 +37,16 @@ MEDIANS = "directions of private medians"
 CLUSTERS = "sums of private clusters"
 
 CLUSTER_CLIP = 1.5  # sqrt(1 + 1 + 1/4), see `cluster_vectors`
+
+# How centres move; set by hand, 2026-11
+AT_MEDIAN = 1e-12  # distance at which a person is on the median: squares below underflow
+REACH = 1.5  # radius within which people count in full, in sqrt(d) spreads
+SHRINK = 0.5  # of the radius, at most, per step
+MIN_SPREAD = 0.005  # of a cluster, in shares of the box
+SIGNIFICANT_DEVIATIONS = 2.0  # of a count's noise that a cluster must have
+SMALLEST_SHARE = 0.02  # of an equal part of the people that it must have without noise
+FIRST_CENTRES = 0.7  # share of the width of the cube over which they are
+AVERAGED = 3  # one in so many steps, the last ones, are averaged
 
 
 def private_means(guard: Guard, people: ArrayLike, noise_multiplier: float) -> Floats:

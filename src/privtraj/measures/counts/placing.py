@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privtraj.base.arrays import Floats, Ints
-from privtraj.base.clouds import systematic
+from privtraj.base.arrays import Floats, Ints, systematic
 from privtraj.domain.domain import Plot
 from privtraj.measures.counts.cells import GridMeasure
 

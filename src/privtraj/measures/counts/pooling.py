@@ -34,8 +34,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.base.arrays import Floats
-from privtraj.base.clouds import total_variance
+from privtraj.base.arrays import Floats, total_variance
 from privtraj.measures.counts.cells import GridMeasure
 from privtraj.measures.counts.constants import (
     BLOCKS_PER_SIDE,

@@ -10,7 +10,6 @@ STEPS = 20  # K; 16, 24 and 40 differ little, since all releases are explained; 
 MAX_PARTICLES = 512  # chosen for a user; bounds the work; set by hand, 2026-11
 LEAST_PARTICLES = 4  # two miss groups: 1.7 times the error in eight features, 2026-11-16
 LEAST_AFFORDED = 16  # particles that are kept however long a fit then takes; set by hand, 2026-11
-MOST_PARTICLES = 4096  # by hand: the coupling of one edge, m x m, is made at a time
 MOST_COORDINATES = 128  # numbers and levels together; by hand: a step costs as many products
 MOST_WORK = 1e11  # numbers summed over people in one fit: some five minutes on two cores, measured
 CLIP_PER_ROOT = 0.53  # typical norm of a person's vector, over sigma sqrt(d); measured, 2026-11
@@ -44,7 +43,6 @@ LIGHT, HEAVY = 0.4, 1.6  # masses in shares of 1/m at which a particle is moved 
 MOVED_AT_ONCE = 8  # one in so many particles; set by hand, 2026-11
 SPLIT_APART = 0.5  # bandwidths between the halves of a split particle, times a normal; by hand
 LEAST_SPREAD = 0.05  # of the residual variance: a noisy one may be negative; set by hand, 2026-11
-SMALLEST_BANDWIDTH, LARGEST_BANDWIDTH = 0.004, 0.5  # in shares of the box; set by hand, 2026-11
 CLUSTER_WIDTH = 0.1  # of the cluster in which particles begin; set by hand, 2026-11
 FIRST_BANDWIDTH = 12**-0.5  # standard deviation of somebody anywhere in the box
 

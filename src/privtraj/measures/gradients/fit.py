@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from privtraj.base.arrays import Floats
-from privtraj.columns.embedding import Embedding
+from privtraj.columns.axes import Embedding
 from privtraj.measures.gradients import start
 from privtraj.measures.gradients.langevin import Fixed, Trace, run
 from privtraj.measures.gradients.moments import PrivateGradients

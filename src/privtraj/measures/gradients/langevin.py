@@ -31,19 +31,18 @@ from privtraj.measures.gradients.constants import (
     BIAS_LIMIT,
     HEAVY,
     KAPPA_SPREAD,
-    LARGEST_BANDWIDTH,
     LEAST_SPREAD,
     LIGHT,
     MOVED_AT_ONCE,
     SINKHORN_SWEEPS,
-    SMALLEST_BANDWIDTH,
     SPLIT_APART,
 )
 from privtraj.measures.gradients.likelihood import Mixture, Moments
 from privtraj.measures.gradients.schedule import Schedule
 from privtraj.measures.marginals import Progress
-from privtraj.motion.transport import sinkhorn
-from privtraj.motion.transport.sinkhorn import Potentials
+from privtraj.motion import sinkhorn
+from privtraj.motion.sinkhorn import Potentials
+from privtraj.recipe import LARGEST_BANDWIDTH, SMALLEST_BANDWIDTH
 
 S = TypeVar("S", bound=tuple[Any, ...])  # a schedule
 

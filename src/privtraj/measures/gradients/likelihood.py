@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.columns.embedding import Embedding
+from privtraj.columns.axes import Embedding
 from privtraj.measures.gradients.constants import CLIP_DRAWS, KAPPA_MASS_EXPONENT, KAPPA_SPREAD
 from privtraj.privacy.sums import GRID
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from privtraj.base.arrays import Floats
-from privtraj.columns.embedding import Embedding
+from privtraj.columns.axes import Embedding
 from privtraj.measures.gradients.constants import CLIP_QUANTILE
 from privtraj.measures.gradients.likelihood import (
     Mixture,

@@ -24,10 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from privtraj.base.arrays import Floats
-from privtraj.base.clouds import along_z_curve, systematic
+from privtraj.base.arrays import Floats, along_z_curve, systematic
 from privtraj.base.space import fold
-from privtraj.columns.embedding import Embedding
+from privtraj.columns.axes import Embedding
 from privtraj.measures.gradients.constants import (
     CURVE_CELLS,
     HALVINGS,

@@ -7,8 +7,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from privtraj.base.arrays import Floats, Ints, Mask
-from privtraj.base.clouds import equal_weight
+from privtraj.base.arrays import Floats, Ints, Mask, equal_weight
 from privtraj.base.space import hat_functions, unit_time
 from privtraj.columns.axes import Axes
 from privtraj.data.public import TimeAxis
@@ -38,8 +37,7 @@ from privtraj.measures.windows.motion import (
     slab_means,
 )
 from privtraj.measures.windows.timeline import Timeline, are_at_listed_times, timeline_of
-from privtraj.motion.reference.base import Reference
-from privtraj.motion.reference.least_action import FITTED, follow
+from privtraj.motion.process import FITTED, Reference, follow
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.noise import EPSILON_RANGE, laplace_variance
 

@@ -24,8 +24,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from privtraj.base.arrays import Floats, Ints, Mask
-from privtraj.base.clouds import systematic
+from privtraj.base.arrays import Floats, Ints, Mask, systematic
 from privtraj.base.space import hat_functions
 from privtraj.columns.axes import Axes
 from privtraj.measures.marginals import Marginals
