@@ -19,7 +19,7 @@ from privtraj.base.errors import InputError, is_number, is_whole
 from privtraj.base.space import moment
 from privtraj.columns import kinds
 from privtraj.columns.conditions import Constraints
-from privtraj.columns.kinds import LONGEST_NAME, Column, Flag, Number, without_flags
+from privtraj.columns.kinds import LONGEST_NAME, Column, Number, of_tables
 from privtraj.domain.domain import Domain
 from privtraj.measures.persistence import PERSISTENCE, is_persistence
 from privtraj.measures.planned_releases import most_releases
@@ -129,8 +129,7 @@ def _fault_of_motion(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any
         scale = Scale(bounds[moving], float(knots[0]), float(knots[-1] - knots[0]))
         if any(moving):
             moved["reference"].within(scale)
-        numbers = [one.name for one in columns if isinstance(one, Number)]
-        moved["constraints"].check(header["features"], numbers)
+        moved["constraints"].check(columns)
     except (InputError, AttributeError, KeyError, TypeError, ValueError):
         return "how its people move cannot be read"
     return None if isinstance(moved["curves"], bool) else "its curves cannot be read"
@@ -193,10 +192,8 @@ def _fault_of_columns(header: Mapping[str, Any], bounds: NDArray[Any]) -> str | 
     names = [column.name for column in columns]
     if names != header["features"] or not np.array_equal(domains, bounds):
         return "it has other columns than features and bounds"
-    lacking = [one.name for one in columns if isinstance(one, Number) and one.missing]
-    flagged = [one.of for one in columns if isinstance(one, Flag)]
-    behind = columns[len(columns) - len(flagged) :]
-    if lacking != flagged or not all(isinstance(one, Flag) for one in behind):
+    known = of_tables(columns)
+    if columns != (*known, *(more for column in known for more in column.more)):
         return "its flags of what is missing are not those of its numbers"
     return None
 
@@ -242,7 +239,7 @@ def contradiction(
     """
     public, times, knots = certificate.public_inputs, arrays["times"], arrays["knots"]
     columns = columns_of(header, arrays["bounds"])
-    declared = {column.name: column.public_inputs() for column in without_flags(columns)}
+    declared = {column.name: column.public_inputs() for column in of_tables(columns)}
     if public.get("bounds") != declared:
         return f"its {'columns' if 'columns' in header else 'bounds'} are not the public ones"
     domain = header.get("domain")

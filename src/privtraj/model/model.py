@@ -22,9 +22,17 @@ from privtraj.base.arrays import Floats, Ints, along_main_axis, equal_weight, st
 from privtraj.base.errors import Arg, InputError, Said, is_whole, listed
 from privtraj.base.formats import load as load_by_name
 from privtraj.base.space import as_user_times, from_unit, hat_functions, moment, to_unit, unit_time
-from privtraj.columns.axes import Axes
+from privtraj.columns.axes import Axes, decoded
 from privtraj.columns.conditions import NONE, Conditions, Constraints, in_order
-from privtraj.columns.kinds import Category, Column, Label, Number, plain_numbers, to_dict
+from privtraj.columns.kinds import (
+    Category,
+    Column,
+    Label,
+    Number,
+    of_tables,
+    plain_numbers,
+    to_dict,
+)
 from privtraj.columns.precision import written_times
 from privtraj.data.snapshots import Snapshots
 from privtraj.domain.couplings import couplings_inside, parts_of
@@ -162,7 +170,7 @@ class TrajectoryModel:
         unit = equal_weight(particles, weights, self.cloud_size)
         pairs = enumerate(self.columns)
         values = np.stack([one.from_unit(unit[..., k]) for k, one in pairs], axis=-1)
-        values[self._parts.absent(unit)] = np.nan
+        values[..., : len(self._shown)] = decoded(self.columns, values)
         return values
 
     def _split_at_times(self) -> tuple[Floats, Floats]:
@@ -296,18 +304,15 @@ class TrajectoryModel:
     @cached_property
     def _shown(self) -> tuple[Column, ...]:
         """The columns of a table: all but flags."""
-        return tuple(one for one in self.columns if not one.of)
+        return of_tables(self.columns)
 
     def _finished(self, values: Floats) -> Floats:
         """Values (n, q, e) of tables, from (n, q, d), which are changed: those that can be, NaN
         where flags say so, without the flags."""
-        values = self.constraints.rounded(values, self.features, self.bounds)
         for k, column in enumerate(self.columns):
             if type(column) is not Number:
                 values[..., k] = column.rounded(values[..., k])
-        for number, flag in self._parts.flags:
-            values[..., number][values[..., flag] == 1] = np.nan
-        return values[..., self._parts.shown] if self._parts.flags else values
+        return self.constraints.rounded(decoded(self.columns, values), self._shown)
 
     def _values(
         self,
@@ -483,9 +488,7 @@ class TrajectoryModel:
         """The same model with what is public about its features: `monotone`, features that never
         fall, or {feature: "rising" or "falling"}; `precision`, {feature: step}, 1 for integers."""
         constraints = Constraints.declared(monotone, precision)
-        constraints.check(
-            self.features, [one.name for one in self.columns if isinstance(one, Number)]
-        )
+        constraints.check(self.columns)
         return replace(self, constraints=constraints).sealed()
 
     def with_growth(self, growth: Any) -> TrajectoryModel:
