@@ -12,6 +12,7 @@ from .base import __version__ as __version__
 from .base.errors import BudgetError as BudgetError
 from .base.errors import InputError as InputError
 from .base.errors import PrivtrajError as PrivtrajError
+from .columns.kinds import Angle as Angle
 from .columns.kinds import Boolean as Boolean
 from .columns.kinds import Category as Category
 from .columns.kinds import Date as Date
