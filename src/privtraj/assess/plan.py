@@ -246,7 +246,7 @@ def scored_times(question: Question) -> Floats:
 def _first(question: Question, name: str, values: Iterable[int]) -> int | None:
     """The first of these values, in place of the asked one, that reaches a good forecast."""
     for value in values:
-        other = replace(question, **{name: value})
+        other = replace(question, **{name: value})  # type: ignore[arg-type]
         epsilon = other.recipe.epsilon
         worths = worth_over(other, np.array([epsilon]))[0][:, 0]
         if Level.of(worths, chosen_measure(other), other.records * epsilon).worth >= GOOD:

@@ -145,7 +145,7 @@ def estimated_quality(
     def judged(worth: float) -> Estimate:
         return estimated(min(worth, most), model.settings["measure"], budget)
 
-    overall, at_times = Estimate(0.0, 0.0, 0.0), ()
+    overall, at_times = Estimate(0.0, 0.0, 0.0), tuple[Estimate, ...]()
     if numbers[0].shape[2]:
         crowd = ModelCrowd(model).places(np.repeat(times, POPULATION), seed + 101)
         crowd = numbers_alone(crowd, model.columns).reshape(len(times), POPULATION, -1)
