@@ -15,7 +15,7 @@ from privtraj.cli.options import BOOLEAN, FILE, GROUPS, OPTIONS, Option, argumen
 from privtraj.cli.sample import even_times, write_paths
 
 if TYPE_CHECKING:
-    from privtraj.assess.checking.look import TableCheck
+    from privtraj.assess.look import TableCheck
     from privtraj.data.snapshots import Snapshots
     from privtraj.model.model import TrajectoryModel
     from privtraj.privacy.ledger_file import LedgerFile
