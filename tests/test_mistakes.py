@@ -287,11 +287,11 @@ ELSEWHERE = {
     "privacy/budget_plan.py": CORE,
     "privacy/events.py": CORE,
     "privacy/guard.py": CORE,
-    "privacy/watching.py": CORE,
+    "privacy/questions.py": CORE,
+    "privacy/sums.py": CORE,
     "privacy/ledger.py": CORE,
     "privacy/ledger_file.py:__post_init__": "a line of a ledger, never shown: tests/privacy",
     "privacy/noise.py": CORE,
-    "privacy/pairs.py": CORE,
     "privacy/sampled_events.py": CORE,
     "privacy/sampling.py": CORE,
 }

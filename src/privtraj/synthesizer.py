@@ -68,11 +68,11 @@ from privtraj.privacy.budget_plan import BudgetPlan
 from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace
 from privtraj.privacy.certificate import CAUTION, certify
 from privtraj.privacy.events import Event, GaussianSum
-from privtraj.privacy.guard import MAX_CELLS, Guard
+from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.ledger_file import LedgerFile
+from privtraj.privacy.questions import MAX_CELLS, Watcher
 from privtraj.privacy.statements import PUBLIC_COUNTS
-from privtraj.privacy.watching import Watcher
 from privtraj.recipe import MeasureName, Recipe, check_public_counts
 
 Settings = CountsSettings | GradientSettings
@@ -533,7 +533,7 @@ class TrajectorySynthesizer(Recipe):
 
     def _check_for(self, snapshots: Snapshots) -> None:
         """Refuse, before anything is spent, what these snapshots cannot be fitted with."""
-        Constraints.declared(self.monotone, self.precision).check(snapshots.features)
+        Constraints.declared(self.monotone, self.precision).check(snapshots.columns)
         growth = Growth.declared(self.growth)
         if growth is not None:
             growth.check(snapshots.datetime)

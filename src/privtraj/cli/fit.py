@@ -92,7 +92,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         return 0
     from privtraj.assess.ranges import doubts
 
-    found = () if args.yes else doubts(model)
+    found = () if args.yes else tuple(map(str, doubts(model)))
     for doubt in found:
         console.note(f"{doubt}; the model is written, as it is paid for: think before you use it")
     text = "\n  ".join([f"{model.certificate}\n\nWritten:", *map(str, console.written)])
@@ -273,7 +273,7 @@ def _note(args: argparse.Namespace, synthesizer: TrajectorySynthesizer, console:
 
 def _price_of_records(args: argparse.Namespace, synthesizer: TrajectorySynthesizer) -> str:
     """Whether all records or one at random is better, as far as can be said without looking."""
-    from privtraj.assess.planning.records import price
+    from privtraj.assess.plan import price
     from privtraj.columns.axes import Axes
 
     measure = synthesizer.measure_for(Axes.of(shared.columns(vars(args))))

@@ -304,8 +304,8 @@ def add_plan(commands: Any) -> None:
 def run_plan(args: argparse.Namespace, console: Console) -> None:
     asked = _asked(args)
     shared.check_output(args.plot, shared.PICTURES, args.force)
-    from privtraj.assess.planning.forecast import Forecast
-    from privtraj.assess.planning.planner import plan
+    from privtraj.assess.forecast import Forecast
+    from privtraj.assess.plan import plan
 
     forecast = plan(**asked, keep=not args.no_cache, progress=_when_simulating(console))
     text, files = str(forecast), {}
