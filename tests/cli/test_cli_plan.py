@@ -8,8 +8,8 @@ import pytest
 from privtraj import cli
 from privtraj.assess import plan as planner
 from privtraj.assess import simulate
-from privtraj.cli import plan as command
-from privtraj.cli.parser import parser
+from privtraj.cli import prepare as command
+from privtraj.cli.console import parser
 
 ASK = ["plan", "--people", "400", "--times", "2", "--features", "1"]
 
@@ -48,7 +48,7 @@ def config(tmp_path):
 
 
 def asked(*words):
-    return command._asked(parser(command.add).parse_args(["plan", *words]))
+    return command._asked(parser(command.add_plan).parse_args(["plan", *words]))
 
 
 def test_text_json_plot_and_cache(capsys, tmp_path, monkeypatch):
