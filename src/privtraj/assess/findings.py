@@ -108,7 +108,7 @@ def _of_time(tally: TableTally, csv: bool) -> Iterator[Finding]:
     if name in tally.refused:
         return
     yield from _unreadable(tally, time, name, csv)
-    advice = ("check ", Arg("time_range"), " and the unit of the column")
+    advice: Words = ("check ", Arg("time_range"), " and the unit of the column")
     words = [f"have '{name}' {where} the time range" for where in ("before", "after", "outside")]
     yield from _outside(name, time, words, advice)
     if not time.known:

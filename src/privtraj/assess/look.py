@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from privtraj.assess.common import LEVELS, Finding
 from privtraj.assess.findings import findings, share
 from privtraj.assess.plan import Intention, intention
-from privtraj.assess.tally import LevelTally, TableTally
+from privtraj.assess.tally import LevelTally, RangeTally, TableTally
 from privtraj.base.errors import InputError, aligned
 from privtraj.base.formats import READABLE, find_format
 from privtraj.columns.declared import declared_columns
@@ -281,6 +281,7 @@ def _counts(tally: TableTally) -> Iterator[dict[str, Any]]:
     """Of the time and of each column, for JSON."""
     public = tally.public
     first, last = (str(t) for t in written_times(public.axis.range, public.axis.datetime))
+    each: dict[str, tuple[str, RangeTally | LevelTally]]
     each = {f"{public.time_name} from {first} to {last}": (public.time_name, tally.time)}
     each |= {str(column): (column.name, tally.columns[column.name]) for column in public.asked}
     for declared, (name, counts) in each.items():

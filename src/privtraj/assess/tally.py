@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -336,7 +337,7 @@ class TableTally:
         for column in (*time, *self.public.asked):
             name = self.public.time_name if column is None else column.name
             cells = table.column(name)
-            values = self._unless_refused(name, lambda k=column, c=cells: self._counted(k, c))
+            values = self._unless_refused(name, partial(self._counted, column, cells))
             if values is not None:
                 found[name] = values
         if self.people is not None:
