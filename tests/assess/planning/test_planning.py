@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import privtraj as pt
+from privtraj.assess.optimism import OPTIMISM
 from privtraj.assess.planning import planner, standins, trials
 from privtraj.assess.planning.forecast import GOOD, Forecast, Level, level_of
 from privtraj.assess.planning.question import ENOUGH, LARGEST_WORTH, STAND_INS, Question
-from privtraj.metrics.optimism import OPTIMISM
 from privtraj.privacy.calibration import calibrate_gaussian
 
 QUESTION = Question(6000, 10, 2, 1.0, 1e-5)

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import privtraj as pt
+from privtraj.assess.optimism import OPTIMISM, estimated
 from privtraj.assess.planning import standins
 from privtraj.assess.quality import estimate, kept
 from privtraj.assess.quality.estimate import Quality, estimated_quality, half_widths
 from privtraj.assess.quality.refits import can_be_refitted, people_at, read_times, refitted
-from privtraj.metrics.optimism import OPTIMISM, estimated
 
 N = 2400
 

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from privtraj.assess.optimism import estimated
 from privtraj.assess.planning.question import LARGEST_WORTH, STAND_INS, Question
 from privtraj.assess.planning.words import asked, wrapped
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import about, aligned
-from privtraj.metrics.optimism import estimated
 from privtraj.privacy.meaning import LARGE_EPSILON
 
 # Set by hand: what is said of how many people per time.

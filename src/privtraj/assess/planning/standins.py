@@ -16,8 +16,8 @@ import numpy as np
 
 from privtraj.assess.planning.question import LARGEST_WORTH
 from privtraj.base.arrays import Floats
+from privtraj.metrics.distances import weighted_cost
 from privtraj.metrics.people import Panels
-from privtraj.metrics.transport import weighted_cost
 
 # Set by hand, so that the error of a yardstick is small beside what it measures.
 _POPULATION, _POINTS = 8000, 500  # people of a population, and points that represent them

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from privtraj.assess.optimism import Estimate, estimated
 from privtraj.assess.planning.standins import Yardstick
 from privtraj.assess.quality.refits import can_be_refitted, people_at, read_times, refitted
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import BudgetError, InputError
 from privtraj.base.space import as_user_times
 from privtraj.columns.kinds import Category
-from privtraj.metrics.encoding import numbers_alone, unit_points
-from privtraj.metrics.optimism import Estimate, estimated
+from privtraj.metrics.columns import numbers_alone, unit_points
 from privtraj.model.model import TrajectoryModel
 
 REFITS = 3

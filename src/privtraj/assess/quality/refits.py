@@ -18,7 +18,7 @@ from privtraj.base.arrays import Floats, Ints
 from privtraj.base.space import as_user_times
 from privtraj.data.public import TimeAxis
 from privtraj.data.snapshots import Snapshots
-from privtraj.metrics.encoding import unit_points
+from privtraj.metrics.columns import unit_points
 from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.rows import MemoryRows
 from privtraj.privacy.statements import MOST_RECORDS, PUBLIC_COUNTS, SHARED_BINS
