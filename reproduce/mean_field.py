@@ -23,7 +23,7 @@ from scipy.special import logsumexp
 from privtraj.base.arrays import Floats
 from privtraj.measures.gradients.langevin import run
 from privtraj.measures.gradients.likelihood import Mixture, Moments
-from privtraj.motion.transport import sinkhorn
+from privtraj.motion import sinkhorn
 from privtraj.paper import objective
 from privtraj.paper.dynamics import PlainFixed, Weighted, at, mean_vectors, plain_step
 from privtraj.paper.objective import OBJECTIVE_SWEEPS

@@ -74,6 +74,27 @@ def test_errors_of_columns_are_total_variation_and_kolmogorov_smirnov():
     assert np.isnan(missing[1:]).all()
 
 
+@pytest.mark.parametrize("turn", [0.0, 7.0, 20.0])
+def test_an_angle_is_compared_wherever_its_circle_begins(turn):
+    """Kuiper's statistic; morning and evening, whose cosines are the same, differ in all."""
+    clock = declared_columns(None, None, columns={"hour": pt.Angle(24.0), "y": (0, 1)})
+    rng = np.random.default_rng(0)
+    hours = (
+        rng.vonmises(0, 2, (2, 200, 1)) * 24 / (2 * np.pi) + np.array([8.0, 11.0])[:, None, None]
+    )
+    values = np.concatenate([hours + turn, rng.random((2, 200, 1))], axis=2)
+    x, y = (unit_points(side, clock) for side in values)
+    ours, theirs = (np.sort(np.mod(side[:, 0], 24)) for side in hours)
+    at = np.concatenate([ours, theirs])
+    gap = (np.searchsorted(ours, at, "right") - np.searchsorted(theirs, at, "right")) / 200
+    kuiper = max(gap.max(), 0) + max(-gap.min(), 0)
+    assert metrics.column_errors(x, y, columns=clock)[0] == pytest.approx(kuiper, abs=0.006)
+    assert np.isnan(metrics.correlation_errors(x, y, columns=clock)).all()
+    early, late = (unit_points(np.array([[h, 0.5]] * 9), clock) for h in (6.5, 17.5))
+    assert metrics.column_errors(early, late, columns=clock).tolist() == [1.0, 0.0]
+    assert metrics.pair_errors(early, late, columns=clock).tolist() == [1.0]
+
+
 def test_a_column_that_only_one_side_has_is_all_wrong():
     some, none = points([1.0, 2.0], 0.5, [0, 1], 0), points([np.nan] * 2, 0.5, [0, 1], 0)
     assert metrics.column_errors(some, none, columns=SMALL)[0] == 1

@@ -67,13 +67,13 @@ class Recorder:
 
     def __getattr__(self, name):
         self.touched.add(name)
-        return self._answer if name == "sums" else getattr(self._guard, name)
+        return self._answer if name == "ask" else getattr(self._guard, name)
 
-    def _answer(self, statistic, parameters, clip, noise_multiplier, what):
-        self.asked.append((statistic, parameters, clip))
-        sums = self._guard.sums(statistic, parameters, clip, noise_multiplier, what)
-        self.answers.append(sums)
-        return sums
+    def _answer(self, release):
+        question = release.question
+        self.asked.append((question.statistic, question.parameters, question.clip))
+        self.answers.append(self._guard.ask(release))
+        return self.answers[-1]
 
 
 class Replay:
@@ -83,7 +83,7 @@ class Replay:
         self.n_times, self.n_features = recorder.n_times, recorder.n_features
         self._answers = iter(recorder.answers)
 
-    def sums(self, statistic, parameters, clip, noise_multiplier, what):
+    def ask(self, release):
         return next(self._answers)
 
 

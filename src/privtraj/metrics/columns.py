@@ -1,8 +1,9 @@
 """Columns of every kind: points as scores can use them, single columns, and pairs of columns.
 
-Points (..., d) are in the unit cube, where a category is the middle of its cell and a number that
-may be missing has a flag of its own (`columns.kinds`). Flags belong to their numbers here: e is
-the number of the columns that a table has. Scores are those that users of SDMetrics expect.
+Points (..., d) are in the unit cube, where a category is the middle of its cell, an angle has two
+axes, and a number that may be missing has a flag of its own (`columns.kinds`). What is made of
+another column belongs to it here: e is the number of the columns that a table has. Scores are
+those that users of SDMetrics expect.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import numpy as np
 
 from privtraj.base.arrays import Floats, Ints, Mask
 from privtraj.base.errors import InputError, aligned
-from privtraj.columns.axes import Axes, to_unit, with_flags
-from privtraj.columns.kinds import Category, Column, Flag, Number
+from privtraj.columns.axes import Axes, encoded, to_unit
+from privtraj.columns.kinds import Angle, Category, Column, Flag, Number, Sine
 from privtraj.metrics.registry import cloud_metric, pair
 
 CELLS = 8
@@ -41,13 +42,13 @@ def known_columns(columns: Sequence[Column] | None, d: int) -> tuple[Column, ...
 
 
 def of_table(columns: Sequence[Column]) -> list[int]:
-    """(e,) places of the columns that a table has: all but flags."""
-    return [k for k, column in enumerate(columns) if not isinstance(column, Flag)]
+    """(e,) places of the columns that a table has: all but those that are made of others."""
+    return [k for k, column in enumerate(columns) if not column.of]
 
 
 def unit_points(values: Floats, columns: Sequence[Column]) -> Floats:
     """Points (..., d) of values (..., e) as tables and paths have them, NaN where missing."""
-    flat = with_flags(columns, values.reshape(-1, values.shape[-1]))
+    flat = encoded(columns, values.reshape(-1, values.shape[-1]))
     return to_unit(columns, flat).reshape(*values.shape[:-1], len(columns))
 
 
@@ -68,6 +69,16 @@ def is_missing(points: Floats, columns: Sequence[Column], place: int) -> Mask:
     return points[..., flag] >= 0.5
 
 
+def along_range(points: Floats, columns: Sequence[Column], place: int) -> Floats:
+    """(...) where the number at a place is in its range, from 0 to 1; of an angle, in turns."""
+    column = columns[place]
+    if not isinstance(column, Angle):
+        return points[..., place]
+    other = next(k for k, c in enumerate(columns) if isinstance(c, Sine) and c.of == column.name)
+    cosine, sine = (2 * points[..., k] - 1 for k in (place, other))
+    return np.mod(np.arctan2(sine, cosine) / (2 * np.pi), 1.0)
+
+
 def cells_of(points: Floats, columns: Sequence[Column]) -> tuple[Ints, Ints]:
     """Cells (..., e) of each column, and how many it has, (e,).
 
@@ -80,7 +91,7 @@ def cells_of(points: Floats, columns: Sequence[Column]) -> tuple[Ints, Ints]:
             cells.append(levels[..., place])
             sizes.append(axes.levels[place])
             continue
-        within = np.clip((points[..., place] * CELLS).astype(np.int64), 0, CELLS - 1)
+        within = (along_range(points, columns, place) * CELLS).astype(np.int64).clip(0, CELLS - 1)
         cells.append(np.where(is_missing(points, columns, place), CELLS, within))
         sizes.append(CELLS + columns[place].missing)
     return np.stack(cells, axis=-1), np.array(sizes)
@@ -117,7 +128,8 @@ def column_errors(synthetic: Any, real: Any, *, columns: Sequence[Column] | None
 
     A category: total variation of the shares of its levels, sum_c |p_c - q_c| / 2, missing among
     them. A number: Kolmogorov and Smirnov's sup_y |F(y) - G(y)| of those who have it. One less
-    these are TVComplement and KSComplement of SDMetrics.
+    these are TVComplement and KSComplement of SDMetrics. An angle: Kuiper's sup (F - G) +
+    sup (G - F), which does not depend on where the circle begins.
     """
     x, y = pair(synthetic, real)
     known = known_columns(columns, x.shape[1])
@@ -127,11 +139,15 @@ def column_errors(synthetic: Any, real: Any, *, columns: Sequence[Column] | None
         if isinstance(known[place], Category):
             errors.append(total_variation(a[:, k], b[:, k], int(sizes[k])))
             continue
-        ours, theirs = (side[~is_missing(side, known, place), place] for side in (x, y))
+        ours, theirs = (
+            along_range(side, known, place)[~is_missing(side, known, place)] for side in (x, y)
+        )
         if len(ours) and len(theirs):
             at = np.concatenate([ours, theirs])
             f, g = (np.searchsorted(np.sort(v), at, "right") / len(v) for v in (ours, theirs))
-            errors.append(float(np.abs(f - g).max()))
+            above, below = (f - g).max(), (g - f).max()
+            circle = isinstance(known[place], Angle)
+            errors.append(float(above + below if circle else max(above, below)))
         else:  # nobody has it, or one side alone
             errors.append(float(len(ours) != len(theirs)))
     return np.array(errors)
@@ -201,8 +217,8 @@ def correlation_errors(
     known = known_columns(columns, sides[0].shape[1])
     errors = []
     for i, j in combinations(of_table(known), 2):
-        if not (isinstance(known[i], Number) and isinstance(known[j], Number)):
-            errors.append(np.nan)
+        if any(not isinstance(known[k], Number) or isinstance(known[k], Angle) for k in (i, j)):
+            errors.append(np.nan)  # angles have no direction to rise in
             continue
         found = []
         for points in sides:

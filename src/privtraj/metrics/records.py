@@ -17,7 +17,7 @@ import numpy as np
 from privtraj.base.arrays import Floats, Ints, Mask
 from privtraj.base.errors import InputError, aligned
 from privtraj.base.space import hat_functions, nearest_bin
-from privtraj.columns.kinds import without_flags
+from privtraj.columns.kinds import of_tables
 from privtraj.data import arrow, sql
 from privtraj.data.checks import FaultCount, check_infinite
 from privtraj.data.dialect import Dialect
@@ -116,7 +116,7 @@ def read_records(
     As in a fit, values outside the box and times outside the range are clamped. Incomplete records
     are left out, but for what the model's columns say may be missing.
     """
-    columns = without_flags(model.columns)
+    columns = of_tables(model.columns)
     names, time = [column.name for column in columns], model.time_name
     if person is not None and person in (time, *names):
         raise InputError(f"column '{person}' is the person and also time or feature: use another")

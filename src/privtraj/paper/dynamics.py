@@ -26,9 +26,11 @@ from privtraj.measures.gradients import start
 from privtraj.measures.gradients.constants import SINKHORN_SWEEPS
 from privtraj.measures.gradients.langevin import State, Trace, between_times
 from privtraj.measures.gradients.likelihood import Mixture, Moments, squared_distances, weights
-from privtraj.motion.transport import sinkhorn
-from privtraj.motion.transport.sinkhorn import Potentials
+from privtraj.motion import sinkhorn
+from privtraj.motion.sinkhorn import Potentials
 from privtraj.privacy.guard import Guard
+from privtraj.privacy.questions import Gaussian, Release
+from privtraj.privacy.sums import ClippedSums
 
 STEP = "clipped batch sums of a step"
 
@@ -108,7 +110,8 @@ class BatchGradients:
 
     def _private(self, parameters: Weighted) -> tuple[jax.Array, jax.Array]:
         noise = self._batch.noise
-        sums = self._guard.sums(batch_vectors, parameters, self._clip, noise, STEP)
+        question = ClippedSums(batch_vectors, parameters, self._clip)
+        sums = self._guard.ask(Release(question, Gaussian(noise), STEP))
         drift = np.float32(sums / self._expected[:, None])
         deviation = np.float32(self._clip * noise / self._expected)
         shape = parameters.mixture.particles.shape

@@ -22,7 +22,7 @@ from scipy.spatial import cKDTree
 from scipy.special import digamma, gammaln, logsumexp
 
 from privtraj.base.arrays import Floats
-from privtraj.motion.transport import sinkhorn
+from privtraj.motion import sinkhorn
 
 OBJECTIVE_SWEEPS = 200  # of Sinkhorn's algorithm, from nothing
 _CLOSEST = 1e-9  # particles nearer than this count as that far apart: a logarithm is taken

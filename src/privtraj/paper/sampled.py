@@ -17,6 +17,7 @@ import numpy as np
 from privtraj.base import processes
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError
+from privtraj.columns.axes import Embedding
 from privtraj.data.snapshots import Snapshots
 from privtraj.domain.domain import Plot
 from privtraj.measures.gradients.fit import descend
@@ -101,12 +102,15 @@ class SampledSynthesizer(TrajectorySynthesizer):
         plot: Plot | None = None,
     ) -> Marginals:
         assert isinstance(guard, SamplingGuard)
-        z, width = settings.noise_multiplier, settings.particles * (guard.n_coordinates + 1) + 1
+        z, width = (
+            settings.noise_multiplier,
+            settings.particles * (Embedding(guard.axes).width + 1) + 1,
+        )
         sampled = guard.at_rate(self.rate)
         paid = sampled.reserve(sampled.sum_event(width, z, STEP), settings.steps)
-        levels = guard.embedding if guard.axes.mixed else None
-        gradients = PrivateGradients(paid.kernel_sums, self.rate * people, z, rng, levels)
-        return descend(gradients, guard.embedding, settings, rng, gaps, progress)
+        levels = Embedding(guard.axes) if guard.axes.mixed else None
+        gradients = PrivateGradients(paid.ask, self.rate * people, z, rng, levels)
+        return descend(gradients, Embedding(guard.axes), settings, rng, gaps, progress)
 
     def _public_inputs(self, snapshots: Snapshots) -> dict[str, Any]:
         return {**super()._public_inputs(snapshots), SAMPLING_RATE: self.rate}
