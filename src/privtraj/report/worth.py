@@ -13,7 +13,7 @@ from privtraj.report.verdicts import Verdict, judged
 
 if TYPE_CHECKING:
     from privtraj.assess.optimism import Estimate
-    from privtraj.assess.quality.estimate import Quality
+    from privtraj.assess.quality import Quality
     from privtraj.model.model import TrajectoryModel
 
 LOST = 5

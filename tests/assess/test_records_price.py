@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privtraj import cli
-from privtraj.assess.planning.records import price
+from privtraj.assess.plan import price
 from privtraj.privacy.accounting import Tally, epsilon_at, tally
-from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace
+from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace, calibrate_noise
 from privtraj.privacy.events import GaussianSum, LaplaceCounts, Opaque, Person
 
-FILE = Path(__file__).resolve().parents[3] / "experiments" / "records.py"
+FILE = Path(__file__).resolve().parents[2] / "experiments" / "records.py"
 SPEC = importlib.util.spec_from_file_location("records", FILE)
 experiment = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(experiment)
@@ -64,21 +64,29 @@ def test_the_price_of_counts_is_what_the_accountant_asks(epsilon, delta, records
         assert ratios[False] == pytest.approx(records, rel=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("records", "rate", "steps", "adjacency"),
     [(4, 0.1, 50, "add-remove"), (3, 0.2, 8, "add-remove"), (4, 0.5, 4, "replace-one")],
 )
 def test_sampled_records_in_different_bins_cost_at_most_their_root(records, rate, steps, adjacency):
     """Nowhere more than for full sums, but for the grid; clearly more than for one record."""
-    found = price(records, "gradients", rate=rate, steps=steps, adjacency=adjacency, **BUDGET)
+    found = _sampled_price(records, rate, steps, adjacency, together=False)
     assert 1.2 < found <= math.sqrt(records) * (1 + 5e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_sampled_records_together_cost_between_their_root_and_their_number():
-    found = price(3, "gradients", rate=0.2, steps=8, together=True, **BUDGET)
+    found = _sampled_price(3, 0.2, 8, "add-remove", together=True)
     assert math.sqrt(3) < found <= 3 * (1 + 5e-3)
+
+
+def _sampled_price(records, rate, steps, adjacency, together):
+    several, one = (
+        calibrate_noise(*BUDGET.values(), adjacency, steps=steps, rate=rate, person=person)
+        for person in (Person(records, together), Person(1, together))
+    )
+    return several / one
 
 
 # The general theorem ------------------------------------------------------------------------
