@@ -533,7 +533,7 @@ class TrajectorySynthesizer(Recipe):
 
     def _check_for(self, snapshots: Snapshots) -> None:
         """Refuse, before anything is spent, what these snapshots cannot be fitted with."""
-        Constraints.declared(self.monotone, self.precision).check(snapshots.features)
+        Constraints.declared(self.monotone, self.precision).check(snapshots.columns)
         growth = Growth.declared(self.growth)
         if growth is not None:
             growth.check(snapshots.datetime)
