@@ -34,7 +34,7 @@ from privtraj.assess.simulate import (
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import BudgetError, InputError, is_number
 from privtraj.base.space import as_user_times
-from privtraj.columns.kinds import Category
+from privtraj.columns.kinds import Angle, Category
 from privtraj.data.public import TimeAxis
 from privtraj.data.snapshots import Snapshots
 from privtraj.metrics.columns import numbers_alone, unit_points
@@ -358,8 +358,11 @@ def _median_bands(
     own, *others = (np.median(each, axis=0) for each in numbers)
     places = np.flatnonzero(model.axes.numbers)
     widths = half_widths(own, np.array(others)) * np.ptp(model.bounds[places], axis=1)
+    named = [(j, model.columns[k]) for j, k in enumerate(places.tolist())]
     return {
-        model.columns[k].name: tuple(widths[:, j].tolist()) for j, k in enumerate(places.tolist())
+        column.name: tuple(widths[:, j].tolist())
+        for j, column in named
+        if not (column.of or isinstance(column, Angle))  # whose axes are a cosine and a sine
     }
 
 
