@@ -25,10 +25,10 @@ from privtraj.datasets import (
     three_modes_centres,
     three_modes_paths,
 )
-from privtraj.metrics.transport import average_squared_w2
+from privtraj.metrics.distances import average_squared_w2
 from privtraj.model.model import TrajectoryModel
-from privtraj.motion.reference.brownian import Brownian
-from privtraj.motion.transport.couplings import CouplingName, couple
+from privtraj.motion.couplings import CouplingName, couple
+from privtraj.motion.diffusions import Brownian
 from privtraj.paper.synthesizer import PaperSynthesizer, Phase, WarmStart
 from privtraj.privacy.accounting import epsilon_at
 from privtraj.privacy.events import Adjacency

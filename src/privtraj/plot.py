@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from privtraj.assess.planning.forecast import Forecast
+    from privtraj.assess.forecast import Forecast
     from privtraj.audit.findings import Audit, Finding
 
 _PEOPLE = 1000  # sampled from a model

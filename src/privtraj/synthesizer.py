@@ -57,24 +57,22 @@ from privtraj.measures.windows.constants import CURVES, PARTICLES_PER_CURVE
 from privtraj.measures.windows.fit import Resolution, can_look, resolution, through_slabs
 from privtraj.measures.windows.timeline import may_be_listed
 from privtraj.model.model import TrajectoryModel, assemble, diffusivity_or
-from privtraj.motion.growth.declared import Growth
-from privtraj.motion.growth.unbalanced import APART
-from privtraj.motion.reference.base import Reference, Scale
-from privtraj.motion.reference.brownian import Brownian
-from privtraj.motion.reference.inertia import Inertia
-from privtraj.motion.reference.least_action import least_action
-from privtraj.motion.reference.memories import correlation_along, smoothest
-from privtraj.motion.reference.words import by_itself, declared
+from privtraj.motion.diffusions import Brownian
+from privtraj.motion.growth import Growth
+from privtraj.motion.inertia import Inertia, correlation_along, smoothest
+from privtraj.motion.population import APART
+from privtraj.motion.process import Reference, Scale, least_action
+from privtraj.motion.reference import by_itself, declared
 from privtraj.privacy import meaning, noise
 from privtraj.privacy.budget_plan import BudgetPlan
 from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace
 from privtraj.privacy.certificate import CAUTION, certify
 from privtraj.privacy.events import Event, GaussianSum
-from privtraj.privacy.guard import MAX_CELLS, Guard
+from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.ledger_file import LedgerFile
+from privtraj.privacy.questions import MAX_CELLS, Watcher
 from privtraj.privacy.statements import PUBLIC_COUNTS
-from privtraj.privacy.watching import Watcher
 from privtraj.recipe import MeasureName, Recipe, check_public_counts
 
 Settings = CountsSettings | GradientSettings
@@ -105,9 +103,10 @@ class TrajectorySynthesizer(Recipe):
         return cls(**{each.name: getattr(recipe, each.name) for each in fields(Recipe)})
 
     @property
-    def recipe(self) -> Recipe:
-        """The settings alone."""
-        return Recipe(**{each.name: getattr(self, each.name) for each in fields(Recipe)})
+    def recipe(self) -> Recipe | None:
+        """The settings alone, as a model carries them; None for a kind that has more of them."""
+        own = {each.name: getattr(self, each.name) for each in fields(self)}
+        return Recipe(**own) if len(own) == len(fields(Recipe)) else None
 
     def fit(
         self,
@@ -370,6 +369,7 @@ class TrajectorySynthesizer(Recipe):
             reference=reference,
             constraints=Constraints.declared(self.monotone, self.precision),
             growth=Growth.declared(self.growth),
+            recipe=self.recipe,
             certificate=certificate,
             cloud_size=self.particles or max(marginals.particles.shape[1], RELEASED_PARTICLES),
             settings={
@@ -533,7 +533,7 @@ class TrajectorySynthesizer(Recipe):
 
     def _check_for(self, snapshots: Snapshots) -> None:
         """Refuse, before anything is spent, what these snapshots cannot be fitted with."""
-        Constraints.declared(self.monotone, self.precision).check(snapshots.features)
+        Constraints.declared(self.monotone, self.precision).check(snapshots.columns)
         growth = Growth.declared(self.growth)
         if growth is not None:
             growth.check(snapshots.datetime)

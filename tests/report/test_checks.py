@@ -10,10 +10,10 @@ import pytest
 
 import privtraj as pt
 from mixed_clinic import COLUMNS, mixed_model
-from privtraj.assess.quality import kept
-from privtraj.assess.quality.estimate import Group, Quality
+from privtraj.assess import quality as estimates
+from privtraj.assess.optimism import Estimate
+from privtraj.assess.quality import Group, Quality
 from privtraj.base.errors import about
-from privtraj.metrics.optimism import Estimate
 from privtraj.report.checks import (
     checks,
     fewest_told,
@@ -164,7 +164,7 @@ def test_times_and_groups_that_are_lost_are_marked(model):
 
 def test_the_page_says_it_without_false_precision(model, monkeypatch):
     def page_with(found):
-        monkeypatch.setattr(kept, "quality_of", lambda model, progress=None: found)
+        monkeypatch.setattr(estimates, "quality_of", lambda model, progress=None: found)
         html = report(model).html()
         return " ".join(re.sub("<[^>]+>", " ", html[: html.index('id="data"')]).split())
 

@@ -231,7 +231,7 @@ def stage(reports):
 def test_shares_on_the_page_are_those_of_the_model(stage, reports):
     model = reports("mixed")[0]
     assert stage["labels"] == ("I", "II", "III", "IV")
-    particles = metrics.encoding.Axes.of(model.columns).level_of(model.particles)[..., 3]
+    particles = metrics.columns.Axes.of(model.columns).level_of(model.particles)[..., 3]
     shares = np.array(stage["shares"])
     for end in (0, -1):
         truth = np.bincount(particles[end], minlength=4) / 120

@@ -21,6 +21,7 @@ from privtraj.base.arrays import Floats
 from privtraj.privacy import noise
 from privtraj.privacy.events import Adjacency, LaplaceCounts, Person
 from privtraj.privacy.guard import Guard
+from privtraj.privacy.questions import CellCounts, Laplace, Release
 
 HEAD_COUNT = "people per time"
 LEAST_OF_MEAN = 0.05  # share of the mean below which no count falls; set by hand, 2026-11
@@ -42,7 +43,7 @@ def epsilon_of_counts(epsilon: float, adjacency: Adjacency, person: Person) -> f
 
 def head_count(guard: Guard, epsilon: float) -> Floats:
     """People per bin (T,): noisy, paid for, and steadied."""
-    counts = guard.counts(1, epsilon, HEAD_COUNT)[:, 0]
+    counts = guard.ask(Release(CellCounts(1), Laplace(epsilon), HEAD_COUNT))[:, 0]
     return steadied_counts(counts.astype(np.float64), continuous_laplace_variance(epsilon))
 
 

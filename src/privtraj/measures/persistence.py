@@ -1,6 +1,6 @@
 """Persistence: how fast each feature of a person is forgotten, from people with several records.
 
-What is released, and paid for (`guard.thirds`): for every pair of a person's records, whether a
+What is released, and paid for (`LagTable`): for every pair of a person's records, whether a
 feature is in the same outer third of its time both times, in neighbouring thirds, in opposite ones,
 or in the middle both times. Summed over people this is, for each of L bins of the lag h between the
 two and each of d features,
@@ -12,7 +12,7 @@ up to a monotone scale, the four shares are known functions pi(rho, m), m being 
 in the middle. The thirds are those of the released marginals, which are noisy, so m is not 1/3 but
 as the pairs have it: (middle + neighbouring / 2) / all.
 
-Thirds, not products of values: one pair moves one number by one, so noise is small beside it. On
+LagTable, not products of values: one pair moves one number by one, so noise is small beside it. On
 5,000 people of whom 30 % have two records, at epsilon 1, products that are clipped at two standard
 deviations have twice the error: most of what a person may add to them is room that few need.
 
@@ -37,11 +37,11 @@ from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import is_number
 from privtraj.base.space import unit_time
 from privtraj.measures.marginals import Marginals
-from privtraj.motion.reference.memories import LAGS, Correlations
+from privtraj.motion.inertia import LAGS, Correlations
 from privtraj.privacy.events import Adjacency, LaplaceShares, Person, people_moved
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.noise import EPSILON_RANGE
-from privtraj.privacy.pairs import KINDS, Thirds
+from privtraj.privacy.questions import KINDS, LagTable, Laplace, Release
 
 PERSISTENCE = "how people persist"
 
@@ -97,8 +97,8 @@ def measured_persistence(
     each = event.weight // guard.n_features
     some = np.linspace(0, len(times) - 1, min(len(times), _MOST_CUT)).round().astype(int)
     cuts = thresholds(*(of[some] for of in marginals[:3]))
-    question = Thirds(times[some], cuts, edges[1:-1] * length, each)
-    noisy = guard.thirds(question, event.epsilon, event.what)
+    question = LagTable(times[some], cuts, edges[1:-1] * length, each)
+    noisy = guard.ask(Release(question, Laplace(event.epsilon), event.what))
     counts = noisy.reshape(len(edges) - 1, guard.n_features, KINDS) / each
     moments = unit_time(times, times) if listed else None
     return fit_persistence(counts, event.noise_variance / each**2, edges, moments)

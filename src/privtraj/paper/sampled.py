@@ -16,7 +16,8 @@ import numpy as np
 
 from privtraj.base import processes
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import Arg, InputError
+from privtraj.base.errors import Arg, InputError, is_number
+from privtraj.columns.axes import Embedding
 from privtraj.data.snapshots import Snapshots
 from privtraj.domain.domain import Plot
 from privtraj.measures.gradients.fit import descend
@@ -25,14 +26,15 @@ from privtraj.measures.gradients.settings import GradientSettings
 from privtraj.measures.marginals import Marginals, Progress
 from privtraj.measures.planned_releases import Budget
 from privtraj.model.model import TrajectoryModel
-from privtraj.paper.constants import SAMPLED_STEPS
 from privtraj.privacy.calibration import calibrate_noise
 from privtraj.privacy.events import Event
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.statements import SAMPLING_RATE
-from privtraj.recipe import MeasureName, check_setting
+from privtraj.recipe import MeasureName
 from privtraj.synthesizer import TrajectorySynthesizer, left
+
+SAMPLED_STEPS = 30  # whatever the number of people: it must be known in advance; by hand, 2026-11
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,7 +61,8 @@ class SampledSynthesizer(TrajectorySynthesizer):
     def check(self) -> None:
         """Refuse settings that cannot be used."""
         super().check()
-        check_setting("rate", self.rate, 1e-4, 1.0)
+        if not (is_number(self.rate) and 1e-4 <= self.rate <= 1):
+            raise InputError(Arg("rate"), " must be between 0.0001 and 1")
 
     def _budget(self, snapshots: Snapshots) -> Budget:
         steps = self.steps or SAMPLED_STEPS
@@ -100,12 +103,15 @@ class SampledSynthesizer(TrajectorySynthesizer):
         plot: Plot | None = None,
     ) -> Marginals:
         assert isinstance(guard, SamplingGuard)
-        z, width = settings.noise_multiplier, settings.particles * (guard.n_coordinates + 1) + 1
+        z, width = (
+            settings.noise_multiplier,
+            settings.particles * (Embedding(guard.axes).width + 1) + 1,
+        )
         sampled = guard.at_rate(self.rate)
         paid = sampled.reserve(sampled.sum_event(width, z, STEP), settings.steps)
-        levels = guard.embedding if guard.axes.mixed else None
-        gradients = PrivateGradients(paid.kernel_sums, self.rate * people, z, rng, levels)
-        return descend(gradients, guard.embedding, settings, rng, gaps, progress)
+        levels = Embedding(guard.axes) if guard.axes.mixed else None
+        gradients = PrivateGradients(paid.ask, self.rate * people, z, rng, levels)
+        return descend(gradients, Embedding(guard.axes), settings, rng, gaps, progress)
 
     def _public_inputs(self, snapshots: Snapshots) -> dict[str, Any]:
         return {**super()._public_inputs(snapshots), SAMPLING_RATE: self.rate}

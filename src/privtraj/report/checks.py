@@ -27,8 +27,8 @@ from privtraj.privacy.statements import MOST_RECORDS
 from privtraj.report.labels import percent, percent_up, round_number, time_labels, whole_number
 
 if TYPE_CHECKING:
-    from privtraj.assess.quality.estimate import Quality
-    from privtraj.metrics.optimism import Estimate
+    from privtraj.assess.optimism import Estimate
+    from privtraj.assess.quality import Quality
     from privtraj.model.model import TrajectoryModel
 
 Grade = Literal["good", "look closer", "poor", "for information"]

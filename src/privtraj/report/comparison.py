@@ -15,7 +15,7 @@ from privtraj.base.errors import about
 from privtraj.base.files import write_text
 from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Category, Column, Number
-from privtraj.metrics.encoding import is_missing
+from privtraj.metrics.columns import is_missing
 from privtraj.report.checks import Check, judged
 from privtraj.report.labels import percent, shares_of, whole_number
 from privtraj.report.page import Page, check_name, page, sha256

@@ -21,11 +21,11 @@ from privtraj.base.space import as_user_times, to_unit
 from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Category, Column, Date, Integer, Number, text_of
 from privtraj.columns.precision import degrees
-from privtraj.model.model import FEWEST_PARTICLES, FEWEST_TRIED, LEAST_SHARE
+from privtraj.model.sampler import FEWEST_PARTICLES, FEWEST_TRIED, LEAST_SHARE
 from privtraj.report.labels import Drawn, shares_of, three_times, time_labels
 
 if TYPE_CHECKING:
-    from privtraj.assess.quality.estimate import Quality
+    from privtraj.assess.quality import Quality
     from privtraj.model.model import TrajectoryModel
 
 

@@ -18,6 +18,7 @@ from privtraj.privacy import noise
 from privtraj.privacy.events import Person
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.questions import CellCounts, Laplace, Release
 from privtraj.privacy.rows import MemoryRows, PublicShape
 
 T = 4
@@ -54,7 +55,9 @@ def test_counts_of_a_combination_are_those_of_its_people(silent):
     points, times = two_groups(300)
     guard = guard_over(points, times, MIXED)
     guard._source = silent()
-    tables, levels = by_combination(guard.counts(MIXED.sides(4), 1.0, "cells"), MIXED, 4)
+    tables, levels = by_combination(
+        guard.ask(Release(CellCounts(MIXED.sides(4)), Laplace(1.0), "cells")), MIXED, 4
+    )
     assert levels.tolist() == [[a, b] for a in range(3) for b in range(2)]
     found = MIXED.level_of(np.asarray(points))
     for table, (a, b) in zip(tables, levels, strict=True):

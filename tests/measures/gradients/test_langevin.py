@@ -15,7 +15,7 @@ from privtraj.measures.gradients.langevin import Fixed, State, langevin_step, ru
 from privtraj.measures.gradients.likelihood import Mixture, Moments
 from privtraj.measures.gradients.schedule import Schedule, gradient_schedule
 from privtraj.metrics import average_squared_w2
-from privtraj.motion.transport import sinkhorn
+from privtraj.motion import sinkhorn
 
 T, M, D = 3, 40, 2
 

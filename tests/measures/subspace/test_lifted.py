@@ -6,8 +6,8 @@ import pytest
 from privtraj.measures.marginals import Marginals
 from privtraj.measures.subspace.lifted import independent, lifted
 from privtraj.measures.subspace.spectrum import Subspace
-from privtraj.motion.reference.words import by_itself
-from privtraj.privacy.projection import Projection
+from privtraj.motion.reference import by_itself
+from privtraj.privacy.rows import Projection
 
 TIMES = np.array([0.0, 1.0, 3.0])
 

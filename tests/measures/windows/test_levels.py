@@ -10,7 +10,7 @@ from privtraj.measures.windows.fit import Resolution, first_levels, through_slab
 from privtraj.measures.windows.levels import edge_shares
 from privtraj.measures.windows.motion import slab_means
 from privtraj.measures.windows.timeline import Timeline
-from privtraj.motion.reference.inertia import Inertia
+from privtraj.motion.inertia import Inertia
 
 K, M = 5, 300
 AXES = Axes((0, 2, 3, 0), (False,) * 4, (False, True, False, True))

@@ -1,6 +1,6 @@
 """A fit by counts: one private histogram per time, and inference from it at no further cost.
 
-    measure   noisy counts of the cells of every time (`guard.counts`): all that is paid for
+    measure   noisy counts of the cells of every time (`CellCounts`): all that is paid for
     average   counts over time, as far as people stay (`time_average`)
     infer     the cells that noise would hardly have produced (`cells`)
     couple    masses that agree with the counts and travel little between times (`pooling`)
@@ -37,6 +37,7 @@ from privtraj.measures.head_count import steadied_counts
 from privtraj.measures.marginals import Marginals, Progress
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.noise import laplace_variance
+from privtraj.privacy.questions import CellCounts, Laplace, Release
 
 CELLS = "people per cell"
 
@@ -57,7 +58,7 @@ def fit_counts(
     reach: of transport between times, in shares of the box, where people come and go.
     """
     side, epsilon = settings.cells_per_side, settings.epsilon
-    counts = guard.counts(guard.axes.sides(side), epsilon, CELLS)
+    counts = guard.ask(Release(CellCounts(guard.axes.sides(side)), Laplace(epsilon), CELLS))
     if guard.axes.mixed:
         return _fit_crossed(counts, guard.axes, people, settings, rng, gaps, plot, reach)
     inside = None if plot is None else plot.cells(side, guard.n_features)

@@ -30,6 +30,7 @@ from privtraj.measures.counts.constants import (
 from privtraj.measures.head_count import count_epsilon
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.noise import EPSILON_RANGE, laplace_variance
+from privtraj.privacy.questions import CellCounts, Laplace, Release
 
 SURVEY = "how concentrated people are"
 
@@ -45,7 +46,7 @@ def surveyed_area(guard: Guard, people: Floats, plot: Plot | None = None) -> flo
     if epsilon == EPSILON_RANGE[0] or features == 0:  # too small a budget to look, or nothing to
         return 1.0
     side = survey_side(features)
-    counts = guard.counts(guard.axes.only_numbers(side), epsilon, SURVEY)
+    counts = guard.ask(Release(CellCounts(guard.axes.only_numbers(side)), Laplace(epsilon), SURVEY))
     cells = counts.shape[1]
     if plot is not None:
         counts = counts[:, cells_inside(plot, side, guard.axes).ravel()]

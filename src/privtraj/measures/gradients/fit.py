@@ -38,10 +38,10 @@ def fit_gradients(
     progress: Progress | None = None,
 ) -> Marginals:
     """Marginals of people (T,), public or released, at times `gaps` (T - 1,) apart."""
-    levels = guard.embedding if guard.axes.mixed else None
+    levels = Embedding(guard.axes) if guard.axes.mixed else None
     z = settings.noise_multiplier
-    gradients = PrivateGradients(guard.kernel_sums, people, z, rng, levels)
-    return descend(gradients, guard.embedding, settings, rng, gaps, progress)
+    gradients = PrivateGradients(guard.ask, people, z, rng, levels)
+    return descend(gradients, Embedding(guard.axes), settings, rng, gaps, progress)
 
 
 def descend(

@@ -40,8 +40,8 @@ from privtraj.measures.gradients.constants import (
 from privtraj.measures.gradients.likelihood import Mixture, Moments
 from privtraj.measures.gradients.schedule import Schedule
 from privtraj.measures.marginals import Progress
-from privtraj.motion.transport import sinkhorn
-from privtraj.motion.transport.sinkhorn import Potentials
+from privtraj.motion import sinkhorn
+from privtraj.motion.sinkhorn import Potentials
 from privtraj.recipe import LARGEST_BANDWIDTH, SMALLEST_BANDWIDTH
 
 S = TypeVar("S", bound=tuple[Any, ...])  # a schedule

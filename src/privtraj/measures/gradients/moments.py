@@ -21,7 +21,9 @@ from privtraj.measures.gradients.likelihood import (
     typical_norm,
     weights_and_residual,
 )
-from privtraj.privacy.sums import KernelSum
+from privtraj.privacy import questions
+from privtraj.privacy.questions import Gaussian
+from privtraj.privacy.sums import KernelSum, KernelSums
 
 STEP = "clipped sums of a step"
 
@@ -38,7 +40,7 @@ class Release(NamedTuple):
 class PrivateGradients:
     """Moments from noisy clipped sums over people: one release per step, paid for in the ledger.
 
-    kernel_sums: the guard's.  people: (T,) whose sums these are, public or released.
+    ask: the guard's door.  people: (T,) whose sums these are, public or released.
     noise_multiplier: z of every step.  The clip c is the CLIP_QUANTILE of the vectors of people
     whom the released mixture would itself produce.  embedding: of levels, where there are such.
     releases: all that were made so far.
@@ -46,13 +48,13 @@ class PrivateGradients:
 
     def __init__(
         self,
-        kernel_sums: Callable[..., Floats],
+        ask: Callable[[questions.Release], Floats],
         people: Floats,
         noise_multiplier: float,
         rng: np.random.Generator,
         embedding: Embedding | None = None,
     ) -> None:
-        self._kernel_sums = kernel_sums
+        self._ask = ask
         self.people = np.asarray(people, dtype=np.float64)
         self._noise_multiplier = noise_multiplier
         self._rng = rng
@@ -64,7 +66,8 @@ class PrivateGradients:
             mixture = free_dimensions(mixture, self._embedding)
         clip = typical_norm(mixture, self._rng, CLIP_QUANTILE, embedding=self._embedding)
         kernel = KernelSum(mixture.particles, mass_weight(mixture), mixture)
-        sums = self._kernel_sums(weights_and_residual, kernel, clip, self._noise_multiplier, STEP)
+        question = KernelSums(weights_and_residual, kernel, clip)
+        sums = self._ask(questions.Release(question, Gaussian(self._noise_multiplier), STEP))
         noise = clip * self._noise_multiplier / self.people
         self.releases.append(Release(jax.tree.map(np.asarray, mixture), clip, sums, noise))
         drift_noise = jnp.asarray((mixture.particles.shape[1] * noise).astype(np.float32))

@@ -9,7 +9,7 @@ from privtraj.base.arrays import Floats
 from privtraj.measures.gradients.constants import CLUSTER_WIDTH, FIRST_BANDWIDTH
 from privtraj.measures.gradients.langevin import State
 from privtraj.measures.gradients.likelihood import Mixture
-from privtraj.motion.transport import sinkhorn
+from privtraj.motion import sinkhorn
 
 
 def middle(times: int, m: int, centre: Floats, rng: np.random.Generator) -> State:

@@ -18,8 +18,7 @@ from privtraj.base.arrays import Floats
 from privtraj.measures.marginals import Marginals
 from privtraj.measures.subspace.constants import LEAST_WIDTH
 from privtraj.measures.subspace.spectrum import Subspace
-from privtraj.motion.reference.base import Reference
-from privtraj.motion.reference.least_action import least_action
+from privtraj.motion.process import Reference, least_action
 
 
 def lifted(

@@ -41,6 +41,8 @@ from privtraj.measures.subspace.constants import (
 from privtraj.privacy.calibration import calibrate_gaussian
 from privtraj.privacy.events import Adjacency, GaussianSum, Person
 from privtraj.privacy.guard import Guard
+from privtraj.privacy.questions import Gaussian, Release
+from privtraj.privacy.sums import ClippedSums
 
 MEAN = "mean of all records"
 DISTANCES = "how far records are from it"
@@ -86,7 +88,9 @@ def measured_spread(guard: Guard, events: Mapping[str, GaussianSum]) -> Spread:
     def total(name: str, statistic: Any, clip: float, *numbers: Any) -> Floats:
         parameters = tuple(np.asarray(number, np.float32)[None] for number in numbers)
         clips = np.array([clip])
-        answer: Floats = everybody.sums(statistic, parameters, clips, noise[name], name)[0]
+        answer: Floats = everybody.ask(
+            Release(ClippedSums(statistic, parameters, clips), Gaussian(noise[name]), name)
+        )[0]
         return answer
 
     one = math.sqrt(d) / 4

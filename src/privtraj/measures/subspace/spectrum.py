@@ -34,7 +34,7 @@ from privtraj.measures.subspace.constants import (
     SMALL,
 )
 from privtraj.measures.subspace.moments import Spread
-from privtraj.privacy.projection import Projection
+from privtraj.privacy.rows import Projection
 
 
 @dataclass(frozen=True, eq=False)

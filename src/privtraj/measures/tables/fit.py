@@ -53,7 +53,7 @@ from privtraj.measures.tables.shapes import evened
 from privtraj.measures.tables.slabs import Ends
 from privtraj.measures.windows.fit import Resolution
 from privtraj.privacy.guard import Guard
-from privtraj.privacy.watching import Table
+from privtraj.privacy.questions import Gaussian, Release, Table, Tables
 
 TABLES = "marginal tables"
 
@@ -262,7 +262,9 @@ class _Asked:
                 few = tuple(one if j in columns else None for j, one in enumerate(grouped))
             questions.append(Table(slabs, mine, groups=few))
         z = 1 / (self._mu * math.sqrt(ROUNDS[turn]))
-        return self._guard.tables(questions, z, TABLES), self.deviation(turn, len(questions))
+        return self._guard.ask(Release(Tables(questions), Gaussian(z), TABLES)), self.deviation(
+            turn, len(questions)
+        )
 
 
 def _grouped(

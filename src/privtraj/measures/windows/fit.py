@@ -37,10 +37,10 @@ from privtraj.measures.windows.motion import (
     slab_means,
 )
 from privtraj.measures.windows.timeline import Timeline, are_at_listed_times, timeline_of
-from privtraj.motion.reference.base import Reference
-from privtraj.motion.reference.least_action import FITTED, follow
+from privtraj.motion.process import FITTED, Reference, follow
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.noise import EPSILON_RANGE, laplace_variance
+from privtraj.privacy.questions import CellCounts, Laplace, Release
 
 MOTION = "how people move"
 
@@ -72,7 +72,8 @@ def found_slabs(
     seen = even_slabs(len(moments), min(timeline.most_slabs, PROBE_BINS))
     side = look_side(features)
     sides = axes.only_numbers(side) if features else first_levels(axes)
-    counts = guard.in_slabs(timeline.slabs(seen)).counts(sides, epsilon, MOTION)
+    looking = Release(CellCounts(sides), Laplace(epsilon), MOTION)
+    counts = guard.in_slabs(timeline.slabs(seen)).ask(looking)
     people, noise = max(float(counts.sum()), float(len(counts))), laplace_variance(epsilon)
     if features:
         paths = moment_paths(counts, side, noise, people, features)

@@ -19,6 +19,7 @@ from privtraj.measures.head_count import count_epsilon
 from privtraj.measures.windows.constants import CLOSE, LISTED_SHARE, MOMENTS, MOST_READ, MOST_SLABS
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.noise import EPSILON_RANGE
+from privtraj.privacy.questions import CellCounts, Laplace, Release
 
 LISTED = "people at the listed times"
 
@@ -78,7 +79,9 @@ def are_at_listed_times(guard: Guard, axis: TimeAxis) -> bool:
     epsilon = count_epsilon(guard, LISTED_SHARE)
     if not may_be_listed(axis) or epsilon == EPSILON_RANGE[0]:
         return False
-    between, close = guard.in_slabs(close_to(axis.times)).counts(1, epsilon, LISTED)[:, 0]
+    between, close = guard.in_slabs(close_to(axis.times)).ask(
+        Release(CellCounts(1), Laplace(epsilon), LISTED)
+    )[:, 0]
     return bool(close > between)
 
 
