@@ -278,8 +278,11 @@ def budget(certificate: Certificate) -> list[Part]:
     lines = []
     for k, (entry, epsilon) in enumerate(zip(certificate.ledger, spent, strict=True)):
         numbers = [f"{name} {entry[key]:.3g}" for key, name in names.items() if key in entry]
-        times = f"{entry['times']} releases, each with " if entry["times"] > 1 else ""
-        how = times + ", ".join([f"{entry['mechanism']} noise", *numbers])
+        if "branches" in entry:
+            how = "everybody is in one of them, and the dearest counts"
+        else:
+            times = f"{entry['times']} releases, each with " if entry["times"] > 1 else ""
+            how = times + ", ".join([f"{entry['mechanism']} noise", *numbers])
         lines.append((entry["what"], how, epsilon, f"part-{order.index(k) % _COLOURS + 1}"))
     if rest / whole >= 5e-4:
         lines.append(("not spent", "", rest, "rest"))
