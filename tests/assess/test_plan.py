@@ -12,10 +12,10 @@ import privtraj as pt
 from privtraj import cli
 from privtraj.assess import common, plan, simulate
 from privtraj.assess.forecast import GOOD, STAND_INS, Forecast, Level, MixedForecast, Question
+from privtraj.assess.optimism import OPTIMISM
 from privtraj.assess.simulate import ENOUGH, StandIn, Yardstick, fewer
 from privtraj.columns.axes import Axes
 from privtraj.columns.declared import declared_columns
-from privtraj.metrics.optimism import OPTIMISM
 from privtraj.metrics.people import MOST_TOLD
 from privtraj.privacy.accounting import epsilon_at
 from privtraj.privacy.calibration import calibrate_gaussian

@@ -9,6 +9,7 @@ import pytest
 import privtraj as pt
 from privtraj.assess import quality as estimate
 from privtraj.assess import simulate
+from privtraj.assess.optimism import OPTIMISM, estimated
 from privtraj.assess.quality import (
     ModelCrowd,
     Quality,
@@ -18,7 +19,6 @@ from privtraj.assess.quality import (
     read_times,
     refitted,
 )
-from privtraj.metrics.optimism import OPTIMISM, estimated
 
 N = 2400
 

@@ -8,9 +8,9 @@ import pytest
 
 import privtraj as pt
 from privtraj.assess import quality as estimates
+from privtraj.assess.optimism import Estimate
 from privtraj.assess.quality import Group, Quality
 from privtraj.base.errors import about
-from privtraj.metrics.optimism import Estimate
 from privtraj.report.page import report
 from privtraj.report.worth import half_width, is_lost, worth_tables, worth_verdicts
 

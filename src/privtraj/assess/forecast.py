@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from privtraj.assess.optimism import estimated
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import about, aligned, short
-from privtraj.metrics.optimism import estimated
 from privtraj.metrics.people import MOST_TOLD
 from privtraj.privacy import meaning
 from privtraj.recipe import Recipe

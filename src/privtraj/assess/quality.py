@@ -5,7 +5,7 @@ drawn from it, each at a moment of their own, and the recipe of the model is fit
 same budget (`simulate`). How far the new models are from the old one tells how far the old one may
 be from the truth. For refit b at time t let e_bt = W2^2(refit b, model), numbers alone, in shares
 of the box. The error of the model is taken to be the mean of e_bt, so many real people of the
-model's own crowd are as far from it, and `metrics.optimism` says what is left of that number for
+model's own crowd are as far from it, and `assess.optimism` says what is left of that number for
 the real people. Only what was released is used: nothing is read, and it costs no privacy.
 """
 
@@ -20,6 +20,7 @@ import numpy as np
 
 from privtraj.assess.common import kept
 from privtraj.assess.forecast import Question, mean_worth
+from privtraj.assess.optimism import Estimate, estimated
 from privtraj.assess.plan import worth_over
 from privtraj.assess.simulate import (
     POPULATION,
@@ -33,11 +34,10 @@ from privtraj.assess.simulate import (
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import BudgetError, InputError, is_number
 from privtraj.base.space import as_user_times
-from privtraj.columns.kinds import Category
+from privtraj.columns.kinds import Angle, Category
 from privtraj.data.public import TimeAxis
 from privtraj.data.snapshots import Snapshots
-from privtraj.metrics.encoding import numbers_alone, unit_points
-from privtraj.metrics.optimism import Estimate, estimated
+from privtraj.metrics.columns import numbers_alone, unit_points
 from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.rows import MemoryRows
 from privtraj.privacy.statements import MOST_RECORDS, PUBLIC_COUNTS, SHARED_BINS
@@ -358,8 +358,11 @@ def _median_bands(
     own, *others = (np.median(each, axis=0) for each in numbers)
     places = np.flatnonzero(model.axes.numbers)
     widths = half_widths(own, np.array(others)) * np.ptp(model.bounds[places], axis=1)
+    named = [(j, model.columns[k]) for j, k in enumerate(places.tolist())]
     return {
-        model.columns[k].name: tuple(widths[:, j].tolist()) for j, k in enumerate(places.tolist())
+        column.name: tuple(widths[:, j].tolist())
+        for j, column in named
+        if not (column.of or isinstance(column, Angle))  # whose axes are a cosine and a sine
     }
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from privtraj.assess.common import Finding
 from privtraj.base.arrays import Floats
-from privtraj.columns.kinds import Integer, Number
+from privtraj.columns.kinds import Angle, Integer, Number
 
 if TYPE_CHECKING:
     from privtraj.model.model import TrajectoryModel
@@ -100,12 +100,12 @@ def timing(people: Floats, lengths: Floats, noise: float) -> Timing:
 def pile_up_of(model: TrajectoryModel) -> tuple[Number, PileUp] | None:
     """The worst pile of a model, and the number that has it; None without numbers.
 
-    Not of whole numbers: many of them are 0 for a good reason.
+    Not of whole numbers, many of which are 0 for a good reason, and not of angles, without ends.
     """
     places = [
         k
         for k, column in enumerate(model.columns)
-        if isinstance(column, Number) and not isinstance(column, Integer)
+        if isinstance(column, Number) and not (isinstance(column, Integer | Angle) or column.of)
     ]
     if not places:
         return None

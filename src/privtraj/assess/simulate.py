@@ -22,9 +22,9 @@ import numpy as np
 from privtraj.base.arrays import Floats
 from privtraj.base.space import as_user_times
 from privtraj.data.snapshots import Snapshots
-from privtraj.metrics.encoding import unit_points
+from privtraj.metrics.columns import unit_points
+from privtraj.metrics.distances import weighted_cost
 from privtraj.metrics.people import MOST_TOLD, Panels
-from privtraj.metrics.transport import weighted_cost
 from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.accounting import epsilon_at
 from privtraj.privacy.calibration import calibrate_gaussian

@@ -16,7 +16,7 @@ from privtraj.cli.options import FILE, GROUPS, OPTIONS, Group, arguments
 from privtraj.cli.results import even_times, write_paths
 
 if TYPE_CHECKING:
-    from privtraj.assess.checking.look import TableCheck
+    from privtraj.assess.look import TableCheck
     from privtraj.model.model import TrajectoryModel
     from privtraj.privacy.ledger_file import LedgerFile
     from privtraj.synthesizer import TrajectorySynthesizer

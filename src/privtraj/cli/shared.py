@@ -16,7 +16,7 @@ from privtraj.cli.console import Console
 from privtraj.cli.options import OPTIONS, Group, arguments
 
 if TYPE_CHECKING:
-    from privtraj.assess.checking.look import TableCheck
+    from privtraj.assess.look import TableCheck
     from privtraj.columns.kinds import Column
     from privtraj.model.model import TrajectoryModel
     from privtraj.synthesizer import TrajectorySynthesizer
@@ -109,7 +109,7 @@ def looked(
     chosen: Mapping[str, Any], synthesizer: TrajectorySynthesizer | None, ranges_only: bool = False
 ) -> TableCheck:
     """The steward's own look at the records; synthesizer: of the fit, if its budget is known."""
-    from privtraj.assess.checking.look import check
+    from privtraj.assess.look import check
 
     return check(
         chosen["data"], **table(chosen, check), synthesizer=synthesizer, ranges_only=ranges_only

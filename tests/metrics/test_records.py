@@ -1,12 +1,73 @@
-"""Repeated records at times of their own: known correlations by the time between records."""
+"""Copies are found and fresh people not accused; repeated records have known correlations."""
 
 import numpy as np
 import pytest
 
 from privtraj import datasets, metrics
 from privtraj.base.errors import InputError
-from privtraj.metrics.records import Records
-from privtraj.metrics.repeated import Repeated, compare_repeated
+from privtraj.metrics.records import Records, Repeated, compare_repeated
+
+
+def people(n, seed, times=3):
+    return list(np.random.default_rng(seed).random((times, n, 2)))
+
+
+def test_distances_to_the_nearest_by_brute_force():
+    x, y = people(8, 0)[0], people(9, 1)[0]
+    expected = np.linalg.norm(x[:, None] - y[None], axis=2).min(axis=1)
+    np.testing.assert_allclose(metrics.nearest_distances(x, y), expected)
+
+
+def test_fresh_people_are_not_accused():
+    found = metrics.memorisation(people(400, 0), people(300, 1), people(300, 2))
+    assert found.ratio == pytest.approx(1, abs=0.12)
+    assert found.share_close == pytest.approx(0.05, abs=0.03)
+    assert found.share_expected == pytest.approx(0.05, abs=0.01)
+
+
+def test_copies_are_found():
+    training = people(300, 1)
+    found = metrics.memorisation(training, training, people(300, 2))
+    assert (found.ratio, found.share_close, found.median_synthetic) == (0, 1, 0)
+
+
+def test_a_few_copies_show_in_the_share():
+    training = people(300, 1)
+    mixed = [
+        np.concatenate([x[:60], y[:240]]) for x, y in zip(training, people(300, 0), strict=True)
+    ]
+    found = metrics.memorisation(mixed, training, people(300, 2))
+    assert found.share_close > 0.2
+    assert found.ratio > 0.7
+
+
+def test_the_same_place_at_another_time_is_no_copy():
+    times = [np.zeros((5, 2)), np.ones((5, 2))]
+    found = metrics.memorisation(times[::-1], times, [t + 0.1 for t in times])
+    assert found.share_close == 0
+    assert found.ratio == pytest.approx(10)
+
+
+def test_rounded_records_repeat_without_being_memorised():
+    rounded = [[np.round(x, 1) for x in people(300, seed)] for seed in range(3)]
+    found = metrics.memorisation(*rounded)
+    assert np.isnan(found.ratio)  # most real people have a twin already
+    assert found.close == 0
+    assert found.share_close == pytest.approx(found.share_expected, abs=0.05)
+
+
+def test_whole_paths():
+    rng = np.random.default_rng(0)
+    training, holdout = rng.random((2, 50, 4, 2))
+    found = metrics.path_memorisation(training[::-1], training, holdout)
+    assert found.share_close == 1
+    assert found.to_dict()["median_synthetic"] == 0
+    shifted = metrics.path_memorisation(training + np.array([0.003, 0.004]), training, holdout)
+    assert shifted.median_synthetic == pytest.approx(0.005)
+
+
+# Repeated records ------------------------------------------------------------------------------
+
 
 AGES = np.linspace(0, 20, 201)
 KEPT, TAU = 0.4, 3.0
@@ -67,7 +128,7 @@ def test_a_true_model_is_like_fresh_people_and_one_of_too_much_memory_is_not(
     readings = AGES[1::4]
     synthetic = drawn(1500, 7, readings, persistence)
     sides = records(3000, 1), records(3000, 2)
-    found = compare_repeated(synthetic, readings, *sides, ("height", "weight"), False)
+    found = compare_repeated(synthetic, readings, sides, ("height", "weight"), False)
     assert len(found.lags) == 4
     assert (np.diff(found.lags) > 0).all()
     assert found.score.floor < 0.1
@@ -81,11 +142,10 @@ def test_too_few_people_and_too_few_pairs_say_nothing():
     readings = AGES[1::4]
     synthetic = drawn(50, 7, readings)
     names = ("height", "weight")
-    assert (
-        compare_repeated(synthetic, readings, records(300, 1), records(15, 2), names, False) is None
-    )
+    few = records(300, 1), records(15, 2)
+    assert compare_repeated(synthetic, readings, few, names, False) is None
     once = AGES[[100]]  # all records are nearest to the same reading
-    assert compare_repeated(synthetic[:, :1], once, *[records(300, 1)] * 2, names, False) is None
+    assert compare_repeated(synthetic[:, :1], once, [records(300, 1)] * 2, names, False) is None
 
 
 def test_lags_of_dates_are_in_days():

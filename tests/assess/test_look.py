@@ -7,11 +7,14 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import privtraj as pt
-from privtraj.assess.checking import look
-from privtraj.assess.checking.findings import share
-from privtraj.assess.checking.reading import how_read
+from privtraj.assess import look
+from privtraj.assess.findings import share
+from privtraj.assess.look import how_read
+from privtraj.assess.tally import Repeats, row_hashes, text_hashes
 from privtraj.base.errors import InputError
 from privtraj.data import sql
 from privtraj.data.dialect import PLAIN
@@ -60,7 +63,7 @@ def column(found, name):
 
 
 def said(found, level):
-    return [str(one) for one in found.findings if one.level == level]
+    return [str(one) for one in found.findings if one.verdict == level]
 
 
 # Every source and every kind ------------------------------------------------------------------
@@ -154,7 +157,7 @@ def test_no_sentence_has_a_value_in_it():
 def test_a_unit_mistake_is_plainly_wrong_and_named_as_the_stewards_own_view(factor, unit):
     found = looked(frame(height=frame()["height"] * factor), bounds={"height": (90, 210)})
     (wrong,) = found.wrong
-    assert wrong.column == "height"
+    assert wrong.name == "height"
     assert wrong.what.startswith("100 % of the records have 'height' ")
     assert not found.fine
     (hint,) = said(found, "note")
@@ -166,7 +169,7 @@ def test_half_outside_is_wrong_and_a_few_are_doubtful_and_fewer_nothing():
     def levels(outside):
         heights = frame()["height"].to_numpy().copy()
         heights[:outside] = 1.0
-        return [one.level for one in looked(frame(height=heights)).findings]
+        return [one.verdict for one in looked(frame(height=heights)).findings]
 
     assert levels(101) == ["wrong"]
     assert levels(100) == ["doubtful"]
@@ -191,7 +194,7 @@ def test_many_exactly_at_a_bound_are_worth_a_note():
 
 def test_times_in_another_unit():
     found = looked(frame(day=np.linspace(0, 100, N) * 365.25), time_range=(0, 100))
-    assert [one.column for one in found.wrong] == ["day"]
+    assert [one.name for one in found.wrong] == ["day"]
     assert any("days for years" in note for note in said(found, "note"))
     narrow = looked(frame(day=np.linspace(0, 100, N) / 365.25))
     assert "nearest to one of the 5 times of interest" in narrow.wrong[0].what
@@ -201,6 +204,13 @@ def test_times_that_nobody_is_near():
     found = looked(frame(day=np.repeat([0.0, 50.0], N // 2)), bins=11)
     assert column(found, "day")["empty"] == 9
     assert "9 of the 11 times of interest have no record" in said(found, "note")[0]
+
+
+def test_angles_come_again_beyond_their_period():
+    angles = np.arange(N) * 7.0
+    found = looked(frame(height=angles), bounds=None, columns={"height": pt.Angle(360)})
+    assert (column(found, "height")["below"], column(found, "height")["above"]) == (0, 0)
+    assert found.fine
 
 
 def test_dates_as_times():
@@ -428,3 +438,50 @@ def test_shares_do_not_round_to_nobody_or_everybody():
     assert share(98, 100) == "98.0 %"
     assert share(50, 100) == "50 %"
     assert share(0, 0) == "0 %"
+
+
+# What comes back ------------------------------------------------------------------------------
+
+
+def hashed(numbers):
+    return row_hashes(len(numbers), [np.asarray(numbers, np.float64)])
+
+
+@given(st.lists(st.lists(st.integers(0, 20), max_size=30), max_size=6))
+def test_what_fits_is_counted_exactly(blocks):
+    repeats = Repeats(most=25)
+    for block in blocks:
+        repeats.add(hashed(block))
+    every = [number for block in blocks for number in block]
+    expected = np.unique(every, return_counts=True)[1] if every else []
+    assert sorted(repeats.counts) == sorted(expected)
+    assert repeats.scale == 1
+
+
+def test_what_does_not_fit_is_estimated_in_bounded_memory():
+    """100,000 things, every tenth of them three times: 1,000 to 2,000 of them are counted, so a
+    number has a relative deviation of 3 % at most, and the limits are seven of them wide."""
+    repeats = Repeats(most=2000)
+    for start in range(0, 100_000, 1000):
+        repeats.add(hashed(np.arange(start, start + 1000)))
+        repeats.add(hashed(np.repeat(np.arange(start, start + 1000, 10), 2)))
+        assert len(repeats.counts) <= 2000
+    assert repeats.scale > 1
+    assert set(repeats.counts) == {1, 3}
+    assert 80_000 < len(repeats.counts) * repeats.scale < 120_000
+    several = int((repeats.counts == 3).sum()) * repeats.scale
+    assert 3_000 < several < 17_000
+
+
+def test_rows_are_equal_where_their_values_are():
+    one = np.array([0.0, -0.0, np.nan, -np.nan, 1.0, 2.0])
+    two = np.array([1.0, 1.0, 1.0, 1.0, 2.0, 1.0])
+    found = row_hashes(6, [one, two])
+    assert found[0] == found[1]
+    assert found[2] == found[3]
+    assert len(set(found.tolist())) == 4
+
+
+def test_names_that_read_differently_are_different_people():
+    assert len(set(text_hashes(["a", "b", -1, -2, "07", "7"]).tolist())) == 6
+    assert text_hashes(["a"]) == text_hashes(["a"])
