@@ -63,13 +63,11 @@ from privtraj.motion.inertia import Inertia, correlation_along, smoothest
 from privtraj.motion.population import APART
 from privtraj.motion.process import Reference, Scale, least_action
 from privtraj.motion.reference import by_itself, declared
-from privtraj.privacy import meaning, noise
-from privtraj.privacy.budget_plan import BudgetPlan
-from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace
+from privtraj.privacy import noise, statements
 from privtraj.privacy.certificate import CAUTION, certify
 from privtraj.privacy.events import Event, GaussianSum
 from privtraj.privacy.guard import Guard
-from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.ledger import BudgetPlan, Ledger, calibrate_gaussian, calibrate_laplace
 from privtraj.privacy.ledger_file import LedgerFile
 from privtraj.privacy.questions import MAX_CELLS, Watcher
 from privtraj.privacy.statements import PUBLIC_COUNTS
@@ -128,7 +126,7 @@ class TrajectorySynthesizer(Recipe):
             raise InputError("fit takes Snapshots, from Snapshots.from_table or from_arrays")
         self.check()
         self._check_for(snapshots)
-        weak = [] if self.seed is not None else meaning.warnings(*self._promise())
+        weak = [] if self.seed is not None else statements.warnings(*self._promise())
         for said in weak:
             warnings.warn(said, WeakGuaranteeWarning, stacklevel=2)
         model = self._paid(snapshots, ledger, new_people, progress, watcher)
@@ -391,7 +389,7 @@ class TrajectorySynthesizer(Recipe):
     def _caution(self, snapshots: Snapshots, people: Floats) -> dict[str, str]:
         """What is wrong with delta, now that people (K,) are counted."""
         several = snapshots.records_per_person > 1
-        said = meaning.warnings(0.0, self.delta, float(people.sum()), at_most=several)
+        said = statements.warnings(0.0, self.delta, float(people.sum()), at_most=several)
         return {CAUTION: said[0]} if said else {}
 
     def measure_of(self, snapshots: Snapshots) -> MeasureName:

@@ -25,9 +25,9 @@ from privtraj.measures.gradients.likelihood import (
 from privtraj.privacy import noise
 from privtraj.privacy import sums as sums_module
 from privtraj.privacy.events import GaussianSum
+from privtraj.privacy.guard import SamplingGuard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.questions import Gaussian, Release
-from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.sums import (
     GRID,
     REACH,

@@ -20,15 +20,21 @@ from privtraj.measures.windows.constants import LISTED_SHARE, PROBE_SHARE
 from privtraj.measures.windows.fit import MOTION
 from privtraj.measures.windows.timeline import LISTED
 from privtraj.privacy import noise
-from privtraj.privacy.budget_plan import BudgetPlan, Planned
-from privtraj.privacy.calibration import (
+from privtraj.privacy.events import (
+    Adjacency,
+    GaussianSum,
+    LaplaceCounts,
+    LaplaceShares,
+    sum_at_rate,
+)
+from privtraj.privacy.ledger import (
+    BudgetPlan,
+    Planned,
     calibrate_gaussian,
     calibrate_laplace,
     calibrate_noise,
 )
-from privtraj.privacy.events import Adjacency, GaussianSum, LaplaceCounts, LaplaceShares
 from privtraj.privacy.rows import PublicShape
-from privtraj.privacy.sampled_events import sum_at_rate
 
 SLACK_RESERVE = 1e-12  # of delta, for the integer noise of the main release: 10^9 draws
 

@@ -26,10 +26,9 @@ from privtraj.measures.gradients.settings import GradientSettings
 from privtraj.measures.marginals import Marginals, Progress
 from privtraj.measures.planned_releases import Budget
 from privtraj.model.model import TrajectoryModel
-from privtraj.privacy.calibration import calibrate_noise
 from privtraj.privacy.events import Event
-from privtraj.privacy.guard import Guard
-from privtraj.privacy.sampling import SamplingGuard
+from privtraj.privacy.guard import Guard, SamplingGuard
+from privtraj.privacy.ledger import calibrate_noise
 from privtraj.privacy.statements import SAMPLING_RATE
 from privtraj.recipe import MeasureName
 from privtraj.synthesizer import TrajectorySynthesizer, left

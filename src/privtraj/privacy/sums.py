@@ -117,8 +117,8 @@ class VectorSums(Question, abstract=True):
     deviation S on every integer makes it the Gaussian mechanism with noise multiplier z
     (`events.GaussianSum`).
 
-    Records may take part by chance (`sampling`); what is summed is then never divided by the number
-    of those who did, and an empty batch is noise alone.
+    Records may take part by chance (`SamplingGuard`); what is summed is then never divided by the
+    number of those who did, and an empty batch is noise alone.
     """
 
     noise = Gaussian

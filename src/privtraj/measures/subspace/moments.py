@@ -38,9 +38,9 @@ from privtraj.measures.subspace.constants import (
     SHELL_RATIO,
     SHELLS,
 )
-from privtraj.privacy.calibration import calibrate_gaussian
 from privtraj.privacy.events import Adjacency, GaussianSum, Person
 from privtraj.privacy.guard import Guard
+from privtraj.privacy.ledger import calibrate_gaussian
 from privtraj.privacy.questions import Gaussian, Release
 from privtraj.privacy.sums import ClippedSums
 
