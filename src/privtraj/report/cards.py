@@ -37,6 +37,17 @@ _ROWS = 6  # of a table of paths
 _FEW = 6  # values of a category
 
 
+def card_of(shown: Any) -> str:
+    """The card of snapshots, a model, a certificate or paths."""
+    cards: dict[str, Any] = {
+        "Snapshots": snapshots_card,
+        "TrajectoryModel": model_card,
+        "Certificate": certificate_card,
+        "Paths": paths_card,
+    }
+    return str(cards[type(shown).__name__](shown))
+
+
 def snapshots_card(snapshots: Snapshots) -> str:
     """Public things alone: nothing that was counted or measured on the records."""
     first, last = written_times(snapshots.axis.range, snapshots.datetime)
