@@ -12,7 +12,7 @@ from privtraj.base.formats import load
 
 def card(shown: object) -> str:
     """The piece of HTML that a notebook shows of an object."""
-    return str(load("report.cards:card_of")(shown))
+    return str(load("report.cards:card")(shown))
 
 
 def write_page(model: object, path: Any, *, force: bool) -> None:
