@@ -1,6 +1,6 @@
 """Persistence: how fast each feature of a person is forgotten, from people with several records.
 
-What is released, and paid for (`guard.thirds`): for every pair of a person's records, whether a
+What is released, and paid for (`LagTable`): for every pair of a person's records, whether a
 feature is in the same outer third of its time both times, in neighbouring thirds, in opposite ones,
 or in the middle both times. Summed over people this is, for each of L bins of the lag h between the
 two and each of d features,
@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -36,12 +36,14 @@ from scipy.special import ndtr, ndtri
 from privtraj.base.arguments import is_number
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.space import unit_time
-from privtraj.measures.marginals import Marginals
-from privtraj.motion.reference.memories import LAGS, Correlations
+from privtraj.measures.base import Marginals
+from privtraj.motion.reference.base import Reference
+from privtraj.motion.reference.inertia import Inertia
+from privtraj.motion.reference.memories import LAGS, Correlations, correlation_along, smoothest
 from privtraj.privacy.events import Adjacency, LaplaceShares, Person, people_moved
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.noise import EPSILON_RANGE
-from privtraj.privacy.pairs import KINDS, Thirds
+from privtraj.privacy.questions import KINDS, LagTable, Laplace, Release
 
 PERSISTENCE = "how people persist"
 
@@ -97,11 +99,29 @@ def measured_persistence(
     each = event.weight // guard.n_features
     some = np.linspace(0, len(times) - 1, min(len(times), _MOST_CUT)).round().astype(int)
     cuts = thresholds(*(of[some] for of in marginals[:3]))
-    question = Thirds(times[some], cuts, edges[1:-1] * length, each)
-    noisy = guard.thirds(question, event.epsilon, event.what)
+    question = LagTable(times[some], cuts, edges[1:-1] * length, each)
+    noisy = guard.ask(Release(question, Laplace(event.epsilon), event.what))
     counts = noisy.reshape(len(edges) - 1, guard.n_features, KINDS) / each
     moments = unit_time(times, times) if listed else None
     return fit_persistence(counts, event.noise_variance / each**2, edges, moments)
+
+
+def with_memory(
+    reference: Reference, found: Persistence, paths: Floats, times: Floats
+) -> Reference:
+    """The reference with the memory that people with several records have, if it has a memory.
+
+    paths: (m, K, d) of people who forget nothing, at times (K,).
+    """
+    if not isinstance(reference, Inertia):
+        return reference
+    along = correlation_along(paths, unit_time(times, times))
+    memory, swing, share = smoothest(found.known(along))
+    if len(memory) == 0:
+        return reference
+    length = float(np.ptp(times))
+    lasting = {"memory": (memory * length).tolist(), "swing": (swing / length).tolist()}
+    return replace(reference, share=share.tolist(), **lasting)
 
 
 def lag_edges(count: int = LAG_BINS) -> Floats:

@@ -14,11 +14,13 @@ maximum-likelihood one, reached from above by annealing). A particle that stands
 moves next to a heavy one.
 
 The loop asks a `MomentSource` for moments; it does not know whether they come from the guard, noisy
-and paid for, or from a released histogram, for free.
+and paid for, or from a released histogram, for free. Its schedule has three phases: search, anneal
+the bandwidth, settle.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -27,23 +29,34 @@ import jax.numpy as jnp
 import numpy as np
 
 from privtraj.base.arrays import Floats
-from privtraj.measures.gradients.constants import (
-    BIAS_LIMIT,
-    HEAVY,
-    KAPPA_SPREAD,
-    LARGEST_BANDWIDTH,
-    LEAST_SPREAD,
-    LIGHT,
-    MOVED_AT_ONCE,
-    SINKHORN_SWEEPS,
-    SMALLEST_BANDWIDTH,
-    SPLIT_APART,
-)
-from privtraj.measures.gradients.likelihood import Mixture, Moments
-from privtraj.measures.gradients.schedule import Schedule
-from privtraj.measures.marginals import Progress
+from privtraj.measures.base import Progress
+from privtraj.measures.likelihood import KAPPA_SPREAD, Mixture, Moments
 from privtraj.motion.transport import sinkhorn
 from privtraj.motion.transport.sinkhorn import Potentials
+
+# The schedule
+SEARCH_STEPS = 2  # first steps, which find the people's place and scale; set by hand, 2026-11
+SETTLING_SHARE = 0.4  # of the steps, at the end; set by hand on stand-ins, 2026-11
+LEAST_ANNEALING = 3  # steps before settling
+STEP_SIZE, LAST_STEP_SIZE = 0.8, 0.15  # of an EM step; set by hand on stand-ins, 2026-11
+ANNEALED_TO = 0.1  # of the bandwidth, at least, over the annealing; set by hand, 2026-11
+TEMPERATURE = 0.25  # of a unit step in bandwidths at d = 2; set by hand on stand-ins, 2026-11
+HOT_SHARE = 0.75  # of the steps with Langevin noise and relocation; set by hand, 2026-11
+NOISE_LIMIT = 0.3  # largest privacy noise of a step in bandwidths; by hand on stand-ins, 2026-11
+MASS_RATE = 0.35  # gain of the running masses before settling; set by hand, 2026-11
+SETTLING_MASSES = 3  # settling gains are 1/3, 1/4, ..: an average; set by hand, 2026-11
+SEARCH_SHRINK = 0.1  # smallest factor of the bandwidth in a searching step; set by hand, 2026-11
+SETTLING_SHRINK, SETTLING_GROW = 0.9, 1.1  # limits of the same while settling; set by hand, 2026-11
+# The step
+TIME_COUPLING = 0.1  # weight of the neighbours in a unit step; set by hand on stand-ins, 2026-11
+SINKHORN_SWEEPS = 8  # warm-started: L1 marginal errors of 2e-3 to 2e-2, measured, 2026-11
+BIAS_LIMIT = 4.0  # of log weights; keeps responsibilities finite; set by hand, 2026-11
+LIGHT, HEAVY = 0.4, 1.6  # masses in shares of 1/m at which a particle is moved or split; by hand
+MOVED_AT_ONCE = 8  # one in so many particles; set by hand, 2026-11
+SPLIT_APART = 0.5  # bandwidths between the halves of a split particle, times a normal; by hand
+LEAST_SPREAD = 0.05  # of the residual variance: a noisy one may be negative; set by hand, 2026-11
+CLUSTER_WIDTH = 0.1  # of the cluster in which particles begin; set by hand, 2026-11
+FIRST_BANDWIDTH = 12**-0.5  # standard deviation of somebody anywhere in the box
 
 S = TypeVar("S", bound=tuple[Any, ...])  # a schedule
 
@@ -62,6 +75,14 @@ class Fixed(NamedTuple):
     gaps: jax.Array  # (E,) time gaps, mean 1
     target: jax.Array  # (T,) a bandwidth set by hand, or 0 where it is learned
 
+    @classmethod
+    def between(cls, gaps: Floats, bandwidth: float | None = None) -> Fixed:
+        """That of times `gaps` (T - 1,) apart, with a bandwidth by hand or a learned one."""
+        return cls(
+            jnp.asarray(np.float32(gaps / gaps.mean())),
+            jnp.asarray(np.full(len(gaps) + 1, bandwidth or 0.0, np.float32)),
+        )
+
 
 class Trace(NamedTuple):
     """What a step did, for the diagnostics."""
@@ -70,6 +91,68 @@ class Trace(NamedTuple):
     noise: jax.Array  # (T,) standard deviation of a move's privacy noise, in bandwidths
     bandwidth: jax.Array  # (T,)
     marginal_error: jax.Array  # () largest L1 error of the couplings
+
+
+class Schedule(NamedTuple):
+    """Numbers (K,) of all steps; those of one step (`stride`) are arrays too, compiled once."""
+
+    step_size: Floats  # alpha
+    time_coupling: Floats  # weight of the neighbours
+    temperature: Floats  # standard deviation of a unit step's noise, in bandwidths
+    noise_limit: Floats  # largest noise of one step, in bandwidths over all coordinates
+    mass_rate: Floats  # gain of the running masses
+    relocate: Floats  # 1 while light particles may move, else 0
+    learn: Floats  # exponent of the bandwidth's move to its estimate
+    shrink: Floats  # smallest factor of the bandwidth in one step
+    grow: Floats  # largest
+
+
+def gradient_schedule(steps: int, time_coupling: float, features: int = 2) -> Schedule:
+    """Find the people's place and scale, anneal the bandwidth, then settle with smaller steps.
+
+    Langevin noise moves a particle by as many bandwidths in all d coordinates together as in two:
+    responsibilities follow the distance, and a particle that is kicked further each time the more
+    coordinates there are loses its people, and then its way.
+    """
+    s = np.arange(steps)
+    annealed = max(LEAST_ANNEALING, round((1 - SETTLING_SHARE) * steps))
+    searching, settling, hot = s < SEARCH_STEPS, s >= annealed, s < HOT_SHARE * steps
+    into = np.clip((s - annealed + 1) / max(steps - annealed, 1), 0.0, 1.0)
+    step_size = STEP_SIZE * (LAST_STEP_SIZE / STEP_SIZE) ** into
+    annealing = ANNEALED_TO ** (1 / max(annealed - SEARCH_STEPS, 1))
+    averaging = 1 / (np.maximum(s - annealed, 0) + SETTLING_MASSES)
+    return Schedule(
+        step_size=step_size,
+        time_coupling=np.where(searching, 0.0, time_coupling * step_size),
+        temperature=np.where(hot, TEMPERATURE * math.sqrt(2 / max(features, 2)), 0.0),
+        noise_limit=np.full(steps, NOISE_LIMIT),
+        mass_rate=np.where(searching, 0.0, np.where(settling, averaging, MASS_RATE)),
+        relocate=(~searching & hot).astype(float),
+        learn=np.where(settling, step_size, 1.0),
+        shrink=np.where(searching, SEARCH_SHRINK, np.where(settling, SETTLING_SHRINK, annealing)),
+        grow=np.where(settling, SETTLING_GROW, 1.0),
+    )
+
+
+def middle(times: int, m: int, features: int, rng: np.random.Generator) -> State:
+    """A small cluster in the middle of the unit cube, of the bandwidth of people anywhere in it.
+
+    The first step carries it to the people's mean, the annealing splits it as clusters split: no
+    particle starts where nobody is, so none is left behind.
+    """
+    offsets = CLUSTER_WIDTH * (rng.uniform(size=(times, m, features)) - 0.5)
+    return state(0.5 + offsets, np.full(times, FIRST_BANDWIDTH), 3 * (times - 1))
+
+
+def state(particles: Floats, bandwidth: Floats, problems: int) -> State:
+    """Particles (T, m, d) of equal masses, bandwidths (T,), and so many problems of transport."""
+    times, m, _ = particles.shape
+    mixture = Mixture(
+        jnp.asarray(particles.astype(np.float32)),
+        jnp.asarray(np.zeros((times, m), np.float32)),
+        jnp.asarray(bandwidth.astype(np.float32)),
+    )
+    return State(mixture, jnp.ones((times, m), jnp.float32), sinkhorn.cold(problems, m))
 
 
 class MomentSource(Protocol):
@@ -142,8 +225,10 @@ def langevin_step(
     moved = Mixture(particles, jnp.clip(bias, -BIAS_LIMIT, BIAS_LIMIT), sigma)
     mass = state.mass + stride.mass_rate * (moments.mass - state.mass)
     moved, mass = _relocate(moved, mass, kicks[1], stride.relocate)
-    spread = _steadied(moments.spread, noise / (mass.shape[1] * KAPPA_SPREAD * sigma))
-    moved = moved._replace(bandwidth=_bandwidth(sigma, spread, stride, fixed.target))
+    relative_noise = noise / (mass.shape[1] * KAPPA_SPREAD * sigma)
+    moved = moved._replace(
+        bandwidth=_bandwidth(sigma, moments.spread, relative_noise, stride, fixed.target)
+    )
     trace = Trace(alpha, alpha * noise / sigma, moved.bandwidth, coupling.error.max())
     return State(moved, mass, coupling), trace
 
@@ -201,23 +286,17 @@ def _relocate(
     return mixture._replace(particles=jnp.clip(x, 0.0, 1.0), bias=b), mass
 
 
-def _steadied(spread: jax.Array, noise: jax.Array) -> jax.Array:
-    """Residual variances (T,) with noise (T,), in units of sigma^2, shrunk to 1 by that noise.
-
-    The posterior mean 1 + (spread - 1) / (1 + noise^2), of a prior of mean and deviation 1: a
-    bandwidth that took noise at its word would fall in one step, and its people would be lost.
-    """
-    return 1 + (spread - 1) / (1 + noise**2)
-
-
 def _bandwidth(
-    sigma: jax.Array, spread: jax.Array, stride: Schedule, target: jax.Array
+    sigma: jax.Array, spread: jax.Array, noise: jax.Array, stride: Schedule, target: jax.Array
 ) -> jax.Array:
     """sigma <- sigma (estimate / sigma)^learn within the step's limits.
 
-    The estimate is the maximum-likelihood bandwidth sigma sqrt(spread), or the target (T,) set by
-    hand where that is not 0.
+    The estimate is the target (T,) set by hand where that is not 0, or the maximum-likelihood
+    bandwidth sigma sqrt(spread), the spread (T,) shrunk to 1 by its noise (T,): the posterior mean
+    1 + (spread - 1) / (1 + noise^2) of a prior of mean and deviation 1, since a bandwidth that took
+    noise at its word would fall in one step, and its people would be lost.
     """
+    spread = 1 + (spread - 1) / (1 + noise**2)
     estimate = sigma * jnp.sqrt(jnp.maximum(spread, LEAST_SPREAD))
     ratio = jnp.where(target > 0, target, estimate) / sigma
     moved = sigma * jnp.clip(ratio**stride.learn, stride.shrink, stride.grow)

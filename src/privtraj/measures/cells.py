@@ -8,7 +8,7 @@ distance and a missing one more. What is left is asked again in blocks of 2 and 
 people too thinly spread for a cell stand out in a block, and a significant block shares its people
 among its cells as their own counts suggest.
 
-Counts are averaged over time first, as far as people stay (`time_average`): a cell that is
+Counts are averaged over time first, as far as people stay (`pooling`): a cell that is
 supported by its own past and future stands out, one that noise has filled once does not.
 
 The same noisy counts pooled into cells of 2 and 4 times the side give two coarser readings; each
@@ -25,7 +25,6 @@ anything else, so that thresholds are for fewer cells and blocks have the noise 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -34,34 +33,19 @@ from numpy.typing import NDArray
 
 from privtraj.base.arrays import Floats, Ints, Mask
 from privtraj.base.clouds import along_z_curve, total_variance
-from privtraj.measures.counts.constants import (
-    BLOCK_EXPONENT,
-    FALSE_ISLANDS,
-    GROWTH_ROUNDS,
-    MAJORITY,
-    MAX_POOLINGS,
-    NEIGHBOUR_EXPONENT,
-    OWN_NOISE_SHARE,
-    SIGNIFICANCE_EXPONENT,
-)
-from privtraj.measures.counts.time_average import TimeAverage, no_average, time_average
+from privtraj.measures.pooling import GridMeasure, TimeAverage, time_average
 from privtraj.privacy.noise import laplace_variance
 
+SIGNIFICANCE_EXPONENT = 1.6  # chance of a false cell: cells^-1.6 / 2; by hand on stand-ins, 2026-11
+NEIGHBOUR_EXPONENT = 0.85  # beside one: chance 3^(-0.85 d) / 2; set by hand on stand-ins, 2026-11
+BLOCK_EXPONENT = 1.5  # the same for blocks, larger if false; set by hand on stand-ins, 2026-11
+MAX_POOLINGS = 2  # of counts, to cells of 2 and 4 times the side; set by hand, 2026-11
+GROWTH_ROUNDS = 2  # of neighbours; set by hand on stand-ins, 2026-11
+MAJORITY = 0.5  # of the people: a reading with fewer is completed, with more it may stand in
+FALSE_ISLANDS = 0.05  # expected in a fit: groups of cells that are noise alone; by convention
+OWN_NOISE_SHARE = 0.2  # of its noise that a cell of a block gets beside its count; by hand, 2026-11
+
 _WHOLE_DRAWS: Floats = np.unique(np.geomspace(1, 2**40, 240).round())
-
-
-@dataclass(frozen=True)
-class GridMeasure:
-    """A private measure at each time: cells that hold people, padded to equal length J.
-
-    centres: (T, J, d) in the unit cube.  weights: (T, J), rows sum to 1, padding has weight 0.
-    sides: (T,) side of the cells read at that time.  significant: (T,) share of people in them.
-    """
-
-    centres: Floats
-    weights: Floats
-    sides: Floats
-    significant: Floats
 
 
 class Reading(NamedTuple):
@@ -88,18 +72,21 @@ def estimate(
     """
     fine = counts.astype(np.float64).reshape(-1, *(cells_per_side,) * dimensions)
     levels = levels_of(fine, epsilon, people, gaps, inside)
-    read = [
-        without_islands(reading(levels[k:], epsilon), level.cells, epsilon)
-        for k, level in enumerate(levels)
-    ]
+    read = []
+    for k, level in enumerate(levels):
+        read.append(without_islands(reading(levels[k:], epsilon), level.cells, epsilon))
     coarse = levels[-1].average(levels[-1].counts)
     cells = [level.cells for level in levels]
-    chosen = [
-        _best_reading([level[t] for level in read], total, coarse[t], cells, inside is not None)
-        for t, total in enumerate(people)
-    ]
-    chosen = [_nearest_significant(chosen, i) for i in range(len(chosen))]
-    return stacked([one for one, _ in chosen], np.array([share for _, share in chosen]))
+    chosen = []
+    for t, total in enumerate(people):
+        grids = [level[t] for level in read]
+        chosen.append(_best_reading(grids, total, coarse[t], cells, inside is not None))
+    shares = np.array([share for _, share in chosen])
+    trusted = np.flatnonzero(shares > MAJORITY)
+    if len(trusted):
+        for t in np.flatnonzero(shares == 0):
+            chosen[t] = chosen[trusted[np.abs(trusted - t).argmin()]]
+    return stacked([one for one, _ in chosen], shares)
 
 
 def stacked(readings: list[Reading], significant: Floats) -> GridMeasure:
@@ -114,14 +101,6 @@ def stacked(readings: list[Reading], significant: Floats) -> GridMeasure:
     return GridMeasure(centres, weights, sides, significant)
 
 
-def _nearest_significant(chosen: list[tuple[Reading, float]], i: int) -> tuple[Reading, float]:
-    """Time i's reading; if nothing is significant, that of the nearest time with a majority."""
-    if chosen[i][1] > 0:
-        return chosen[i]
-    others = [j for j, (_, share) in enumerate(chosen) if share > MAJORITY]
-    return (chosen[min(others, key=lambda j: abs(j - i))][0], 0.0) if others else chosen[i]
-
-
 def _best_reading(
     grids: list[Floats], people: float, coarse: Floats, cells: list[Floats], bounded: bool
 ) -> tuple[Reading, float]:
@@ -131,14 +110,16 @@ def _best_reading(
     size, how many counted cells are in each.  bounded: whether there is a domain.
     """
     readings = [as_reading(grid) for grid in grids]
-    spread = max(_spread(one) for one in readings)
-    shares = [min(one.counts.sum() / people, 1.0) for one in readings]
-    errors = [
-        (1 - share) ** 2 * max(spread, one.side**2) + coarse.ndim * one.side**2 / 24
-        if share > 0
-        else math.inf
-        for one, share in zip(readings, shares, strict=True)
-    ]
+    counted = [one.counts.sum() for one in readings]
+    spread = 0.0  # total variance of the people, as the widest reading has it
+    for one, total in zip(readings, counted, strict=True):
+        if len(one.counts):
+            spread = max(spread, total_variance(one.centres, one.counts / total))
+    shares = [min(total / people, 1.0) for total in counted]
+    errors = []
+    for one, share in zip(readings, shares, strict=True):
+        missed = (1 - share) ** 2 * max(spread, one.side**2)
+        errors.append(missed + coarse.ndim * one.side**2 / 24 if share > 0 else math.inf)
     best = int(np.argmin(errors))
     if shares[best] == 0 and bounded:  # nothing stands out from the noise: people are anywhere
         return as_reading(cells[-1]), 0.0
@@ -206,9 +187,7 @@ def levels_of(
     moved = 0.0
     for k in reversed(range(len(grids))):
         flat, noise = grids[k].reshape(len(counts), -1), doubled**k * laplace_variance(epsilon)
-        average = no_average(len(flat))
-        if gaps is not None:
-            average = time_average(flat, noise, people, gaps, moved / doubled)
+        average = time_average(flat, noise, people, gaps, moved / doubled)
         moved = average.amplitude
         levels.append(Level(grids[k], cells[k][0], average))
     return levels[::-1][: MAX_POOLINGS + 1]
@@ -220,17 +199,18 @@ def reading(levels: list[Level], epsilon: float) -> Floats:
     The blocks are the cells of the other levels, less those that are significant by themselves.
     """
     first, *others = levels
-    counts, draws = first.average(first.counts), _of_times(first.average.draws, first.counts)
-    free = np.broadcast_to(first.cells, counts.shape)
-    kept = significant(counts, free, draws, epsilon, NEIGHBOUR_EXPONENT, places=_held(first))
+    counts, at_times = first.average(first.counts), (-1, *(1,) * first.cells.ndim)
+    draws = first.average.draws.reshape(at_times)
+    free, places = np.broadcast_to(first.cells, counts.shape), np.count_nonzero(first.cells)
+    kept = significant(counts, free, draws, epsilon, NEIGHBOUR_EXPONENT, places=places)
     people = np.where(kept, counts, 0.0)
     noise = OWN_NOISE_SHARE * np.sqrt(2 * first.cells / draws) / epsilon
     for k, level in enumerate(others, start=1):
         cells = blocks(np.where(kept, 0.0, free), k)
         left = level.average(blocks(np.where(kept, 0.0, first.counts), k))
         known = blocks(kept.astype(np.int64), k) > 0
-        draws = _of_times(level.average.draws, left)
-        crowded = significant(left, cells, draws, epsilon, BLOCK_EXPONENT, known, _held(level))
+        draws, places = level.average.draws.reshape(at_times), np.count_nonzero(level.cells)
+        crowded = significant(left, cells, draws, epsilon, BLOCK_EXPONENT, known, places)
         added = spread_out(crowded, k) & ~kept & (free > 0)
         own = np.where(added, np.maximum(counts, 0.0) + noise, 0.0)
         share = own / np.maximum(spread_out(blocks(own, k), k), 1e-300)
@@ -255,16 +235,6 @@ def without_islands(people: Floats, cells: Floats, epsilon: float) -> Floats:
     chance = math.log(FALSE_ISLANDS / (len(people) * np.count_nonzero(cells)))
     real = np.append(False, held > _quantiles(noisy, epsilon, chance))
     return np.where(real[island], people, 0.0)
-
-
-def _held(level: Level) -> int:
-    """Cells of a level that are in the domain."""
-    return int(np.count_nonzero(level.cells))
-
-
-def _of_times(values: Floats, like: Floats) -> Floats:
-    """Values (T,) with the axes of (T, side, ...)."""
-    return values.reshape(-1, *(1,) * (like.ndim - 1))
 
 
 def significant(
@@ -345,10 +315,3 @@ def spread_out(values: NDArray[Any], level: int) -> NDArray[Any]:
     for axis in range(1, values.ndim):
         values = np.repeat(values, 2**level, axis=axis)
     return values
-
-
-def _spread(reading: Reading) -> float:
-    """Total variance of the people in a reading, 0 if there are none."""
-    if len(reading.counts) == 0:
-        return 0.0
-    return total_variance(reading.centres, reading.counts / reading.counts.sum())

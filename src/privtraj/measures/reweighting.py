@@ -16,7 +16,7 @@ steps find the minimum, however many numbers were released. All of it is post-pr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,40 +27,44 @@ from scipy.linalg import cho_factor, cho_solve
 from privtraj.base.arrays import Floats
 from privtraj.base.clouds import along_z_curve, systematic
 from privtraj.base.space import fold
-from privtraj.columns.embedding import Embedding
-from privtraj.measures.gradients.constants import (
-    CURVE_CELLS,
-    HALVINGS,
-    KERNEL_KEPT,
-    LARGEST_STEP,
-    NEWTON_STEPS,
-    NEWTON_TOLERANCE,
-    POINTS,
-    PRIOR_WORTH,
-)
-from privtraj.measures.gradients.likelihood import Mixture, person_vectors
-from privtraj.measures.gradients.moments import Release
-from privtraj.measures.marginals import Marginals
+from privtraj.measures.base import Marginals
+from privtraj.measures.likelihood import Mixture, person_vectors
+
+POINTS = 1024  # that are weighted; 512 are 2 % worse where the budget is large, 2026-11-16
+PRIOR_WORTH = 300.0  # people; squared W2 of 30 to 300 differs by less than 1 %, 2026-11-16
+KERNEL_KEPT = 0.5**0.5  # of the bandwidth: half of its variance stays noise around a point
+NEWTON_STEPS, NEWTON_TOLERANCE = 50, 1e-3  # of log weights: 0.1 %; three to six are typical
+LARGEST_STEP, HALVINGS = 3.0, 20  # of a log weight at once; how often a step is halved at most
+CURVE_CELLS = 256  # along each axis, by which points are put in order: finer than most bandwidths
+
+
+class StepRelease(NamedTuple):
+    """What one step told about D = m d + m + 1 numbers at each of T times."""
+
+    mixture: Mixture  # at which people were asked
+    clip: Floats  # (T,)
+    sums: Floats  # (T, D)
+    noise: Floats  # (T,) standard deviation of each number over the people: clip z / N
 
 
 def reweighted(
     marginals: Marginals,
-    releases: Sequence[Release],
+    releases: Sequence[StepRelease],
     people: Floats,
     rng: np.random.Generator,
     *,
     whole: bool = False,
-    levels: Embedding | None = None,
 ) -> Marginals:
     """POINTS weighted points for each mixture of the marginals, given all releases.
 
     people: (T,) whose sums were released.  KERNEL_KEPT of the bandwidth stays noise around a point,
     so that people who are drawn of the same one differ.  whole: all of it does; particles stay
-    where they are, in another order, and have the weights of the points around them.  levels: how
-    particles have levels of categories; what is returned has d axes again, and a level of each.
+    where they are, in another order, and have the weights of the points around them.
+
+    Neighbours come after each other: a few people of equal weight are drawn of the points by
+    `systematic`, and in any order the share of a group would be off as by chance; along a curve
+    that keeps neighbours close it is kept.
     """
-    if levels is not None:
-        return _with_levels(marginals, releases, people, rng, whole, levels)
     _, m, d = marginals.particles.shape
     if m > POINTS:  # by hand: finer than the points would be
         return marginals
@@ -73,55 +77,12 @@ def reweighted(
         cloud = particles[chosen] + moved[i] * noise[0]
         points = fold(cloud + around[i] * noise[1]).astype(np.float32)
         weight = explaining_weights(*normal_equations(points, releases, people[i], i))
-        clouds.append(particles if whole else fold(cloud))
-        weights.append(np.bincount(chosen, weight, m) if whole else weight)
-    return _in_order(marginals._replace(bandwidth=around), clouds, weights)
-
-
-def _with_levels(
-    marginals: Marginals,
-    releases: Sequence[Release],
-    people: Floats,
-    rng: np.random.Generator,
-    whole: bool,
-    levels: Embedding,
-) -> Marginals:
-    """The same of particles (T, m, e), with points (T, n, d) that have a level of each category."""
-    m, numbers = marginals.particles.shape[1], levels.axes.numbers
-    kept = 1.0 if whole or m > POINTS else KERNEL_KEPT
-    around, moved = kept * marginals.bandwidth, np.sqrt(1 - kept**2) * marginals.bandwidth
-
-    def shaken(points: Floats, width: float) -> Floats:
-        points = points.copy()
-        noise = rng.standard_normal((len(points), int(numbers.sum())))
-        points[:, numbers] = fold(points[:, numbers] + width * noise)
-        return points
-
-    clouds, weights = [], []
-    for i, particles in enumerate(marginals.particles):
-        chosen = systematic(marginals.weights[i], max(POINTS, m), rng)
-        own = levels.people(particles if whole else particles[chosen], rng)
-        cloud = own[chosen] if whole else shaken(own, moved[i])
-        clouds.append(own if whole else cloud)
-        if m > POINTS:  # by hand: finer than the points would be
-            weights.append(np.full(len(clouds[-1]), 1 / len(clouds[-1])))
-            continue
-        points = levels.of(shaken(cloud, around[i]).astype(np.float32))
-        weight = explaining_weights(*normal_equations(points, releases, people[i], i))
-        weights.append(np.bincount(chosen, weight, m) if whole else weight)
-    return _in_order(marginals._replace(bandwidth=around), clouds, weights)
-
-
-def _in_order(marginals: Marginals, clouds: list[Any], weights: list[Any]) -> Marginals:
-    """Marginals of clouds (n, d) and weights (n,), one each a time, neighbours after each other.
-
-    A few people of equal weight are drawn of them by `systematic`. In any order the share of a
-    group would be off as by chance; along a curve that keeps neighbours close it is kept.
-    """
-    orders = [along_z_curve((CURVE_CELLS * cloud).astype(np.int64)) for cloud in clouds]
+        cloud = particles if whole else fold(cloud)
+        order = along_z_curve((CURVE_CELLS * cloud).astype(np.int64))
+        clouds.append(cloud[order])
+        weights.append((np.bincount(chosen, weight, m) if whole else weight)[order])
     return marginals._replace(
-        particles=np.stack([cloud[k] for cloud, k in zip(clouds, orders, strict=True)]),
-        weights=np.stack([weight[k] for weight, k in zip(weights, orders, strict=True)]),
+        particles=np.stack(clouds), weights=np.stack(weights), bandwidth=around
     )
 
 
@@ -166,7 +127,7 @@ def _newton(gram: Floats, known: Floats, worth: float, weights: Floats) -> Float
 
 
 def normal_equations(
-    points: NDArray[np.float32], releases: Sequence[Release], people: float, time: int
+    points: NDArray[np.float32], releases: Sequence[StepRelease], people: float, time: int
 ) -> tuple[Floats, Floats]:
     """G (n, n) and h (n,) of points (n, d) at one time, summed over the releases."""
     gram, known = np.zeros((len(points), len(points))), np.zeros(len(points))

@@ -8,12 +8,6 @@ The per-person vector stacks everything that one release needs:
     s   = KAPPA_SPREAD sigma (sum_k w_k |x_k - y|^2 / (d sigma^2) - 1)      ()  residual variance
 The mean of u over the people of a time, over sigma^2, is the gradient of DF^sigma with respect to
 the particles; the mean of s is zero exactly when sigma is the maximum-likelihood bandwidth.
-
-Where there are levels, coordinates of a category's block (`columns.embedding`) vary by the shares q
-of its levels, s^2 (1 - |q|^2) together, not by sigma. The d of s is then `free_dimensions`: what
-that is in units of sigma^2, p for the numbers, and one more, so that sigma^2 is p / (p + 1) of the
-variance of the numbers around their particle. With p alone the cluster in which particles begin
-would be explained by sigma, wherever there is one number, and would never split.
 """
 
 from __future__ import annotations
@@ -25,9 +19,11 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.columns.embedding import Embedding
-from privtraj.measures.gradients.constants import CLIP_DRAWS, KAPPA_MASS_EXPONENT, KAPPA_SPREAD
 from privtraj.privacy.sums import GRID
+
+KAPPA_SPREAD = 0.3  # weight of the residual beside the gradient; set by hand on stand-ins, 2026-11
+KAPPA_MASS_EXPONENT = 0.25  # masses weigh (d / 2)^0.25: the gradient's norm grows with d; by hand
+CLIP_DRAWS = 128  # people drawn of the mixture to estimate a quantile; set by hand, 2026-11
 
 
 def kappa_mass(dimensions: int) -> float:
@@ -41,7 +37,6 @@ class Mixture(NamedTuple):
     particles: jax.Array  # (..., m, d) in the unit cube
     bias: jax.Array  # (..., m) b in the formula
     bandwidth: jax.Array  # (...) sigma in the paper
-    dimensions: jax.Array | None = None  # (...) d in s; where None, that of the particles
 
 
 def mass_weight(mixture: Mixture) -> jax.Array:
@@ -56,13 +51,6 @@ class Moments(NamedTuple):
     drift: jax.Array  # (T, m, d) m * mean of w_k (x_k - y)
     mass: jax.Array  # (T, m) m * mean of w_k: 1 where a particle stands for 1/m of the people
     spread: jax.Array  # (T,) mean of |x_k - y|^2 / (d sigma^2) under the responsibilities
-
-
-def free_dimensions(mixture: Mixture, embedding: Embedding) -> Mixture:
-    """The mixture with the d of s, p + 1 + (mean variance of levels) / sigma^2."""
-    spread = embedding.level_variance(np.asarray(mixture.particles, np.float64)).mean(axis=-1)
-    found = embedding.axes.n_numbers + 1 + spread / np.asarray(mixture.bandwidth, np.float64) ** 2
-    return mixture._replace(dimensions=jnp.asarray(found.astype(np.float32)))
 
 
 def squared_distances(a: jax.Array, b: jax.Array) -> jax.Array:
@@ -81,9 +69,8 @@ def weights(distance: jax.Array, mixture: Mixture) -> jax.Array:
 
 def weights_and_residual(distance: jax.Array, mixture: Mixture) -> tuple[jax.Array, jax.Array]:
     """w (n, m) and s (n,) from |x_k - y|^2 (n, m): all of a person's vector but directions."""
-    w, given = weights(distance, mixture), mixture.dimensions
-    dimensions = mixture.particles.shape[-1] if given is None else given
-    residual = jnp.sum(w * distance, axis=-1) / (dimensions * mixture.bandwidth**2)
+    w, d = weights(distance, mixture), mixture.particles.shape[-1]
+    residual = jnp.sum(w * distance, axis=-1) / (d * mixture.bandwidth**2)
     return w, KAPPA_SPREAD * mixture.bandwidth * (residual - 1)
 
 
@@ -122,28 +109,16 @@ def norms(points: jax.Array, mixture: Mixture) -> jax.Array:
 
 
 def typical_norm(
-    mixture: Mixture,
-    rng: np.random.Generator,
-    quantile: float,
-    draws: int = CLIP_DRAWS,
-    embedding: Embedding | None = None,
+    mixture: Mixture, rng: np.random.Generator, quantile: float, draws: int = CLIP_DRAWS
 ) -> NDArray[np.float64]:
     """(T,) quantile of |person vector| over people whom the mixture itself would produce.
 
-    y = x_J + sigma xi with J uniform, and with levels as x_J has them where there is an embedding:
-    it uses released numbers only, so a clip set from it is free.
+    y = x_J + sigma xi with J uniform: it uses released numbers only, so a clip set from it is free.
     """
     particles = np.asarray(mixture.particles)
     times, m, d = particles.shape
     pick = rng.integers(m, size=(times, draws, 1))
     noise = rng.standard_normal((times, draws, d), dtype=np.float32)
     points = np.take_along_axis(particles, pick, axis=1)
-    moved = points + np.asarray(mixture.bandwidth)[:, None, None] * noise
-    if embedding is not None:
-        numbers = slice(0, embedding.axes.n_numbers)
-        flat = np.concatenate(points).astype(np.float64)
-        levels = embedding.of(embedding.people(flat, rng).astype(np.float32)).reshape(points.shape)
-        levels[..., numbers] = moved[..., numbers]
-        moved = levels
-    points = moved
+    points = points + np.asarray(mixture.bandwidth)[:, None, None] * noise
     return np.quantile(np.asarray(norms(points, mixture), dtype=np.float64), quantile, axis=1)

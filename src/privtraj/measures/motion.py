@@ -1,6 +1,6 @@
 """How people move, from noisy counts of coarse cells over time. All of it is post-processing.
 
-Statistics.  Counts (F, g^d) of F slabs give the paths of the means of some functions phi over the
+Statistics.  Counts (F, g^d) of F windows give the paths of the means of some functions phi over the
 people, each with noise of known variance v: products of cosines of the features, all of an order up
 to that of the cells (and 3), so that means, spreads, correlations and turning groups are seen. A
 change of such a mean by D is a squared W2 of D^2 / E |grad phi|^2 at least. Functions have mean 0
@@ -14,7 +14,7 @@ with A of each path by evidence (the likelihood of what was seen). "No motion", 
 is preferred unless the evidence of motion is larger by `STILL_PREFERENCE`: what is measured about
 motion is shrunk to none by its own noise. What is returned is the second moment of the motion,
     Q(s, t) = sum over paths of  scale E[ y(s) y(t) | seen ],
-in units of squared W2, which tells both how fast people move when, and what slabs would hide.
+in units of squared W2, which tells both how fast people move when, and what windows would hide.
 
 Overlooked.  A look at few people shows nothing, whether they move or not, and to take them for
 still costs most where they do. So where no motion is seen, Q is that of the usual motion, A =
@@ -30,21 +30,29 @@ from typing import NamedTuple
 import numpy as np
 
 from privtraj.base.arrays import Floats, Ints
-from privtraj.measures.windows.constants import (
-    MOST_ORDER,
-    REFUTED,
-    ROUGHNESS,
-    SMALLEST_SLOPE,
-    STILL_PREFERENCE,
-    USUAL_MOTION,
-)
+STILL_PREFERENCE = 0.35
+"""Log evidence, for each function that is followed, that motion must have over none. Too many
+windows cost a factor of 2 where people are still, too few a factor of 7 where they move."""
+USUAL_MOTION = 0.25
+"""A of every path where a look shows nothing. That of the stand-ins that move is 0.1 to 6, 1 in the
+middle; a quarter of it, as people may as well be still. With 0.5 three features lose a half."""
+REFUTED = 2.0
+"""Log evidence against an amplitude, all paths together, that rules it out; set by hand."""
+ROUGHNESS = 4.0
+"""p: the energy of a path falls with frequency as f^-p. On the stand-ins 2, as of paths with kinks,
+gave twice too many windows, and 3 a third too many."""
+MOST_ORDER = 3
+"""Of the functions whose means are followed, together over the features; less where cells are few.
+Three turning arms are seen by the third."""
+SMALLEST_SLOPE = 0.05
+"""Of a function, mean square over the people: flatter ones do not tell where anybody goes."""
 
 _AMPLITUDES = np.append(0.0, np.geomspace(1e-6, 100.0, 60))  # of A: from none to the whole box
 _FREQUENCIES = 64
 
 
 class MomentPaths(NamedTuple):
-    """S noisy paths over F slabs.
+    """S noisy paths over F windows.
 
     values: (S, F).  variance: (S,) of the noise of one value.  scale: (S,) squared W2 of a unit
     change.
@@ -60,30 +68,18 @@ def moment_paths(
 ) -> MomentPaths:
     """Means of functions over the people, from noisy counts (F, cells_per_side ** d).
 
-    noise_variance: of one count.  people: in all slabs together, released.
+    noise_variance: of one count.  people: in all windows together, released.
     """
-    return _paths(counts, *_functions(cells_per_side, features), noise_variance, people)
-
-
-def share_paths(counts: Ints, noise_variance: float, people: float) -> MomentPaths:
-    """Shares of levels, from noisy counts (F, levels): who changes level crosses the box."""
-    indicator = np.eye(counts.shape[1])
-    return _paths(counts, indicator, np.ones_like(indicator), noise_variance, people)
-
-
-def _paths(
-    counts: Ints, phi: Floats, slope: Floats, noise_variance: float, people: float
-) -> MomentPaths:
-    """Means of functions phi (S, cells), of squared slopes (S, cells)."""
-    per_slab = people / len(counts)
+    phi, slope = _functions(cells_per_side, features)  # (S, cells) each
+    per_window = people / len(counts)
     in_cell = np.maximum(counts.sum(axis=0), 0.0)
     share = in_cell / max(in_cell.sum(), 1.0)
     scale = 1 / np.maximum(slope @ share, SMALLEST_SLOPE)
     phi = phi - (phi @ share)[:, None]  # so that more people at a time are no motion
-    values = counts @ phi.T / per_slab  # (F, S)
+    values = counts @ phi.T / per_window  # (F, S)
     square = phi**2
-    chance = square @ share / per_slab
-    variance = noise_variance * square.sum(axis=1) / per_slab**2 + chance
+    chance = square @ share / per_window
+    variance = noise_variance * square.sum(axis=1) / per_window**2 + chance
     return MomentPaths(values.T, variance, scale)
 
 
@@ -110,10 +106,10 @@ def _functions(cells_per_side: int, features: int) -> tuple[Floats, Floats]:
     return np.array(phi), np.array(squared_slope)
 
 
-def motion(paths: MomentPaths, moments: Floats, slab_of_moment: Ints) -> Floats:
-    """Q (M, M) at moments (M,) in [0, 1], seen as means over the F slabs of moments; 0 for none."""
+def motion(paths: MomentPaths, moments: Floats, window_of_moment: Ints) -> Floats:
+    """Q (M, M) at moments (M,) in [0, 1], seen as means over F windows of them; 0 for none."""
     waves = _waves(moments)
-    look = _Look.at(paths, waves, slab_of_moment)
+    look = _Look.at(paths, waves, window_of_moment)
     gains = look.gains(paths.variance)
     best = gains.argmax(axis=1)
     if gains.max(axis=1).sum() <= STILL_PREFERENCE * len(gains):
@@ -129,10 +125,10 @@ def motion(paths: MomentPaths, moments: Floats, slab_of_moment: Ints) -> Floats:
     return total
 
 
-def overlooked(paths: MomentPaths, moments: Floats, slab_of_moment: Ints) -> Floats:
+def overlooked(paths: MomentPaths, moments: Floats, window_of_moment: Ints) -> Floats:
     """Q (M, M) of the usual motion, as far as it is not refuted by what was seen."""
     waves = _waves(moments)
-    gain = _Look.at(paths, waves, slab_of_moment).gains(paths.variance).sum(axis=0)
+    gain = _Look.at(paths, waves, window_of_moment).gains(paths.variance).sum(axis=0)
     possible = _AMPLITUDES[(gain >= -REFUTED) & (_AMPLITUDES <= USUAL_MOTION)]
     usual: Floats = possible[-1] * paths.scale.sum() * waves @ waves.T
     return usual
@@ -141,8 +137,8 @@ def overlooked(paths: MomentPaths, moments: Floats, slab_of_moment: Ints) -> Flo
 class _Look(NamedTuple):
     """What was seen along the axes on which noise and motion are independent.
 
-    seen: (F - 1, f) from waves to contrasts of slabs.  strength: (F - 1,) of motion of A = 1 along
-    the directions (F - 1, F - 1).  along: (F - 1, S) of the paths.
+    seen: (F - 1, f) from waves to contrasts of windows.  strength: (F - 1,) of motion of A = 1
+    along the directions (F - 1, F - 1).  along: (F - 1, S) of the paths.
     """
 
     seen: Floats
@@ -151,9 +147,9 @@ class _Look(NamedTuple):
     along: Floats
 
     @classmethod
-    def at(cls, paths: MomentPaths, waves: Floats, slab_of_moment: Ints) -> _Look:
+    def at(cls, paths: MomentPaths, waves: Floats, window_of_moment: Ints) -> _Look:
         change = _contrasts(len(paths.values[0]))  # the constant is left out of what is seen
-        seen = change @ slab_means(slab_of_moment) @ waves
+        seen = change @ window_means(window_of_moment) @ waves
         strength, directions = np.linalg.eigh(seen @ seen.T)
         return cls(seen, strength, directions, directions.T @ change @ paths.values.T)
 
@@ -176,9 +172,10 @@ def _waves(moments: Floats) -> Floats:
     return waves
 
 
-def slab_means(slab_of_moment: Ints) -> Floats:
-    """(F, M) the mean over the moments of each slab, as a matrix."""
-    inside = (slab_of_moment[None] == np.arange(slab_of_moment[-1] + 1)[:, None]).astype(np.float64)
+def window_means(window_of_moment: Ints) -> Floats:
+    """(F, M) the mean over the moments of each window, as a matrix."""
+    windows = np.arange(window_of_moment[-1] + 1)
+    inside = (window_of_moment[None] == windows[:, None]).astype(np.float64)
     means: Floats = inside / inside.sum(axis=1, keepdims=True)
     return means
 
