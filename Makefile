@@ -7,17 +7,21 @@ PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loads
 # rooms whose fast tests `make quick` runs
 CORE := tests/privacy tests/motion/transport tests/data tests/measures/counts tests/measures/gradients tests/test_*.py
 
-.PHONY: help demo quick test lint core unit x64 kills mutants mutants-list fuzz docs evidence bench bench-utility clean
+.PHONY: help demo quick test test-all lint core unit thorough x64 kills mutants fuzz docs evidence house
+.PHONY: reproduce bench bench-utility clean
 
 help:
 	@echo "make demo      fit the simulated growth clinic and write everything to demo/"
-	@echo "make quick     lint, types, fast tests of the core and of privacy"
-	@echo "make test      lint, types and all tests"
+	@echo "make quick     lint, types, fast tests of the core and of privacy; a minute"
+	@echo "make test      lint, types and tests; ten minutes on two cores"
+	@echo "make test-all  everything else: browser, databases, scripts, site, float64, planted breaks"
+	@echo "make house     the size of the code beside its bars"
 	@echo "make kills     200 processes killed while they write a ledger (KILLS=n for more)"
 	@echo "make mutants   plant every break of docs/privacy.md and demand that a test fails (ONLY=names)"
 	@echo "make fuzz      random tables and questions to the guard, ten minutes (FUZZ_SECONDS=600)"
 	@echo "make docs      the documentation, as a site in site/"
 	@echo "make evidence  the quality tables (STROKES=path/to/mnist_strokes_dejong.npz for the strokes)"
+	@echo "make reproduce the paper's tables and figures again, to paper/ (STROKES=FILE for the digits, QUICK=1)"
 	@echo "make bench     speed, as ratios against peers in the same run"
 	@echo "make bench-utility  every method over budgets, people, features and times (QUICK=1 for a part)"
 
@@ -42,28 +46,32 @@ quick:
 	$(MAKE) --jobs 2 lint core
 
 core: $(READY)
-	$(PYTEST) -m "not slow" $(CORE)
+	$(PYTEST) -m "not slow and not thorough" $(CORE)
 
 test:
 	$(MAKE) --jobs 2 lint unit
-	$(MAKE) x64
+
+unit: $(READY)
+	$(PYTEST) -m "not thorough"
+
+test-all: thorough x64 mutants
+
+thorough: $(READY)
+	$(PYTEST) -m thorough
 
 # the core once more, as users of libraries see it that let JAX compute in float64
 x64: $(READY)
-	JAX_ENABLE_X64=1 $(PYTEST) -m "not slow" tests/motion/transport tests/measures/gradients tests/measures/counts tests/measures/windows tests/measures/tables
+	JAX_ENABLE_X64=1 $(PYTEST) -m "not slow and not thorough" tests/motion tests/measures
+
+house: $(READY)
+	$(BIN)/python experiments/house.py --walk
 
 # whatever a ledger confirmed has to survive; minutes
 kills: $(READY)
 	PRIVTRAJ_KILLS=$(or $(KILLS),200) $(BIN)/python -m pytest tests/privacy/test_ledger_file.py -k kill
 
-unit: $(READY)
-	$(PYTEST)
-
 mutants: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m mutants $(ONLY)
-
-mutants-list: $(READY)
-	PYTHONPATH=tests $(BIN)/python -m mutants --list
 
 fuzz: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m fuzz $(FUZZ_SECONDS)
@@ -71,7 +79,12 @@ fuzz: $(READY)
 evidence: $(READY)
 	$(BIN)/python experiments/three_modes.py
 	$(if $(STROKES),$(BIN)/python experiments/strokes.py $(STROKES))
-	$(if $(STROKES),$(BIN)/privtraj reproduce all --out paper --strokes $(STROKES) --force)
+
+# everything with pen strokes; without them what needs none
+reproduce: $(READY)
+	$(if $(STROKES),$(BIN)/python -m reproduce all --out paper --strokes $(STROKES) --force $(if $(QUICK),--quick))
+	$(if $(STROKES),,for name in table-budgets fig-multimodal rates; do \
+	    $(BIN)/python -m reproduce $$name --out paper --force $(if $(QUICK),--quick) || exit 1; done)
 
 bench: $(READY)
 	mkdir -p results

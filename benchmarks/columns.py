@@ -38,8 +38,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from privtraj.paper.reproduce import tables
 from real_tables import REAL
+from reproduce import tables
 
 EPSILON, DELTA, NO_NOISE = 1.0, 1e-5, 100.0
 SLABS, READ, SIDE, LEAST = 4, 3, 8, 0.05
@@ -80,13 +80,13 @@ QUICK = (Task("gap", 400, ("PrivPGD",), steps=50),)
 
 def simulated(data: str) -> Callable[..., Any]:
     """The data set of this name."""
-    from privtraj import datasets
+    import mixed_tables
 
     return {
-        "clinic": datasets.clinic_visits,
-        "twelve columns": datasets.many_columns,
-        "gap": datasets.sugar_groups,
-        "long category": datasets.one_long_category,
+        "clinic": mixed_tables.clinic_visits,
+        "twelve columns": mixed_tables.many_columns,
+        "gap": mixed_tables.sugar_groups,
+        "long category": mixed_tables.one_long_category,
     }[data]
 
 
@@ -255,7 +255,7 @@ def one_hot(cloud: np.ndarray, axes: Any) -> np.ndarray:
 
 
 def _in_gap(cloud: np.ndarray, people: Any) -> float:
-    from privtraj.datasets import SUGAR_GAP
+    from mixed_tables import SUGAR_GAP
 
     at = people.features.index("hba1c")
     low, high = people.columns[at].to_unit(np.array(SUGAR_GAP))

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from privtraj.paper.reproduce import tables
-from privtraj.paper.reproduce.parallel import in_parallel
+from reproduce import tables
+from reproduce.parallel import in_parallel
 from slabs import FRESH, QUICK_FRESH, Task, score
 
 FIRST_SEED = 3000

@@ -17,6 +17,7 @@ def clouds(
     features: of three modes and the processes; others have their own.
     """
     import privtraj as pt
+    from journeys import process_paths
 
     rng, u = np.random.default_rng(seed), np.linspace(0, 1, times)
     if data == "growth":
@@ -28,9 +29,9 @@ def clouds(
         _, points = pt.datasets.three_modes(people, times, seed, **space)
         placed = points.reshape(times, people, -1)
     elif followed:
-        placed = np.swapaxes(pt.datasets.process_paths(data, people, times, seed, **space), 0, 1)
+        placed = np.swapaxes(process_paths(data, people, times, seed, **space), 0, 1)
     else:
-        paths = pt.datasets.process_paths(data, people * times, times, seed, **space)
+        paths = process_paths(data, people * times, times, seed, **space)
         group = np.arange(people * times).reshape(times, people)
         placed = paths[group, np.arange(times)[:, None]]
     return np.clip((placed[..., :features] + 1.5) / 3, 0, 1)

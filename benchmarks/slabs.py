@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from populations import clouds, represented, squared_w2
-from privtraj.paper.reproduce import tables
-from privtraj.paper.reproduce.parallel import in_parallel
+from reproduce import tables
+from reproduce.parallel import in_parallel
 
 DELTA, RELEASED = 1e-5, 1000
 FRESH, QUICK_FRESH = 50_000, 2000  # others, who are the truth

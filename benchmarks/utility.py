@@ -28,8 +28,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from populations import clouds, represented, squared_w2
-from privtraj.paper.reproduce import tables
-from privtraj.paper.reproduce.parallel import in_parallel
+from reproduce import tables
+from reproduce.parallel import in_parallel
 
 DELTA, RELEASED = 1e-5, 500
 FRESH = 16_000  # people of the population
@@ -209,7 +209,7 @@ def summary(rows: list[dict[str, Any]]) -> Any:
 
 def figure(table: Any, sweeps: dict[str, tuple[Any, ...]]) -> Any:
     """Error against each axis, one row of panels per data set."""
-    from privtraj.paper.reproduce.drawing import blank
+    from reproduce.drawing import blank
 
     data = [name for name in dict.fromkeys(table.data) if name in DATA]
     plot = blank(3.3 * len(sweeps), 2.7 * len(data))

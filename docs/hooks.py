@@ -1,7 +1,8 @@
 """What the site has beyond its pages, made at build time so that it cannot go out of date.
 
-Commands' help from their parsers, the changelog from its file, notebooks as pages, and a page for
-every source file that a page links to. In the repository the same links lead to the files.
+Commands' help from their parsers, the planted breaks from their list, the changelog from its file,
+notebooks as pages, and a page for every source file that a page links to. In the repository the
+same links lead to the files.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import argparse
 import os
 import posixpath
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -43,6 +45,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Fill in what is generated, and lead links to the pages that stand for files."""
     if page.file.src_uri == "reference/cli.md":
         markdown += "\n" + "\n".join(_commands())
+    if page.file.src_uri == "mutants.md":
+        markdown += "\n" + _planted_breaks()
     if page.file.src_uri == "changelog.md":
         return (ROOT / "CHANGELOG.md").read_text("utf-8")
 
@@ -110,6 +114,17 @@ def _output(output: Any) -> str:
         return f"![what the cell above draws](data:image/png;base64,{picture})"
     text = output.get("text") or data.get("text/plain") or ""
     return f"```text\n{text.rstrip()}\n```" if text.strip() else ""
+
+
+def _planted_breaks() -> str:
+    """The table of the breaks that `make mutants` plants."""
+    rows = ["| break | what is broken | in | caught by |", "|---|---|---|---|"]
+    for path in sorted((ROOT / "tests" / "mutants").glob("*.toml")):
+        for entry in tomllib.loads(path.read_text("utf-8"))["mutant"]:
+            files = dict.fromkeys(test.split("::")[0] for test in entry["caught_by"])
+            tests = ", ".join(f"`{file.removeprefix('tests/')}`" for file in files)
+            rows.append(f"| {entry['name']} | {entry['breaks']} | `{entry['file']}` | {tests} |")
+    return "\n".join(rows)
 
 
 def _commands() -> Iterator[str]:

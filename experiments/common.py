@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.paper.reproduce.parallel import in_parallel
-from privtraj.paper.reproduce.tables import spread
+from reproduce.parallel import in_parallel
+from reproduce.tables import spread
 
 __all__ = ["NON_PRIVATE", "RELEASED", "error_of", "in_parallel", "spread", "write_json"]
 

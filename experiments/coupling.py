@@ -37,8 +37,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from common import RELEASED, in_parallel, spread, write_json
-from privtraj.base.text import aligned
-from privtraj.paper.reproduce.tables import Row, matching
+from privtraj.base.errors import aligned
+from reproduce.tables import Row, matching
 from seen import (
     BUDGET,
     exactly_coupled,
@@ -230,7 +230,7 @@ def forgetting(model: Any, data: str) -> Any:
 
 def turning() -> tuple[np.ndarray, np.ndarray]:
     """Matrix and offset of the flow of `rotation`, about the middle of the unit square."""
-    from privtraj.datasets import ROTATION_ANGLE
+    from journeys import ROTATION_ANGLE
 
     matrix = ROTATION_ANGLE * np.array([[0.0, -1.0], [1.0, 0.0]])
     return matrix, -matrix @ np.full(2, 0.5)

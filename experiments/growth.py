@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from common import in_parallel, spread, write_json
-from privtraj.base.text import aligned
+from privtraj.base.errors import aligned
 
 BUDGET = (1.0, 1e-5)
 FIRST_SEED = 3000

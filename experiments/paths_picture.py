@@ -9,6 +9,7 @@ same two models of 5,000 people, (1, 1e-5), seeded.
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 
 SEED, PEOPLE = 11, 5000
 HERE = Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent / "benchmarks"))  # for its data
 
 
 def children() -> Any:
@@ -34,9 +36,10 @@ def children() -> Any:
 def turning() -> Any:
     """A model of a cloud that turns, everybody seen once."""
     import privtraj as pt
+    from journeys import process_paths
 
     times = np.linspace(0, 1, 101)
-    paths = pt.datasets.process_paths("rotation", PEOPLE, times, SEED)
+    paths = process_paths("rotation", PEOPLE, times, SEED)
     at = np.random.default_rng(SEED).integers(101, size=PEOPLE)
     snapshots = pt.Snapshots.from_arrays(
         times[at],

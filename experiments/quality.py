@@ -16,16 +16,20 @@ part in them. --strokes adds people who write digits to the second and the unsee
 from __future__ import annotations
 
 import argparse
+import sys
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from itertools import pairwise
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from common import write_json
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))  # for its data
 
 Draw = Callable[[np.ndarray, np.random.Generator], np.ndarray]
 """(moments (n,), generator) -> points (n, d) of the unit cube."""
@@ -167,19 +171,19 @@ def strokes(path: str, key: str) -> Draw:
 
 
 def process(name: str) -> Callable[[int, int], Draw]:
-    """A stochastic process of `privtraj.datasets`, each person seen once."""
+    """A stochastic process of `benchmarks/journeys.py`, each person seen once."""
 
     def of(seed: int, d: int) -> Draw:
-        from privtraj import datasets
+        from journeys import BOUNDS, process_paths
 
         def draw(t: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-            low, high = datasets.PROCESS_BOUNDS
+            low, high = BOUNDS
             points = np.empty((len(t), d))
             for start in range(0, len(t), 2048):
                 block = slice(start, start + 2048)
                 step = np.round(t[block] * 64).astype(int)
                 grid = np.unique(np.append(step, [0, 64]))
-                paths = datasets.process_paths(
+                paths = process_paths(
                     name, len(step), grid / 64, int(rng.integers(2**31)), dimensions=d
                 )
                 points[block] = paths[np.arange(len(step)), np.searchsorted(grid, step)]

@@ -5,10 +5,14 @@ Everything is in shares of the box, and over times from 0 to 1.
 
 from __future__ import annotations
 
+import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))  # for its data
 
 BUDGET = (1.0, 1e-5)
 MOMENTS = 24
@@ -17,12 +21,13 @@ MOMENTS = 24
 
 def true_paths(data: str, n: int, times: Any, seed: int) -> np.ndarray:
     """(n, T, 2) at so many times, or at these."""
+    from journeys import process_paths
     from privtraj import datasets
 
     if data == "three modes":
         paths = datasets.three_modes_paths(n, times, seed)
     else:
-        paths = datasets.process_paths(data, n, times, seed)
+        paths = process_paths(data, n, times, seed)
     return np.asarray((paths + 1.5) / 3)
 
 

@@ -78,6 +78,7 @@ LONGEST = (
 SLOW = {
     "audit",
     "paper",
+    "reproduce",
     "scripts",
     "test_browser.py",
     "test_docs.py",

@@ -100,3 +100,25 @@ def mixed_table(values, columns=COLUMNS):
         else:
             table[name] = flat
     return table
+
+
+def two_groups(n, seed=1):
+    """Snapshots of n people in two time bins: hba1c around 8.4 with diabetes, which 39 % have, and
+    around 5.2 without, hardly anybody between; sex, and a BMI that goes with hba1c."""
+    rng = np.random.default_rng(seed)
+    times, score, other = 2 * rng.random(n), *rng.standard_normal((2, n))
+    ill = rng.random(n) < 0.37 + 0.02 * times
+    table = {
+        "time": times,
+        "hba1c": np.where(ill, 8.4 + 0.75 * score, 5.2 + 0.3 * score),
+        "diabetes": ill,
+        "sex": rng.choice(["F", "M"], n),
+        "bmi": 26.2 + 3.6 * ill + 1.3 * score + 3.45 * other,
+    }
+    columns = {
+        "hba1c": (3.5, 13.5),
+        "diabetes": bool,
+        "sex": pt.Category(["F", "M"], fixed=True),
+        "bmi": (14.0, 54.0),
+    }
+    return pt.Snapshots.from_table(table, time="time", columns=columns, time_range=(0, 2), bins=2)

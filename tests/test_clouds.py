@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privtraj.base.clouds import along_main_axis, along_z_curve, equal_weight, systematic
+from privtraj.base.arrays import along_main_axis, along_z_curve, equal_weight, systematic
 
 weight_lists = st.lists(st.floats(0, 10), min_size=1, max_size=30).filter(lambda w: sum(w) > 1e-3)
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from privtraj.columns.constraints import Constraints, in_order
+from privtraj.columns.conditions import Constraints, in_order
 from privtraj.metrics import wasserstein2
 
 ALL = arrays(np.float64, (7, 5, 2), elements=st.floats(0, 1))

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privtraj.columns.axes import Axes
-from privtraj.columns.embedding import LEVEL_SCALE, Embedding
+from privtraj.columns.axes import LEVEL_SCALE, Axes, Embedding
 
 MIXED = Axes((0, 3, 0, 2), (False,) * 4, (False,) * 4)
 axes_of = st.lists(st.sampled_from([0, 0, 2, 3, 7]), min_size=1, max_size=6).map(

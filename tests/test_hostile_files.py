@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hostile.files import bomb, good_model, hostile_files, sealed, unpacked
-from privtraj.base import safe_zip, strict_json
 from privtraj.base.errors import InputError
+from privtraj.base.files import FREE, Hostile, read_zip, strict_json, write_zip
 from privtraj.model.model import load
 
 HERE = Path(__file__).parent / "hostile"
@@ -86,12 +86,12 @@ def test_a_file_of_an_older_version_keeps_its_content_and_its_hash():
 
 def test_a_large_file_is_written_so_that_it_can_be_read(tmp_path):
     """Zeros pack a thousandfold, which would look like a bomb."""
-    members = {"zeros": bytes(safe_zip.FREE), "few": b"few"}
-    safe_zip.write(tmp_path / "large", members)
-    assert safe_zip.read(tmp_path / "large") == members
-    safe_zip.write(tmp_path / "small", {"zeros": bytes(safe_zip.FREE)})
-    assert (tmp_path / "small").stat().st_size < safe_zip.FREE / 100
-    assert len(safe_zip.read(tmp_path / "small")["zeros"]) == safe_zip.FREE
+    members = {"zeros": bytes(FREE), "few": b"few"}
+    write_zip(tmp_path / "large", members)
+    assert read_zip(tmp_path / "large") == members
+    write_zip(tmp_path / "small", {"zeros": bytes(FREE)})
+    assert (tmp_path / "small").stat().st_size < FREE / 100
+    assert len(read_zip(tmp_path / "small")["zeros"]) == FREE
 
 
 def test_a_zip_may_unpack_to_what_arrays_need_and_no_further(tmp_path):
@@ -102,10 +102,10 @@ def test_a_zip_may_unpack_to_what_arrays_need_and_no_further(tmp_path):
             file.writestr("noise", noise)
             file.writestr("zeros", zeros)
         if fits:
-            assert safe_zip.read(tmp_path / "zip")["zeros"] == zeros
+            assert read_zip(tmp_path / "zip")["zeros"] == zeros
         else:
-            with pytest.raises(safe_zip.Hostile, match="far more than its own size"):
-                safe_zip.read(tmp_path / "zip")
+            with pytest.raises(Hostile, match="far more than its own size"):
+                read_zip(tmp_path / "zip")
 
 
 def test_a_member_is_unpacked_no_further_than_it_says(tmp_path):
@@ -113,7 +113,7 @@ def test_a_member_is_unpacked_no_further_than_it_says(tmp_path):
     tracemalloc.start()
     try:
         with pytest.raises(zipfile.BadZipFile):
-            safe_zip.read(tmp_path / "zip")
+            read_zip(tmp_path / "zip")
         assert tracemalloc.get_traced_memory()[1] < 2**20
     finally:
         tracemalloc.stop()
@@ -136,7 +136,7 @@ VALUES = st.recursive(
 @given(VALUES)
 def test_json_that_is_modest_is_read_as_it_was_written(value):
     for indent in (None, 2):
-        assert strict_json.loads(json.dumps(value, indent=indent).encode()) == value
+        assert strict_json(json.dumps(value, indent=indent).encode()) == value
 
 
 # Anything in any place ------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from privtraj.columns.places import EARTH, KILOMETRES, degrees, kilometres, speed_unit
+from privtraj.columns.precision import EARTH, KILOMETRES, degrees, kilometres, speed_unit
 
 BERLIN, MUNICH, SYDNEY = (13.405, 52.52), (11.582, 48.135), (151.2093, -33.8688)
 

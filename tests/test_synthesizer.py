@@ -17,6 +17,7 @@ from privtraj import (
 )
 from privtraj.base.errors import BudgetError, InputError
 from privtraj.privacy.ledger_file import LedgerFile
+from privtraj.recipe import SMALLEST_EPSILON
 
 T = 4
 SMALL = {  # shapes shared by most fits, so that they are compiled once
@@ -227,7 +228,7 @@ def test_a_small_budget_is_kept_under_both_adjacencies(people, adjacency):
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_the_smallest_budget_that_is_taken_can_be_spent(people, adjacency):
-    least = synthesizer.SMALLEST_EPSILON
+    least = SMALLEST_EPSILON
     model = fit(people, least, 1e-5, adjacency=adjacency, seed=0, **SMALL["counts"])
     healthy(model)
     assert model.certificate.epsilon <= least

@@ -8,10 +8,10 @@ from .assess.checking.look import check as check
 from .assess.planning.forecast import Forecast as Forecast
 from .assess.planning.planner import forecast as forecast
 from .assess.planning.planner import plan as plan
+from .base import __version__ as __version__
 from .base.errors import BudgetError as BudgetError
 from .base.errors import InputError as InputError
 from .base.errors import PrivtrajError as PrivtrajError
-from .base.version import __version__ as __version__
 from .columns.kinds import Boolean as Boolean
 from .columns.kinds import Category as Category
 from .columns.kinds import Date as Date
@@ -34,6 +34,7 @@ from .motion.reference.ornstein_uhlenbeck import OrnsteinUhlenbeck as OrnsteinUh
 from .privacy.certificate import Certificate as Certificate
 from .privacy.ledger_file import LedgerFile as LedgerFile
 from .privacy.signatures import new_key as new_key
+from .recipe import Recipe as Recipe
 from .synthesizer import LowBudgetWarning as LowBudgetWarning
 from .synthesizer import TrajectorySynthesizer as TrajectorySynthesizer
 from .synthesizer import WeakGuaranteeWarning as WeakGuaranteeWarning

@@ -21,9 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import InputError
+from privtraj.base.errors import InputError, short
 from privtraj.base.space import as_user_times
-from privtraj.base.text import short
 from privtraj.columns.kinds import Category
 from privtraj.model.model import TrajectoryModel
 from privtraj.model.paths import Paths

@@ -5,8 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-import privtraj as pt
-from privtraj import datasets
+from mixed_clinic import two_groups
 from privtraj.base.errors import InputError
 from privtraj.baselines import MarginalSynthesizer, marginals
 from privtraj.baselines.counted import in_cells, places_of
@@ -57,8 +56,7 @@ def test_shares_of_mst_are_as_they_were_afterwards():
 @pytest.mark.parametrize("times", ["column", "each"])
 def test_rows_of_mixed_columns_keep_their_levels(times):
     pytest.importorskip("mbi")
-    example = datasets.sugar_groups(1500, seed=1)
-    snapshots = pt.Snapshots.from_table(example.table, **example.declared, bins=2)
+    snapshots = two_groups(1500)
     settings = {"algorithm": "MST", "times": times, "cells": 5, "points": 200}
     model = MarginalSynthesizer(30.0, 1e-5, **settings).fit(snapshots)
     ill = model.particles[..., 1] > 0.5

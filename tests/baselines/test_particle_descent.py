@@ -4,8 +4,8 @@ import numpy as np
 import ot
 import pytest
 
-import privtraj as pt
-from privtraj import baselines, datasets
+from mixed_clinic import two_groups
+from privtraj import baselines
 from privtraj.base.errors import InputError
 from privtraj.baselines import particle_descent as descent
 
@@ -56,8 +56,7 @@ def test_particles_come_to_what_is_wanted_of_their_pairs():
 
 
 def test_a_fit_of_a_mixed_table_is_private_and_near_it():
-    example = datasets.sugar_groups(3000, seed=1)
-    snapshots = pt.Snapshots.from_table(example.table, **example.declared, bins=2)
+    snapshots = two_groups(3000)
     model = baselines.PrivPGD(20.0, 1e-5, seed=1, points=300, steps=300).fit(snapshots)
     (entry,) = model.certificate.ledger
     assert entry["mechanism"] == "Gaussian"

@@ -104,7 +104,6 @@ def test_the_bare_command_says_what_to_do_next(capsys):
                 "ledger",
                 "audit",
                 "evaluate",
-                "reproduce",
             ],
         ),
         (["demo"], ["example:", "data:", "privacy:", "output:"]),
@@ -118,7 +117,6 @@ def test_the_bare_command_says_what_to_do_next(capsys):
         (["ledger", "show"], ["FILE"]),
         (["ledger", "charge"], ["FILE", "--what TEXT", "--epsilon", "--adjacency"]),
         (["evaluate"], ["example", "output"]),
-        (["reproduce"], ["example:", "table-w2", "rates", "all", "--strokes FILE"]),
         (["audit"], ["example", "exit codes:", "privacy:", "attack:", "output:"]),
     ],
 )

@@ -17,9 +17,9 @@ from privtraj.base.errors import InputError
 from privtraj.cli import config, fit, init, options, shared
 from privtraj.cli.options import OPTIONS
 from privtraj.cli.parser import parser
+from privtraj.columns.cells import words_of
 from privtraj.columns.declared import declared_column
 from privtraj.columns.kinds import KINDS
-from privtraj.columns.typed import words_of
 from privtraj.data.snapshots import Snapshots
 from privtraj.synthesizer import TrajectorySynthesizer
 

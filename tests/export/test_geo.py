@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from privtraj import cli
 from privtraj.base.errors import InputError
-from privtraj.export import geo
+from privtraj.columns.precision import axes
 from privtraj.export import tables as export_tables
-from privtraj.export.tables import check_paths
+from privtraj.export.files import check_paths
 from privtraj.model.paths import Paths
 
 NEED = "maps need pip install 'privtraj[geo]'"
@@ -41,11 +41,11 @@ NAMED = {
 
 @pytest.mark.parametrize(("features", "expected"), NAMED.values(), ids=NAMED)
 def test_places_are_guessed_by_name(features, expected):
-    assert geo.axes(features) == expected
+    assert axes(features) == expected
 
 
 def test_places_can_be_named():
-    assert geo.axes(("näht", "breite", "lon"), x="näht", y="breite") == (0, 1)
+    assert axes(("näht", "breite", "lon"), x="näht", y="breite") == (0, 1)
 
 
 WRONG = {
@@ -59,7 +59,7 @@ WRONG = {
 @pytest.mark.parametrize(("features", "named", "message"), WRONG.values(), ids=WRONG)
 def test_places_that_are_not_there(features, named, message):
     with pytest.raises(InputError, match=message):
-        geo.axes(features, **named)
+        axes(features, **named)
 
 
 @pytest.mark.parametrize(("feature", "value"), [(0, 180.5), (0, -181), (1, 90.5), (0, np.nan)])

@@ -5,7 +5,7 @@ import pytest
 
 import privtraj as pt
 from privtraj import metrics
-from privtraj.columns.places import kilometres
+from privtraj.columns.precision import kilometres
 
 COLUMNS = (pt.Number(13.0, 14.0, "lon"), pt.Number(0.0, 100.0, "age"), pt.Number(52.0, 53.0, "lat"))
 

@@ -2,7 +2,6 @@
 
     make mutants                      all of them
     make mutants ONLY="NAME ..."      some of them
-    make mutants-list                 their list in docs/privacy.md
 
 Each mutant names the tests that must fail. Where they pass, the whole fast tier is asked before the
 mutant is called a survivor. A test counts only if it fails by an assertion: source that no longer
@@ -133,13 +132,9 @@ def _failing(cache: Path, tests: Sequence[str]) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make mutants", description=__doc__.split("\n")[0])
     parser.add_argument("names", nargs="*", help="mutants to plant; all if none is named")
-    parser.add_argument("--list", action="store_true", help="write the list in docs/privacy.md")
     parser.add_argument("--unchecked", action="store_true", help="do not test the source as it is")
     parser.add_argument("--named-only", action="store_true", help="leave out the fast tier")
     asked = parser.parse_args(arguments)
-    if asked.list:
-        suite.PAGE.write_text(suite.page_with(suite.listing()), encoding="utf-8")
-        return 0
     known = suite.load()
     if unknown := sorted(set(asked.names) - set(known)):
         parser.error(f"no mutant is called {', '.join(unknown)}")

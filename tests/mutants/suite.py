@@ -1,4 +1,4 @@
-"""The planted breaks: what they are, how they are applied, and their list in docs/privacy.md.
+"""The planted breaks: what they are, and how they are applied.
 
 A mutant is the shipped source with one privacy guarantee broken on purpose. Each is an entry of a
 *.toml file beside this one: a name, what is broken in one sentence, the file below src/privtraj,
@@ -17,7 +17,6 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SOURCE = ROOT / "src" / "privtraj"
 PAGE = ROOT / "docs" / "privacy.md"
-BEGIN, END = "<!-- mutants: written by make mutants-list -->", "<!-- end of the mutants -->"
 
 
 class StaleMutant(Exception):
@@ -76,24 +75,3 @@ def fast_tier() -> list[str]:
     assert listed is not None
     paths = [path for pattern in listed[1].split() for path in sorted(ROOT.glob(pattern))]
     return ["-m", "not slow", *(str(path.relative_to(ROOT)) for path in paths)]
-
-
-def listing() -> str:
-    """The table of docs/privacy.md."""
-    rows = ["| mutant | what is broken | in | caught by |", "|---|---|---|---|"]
-    for mutant in load().values():
-        tests = ", ".join(dict.fromkeys(f"`{_file_of(test)}`" for test in mutant.caught_by))
-        rows.append(f"| {mutant.name} | {mutant.breaks} | `{mutant.file}` | {tests} |")
-    return "\n".join(rows)
-
-
-def _file_of(test: str) -> str:
-    """The file of a test, below tests/; its name is in the data."""
-    return test.removeprefix("tests/").split("::")[0]
-
-
-def page_with(table: str) -> str:
-    """docs/privacy.md with this table in its place."""
-    before, rest = PAGE.read_text("utf-8").split(BEGIN)
-    _, after = rest.split(END)
-    return f"{before}{BEGIN}\n\n{table}\n\n{END}{after}"

@@ -37,11 +37,6 @@ def test_there_are_at_least_forty_and_no_two_are_the_same():
     assert len(edits) == len(MUTANTS) >= 40
 
 
-def test_the_list_in_the_documentation_is_that_of_the_mutants():
-    """Otherwise: make mutants-list"""
-    assert suite.page_with(suite.listing()) == suite.PAGE.read_text("utf-8")
-
-
 def test_every_claim_names_code_a_test_and_a_mutant_that_exist():
     section = suite.PAGE.read_text("utf-8").split("## Claims")[1].split("\n## ")[0]
     rows = [row.strip("| ").split(" | ") for row in section.splitlines() if row.startswith("| ")]

@@ -8,7 +8,7 @@ import pytest
 from matplotlib.path import Path
 from scipy.spatial import KDTree
 
-from privtraj.columns.places import kilometres
+from privtraj.columns.precision import kilometres
 from privtraj.report.coastline import FILE, FINEST, Outlines, level_of, outlines
 
 LARGEST = 350_000  # bytes of the package

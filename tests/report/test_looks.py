@@ -10,7 +10,7 @@ import pytest
 from test_browser import Opened, browser, pytestmark  # noqa: F401
 
 from mixed_clinic import mixed_model
-from privtraj.columns.places import kilometres
+from privtraj.columns.precision import kilometres
 
 LONG = "concentration of something with a very long name in the blood, yearly panel (mmol/l)"
 COAST = np.array([[-11.0, -7.0], [36.0, 42.0]])  # Lisbon, and water west of it

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 import privtraj as pt
 from privtraj.base.space import from_unit
-from privtraj.columns.places import kilometres
+from privtraj.columns.precision import kilometres
 from privtraj.model.paths import Paths
 from privtraj.report.figures import overview
 from privtraj.report.map_view import SEA, backdrop, draw_backdrop, two_digits, ways, window

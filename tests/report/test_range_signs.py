@@ -10,7 +10,6 @@ import pytest
 import privtraj as pt
 from privtraj.report.false_detail import fewest_told, gap, small_groups
 from privtraj.report.page_data import sampled
-from privtraj.report.range_signs import WIDEST, pile_up, timing
 from privtraj.report.verdicts import verdicts
 
 
@@ -36,25 +35,6 @@ def people():
 # At the bounds --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("resolution", [0.0, 0.05, 0.2, 0.5])
-def test_evenly_spread_people_are_not_piled_up(resolution):
-    even = np.random.default_rng(1).random((4000, 1, 2))
-    assert pile_up(even, resolution).excess < 0.05  # a deviation is 0.01 at most
-    assert pile_up(even, resolution).wall <= WIDEST
-
-
-@pytest.mark.parametrize("share", [0.3, 0.98])
-def test_a_pile_is_found_at_its_bound(share):
-    rng = np.random.default_rng(2)
-    people = rng.normal(0.5, 0.1, (4000, 1, 2))
-    moved = rng.random(4000) < share
-    people[moved, 0, 1] = 1 - 0.01 * rng.random(moved.sum())
-    found = pile_up(people, 0.0)
-    assert (found.feature, found.upper) == (1, True)
-    assert found.share == pytest.approx(share, abs=0.03)
-    assert found.excess == pytest.approx(share, abs=0.03)
-
-
 def test_a_unit_mistake_is_poor_and_named(people):
     times, height, weight = people
     wrong = grades(fitted(times, np.c_[height, weight], [(40, 210), (1, 140)], (0, 10)))
@@ -75,23 +55,6 @@ def test_a_coarse_model_shows_it_too(people):
 
 
 # The range of time ----------------------------------------------------------------------------
-
-
-def test_even_times_are_good():
-    assert timing(np.array([500.0, 480, 520]), np.array([1.0, 1, 1]), 10.0).off < 0.05
-    grown = timing(np.array([100.0, 300, 900]), np.array([1.0, 1, 1]), 10.0)
-    assert 0 < grown.off < 0.6
-
-
-def test_everybody_at_one_end_is_seen_through_the_noise():
-    noisy = np.array([40.0, 25, 38, 31, 5980])
-    found = timing(noisy, np.ones(5), 20.0)
-    assert found.end == -1
-    assert found.off > 0.95
-    assert timing(noisy[::-1], np.ones(5), 20.0).end == 0
-    inside = timing(np.array([3.0, 6000, 2, 4, 5]), np.ones(5), 3.0)
-    assert inside.end is None
-    assert inside.empty == pytest.approx(0.8)
 
 
 @pytest.mark.parametrize(

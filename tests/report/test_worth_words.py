@@ -9,7 +9,7 @@ import pytest
 import privtraj as pt
 from privtraj.assess.quality import kept
 from privtraj.assess.quality.estimate import Group, Quality
-from privtraj.base.text import about
+from privtraj.base.errors import about
 from privtraj.metrics.optimism import Estimate
 from privtraj.report.page import report
 from privtraj.report.worth import half_width, is_lost, worth_tables, worth_verdicts

@@ -4,6 +4,7 @@ import concurrent.futures
 import contextlib
 import importlib
 import io
+import os
 import pickle
 import runpy
 import subprocess
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from privtraj.paper.reproduce import parallel
+from reproduce import parallel
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -76,8 +77,14 @@ def run(script: str, *words: str) -> str:
 
 def run_alone(*command: str) -> str:
     """What a script prints, in a process of its own."""
+    found = os.pathsep.join([str(ROOT / "src"), str(ROOT)])  # reproduce/ stands beside the package
     done = subprocess.run(
-        [sys.executable, *command], cwd=ROOT, capture_output=True, text=True, timeout=300
+        [sys.executable, *command],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": found},
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -15,7 +15,6 @@ An audit can refute a claim and can show that one is not far from tight. It cann
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -30,9 +29,8 @@ from privtraj.audit.lower_bounds import best_threshold, check_confidence
 from privtraj.audit.noise_tests import NoiseTests
 from privtraj.audit.scores import ATTACKS, Attack, View
 from privtraj.audit.transcript import Run, Transcript, run_of
-from privtraj.base.arguments import check_whole
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import InputError
+from privtraj.base.errors import InputError, check_whole
 from privtraj.columns.axes import Axes
 from privtraj.data.snapshots import Snapshots
 from privtraj.privacy.accounting import Tally
@@ -217,9 +215,9 @@ def audit(
             columns = columns_of(scores.canary, features)
             data = [data_of(worlds, person, times, columns) for person in worlds[1:]]
             lean = view == "transcript"
-            fitted = _lean(synthesizer, Axes.of(columns)) if lean else copy.copy(synthesizer)
+            fitted = _lean(synthesizer, Axes.of(columns)) if lean else synthesizer
             if synthesizer.public_counts is not None:
-                fitted.public_counts = worlds.people_per_time(times)
+                fitted = fitted.again(public_counts=worlds.people_per_time(times))
             for number in range(runs):
                 run_seed = None if seed is None else int(next(run_seeds))
                 here = number % 2 == 1
@@ -241,19 +239,16 @@ def _run(
     seed: int | None,
 ) -> Run:
     """One fit, watched."""
-    pipeline = copy.copy(synthesizer)
-    pipeline.seed = seed
     transcript = Transcript(worlds)
-    return run_of(pipeline.fit(data, watcher=transcript), transcript, here)
+    model = synthesizer.again(seed=seed).fit(data, watcher=transcript)
+    return run_of(model, transcript, here)
 
 
 def _lean(synthesizer: TrajectorySynthesizer, axes: Axes) -> TrajectorySynthesizer:
     """The same, with little post-processing of released counts: the transcript stays what it is."""
-    lean = copy.copy(synthesizer)
     if synthesizer.measure_for(axes) == "gradients":
-        return lean
-    lean.particles, lean.steps = lean.particles or 8, lean.steps or 2
-    return lean
+        return synthesizer
+    return synthesizer.again(particles=synthesizer.particles or 8, steps=synthesizer.steps or 2)
 
 
 def _check(synthesizer: TrajectorySynthesizer, runs: int, features: int, times: int) -> None:

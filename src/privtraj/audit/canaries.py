@@ -199,7 +199,7 @@ def data_of(
     return Snapshots.from_arrays(
         np.repeat(times_of, copies),
         np.repeat(_values(points, known), copies, axis=0),
-        columns={column.name: column for column in known if not isinstance(column, Flag)},
+        columns={column.name: column for column in known if not column.of},
         bins=np.arange(float(times)),
         person=ids if several else None,
         records_per_person=worlds.records,

@@ -31,9 +31,8 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri
 from scipy.stats import binom
 
-from privtraj.base.arguments import is_number
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import Arg, InputError
+from privtraj.base.errors import Arg, InputError, is_number
 from privtraj.privacy.accounting import Tally, tally
 from privtraj.privacy.events import Opaque
 

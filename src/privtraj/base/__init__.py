@@ -1,0 +1,3 @@
+"""What every room stands on."""
+
+__version__ = "0.2.0"

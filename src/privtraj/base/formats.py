@@ -1,7 +1,7 @@
-"""File formats: the suffixes of each, what reads it and what writes it, in one table.
+"""File formats: the suffixes of each, what reads it and what can be written in it, in one table.
 
-A new format is one entry here and the reader or writer that it names, as "module:name". They are
-imported when a file needs them, because some need packages that come with an extra.
+A new format is one entry here, its reader, named as "module:name" and imported when a file needs
+it, and its writer in `export`.
 """
 
 from __future__ import annotations
@@ -23,40 +23,28 @@ class Format:
     """A format; what it cannot do is "".
 
     reader: a `data.tables.Reader`.
-    write_table: function (pyarrow.Table, Path), for any table.
-    write_paths: function (export.tables.PathRows, Path), for paths alone.
-    check_paths: function (features, bounds, times) that refuses early what `write_paths` would.
+    writes: "tables", which paths are too, or "paths" alone; see `export.tables`, `export.files`.
     """
 
     name: str
     suffixes: tuple[str, ...]
     reader: str = ""
-    write_table: str = ""
-    write_paths: str = ""
-    check_paths: str = ""
+    writes: str = ""
 
 
-# fmt: off
 FORMATS = (
-    Format("csv", (".csv", ".csv.gz"), "data.tables:CsvReader", "export.tables:write_csv"),
-    Format("parquet", (".parquet", ".pq"),
-           "data.tables:ParquetReader", "export.tables:write_parquet"),
-    Format("arrow", (".arrow", ".feather"), "data.tables:ArrowReader", "export.tables:write_arrow"),
-    Format("trips", (".trips.geojson",), "", "", "export.geo:write_trips",
-           "export.geo:check_geojson"),
-    Format("points", (".points.geojson",), "", "", "export.geo:write_points",
-           "export.geo:check_points"),
-    Format("geojson", (".geojson",), "", "", "export.geo:write_geojson",
-           "export.geo:check_geojson"),
-    Format("geoparquet", (".geoparquet",), "", "", "export.geo:write_geoparquet",
-           "export.geo:check_geoparquet"),
-    Format("h5ad", (".h5ad",), "data.tables:H5adReader", "", "export.anndata:write_h5ad",
-           "export.anndata:check_h5ad"),
+    Format("csv", (".csv", ".csv.gz"), "data.tables:CsvReader", "tables"),
+    Format("parquet", (".parquet", ".pq"), "data.tables:ParquetReader", "tables"),
+    Format("arrow", (".arrow", ".feather"), "data.tables:ArrowReader", "tables"),
+    Format("trips", (".trips.geojson",), writes="paths"),
+    Format("points", (".points.geojson",), writes="paths"),
+    Format("geojson", (".geojson",), writes="paths"),
+    Format("geoparquet", (".geoparquet",), writes="paths"),
+    Format("h5ad", (".h5ad",), "data.tables:H5adReader", "paths"),
 )
-# fmt: on
 READABLE = tuple(known for known in FORMATS if known.reader)
-TABLES = tuple(known for known in FORMATS if known.write_table)
-PATHS = tuple(known for known in FORMATS if known.write_table or known.write_paths)
+TABLES = tuple(known for known in FORMATS if known.writes == "tables")
+PATHS = tuple(known for known in FORMATS if known.writes)
 
 
 def suffixes(formats: Sequence[Format]) -> tuple[str, ...]:

@@ -8,13 +8,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from privtraj.base.arguments import check_range, check_whole
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import InputError
+from privtraj.base.errors import InputError, check_range, check_whole
 from privtraj.data.snapshots import Snapshots
 from privtraj.measures.head_count import (
-    PublicCounts,
-    check_public_counts,
     count_epsilon,
     head_count,
     public_people,
@@ -27,7 +24,7 @@ from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.statements import PUBLIC_COUNTS
 from privtraj.privacy.watching import Watcher
-from privtraj.synthesizer import SMALLEST_EPSILON
+from privtraj.recipe import SMALLEST_EPSILON, PublicCounts, check_public_counts
 
 
 class Release(NamedTuple):

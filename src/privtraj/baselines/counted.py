@@ -13,10 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privtraj.base.arguments import check_whole
-from privtraj.base.arrays import Floats, Ints
-from privtraj.base.clouds import systematic
-from privtraj.base.errors import InputError
+from privtraj.base.arrays import Floats, Ints, systematic
+from privtraj.base.errors import InputError, check_whole
 from privtraj.baselines.base import Baseline, Release
 from privtraj.columns.axes import Axes
 from privtraj.data.snapshots import Snapshots

@@ -15,16 +15,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from privtraj.base.arguments import check_whole
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import InputError
+from privtraj.base.errors import InputError, check_whole
 from privtraj.baselines.base import Baseline, Release
 from privtraj.baselines.counted import Counted, PrivateMeasure, ThresholdedHistogram
 from privtraj.baselines.unguarded import unguarded
 from privtraj.data.snapshots import Snapshots
 from privtraj.measures.counts.cells import GridMeasure
 from privtraj.measures.gradients import start
-from privtraj.measures.gradients.constants import MOST_PARTICLES, TIME_COUPLING
+from privtraj.measures.gradients.constants import TIME_COUPLING
 from privtraj.measures.gradients.fit import fixed
 from privtraj.measures.gradients.langevin import run
 from privtraj.measures.gradients.likelihood import Mixture, Moments, moments, person_vectors
@@ -33,6 +32,7 @@ from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.events import Opaque
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
+from privtraj.recipe import MOST_PARTICLES
 
 CELL_CHUNK = 256  # points whose vectors are held at a time
 NOTHING_PROMISED = (1e6, math.nextafter(1.0, 0.0))

@@ -14,9 +14,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from privtraj.base.arguments import check_whole
 from privtraj.base.arrays import Ints
-from privtraj.base.errors import InputError
+from privtraj.base.errors import InputError, check_whole
 from privtraj.baselines.base import Baseline, Release
 from privtraj.baselines.counted import in_cells, places_of
 from privtraj.baselines.unguarded import unguarded

@@ -8,8 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from privtraj.base.arguments import check_whole
-from privtraj.base.errors import InputError
+from privtraj.base.errors import InputError, check_whole
 from privtraj.baselines.base import Baseline, Release
 from privtraj.data.snapshots import Snapshots
 from privtraj.paper import warm_starts as warm

@@ -23,10 +23,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from privtraj.base.arguments import check_whole
-from privtraj.base.arrays import Floats, Mask
-from privtraj.base.clouds import systematic
-from privtraj.base.errors import InputError
+from privtraj.base.arrays import Floats, Mask, systematic
+from privtraj.base.errors import InputError, check_whole
 from privtraj.baselines.base import Baseline, Release
 from privtraj.data.snapshots import Snapshots
 from privtraj.privacy.calibration import calibrate_gaussian

@@ -16,8 +16,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from privtraj.base.errors import InputError
-from privtraj.base.text import listed
+from privtraj.base.errors import InputError, listed
 from privtraj.cli.options import GROUPS, OPTIONS
 
 SUFFIXES = (".toml", ".yaml", ".yml")

@@ -7,13 +7,13 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privtraj.base.errors import aligned
 from privtraj.base.formats import PEOPLE_DRAWN
-from privtraj.base.text import aligned
 from privtraj.cli import fit, sample, shared
 from privtraj.cli.console import Console
 from privtraj.cli.options import Option, whole
 from privtraj.cli.parser import parser
-from privtraj.columns.typed import words_of
+from privtraj.columns.cells import words_of
 
 if TYPE_CHECKING:
     from privtraj.model.model import TrajectoryModel

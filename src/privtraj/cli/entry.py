@@ -17,7 +17,7 @@ from privtraj.base.formats import load
 from privtraj.cli import console
 from privtraj.cli.parser import parser
 
-COMMANDS = "demo init plan check fit report sample evaluate sign verify ledger audit reproduce"
+COMMANDS = "demo init plan check fit report sample evaluate sign verify ledger audit"
 
 WELCOME = """\
 privtraj makes private synthetic trajectories from one time-stamped record per
@@ -35,7 +35,6 @@ person.
   privtraj verify     check that a model and its certificate belong together
   privtraj ledger     see what repeated fits on the same people have spent
   privtraj audit      attack the method itself: does the guarantee hold?
-  privtraj reproduce  the tables and figures of the paper behind it
 
 Each explains its options with --help, such as: privtraj fit --help
 

@@ -101,7 +101,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 def _doubts(model: TrajectoryModel, console: Console) -> tuple[str, ...]:
     """What the released numbers say of the ranges; the model is paid for, and written."""
-    from privtraj.assess.checking.released import doubts
+    from privtraj.assess.ranges import doubts
 
     found = doubts(model)
     for doubt in found:
@@ -199,7 +199,7 @@ def _check(args: argparse.Namespace) -> None:
 
 def _check_paths(args: argparse.Namespace) -> None:
     """Whether the paths can be written that way, before anything is spent on them."""
-    from privtraj.export.tables import check_paths
+    from privtraj.export.files import check_paths
 
     if args.paths is not None:
         names = shared.declared(vars(args))["features"]

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privtraj.base.text import aligned
+from privtraj.base.errors import aligned
 from privtraj.cli import config, shared
 from privtraj.cli.console import Console
 from privtraj.cli.options import OPTIONS, source

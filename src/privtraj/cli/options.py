@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from privtraj.base.errors import short
 from privtraj.base.formats import PEOPLE_DRAWN
-from privtraj.base.text import short
-from privtraj.columns.typed import typed_column
+from privtraj.columns.cells import typed_column
 
 LARGEST_NUMBER = 10**9
 

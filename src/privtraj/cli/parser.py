@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-from privtraj.base.errors import InputError
-from privtraj.base.text import either, masked
-from privtraj.base.version import __version__
+from privtraj.base import __version__
+from privtraj.base.errors import InputError, either, masked
 
 
 class _Parser(argparse.ArgumentParser):

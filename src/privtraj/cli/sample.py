@@ -76,12 +76,11 @@ def sampled(
     model = shared.load_model(args.model, "paths", console)
     if args.reference is not None:
         model = model.with_reference(args.reference)
-    from privtraj.columns.kinds import Flag
-    from privtraj.export.tables import check_paths
+    from privtraj.export.files import check_paths
 
     at = even_times(model, args.at) if args.times is None else args.times
     count = len(model.times if at is None else at)
-    shown = [not isinstance(column, Flag) for column in model.columns]
+    shown = [not column.of for column in model.columns]
     names = tuple(name for name, kept in zip(model.features, shown, strict=True) if kept)
     check_paths(args.out, names, model.bounds[shown], count)
     how = {name: getattr(args, name) for name in ("seed", "interpolation", "coupling", "branching")}

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privtraj.base import files
-from privtraj.base.errors import InputError
-from privtraj.base.text import either
+from privtraj.base.errors import InputError, either
 from privtraj.cli import config
 from privtraj.cli.console import Console
 from privtraj.cli.options import FILE, OPTIONS, SOURCE, Option, arguments

@@ -20,9 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.base.arguments import is_number
-from privtraj.base.errors import Arg, InputError
-from privtraj.base.text import either, listed
+from privtraj.base.errors import Arg, InputError, either, is_number, listed
 from privtraj.columns.kinds import KINDS, Boolean, Category, Column, Date, Flag, Number, Ordered
 from privtraj.columns.kinds import is_level as _is_level
 

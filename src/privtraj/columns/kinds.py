@@ -22,13 +22,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privtraj.base import space
-from privtraj.base.arguments import is_number, is_whole
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import InputError
-from privtraj.base.text import first_few
+from privtraj.base.errors import InputError, first_few, is_number, is_whole
 from privtraj.columns.cells import MISSING, cases, key_of
-from privtraj.columns.places import is_degrees
-from privtraj.columns.precision import DEGREES, in_steps, usual_step
+from privtraj.columns.precision import DEGREES, in_steps, is_degrees, usual_step
 
 LONGEST_NAME = 1000
 """Letters of a column's name in a model, and of a value of a category."""
@@ -52,6 +49,7 @@ class Number:
     """
 
     kind: ClassVar[str] = "number"
+    of = ""
     low: float
     high: float
     name: str = ""
@@ -202,6 +200,7 @@ class Category:
     """
 
     kind: ClassVar[str] = "category"
+    of = ""
     values: tuple[Label, ...]
     name: str = ""
     other: str | None = None

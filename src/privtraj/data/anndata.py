@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.base.errors import InputError
+from privtraj.base.errors import InputError, first_few, listed
 from privtraj.base.formats import extra
-from privtraj.base.text import first_few, listed
 from privtraj.data.arrow import dated, is_text, plain, read_object, to_column
 
 if TYPE_CHECKING:

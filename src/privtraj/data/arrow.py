@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.base.errors import InputError
-from privtraj.base.text import either, first_few, listed
+from privtraj.base.errors import InputError, either, first_few, listed
 from privtraj.columns.cells import MISSING, fingerprint, key_of
 from privtraj.columns.kinds import UNDECLARED, Category, Column, Date, Integer
 from privtraj.data import checks

@@ -17,8 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from privtraj.base.arrays import Mask
-from privtraj.base.errors import Arg, InputError
-from privtraj.base.text import listed
+from privtraj.base.errors import Arg, InputError, listed
 from privtraj.columns.kinds import Boolean, Category
 
 MIN_RECORDS = 10

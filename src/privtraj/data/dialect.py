@@ -17,8 +17,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
-from privtraj.base.errors import Arg, InputError
-from privtraj.base.text import either, listed
+from privtraj.base.errors import Arg, InputError, either, listed
 from privtraj.columns.cells import MISSING
 
 ISO = "YYYY-MM-DD"

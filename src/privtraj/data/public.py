@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.base.arguments import is_whole
 from privtraj.base.arrays import Floats, frozen
-from privtraj.base.errors import Arg, InputError
+from privtraj.base.errors import Arg, InputError, is_whole
 from privtraj.base.space import Slabs, moment
 from privtraj.columns.kinds import LONGEST_NAME, Column, without_flags
 from privtraj.columns.precision import spread_times

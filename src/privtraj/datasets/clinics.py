@@ -1,133 +1,241 @@
-"""A clinic with numbers, a sex and a diagnosis that changes: mixed records whose truth is known."""
+"""Tables of two simulated clinics, one record per person: children who grow, height and weight by
+age, modelled on public growth charts; adults whose diagnosis changes, with columns of every kind.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import InputError
-from privtraj.datasets.example import Example, labelled
 
-_CODES = ["none", "I10", "E11", "J45", "F32", "M54", "K21", "N18", "G40", "L40", "D50", "B18"]
-CLINIC_COLUMNS: dict[str, Any] = {
-    "sex": {"kind": "category", "values": ["F", "M"], "fixed": True},
-    "diagnosis": {"kind": "category", "values": _CODES},
-    "smoker": {"kind": "boolean"},
-    "pressure": {"kind": "number", "bounds": [80.0, 220.0]},
-    "bmi": {"kind": "number", "bounds": [14.0, 54.0]},
-    "hba1c": {"kind": "number", "bounds": [3.5, 13.5]},
-}
-CLINIC_TIME_RANGE = (0.0, 2.0)  # years
-CLINIC_RARE = tuple(_CODES[7:])
-"""Five codes that 5 % of the people have at any time, together."""
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-_RARE = np.array([1.6, 1.2, 1.0, 0.7, 0.5]) / 100
-_FIRST = np.append(np.array([44, 19, 10, 7, 6, 5, 4]) / 100, _RARE)  # shares at time 0
-_LATER = np.append(np.array([20, 28, 24, 5, 8, 6, 4]) / 100, _RARE)  # where jumps lead
-_JUMPS = 0.5  # of the diagnosis, a year
-_STOPS, _STARTS = 0.25, 0.05  # of smoking, a year
+GROWTH_BOUNDS = {"height": (40.0, 210.0), "weight": (1.0, 140.0)}
+GROWTH_TIME_RANGE = (0.0, 20.0)
+GROWTH_CORRELATION = 0.65  # of the standard scores of height and weight
 
-# By code: pressure, BMI and HbA1c of a woman who does not smoke, and what a year adds to them.
+_CHECKUPS = np.array([0, 1, 2, 4, 6, 9, 12, 15, 18, 24, 30, 36, 48, 60, 72]) / 12
+_LARGEST_SCORE = 2.5
+_MIXING = np.array([[1, 0], [GROWTH_CORRELATION, np.sqrt(1 - GROWTH_CORRELATION**2)]])
+
+# Age, then height M, S and weight L, M, S of girls, then of boys: L (skewness), M (median),
+# S (coefficient of variation); heights have L = 1.
 # fmt: off
-_MEAN = np.array((
-    (122, 25.0, 5.3), (148, 28.0, 5.6), (138, 32.0, 8.2), (124, 26.5, 5.4), (120, 26.0, 5.4),
-    (128, 28.5, 5.6), (127, 29.5, 5.6), (152, 27.5, 6.3), (121, 25.0, 5.3), (126, 30.0, 5.7),
-    (112, 22.5, 5.0), (124, 24.0, 5.9),
-))
-_A_YEAR = np.array((
-    (2, .4, .05), (-5, .2, .10), (1, -.8, -.50), (1, .3, .05), (1, .8, .05),
-    (1, .4, .05), (1, .4, .05), (3, -.3, .15), (0, .2, .00), (1, .4, .10),
-    (2, .3, .05), (1, -.2, .10),
-))
+_GROWTH = np.array((
+    (  0,  49.15, .0379,   .381,  3.23, .142,  49.88, .0380,   .349,  3.35, .146),
+    (0.5,  65.73, .0345,  -.076,  7.30, .122,  67.62, .0317,   .126,  7.93, .110),
+    (  1,  74.02, .0348,  -.202,  8.95, .123,  75.75, .0314,   .064,  9.65, .109),
+    (  2,  84.98, .0408,  -.735, 12.06, .107,  86.45, .0403,  -.206, 12.67, .108),
+    (  3,  93.92, .0420, -1.017, 13.87, .119,  94.96, .0406,  -.603, 14.33, .112),
+    (  4, 100.75, .0432, -1.172, 15.79, .131, 102.22, .0413,  -.908, 16.23, .120),
+    (  5, 107.66, .0442, -1.284, 17.93, .141, 108.90, .0425,  -.998, 18.39, .130),
+    (  6, 114.71, .0449, -1.327, 20.24, .149, 115.39, .0436, -1.082, 20.68, .139),
+    (  8, 127.59, .0459, -1.134, 25.63, .172, 127.88, .0451, -1.349, 25.64, .156),
+    ( 10, 137.99, .0486,  -.851, 32.89, .196, 138.62, .0476, -1.214, 31.94, .178),
+    ( 12, 151.19, .0488,  -.805, 41.65, .202, 149.05, .0499,  -.844, 40.47, .196),
+    ( 14, 160.39, .0411, -1.102, 49.36, .189, 163.84, .0490,  -.633, 51.00, .191),
+    ( 16, 162.55, .0398, -1.641, 53.88, .169, 173.51, .0432,  -.795, 60.92, .173),
+    ( 18, 163.12, .0397, -1.854, 56.19, .160, 176.16, .0407, -1.065, 67.20, .162),
+    ( 20, 163.34, .0396, -1.513, 58.22, .167, 176.85, .0404,  -.916, 70.60, .161),
+)).T
 # fmt: on
-_MALE, _SMOKES = np.array([5.0, 0.6, 0.10]), np.array([4.0, -1.2, 0.15])
-_SPREAD = np.array([11.0, 3.2, 0.35])
-_DIABETIC_SPREAD = np.array([12.0, 4.0, 0.90])
-_TOGETHER = np.array([[1, 0.45, 0.15], [0.45, 1, 0.35], [0.15, 0.35, 1]])
-_DIABETIC_TOGETHER = np.array([[1, 0.30, -0.10], [0.30, 1, 0.50], [-0.10, 0.50, 1]])
-_LASTING, _FORGOTTEN = 0.7, 0.5  # of a person's deviation: the share that stays; years of the rest
+_CURVES = {"F": _GROWTH[1:6], "M": _GROWTH[6:]}
 
 
-def clinic_visits(n: int = 6000, seed: int = 0) -> Example:
-    """Simulated visits of n people over two years, one record per person, as in `clinic_paths`.
+def growth_clinic(n: int, seed: int = 0) -> pa.Table:
+    """Simulated check-ups of n children, one record per child: id, age, sex, height, weight.
 
-    Fresh draws, with another seed, are the truth at the same times.
+        value = M (1 + L S z)^(1/L),   z standard normal, correlation .65 between the two
+
+    L, M, S by age and sex are modelled on the WHO Child Growth Standards (2006) below two years and
+    on the CDC growth charts (2000) from two years on, rounded, and interpolated between ages: close
+    enough to look real, not to be used as a reference. Scores beyond 2.5, two children in 100,
+    are drawn again. Age is in years, 0 to 20: half of the visits are routine check-ups of the early
+    years, the rest spread over all ages. Height is in cm, weight in kg.
     """
     import pyarrow as pa
 
     rng = np.random.default_rng(seed)
-    times = rng.uniform(*CLINIC_TIME_RANGE, n).round(3)
-    levels, numbers = _people(times[:, None], rng)
-    values = [CLINIC_COLUMNS[name].get("values", [False, True]) for name in CLINIC_COLUMNS]
-    columns = dict(zip(CLINIC_COLUMNS, levels[:, 0].T, strict=False))
-    named = {name: labelled(column, values[k]) for k, (name, column) in enumerate(columns.items())}
-    named["smoker"] = pa.array(columns["smoker"] == 1)
-    named |= dict(zip(list(CLINIC_COLUMNS)[3:], numbers[:, 0].T.round(1), strict=True))
-    ids = [f"P{k:06d}" for k in range(n)]
-    return Example(pa.table({"id": ids, "time": times, **named}), CLINIC_COLUMNS, CLINIC_TIME_RANGE)
+    ages = _visit_ages(n, rng)
+    girl = rng.random(n) < 0.5
+    scores = _scores(n, rng)
+    height, weight = values = np.empty((2, n))
+    for sex, rows in (("F", girl), ("M", ~girl)):
+        values[:, rows] = _grown(sex, ages[rows], scores[:, rows])
+    return pa.table(
+        {
+            "id": [f"C{k:06d}" for k in range(n)],
+            "age": ages,
+            "sex": np.where(girl, "F", "M"),
+            "height": np.round(height, 1),
+            "weight": np.round(weight, 1),
+        }
+    )
 
 
-def clinic_paths(n: int, times: ArrayLike, seed: int = 0) -> Floats:
-    """True paths (n, T, 6) at these years (T,): levels of the categories, then the numbers.
+def growth_at(ages: ArrayLike, seed: int = 0) -> Floats:
+    """Height and weight (n, 2) of n boys of these ages (n,), as in `growth_clinic`."""
+    ages = np.asarray(ages, dtype=np.float64)
+    scores = _scores(len(ages), np.random.default_rng(seed))
+    return np.stack(_grown("M", ages, scores), axis=1)
 
-    diagnosis   jumps at rate 1/2 a year, to code c with chance l_c, from shares f at time 0:
-                P(c at t) = l_c + (f_c - l_c) e^(-t / 2)
-    smoker      stops at rate 1/4, starts at rate 1/20; 30 % of the men smoke at time 0 and 20 %
-                of the women
-    numbers     normal given sex, diagnosis, smoker and time: means by code that drift, other
-                spreads and correlations for diabetes (E11); of a person's deviation, .7 of the
-                variance stays and the rest is forgotten over half a year
+
+def growth_paths(
+    n: int,
+    times: ArrayLike,
+    seed: int = 0,
+    *,
+    persistence: tuple[float, float] | None = None,
+) -> Floats:
+    """Height and weight (n, T, 2) of n boys at these ages (T,), increasing: their true paths.
+
+    The marginals are those of `growth_at`, but for the redrawing of both scores where only one is
+    beyond 2.5. Every child keeps its standard scores, unless `persistence` = (a, tau) lets them
+    change: they are then increasing functions of Gaussian scores with the autocorrelation
+
+        r(h) = a + (1 - a) e^(-h / tau)
+
+    h years later, so that Spearman's rank correlation of heights is 6/pi arcsin(r(h) / 2), and
+    their plain correlation r(h) to .01.
     """
-    at = np.asarray(times, dtype=np.float64)
-    low, high = CLINIC_TIME_RANGE
-    if at.ndim != 1 or len(at) == 0 or at[0] < low or at[-1] > high or (np.diff(at) <= 0).any():
-        raise InputError(f"times must be years from {low:g} to {high:g}, in increasing order")
-    levels, numbers = _people(np.tile(at, (n, 1)), np.random.default_rng(seed))
-    return np.concatenate([levels, numbers], axis=2)
+    from scipy.special import ndtr, ndtri
+
+    ages = np.asarray(times, dtype=np.float64)
+    low, high = GROWTH_TIME_RANGE
+    rising = ages.ndim == 1 and len(ages) > 0 and (np.diff(ages) > 0).all()
+    if not rising or ages[0] < low or ages[-1] > high:
+        raise InputError(f"times must be ages from {low:g} to {high:g}, in increasing order")
+    lasting, tau = (1.0, 1.0) if persistence is None else persistence
+    if not (0 <= lasting <= 1 and tau > 0):
+        raise InputError("persistence is a pair (a, tau) with a from 0 to 1 and tau above 0")
+    rng = np.random.default_rng(seed)
+    always, passing = (rng.standard_normal((2, n, count)) for count in (1, len(ages)))
+    kept = np.exp(-np.diff(ages) / tau)
+    for i, share in enumerate(kept, start=1):
+        passing[..., i] = share * passing[..., i - 1] + np.sqrt(1 - share**2) * passing[..., i]
+    free = np.sqrt(lasting) * always + np.sqrt(1 - lasting) * passing
+    mixed = np.einsum("ij,jnt->int", _MIXING, free)
+    beyond = ndtr(-_LARGEST_SCORE)
+    scores = ndtri(beyond + (1 - 2 * beyond) * ndtr(mixed)).reshape(2, -1)
+    values = _grown("M", np.tile(ages, n), scores)
+    return np.stack(values, axis=1).reshape(n, len(ages), 2)
 
 
-def clinic_shares(times: ArrayLike) -> Floats:
-    """Shares (T, 12) of the diagnoses at these years (T,), exactly."""
-    left = np.exp(-_JUMPS * np.asarray(times, dtype=np.float64))[:, None]
-    return _LATER + left * (_FIRST - _LATER)
+def _visit_ages(n: int, rng: np.random.Generator) -> Floats:
+    due = rng.choice(_CHECKUPS, n)
+    checkup = np.abs(due + (0.01 + 0.04 * due) * rng.standard_normal(n))
+    anytime = rng.uniform(*GROWTH_TIME_RANGE, n)
+    return np.where(rng.random(n) < 0.5, checkup, anytime).round(3)
 
 
-def _people(times: Floats, rng: np.random.Generator) -> tuple[Ints, Floats]:
-    """Levels (n, T, 3) and numbers (n, T, 3) of n people at their times (n, T)."""
-    n, count = times.shape
-    male = rng.random(n) < 0.48
-    codes = np.arange(len(_CODES))
-    diagnosis: Ints = rng.choice(codes, n, p=_FIRST)
-    smoker = rng.random(n) < np.where(male, 0.3, 0.2)
-    settled = _STARTS / (_STARTS + _STOPS)
-    gaps = np.diff(times, axis=1, prepend=0.0)
-    always, passing = rng.standard_normal((2, n, 3))
-    levels, numbers = np.empty((n, count, 3), np.int64), np.empty((n, count, 3))
-    for i in range(count):
-        jumped = rng.random(n) > np.exp(-_JUMPS * gaps[:, i])
-        diagnosis = np.where(jumped, rng.choice(codes, n, p=_LATER), diagnosis)
-        left = np.exp(-(_STARTS + _STOPS) * gaps[:, i])
-        smoker = rng.random(n) < settled + (smoker - settled) * left
-        kept = np.exp(-gaps[:, i] / _FORGOTTEN)[:, None] if i else np.zeros((n, 1))
-        passing = kept * passing + np.sqrt(1 - kept**2) * rng.standard_normal((n, 3))
-        scores = np.sqrt(_LASTING) * always + np.sqrt(1 - _LASTING) * passing
-        levels[:, i] = np.column_stack([male, diagnosis, smoker])
-        numbers[:, i] = _mean(levels[:, i], times[:, i]) + _deviation(diagnosis, scores)
-    return levels, numbers
+def _scores(n: int, rng: np.random.Generator) -> Floats:
+    """Standard scores (2, n) of height and weight, drawn again while one is beyond the largest."""
+    scores = _MIXING @ rng.standard_normal((2, n))
+    while (beyond := (np.abs(scores) > _LARGEST_SCORE).any(axis=0)).any():
+        scores[:, beyond] = _MIXING @ rng.standard_normal((2, int(beyond.sum())))
+    return scores
 
 
-def _mean(levels: Ints, times: Floats) -> Floats:
-    """Of the numbers (n, 3), given the categories (n, 3)."""
-    male, code, smoker = levels.T
-    base = _MEAN[code] + times[:, None] * _A_YEAR[code]
-    return base + male[:, None] * _MALE + smoker[:, None] * _SMOKES
+def _grown(sex: str, ages: Floats, scores: Floats) -> tuple[Floats, Floats]:
+    """Heights and weights (n,) of children of one sex, of ages (n,) and standard scores (2, n)."""
+    from scipy.interpolate import PchipInterpolator
+
+    curves = (PchipInterpolator(_GROWTH[0], curve)(ages) for curve in _CURVES[sex])
+    height, spread, power, weight, weight_spread = curves
+    power = np.where(np.abs(power) < 1e-6, 1e-6, power)  # the formula tends to M exp(S z) there
+    weights = weight * (1 + power * weight_spread * scores[1]) ** (1 / power)
+    return height * (1 + spread * scores[0]), weights
 
 
-def _deviation(code: Ints, scores: Floats) -> Floats:
-    """From the mean (n, 3), by independent standard scores (n, 3)."""
-    usual = scores @ np.linalg.cholesky(_TOGETHER).T * _SPREAD
-    diabetic = scores @ np.linalg.cholesky(_DIABETIC_TOGETHER).T * _DIABETIC_SPREAD
-    return np.where((code == _CODES.index("E11"))[:, None], diabetic, usual)
+# Adults whose diagnosis changes ---------------------------------------------------------------
+
+DIAGNOSES = ("none", "prediabetes", "type 2", "type 2 with complications", "remission")
+DIABETES_TIME_RANGE = (0.0, 24.0)
+DIABETES_COLUMNS: dict[str, dict[str, Any]] = {
+    "hba1c": {"kind": "number", "low": 4, "high": 14},
+    "weight": {"kind": "number", "low": 35, "high": 180},
+    "sex": {"kind": "category", "values": ["F", "M"], "fixed": True},
+    "smoker": {"kind": "boolean"},
+    "diagnosis": {"kind": "category", "values": list(DIAGNOSES)},
+}
+"""What is public about them: limits of the devices, and the code book."""
+
+_FIRST = np.array([0.45, 0.27, 0.23, 0.05, 0.0])  # shares of diagnoses in month 0
+_RATES = {  # per year, from one diagnosis to another
+    ("none", "prediabetes"): 0.20,
+    ("prediabetes", "none"): 0.12,
+    ("prediabetes", "type 2"): 0.30,
+    ("type 2", "type 2 with complications"): 0.15,
+    ("type 2", "remission"): 0.20,
+    ("remission", "type 2"): 0.15,
+}
+_WORSE = 1.6  # times as fast in smokers
+_SMOKERS = {"F": 0.2, "M": 0.3}
+_HBA1C = np.array([(5.2, 0.25), (5.9, 0.2), (8.0, 0.6), (9.4, 0.9), (6.0, 0.2)])  # %, mean and SD
+_HBA1C_ENDS = np.array([(4.4, 6.3), (5.4, 6.3), (7.0, 11.0), (7.4, 13.0), (5.4, 6.3)])
+_HEAVIER = np.array([0.0, 7.0, 12.0, 9.0, 1.0])  # kg, by diagnosis
+_WEIGHT = {"F": (67.0, 10.0), "M": (81.0, 11.0)}  # kg, mean and SD without a diagnosis
+
+
+def diabetes_clinic(n: int, seed: int = 0) -> pa.Table:
+    """Simulated visits of n adults, one record each, within two years of a screening programme:
+    id, month, hba1c, weight, sex, smoker, diagnosis.
+
+    Diagnoses follow a Markov chain in continuous time, p(t) = p(0) exp(t Q), in which smokers get
+    worse faster. HbA1c is below 6.3 % without diabetes and above 7 % with it, so that nobody is in
+    between; weight depends on sex and diagnosis. Nothing of it is to be used as a reference.
+    """
+    import pyarrow as pa
+
+    rng = np.random.default_rng(seed)
+    months = rng.uniform(*DIABETES_TIME_RANGE, n).round(2)
+    sex = rng.choice(["F", "M"], n)
+    smoker = rng.random(n) < np.where(sex == "F", _SMOKERS["F"], _SMOKERS["M"])
+    shares = np.where(smoker[:, None], _shares(months, _WORSE), _shares(months, 1.0))
+    diagnosis = (shares.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(max=len(_FIRST) - 1)
+    return pa.table(
+        {
+            "id": [f"P{k:06d}" for k in range(n)],
+            "month": months,
+            "hba1c": _hba1c(diagnosis, rng),
+            "weight": _body_weight(sex, diagnosis, rng),
+            "sex": sex,
+            "smoker": smoker,
+            "diagnosis": np.array(DIAGNOSES)[diagnosis],
+        }
+    )
+
+
+def diagnosis_shares(months: ArrayLike) -> Floats:
+    """The true shares (T, 5) of the diagnoses at these months (T,), in the order of `DIAGNOSES`."""
+    months = np.asarray(months, dtype=np.float64)
+    smokers = sum(_SMOKERS.values()) / 2
+    return smokers * _shares(months, _WORSE) + (1 - smokers) * _shares(months, 1.0)
+
+
+def _shares(months: Floats, worse: float) -> Floats:
+    """p(0) exp(t Q) (n, 5) at months (n,), by the eigenvectors of Q."""
+    rates = np.zeros((len(_FIRST), len(_FIRST)))
+    for (start, end), rate in _RATES.items():
+        faster = worse if end not in ("none", "remission") else 1.0
+        rates[DIAGNOSES.index(start), DIAGNOSES.index(end)] = rate * faster / 12
+    values, vectors = np.linalg.eig(rates - np.diag(rates.sum(axis=1)))
+    start = _FIRST @ vectors
+    there: Floats = np.real((start * np.exp(np.outer(months, values))) @ np.linalg.inv(vectors))
+    return there
+
+
+def _hba1c(diagnosis: Ints, rng: np.random.Generator) -> Floats:
+    mean, spread = _HBA1C[diagnosis].T
+    low, high = _HBA1C_ENDS[diagnosis].T
+    return np.clip(rng.normal(mean, spread), low, high).round(1)
+
+
+def _body_weight(sex: Any, diagnosis: Ints, rng: np.random.Generator) -> Floats:
+    mean, spread = np.where(sex[:, None] == "F", _WEIGHT["F"], _WEIGHT["M"]).T
+    return np.clip(rng.normal(mean + _HEAVIER[diagnosis], spread), 40, 170).round(1)

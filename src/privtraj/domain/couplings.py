@@ -10,8 +10,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import coo_array
 
-from privtraj.base.arrays import Floats, Ints
-from privtraj.base.clouds import LEAST_WEIGHT, steadied, total_variance
+from privtraj.base.arrays import LEAST_WEIGHT, Floats, Ints, steadied, total_variance
 from privtraj.domain.domain import Plot
 from privtraj.measures.marginals import Marginals
 from privtraj.motion.transport.couplings import Couplings, Discrete, Transition

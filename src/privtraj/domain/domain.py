@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from privtraj.base.arrays import Floats, Mask, frozen
-from privtraj.base.errors import InputError
+from privtraj.base.errors import InputError, listed
 from privtraj.base.space import from_unit, to_unit
-from privtraj.base.text import listed
-from privtraj.columns.places import axes
+from privtraj.columns.precision import axes
 from privtraj.domain import shapes
 from privtraj.domain.constants import MOST_MET, MOST_NODES, MOST_SEGMENTS, REDRAWS
 from privtraj.domain.ground import Ground

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.base import strict_json
 from privtraj.base.arrays import Floats, Mask
 from privtraj.base.errors import InputError
+from privtraj.base.files import MOST_BYTES, strict_json
 from privtraj.domain.constants import MOST_PIXELS
 
 _LINES, _AREAS = ("LineString", "MultiLineString"), ("Polygon", "MultiPolygon")
@@ -44,7 +44,7 @@ def _parsed(given: Any) -> Any:
     else:
         data = read_bytes(given)
     try:
-        return strict_json.loads(data)
+        return strict_json(data)
     except ValueError:
         raise InputError(
             "the domain is no GeoJSON, or a very large one: give a file of at most 8 MB with "
@@ -63,7 +63,7 @@ def read_bytes(given: Any) -> bytes:
     if not path.is_file():
         raise InputError(f"there is no file '{path}': check the path of the domain")
     with open(path, "rb") as file:
-        return file.read(strict_json.MOST_BYTES + 1)
+        return file.read(MOST_BYTES + 1)
 
 
 def _geometries(value: Any) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,13 @@
-"""Paths and other long tables to files, in the format that the name of the file says."""
+"""Paths as long tables, in memory and in files: Arrow, pandas, CSV, Parquet.
+
+Values have the types of their columns:
+
+Number                float64, null where missing
+Integer               int64
+Date                  date32 if it has days, else timestamp in seconds, or finer
+Boolean               bool
+Category, Ordered     a dictionary of all declared values, ordered or not
+"""
 
 from __future__ import annotations
 
@@ -13,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.base.arrays import Floats, Ints
+from privtraj.base.errors import free_name
 from privtraj.base.files import atomic_path
-from privtraj.base.formats import PATHS, TABLES, format_of, load
+from privtraj.base.formats import TABLES, format_of
 from privtraj.base.space import as_user_times
-from privtraj.base.text import free_name
-from privtraj.columns.kinds import Column, Number
+from privtraj.columns.kinds import Boolean, Category, Column, Date, Integer, Number, text_of
 from privtraj.columns.precision import written_times
 
 if TYPE_CHECKING:
@@ -93,8 +102,6 @@ class PathRows:
         path and time at which it is there. With branching, `parent` comes after the time."""
         import pyarrow as pa
 
-        from privtraj.export.typed import arrow_column
-
         n, q, _ = shape = self.values.shape
         who = np.broadcast_to(np.arange(n, dtype=np.int64)[:, None], (n, q))
         columns: dict[str, Any] = {"path": self.rows(who)}
@@ -111,10 +118,15 @@ class PathRows:
 
     def to_frame(self) -> Any:
         """The long table as a pandas DataFrame."""
-        from privtraj.export.typed import frame
+        import pandas as pd
 
         table = self.to_arrow()
-        return frame(table, self.kinds(table))
+        frame = table.to_pandas(date_as_object=False)  # days are moments
+        for name, column in self.kinds(table).items():
+            if isinstance(column, Boolean | Integer) and column.missing:  # stay what they are
+                kind = pd.BooleanDtype() if isinstance(column, Boolean) else pd.Int64Dtype()
+                frame[name] = table[name].to_pandas(types_mapper=lambda _, kind=kind: kind)
+        return frame
 
     def kinds(self, table: Any) -> dict[str, Column]:
         """The columns by their names in the long table."""
@@ -122,67 +134,71 @@ class PathRows:
         return dict(zip(names, self.columns, strict=bool(self.columns)))
 
 
+def arrow_column(column: Column, values: Floats) -> Any:
+    """The Arrow array of values (r,): numbers in data units, NaN where missing, or levels."""
+    import pyarrow as pa
+
+    if isinstance(column, Category):
+        labels = [label for label in column.labels if label is not None]
+        level = np.nan_to_num(values, nan=len(labels)).astype(np.int32)
+        gone = level >= len(labels)  # None is the last level
+        if isinstance(column, Boolean):
+            return pa.array(level == 1, mask=gone)
+        texts = len({type(label) for label in labels}) > 1 or isinstance(labels[0], bool)
+        names = pa.array([text_of(label) for label in labels] if texts else labels)
+        codes = pa.array(np.where(gone, 0, level), mask=gone if column.missing else None)
+        return pa.DictionaryArray.from_arrays(codes, names, ordered=column.ordered)
+    missing = np.isnan(values) if column.missing else None
+    if isinstance(column, Integer):
+        return pa.array(np.nan_to_num(values).astype(np.int64), mask=missing)
+    if isinstance(column, Date):
+        moments = as_user_times(np.nan_to_num(values), True)
+        unit = "D" if column.days else "s" if column.step == 1 else "us"
+        return pa.array(moments.astype(f"datetime64[{unit}]"), mask=missing)
+    return pa.array(values, mask=missing)
+
+
+def python_values(column: Column | None, values: Floats) -> NDArray[Any]:
+    """Values (...) as plain objects (...) that JSON can write: labels, numbers, dates as text, None
+    where missing."""
+    flat = values.ravel()
+    listed: list[Any] = flat.tolist() if column is None else arrow_column(column, flat).to_pylist()
+    if isinstance(column, Date):
+        listed = [None if value is None else value.isoformat() for value in listed]
+    plain = np.empty(flat.shape, object)
+    plain[:] = listed
+    return plain.reshape(values.shape)
+
+
 def write_table(table: pa.Table, path: str | os.PathLike[str], force: bool = False) -> None:
     """Write a `pyarrow.Table` as CSV, Parquet or Arrow, by suffix; see `atomic_path`."""
-    path = Path(path)
-    write = load(format_of(path, TABLES).write_table)
+    kind = format_of(Path(path), TABLES).name
     with atomic_path(path, force) as temporary:
-        write(table, temporary)
+        write_as(kind, table, temporary)
 
 
-def write_paths(paths: PathRows, path: str | os.PathLike[str], force: bool = False) -> None:
-    """See `Paths.save`."""
-    path = Path(path)
-    kind = format_of(path, PATHS)
-    with atomic_path(path, force) as temporary:
-        if kind.write_paths:
-            load(kind.write_paths)(paths, temporary)
-        else:
-            load(kind.write_table)(paths.to_arrow(), temporary)
+def write_as(kind: str, table: pa.Table, path: Path) -> None:
+    """Write a table in one of the formats of tables.
 
-
-def check_paths(path: Path, features: tuple[str, ...], bounds: Any, times: int) -> None:
-    """Refuse now what `write_paths` would refuse later: a map without places, a missing package.
-
-    bounds: (d, 2) public limits of the features.  times: how many there are on each path.
+    In CSV, names and texts that a spreadsheet would take for formulas get an apostrophe in front.
     """
-    check = format_of(path, PATHS).check_paths
-    if check:
-        load(check)(features, bounds, times)
-
-
-def write_csv(table: pa.Table, path: Path) -> None:
-    """Names and texts that a spreadsheet would take for formulas get an apostrophe in front."""
     import pyarrow as pa
-    from pyarrow import csv as arrow_csv
+    from pyarrow import compute, csv, parquet
 
-    columns = [_without_formulas(column) for column in table.columns]
+    if kind == "parquet":
+        parquet.write_table(table, str(path))
+        return
+    if kind == "arrow":
+        with pa.ipc.new_file(str(path), table.schema) as writer:
+            writer.write_table(table)
+        return
+    columns = []
+    for column in table.columns:
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            column = compute.replace_substring_regex(column, _FORMULA.pattern, r"'\1")
+        columns.append(column)
     names = [_FORMULA.sub(r"'\1", name) for name in table.column_names]
-    table = pa.Table.from_arrays(columns, names)
     with pa.output_stream(str(path)) as stream:  # compresses when it ends in .gz
-        arrow_csv.write_csv(table, stream)
-
-
-def _without_formulas(column: Any) -> Any:
-    """Texts, and names of categories; numbers and dates are none, whatever they begin with."""
-    import pyarrow as pa
-    from pyarrow import compute
-
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-        return column
-    return compute.replace_substring_regex(column, _FORMULA.pattern, r"'\1")
-
-
-def write_parquet(table: pa.Table, path: Path) -> None:
-    import pyarrow.parquet as pq
-
-    pq.write_table(table, str(path))
-
-
-def write_arrow(table: pa.Table, path: Path) -> None:
-    import pyarrow as pa
-
-    with pa.ipc.new_file(str(path), table.schema) as writer:
-        writer.write_table(table)
+        csv.write_csv(pa.Table.from_arrays(columns, names), stream)

@@ -31,8 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.base.arrays import Floats, Ints, Mask
-from privtraj.base.clouds import along_z_curve, total_variance
+from privtraj.base.arrays import Floats, Ints, Mask, along_z_curve, total_variance
 from privtraj.measures.pooling import GridMeasure, TimeAverage, time_average
 from privtraj.privacy.noise import laplace_variance
 

@@ -33,6 +33,7 @@ from privtraj.measures.base import Progress
 from privtraj.measures.likelihood import KAPPA_SPREAD, Mixture, Moments
 from privtraj.motion.transport import sinkhorn
 from privtraj.motion.transport.sinkhorn import Potentials
+from privtraj.recipe import LARGEST_BANDWIDTH, SMALLEST_BANDWIDTH
 
 # The schedule
 SEARCH_STEPS = 2  # first steps, which find the people's place and scale; set by hand, 2026-11

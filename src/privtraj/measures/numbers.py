@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from privtraj.base.arrays import Floats, Mask
-from privtraj.base.clouds import equal_weight
+from privtraj.base.arrays import Floats, Mask, equal_weight
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.space import hat_functions, unit_time
 from privtraj.domain.couplings import within

@@ -33,8 +33,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-from privtraj.base.arguments import is_number
 from privtraj.base.arrays import Floats, Ints
+from privtraj.base.errors import is_number
 from privtraj.base.space import unit_time
 from privtraj.measures.base import Marginals
 from privtraj.motion.reference.base import Reference

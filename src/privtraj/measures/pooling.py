@@ -54,8 +54,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import eigh
 
-from privtraj.base.arrays import Floats, Ints
-from privtraj.base.clouds import total_variance
+from privtraj.base.arrays import Floats, Ints, total_variance
 
 CAUTION = 4.0  # times the estimated motion: 1 blurs people who move, 4, 8 and 32 do not, and 4
 # averages most; on stand-ins, three or four seeds, 2026-11-16

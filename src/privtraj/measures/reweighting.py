@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from privtraj.base.arrays import Floats
-from privtraj.base.clouds import along_z_curve, systematic
+from privtraj.base.arrays import Floats, along_z_curve, systematic
 from privtraj.base.space import fold
 from privtraj.measures.base import Marginals
 from privtraj.measures.likelihood import Mixture, person_vectors

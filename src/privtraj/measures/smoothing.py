@@ -27,8 +27,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from privtraj.base.arrays import Floats, Ints, Mask
-from privtraj.base.clouds import systematic
+from privtraj.base.arrays import Floats, Ints, Mask, systematic
 from privtraj.domain.domain import Plot
 from privtraj.measures.cells import Reading, as_reading, blocks, spread_out, stacked
 from privtraj.measures.pooling import GridMeasure

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from privtraj.base.arrays import Floats
-from privtraj.base.text import aligned
+from privtraj.base.errors import aligned
 from privtraj.columns.kinds import Column
 from privtraj.metrics.column_pairs import correlation_errors, pair_errors, pairs_of
 from privtraj.metrics.encoding import of_table

@@ -32,7 +32,7 @@ def known_columns(columns: Sequence[Column] | None, d: int) -> tuple[Column, ...
 
 def of_table(columns: Sequence[Column]) -> list[int]:
     """(e,) places of the columns that a table has: all but flags."""
-    return [k for k, column in enumerate(columns) if not isinstance(column, Flag)]
+    return [k for k, column in enumerate(columns) if not column.of]
 
 
 def unit_points(values: Floats, columns: Sequence[Column]) -> Floats:

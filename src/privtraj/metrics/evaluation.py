@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privtraj.base.arrays import Floats, Ints
-from privtraj.base.errors import InputError
+from privtraj.base.errors import InputError, about
 from privtraj.base.space import as_user_times
-from privtraj.base.text import about
 from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Column
 from privtraj.columns.precision import written_times

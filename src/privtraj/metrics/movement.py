@@ -14,7 +14,7 @@ import numpy as np
 
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError
-from privtraj.columns.places import kilometres
+from privtraj.columns.precision import kilometres
 from privtraj.metrics.clouds import partial_path_pair, partial_paths, reading_times
 from privtraj.metrics.mobility import in_box
 from privtraj.metrics.registry import path_metric

@@ -13,7 +13,7 @@ from privtraj.base.arrays import Floats
 from privtraj.base.space import from_unit
 from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Column
-from privtraj.columns.places import degrees, speed_unit
+from privtraj.columns.precision import degrees, speed_unit
 from privtraj.metrics.encoding import numbers_alone
 from privtraj.metrics.movement import FAST, path_lengths, speeds
 

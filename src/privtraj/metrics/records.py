@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import InputError
 from privtraj.base.space import nearest_bin
-from privtraj.columns.kinds import Flag
 from privtraj.data import arrow, sql
 from privtraj.data.checks import FaultCount, check_infinite
 from privtraj.data.dialect import Dialect
@@ -95,7 +94,7 @@ def read_records(
     As in a fit, values outside the box and times outside the range are clamped. Incomplete records
     are left out, but for what the model's columns say may be missing.
     """
-    columns = [column for column in model.columns if not isinstance(column, Flag)]
+    columns = [column for column in model.columns if not column.of]
     names, time = [column.name for column in columns], model.time_name
     if person is not None and person in (time, *names):
         raise InputError(f"column '{person}' is the person and also time or feature: use another")

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from privtraj.base.arrays import Floats, Ints, Mask
-from privtraj.base.errors import InputError
+from privtraj.base.errors import InputError, aligned
 from privtraj.base.space import hat_functions
-from privtraj.base.text import aligned
 from privtraj.metrics.clouds import cloud
 from privtraj.metrics.records import Records
 from privtraj.metrics.table import Score

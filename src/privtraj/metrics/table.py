@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import Arg, InputError
+from privtraj.base.errors import Arg, InputError, aligned
 from privtraj.base.space import from_unit
-from privtraj.base.text import aligned
 from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Column
 from privtraj.metrics.clouds import cloud, halves, partial_paths, reading_times

@@ -14,15 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.base.arguments import is_number, is_whole
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import InputError
+from privtraj.base.errors import InputError, is_number, is_whole
 from privtraj.base.space import moment
 from privtraj.columns import kinds
-from privtraj.columns.constraints import Constraints
+from privtraj.columns.conditions import Constraints
 from privtraj.columns.kinds import LONGEST_NAME, Column, Flag, Number, without_flags
 from privtraj.domain.domain import Domain
-from privtraj.measures.gradients.constants import MOST_PARTICLES
 from privtraj.measures.persistence import PERSISTENCE, is_persistence
 from privtraj.measures.planned_releases import most_releases
 from privtraj.motion.growth.declared import Growth
@@ -31,6 +29,7 @@ from privtraj.motion.reference.words import from_dict
 from privtraj.motion.transport.mixed import number_names
 from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.statements import DOMAIN, DRAWN_TIMES, PUBLIC_COUNTS
+from privtraj.recipe import MOST_PARTICLES
 
 FIELDS = {
     "diffusivity",

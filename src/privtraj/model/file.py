@@ -24,9 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.base import safe_zip, strict_json
 from privtraj.base.errors import InputError
-from privtraj.base.files import atomic_path
+from privtraj.base.files import Hostile, atomic_path, read_zip, strict_json, write_zip
 
 FORMAT = 3
 
@@ -58,7 +57,7 @@ def write(
     text = json.dumps(_header(fields, digests, certificate), indent=1, allow_nan=False).encode()
     members |= {"model.json": text, "model.sha256": _sha256(text).encode()}
     with atomic_path(path, force=force) as temporary:
-        safe_zip.write(temporary, members)
+        write_zip(temporary, members)
 
 
 def read(
@@ -70,7 +69,7 @@ def read(
     """
     members = _read_members(Path(path))
     try:
-        header = strict_json.loads(members["model.json"])
+        header = strict_json(members["model.json"])
         version = header["format"]
     except (KeyError, ValueError, TypeError):
         raise InputError(
@@ -138,8 +137,8 @@ def _read_members(path: Path) -> dict[str, bytes]:
     try:
         if not path.is_file():
             raise zipfile.BadZipFile("a folder, or a device that never ends")
-        return safe_zip.read(path)
-    except safe_zip.Hostile as error:
+        return read_zip(path)
+    except Hostile as error:
         raise InputError(
             f"'{path}' is no file that privtraj has written, as {error}: do not trust it"
         ) from None

@@ -18,17 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.base import display
-from privtraj.base.arguments import is_whole
-from privtraj.base.arrays import Floats, Ints
-from privtraj.base.clouds import along_main_axis, equal_weight, steadied, systematic
-from privtraj.base.errors import Arg, InputError, Said
+from privtraj.base.arrays import Floats, Ints, along_main_axis, equal_weight, steadied, systematic
+from privtraj.base.errors import Arg, InputError, Said, is_whole, listed
 from privtraj.base.formats import load as load_by_name
 from privtraj.base.space import as_user_times, from_unit, hat_functions, moment, to_unit, unit_time
-from privtraj.base.text import listed
 from privtraj.columns.axes import Axes
-from privtraj.columns.conditions import Conditions
-from privtraj.columns.constraints import NONE, Constraints, in_order
-from privtraj.columns.kinds import Category, Column, Flag, Label, Number, plain_numbers, to_dict
+from privtraj.columns.conditions import NONE, Conditions, Constraints, in_order
+from privtraj.columns.kinds import Category, Column, Label, Number, plain_numbers, to_dict
 from privtraj.columns.precision import written_times
 from privtraj.data.snapshots import Snapshots
 from privtraj.domain.couplings import couplings_inside, parts_of
@@ -300,7 +296,7 @@ class TrajectoryModel:
     @cached_property
     def _shown(self) -> tuple[Column, ...]:
         """The columns of a table: all but flags."""
-        return tuple(one for one in self.columns if not isinstance(one, Flag))
+        return tuple(one for one in self.columns if not one.of)
 
     def _finished(self, values: Floats) -> Floats:
         """Values (n, q, e) of tables, from (n, q, d), which are changed: those that can be, NaN

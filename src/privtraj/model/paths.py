@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from privtraj.base import display, formats
-from privtraj.base.errors import Arg, InputError
-from privtraj.base.text import either
-from privtraj.export import anndata as export_anndata
-from privtraj.export.tables import PathRows, write_paths
+from privtraj.base.errors import Arg, InputError, either
+from privtraj.export import files as export
+from privtraj.export.tables import PathRows
 
 SUFFIXES = formats.suffixes(formats.PATHS)
 _BLOCK = 2**19  # numbers of people who are worked on at once
@@ -53,7 +52,7 @@ class Paths(PathRows):
         uns["privtraj_features"]: the features of each obsm.
         """
 
-        return export_anndata.to_anndata(self, basis)
+        return export.to_anndata(self, basis)
 
     def to_geojson(
         self, x: str | None = None, y: str | None = None, kind: str = "lines"
@@ -68,9 +67,7 @@ class Paths(PathRows):
         TimeDimension and folium's TimestampedGeoJson read them), and other features, one value per
         position. Points have the columns of the long table.
         """
-        from privtraj.export import geo
-
-        kinds = {"lines": geo.to_geojson, "trips": geo.to_trips, "points": geo.to_points}
+        kinds = {"lines": export.to_geojson, "trips": export.to_trips, "points": export.to_points}
         if kind not in kinds:
             raise InputError(Arg("kind"), f" must be {either(kinds)}, not '{kind}'")
         return kinds[kind](self, x, y)
@@ -84,9 +81,7 @@ class Paths(PathRows):
             guessed by name (lon, longitude, lng, x; lat, latitude, y).
         crs: degrees by default, which is checked.
         """
-        from privtraj.export import geo
-
-        return geo.to_geopandas(self, x, y, crs)
+        return export.to_geopandas(self, x, y, crs)
 
     def to_movingpandas(
         self,
@@ -102,9 +97,7 @@ class Paths(PathRows):
         origin, unit: where times are numbers, the public date from which they count, and in what:
             seconds, minutes, hours, days or weeks.
         """
-        from privtraj.export import geo
-
-        return geo.to_movingpandas(self, x, y, crs, origin, unit)
+        return export.to_movingpandas(self, x, y, crs, origin, unit)
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the paths, whole or not at all, in the format that the name ends in.
@@ -112,7 +105,7 @@ class Paths(PathRows):
         The long table: .csv, .csv.gz, .parquet, .arrow, .feather; with a point in each row:
         .geoparquet, .points.geojson; as lines: .geojson, .trips.geojson; as AnnData: .h5ad.
         """
-        write_paths(self, path, force)
+        export.write_paths(self, path, force)
 
 
 def fill_in_blocks(

@@ -8,9 +8,9 @@ less for what it gives, so `TrajectorySynthesizer` does not sample.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -31,29 +31,24 @@ from privtraj.privacy.events import Event
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.statements import SAMPLING_RATE
-from privtraj.synthesizer import MeasureName, TrajectorySynthesizer, check_setting, left
+from privtraj.recipe import MeasureName, check_setting
+from privtraj.synthesizer import TrajectorySynthesizer, left
 
 
+@dataclass(frozen=True, repr=False)
 class SampledSynthesizer(TrajectorySynthesizer):
     """A fit by private gradients in which each record takes part in a step with probability `rate`.
 
     steps: their number, which must not follow from the data: steps of different numbers have loss
-        curves of different shapes.  options: as of `TrajectorySynthesizer`.
+        curves of different shapes.  Other settings: as of `TrajectorySynthesizer`.
     """
 
     guard_class: ClassVar[type[Guard]] = SamplingGuard
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        *,
-        rate: float,
-        steps: int | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(epsilon, delta, measure="gradients", steps=steps, slabs="bins", **options)
-        self.rate = rate
+    _: KW_ONLY
+    measure: Literal["gradients"] = "gradients"
+    slabs: Literal["bins"] = "bins"
+    rate: float
 
     def fit(self, snapshots: Snapshots, **options: Any) -> TrajectoryModel:
         """As `TrajectorySynthesizer.fit`, in one process."""

@@ -30,13 +30,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privtraj.base import processes
-from privtraj.base.arguments import is_number
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import InputError
+from privtraj.base.errors import InputError, is_number
 from privtraj.base.space import fold, to_unit
 from privtraj.data.snapshots import Snapshots
 from privtraj.measures.gradients.langevin import State, run
-from privtraj.measures.head_count import HEAD_COUNT, check_public_counts, head_count, public_people
+from privtraj.measures.head_count import HEAD_COUNT, head_count, public_people
 from privtraj.measures.marginals import Progress
 from privtraj.model.model import TrajectoryModel, assemble
 from privtraj.paper import warm_starts as warm
@@ -54,6 +53,7 @@ from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.sampled_events import ChosenTimes, sum_at_rate
 from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.statements import DRAWN_TIMES, PUBLIC_COUNTS
+from privtraj.recipe import check_public_counts
 
 Watch = Callable[[Floats], None]
 

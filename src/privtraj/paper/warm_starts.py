@@ -26,8 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privtraj.base.arrays import Floats
-from privtraj.base.clouds import systematic
+from privtraj.base.arrays import Floats, systematic
 from privtraj.base.errors import InputError
 from privtraj.base.space import fold
 from privtraj.measures.gradients.likelihood import squared_distances

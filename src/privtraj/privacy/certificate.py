@@ -18,10 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privtraj.base import display, strict_json
-from privtraj.base.arguments import is_number
-from privtraj.base.errors import InputError
-from privtraj.base.version import __version__
+from privtraj.base import __version__, display
+from privtraj.base.errors import InputError, is_number
+from privtraj.base.files import MOST_BYTES, strict_json
 from privtraj.privacy import meaning, statements
 from privtraj.privacy.accounting import Tally, is_modest, tally
 from privtraj.privacy.events import Adjacency, Event
@@ -254,9 +253,9 @@ class Certificate:
         if not Path(path).is_file():
             raise InputError(f"there is no file '{path}': check the path")
         with open(path, "rb") as file:
-            data = file.read(strict_json.MOST_BYTES + 1)
+            data = file.read(MOST_BYTES + 1)
         try:
-            return cls.from_dict(strict_json.loads(data))
+            return cls.from_dict(strict_json(data))
         except ValueError:
             raise InputError(
                 f"'{path}' is not a certificate: give the .json file that fit has written"

@@ -37,8 +37,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, 
 
 from scipy.special import ndtri
 
-from privtraj.base.arguments import check_whole, is_number
-from privtraj.base.errors import Arg, InputError
+from privtraj.base.errors import Arg, InputError, check_whole, is_number
 from privtraj.privacy import noise
 
 if TYPE_CHECKING:

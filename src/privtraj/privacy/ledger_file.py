@@ -41,9 +41,7 @@ from typing import Any
 
 from filelock import lock_descriptor, unlock_descriptor
 
-from privtraj.base.arguments import is_number
-from privtraj.base.errors import Arg, BudgetError, InputError
-from privtraj.base.text import aligned
+from privtraj.base.errors import Arg, BudgetError, InputError, aligned, is_number
 from privtraj.privacy.certificate import PROTECTS
 from privtraj.privacy.events import Adjacency, check_adjacency, check_budget
 from privtraj.privacy.ledger import down, up

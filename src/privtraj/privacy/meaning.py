@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from privtraj.base.text import short
+from privtraj.base.errors import short
 from privtraj.privacy.ledger import up
 
 LARGE_EPSILON = 8.0

@@ -52,9 +52,8 @@ from typing import ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.base.arguments import is_whole
 from privtraj.base.arrays import frozen
-from privtraj.base.errors import InputError
+from privtraj.base.errors import InputError, is_whole
 
 Shape = int | tuple[int, ...]
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, get_args
 
-from privtraj.base.arguments import is_number, is_whole
-from privtraj.base.errors import InputError
+from privtraj.base.errors import InputError, is_number, is_whole
 from privtraj.privacy.events import Adjacency, Event, Opaque
 from privtraj.privacy.sampled_events import ChosenTimes, SampledSum
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privtraj.base.arrays import Floats
+from privtraj.base.errors import short
 from privtraj.base.space import unit_time
-from privtraj.base.text import short
-from privtraj.columns.kinds import Category, Column, Date, Flag
+from privtraj.columns.kinds import Category, Column, Date
 from privtraj.columns.precision import written_times
 from privtraj.privacy.ledger import up
 from privtraj.privacy.statements import records_in_words
@@ -40,7 +40,7 @@ _FEW = 6  # values of a category
 def snapshots_card(snapshots: Snapshots) -> str:
     """Public things alone: nothing that was counted or measured on the records."""
     first, last = written_times(snapshots.axis.range, snapshots.datetime)
-    columns = [column for column in snapshots.columns if not isinstance(column, Flag)]
+    columns = [column for column in snapshots.columns if not column.of]
     return _card(
         "Snapshots",
         note="Sensitive records, not shown. Only what is public about them:",
@@ -67,7 +67,7 @@ def model_card(model: TrajectoryModel) -> str:
     certificate = model.certificate
     particles, times = model.particles.shape[1], len(model.numeric_times)
     first, last = written_times(model.numeric_times, model.datetime)[[0, -1]]
-    names = [column.name for column in model.columns if not isinstance(column, Flag)]
+    names = [column.name for column in model.columns if not column.of]
     promise = f"epsilon {up(certificate.epsilon)}, delta {short(certificate.delta)}"
     return _card(
         "Synthetic trajectories",
@@ -132,7 +132,7 @@ def _pictures(model: TrajectoryModel) -> list[dict[str, Any]]:
     bounds; of a category the shares of its values."""
     x = _WIDTH * unit_time(model.numeric_times, model.numeric_times)
     clouds = model.marginals.swapaxes(0, 1)  # (n, T, d)
-    columns = [pair for pair in enumerate(model.columns) if not isinstance(pair[1], Flag)]
+    columns = [pair for pair in enumerate(model.columns) if not pair[1].of]
     return [_picture(x, column, clouds[:, :, k]) for k, column in columns[:_MOST]]
 
 

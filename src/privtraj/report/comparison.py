@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privtraj.base.arrays import Floats
+from privtraj.base.errors import about
 from privtraj.base.files import write_text
-from privtraj.base.text import about
 from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Category, Column, Flag, Number
 from privtraj.metrics.encoding import is_missing

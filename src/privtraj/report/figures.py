@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import InputError
+from privtraj.base.errors import InputError, short
 from privtraj.base.files import atomic_path
-from privtraj.base.text import short
-from privtraj.columns.places import degrees
+from privtraj.columns.precision import degrees
 from privtraj.report import map_view, style
 from privtraj.report.style import BLUE, GREY, INK, VERMILION, decorate, in_order, literal, spread
 from privtraj.report.ticks import time_labels

@@ -12,7 +12,7 @@ import numpy as np
 
 from privtraj.base.arrays import Floats
 from privtraj.base.space import from_unit
-from privtraj.columns.places import degrees, kilometres, speed_unit
+from privtraj.columns.precision import degrees, kilometres, speed_unit
 from privtraj.report.coastline import Outlines, Window, outlines
 from privtraj.report.page_data import Sampled, maps, packed
 

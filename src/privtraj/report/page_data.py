@@ -19,7 +19,7 @@ from privtraj.base.arrays import Floats, Ints
 from privtraj.base.space import as_user_times, to_unit
 from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Category, Column, Date, Number
-from privtraj.columns.places import degrees
+from privtraj.columns.precision import degrees
 from privtraj.report.ticks import Tick, time_labels, time_ticks
 
 if TYPE_CHECKING:

@@ -113,7 +113,7 @@ def _column(model: TrajectoryModel, k: int) -> dict[str, Any]:
     """One coordinate of the unit cube: what it means, and what it does along a path."""
     column, (low, high) = model.columns[k], model.bounds[k].tolist()
     said = {
-        "name": "" if isinstance(column, Flag) else column.name,
+        "name": "" if column.of else column.name,
         "kind": column.kind,
         "low": low,
         "high": high,

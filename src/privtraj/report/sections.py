@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from privtraj.base.space import as_user_times
-from privtraj.columns.kinds import Category, Column, Date, Flag, Number
+from privtraj.columns.kinds import Category, Column, Date, Number
 from privtraj.privacy import meaning
 from privtraj.privacy.certificate import PROTECTS, Certificate
 from privtraj.privacy.ledger import up
@@ -178,7 +178,7 @@ def declared(columns: Sequence[Column]) -> list[Declared]:
     """All columns of the table: what somebody said of them, which is public."""
     found = []
     for column in columns:
-        if isinstance(column, Flag):
+        if column.of:
             continue
         said = {"never changes": column.fixed, "may be missing": column.missing}
         more = [words for words, so in said.items() if so]
@@ -211,7 +211,7 @@ def sha256(model: TrajectoryModel) -> str:
 def _made(model: TrajectoryModel) -> list[tuple[str, str]]:
     certificate = model.certificate
     k, m, _ = model.particles.shape
-    d = sum(not isinstance(column, Flag) for column in model.columns)
+    d = sum(not column.of for column in model.columns)
     method = _said(model.settings.get("measure", ""))
     return [
         ("method", f"private {method}" if method in _METHODS else method),

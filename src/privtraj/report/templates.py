@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from privtraj.base.text import short
+from privtraj.base.errors import short
 from privtraj.privacy.ledger import up
 
 if TYPE_CHECKING:

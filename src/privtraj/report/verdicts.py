@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from privtraj.assess.ranges import LIMITS, pile_up_of, timing_of
 from privtraj.base.arrays import Floats
 from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Integer, Number
@@ -21,7 +22,6 @@ from privtraj.measures.gradients.constants import CLIP_QUANTILE
 from privtraj.privacy import meaning
 from privtraj.report import sections
 from privtraj.report.false_detail import fewest_told, gap, small_groups
-from privtraj.report.range_signs import Timing, pile_up, timing
 from privtraj.report.templates import asset, percent, percent_up, round_number, whole_number
 
 if TYPE_CHECKING:
@@ -46,10 +46,9 @@ class Verdict:
 def verdicts(model: TrajectoryModel, people: Floats) -> list[Verdict]:
     """All that can be said of the model; people: numbers of sampled ones (n, Q, k), as shares of
     the box."""
-    shown = (_walls(model, people), _gaps(model, people))
     first, rest = (_attacker, _delta, _timing, _head_count, _significant), (_groups, _blur)
-    last = (_noise, _temperature, _couplings, _clipping)
-    possible = [*(check(model) for check in (*first, *rest, *last)), *shown]
+    last = (_noise, _temperature, _couplings, _clipping, _walls)
+    possible = [*(check(model) for check in (*first, *rest, *last)), _gaps(model, people)]
     return [verdict for verdict in possible if verdict is not None]
 
 
@@ -61,10 +60,17 @@ def graded(value: float, good: float, fair: float) -> Grade:
     return "look closer" if sign * value <= sign * fair else "poor"
 
 
-def judged(check: str, number: float | None, **words: str) -> Verdict:
-    """A check of `verdicts.toml` on its number, None for information; words: of its sentences."""
+def judged(
+    check: str, number: float | None, limits: tuple[float, float] | None = None, /, **words: str
+) -> Verdict:
+    """A check of `verdicts.toml` on its number, None for information; words: of its sentences.
+
+    limits: of a good and a fair number, if not those of the file.
+    """
     texts = _texts()[check]
-    grade: Grade = "for information" if number is None else graded(number, *texts["limits"])
+    grade: Grade = "for information"
+    if number is not None:
+        grade = graded(number, *(limits or texts["limits"]))
     said = " ".join(texts[part] for part in ("sentence", grade) if part in texts)
     name, value = texts["name"].format(**words), texts["value"].format(**words)
     return Verdict(name, grade, value, said.format(**words))
@@ -121,17 +127,8 @@ def _delta(model: TrajectoryModel) -> Verdict | None:
     )
 
 
-def _times_filled(model: TrajectoryModel) -> Timing | None:
-    """None where it is not known, or public: then it is as somebody said."""
-    people = np.array(_numbers(model, "people_per_time"))
-    lengths = np.array(_numbers(model, "people_lengths"))
-    if len(people) < 2 or len(lengths) != len(people) or model.certificate.counts_are_public:
-        return None
-    return timing(people, lengths, float(model.diagnostics.get("people_noise") or 0.0))
-
-
 def _timing(model: TrajectoryModel) -> Verdict | None:
-    found = _times_filled(model)
+    found = timing_of(model)
     if found is None:
         return None
     where = {0: "at the start of", -1: "at the end of", None: "in one part of"}[found.end]
@@ -139,7 +136,7 @@ def _timing(model: TrajectoryModel) -> Verdict | None:
     cause = f"the range misses records {beyond}, which count there, or" if beyond else "the range"
     words = {"time": model.time_name, "where": where, "cause": cause}
     numbers = {"share": percent(found.share), "empty": percent(found.empty)}
-    return judged("timing", found.off, **numbers, **words)
+    return judged("timing", found.off, LIMITS["time"], **numbers, **words)
 
 
 def _head_count(model: TrajectoryModel) -> Verdict | None:
@@ -152,8 +149,8 @@ def _head_count(model: TrajectoryModel) -> Verdict | None:
     written = whole_number if exact else round_number
     known = " to ".join(dict.fromkeys(map(written, (least, max(people)))))
     verdict = judged("people", model.certificate.target_epsilon * middle, range=known, how=how)
-    filled = _times_filled(model)
-    if filled is not None and graded(filled.off, *_texts()["timing"]["limits"]) != "good":
+    filled = timing_of(model)
+    if filled is not None and graded(filled.off, *LIMITS["time"]) != "good":
         cause = "First look at the range of time: people are in a small part of it."
         return replace(verdict, sentence=f"{how} {cause}")
     if least >= middle / 4:
@@ -217,18 +214,13 @@ def _clipping(model: TrajectoryModel) -> Verdict | None:
     return judged(f"clipped_{measure}", None, share=percent(1 - CLIP_QUANTILE))
 
 
-def _walls(model: TrajectoryModel, people: Floats) -> Verdict | None:
-    if people.shape[2] == 0:
+def _walls(model: TrajectoryModel) -> Verdict | None:
+    worst = pile_up_of(model)
+    if worst is None:
         return None
-    found = pile_up(people, max(_cell_sides(model), default=2 * float(model.bandwidth.max())))
-    return judged(
-        "walls",
-        found.excess,
-        share=percent(found.share),
-        name=_number_columns(model)[found.feature].name,
-        wall=percent(found.wall),
-        end="upper" if found.upper else "lower",
-    )
+    column, found = worst
+    words = {"share": percent(found.share), "name": column.name, "wall": percent(found.wall)}
+    return judged("walls", found.excess, LIMITS["bounds"], end=found.end, **words)
 
 
 def _gaps(model: TrajectoryModel, people: Floats) -> Verdict | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privtraj.base.arrays import Floats
-from privtraj.base.text import about
+from privtraj.base.errors import about
 from privtraj.report.ticks import time_labels
 from privtraj.report.verdicts import Verdict, judged
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privtraj.base.clouds import systematic
+from privtraj.base.arrays import systematic
 from privtraj.measures.gradients.constants import KERNEL_KEPT, POINTS, PRIOR_WORTH
 from privtraj.measures.gradients.likelihood import Mixture, person_vectors
 from privtraj.measures.gradients.moments import Release

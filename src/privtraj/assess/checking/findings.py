@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from privtraj.assess.checking.tallies import PARTS, LevelTally, NumberTally, RangeTally, TableTally
-from privtraj.base.errors import Arg, InputError, PrivtrajError, Said
-from privtraj.base.text import first_few, listed
+from privtraj.base.errors import Arg, InputError, PrivtrajError, Said, first_few, listed
 from privtraj.columns.kinds import Category, Column, Integer, Number
 from privtraj.data import checks
 from privtraj.data.checks import FaultCount

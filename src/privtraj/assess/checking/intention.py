@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.base.text import aligned, short
+from privtraj.base.errors import aligned, short
 from privtraj.data.public import PublicInputs
 from privtraj.data.snapshots import Snapshots
 from privtraj.domain.domain import Domain

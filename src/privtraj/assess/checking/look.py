@@ -15,7 +15,7 @@ from privtraj.assess.checking.findings import LEVELS, Finding, findings, share
 from privtraj.assess.checking.intention import Intention, intention
 from privtraj.assess.checking.reading import blocks, guessed, how_read, is_csv, unused
 from privtraj.assess.checking.tallies import LevelTally, NumberTally, RangeTally, TableTally
-from privtraj.base.text import aligned
+from privtraj.base.errors import aligned
 from privtraj.columns.declared import declared_columns
 from privtraj.columns.precision import written_times
 from privtraj.data.dialect import Dialect

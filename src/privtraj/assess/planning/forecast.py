@@ -10,7 +10,7 @@ import numpy as np
 from privtraj.assess.planning.question import LARGEST_WORTH, STAND_INS, Question
 from privtraj.assess.planning.words import asked, wrapped
 from privtraj.base.arrays import Floats
-from privtraj.base.text import about, aligned
+from privtraj.base.errors import about, aligned
 from privtraj.metrics.optimism import estimated
 from privtraj.privacy.meaning import LARGE_EPSILON
 

@@ -14,7 +14,7 @@ from typing import Any
 from privtraj.assess.planning.question import Question
 from privtraj.assess.planning.words import asked, wrapped
 from privtraj.columns.axes import Axes
-from privtraj.columns.kinds import Category, Column, Flag, Number
+from privtraj.columns.kinds import Category, Column, Number
 
 _WHY = {
     "counts": "{} can be counted all together",
@@ -100,7 +100,7 @@ def outlook(question: Question, columns: Sequence[Column]) -> MixedForecast:
     """What is known without any data of a fit of these columns."""
     synthesizer, axes = question.synthesizer(), Axes.of(columns)
     measure = synthesizer.measure_for(axes)
-    told = [column for column in columns if not isinstance(column, Flag)]
+    told = [column for column in columns if not column.of]
     levels = [column.levels for column in told if isinstance(column, Category)]
     return MixedForecast(
         question,

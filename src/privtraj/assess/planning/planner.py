@@ -18,10 +18,8 @@ from typing import Any, Literal
 from privtraj.assess.planning.forecast import Forecast
 from privtraj.assess.planning.mixed import MixedForecast, outlook
 from privtraj.assess.planning.question import LARGEST_FEATURES, LARGEST_TIMES, STAND_INS, Question
-from privtraj.base import files
-from privtraj.base.arguments import is_whole
-from privtraj.base.errors import Arg, InputError
-from privtraj.base.version import __version__
+from privtraj.base import __version__, files
+from privtraj.base.errors import Arg, InputError, is_whole
 from privtraj.columns.axes import Axes
 from privtraj.columns.declared import declared_columns
 from privtraj.columns.kinds import Category, Column, Number

@@ -15,7 +15,7 @@ from privtraj.assess.planning.standins import Yardstick, people_at
 from privtraj.base.arrays import Floats, Ints
 from privtraj.data.snapshots import Snapshots
 from privtraj.model.model import TrajectoryModel
-from privtraj.synthesizer import LARGEST_EPSILON, SMALLEST_EPSILON
+from privtraj.recipe import LARGEST_EPSILON, SMALLEST_EPSILON
 
 Progress = Callable[[int, int], None]
 

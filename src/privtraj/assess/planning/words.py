@@ -6,7 +6,7 @@ import math
 import textwrap
 
 from privtraj.assess.planning.question import Question
-from privtraj.base.text import short
+from privtraj.base.errors import short
 from privtraj.privacy import meaning
 
 

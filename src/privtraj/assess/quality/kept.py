@@ -8,9 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from privtraj.assess.quality.estimate import REFITS, Quality, estimated_quality
-from privtraj.base import files
+from privtraj.base import __version__, files
 from privtraj.base.errors import InputError
-from privtraj.base.version import __version__
 from privtraj.model.model import TrajectoryModel
 
 FORMAT = 1  # of the kept files

@@ -22,7 +22,8 @@ from privtraj.metrics.encoding import unit_points
 from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.rows import MemoryRows
 from privtraj.privacy.statements import MOST_RECORDS, PUBLIC_COUNTS, SHARED_BINS
-from privtraj.synthesizer import MeasureName, TrajectorySynthesizer
+from privtraj.recipe import MeasureName
+from privtraj.synthesizer import TrajectorySynthesizer
 
 _MOMENTS = 64
 """At which people are who come at any time: more moments make more calls, and no other crowd."""

@@ -8,9 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from privtraj.base.arguments import is_number
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import Arg, InputError
+from privtraj.base.errors import Arg, InputError, is_number
 from privtraj.base.space import as_user_times, moment
 from privtraj.motion.growth.sizes import Sizes, released_sizes
 

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privtraj.base.arrays import Floats, Ints
-from privtraj.base.clouds import systematic
+from privtraj.base.arrays import Floats, Ints, systematic
 from privtraj.motion.growth.sizes import GRID, Sizes
 from privtraj.motion.growth.unbalanced import Pedigree
 

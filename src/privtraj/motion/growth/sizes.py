@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from privtraj.base.arguments import is_number
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import Arg, InputError
+from privtraj.base.errors import Arg, InputError, is_number
 
 PEOPLE, MIDDLES, LENGTHS, NOISE = (
     "people_per_time",

@@ -18,8 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privtraj.base.arrays import Floats, Ints
-from privtraj.base.clouds import systematic
+from privtraj.base.arrays import Floats, Ints, systematic
 from privtraj.motion.growth.sizes import Sizes
 from privtraj.motion.reference.base import Reference
 from privtraj.motion.reference.least_action import FITTED, MOST_MATCHED, matched

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from privtraj.base.arguments import check_range
 from privtraj.base.arrays import Floats
+from privtraj.base.errors import check_range
 from privtraj.motion.reference.base import Ends, Points, Reference, straight
 
 

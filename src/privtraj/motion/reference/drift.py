@@ -8,9 +8,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from privtraj.base.arguments import check_range
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import Arg, InputError
+from privtraj.base.errors import Arg, InputError, check_range
 from privtraj.base.space import from_unit
 from privtraj.motion.reference.base import Ends, Points, Reference, Scale
 from privtraj.motion.reference.brownian import add_bridge

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from privtraj.base.arguments import check_range, check_whole
 from privtraj.base.arrays import Floats
+from privtraj.base.errors import check_range, check_whole
 from privtraj.motion.reference.base import Reference
 from privtraj.motion.reference.drift import Affine, Drift
 from privtraj.motion.reference.least_action import follow

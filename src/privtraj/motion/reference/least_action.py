@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privtraj.base.arrays import Floats, Ints
-from privtraj.base.clouds import equal_weight
+from privtraj.base.arrays import Floats, Ints, equal_weight
 from privtraj.base.space import unit_time
 from privtraj.motion.reference.base import Reference
 

@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privtraj.base.arguments import check_range
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import InputError
+from privtraj.base.errors import InputError, check_range
 from privtraj.base.space import to_unit
 from privtraj.motion.reference.base import Ends, Points, Reference, Scale
 

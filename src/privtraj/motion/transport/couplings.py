@@ -14,8 +14,7 @@ import jax
 import numpy as np
 from scipy.sparse import coo_array
 
-from privtraj.base.arrays import Floats, Ints, Singles
-from privtraj.base.clouds import LEAST_WEIGHT, systematic, total_variance
+from privtraj.base.arrays import LEAST_WEIGHT, Floats, Ints, Singles, systematic, total_variance
 from privtraj.motion.reference.base import Reference
 from privtraj.motion.transport import sinkhorn
 

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.base.arrays import Floats, Ints
-from privtraj.base.clouds import systematic
+from privtraj.base.arrays import Floats, Ints, systematic
 from privtraj.base.space import fold, nearest_bin
-from privtraj.columns.constraints import in_order
+from privtraj.columns.conditions import in_order
 from privtraj.motion.reference.base import Interpolation, Points, Reference, between
 from privtraj.motion.reference.inertia import Inertia
 from privtraj.motion.transport.forgetting import AT_LEAST, GRID, forgetful

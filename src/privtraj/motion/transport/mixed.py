@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.base.arrays import Floats, Ints, Mask, Singles
-from privtraj.base.clouds import systematic
+from privtraj.base.arrays import Floats, Ints, Mask, Singles, systematic
 from privtraj.base.space import fold
 from privtraj.columns.axes import Axes
 from privtraj.columns.conditions import Conditions, within_reach
@@ -84,7 +83,7 @@ class Parts:
     @cached_property
     def shown(self) -> Mask:
         """(d,) the columns of a table: all but flags."""
-        return np.array([not isinstance(column, Flag) for column in self.columns])
+        return np.array([not column.of for column in self.columns])
 
     @cached_property
     def flags(self) -> list[tuple[int, int]]:

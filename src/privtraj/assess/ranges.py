@@ -1,0 +1,150 @@
+"""Signs, in released numbers alone, that a declared range misses the data.
+
+Whatever lies beyond a range counts at its nearer end: values at a bound, records in the first or
+last window of time. So a range in the wrong unit shows as nearly everybody at one end. A fit and a
+report look at these signs with the same limits. They cost nothing, tell less than a look at the
+records, and tell it later: the budget is gone by then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from privtraj.base.arrays import Floats
+from privtraj.columns.kinds import Integer, Number
+
+if TYPE_CHECKING:
+    from privtraj.model.model import TrajectoryModel
+
+# Set by hand, 2026-11.
+LIMITS = {"bounds": (0.05, 0.8), "time": (0.5, 0.8)}
+"""Of `PileUp.excess` and `Timing.off`: good up to the first, plainly wrong beyond the second."""
+WALL = 0.02
+"""How near to a bound is at it, as a share of the box, where the model resolves so much."""
+WIDEST = 0.25
+"""How near is at it where it resolves less: two such strips at each end are the whole box."""
+CLEAR = 2.0
+"""Deviations of its noise below which a number of people may as well be none."""
+CLEAR_IN_ALL = 5.0
+"""The same of all people together, for their times to say anything."""
+THIN = 0.1
+"""Of an even share of people, below which a window counts as empty."""
+
+
+class PileUp(NamedTuple):
+    """The worst pile of people at a bound. place: of the feature.  upper: at which bound.
+    share: of people within `wall` of it.  excess: over those in the next strip as wide."""
+
+    place: int
+    upper: bool
+    share: float
+    excess: float
+    wall: float
+
+    @property
+    def end(self) -> str:
+        return "upper" if self.upper else "lower"
+
+
+def pile_up(people: Floats, weights: Floats, resolution: float) -> PileUp:
+    """Of people (T, m, k) in shares of the box, k > 0, measured at this resolution, with weights
+    (T, m).
+
+    A smooth density has about as many people in the strip at a bound as in the next one, so their
+    difference is what was moved there, or stands there for another reason.
+    """
+    wall = float(np.clip(resolution, WALL, WIDEST))
+    share = (weights / weights.sum(axis=1, keepdims=True))[..., None]
+    depth = np.stack([people, 1 - people])  # (2, T, m, k) from the lower and the upper bound
+    at = (share * (depth <= wall)).sum(axis=2).mean(axis=1)
+    next_to_it = (share * ((depth > wall) & (depth <= 2 * wall))).sum(axis=2).mean(axis=1)
+    excess = at - next_to_it
+    upper, place = np.unravel_index(np.argmax(excess), excess.shape)
+    worst = float(at[upper, place]), float(max(excess[upper, place], 0.0))
+    return PileUp(int(place), bool(upper), *worst, wall)
+
+
+class Timing(NamedTuple):
+    """How people fill the range of time. end: the window with most people beyond their even share,
+    0 or -1 at an end, None inside.  share: of people in it.  crowded: that excess, 1 if everybody
+    is there.  empty: share of the range in which there is next to nobody."""
+
+    end: int | None
+    share: float
+    crowded: float
+    empty: float
+
+    @property
+    def off(self) -> float:
+        """0 for an even range, 1 where all of it but one end is empty."""
+        return max(self.crowded if self.end is not None else 0.0, self.empty)
+
+
+def timing(people: Floats, lengths: Floats, noise: float) -> Timing:
+    """Of released numbers of people (K,) in windows of these lengths (K,), with noise of a standard
+    deviation; K > 1."""
+    clear = np.where(people > CLEAR * noise, people, 0.0)
+    counted = clear if clear.any() else people
+    share, even = counted / counted.sum(), lengths / lengths.sum()
+    excess = (share - even) / np.maximum(1 - even, 1e-12)
+    worst = int(np.argmax(excess))
+    ends = {0: 0, len(people) - 1: -1}
+    empty = float(even[share < THIN * even].sum())
+    crowded = float(max(excess[worst], 0.0))
+    return Timing(ends.get(worst), float(share[worst]), crowded, empty)
+
+
+def pile_up_of(model: TrajectoryModel) -> tuple[Number, PileUp] | None:
+    """The worst pile of a model, and the number that has it; None without numbers.
+
+    Not of whole numbers: many of them are 0 for a good reason.
+    """
+    places = [
+        k
+        for k, column in enumerate(model.columns)
+        if isinstance(column, Number) and not isinstance(column, Integer)
+    ]
+    if not places:
+        return None
+    counted = model.settings.get("measure") == "counts"
+    sides = [s for s in model.diagnostics.get("cell_side") or [] if s is not None and counted]
+    resolution = max(sides, default=2 * float(model.bandwidth.max()))
+    found = pile_up(model.particles[..., places], model.weights, resolution)
+    column = model.columns[places[found.place]]
+    assert isinstance(column, Number)
+    return column, found
+
+
+def timing_of(model: TrajectoryModel) -> Timing | None:
+    """None where it is not known, or public, and then as somebody said, or drowned in noise."""
+    people, lengths = (
+        np.array([n for n in model.diagnostics.get(name) or [] if n is not None], float)
+        for name in ("people_per_time", "people_lengths")
+    )
+    noise = float(model.diagnostics.get("people_noise") or 0.0)
+    if len(people) < 2 or len(lengths) != len(people) or model.certificate.counts_are_public:
+        return None
+    if people.sum() < CLEAR_IN_ALL * noise * len(people) ** 0.5:
+        return None
+    return timing(people, lengths, noise)
+
+
+def doubts(model: TrajectoryModel) -> tuple[str, ...]:
+    """Sentences about ranges that the released numbers say are plainly wrong; mostly none."""
+    said = []
+    piled, filled = pile_up_of(model), timing_of(model)
+    if piled is not None and piled[1].excess > LIMITS["bounds"][1]:
+        column, worst = piled
+        said.append(
+            f"{100 * worst.share:.0f} % of the released people are at the {worst.end} bound of "
+            f"'{column.name}': its bounds, or its unit, are plainly wrong"
+        )
+    if filled is not None and filled.off > LIMITS["time"][1]:
+        windows = len(model.diagnostics["people_per_time"])
+        said.append(
+            f"{100 * filled.share:.0f} % of the released people are in one of {windows} slabs of "
+            "time: the time range, or the unit of the times, is plainly wrong"
+        )
+    return tuple(said)

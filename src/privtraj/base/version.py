@@ -1,3 +1,0 @@
-"""The version, for certificates, caches and the command line."""
-
-__version__ = "0.2.0"

@@ -1,0 +1,289 @@
+"""Paths for other programs, and as files: GeoJSON, GeoPandas, MovingPandas, AnnData.
+
+Places are longitude and latitude in degrees, WGS 84, unless another reference system is named;
+GeoJSON knows no other.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtraj.base.errors import InputError, Said, free_name
+from privtraj.base.files import atomic_path
+from privtraj.base.formats import PATHS, extra, format_of
+from privtraj.base.space import moment
+from privtraj.columns.kinds import Number
+from privtraj.columns.precision import DEGREES as DEGREES_STEP
+from privtraj.columns.precision import axes, written_times
+from privtraj.data.anndata import COORDINATE, needed
+from privtraj.export.tables import PathRows, python_values, write_as
+
+DEGREES = "EPSG:4326"
+UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400, "weeks": 604_800}
+
+_LIMITS = (180.0, 90.0)
+_DIGITS = 6  # of degrees: a tenth of a metre
+_FEATURES = "X_features"  # obsm of features that are no coordinates of one
+
+
+def _check_times(count: int) -> None:
+    if count < 2:
+        more = Said("sample the paths at more times", "raise --at")
+        raise InputError("a line on a map needs at least two times: ", more)
+
+
+def check_degrees(
+    features: tuple[str, ...], at: tuple[int, int], values: NDArray[Any], hint: str | Said = ""
+) -> None:
+    """Refuse values (..., d), or public bounds, that are no longitudes and latitudes."""
+    for k, limit, what in zip(at, _LIMITS, ("longitude", "latitude"), strict=True):
+        if not (np.abs(values[..., k]) <= limit).all():
+            raise InputError(
+                f"'{features[k]}' cannot be a {what} in degrees, as it goes beyond "
+                f"[-{limit:g}, {limit:g}]: a map needs degrees",
+                hint,
+            )
+
+
+def _places(paths: PathRows, x: str | None, y: str | None, hint: str | Said = "") -> Any:
+    """Which features are longitude and latitude, and whether they can be, where they are known."""
+    at = axes(paths.features, x, y)
+    rows = paths.rows(paths.values)
+    for k in at:
+        if paths.columns and paths.columns[k].missing:
+            rows = rows[~np.isnan(rows[:, k])]
+    check_degrees(paths.features, at, rows, hint)
+    return at
+
+
+def to_geojson(paths: PathRows, x: str | None = None, y: str | None = None) -> dict[str, Any]:
+    """See `Paths.to_geojson`."""
+    at = _places(paths, x, y)
+    _check_times(paths.values.shape[1])
+    order = np.argsort(paths.numeric_times, kind="stable")
+    written = written_times(paths.numeric_times[order], paths.datetime)
+    utc = "Z" * (written.dtype != "datetime64[D]")  # and nothing behind a day
+    moments = [f"{time}{utc}" if paths.datetime else float(time) for time in written]
+    times = np.array(moments, dtype=object)
+    names: dict[str, int] = {}  # of the other features
+    for k in set(range(len(paths.features))) - set(at):
+        names[free_name(paths.features[k], {"path", "times", *names})] = k
+    columns = paths.columns or (None,) * len(paths.features)
+    values = paths.values[:, order]
+    places = []  # with as many digits as GeoJSON has
+    for k in at:
+        column, degrees = columns[k], values[..., k]
+        step = max(paths.precision.get(paths.features[k], DEGREES_STEP), DEGREES_STEP)
+        if isinstance(column, Number):
+            places.append(column.written(degrees, step))
+        else:
+            places.append(np.round(degrees, _DIGITS))
+    where = np.stack(places, axis=-1)
+    others = {
+        name: python_values(columns[k], paths.written(k)[:, order]) for name, k in names.items()
+    }
+    placed = paths.present[:, order] & ~np.isnan(values[..., at]).any(axis=-1)
+    lines: list[dict[str, Any]] = []
+    for path, there in enumerate(placed):
+        line = where[path, there]
+        if len(line) < 2:
+            continue  # a line has two positions at least
+        other = {name: known[path, there].tolist() for name, known in others.items()}
+        place = {"type": "LineString", "coordinates": line.tolist()}
+        known = {"path": path, "times": times[there].tolist(), **other}
+        if paths.parent is not None:
+            known[free_name("parent", known)] = int(paths.parent[path])
+        lines.append({"type": "Feature", "geometry": place, "properties": known})
+    return {"type": "FeatureCollection", "features": lines}
+
+
+def to_trips(paths: PathRows, x: str | None = None, y: str | None = None) -> dict[str, Any]:
+    """The lines with positions [longitude, latitude, 0, seconds since 1970], which is how the trip
+    layer of kepler.gl knows that they move. RFC 7946 advises against a fourth number."""
+    if not paths.datetime:
+        raise InputError(
+            f"'{paths.time_name}' holds numbers and kepler.gl plays dates: choose .geojson, or fit "
+            "with a column of dates"
+        )
+    lines = to_geojson(paths, x, y)
+    for line in lines["features"]:
+        said = [moment.removesuffix("Z") for moment in line["properties"]["times"]]
+        seconds = np.array(said, dtype="datetime64[us]").astype(np.int64) / 1e6
+        place = line["geometry"]
+        place["coordinates"] = [
+            [*position, 0, second]
+            for position, second in zip(place["coordinates"], seconds.tolist(), strict=True)
+        ]
+    return lines
+
+
+def to_points(paths: PathRows, x: str | None = None, y: str | None = None) -> dict[str, Any]:
+    """A point for each row of the long table, with its time as one value: a field of dates, by
+    which the temporal controller of QGIS, and others that filter by a field, play them."""
+    at = _places(paths, x, y)
+    table = paths.to_arrow()
+    names = table.column_names
+    where = [names[-len(paths.features) + k] for k in at]
+    points = []
+    for row in table.to_pylist():
+        position = [row.pop(name) for name in where]
+        if None in position or np.isnan(position).any():
+            continue
+        if isinstance(row[names[1]], datetime):
+            row[names[1]] = f"{row[names[1]].isoformat()}Z"
+        for name, value in row.items():
+            if isinstance(value, date):
+                row[name] = value.isoformat()
+            elif isinstance(value, float) and np.isnan(value):
+                row[name] = None
+        place = {"type": "Point", "coordinates": [round(value, _DIGITS) for value in position]}
+        points.append({"type": "Feature", "geometry": place, "properties": row})
+    return {"type": "FeatureCollection", "features": points}
+
+
+def to_geopandas(
+    paths: PathRows, x: str | None = None, y: str | None = None, crs: str = DEGREES
+) -> Any:
+    """See `Paths.to_geopandas`."""
+    geopandas = _needed("geopandas")
+    hint = Said(", or crs=, which says what the numbers are", "")
+    at = _places(paths, x, y, hint) if crs == DEGREES else axes(paths.features, x, y)
+    points = geopandas.points_from_xy(*(paths.rows(paths.written(k)) for k in at))
+    frame = paths.to_frame()
+    frame = frame.rename(columns={"geometry": free_name("geometry", frame.columns)})
+    return geopandas.GeoDataFrame(frame, geometry=points, crs=crs)
+
+
+def to_movingpandas(
+    paths: PathRows,
+    x: str | None = None,
+    y: str | None = None,
+    crs: str = DEGREES,
+    origin: Any = None,
+    unit: str = "seconds",
+) -> Any:
+    """See `Paths.to_movingpandas`."""
+    movingpandas = _needed("movingpandas")
+    frame = to_geopandas(paths, x, y, crs)
+    name = frame.columns[1]
+    if paths.datetime and origin is not None:
+        raise InputError("the times are dates already: leave out origin=")
+    if not paths.datetime:
+        if origin is None:
+            raise InputError(
+                f"'{paths.time_name}' holds numbers and MovingPandas needs dates: say from when "
+                "they count, and in what, such as origin='2024-01-01', unit='hours'"
+            )
+        if unit not in UNITS:
+            raise InputError(f"unit must be one of {', '.join(UNITS)}, not '{unit}'")
+        start, dated = moment(origin, "origin")
+        if not dated:
+            raise InputError("origin must be a date such as '2024-01-01'")
+        micros = np.rint((start + paths.numeric_times * UNITS[unit]) * 1e6)
+        dates = micros.astype("datetime64[us]")
+        frame[name] = paths.rows(np.broadcast_to(dates, paths.values.shape[:2]))
+    return movingpandas.TrajectoryCollection(frame, traj_id_col="path", t=name)
+
+
+def _needed(module: str) -> Any:
+    return extra(module, "maps of paths", "privtraj[geo]")
+
+
+# AnnData ---------------------------------------------------------------------------------------
+
+
+def to_anndata(paths: PathRows, basis: str | None = None) -> Any:
+    """See `Paths.to_anndata`."""
+    anndata = needed()
+    d, frame = paths.values.shape[2], paths.to_frame()
+    plain = [not paths.columns or type(paths.columns[k]) is Number for k in range(d)]
+    numbers = np.flatnonzero(plain)
+    names_of_numbers = [list(frame.columns[-d:])[k] for k in numbers]
+    obs = frame.drop(columns=names_of_numbers)
+    at = paths.rows(np.broadcast_to(np.arange(len(paths.times)), paths.values.shape[:2]))
+    obs.index = [f"{path}-{k}" for path, k in zip(obs["path"], at, strict=True)]
+    written = [paths.rows(paths.written(int(k))) for k in numbers]
+    values = np.column_stack(written) if written else np.empty((len(obs), 0))
+    features = [paths.features[k] for k in numbers]
+    places = _obsm(features) if basis is None else {basis: list(range(len(features)))}
+    obsm = {key: values[:, at] for key, at in places.items() if at}
+    names = {key: [features[k] for k in at] for key, at in places.items()}
+    return anndata.AnnData(obs=obs, obsm=obsm, uns={"privtraj_features": names})
+
+
+def _obsm(features: Sequence[str]) -> dict[str, list[int]]:
+    """Which features make up which obsm: "X_pca-0", "X_pca-1", ... make "X_pca"."""
+    numbers: dict[str, dict[int, int]] = {}
+    for k, name in enumerate(features):
+        if match := COORDINATE.fullmatch(name):
+            numbers.setdefault(match[1], {})[int(match[2])] = k
+    places = {
+        key: [at[k] for k in sorted(at)]
+        for key, at in numbers.items()
+        if sorted(at) == list(range(len(at)))
+    }
+    used = {k for at in places.values() for k in at}
+    rest = [k for k in range(len(features)) if k not in used]
+    return places | ({_FEATURES: rest} if rest else {})
+
+
+def write_h5ad(paths: PathRows, path: Path) -> None:
+    """Write the AnnData of paths; dates go as text, and names without slashes: HDF5 has neither."""
+    data = to_anndata(paths)
+    for other in data.obs.columns[2:]:
+        if data.obs[other].dtype.kind == "M":
+            days = data.obs[other].dt.strftime("%Y-%m-%dT%H:%M:%S").str.removesuffix("T00:00:00")
+            data.obs[other] = days.astype("category")
+    name = data.obs.columns[1]
+    if paths.datetime:
+        times = written_times(paths.numeric_times, True)
+        when = paths.rows(np.broadcast_to(times, paths.values.shape[:2]))
+        data.obs[name] = [str(time) for time in when]
+    allowed = free_name(name.replace("/", "_"), {"path", "_index", *data.obs.columns[2:]})
+    data.obs = data.obs.rename(columns={name: allowed})
+    data.write_h5ad(path)
+
+
+# Files -----------------------------------------------------------------------------------------
+
+
+def write_paths(paths: PathRows, path: str | os.PathLike[str], force: bool = False) -> None:
+    """See `Paths.save`."""
+    kind = format_of(Path(path), PATHS).name
+    with atomic_path(path, force) as temporary:
+        if kind in _GEOJSON:
+            text = json.dumps(_GEOJSON[kind](paths), ensure_ascii=False, allow_nan=False)
+            temporary.write_text(text + "\n", encoding="utf-8")
+        elif kind == "geoparquet":
+            to_geopandas(paths).to_parquet(temporary, index=False)
+        elif kind == "h5ad":
+            write_h5ad(paths, temporary)
+        else:
+            write_as(kind, paths.to_arrow(), temporary)
+
+
+def check_paths(path: Path, features: tuple[str, ...], bounds: Any, times: int) -> None:
+    """Refuse now what `write_paths` would refuse later: a map without places, a missing package.
+
+    bounds: (d, 2) public limits of the features.  times: how many there are on each path.
+    """
+    kind = format_of(path, PATHS).name
+    if kind in (*_GEOJSON, "geoparquet"):
+        check_degrees(features, axes(features), np.transpose(bounds))
+    if kind in ("geojson", "trips"):
+        _check_times(times)
+    if kind == "geoparquet":
+        _needed("geopandas")
+    if kind == "h5ad":
+        needed()
+
+
+_GEOJSON = {"geojson": to_geojson, "trips": to_trips, "points": to_points}
