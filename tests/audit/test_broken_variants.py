@@ -20,8 +20,8 @@ from privtraj.audit.transcript import Transcript
 from privtraj.base.errors import BudgetError
 from privtraj.base.space import Slabs
 from privtraj.data.snapshots import Snapshots
-from privtraj.measures.windows.fit import MOTION
-from privtraj.measures.windows.timeline import LISTED
+from privtraj.measures.windows import MOTION
+from privtraj.measures.windows import LISTED
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import tally
 from privtraj.privacy.events import GaussianSum, LaplaceCounts

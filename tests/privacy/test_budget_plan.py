@@ -5,14 +5,14 @@ import pytest
 
 from privtraj.base.errors import BudgetError
 from privtraj.data.snapshots import Snapshots
-from privtraj.measures.counts.fit import CELLS
-from privtraj.measures.counts.survey import SURVEY
-from privtraj.measures.gradients.moments import STEP
-from privtraj.measures.head_count import HEAD_COUNT
+from privtraj.measures.counts import CELLS
+from privtraj.measures.counts import SURVEY
+from privtraj.measures.gradients import STEP
+from privtraj.measures.base import HEAD_COUNT
 from privtraj.measures.persistence import PERSISTENCE
 from privtraj.measures.planned_releases import planned_releases
-from privtraj.measures.windows.fit import MOTION
-from privtraj.measures.windows.timeline import LISTED
+from privtraj.measures.windows import MOTION
+from privtraj.measures.windows import LISTED
 from privtraj.privacy.budget_plan import BudgetPlan, Planned
 from privtraj.privacy.events import GaussianSum, LaplaceCounts, Opaque
 from privtraj.privacy.guard import Guard

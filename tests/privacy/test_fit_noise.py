@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 from privtraj import LowBudgetWarning, Snapshots, TrajectorySynthesizer
-from privtraj.measures.counts.fit import CELLS
-from privtraj.measures.counts.survey import SURVEY
-from privtraj.measures.gradients.moments import STEP
-from privtraj.measures.gradients.settings import GradientSettings
-from privtraj.measures.head_count import HEAD_COUNT
-from privtraj.measures.windows.fit import MOTION
-from privtraj.measures.windows.timeline import LISTED
+from privtraj.measures.counts import CELLS
+from privtraj.measures.counts import SURVEY
+from privtraj.measures.gradients import STEP
+from privtraj.measures.gradients import GradientSettings
+from privtraj.measures.base import HEAD_COUNT
+from privtraj.measures.windows import MOTION
+from privtraj.measures.windows import LISTED
 from privtraj.paper import SampledSynthesizer
 from privtraj.privacy import noise
 from privtraj.privacy.events import GaussianSum

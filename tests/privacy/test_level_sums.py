@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from privtraj.audit.transcript import clip_norm
 from privtraj.base.space import Slabs
 from privtraj.columns.axes import LEVEL_SCALE, Axes, Embedding
-from privtraj.measures.gradients.likelihood import Mixture, free_dimensions, mass_weight
-from privtraj.measures.gradients.likelihood import weights_and_residual as weigh
+from privtraj.measures.likelihood import Mixture, free_dimensions, mass_weight
+from privtraj.measures.likelihood import weights_and_residual as weigh
 from privtraj.privacy import noise
 from privtraj.privacy.events import Person
 from privtraj.privacy.guard import Guard

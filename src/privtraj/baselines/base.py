@@ -11,11 +11,7 @@ import numpy as np
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import InputError, check_range, check_whole
 from privtraj.data.snapshots import Snapshots
-from privtraj.measures.head_count import (
-    count_epsilon,
-    head_count,
-    public_people,
-)
+from privtraj.measures.base import HEAD_COUNT, counts_event, head_count, public_people
 from privtraj.model.model import TrajectoryModel, assemble, diffusivity_or
 from privtraj.privacy import noise
 from privtraj.privacy.certificate import Certificate, certify
@@ -132,7 +128,8 @@ class Baseline(ABC):
         """People per bin (T,): public, or released for count_share of epsilon."""
         if self.public_counts is not None:
             return public_people(self.public_counts)
-        return head_count(guard, count_epsilon(guard, self.count_share))
+        head = counts_event(guard.ledger, self.count_share, HEAD_COUNT, guard.person)
+        return head_count(guard, head.epsilon)
 
     def _public_inputs(self, snapshots: Snapshots) -> dict[str, Any]:
         public = snapshots.public_inputs()

@@ -18,7 +18,7 @@ from privtraj.base.errors import InputError, check_whole
 from privtraj.baselines.base import Baseline, Release
 from privtraj.columns.axes import Axes
 from privtraj.data.snapshots import Snapshots
-from privtraj.measures.counts.constants import MOST_CELLS_PER_TIME
+from privtraj.measures.smoothing import MOST_CELLS_PER_TIME
 from privtraj.paper.warm_starts import on_simplex
 from privtraj.privacy import noise
 from privtraj.privacy.calibration import calibrate_laplace

@@ -21,13 +21,9 @@ from privtraj.baselines.base import Baseline, Release
 from privtraj.baselines.counted import Counted, PrivateMeasure, ThresholdedHistogram
 from privtraj.baselines.unguarded import unguarded
 from privtraj.data.snapshots import Snapshots
-from privtraj.measures.counts.cells import GridMeasure
-from privtraj.measures.gradients import start
-from privtraj.measures.gradients.constants import TIME_COUPLING
-from privtraj.measures.gradients.fit import fixed
-from privtraj.measures.gradients.langevin import run
-from privtraj.measures.gradients.likelihood import Mixture, Moments, moments, person_vectors
-from privtraj.measures.gradients.schedule import gradient_schedule
+from privtraj.measures.langevin import TIME_COUPLING, Fixed, gradient_schedule, middle, run
+from privtraj.measures.likelihood import Mixture, Moments, moments, person_vectors
+from privtraj.measures.pooling import GridMeasure
 from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.events import Opaque
 from privtraj.privacy.guard import Guard
@@ -108,10 +104,10 @@ def inferred(
     """Mean-field Langevin dynamics on T clouds (n_i, d) of the unit cube, gaps (T - 1,) apart."""
     times, dimensions = len(clouds), clouds[0].shape[1]
     state, _ = run(
-        start.middle(times, particles, np.full(dimensions, 0.5), rng),
+        middle(times, particles, dimensions, rng),
         HistogramMoments(_as_measure(clouds)),
         gradient_schedule(steps, TIME_COUPLING, dimensions),
-        fixed(gaps),
+        Fixed.between(gaps),
         rng,
     )
     mixture = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), state.mixture)

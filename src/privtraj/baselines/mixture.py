@@ -11,10 +11,10 @@ import numpy as np
 from privtraj.base.errors import InputError, check_whole
 from privtraj.baselines.base import Baseline, Release
 from privtraj.data.snapshots import Snapshots
+from privtraj.measures.base import left
 from privtraj.paper import warm_starts as warm
 from privtraj.privacy.calibration import calibrate_gaussian
 from privtraj.privacy.guard import Guard
-from privtraj.synthesizer import left
 
 
 @dataclass(kw_only=True)

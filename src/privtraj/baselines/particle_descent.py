@@ -27,10 +27,10 @@ from privtraj.base.arrays import Floats, Mask, systematic
 from privtraj.base.errors import InputError, check_whole
 from privtraj.baselines.base import Baseline, Release
 from privtraj.data.snapshots import Snapshots
+from privtraj.measures.base import left
 from privtraj.privacy.calibration import calibrate_gaussian
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.watching import Table
-from privtraj.synthesizer import left
 
 RATE, DECAY, DECAYS = 0.1, 0.75, 20
 """Of Adam: the first rate, its factor, and how often it is applied over all steps."""

@@ -150,15 +150,14 @@ class Measure(ABC):
     def fit(self, guard: Guard, task: Task) -> Fit:
         """Ask, and make curves of the answers. Of the rows, only what the guard answers is used."""
 
-
-def nothing_left() -> InputError:
-    """Refuses a budget that leaves nothing for the main release of noise that is rounded to
-    integers: that costs e^epsilon times a tiny delta, which is too much at a very large epsilon."""
-    return InputError(
-        Arg("epsilon"),
-        " is so large that rounding its noise takes all of delta: use a smaller one, or ",
-        Arg("measure", "counts"),
-    )
+    def nothing_left(self) -> InputError:
+        """Refuses a budget that leaves nothing for the main release: noise that is rounded to
+        integers costs e^epsilon times a tiny delta, which is too much at a very large epsilon."""
+        return InputError(
+            Arg("epsilon"),
+            " is so large that rounding its noise takes all of delta: use a smaller one, or ",
+            Arg("measure", "counts"),
+        )
 
 
 def reference_of(recipe: Recipe) -> Reference:
@@ -222,13 +221,13 @@ def left(guard: Guard, calibrate: Callable[..., float], later: Event | None = No
 # People per time ----------------------------------------------------------------------------------
 
 
-def head_count(guard: Guard, event: LaplaceCounts) -> Floats:
-    """People in each window (K,): noisy, paid for as the event, and steadied.
+def head_count(guard: Guard, epsilon: float) -> Floats:
+    """People in each window (K,): noisy, paid for, and steadied.
 
     2 / epsilon^2 is a little above the exact variance of the integer noise.
     """
-    counts = guard.ask(Release(CellCounts(1), Laplace(event.epsilon), event.what))[:, 0]
-    return steadied_counts(counts.astype(np.float64), 2 / event.epsilon**2)
+    counts = guard.ask(Release(CellCounts(1), Laplace(epsilon), HEAD_COUNT))[:, 0]
+    return steadied_counts(counts.astype(np.float64), 2 / epsilon**2)
 
 
 def public_people(counts: Sequence[float]) -> Floats:

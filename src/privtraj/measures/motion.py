@@ -30,6 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from privtraj.base.arrays import Floats, Ints
+
 STILL_PREFERENCE = 0.35
 """Log evidence, for each function that is followed, that motion must have over none. Too many
 windows cost a factor of 2 where people are still, too few a factor of 7 where they move."""

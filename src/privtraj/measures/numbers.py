@@ -29,7 +29,6 @@ from privtraj.measures.base import (
     Task,
     counts_event,
     head_count,
-    nothing_left,
     planned_event,
     public_people,
     reference_of,
@@ -181,7 +180,7 @@ class Numbers(Measure):
             last = [] if event is None else [event]
         main = self.main(recipe, person, [*moments, *first, *last])
         if main is None:
-            raise nothing_left()
+            raise self.nothing_left()
         return BudgetPlan((*map(Planned, [*moments, *first]), main, *map(Planned, last)))
 
     def most_releases(self, steps: int) -> dict[str, int]:
@@ -212,7 +211,7 @@ class Numbers(Measure):
         if head is None:  # public, and windows are made of whole bins
             people = np.bincount(windows.of_moment, public_people(recipe.public_counts))
         else:
-            people = head_count(view.guard, head)
+            people = head_count(view.guard, head.epsilon)
         cloud = self.measured(view, people, task)
 
         reference, moments = reference_of(recipe), windows.moments

@@ -81,7 +81,7 @@ def cell_middles(cells: int) -> Floats:
 
 def group_scores(grouped: Ints) -> Floats:
     """(A,) mean number of the cells of each group."""
-    return np.bincount(grouped, np.arange(len(grouped))) / np.bingroup_count(grouped)
+    return np.bincount(grouped, np.arange(len(grouped))) / np.bincount(grouped)
 
 
 def group_count(grouped: Ints) -> int:

@@ -99,7 +99,7 @@ REACH = 3.0
 """Standard deviations along the widest axis from the centre to the walls: of a Gaussian, three in
 a thousand are moved to the wall, of groups nobody."""
 MOST_LOOKED = 3
-"""Axes along which the look at motion is taken, those of most variance; as `windows` for features."""
+"""Axes along which the look at motion is taken, those of most variance, as of features."""
 LEAST_WIDTH = 1e-3
 """Bandwidth, in shares of the box, that every model has: people are no atoms."""
 

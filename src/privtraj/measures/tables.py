@@ -7,8 +7,9 @@
     parts       the pairs that turned out to depend on each other, in parts of time
 
 Every round is one release of several tables, and the rounds share what the main release may tell.
-Which pairs are measured again is decided by released tables alone: the choice costs nothing. Time is a column like others, so a person of any time tells about every pair, and
-particles carry what is known from window to window (`products`).
+Which pairs are measured again is decided by released tables alone: the choice costs nothing. Time
+is a column like others, so a person of any time tells about every pair, and particles carry what is
+known from window to window (`products`).
 """
 
 from __future__ import annotations
@@ -33,7 +34,6 @@ from privtraj.measures.base import (
     Task,
     counts_event,
     left,
-    nothing_left,
     planned_event,
     reference_of,
     slack_reserve,
@@ -133,7 +133,7 @@ class Tables(Measure):
         slack = slack_reserve(recipe.delta)
         mu = calibrate_gaussian(*budget, others=first, slack=slack, person=person)
         if mu == 0:
-            raise nothing_left()
+            raise self.nothing_left()
         tables = GaussianSum(1 / mu, TABLES, 0.0, *person)
         return BudgetPlan((*map(Planned, first), Planned(tables, len(ROUNDS), shared=True)))
 

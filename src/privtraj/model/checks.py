@@ -22,7 +22,7 @@ from privtraj.columns.conditions import Constraints
 from privtraj.columns.kinds import LONGEST_NAME, Column, Flag, Number, without_flags
 from privtraj.domain.domain import Domain
 from privtraj.measures.persistence import PERSISTENCE, is_persistence
-from privtraj.measures.planned_releases import most_releases
+from privtraj.measures.registry import MEASURES
 from privtraj.motion.growth.declared import Growth
 from privtraj.motion.reference.base import Scale
 from privtraj.motion.reference.words import from_dict
@@ -270,8 +270,8 @@ def _contradiction_of_settings(
         if people is not None and not (_is_list_or_none(people) and len(people) in lengths):
             return "its numbers of people are of other times"
     measure, steps = settings.get("measure"), settings.get("steps")
-    if measure in ("counts", "gradients", "marginals"):
-        planned = most_releases(measure, steps)
+    if measure in MEASURES:
+        planned = MEASURES[measure].most_releases(steps if is_whole(steps) else 0)
         for entry in certificate.ledger:
             planned_often = entry["times"] <= planned.get(entry["what"], 0)
             if not (planned_often and _weighs_all(entry, len(arrays["bounds"]))):

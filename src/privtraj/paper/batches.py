@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from privtraj.base.arrays import Floats
-from privtraj.measures.gradients.likelihood import Mixture, Moments, squared_distances, weights
+from privtraj.measures.likelihood import Mixture, Moments, squared_distances, weights
 from privtraj.privacy.guard import Guard
 
 STEP = "clipped batch sums of a step"

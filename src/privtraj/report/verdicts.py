@@ -17,8 +17,8 @@ from privtraj.assess.ranges import LIMITS, pile_up_of, timing_of
 from privtraj.base.arrays import Floats
 from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Integer, Number
-from privtraj.measures.counts.fit import CELLS
-from privtraj.measures.gradients.constants import CLIP_QUANTILE
+from privtraj.measures.counts import CELLS
+from privtraj.measures.gradients import CLIP_QUANTILE
 from privtraj.privacy import meaning
 from privtraj.report import sections
 from privtraj.report.false_detail import fewest_told, gap, small_groups

@@ -1,4 +1,4 @@
-"""The step and the loop: safe on any input, unbiased between times, compiled once."""
+"""The step and the loop of the dynamics, and the schedule that they follow."""
 
 import jax
 import jax.numpy as jnp
@@ -8,12 +8,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privtraj.baselines.inference import HistogramMoments
-from privtraj.measures.counts.cells import estimate
-from privtraj.measures.gradients import start
-from privtraj.measures.gradients.constants import KAPPA_SPREAD
-from privtraj.measures.gradients.langevin import Fixed, State, langevin_step, run
-from privtraj.measures.gradients.likelihood import Mixture, Moments
-from privtraj.measures.gradients.schedule import Schedule, gradient_schedule
+from privtraj.measures.cells import estimate
+from privtraj.measures.langevin import (
+    CLUSTER_WIDTH,
+    Fixed,
+    Schedule,
+    State,
+    gradient_schedule,
+    langevin_step,
+    middle,
+    run,
+    state,
+)
+from privtraj.measures.langevin import (
+    stride as stride_of,
+)
+from privtraj.measures.likelihood import KAPPA_SPREAD, Mixture, Moments
 from privtraj.metrics import average_squared_w2
 from privtraj.motion.transport import sinkhorn
 
@@ -284,7 +294,7 @@ def known():
 def test_annealing_from_the_middle_finds_both_modes_when_moments_are_exact(known):
     measure, clouds = known
     rng = np.random.default_rng(4)
-    begun = start.middle(T, M, np.full(D, 0.5), rng)
+    begun = middle(T, M, D, rng)
     ended, trace = run(begun, HistogramMoments(measure), gradient_schedule(40, 0.05), fixed(), rng)
     x = np.asarray(ended.mixture.particles)
     before = average_squared_w2(np.asarray(begun.mixture.particles), clouds)
@@ -299,13 +309,13 @@ def test_annealing_from_the_middle_finds_both_modes_when_moments_are_exact(known
 def test_particles_begin_where_they_are_put_with_equal_masses():
     clouds = np.stack([cloud(i) for i in range(T)])
     for begun, where, width in (
-        (start.state(clouds, np.full(T, 0.07), 1), clouds, 0.07),
-        (start.middle(T, M, np.full(D, 0.5), np.random.default_rng(0)), 0.5, 12**-0.5),
+        (state(clouds, np.full(T, 0.07), 1), clouds, 0.07),
+        (middle(T, M, D, np.random.default_rng(0)), 0.5, 12**-0.5),
     ):
-        np.testing.assert_allclose(begun.mixture.particles - where, 0, atol=start.CLUSTER_WIDTH)
+        np.testing.assert_allclose(begun.mixture.particles - where, 0, atol=CLUSTER_WIDTH)
         np.testing.assert_allclose(begun.mixture.bandwidth, np.full(T, width), rtol=1e-6)
         np.testing.assert_array_equal(begun.mass, np.ones((T, M)))
-    put = start.state(clouds, np.full(T, 0.07), 1).mixture.particles
+    put = state(clouds, np.full(T, 0.07), 1).mixture.particles
     np.testing.assert_allclose(put, clouds, rtol=1e-6)
 
 
@@ -314,7 +324,7 @@ def test_nothing_is_compiled_again_between_steps(known):
     measure, _ = known
     rng = np.random.default_rng(5)
     moments = HistogramMoments(measure)
-    begun = start.middle(T, 9, np.full(D, 0.5), rng)  # a size that no other test uses
+    begun = middle(T, 9, D, rng)  # a size that no other test uses
     before = langevin_step._cache_size()
     run(begun, moments, gradient_schedule(5, 0.05), fixed(), rng)
     assert langevin_step._cache_size() - before == 1
@@ -327,7 +337,7 @@ def test_progress_counts_every_step(known):
     rng = np.random.default_rng(6)
     told = []
     run(
-        start.middle(T, M, np.full(D, 0.5), rng),
+        middle(T, M, D, rng),
         HistogramMoments(measure),
         gradient_schedule(4, 0.05),
         fixed(),
@@ -335,3 +345,33 @@ def test_progress_counts_every_step(known):
         lambda *done: told.append(done),
     )
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+@settings(max_examples=60)
+@given(st.integers(2, 100), st.floats(0, 10))
+def test_a_schedule_has_one_sound_number_per_step(steps, time_coupling):
+    made = gradient_schedule(steps, time_coupling)
+    for name, values in made._asdict().items():
+        assert values.shape == (steps,), name
+        assert np.isfinite(values).all(), name
+        assert (values >= 0).all(), name
+    assert (made.noise_limit > 0).all()
+    assert (made.step_size > 0).all()
+    assert (made.step_size <= 1).all()
+    assert (made.time_coupling <= time_coupling).all()
+    assert (made.shrink <= made.grow).all()
+    assert (made.shrink > 0).all()
+    assert (made.mass_rate <= 1).all()
+
+
+def test_a_stride_is_one_step_of_a_schedule():
+    made = gradient_schedule(5, 0.1)
+    one = stride_of(made, 3)
+    assert one._fields == made._fields
+    np.testing.assert_array_equal(one, np.float32([row[3] for row in made]))
+
+
+def test_a_schedule_settles_with_smaller_steps():
+    made = gradient_schedule(40, 0.1)
+    assert made.step_size[-1] < made.step_size[0]
+    assert (np.diff(made.step_size) <= 1e-12).all()

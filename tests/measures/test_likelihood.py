@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privtraj.measures.gradients.likelihood import (
+from privtraj.measures.likelihood import (
     Mixture,
     moments,
     person_vectors,

@@ -8,11 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privtraj.base.arrays import systematic
-from privtraj.measures.gradients.constants import KERNEL_KEPT, POINTS, PRIOR_WORTH
-from privtraj.measures.gradients.likelihood import Mixture, person_vectors
-from privtraj.measures.gradients.moments import Release
-from privtraj.measures.gradients.reweighting import explaining_weights, normal_equations, reweighted
-from privtraj.measures.marginals import Marginals
+from privtraj.measures.base import Marginals
+from privtraj.measures.likelihood import Mixture, person_vectors
+from privtraj.measures.reweighting import (
+    KERNEL_KEPT,
+    POINTS,
+    PRIOR_WORTH,
+    StepRelease,
+    explaining_weights,
+    normal_equations,
+    reweighted,
+)
 
 PEOPLE = 4000
 
@@ -22,7 +28,7 @@ def release_of(people, mixture, clip=10.0, noise=1e-4):
     one = jax.tree.map(lambda leaf: leaf[0], mixture)
     vectors = np.asarray(person_vectors(np.float32(people), one), np.float64)
     vectors *= np.minimum(1, clip / np.linalg.norm(vectors, axis=1))[:, None]
-    return Release(mixture, np.array([clip]), vectors.sum(axis=0)[None], np.array([noise]))
+    return StepRelease(mixture, np.array([clip]), vectors.sum(axis=0)[None], np.array([noise]))
 
 
 def mixture_at(places, bandwidth=0.05):
@@ -100,7 +106,7 @@ def found(bandwidth=0.1, times=2, m=6, d=4):
     bias = jnp.zeros((times, m), jnp.float32)
     mixture = Mixture(particles.astype(np.float32), bias, sigma.astype(np.float32))
     sums = np.zeros((times, m * d + m + 1))
-    return marginals, Release(mixture, np.ones(times), sums, np.full(times, 100.0))
+    return marginals, StepRelease(mixture, np.ones(times), sums, np.full(times, 100.0))
 
 
 def test_points_and_the_noise_around_them_are_as_wide_as_the_mixture():

@@ -10,14 +10,11 @@ from hypothesis import strategies as st
 
 import privtraj as pt
 from privtraj.columns.axes import Axes
-from privtraj.measures.tables import groups
-from privtraj.measures.tables.constants import ROUNDS
-from privtraj.measures.tables.denoising import denoised
-from privtraj.measures.tables.fit import TABLES, cells_of_number, on_simplex
-from privtraj.measures.tables.particles import Problem, Target, _misfit
-from privtraj.measures.tables.people import drawn
-from privtraj.measures.tables.shapes import evened
-from privtraj.measures.tables.slabs import Ends
+from privtraj.measures import pairs as groups
+from privtraj.measures.pairs import denoised
+from privtraj.measures.products import Problem, Target, _misfit, drawn, evened
+from privtraj.measures.tables import ROUNDS, TABLES, cells_of_number, on_simplex
+from privtraj.measures.windows import Ends
 
 shares = st.lists(st.floats(0, 1), min_size=2, max_size=30).filter(lambda x: sum(x) > 0)
 
@@ -35,7 +32,7 @@ def test_shares_stay_what_they_are():
 
 @given(shares, st.integers(2, 16))
 def test_groups_of_a_number_are_runs_of_cells(values, count):
-    of = groups.of_number(np.array(values), count)
+    of = groups.groups_of_number(np.array(values), count)
     assert set(np.diff(of)) <= {0, 1}
     assert of[0] == 0
     assert of[-1] < count
@@ -44,7 +41,7 @@ def test_groups_of_a_number_are_runs_of_cells(values, count):
 @given(shares, st.floats(0, 1))
 def test_levels_that_are_not_rare_have_a_group_of_their_own(values, least):
     people = np.array(values)
-    of = groups.of_category(people, least)
+    of = groups.groups_of_category(people, least)
     assert set(of) == set(range(of.max() + 1))
     for level in np.flatnonzero(people >= least):
         assert np.count_nonzero(of == of[level]) == 1
@@ -53,7 +50,7 @@ def test_levels_that_are_not_rare_have_a_group_of_their_own(values, least):
 @given(shares, st.floats(0, 1))
 def test_groups_of_ordered_levels_are_neighbours_with_enough_people(values, least):
     people = np.array(values)
-    of = groups.of_ordered(people, least)
+    of = groups.groups_of_ordered(people, least)
     assert set(np.diff(of)) <= {0, 1}
     held = np.bincount(of, people)
     assert (held[:-1] >= least).all()
@@ -249,7 +246,7 @@ def _problem_of(numbers, levels, rng):
         over_time=tuple(target(slabs, a) for a in counts),
         pairs=target(width, width),
         parts=target(2, width, width),
-        part_of_slab=np.float32([[1, 1, 0], [0, 0, 1]]),
+        part_of_window=np.float32([[1, 1, 0], [0, 0, 1]]),
         covariances=target(2, 2),
         means=np.full(2, 0.5, np.float32),
         time_groups=groups_of,

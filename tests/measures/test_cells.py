@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from privtraj.measures.counts import constants
-from privtraj.measures.counts.cells import (
+from privtraj.measures import cells as constants
+from privtraj.measures.cells import (
     blocks,
     estimate,
     levels_of,

@@ -5,9 +5,9 @@ import pytest
 
 import privtraj as pt
 from privtraj.base.space import hat_functions
-from privtraj.measures.windows import choice, curves, motion
-from privtraj.measures.windows.fit import Resolution
-from privtraj.measures.windows.timeline import Timeline, close_to
+from privtraj.measures import curves, motion
+from privtraj.measures import windows as choice
+from privtraj.measures.windows import Windows, close_to
 from privtraj.privacy.noise import SeededSource, laplace_integers, laplace_variance
 
 EPSILON = 0.06
@@ -111,12 +111,12 @@ def test_slabs_are_short_where_people_move_fast():
     speed = np.diff(y) / np.diff(t)
     expected = (speed[10] / speed[-10]) ** (2 / 3)
     assert density[10] / density[-10] == pytest.approx(expected, rel=0.1)
-    numbers = choice.slabs_of(clock, 20)
+    numbers = choice.windows_of(clock, 20)
     assert numbers[-1] == 19
     sizes = np.bincount(numbers)
     assert sizes[0] < 0.4 * sizes[-1]
     best = choice.unseen(np.outer(y, y), t, numbers)
-    assert best < 0.3 * choice.unseen(np.outer(y, y), t, choice.even_slabs(241, 20))
+    assert best < 0.3 * choice.unseen(np.outer(y, y), t, choice.even_windows(241, 20))
 
 
 def wave(f, moments):
@@ -126,7 +126,7 @@ def wave(f, moments):
 
 def chosen(moving, people, features=2, most=100, moments=None):
     moments = np.linspace(0, 1, 241) if moments is None else moments
-    return choice.choose_slabs(moving, moments, people, 1.0, features, most).slab_of_moment[-1] + 1
+    return choice.choose_windows(moving, moments, people, 1.0, features, most).of_moment[-1] + 1
 
 
 def test_no_motion_asks_for_the_fewest_slabs_and_fast_motion_for_all():
@@ -158,7 +158,7 @@ def test_more_people_never_ask_for_fewer_slabs(features):
 def test_what_slabs_hide_falls_with_their_number_and_grows_with_frequency():
     t = np.linspace(0, 1, 96)
     hidden = np.array([
-        [choice.unseen(wave(f, t), t, choice.even_slabs(96, k)) for f in range(1, 7)]
+        [choice.unseen(wave(f, t), t, choice.even_windows(96, k)) for f in range(1, 7)]
         for k in (3, 6, 12, 24)
     ])  # fmt: skip
     assert (np.diff(hidden[:, :3], axis=0) < 0).all()
@@ -168,7 +168,7 @@ def test_what_slabs_hide_falls_with_their_number_and_grows_with_frequency():
 
 @pytest.mark.parametrize(("moments", "slabs"), [(10, 3), (7, 7), (100, 9), (5, 2)])
 def test_slabs_are_runs_of_about_equal_length(moments, slabs):
-    slab_of_moment = choice.even_slabs(moments, slabs)
+    slab_of_moment = choice.even_windows(moments, slabs)
     sizes = np.bincount(slab_of_moment)
     assert len(sizes) == slabs
     assert (np.diff(slab_of_moment) >= 0).all()
@@ -186,13 +186,13 @@ def test_knots_are_the_ends_and_the_middles_between_slabs():
     times = np.array([0.0, 1.0, 2.0, 4.0, 6.0, 10.0])
     of = np.array([0, 0, 1, 1, 2, 2])
     np.testing.assert_allclose(curves.knots_of(times, of), [0, 1.5, 5, 10])
-    np.testing.assert_allclose(Resolution(Timeline(times, True), of).centres, [0.05, 0.3, 0.8])
-    any_time, listed = Timeline(times, False), Timeline(times, True)
-    np.testing.assert_allclose(any_time.slabs(of).edges, [1.5, 5])
+    any_time, listed = Windows(times, False, of), Windows(times, True, of)
+    np.testing.assert_allclose(listed.centres, [0.05, 0.3, 0.8])
+    np.testing.assert_allclose(any_time.cuts.edges, [1.5, 5])
     wanted = np.array([0.0, 3.0, 10.0])
-    np.testing.assert_allclose(any_time.knots(of, wanted), [0, 1.5, 3, 5, 10])
-    np.testing.assert_array_equal(listed.knots(of, times), times)
-    many = any_time.knots(of, np.linspace(0, 10, 601))
+    np.testing.assert_allclose(any_time.knots(wanted), [0, 1.5, 3, 5, 10])
+    np.testing.assert_array_equal(listed.knots(times), times)
+    many = any_time.knots(np.linspace(0, 10, 601))
     assert len(many) <= 33 + 4
     assert np.isin([0, 1.5, 5, 10], many).all()
 
@@ -213,7 +213,7 @@ def test_curves_undo_the_blur_of_a_slab():
     """A slab of an evenly moving group is six times as long as the group; its curves are not."""
     rng, slabs, readings, m = np.random.default_rng(0), 4, 4, 200
     times = (np.arange(40) + 0.5) / 40
-    of_bin = choice.even_slabs(40, slabs)
+    of_bin = choice.even_windows(40, slabs)
     people = moving(times, 100, rng)
     clouds = [people[of_bin == k].reshape(-1, 2) for k in range(slabs)]
     clouds = np.stack([cloud[rng.integers(len(cloud), size=m * readings)] for cloud in clouds])
@@ -229,11 +229,22 @@ def test_curves_undo_the_blur_of_a_slab():
     assert clouds[1][:, 0].std() > 0.045
 
 
+def test_coordinates_that_never_change_are_the_same_all_along_a_curve():
+    rng, m, still = np.random.default_rng(0), 50, np.array([False, True])
+    times = (np.arange(12) + 0.5) / 12
+    of_bin = choice.even_windows(12, 3)
+    clouds = rng.random((3, 4 * m, 2))
+    knots, read_at = curves.knots_of(times, of_bin), curves.reading_times(times, of_bin, 4)
+    start = clouds[:, :m].swapaxes(0, 1)
+    control = curves.stiffest_curves(clouds, read_at, knots, start, 1e-3, rng, still)
+    assert np.ptp(control[:, :, 1], axis=1).max() < 1e-12 < np.ptp(control[:, :, 0], axis=1).min()
+
+
 def test_curves_are_as_stiff_as_the_slabs_allow(monkeypatch):
     """Noise that is new in every slab bends no curve; a wave that all slabs show does."""
     slabs, readings, m, noise = 12, 4, 200, 0.02
     times = (np.arange(60) + 0.5) / 60
-    of_bin = choice.even_slabs(60, slabs)
+    of_bin = choice.even_windows(60, slabs)
     knots, read_at = curves.knots_of(times, of_bin), curves.reading_times(times, of_bin, readings)
 
     def fitted(wave):
@@ -286,7 +297,7 @@ def test_a_fit_in_slabs_states_what_it_measured(tmp_path):
     assert model.certificate.epsilon <= 2.0
     found = model.settings["slabs"]
     assert found < 20
-    assert f"{found} slabs, which hide" in model.certificate.found["resolution in time"]
+    assert f"{found} windows, which hide" in model.certificate.found["resolution in time"]
     assert "people are at the listed times" in str(model.certificate)
     np.testing.assert_array_equal(model.times, np.linspace(0, 1, 20))
     np.testing.assert_array_equal(model.knots, model.times)
@@ -294,7 +305,7 @@ def test_a_fit_in_slabs_states_what_it_measured(tmp_path):
     model.report(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text("utf-8")
     assert "Resolution in time" in page
-    assert f"{found} slabs, which hide" in page
+    assert f"{found} windows, which hide" in page
     fixed = pt.TrajectorySynthesizer(2.0, 1e-5, seed=3, slabs=5).fit(snapshots)
     assert fixed.settings["slabs"] == 5
     assert "how people move" not in [entry["what"] for entry in fixed.certificate.ledger]
