@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from privtraj.measures import langevin, likelihood
-from privtraj.motion.transport import sinkhorn
+from privtraj.motion import sinkhorn
 from privtraj.privacy import noise, sums
 
 SWEEPS = 100

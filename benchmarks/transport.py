@@ -59,7 +59,7 @@ def clouds(times: int, m: int, seed: int = 0) -> np.ndarray:
 
 def ours(x: np.ndarray, reg: float) -> tuple[np.ndarray, np.ndarray]:
     """Potentials f and g (T-1, m), in units of reg."""
-    from privtraj.motion.transport import sinkhorn
+    from privtraj.motion import sinkhorn
 
     x = x.astype(np.float32)
     edges, m = len(x) - 1, x.shape[1]
@@ -184,7 +184,7 @@ def pull(times: int = 10, m: int = 100, sigma: float = 0.05, repeats: int = 50) 
 
     from privtraj.measures import langevin
     from privtraj.measures.likelihood import Mixture
-    from privtraj.motion.transport import sinkhorn
+    from privtraj.motion import sinkhorn
 
     x = clouds(times, m)
     particles = jnp.asarray(x, jnp.float32)
@@ -229,8 +229,8 @@ def memory(times: int = 100, m: int = 5000, paths: int = 1000) -> dict[str, floa
 
 
 def _couple_and_walk(times: int, m: int, paths: int) -> dict[str, float]:
+    from privtraj.motion.couplings import couple
     from privtraj.motion.reference import Brownian
-    from privtraj.motion.transport.couplings import couple
 
     x = clouds(times, m)
     start = time.perf_counter()

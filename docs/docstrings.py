@@ -25,7 +25,7 @@ class Facades(griffe.Extension):
 
     def on_package(self, *, pkg: griffe.Module, **kwargs: Any) -> None:
         for module in pkg.modules.values():
-            if "lazy_loader" in module.imports:
+            if not module.is_alias and "lazy_loader" in module.imports:
                 module.exports = [
                     name for name, source in module.imports.items() if source.startswith(pkg.path)
                 ]

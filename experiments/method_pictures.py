@@ -17,6 +17,8 @@ from matplotlib.figure import Figure
 
 import privtraj as pt
 from privtraj.privacy.guard import Guard
+from privtraj.privacy.questions import CellCounts, Release
+from privtraj.privacy.sums import KernelSums
 from privtraj.report.style import BLUE, GREY, INK, VERMILION, decorate
 
 TIMES = np.linspace(0, 1, 10)
@@ -32,13 +34,13 @@ class Watching(Guard):
     counted: ClassVar[list[np.ndarray]] = []
     moved: ClassVar[list[np.ndarray]] = []
 
-    def counts(self, *args: Any) -> np.ndarray:
-        self.counted.append(super().counts(*args))
-        return self.counted[-1]
-
-    def kernel_sums(self, weight_fn: Any, pull: Any, *rest: Any) -> np.ndarray:
-        self.moved.append(np.asarray(pull.centres))
-        return super().kernel_sums(weight_fn, pull, *rest)
+    def ask(self, release: Release) -> Any:
+        answer = super().ask(release)
+        if isinstance(release.question, CellCounts):
+            self.counted.append(answer)
+        elif isinstance(release.question, KernelSums):
+            self.moved.append(np.asarray(release.question.kernel.centres))
+        return answer
 
 
 class Watched(pt.TrajectorySynthesizer):

@@ -81,7 +81,7 @@ def fitted_clouds(clouds: np.ndarray, times: np.ndarray, seed: int, **settings: 
 
 def exactly_coupled(clouds: np.ndarray) -> np.ndarray:
     """Paths (n, T, d) through clouds (T, n, d), by optimal transport from time to time."""
+    from privtraj.motion.process import follow
     from privtraj.motion.reference import Inertia
-    from privtraj.motion.reference.least_action import follow
 
     return np.asarray(follow(clouds, np.linspace(0, 1, len(clouds)), Inertia()))

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.base.arrays import Floats
-from privtraj.motion.reference.brownian import Brownian
-from privtraj.motion.transport.couplings import CouplingName, Couplings, couple
+from privtraj.motion.couplings import CouplingName, Couplings, couple
+from privtraj.motion.diffusions import Brownian
 
 GRID = np.linspace(-0.25, 1.25, 301)
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of a gap: where the error is read, trapezoidal rule

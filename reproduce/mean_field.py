@@ -23,11 +23,10 @@ from scipy.special import logsumexp
 from privtraj.base.arrays import Floats
 from privtraj.measures.langevin import run
 from privtraj.measures.likelihood import Mixture, Moments
-from privtraj.motion.transport import sinkhorn
+from privtraj.motion import sinkhorn
 from privtraj.paper import objective
-from privtraj.paper.batches import Weighted, mean_vectors
-from privtraj.paper.constants import OBJECTIVE_SWEEPS
-from privtraj.paper.dynamics import PlainFixed, at, plain_step
+from privtraj.paper.dynamics import PlainFixed, Weighted, at, mean_vectors, plain_step
+from privtraj.paper.objective import OBJECTIVE_SWEEPS
 from privtraj.paper.synthesizer import Phase, plain_schedule
 
 

@@ -15,7 +15,7 @@ from scipy.special import ndtri
 
 from privtraj.base.arrays import Floats
 from privtraj.metrics.transport import average_squared_w2
-from privtraj.motion.transport.couplings import Couplings
+from privtraj.motion.couplings import Couplings
 from reproduce.known_process import Process, coupled, path_error
 from reproduce.mean_field import Problem, descend, potential_gradient
 from reproduce.tables import Row

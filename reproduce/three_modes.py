@@ -27,8 +27,8 @@ from privtraj.datasets import (
 )
 from privtraj.metrics.transport import average_squared_w2
 from privtraj.model.model import TrajectoryModel
-from privtraj.motion.reference.brownian import Brownian
-from privtraj.motion.transport.couplings import CouplingName, couple
+from privtraj.motion.couplings import CouplingName, couple
+from privtraj.motion.diffusions import Brownian
 from privtraj.paper.synthesizer import PaperSynthesizer, Phase, WarmStart
 from privtraj.privacy.accounting import epsilon_at
 from privtraj.privacy.events import Adjacency

@@ -35,11 +35,10 @@ from privtraj.privacy import noise
 from privtraj.privacy.accounting import epsilon_at
 from privtraj.privacy.certificate import certify
 from privtraj.privacy.events import LaplaceCounts
-from privtraj.privacy.guard import lattice_unit
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.pairs import KINDS, Thirds
+from privtraj.privacy.questions import KINDS, CellCounts, Gaussian, LagTable, Laplace, Release
 from privtraj.privacy.sampling import SamplingGuard
-from privtraj.privacy.sums import KernelSum, kernel_lattice
+from privtraj.privacy.sums import ClippedSums, KernelSum, KernelSums, kernel_lattice, lattice_unit
 
 D, M, WIDTH = 2, 3, 5  # features, particles of a kernel sum, numbers of a plain one
 ADJACENCIES = ("add-remove", "replace-one")
@@ -131,17 +130,21 @@ class Question(NamedTuple):
         """The answer, in units of the noise: integers, or those of standard deviation S."""
         guard = self.guard(whole)
         if self.kind == "counts":
-            return guard.counts(self.side, self.epsilon, self.kind)
+            return guard.ask(Release(CellCounts(self.side), Laplace(self.epsilon), self.kind))
         if self.kind == "thirds":
-            return guard.thirds(_thirds(self.side), self.epsilon, self.kind)
+            return guard.ask(Release(_thirds(self.side), Laplace(self.epsilon), self.kind))
         guard, k = guard.at_rate(self.rate), guard.n_times
         clip = self.clip * np.arange(1.0, k + 1)
         if self.kind == "sums":
             scale = jnp.ones(k, jnp.float32)
-            answer = guard.sums(wild, scale, clip, self.multiplier, self.kind)
-            return answer / lattice_unit(clip, self.multiplier, WIDTH)[:, None]
+            answer = guard.ask(
+                Release(ClippedSums(wild, scale, clip), Gaussian(self.multiplier), self.kind)
+            )
+            return answer / lattice_unit(clip, noise.GAUSSIAN_STD / self.multiplier, WIDTH)[:, None]
         kernel = _kernel(k)
-        answer = guard.kernel_sums(loud, kernel, clip, self.multiplier, self.kind)
+        answer = guard.ask(
+            Release(KernelSums(loud, kernel, clip), Gaussian(self.multiplier), self.kind)
+        )
         lattice = kernel_lattice(clip, noise.GAUSSIAN_STD / self.multiplier, kernel.centres)
         return answer / lattice.unit[:, None]
 
@@ -153,9 +156,9 @@ class Question(NamedTuple):
         return self.guard(guard).n_times * cells * (1 if self.kind == "counts" else 3)
 
 
-def _thirds(each: int) -> Thirds:
+def _thirds(each: int) -> LagTable:
     cuts = np.random.default_rng(0).uniform(0, 1, (3, D, 2))
-    return Thirds(np.arange(3.0), np.sort(cuts, axis=-1), np.array([0.1, 1.0]), each)
+    return LagTable(np.arange(3.0), np.sort(cuts, axis=-1), np.array([0.1, 1.0]), each)
 
 
 def _kernel(times: int) -> KernelSum:
@@ -254,7 +257,7 @@ class Told:
     def __init__(self) -> None:
         self.answers = 0
 
-    def released(self, event: Any, question: Any, answer: Any) -> None:
+    def released(self, release: Any, shape: Any, answer: Any) -> None:
         self.answers += 1
 
 

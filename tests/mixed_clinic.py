@@ -4,7 +4,7 @@ import numpy as np
 
 import privtraj as pt
 from privtraj.columns.declared import declared_columns
-from privtraj.columns.kinds import without_flags
+from privtraj.columns.kinds import of_tables
 from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.certificate import certify
 from privtraj.privacy.events import LaplaceCounts
@@ -60,7 +60,7 @@ def mixed_model(columns=COLUMNS, people=400, private=True, values=None, **change
     ledger = Ledger(1.0, 1e-5)
     ledger.spend(LaplaceCounts(0.4, "people per cell"))
     public = {
-        "bounds": {column.name: column.public_inputs() for column in without_flags(declared)},
+        "bounds": {column.name: column.public_inputs() for column in of_tables(declared)},
         "most records of one person": 1,
     }
     made = TrajectoryModel(

@@ -5,7 +5,7 @@ import numpy as np
 import privtraj as pt
 from privtraj.columns.axes import Axes
 from privtraj.columns.declared import declared_columns
-from privtraj.columns.kinds import without_flags
+from privtraj.columns.kinds import of_tables
 from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.certificate import certify
 from privtraj.privacy.events import GaussianSum
@@ -60,7 +60,7 @@ def _certificate(columns, knots):
     ledger = Ledger(1.0, 1e-5)
     ledger.spend(GaussianSum(8.0, "sums", 1e-12))
     public = {
-        "bounds": {column.name: column.public_inputs() for column in without_flags(columns)},
+        "bounds": {column.name: column.public_inputs() for column in of_tables(columns)},
         "time range": ["0.0", str(knots - 1.0)],
         "records per person": 1,
     }

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from privtraj.columns.conditions import Constraints, in_order
+from privtraj.columns.kinds import Number
 from privtraj.metrics import wasserstein2
 
 ALL = arrays(np.float64, (7, 5, 2), elements=st.floats(0, 1))
@@ -40,9 +41,9 @@ def test_marginals_that_rise_are_kept():
 
 def test_values_are_written_in_steps_inside_the_bounds():
     values = np.array([[0.0, 3.14159], [9.99, 2.71828]])
-    bounds = np.array([[0.3, 9.7], [0.0, 5.0]])
+    columns = Number(0.3, 9.7, "visits"), Number(0.0, 5.0, "dose")
     made = Constraints.declared(None, {"visits": 1, "dose": 0.25})
-    rounded = made.rounded(values, ("visits", "dose"), bounds)
+    rounded = made.rounded(values, columns)
     np.testing.assert_array_equal(rounded, [[1.0, 3.25], [9.0, 2.75]])
 
 

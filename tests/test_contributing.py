@@ -22,9 +22,9 @@ from privtraj.data import tables
 from privtraj.data.snapshots import Snapshots
 from privtraj.metrics import registry
 from privtraj.model.model import load
-from privtraj.motion.reference import words
-from privtraj.motion.transport.couplings import couple
-from privtraj.privacy import events, guard, noise
+from privtraj.motion import reference
+from privtraj.motion.couplings import couple
+from privtraj.privacy import events, guard, noise, questions
 from privtraj.privacy.accounting import tally
 from privtraj.privacy.ledger import Ledger
 
@@ -85,7 +85,7 @@ def test_every_file_that_is_named_exists():
         "metrics/mean_shift.py",
         "cli/features.py",
         "data/json_lines.py",
-        "motion/reference/turning.py",
+        "motion/turning.py",
     }
 
 
@@ -120,7 +120,7 @@ def test_a_format_is_an_entry_and_its_reader(module, tmp_path, monkeypatch):
 
 
 def test_a_reference_process_is_a_class_and_its_name(model, module, tmp_path, monkeypatch):
-    turning = module("motion/reference/turning.py").Turning
+    turning = module("motion/turning.py").Turning
     square = np.array([[0.3, 0.3], [0.7, 0.3], [0.7, 0.7], [0.3, 0.7]], np.float32)
     clouds, quarter = np.stack([square, square]), turning(np.pi / 2)
     (matrix,) = couple(clouds, np.ones((2, 4)), np.ones(1), quarter, "exact").matrices
@@ -131,8 +131,8 @@ def test_a_reference_process_is_a_class_and_its_name(model, module, tmp_path, mo
     radius = np.linalg.norm(path - 0.5, axis=-1)
     np.testing.assert_allclose(radius, np.hypot(0.2, 0.2), atol=0.01)  # a circle, not a chord
 
-    monkeypatch.setitem(words.KINDS, turning.kind, turning)
-    changed = model.with_reference(words.from_words("turning speed=0.5"))
+    monkeypatch.setitem(reference.KINDS, turning.kind, turning)
+    changed = model.with_reference(reference.from_words("turning speed=0.5"))
     changed.save(tmp_path / "turning.privtraj", not_private=True)
     again = load(tmp_path / "turning.privtraj")
     assert again.reference == turning(0.5)
@@ -142,13 +142,14 @@ def test_a_reference_process_is_a_class_and_its_name(model, module, tmp_path, mo
 def test_noise_of_counts_is_an_event_and_a_question(snapshots_of, monkeypatch):
     monkeypatch.setattr(events.Event, "_kinds", dict(events.Event._kinds))
     event = added("privacy/events.py", events).GaussianCounts
-    monkeypatch.setattr(guard, "GaussianCounts", event, raising=False)
-    ask = added("privacy/guard.py", guard).gaussian_counts
+    monkeypatch.setattr(questions, "GaussianCounts", event, raising=False)
+    monkeypatch.setattr(questions.Question, "registered", [])
+    question = added("privacy/questions.py", questions).GaussianCellCounts(20)
     people = snapshots_of([np.full((50, 2), 0.1), np.full((30, 2), 0.9)])
     ledger, z = Ledger(4.0, 1e-5), 3.0
     asked = people.guarded(guard.Guard, ledger, noise.SeededSource(0))
     exact = people._rows.cell_counts(people.axis.bins, (20, 20))
-    away = ask(asked, 20, z, "cells") - exact
+    away = asked.ask(questions.Release(question, questions.Gaussian(z), "cells")) - exact
     # 800 draws: the standard error of the deviation is 2.5 %, three of them are allowed
     assert np.std(away) == pytest.approx(z, rel=0.075)
     alike = tally([events.GaussianSum(z, "")], "add-remove")

@@ -275,10 +275,10 @@ ERRORS = ("InputError", "BudgetError")
 CORE = "behind the guard, where a user's settings do not get unchecked: tests/privacy"
 TOGETHER = "needs several processes: tests/test_processes.py"
 ELSEWHERE = {
-    "motion/growth/declared.py:from_dict": "a file, told in other words: tests/growth",
+    "motion/growth.py:from_dict": "a file, told in other words: tests/growth",
     "data/sql_rows.py:_changed": "records that change while they are read: tests/data",
     "data/sql.py:_too_little_memory": "needs a small machine: tests/data",
-    "base.processes.py:refuse_shared_people": TOGETHER,
+    "base/processes.py:refuse_shared_people": TOGETHER,
     "synthesizer.py:_paid": TOGETHER,
     "paper/synthesizer.py:fit": TOGETHER,
     "paper/sampled.py:fit": TOGETHER,
@@ -287,11 +287,11 @@ ELSEWHERE = {
     "privacy/budget_plan.py": CORE,
     "privacy/events.py": CORE,
     "privacy/guard.py": CORE,
-    "privacy/watching.py": CORE,
+    "privacy/questions.py": CORE,
+    "privacy/sums.py": CORE,
     "privacy/ledger.py": CORE,
     "privacy/ledger_file.py:__post_init__": "a line of a ledger, never shown: tests/privacy",
     "privacy/noise.py": CORE,
-    "privacy/pairs.py": CORE,
     "privacy/sampled_events.py": CORE,
     "privacy/sampling.py": CORE,
 }

@@ -12,7 +12,8 @@ import pytest
 import privtraj as pt
 from privtraj.base.errors import InputError
 from privtraj.metrics import squared_wasserstein2, wasserstein2
-from privtraj.model.model import TrajectoryModel, load, paths
+from privtraj.model import paths
+from privtraj.model.model import TrajectoryModel, load
 from privtraj.privacy.certificate import certify
 from privtraj.privacy.events import GaussianSum
 from privtraj.privacy.ledger import Ledger

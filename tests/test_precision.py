@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from privtraj.motion.transport import sinkhorn
+from privtraj.motion import sinkhorn
 
 FITS = """
 import hashlib, warnings

@@ -12,6 +12,7 @@ from .base import __version__ as __version__
 from .base.errors import BudgetError as BudgetError
 from .base.errors import InputError as InputError
 from .base.errors import PrivtrajError as PrivtrajError
+from .columns.kinds import Angle as Angle
 from .columns.kinds import Boolean as Boolean
 from .columns.kinds import Category as Category
 from .columns.kinds import Date as Date
@@ -25,12 +26,12 @@ from .model.model import TrajectoryModel as TrajectoryModel
 from .model.model import load as load
 from .model.paths import Paths as Paths
 from .motion import reference as reference
-from .motion.growth.declared import Growth as Growth
-from .motion.reference.brownian import Brownian as Brownian
-from .motion.reference.drift import Drift as Drift
-from .motion.reference.inertia import Inertia as Inertia
-from .motion.reference.learned import Learned as Learned
-from .motion.reference.ornstein_uhlenbeck import OrnsteinUhlenbeck as OrnsteinUhlenbeck
+from .motion.diffusions import Brownian as Brownian
+from .motion.diffusions import Drift as Drift
+from .motion.diffusions import Learned as Learned
+from .motion.diffusions import OrnsteinUhlenbeck as OrnsteinUhlenbeck
+from .motion.growth import Growth as Growth
+from .motion.inertia import Inertia as Inertia
 from .privacy.certificate import Certificate as Certificate
 from .privacy.ledger_file import LedgerFile as LedgerFile
 from .privacy.signatures import new_key as new_key

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 from privtraj.base.errors import Arg, InputError, either, is_number, is_whole
 
 if TYPE_CHECKING:  # heavy, and not needed by the command line before a recipe is used
-    from privtraj.motion.reference.base import Reference
+    from privtraj.motion.process import Reference
     from privtraj.privacy.events import Adjacency
 
 MeasureName = Literal["gradients", "counts", "marginals"]
@@ -131,8 +131,8 @@ class Recipe:
     def check(self) -> None:
         """Refuse settings that cannot be used; needs no data, so it can come before reading any."""
         from privtraj.columns.conditions import Constraints
-        from privtraj.motion.growth.declared import Growth
-        from privtraj.motion.reference.words import declared
+        from privtraj.motion.growth import Growth
+        from privtraj.motion.reference import declared
         from privtraj.privacy.events import check_adjacency, check_budget
 
         check_budget(self.epsilon, self.delta)
@@ -184,15 +184,15 @@ class Recipe:
     @property
     def can_be_written(self) -> bool:
         """Whether a file can hold it: a function cannot be."""
-        from privtraj.motion.growth.declared import Growth
-        from privtraj.motion.reference.words import declared
+        from privtraj.motion.growth import Growth
+        from privtraj.motion.reference import declared
 
         reference, growth = declared(self.reference), Growth.declared(self.growth)
         return all(each is None or each.can_be_written for each in (reference, growth))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, of JSON, that `from_dict` reads; every setting, defaults too."""
-        from privtraj.motion.growth.declared import Growth
+        from privtraj.motion.growth import Growth
 
         if not self.can_be_written:
             raise InputError("a recipe with a function of yours cannot be written down")
@@ -204,8 +204,8 @@ class Recipe:
     @classmethod
     def from_dict(cls, values: Any) -> Self:
         """What `to_dict` wrote; an `InputError` for anything else."""
-        from privtraj.motion.growth.declared import Growth
-        from privtraj.motion.reference.words import from_dict
+        from privtraj.motion.growth import Growth
+        from privtraj.motion.reference import from_dict
 
         try:
             given = dict(values)

@@ -22,8 +22,8 @@ from privtraj.measures.base import Fit, Measure, Progress, Task, public_people, 
 from privtraj.measures.counts import RELEASED_PARTICLES
 from privtraj.measures.registry import measure_for
 from privtraj.model.model import TrajectoryModel, assemble, diffusivity_or
-from privtraj.motion.growth.declared import Growth
-from privtraj.motion.reference.base import Scale
+from privtraj.motion.growth import Growth
+from privtraj.motion.process import Scale
 from privtraj.privacy import meaning, noise
 from privtraj.privacy.budget_plan import BudgetPlan
 from privtraj.privacy.certificate import CAUTION, Certificate, certify
@@ -59,9 +59,10 @@ class TrajectorySynthesizer(Recipe):
         return cls(**{each.name: getattr(recipe, each.name) for each in fields(Recipe)})
 
     @property
-    def recipe(self) -> Recipe:
-        """The settings alone."""
-        return Recipe(**{each.name: getattr(self, each.name) for each in fields(Recipe)})
+    def recipe(self) -> Recipe | None:
+        """The settings alone, as a model carries them; None for a kind that has more of them."""
+        own = {each.name: getattr(self, each.name) for each in fields(self)}
+        return Recipe(**own) if len(own) == len(fields(Recipe)) else None
 
     def fit(
         self,
@@ -131,7 +132,7 @@ class TrajectorySynthesizer(Recipe):
         """Refuse, before anything is spent, what cannot be used, or not with these snapshots;
         otherwise what measures them."""
         self.check()
-        Constraints.declared(self.monotone, self.precision).check(snapshots.features)
+        Constraints.declared(self.monotone, self.precision).check(snapshots.columns)
         growth = Growth.declared(self.growth)
         if growth is not None:
             growth.check(snapshots.datetime)
@@ -202,6 +203,7 @@ class TrajectorySynthesizer(Recipe):
             reference=found.reference,
             constraints=Constraints.declared(self.monotone, self.precision),
             growth=Growth.declared(self.growth),
+            recipe=self.recipe,
             certificate=certificate,
             cloud_size=self.particles or max(count, RELEASED_PARTICLES),
             settings={

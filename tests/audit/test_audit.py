@@ -47,9 +47,10 @@ from privtraj.privacy import noise
 from privtraj.privacy.accounting import Tally, tally
 from privtraj.privacy.events import GaussianSum, LaplaceCounts, LaplaceShares
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.pairs import Thirds
+from privtraj.privacy.questions import CellCounts, Gaussian, LagTable, Laplace, Release
 from privtraj.privacy.sampled_events import sum_at_rate
 from privtraj.privacy.sampling import SamplingGuard
+from privtraj.privacy.sums import ClippedSums
 from privtraj.synthesizer import TrajectorySynthesizer
 
 DELTA = 1e-5
@@ -355,10 +356,14 @@ def test_the_evidence_of_real_answers_is_calibrated(snapshots_of, rate, replace)
         for seed in range(100):
             transcript, source = Transcript(worlds), noise.SeededSource(seed)
             guard = data.guarded(SamplingGuard, Generous(), source, watcher=transcript)
-            guard.counts(2, 0.3, "cells")
-            answer = guard.at_rate(rate).sums(push, parameters, np.full(3, 0.2), 3.0, "first")
+            guard.ask(Release(CellCounts(2), Laplace(0.3), "cells"))
+            answer = guard.at_rate(rate).ask(
+                Release(ClippedSums(push, parameters, np.full(3, 0.2)), Gaussian(3.0), "first")
+            )
             clip = 0.1 + np.abs(answer[:, 0])  # depends on what was released
-            guard.at_rate(rate).sums(push, parameters, clip, 3.0, "second")
+            guard.at_rate(rate).ask(
+                Release(ClippedSums(push, parameters, clip), Gaussian(3.0), "second")
+            )
             ratios.append(math.exp(sign * log_likelihood_ratio(transcript.answers)))
         error = np.std(ratios) / math.sqrt(len(ratios))
         assert abs(np.mean(ratios) - 1) < 4.5 * error
@@ -377,9 +382,11 @@ def test_the_evidence_of_slabs_that_a_person_shares_with_a_crowd_is_calibrated(s
             transcript, source = Transcript(worlds), noise.SeededSource(seed)
             guard = data.guarded(SamplingGuard, Generous(), source, watcher=transcript)
             guard = guard.in_slabs(together)
-            guard.counts(1, 0.3, "people")
-            guard.counts(2, 0.3, "cells")
-            guard.sums(push, parameters, np.full(2, 0.2), 3.0, "sums")
+            guard.ask(Release(CellCounts(1), Laplace(0.3), "people"))
+            guard.ask(Release(CellCounts(2), Laplace(0.3), "cells"))
+            guard.ask(
+                Release(ClippedSums(push, parameters, np.full(2, 0.2)), Gaussian(3.0), "sums")
+            )
             ratios.append(math.exp(sign * log_likelihood_ratio(transcript.answers)))
         error = np.std(ratios) / math.sqrt(len(ratios))
         assert abs(np.mean(ratios) - 1) < 4.5 * error
@@ -394,12 +401,12 @@ def test_reserved_answers_and_chosen_times_are_watched_too(snapshots_of):
     guard = data.guarded(SamplingGuard, Generous(), noise.SeededSource(0), watcher=transcript)
     part = guard.reserve(guard.at_rate(0.5).sum_event(4, 1.0, "step"), 2)
     for _ in range(2):
-        part.sums(push, parameters, np.ones(3), 1.0, "step")
+        part.ask(Release(ClippedSums(push, parameters, np.ones(3)), Gaussian(1.0), "step"))
     assert len(transcript.answers) == 2
     seen = set()
     for _ in range(8):
         chosen, part = guard.choose_times(2, 4, 0.3, "step", 1)
-        part.sums(push, parameters[chosen], np.ones(2), 0.3, "step")
+        part.ask(Release(ClippedSums(push, parameters[chosen], np.ones(2)), Gaussian(0.3), "step"))
         seen.add(2 in chosen)
         # at this noise the person is seen for certain where the bin was chosen: mu^2 / 2 = 5.6
         assert (answer_evidence(transcript.answers[-1]) != 0) == (2 in chosen)
@@ -508,7 +515,7 @@ def test_the_noise_of_pairs_is_tested_and_their_person_is_within_the_claim():
 
 
 def test_what_a_person_adds_to_the_answer_about_pairs_is_known():
-    question = Thirds(np.arange(2.0), np.full((2, 2, 2), [0.4, 0.6]), np.array([0.5]), 64)
+    question = LagTable(np.arange(2.0), np.full((2, 2, 2), [0.4, 0.6]), np.array([0.5]), 64)
     transcript = Transcript(pair(person_at(1, [1.0, 0.5], 3)))
     answer = np.zeros((2, 8), np.int64)
     answer[0, [0, 7]] = 64

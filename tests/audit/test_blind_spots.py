@@ -30,6 +30,7 @@ from privtraj.privacy.accounting import tally
 from privtraj.privacy.events import GaussianSum, LaplaceCounts
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.questions import CellCounts, Laplace, Release
 from privtraj.synthesizer import TrajectorySynthesizer
 
 DELTA = 1e-5
@@ -113,8 +114,8 @@ def run(seed, here, guard=Guard):
     """Count people, and people in cells."""
     ledger, transcript = Paid(), Transcript(WORLDS)
     asked = DATA[here].guarded(guard, ledger, noise.SeededSource(seed), watcher=transcript)
-    asked.counts(1, 0.05, HEAD_COUNT)
-    asked.counts(4, 0.8, "cells")
+    asked.ask(Release(CellCounts(1), Laplace(0.05), HEAD_COUNT))
+    asked.ask(Release(CellCounts(4), Laplace(0.8), "cells"))
     return Run(transcript, here, ledger.events, CLAIM)
 
 
@@ -170,10 +171,10 @@ def test_odd_noise_is_called_by_its_name(name, release, of, planted):
 class Rewound(Guard):
     """Reads the same random words for every release of a fit."""
 
-    def counts(self, cells_per_side, epsilon, what):
+    def ask(self, release):
         again = copy.copy(self)
         again._source = copy.deepcopy(self._source)
-        return Guard.counts(again, cells_per_side, epsilon, what)
+        return Guard.ask(again, release)
 
 
 def test_noise_that_is_used_again_for_the_next_release_is_seen():
@@ -183,9 +184,9 @@ def test_noise_that_is_used_again_for_the_next_release_is_seen():
 
 def test_an_answer_that_nobody_paid_for_fails_outright():
     class Forgetful(Guard):
-        def counts(self, cells_per_side, epsilon, what):
-            self._payer = Paid() if cells_per_side == 1 else self.ledger
-            return super().counts(cells_per_side, epsilon, what)
+        def ask(self, release):
+            self._payer = Paid() if release.what == HEAD_COUNT else self.ledger
+            return super().ask(release)
 
     found = small_audit(40, guard=Forgetful)
     assert found.violated

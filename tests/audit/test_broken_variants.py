@@ -7,6 +7,7 @@ see how much is counted by `experiments/audit_power.py`.
 """
 
 import math
+from dataclasses import replace
 
 import jax.numpy as jnp
 import numpy as np
@@ -20,6 +21,7 @@ from privtraj.audit.transcript import Transcript
 from privtraj.base.errors import BudgetError
 from privtraj.base.space import Slabs
 from privtraj.data.snapshots import Snapshots
+from privtraj.measures.base import HEAD_COUNT
 from privtraj.measures.windows import MOTION
 from privtraj.measures.windows import LISTED
 from privtraj.privacy import noise
@@ -27,6 +29,8 @@ from privtraj.privacy.accounting import tally
 from privtraj.privacy.events import GaussianSum, LaplaceCounts
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.questions import Gaussian, Laplace, Release
+from privtraj.privacy.sums import ClippedSums
 from privtraj.synthesizer import TrajectorySynthesizer
 
 DELTA = 1e-5
@@ -92,7 +96,11 @@ def released(guard, snapshots_of, score, clip, runs=100, noise_multiplier=1.0):
         ledger = Ledger(20.0, DELTA)
         transcript, source = Transcript(WORLDS), noise.SeededSource(run)
         asked = worlds[run % 2].guarded(guard, ledger, source, watcher=transcript)
-        answer = asked.sums(pulls, PARTICLES, np.full(2, clip), noise_multiplier, "pulls")
+        answer = asked.ask(
+            Release(
+                ClippedSums(pulls, PARTICLES, np.full(2, clip)), Gaussian(noise_multiplier), "pulls"
+            )
+        )
         scores[run % 2].append(score(transcript, answer))
     return compare(*scores, ledger.tally, DELTA, CONFIDENCE, 0.0)
 
@@ -107,13 +115,13 @@ def likelihood(transcript, answer):
 class ClipsEachParticle(Broken):
     """Clipped per particle, with noise for a joint norm of c: sqrt(m) c is the truth."""
 
-    def sums(self, statistic, parameters, clip, noise_multiplier, what):
-        root = math.sqrt(parameters.shape[1])
-        own = (parameters, jnp.asarray(clip, jnp.float32))
-        answer = self._unpaid.sums(
-            each_clipped, own, root * clip * (1 + 1e-5), noise_multiplier / root, what
-        )
-        self.ledger.spend(self.sum_event(answer.shape[1], noise_multiplier, what))
+    def ask(self, release):
+        question, z = release.question, release.noise.multiplier
+        root = math.sqrt(question.parameters.shape[1])
+        own = (question.parameters, jnp.asarray(question.clip, jnp.float32))
+        each = ClippedSums(each_clipped, own, root * question.clip * (1 + 1e-5))
+        answer = self._unpaid.ask(Release(each, Gaussian(z / root), release.what))
+        self.ledger.spend(release.event(self.shape))
         return answer
 
 
@@ -163,15 +171,14 @@ def test_trap_realised_batch_size_as_the_denominator():
 class TooQuiet(Broken):
     """The noise of everything smaller by sqrt(2) than what is in the ledger."""
 
-    def counts(self, cells_per_side, epsilon, what):
-        answer = self._unpaid.counts(cells_per_side, epsilon * math.sqrt(2), what)
-        self.ledger.spend(LaplaceCounts(epsilon, what))
-        return answer
-
-    def sums(self, statistic, parameters, clip, noise_multiplier, what):
-        less = noise_multiplier / math.sqrt(2)
-        answer = self._unpaid.sums(statistic, parameters, clip, less, what)
-        self.ledger.spend(self.sum_event(answer.shape[1], noise_multiplier, what))
+    def ask(self, release):
+        spread = release.noise
+        if isinstance(spread, Laplace):
+            less = Laplace(spread.epsilon * math.sqrt(2))
+        else:
+            less = Gaussian(spread.multiplier / math.sqrt(2))
+        answer = self._unpaid.ask(replace(release, noise=less))
+        self.ledger.spend(release.event(self.shape))
         return answer
 
 
@@ -249,15 +256,12 @@ def test_trap_bounds_taken_from_data(bounds):
 class ClipsAtTheLargestNorm(Broken):
     """c is the largest norm that anybody's vector has."""
 
-    def sums(self, statistic, parameters, clip, noise_multiplier, what):
-        rows = zip(*self._rows.in_slabs(self._slabs), strict=True)
-        largest = max(
-            float(jnp.linalg.norm(statistic(jnp.asarray(row)[None], parameters[i])))
-            for row, i in rows
-        )
-        return super().sums(
-            statistic, parameters, np.full_like(clip, largest), noise_multiplier, what
-        )
+    def ask(self, release):
+        question = release.question
+        rows = zip(*self._rows.in_slabs(self.shape.windows), strict=True)
+        largest = max(float(np.linalg.norm(question.vector(self.shape, i, row))) for row, i in rows)
+        wide = replace(question, clip=np.full_like(question.clip, largest))
+        return super().ask(replace(release, question=wide))
 
 
 def loudness(transcript, answer):
@@ -281,16 +285,16 @@ def test_trap_clip_threshold_taken_from_data(snapshots_of):
 class Forgetful(Broken):
     """Answers by the book how many people there are, and the counts of cells past the ledger."""
 
-    def counts(self, cells_per_side, epsilon, what):
-        paid = cells_per_side == 1
-        return (super() if paid else self._unpaid).counts(cells_per_side, epsilon, what)
+    def ask(self, release):
+        paid = release.what == HEAD_COUNT
+        return (super() if paid else self._unpaid).ask(release)
 
 
 class Silent(Broken):
     """Pays for nothing at all."""
 
-    def counts(self, cells_per_side, epsilon, what):
-        return self._unpaid.counts(cells_per_side, epsilon, what)
+    def ask(self, release):
+        return self._unpaid.ask(release)
 
 
 @pytest.mark.parametrize(("guard", "claimed"), [(Forgetful, 0.06), (Silent, 0.0)])
@@ -322,8 +326,8 @@ def last_person_by_edges(guard, last, seed):
         guard_class = guard
 
     class Watch:
-        def released(self, event, question, answer):
-            asked.append(question.slabs.edges[-1])
+        def released(self, release, shape, answer):
+            asked.append(shape.windows.edges[-1])
 
     times = np.append(np.linspace(0, 5, 40), last)
     snapshots = Snapshots.from_arrays(
@@ -348,19 +352,19 @@ def test_trap_slabs_cut_by_the_data(guard):
 class LooksTooClosely(Broken):
     """The looks at when and how people move have less noise than was paid for."""
 
-    def counts(self, cells_per_side, epsilon, what):
-        if what not in (LISTED, MOTION):
-            return super().counts(cells_per_side, epsilon, what)
-        self.ledger.spend(LaplaceCounts(epsilon, what))
-        return self._unpaid.counts(cells_per_side, 8.0, what)
+    def ask(self, release):
+        if release.what not in (LISTED, MOTION):
+            return super().ask(release)
+        self.ledger.spend(release.event(self.shape))
+        return self._unpaid.ask(replace(release, noise=Laplace(8.0)))
 
 
 class LooksForFree(Broken):
     """Nobody pays for the looks at all."""
 
-    def counts(self, cells_per_side, epsilon, what):
-        free = what in (LISTED, MOTION)
-        return (self._unpaid if free else super()).counts(cells_per_side, epsilon, what)
+    def ask(self, release):
+        free = release.what in (LISTED, MOTION)
+        return (self._unpaid if free else super()).ask(release)
 
 
 def test_trap_looks_at_motion_with_less_noise_than_was_paid_for(unbroken):

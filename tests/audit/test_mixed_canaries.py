@@ -4,6 +4,8 @@ Confidence 99 %: a correct mechanism would be called broken in at most 1 % of au
 seeds are fixed, so a test passes always or never.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -16,7 +18,7 @@ from privtraj.columns.axes import Axes
 from privtraj.privacy import noise
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.watching import Table
+from privtraj.privacy.questions import Gaussian, Release, Table, Tables
 from privtraj.synthesizer import TrajectorySynthesizer
 
 DELTA, CONFIDENCE, NOISE = 1e-5, 0.99, 1.2
@@ -61,17 +63,13 @@ def test_the_person_is_the_only_one_with_this_level_and_without_this_number():
 class HalfTheSensitivity(Guard):
     """Noise for half of what a person moves all tables by."""
 
-    def tables(self, questions, noise_multiplier, what):
+    def ask(self, release):
         unpaid = Guard(
-            self._rows, self._shape, Ledger(60.0, 0.1), self._source, watcher=self._watcher
+            self._rows, self.shape, Ledger(60.0, 0.1), self._source, watcher=self._watcher
         )
-        answers = unpaid.tables(questions, noise_multiplier / 2, what)
-        self.ledger.spend(self.table_event(questions, noise_multiplier, what))
+        answers = unpaid.ask(replace(release, noise=Gaussian(release.noise.multiplier / 2)))
+        self.ledger.spend(release.event(self.shape))
         return answers
-
-    def __init__(self, rows, shape, ledger, source, **options):
-        super().__init__(rows, shape, ledger, source, **options)
-        self._shape = shape
 
 
 def questions_of(data):
@@ -93,7 +91,7 @@ def audited(guard, name, runs, silent=None):
         ledger, transcript = Ledger(40.0, DELTA), Transcript(worlds)
         source = noise.SeededSource(seed) if silent is None else silent()
         asked = snapshots.guarded(guard, ledger, source, watcher=transcript)
-        asked.tables(questions_of(snapshots), NOISE, "tables")
+        asked.ask(Release(Tables(questions_of(snapshots)), Gaussian(NOISE), "tables"))
         scores[seed % 2].append(log_likelihood_ratio(transcript.answers))
         tests.add(Run(transcript, seed % 2 == 1, tuple(ledger.events), ledger.tally))
     found = compare(*scores, ledger.tally, DELTA, CONFIDENCE, 0.0)

@@ -428,7 +428,7 @@ def test_without_bins_several_records_of_a_person_are_together(bins, together):
     )  # fmt: skip
     assert made.together == together
     assert made.shape.person == (2, together)
-    assert made.shape.bins.count == (3 if bins else 1)
+    assert made.shape.windows.count == (3 if bins else 1)
 
 
 @pytest.mark.parametrize("most", [0, -1, 1.5, True, "2", None])

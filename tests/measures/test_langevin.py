@@ -25,7 +25,7 @@ from privtraj.measures.langevin import (
 )
 from privtraj.measures.likelihood import KAPPA_SPREAD, Mixture, Moments
 from privtraj.metrics import average_squared_w2
-from privtraj.motion.transport import sinkhorn
+from privtraj.motion import sinkhorn
 
 T, M, D = 3, 40, 2
 

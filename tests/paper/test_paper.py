@@ -237,7 +237,7 @@ def test_a_sample_of_the_times_is_paid_for_as_a_mixture(long):
 def test_released_ends_stand_in_for_the_people_there(long):
     ends = WarmStart("means", 0.8, spread=0.01)
     recipe = PaperSynthesizer(
-        [Phase(60, 0.02, 30.0)],
+        [Phase(15, 0.08, 15.0)],
         C=2.0,
         sigma=0.3,
         times=TimeSample(2, of=WIDE - 2, ends=ends),

@@ -10,7 +10,7 @@ from privtraj.base.errors import InputError
 from privtraj.paper import SampledSynthesizer
 
 T = 4
-SMALL = {"rate": 0.3, "particles": 8, "steps": 8}
+SAMPLED = {"rate": 0.3}
 
 
 def fit(snapshots, epsilon=0.5, delta=1e-5, **options):
@@ -29,7 +29,7 @@ def people(moving_blobs):
 
 @pytest.fixture(scope="module")
 def sampled_fit(people):
-    return fit(people, seed=1, **SMALL)
+    return fit(people, seed=1, **SAMPLED)
 
 
 def test_sampled_steps_spend_the_budget_and_not_more(sampled_fit):
@@ -39,7 +39,7 @@ def test_sampled_steps_spend_the_budget_and_not_more(sampled_fit):
     assert 0.98 * 0.5 <= certificate.epsilon <= 0.5
     count, steps = certificate.ledger
     assert count["mechanism"] == "discrete Laplace"
-    assert (steps["mechanism"], steps["times"], steps["rate"]) == ("sampled Gaussian", 8, 0.3)
+    assert (steps["mechanism"], steps["times"], steps["rate"]) == ("sampled Gaussian", 30, 0.3)
     assert certificate.recomputed() == pytest.approx(certificate.epsilon, rel=1e-9)
     assert certificate.epsilon_clt < certificate.epsilon
     assert certificate.public_inputs["sampling rate"] == 0.3
@@ -50,20 +50,16 @@ def test_what_is_paid_for_sampled_steps_does_not_follow_from_the_data(
 ):
     """Their number and noise are fixed before: losses of other shapes must not be picked later."""
     few = snapshots_of(list(moving_blobs(T, 15, 2)))
-    count, steps = fit(few, seed=2, rate=0.3).certificate.ledger
-    many = snapshots_of(list(moving_blobs(T, 400, 2)))
-    same_count, same_steps = fit(many, seed=3, rate=0.3).certificate.ledger
-    assert (count, steps) == (same_count, same_steps)
-    assert sampled_fit.certificate.ledger[0] == count
+    assert fit(few, seed=2, **SAMPLED).certificate.ledger == sampled_fit.certificate.ledger
 
 
 def test_sampled_steps_need_a_delta_that_the_grid_can_tell_from_nothing(people):
     with pytest.raises(InputError, match="so small a delta"):
-        fit(people, 0.5, 1e-12, seed=0, **SMALL)
+        fit(people, 0.5, 1e-12, seed=0, **SAMPLED)
 
 
 @pytest.mark.parametrize("rate", [0, 1.5, float("nan"), None, True])
 def test_bad_rates_are_refused_in_one_sentence(people, rate):
     with pytest.raises(InputError, match="rate must be") as error:
-        fit(people, **{**SMALL, "rate": rate})
+        fit(people, **{**SAMPLED, "rate": rate})
     assert "\n" not in str(error.value)

@@ -67,13 +67,13 @@ class Recorder:
 
     def __getattr__(self, name):
         self.touched.add(name)
-        return self._answer if name == "sums" else getattr(self._guard, name)
+        return self._answer if name == "ask" else getattr(self._guard, name)
 
-    def _answer(self, statistic, parameters, clip, noise_multiplier, what):
-        self.asked.append((statistic, parameters, clip))
-        sums = self._guard.sums(statistic, parameters, clip, noise_multiplier, what)
-        self.answers.append(sums)
-        return sums
+    def _answer(self, release):
+        question = release.question
+        self.asked.append((question.statistic, question.parameters, question.clip))
+        self.answers.append(self._guard.ask(release))
+        return self.answers[-1]
 
 
 class Replay:
@@ -83,7 +83,7 @@ class Replay:
         self.n_times, self.n_features = recorder.n_times, recorder.n_features
         self._answers = iter(recorder.answers)
 
-    def sums(self, statistic, parameters, clip, noise_multiplier, what):
+    def ask(self, release):
         return next(self._answers)
 
 
@@ -167,7 +167,7 @@ def test_a_budget_that_is_too_small_is_not_overdrawn(name, guard_of, moving_blob
 in_cube = st.lists(st.floats(0, 1, width=32), min_size=2, max_size=2)
 
 
-@settings(max_examples=200)
+@settings(max_examples=40)
 @given(
     points=st.lists(in_cube, min_size=8, max_size=8),
     places=st.lists(in_cube, min_size=K, max_size=K),
@@ -270,7 +270,7 @@ def with_outliers(times, n, d, share, seed=0):
     return np.clip(clouds, 0, 1), places[:, 0]
 
 
-@pytest.mark.parametrize("d", [1, 2, 5])
+@pytest.mark.parametrize("d", [1, 5])
 def test_medians_hold_against_outliers_that_carry_means_away(d, guard_of, silent):
     clouds, places = with_outliers(8, 600, d, 0.3)
     people = np.full(8, 600)

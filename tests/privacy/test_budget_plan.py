@@ -17,8 +17,10 @@ from privtraj.privacy.budget_plan import BudgetPlan, Planned
 from privtraj.privacy.events import GaussianSum, LaplaceCounts, Opaque
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.questions import CellCounts, Gaussian, Laplace, Release
 from privtraj.privacy.sampled_events import ChosenTimes, SampledSum
 from privtraj.privacy.sampling import SamplingGuard
+from privtraj.privacy.sums import ClippedSums
 from privtraj.synthesizer import TrajectorySynthesizer
 
 COUNTS = LaplaceCounts(0.1, "heads")
@@ -88,11 +90,12 @@ def test_a_guard_neither_answers_nor_draws_what_is_not_on_the_plan(kind, snapsho
     snapshots = snapshots_of([[(0.5, 0.5)], [], []])
     guard = snapshots.guarded(kind, Ledger(5.0, 1e-5, plan=PLAN), source)
     with pytest.raises(BudgetError, match=r"'cells'.* is not on the plan"):
-        guard.counts(2, 0.1, "cells")
+        guard.ask(Release(CellCounts(2), Laplace(0.1), "cells"))
+    unplanned = ClippedSums(lambda rows, scale: rows * scale, np.ones(3), np.ones(3))
     with pytest.raises(BudgetError, match="not on the plan"):
-        guard.sums(lambda rows, scale: rows * scale, np.ones(3), np.ones(3), 9.0, "step")
+        guard.ask(Release(unplanned, Gaussian(9.0), "step"))
     assert source.calls == 0
-    guard.counts(2, 0.1, "heads")
+    guard.ask(Release(CellCounts(2), Laplace(0.1), "heads"))
 
 
 SETTINGS = [
@@ -148,8 +151,8 @@ def stays_on_its_plan(snapshots, settings, names):
     events = []
 
     class Watch:
-        def released(self, event, question, answer):
-            events.append(event)
+        def released(self, release, shape, answer):
+            events.append(release.event(shape))
 
     ledger = fit.fit(snapshots, watcher=Watch()).certificate.ledger
     assert [entry["what"] for entry in ledger] == names
@@ -166,9 +169,9 @@ def test_a_fit_that_asks_for_more_than_its_plan_is_stopped(snapshots_of):
     class Curious(Guard):
         """Asks once more than it was asked."""
 
-        def counts(self, cells_per_side, epsilon, what):
-            super().counts(2, 1e-3, "only a little")
-            return super().counts(cells_per_side, epsilon, what)
+        def ask(self, release):
+            super().ask(Release(CellCounts(2), Laplace(1e-3), "only a little"))
+            return super().ask(release)
 
     class Pipeline(TrajectorySynthesizer):
         guard_class = Curious

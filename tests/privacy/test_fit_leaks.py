@@ -13,8 +13,7 @@ import pytest
 from privtraj import LowBudgetWarning, Snapshots, TrajectorySynthesizer
 from privtraj.paper import SampledSynthesizer
 from privtraj.privacy.ledger_file import LedgerFile
-from privtraj.privacy.pairs import Thirds
-from privtraj.privacy.watching import CellCounts
+from privtraj.privacy.questions import CellCounts, LagTable
 
 SETTINGS = [
     {"measure": "counts", "particles": 16},
@@ -42,12 +41,13 @@ class Questions:
     def __init__(self):
         self.asked = []
 
-    def released(self, event, question, answer):
-        if isinstance(question, Thirds):
+    def released(self, release, shape, answer):
+        question, event = release.question, release.event(shape)
+        if isinstance(question, LagTable):
             parts = (question.times, question.thresholds, question.lag_edges)
             self.asked.append((event, [part.tolist() for part in parts], answer.shape))
             return
-        slabs = (question.slabs.edges.tolist(), question.slabs.slab_of_piece.tolist())
+        slabs = (shape.windows.edges.tolist(), shape.windows.slab_of_piece.tolist())
         counts = isinstance(question, CellCounts)
         rest = question.sides if counts else question.clip.tolist()
         self.asked.append((event, slabs, rest, answer.shape))

@@ -26,8 +26,8 @@ from privtraj.privacy import noise
 from privtraj.privacy.events import GaussianSum
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.questions import CellCounts, Laplace, Release
 from privtraj.privacy.sampling import SamplingGuard
-from privtraj.privacy.watching import CellCounts
 
 LIMIT = 5.4  # standard errors: 1e-7, both sides
 
@@ -42,9 +42,9 @@ class Told:
     def __init__(self, last, times=1):
         self.releases, self._last, self._left = [], last, times
 
-    def released(self, event, question, answer):
-        self.releases.append((event, question, answer))
-        self._left -= event.what == self._last
+    def released(self, release, shape, answer):
+        self.releases.append((release, shape, answer))
+        self._left -= release.what == self._last
         if self._left == 0:
             raise Enough
 
@@ -57,7 +57,7 @@ class Noise(NamedTuple):
 
 
 def watched(snapshots, last, times=1, **settings):
-    """The releases of a fit, up to the last: (event, question, answer)."""
+    """The releases of a fit, up to the last: (release, shape, answer)."""
     told = Told(last, times)
     with warnings.catch_warnings(), suppress(Enough):
         warnings.simplefilter("ignore", LowBudgetWarning)
@@ -68,28 +68,32 @@ def watched(snapshots, last, times=1, **settings):
 def noises(snapshots, *last, **settings):
     """The noise of every release of a fit, in order."""
     return [
-        Noise(event, (answer - exact_answer(snapshots, question)) / deviation(event, question))
-        for event, question, answer in watched(snapshots, *last, **settings)
+        Noise(
+            release.event(shape),
+            (answer - exact_answer(snapshots, release.question, shape)) / deviation(release, shape),
+        )
+        for release, shape, answer in watched(snapshots, *last, **settings)
     ]
 
 
-def exact_answer(snapshots, question):
+def exact_answer(snapshots, question, shape):
     rows = snapshots._rows
     if isinstance(question, CellCounts):
-        return rows.cell_counts(question.slabs, question.sides)
-    points, slabs = rows.in_slabs(question.slabs)
-    total = dict.fromkeys(range(question.slabs.count), 0.0)
+        return rows.cell_counts(shape.windows, question.along(shape))
+    points, slabs = rows.in_slabs(shape.windows)
+    total = dict.fromkeys(range(shape.windows.count), 0.0)
     for point, k in zip(points, slabs.tolist(), strict=True):
-        vector = question.vector(k, point)
+        vector = question.vector(shape, k, point)
         total[k] += vector * min(1.0, question.clip[k] / np.linalg.norm(vector))
     return np.stack(list(total.values()))
 
 
-def deviation(event, question):
+def deviation(release, shape):
     """Of one released number, as the event states it."""
-    if isinstance(question, CellCounts):
+    event = release.event(shape)
+    if isinstance(release.question, CellCounts):
         return math.sqrt(event.noise_variance)
-    return event.noise_multiplier * question.clip[:, None]
+    return event.noise_multiplier * release.question.clip[:, None]
 
 
 def kurtosis(event):
@@ -210,10 +214,7 @@ def test_one_release_does_not_repeat_the_noise_of_another(counted):
 def test_places_without_anybody_have_as_much_noise_as_others(counted, many_bins):
     """An empty place without noise would show the first person in it."""
     _, drawn = counted[HEAD_COUNT]
-    empty = (
-        exact_answer(many_bins, CellCounts(many_bins.axis.bins, (1,) * many_bins.n_features))[:, 0]
-        == 0
-    )
+    empty = exact_answer(many_bins, CellCounts(1), many_bins.shape)[:, 0] == 0
     assert 5 <= empty.sum() <= 40
     # of so many draws at epsilon 0.05, that most are zero has probability below 1e-6
     assert np.count_nonzero(drawn[:, empty]) > empty.sum()
@@ -223,7 +224,7 @@ def test_every_release_of_a_fit_is_the_last_entry_of_its_ledger(many_bins):
     class Paying(Guard):
         def counts(self, cells_per_side, epsilon, what):
             before = len(self.ledger.events)
-            answer = super().counts(cells_per_side, epsilon, what)
+            answer = super().ask(Release(CellCounts(cells_per_side), Laplace(epsilon), what))
             assert [event.what for event, _ in self.ledger.events[before:]] == [what]
             return answer
 

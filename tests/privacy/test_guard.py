@@ -9,6 +9,7 @@ from collections import Counter
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
+from unittest.mock import Mock
 
 import jax
 import jax.numpy as jnp
@@ -25,11 +26,11 @@ from privtraj.measures.likelihood import Mixture, mass_weight, person_vectors
 from privtraj.privacy import noise, sampling
 from privtraj.privacy import sums as sums_module
 from privtraj.privacy.events import GaussianSum, LaplaceCounts
-from privtraj.privacy.guard import lattice_unit
 from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.questions import CellCounts, Gaussian, Laplace, Release
 from privtraj.privacy.sampled_events import ChosenTimes
 from privtraj.privacy.sampling import SamplingGuard
-from privtraj.privacy.sums import clip_to_lattice
+from privtraj.privacy.sums import ClippedSums, clip_to_lattice, lattice_unit
 
 T, M, D = 3, 4, 2
 WIDTH = M * D + M + 1
@@ -82,8 +83,10 @@ def integer_sums(snapshots_of, silent):
     def compute(clouds, name, scale, clip, multiplier):
         statistic, parameters = STATISTICS[name]
         guard = make_guard(snapshots_of(clouds, D), silent())
-        sums = guard.sums(statistic, parameters(scale), clip, multiplier, "test")
-        integers = sums / lattice_unit(clip, multiplier, WIDTH)[:, None]
+        sums = guard.ask(
+            Release(ClippedSums(statistic, parameters(scale), clip), Gaussian(multiplier), "test")
+        )
+        integers = sums / lattice_unit(clip, noise.GAUSSIAN_STD / multiplier, WIDTH)[:, None]
         assert np.isfinite(sums).all()
         np.testing.assert_allclose(integers, np.rint(integers), atol=1e-3)
         return np.rint(integers)
@@ -153,7 +156,10 @@ def test_opposite_people_attain_the_replace_one_bound_of_twice_as_much(snapshots
     def sums(x):
         guard = make_guard(snapshots_of([[(x, 0.5)], [], []]), silent())
         scale = jnp.ones(T, jnp.float32)
-        return guard.sums(_signed, scale, clip, 2.0, "test") / lattice_unit(clip, 2.0, 3)[:, None]
+        return (
+            guard.ask(Release(ClippedSums(_signed, scale, clip), Gaussian(2.0), "test"))
+            / lattice_unit(clip, noise.GAUSSIAN_STD / 2.0, 3)[:, None]
+        )
 
     moved = np.linalg.norm(sums(0.0) - sums(1.0))
     bound = noise.GAUSSIAN_STD / 2.0
@@ -179,7 +185,7 @@ def test_no_row_of_integers_is_longer_than_the_bound(small, large, clip, multipl
     vectors = rng.choice([-1.0, 0.0, 1.0], size=exponent.shape) * 10.0**exponent
     vectors[0, 0], vectors[1, 1], vectors[2, 2] = np.nan, np.inf, -np.inf
     c = np.array([10.0**clip])
-    unit = lattice_unit(c, multiplier, WIDTH)
+    unit = lattice_unit(c, noise.GAUSSIAN_STD / multiplier, WIDTH)
     with jax.enable_x64(True):
         integers = np.asarray(clip_to_lattice(jnp.asarray(vectors), c[0], unit[0]))
     assert np.linalg.norm(integers.astype(float), axis=1).max() <= noise.GAUSSIAN_STD / multiplier
@@ -261,10 +267,14 @@ def test_a_person_of_several_records_moves_answers_by_at_most_the_stated_sensiti
     answers = []
     for rows in ([], mine, other):
         guard = make_guard(snapshots_with(crowd, rows, records, one_per_bin), silent())
-        sums = guard.sums(statistic, parameters(1.0), clip, multiplier, "sums")
-        counts = guard.counts(side, 0.01, "counts")
+        sums = guard.ask(
+            Release(ClippedSums(statistic, parameters(1.0), clip), Gaussian(multiplier), "sums")
+        )
+        counts = guard.ask(Release(CellCounts(side), Laplace(0.01), "counts"))
         (summed, _), (counted, _) = guard.ledger.events
-        answers.append((sums / lattice_unit(clip, multiplier, WIDTH)[:, None], counts))
+        answers.append(
+            (sums / lattice_unit(clip, noise.GAUSSIAN_STD / multiplier, WIDTH)[:, None], counts)
+        )
     bound = noise.GAUSSIAN_STD / multiplier
     without, present, instead = answers
     for adjacency, first, second in [
@@ -288,9 +298,17 @@ def test_the_sensitivity_to_several_records_is_attained(silent, records, one_per
     def answers(*places):
         mine = [(k if one_per_bin else 1, x, 0.5) for x in places for k in range(records)]
         guard = make_guard(snapshots_with("one bin", mine, records, one_per_bin), silent())
-        sums = guard.sums(_signed, jnp.ones(T, jnp.float32), clip, multiplier, "sums")
-        counts = guard.counts(4, 0.01, "counts")
-        return sums / lattice_unit(clip, multiplier, 3)[:, None], counts, guard.ledger.events
+        sums = guard.ask(
+            Release(
+                ClippedSums(_signed, jnp.ones(T, jnp.float32), clip), Gaussian(multiplier), "sums"
+            )
+        )
+        counts = guard.ask(Release(CellCounts(4), Laplace(0.01), "counts"))
+        return (
+            sums / lattice_unit(clip, noise.GAUSSIAN_STD / multiplier, 3)[:, None],
+            counts,
+            guard.ledger.events,
+        )
 
     (without, *_), (left, few, events), (right, many, _) = answers(), answers(0.0), answers(1.0)
     bound, (summed, counted) = noise.GAUSSIAN_STD / multiplier, (event for event, _ in events)
@@ -307,7 +325,7 @@ def test_the_sensitivity_to_several_records_is_attained(silent, records, one_per
 @settings(max_examples=50)
 @given(st.floats(1e-6, 1e6), st.floats(0.05, 1e3), st.integers(1, 10_000))
 def test_the_lattice_unit_makes_the_bound_equal_noise_over_multiplier(clip, multiplier, width):
-    unit = lattice_unit(np.array([clip]), multiplier, width)[0]
+    unit = lattice_unit(np.array([clip]), noise.GAUSSIAN_STD / multiplier, width)[0]
     bound = clip / unit + math.sqrt(width) / 2 + 1
     assert bound == pytest.approx(noise.GAUSSIAN_STD / multiplier, rel=1e-12)
 
@@ -316,7 +334,13 @@ def test_a_sum_that_would_say_nothing_is_refused_before_it_is_charged(snapshots_
     source = silent()
     guard = make_guard(snapshots_of([[(0.5, 0.5)]] * T), source)
     with pytest.raises(BudgetError, match="says nothing"):
-        guard.sums(huge, jnp.ones(T, jnp.float32), np.ones(T), noise.GAUSSIAN_STD, "test")
+        guard.ask(
+            Release(
+                ClippedSums(huge, jnp.ones(T, jnp.float32), np.ones(T)),
+                Gaussian(noise.GAUSSIAN_STD),
+                "test",
+            )
+        )
     assert guard.ledger.events == ()
     assert source.calls == 0
 
@@ -325,7 +349,7 @@ def test_clipping_is_joint_over_all_particles_of_a_person(integer_sums):
     """Clipped per particle, this person would weigh sqrt(M) times the clip or more."""
     clip = np.ones(T)
     sums = integer_sums([[(0.3, 0.6)], [], []], "huge", 1.0, clip, 1.0)
-    length = np.linalg.norm(sums * lattice_unit(clip, 1.0, WIDTH)[:, None])
+    length = np.linalg.norm(sums * lattice_unit(clip, noise.GAUSSIAN_STD / 1.0, WIDTH)[:, None])
     assert length == pytest.approx(1.0, rel=1e-5)
     assert np.count_nonzero(sums) == WIDTH
 
@@ -354,7 +378,7 @@ def test_a_short_vector_is_not_stretched_to_the_clip(integer_sums):
     vector = np.asarray(
         person_vectors(jnp.array([[0.3, 0.6]]), jax.tree.map(lambda a: a[0], mixture(0.1)))
     )
-    unit = lattice_unit(clip, 1.0, WIDTH)[0]
+    unit = lattice_unit(clip, noise.GAUSSIAN_STD / 1.0, WIDTH)[0]
     np.testing.assert_allclose(sums[0] * unit, vector[0], atol=unit)
 
 
@@ -367,7 +391,9 @@ def test_one_person_moves_exactly_one_cell_by_one(snapshots_of, silent, case, si
     clouds, at, place, who, *_ = case
 
     def counts(data):
-        return make_guard(snapshots_of(data, D), silent()).counts(side, 1.0, "test")
+        return make_guard(snapshots_of(data, D), silent()).ask(
+            Release(CellCounts(side), Laplace(1.0), "test")
+        )
 
     change = counts(with_person(clouds, at, place, who)) - counts(clouds)
     assert np.abs(change).sum() == 1
@@ -378,7 +404,9 @@ def test_one_person_moves_exactly_one_cell_by_one(snapshots_of, silent, case, si
 @given(neighbourhoods(), st.integers(1, 9))
 def test_cells_of_a_bin_add_up_to_its_people(snapshots_of, silent, case, side):
     clouds = case[0]
-    counts = make_guard(snapshots_of(clouds, D), silent()).counts(side, 1.0, "test")
+    counts = make_guard(snapshots_of(clouds, D), silent()).ask(
+        Release(CellCounts(side), Laplace(1.0), "test")
+    )
     assert counts.shape == (T, side**D)
     np.testing.assert_array_equal(counts.sum(axis=1), [len(c) for c in clouds])
 
@@ -387,7 +415,9 @@ def test_cells_of_a_bin_add_up_to_its_people(snapshots_of, silent, case, side):
 def test_the_walls_of_the_box_belong_to_its_outermost_cells(snapshots_of, silent, side):
     just_below = np.nextafter(np.float32(1), np.float32(0))
     corners = [(0, 0), (0, 1), (1, 0), (1, 1), (just_below, just_below)]
-    counts = make_guard(snapshots_of([corners, []]), silent()).counts(side, 1.0, "test")
+    counts = make_guard(snapshots_of([corners, []]), silent()).ask(
+        Release(CellCounts(side), Laplace(1.0), "test")
+    )
     grid = np.zeros((side, side), int)
     for x, y in corners:
         grid[-1 if x > 0.5 else 0, -1 if y > 0.5 else 0] += 1
@@ -395,7 +425,9 @@ def test_the_walls_of_the_box_belong_to_its_outermost_cells(snapshots_of, silent
 
 
 def test_the_first_axis_of_the_cells_is_the_first_feature(snapshots_of, silent):
-    counts = make_guard(snapshots_of([[(0.9, 0.1)], []]), silent()).counts(4, 1.0, "test")
+    counts = make_guard(snapshots_of([[(0.9, 0.1)], []]), silent()).ask(
+        Release(CellCounts(4), Laplace(1.0), "test")
+    )
     assert np.argwhere(counts[0].reshape(4, 4)).tolist() == [[3, 0]]
 
 
@@ -405,7 +437,7 @@ def test_more_cells_than_can_be_counted_are_refused_before_anything_is_charged(
     source = silent()
     guard = make_guard(snapshots_of([[(0.5,) * 10], []]), source)
     with pytest.raises(InputError, match="too many"):
-        guard.counts(100, 1.0, "test")
+        guard.ask(Release(CellCounts(100), Laplace(1.0), "test"))
     assert guard.ledger.events == ()
     assert source.calls == 0
 
@@ -421,11 +453,13 @@ def three_bins(snapshots_of):
 
 def test_every_answer_is_in_the_ledger_before_its_noise_is_drawn(watched, three_bins):
     guard, source = watched(three_bins, 20.0)
-    guard.counts(4, 0.5, "cells")
+    guard.ask(Release(CellCounts(4), Laplace(0.5), "cells"))
     assert source.seen
     assert set(source.seen) == {1}
     source.seen.clear()
-    guard.sums(huge, jnp.ones(T, jnp.float32), np.ones(T), 3.0, "sums")
+    guard.ask(
+        Release(ClippedSums(huge, jnp.ones(T, jnp.float32), np.ones(T)), Gaussian(3.0), "sums")
+    )
     assert set(source.seen) == {2}
     (cells, once), (sums, _) = guard.ledger.events
     assert once == 1
@@ -441,30 +475,34 @@ def test_every_answer_is_in_the_ledger_before_its_noise_is_drawn(watched, three_
 def test_what_the_budget_does_not_cover_is_neither_drawn_nor_recorded(watched, three_bins):
     guard, source = watched(three_bins, 1.0)
     with pytest.raises(BudgetError):
-        guard.counts(4, 1.5, "cells")
+        guard.ask(Release(CellCounts(4), Laplace(1.5), "cells"))
     with pytest.raises(BudgetError):
-        guard.sums(huge, jnp.ones(T, jnp.float32), np.ones(T), 0.5, "sums")
+        guard.ask(
+            Release(ClippedSums(huge, jnp.ones(T, jnp.float32), np.ones(T)), Gaussian(0.5), "sums")
+        )
     assert source.seen == []
     assert guard.ledger.events == ()
 
 
 def test_a_spent_budget_refuses_the_next_answer_and_keeps_the_first(watched, three_bins):
     guard, source = watched(three_bins, 1.0)
-    guard.counts(4, 0.9, "cells")
+    guard.ask(Release(CellCounts(4), Laplace(0.9), "cells"))
     drawn = len(source.seen)
     with pytest.raises(BudgetError):
-        guard.counts(4, 0.9, "cells again")
+        guard.ask(Release(CellCounts(4), Laplace(0.9), "cells again"))
     assert len(source.seen) == drawn
     assert [event.what for event, _ in guard.ledger.events] == ["cells"]
 
 
 def test_without_delta_counts_carry_no_slack_and_sums_are_refused(watched, three_bins):
     guard, source = watched(three_bins, 1.0, delta=0.0)
-    guard.counts(2, 0.5, "cells")
+    guard.ask(Release(CellCounts(2), Laplace(0.5), "cells"))
     assert guard.ledger.tally.slack == 0
     source.seen.clear()
     with pytest.raises(BudgetError):
-        guard.sums(huge, jnp.ones(T, jnp.float32), np.ones(T), 1e3, "sums")
+        guard.ask(
+            Release(ClippedSums(huge, jnp.ones(T, jnp.float32), np.ones(T)), Gaussian(1e3), "sums")
+        )
     assert source.seen == []
 
 
@@ -505,7 +543,9 @@ def batches(snapshots, source, rate, steps):
     event = guard.at_rate(rate).sum_event(ROWS, 50.0, "step")
     guard, ones = guard.reserve(event, steps), np.ones(2)
     sums = [
-        guard.sums(one_hot, jnp.ones(2, jnp.float32), ones, 50.0, "step").sum(axis=0)
+        guard.ask(
+            Release(ClippedSums(one_hot, jnp.ones(2, jnp.float32), ones), Gaussian(50.0), "step")
+        ).sum(axis=0)
         for _ in range(steps)
     ]
     found = np.array(sums)
@@ -549,9 +589,10 @@ def test_the_coin_is_never_more_likely_than_the_rate(numbered, rate):
         if 0 <= word < 2**64:
             words = np.full(ROWS, word, dtype=np.uint64)
             guard = make_guard(numbered, Coins(ROWS, words)).at_rate(rate)
-            chunks = guard._chunked()
-            taking_part = np.asarray(guard._taking_part(chunks))[chunks.row >= 0]
-            assert taking_part.tolist() == [expected] * ROWS
+            guard._payer = Mock()
+            question = ClippedSums(one_hot, jnp.ones(2, jnp.float32), np.ones(2))
+            sums = guard.ask(Release(question, Gaussian(50.0), "coins"))
+            assert np.rint(sums.sum(axis=0)).tolist() == [expected] * ROWS
 
 
 def test_the_sum_is_that_of_the_batch_and_divided_by_nothing(numbered):
@@ -568,7 +609,9 @@ def test_padding_never_takes_part(snapshots_of):
     """A bin that does not fill its chunk, at a rate at which every coin says yes."""
     guard = make_guard(snapshots_of([[(0.5,)] * 3, []]), Coins(3, np.zeros(3, dtype=np.uint64)))
     ones = np.ones(2)
-    sums = guard.at_rate(0.999).sums(count_rows, jnp.ones(2, jnp.float32), ones, 2.0, "rows")
+    sums = guard.at_rate(0.999).ask(
+        Release(ClippedSums(count_rows, jnp.ones(2, jnp.float32), ones), Gaussian(2.0), "rows")
+    )
     np.testing.assert_allclose(sums, [[3], [0]], atol=1e-6)
 
 
@@ -582,7 +625,9 @@ def test_a_batch_without_people_is_noise_alone_and_paid_for(numbered):
     ledger = Ledger(5.0, 1e-3)
     guard = numbered.guarded(SamplingGuard, ledger, noise.SeededSource(0))
     scale = jnp.ones(2, jnp.float32)
-    sums = guard.at_rate(1e-9).sums(one_hot, scale, np.ones(2), 4.0, "step")
+    sums = guard.at_rate(1e-9).ask(
+        Release(ClippedSums(one_hot, scale, np.ones(2)), Gaussian(4.0), "step")
+    )
     assert (sums != 0).all()
     # 80 draws of standard deviation 4: 25 % off is 3.2 standard errors, below 2e-3 over seeds
     assert sums.std() == pytest.approx(4.0, rel=0.25)
@@ -596,7 +641,13 @@ def test_a_rate_that_is_no_probability_is_refused_before_anything_is_drawn(numbe
     guard = make_guard(numbered, source)
     for rate in (0.0, -0.1, 1.5, math.nan):
         with pytest.raises(InputError, match="rate"):
-            guard.at_rate(rate).sums(one_hot, jnp.ones(2, jnp.float32), np.ones(2), 4.0, "step")
+            guard.at_rate(rate).ask(
+                Release(
+                    ClippedSums(one_hot, jnp.ones(2, jnp.float32), np.ones(2)),
+                    Gaussian(4.0),
+                    "step",
+                )
+            )
     assert source.calls == 0
     assert guard.ledger.events == ()
 
@@ -621,13 +672,17 @@ def test_a_reservation_is_paid_for_at_once_and_hands_out_exactly_that(watched, t
 
     def ask(what="step", multiplier=50.0, rate=0.5):
         sampled = part.at_rate(rate)
-        return sampled.sums(huge, jnp.ones(T, jnp.float32), np.ones(T), multiplier, what)
+        return sampled.ask(
+            Release(
+                ClippedSums(huge, jnp.ones(T, jnp.float32), np.ones(T)), Gaussian(multiplier), what
+            )
+        )
 
     for wrong in ({"what": "other"}, {"multiplier": 49.0}, {"rate": 0.4}, {"rate": 1.0}):
         with pytest.raises(BudgetError, match="only 2 more"):
             ask(**wrong)
     with pytest.raises(BudgetError, match="paid for in advance"):
-        part.counts(2, 0.01, "counts")
+        part.ask(Release(CellCounts(2), Laplace(0.01), "counts"))
     assert source.seen == []
     ask()
     ask()
@@ -661,14 +716,20 @@ def test_the_guard_of_chosen_times_asks_for_their_rows_alone(snapshots_of, silen
     for _ in range(10):
         chosen, part = guard.choose_times(2, 1, 2.0, "some", 1)
         assert part.n_times == 2
-        rows = part._rows.in_slabs(part._slabs)
+        rows = part._rows.in_slabs(part.shape.windows)
         assert rows.slabs.tolist() == [0] * (chosen[0] + 1) + [1] * (chosen[1] + 1)
         expected = np.concatenate([clouds[k] for k in chosen])
         np.testing.assert_array_equal(rows.points, expected.astype(np.float32))
     part._source = silent()
-    sums = part.sums(count_rows, jnp.ones(2, jnp.float32), np.ones(2), 2.0, "some")
+    sums = part.ask(
+        Release(
+            ClippedSums(count_rows, jnp.ones(2, jnp.float32), np.ones(2)), Gaussian(2.0), "some"
+        )
+    )
     np.testing.assert_allclose(sums[:, 0], chosen + 1, atol=1e-6)
-    assert guard._rows.in_slabs(guard._slabs).slabs.tolist().count(4) == 5  # it still has all
+    assert (
+        guard._rows.in_slabs(guard.shape.windows).slabs.tolist().count(4) == 5
+    )  # it still has all
 
 
 def test_named_times_are_free_and_what_is_asked_of_them_is_not(snapshots_of, silent):
@@ -676,9 +737,13 @@ def test_named_times_are_free_and_what_is_asked_of_them_is_not(snapshots_of, sil
     guard = snapshots_of(clouds, 1).guarded(SamplingGuard, Ledger(20.0, 1e-5), silent())
     part = guard.at_times(np.array([4, 0]))
     assert guard.ledger.events == ()
-    sums = part.sums(count_rows, jnp.ones(2, jnp.float32), np.ones(2), 2.0, "some")
+    sums = part.ask(
+        Release(
+            ClippedSums(count_rows, jnp.ones(2, jnp.float32), np.ones(2)), Gaussian(2.0), "some"
+        )
+    )
     np.testing.assert_allclose(sums[:, 0], [1, 5], atol=1e-6)
-    assert part.counts(1, 0.5, "heads").tolist() == [[1], [5]]
+    assert part.ask(Release(CellCounts(1), Laplace(0.5), "heads")).tolist() == [[1], [5]]
     assert [event.what for event, _ in guard.ledger.events] == ["some", "heads"]
     guard._source = noise.SeededSource(0)  # the silent one has no permutations
     drawn, _ = guard.at_times(np.arange(1, 4)).choose_times(2, 1, 5.0, "drawn", 1)
@@ -699,12 +764,16 @@ def test_chosen_times_are_paid_for_as_one_mixture_before_they_are_drawn(watched,
     assert event.slack == pytest.approx(3 * 2 * WIDTH * noise.GAUSSIAN_TV_PER_DRAW)
     spent = guard.ledger.spent()
     for _ in range(3):
-        sums = part.sums(huge, jnp.ones(2, jnp.float32), np.ones(2), 50.0, "some")
+        sums = part.ask(
+            Release(ClippedSums(huge, jnp.ones(2, jnp.float32), np.ones(2)), Gaussian(50.0), "some")
+        )
         assert sums.shape == (2, WIDTH)
     with pytest.raises(BudgetError, match="only 0 more"):
-        part.sums(huge, jnp.ones(2, jnp.float32), np.ones(2), 50.0, "some")
+        part.ask(
+            Release(ClippedSums(huge, jnp.ones(2, jnp.float32), np.ones(2)), Gaussian(50.0), "some")
+        )
     with pytest.raises(BudgetError, match="paid for in advance"):
-        part.counts(2, 0.01, "counts")
+        part.ask(Release(CellCounts(2), Laplace(0.01), "counts"))
     assert guard.ledger.spent() == spent
     assert len(chosen) == 2
 
@@ -743,7 +812,13 @@ def test_sums_of_other_shapes_are_refused_before_they_are_charged(
     source = silent()
     guard = make_guard(three_bins, source)
     with pytest.raises(InputError, match="for each"):
-        guard.sums(huge, jnp.ones(parameters, jnp.float32), np.ones(clip), 5.0, "sums")
+        guard.ask(
+            Release(
+                ClippedSums(huge, jnp.ones(parameters, jnp.float32), np.ones(clip)),
+                Gaussian(5.0),
+                "sums",
+            )
+        )
     assert source.calls == 0
     assert guard.ledger.events == ()
 
@@ -755,11 +830,13 @@ def test_empty_bins_get_as_much_noise_as_full_ones(snapshots_of):
     rng = np.random.default_rng(0)
     snapshots = snapshots_of([rng.uniform(size=(50, D)), np.empty((0, D)), np.empty((0, D))], D)
     guard = make_guard(snapshots, noise.SeededSource(1))
-    counts = guard.counts(16, 0.5, "cells")
+    counts = guard.ask(Release(CellCounts(16), Laplace(0.5), "cells"))
     # 76 % of discrete Laplace draws at epsilon 1/2 are not zero: that in one of two bins of 256
     # cells at most 100 are not zero has probability below 1e-12.
     assert (np.count_nonzero(counts[1:], axis=1) > 100).all()
-    sums = guard.sums(huge, jnp.ones(T, jnp.float32), np.ones(T), 1.0, "sums")
+    sums = guard.ask(
+        Release(ClippedSums(huge, jnp.ones(T, jnp.float32), np.ones(T)), Gaussian(1.0), "sums")
+    )
     assert (sums[1:] != 0).all()
 
 
@@ -767,7 +844,9 @@ def test_empty_bins_get_as_much_noise_as_full_ones(snapshots_of):
 def test_the_noise_of_a_sum_has_standard_deviation_clip_times_multiplier(snapshots_of, multiplier):
     guard = make_guard(snapshots_of([[(0.5, 0.5)], [], []]), noise.SeededSource(7))
     clip = np.array([0.01, 1.0, 30.0])
-    sums = guard.sums(wide, jnp.ones(T, jnp.float32), clip, multiplier, "noise")
+    sums = guard.ask(
+        Release(ClippedSums(wide, jnp.ones(T, jnp.float32), clip), Gaussian(multiplier), "noise")
+    )
     scaled = sums / (clip * multiplier)[:, None]
     # standard error of a standard deviation of n = 6000 normal draws: 1 / sqrt(2 n) = 0.0091;
     # 5.3 of them are a false-alarm rate of 1e-7 over seeds (and none at this seed). The lattice
@@ -782,7 +861,7 @@ def test_the_noise_of_counts_has_the_scale_of_discrete_laplace(snapshots_of):
     guard = make_guard(snapshots_of([[(0.5, 0.5)], [], []]), noise.SeededSource(8))
     exact = np.zeros((T, 64 * 64))
     exact[0, 32 * 64 + 32] = 1
-    drawn = guard.counts(64, 0.4, "cells") - exact
+    drawn = guard.ask(Release(CellCounts(64), Laplace(0.4), "cells")) - exact
     a = math.exp(-0.4)
     std = math.sqrt(2 * a) / (1 - a)
     # a variance of n = 12288 Laplace-like draws (kurtosis 6) has relative error sqrt(5 / n) = 2 %;
@@ -792,7 +871,12 @@ def test_the_noise_of_counts_has_the_scale_of_discrete_laplace(snapshots_of):
 
 def test_two_answers_to_the_same_question_have_independent_noise(snapshots_of):
     guard = make_guard(snapshots_of([[(0.5, 0.5)], [], []]), noise.SeededSource(9))
-    ask = [guard.sums(wide, jnp.ones(T, jnp.float32), np.ones(T), 2.0, "n").ravel() for _ in "ab"]
+    ask = [
+        guard.ask(
+            Release(ClippedSums(wide, jnp.ones(T, jnp.float32), np.ones(T)), Gaussian(2.0), "n")
+        ).ravel()
+        for _ in "ab"
+    ]
     # correlation of 6000 pairs: standard error 0.013, 5.3 of them (rate 1e-7) are 0.07
     assert abs(np.corrcoef(ask)[0, 1]) < 0.07
 
@@ -831,8 +915,8 @@ def crowd():
 def test_without_noise_the_sums_are_those_of_plain_numpy(crowd, snapshots_of, silent):
     mix, clip, multiplier = mixture(0.15), np.array([0.05, 0.1, 0.3]), 1.5
     guard = make_guard(snapshots_of(crowd, D), silent())
-    sums = guard.sums(person_vectors, mix, clip, multiplier, "test")
-    unit = lattice_unit(clip, multiplier, WIDTH)[:, None]
+    sums = guard.ask(Release(ClippedSums(person_vectors, mix, clip), Gaussian(multiplier), "test"))
+    unit = lattice_unit(clip, noise.GAUSSIAN_STD / multiplier, WIDTH)[:, None]
     people = np.array([len(c) for c in crowd])[:, None]
     # half a unit of rounding for each person, and float32 inside the statistic
     slack = people * (0.5 * unit + 2e-6 * clip[:, None])
@@ -845,7 +929,7 @@ def test_the_answer_does_not_depend_on_the_size_of_chunks(crowd, snapshots_of, s
 
     def sums():
         guard = make_guard(snapshots_of(crowd, D), silent())
-        return guard.sums(person_vectors, mix, clip, 1.5, "test")
+        return guard.ask(Release(ClippedSums(person_vectors, mix, clip), Gaussian(1.5), "test"))
 
     first = sums()
     assert max(len(c) for c in crowd) > sums_module._layout().chunk
@@ -861,7 +945,7 @@ def test_the_answer_does_not_depend_on_the_order_of_people(crowd, snapshots_of, 
 
     def sums(clouds):
         guard = make_guard(snapshots_of(clouds, D), silent())
-        return guard.sums(person_vectors, mix, clip, 1.5, "test")
+        return guard.ask(Release(ClippedSums(person_vectors, mix, clip), Gaussian(1.5), "test"))
 
     shuffled = [np.random.default_rng(1).permutation(c) for c in crowd]
     np.testing.assert_array_equal(sums(crowd), sums(shuffled))

@@ -21,12 +21,15 @@ from privtraj.privacy import noise
 from privtraj.privacy import sums as sums_module
 from privtraj.privacy.events import GaussianSum
 from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.questions import Gaussian, Release
 from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.sums import (
     GRID,
     REACH,
     WEIGHT_BITS,
+    ClippedSums,
     KernelSum,
+    KernelSums,
     chunked,
     kernel_lattice,
     kernel_sums,
@@ -144,7 +147,7 @@ def released(snapshots_of, silent):
 
     def compute(clouds, weight_fn, pull, clip, multiplier):
         guard = make_guard(snapshots_of(clouds, pull.centres.shape[2]), silent())
-        sums = guard.kernel_sums(weight_fn, pull, clip, multiplier, "test")
+        sums = guard.ask(Release(KernelSums(weight_fn, pull, clip), Gaussian(multiplier), "test"))
         integers = sums / kernel_lattice(clip, S / multiplier, pull.centres).unit[:, None]
         assert np.isfinite(sums).all()
         np.testing.assert_allclose(integers, np.rint(integers), atol=1e-3)
@@ -514,8 +517,10 @@ def test_no_number_of_people_is_too_large_to_be_summed(snapshots_of, silent, mon
     def answers():
         guard = make_guard(snapshots_of(clouds, 2), silent())
         return (
-            guard.kernel_sums(weigher, kernel, clip, 2.0, "step"),
-            guard.sums(places, jnp.ones(T, jnp.float32), clip, 2.0, "sums"),
+            guard.ask(Release(KernelSums(weigher, kernel, clip), Gaussian(2.0), "step")),
+            guard.ask(
+                Release(ClippedSums(places, jnp.ones(T, jnp.float32), clip), Gaussian(2.0), "sums")
+            ),
         )
 
     whole = answers()
@@ -544,7 +549,9 @@ def test_sums_beyond_64_bits_stay_exact():
 def test_too_many_features_are_told_before_anything_is_paid_for(snapshots_of, silent):
     guard = make_guard(snapshots_of([crowd(5, 2)] * T, 2), silent())
     with pytest.raises(InputError, match="too many features"):
-        guard.kernel_sums(nothing, plain_pull(2, 2), np.full(T, 65.0), 2.0, "step")
+        guard.ask(
+            Release(KernelSums(nothing, plain_pull(2, 2), np.full(T, 65.0)), Gaussian(2.0), "step")
+        )
     assert guard.ledger.events == ()
 
 
@@ -568,7 +575,7 @@ def test_a_very_small_multiplier_gives_the_sum_itself(snapshots_of):
     pull, clip = likelihood_pull(4, 2, 0.2), np.array([1e-4, 0.1, 1.0])
     clouds = [crowd(50, 2, 1), crowd(300, 2, 2), crowd(3, 2, 3)]
     guard = make_guard(snapshots_of(clouds), noise.SeededSource(0))
-    sums = guard.kernel_sums(weights_and_residual, pull, clip, 1e-9, "step")
+    sums = guard.ask(Release(KernelSums(weights_and_residual, pull, clip), Gaussian(1e-9), "step"))
     lattice = kernel_lattice(clip, S / 1e-9, pull.centres)
     assert np.abs(sums / lattice.unit[:, None]).max() > 2.0**63
     fine = fine_sums(clouds, weights_and_residual, pull, clip, 1e-9)
@@ -585,7 +592,9 @@ def test_a_very_small_multiplier_gives_the_sum_itself(snapshots_of):
 def test_the_noise_has_standard_deviation_clip_times_multiplier(snapshots_of, multiplier):
     guard = make_guard(snapshots_of([crowd(1, 8), [], []], 8), noise.SeededSource(7))
     clip = np.array([0.01, 1.0, 30.0])
-    sums = guard.kernel_sums(nothing, plain_pull(220, 8), clip, multiplier, "noise")
+    sums = guard.ask(
+        Release(KernelSums(nothing, plain_pull(220, 8), clip), Gaussian(multiplier), "noise")
+    )
     scaled = sums / (clip * multiplier)[:, None]
     # standard error of a standard deviation of n = 5943 normal draws: 1 / sqrt(2 n) = 0.0092;
     # 5.3 of them are a false-alarm rate of 1e-7 over seeds (and none at this seed). The lattice
@@ -620,8 +629,10 @@ def test_every_pull_is_in_the_ledger_before_anything_is_drawn(watched, three_bin
     pull = likelihood_pull(4, 2, 0.1)
     for number in (1, 2):
         source.seen.clear()
-        guard.at_rate(rate).kernel_sums(
-            weights_and_residual, pull, np.ones(T), 3.0, f"step {number}"
+        guard.at_rate(rate).ask(
+            Release(
+                KernelSums(weights_and_residual, pull, np.ones(T)), Gaussian(3.0), f"step {number}"
+            )
         )
         assert set(source.seen) == {number}
     for event, times in guard.ledger.events:
@@ -636,7 +647,11 @@ def test_what_the_budget_does_not_cover_is_neither_drawn_nor_recorded(watched, t
     pull = likelihood_pull(4, 2, 0.1)
     for multiplier, reason in [(0.5, "budget"), (S, "says nothing"), (S / 4, "says nothing")]:
         with pytest.raises(BudgetError, match=reason):
-            guard.kernel_sums(weights_and_residual, pull, np.ones(T), multiplier, "step")
+            guard.ask(
+                Release(
+                    KernelSums(weights_and_residual, pull, np.ones(T)), Gaussian(multiplier), "step"
+                )
+            )
     assert source.seen == []
     assert guard.ledger.events == ()
 
@@ -645,7 +660,9 @@ def test_a_rate_that_is_no_probability_is_refused_before_anything_is_drawn(watch
     guard, source = watched(three_bins, 20.0)
     for rate in (0.0, -0.1, 1.5, math.nan):
         with pytest.raises(InputError, match="rate"):
-            guard.at_rate(rate).kernel_sums(nothing, plain_pull(2, 2), np.ones(T), 4.0, "step")
+            guard.at_rate(rate).ask(
+                Release(KernelSums(nothing, plain_pull(2, 2), np.ones(T)), Gaussian(4.0), "step")
+            )
     assert source.seen == []
     assert guard.ledger.events == ()
 
@@ -667,7 +684,7 @@ def test_shapes_without_the_times_are_refused_before_they_are_charged(
         mixture = pull.parameters
         pull = pull._replace(parameters=mixture._replace(**{leaf: break_(getattr(mixture, leaf))}))
     with pytest.raises(InputError, match="for each"):
-        guard.kernel_sums(weights_and_residual, pull, clip, 5.0, "step")
+        guard.ask(Release(KernelSums(weights_and_residual, pull, clip), Gaussian(5.0), "step"))
     assert source.calls == 0
     assert guard.ledger.events == ()
 
@@ -691,7 +708,9 @@ def test_a_sampled_pull_is_that_of_those_who_take_part_and_divided_by_nothing(sn
 
     def sums(clouds, rate):
         guard = make_guard(snapshots_of(clouds, 2), Coins(words))
-        return guard.at_rate(rate).kernel_sums(weights_and_residual, pull, clip, 2.0, "step")
+        return guard.at_rate(rate).ask(
+            Release(KernelSums(weights_and_residual, pull, clip), Gaussian(2.0), "step")
+        )
 
     part = words < 0.3 * 2.0**64
     batch = [clouds[0][part[:201]], clouds[1], clouds[2][part[201:]]]
@@ -756,7 +775,13 @@ def test_neither_the_next_step_nor_a_few_people_more_compile_anything(
     def step(sizes, bandwidth, clip, multiplier, seed):
         guard = make_guard(snapshots_of([crowd(n, d, n) for n in sizes], d), silent())
         pull = likelihood_pull(m, d, bandwidth, seed)
-        guard.kernel_sums(weights_and_residual, pull, np.full(T, clip), multiplier, "step")
+        guard.ask(
+            Release(
+                KernelSums(weights_and_residual, pull, np.full(T, clip)),
+                Gaussian(multiplier),
+                "step",
+            )
+        )
 
     step((150, 0, 30), 0.1, 0.2, 2.0, 0)
     assert compilations  # they are noticed

@@ -14,8 +14,9 @@ from privtraj.privacy import noise
 from privtraj.privacy.events import Person
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.questions import Gaussian, Release
 from privtraj.privacy.rows import MemoryRows, PublicShape
-from privtraj.privacy.sums import KernelSum, kernel_lattice
+from privtraj.privacy.sums import KernelSum, KernelSums, kernel_lattice
 
 T, M = 2, 3
 AXES = Axes((0, 4, 2), (False,) * 3, (False,) * 3)
@@ -33,8 +34,8 @@ def kernel(bandwidth=0.1, seed=0):
 
 
 class _Watcher:
-    def released(self, event, question, answer):
-        self.question, self.answer = question, answer
+    def released(self, release, shape, answer):
+        self.question, self.shape, self.answer = release.question, shape, answer
 
 
 def guard_over(rows, source, watcher=None):
@@ -63,7 +64,9 @@ def test_a_record_moves_the_sum_by_the_clip_at_most(silent, others, one, instead
     parts, clip, z = kernel(width), np.full(T, 10.0**log_clip), 2.0
 
     def integers(records):
-        sums = guard_over(rows_of(records), silent()).kernel_sums(weigh, parts, clip, z, "step")
+        sums = guard_over(rows_of(records), silent()).ask(
+            Release(KernelSums(weigh, parts, clip), Gaussian(z), "step")
+        )
         lattice = kernel_lattice(clip, noise.GAUSSIAN_STD / z, np.asarray(parts.centres))
         return np.rint(sums / lattice.unit[:, None])
 
@@ -79,10 +82,10 @@ def test_sums_are_those_of_the_clipped_vectors_that_an_audit_computes(silent):
     times = rng.integers(0, T, 40).astype(float)
     guard = guard_over(MemoryRows(points, times), silent(), watcher)
     parts, clip = kernel(), np.array([0.05, 0.4])
-    sums = guard.kernel_sums(weigh, parts, clip, 1.0, "step")
+    sums = guard.ask(Release(KernelSums(weigh, parts, clip), Gaussian(1.0), "step"))
     wanted = np.zeros_like(sums)
     for point, t in zip(points, times.astype(int), strict=True):
-        wanted[t] += clip_norm(watcher.question.vector(t, point), clip[t])
+        wanted[t] += clip_norm(watcher.question.vector(watcher.shape, t, point), clip[t])
     np.testing.assert_allclose(sums, wanted, atol=2e-3)
     assert sums.shape == (T, M * (1 + 4 + 2) + M + 1)
 
@@ -92,7 +95,9 @@ def test_the_block_of_a_vector_is_the_weighted_difference_of_shares(silent):
     parts = kernel(0.3)
     point = np.array([0.4, (2 + 0.5) / 4, 0.25], np.float32)
     rows = MemoryRows(point[None], np.zeros(1))
-    sums = guard_over(rows, silent()).kernel_sums(weigh, parts, np.full(T, 50.0), 1.0, "step")[0]
+    sums = guard_over(rows, silent()).ask(
+        Release(KernelSums(weigh, parts, np.full(T, 50.0)), Gaussian(1.0), "step")
+    )[0]
     moved = sums[: M * 7].reshape(M, 7)
     w = sums[M * 7 : M * 8] / float(parts.mass[0])
     one_hot = LEVEL_SCALE * (np.arange(4) == 2)

@@ -23,10 +23,10 @@ from privtraj.columns.axes import Axes
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import tally
 from privtraj.privacy.events import GaussianSum, Person
-from privtraj.privacy.guard import Guard, table_multipliers
+from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.questions import Gaussian, Release, Table, Tables
 from privtraj.privacy.rows import MemoryRows, PublicShape
-from privtraj.privacy.watching import Table
 
 COLUMNS = {"sex": ["F", "M"], "stage": ["I", "II", "III"], "size": (0, 1)}
 WHOLE = Slabs.between(np.empty(0))
@@ -53,9 +53,9 @@ def test_without_noise_tables_are_the_exact_counts(silent):
     rows = people(500)
     halves = Slabs.between(np.array([1.5]))
     questions = [Table(WHOLE, (2, 3, 1)), Table(halves, (1, 1, 4), 3.0), Table(halves, (2, 1, 1))]
-    answers = guard_over(rows, silent()).tables(questions, 2.0, "tables")
+    answers = guard_over(rows, silent()).ask(Release(Tables(questions), Gaussian(2.0), "tables"))
     for question, answer in zip(questions, answers, strict=True):
-        np.testing.assert_array_equal(answer, rows.cell_counts(question.slabs, question.sides))
+        np.testing.assert_array_equal(answer, rows.cell_counts(question.windows, question.sides))
     assert [answer.shape for answer in answers] == [(1, 6), (2, 4), (2, 2)]
 
 
@@ -64,7 +64,7 @@ def test_tables_come_from_a_declared_table_of_columns_of_every_kind(silent):
     table = pd.concat([pd.DataFrame({**three, "size": [0.1, 0.9, 0.8]})] * 4)
     snapshots = pt.Snapshots.from_table(table, time="t", columns=COLUMNS, bins=[0, 1, 2])
     guard = snapshots.guarded(Guard, Ledger(60.0, 1e-3), silent())
-    (pairs,) = guard.tables([Table(WHOLE, (2, 3, 1))], 1.0, "pairs")
+    (pairs,) = guard.ask(Release(Tables([Table(WHOLE, (2, 3, 1))]), Gaussian(1.0), "pairs"))
     np.testing.assert_array_equal(pairs, [[8, 0, 0, 0, 0, 4]])
 
 
@@ -72,11 +72,15 @@ def test_cells_in_groups_are_added_up_and_an_audit_knows_it(silent):
     rows = people(300)
     groups = (None, np.array([1, 0, 1]), None)
     question, others = Table(WHOLE, (2, 3, 1), 1.0, groups), Table(WHOLE, (1, 1, 2))
-    (answer, _) = guard_over(rows, silent()).tables([question, others], 2.0, "tables")
+    (answer, _) = guard_over(rows, silent()).ask(
+        Release(Tables([question, others]), Gaussian(2.0), "tables")
+    )
     exact = rows.cell_counts(WHOLE, (2, 3, 1)).reshape(2, 3)
     np.testing.assert_array_equal(answer[0].reshape(2, 2), [[r[1], r[0] + r[2]] for r in exact])
     everybody = People(rows.times, rows.points, np.ones(len(rows.times), np.int64))
-    np.testing.assert_array_equal(added_by(everybody, question, 4), answer)
+    np.testing.assert_array_equal(
+        added_by(everybody, Tables([question]), guard_over(rows, silent()).shape)[0], answer
+    )
 
 
 # Sensitivity ----------------------------------------------------------------------------------
@@ -84,8 +88,10 @@ def test_cells_in_groups_are_added_up_and_an_audit_knows_it(silent):
 
 def integers(rows, silent, questions, z, records):
     """All that is released of exact counts, in whole numbers before division."""
-    answers = guard_over(rows, silent(), records=records).tables(questions, z, "tables")
-    times = table_multipliers([one.weight for one in questions], z)
+    answers = guard_over(rows, silent(), records=records).ask(
+        Release(Tables(questions), Gaussian(z), "tables")
+    )
+    times = Tables(questions).multipliers(noise.GAUSSIAN_STD / z)
     parts = [a.ravel() * copies for a, copies in zip(answers, times.tolist(), strict=True)]
     return np.rint(np.concatenate(parts))
 
@@ -127,7 +133,9 @@ def test_one_person_moves_all_tables_together_by_what_is_paid_for(silent, questi
         points = np.array([*others.points.tolist(), *(p for _, p in extra)], np.float32)
         return integers(MemoryRows(points, times), silent, questions, z, records)
 
-    event = guard_over(others, silent(), records=records).table_event(questions, z, "tables")
+    event = Release(Tables(questions), Gaussian(z), "tables").event(
+        guard_over(others, silent(), records=records).shape
+    )
     without, present, instead = released([]), released(one), released(other)
     unit = noise.GAUSSIAN_STD / z
     rounding = 1 + 1e-12
@@ -155,7 +163,7 @@ def test_the_bound_is_attained_by_records_that_meet(silent):
     st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=40), st.floats(-2, 3).map(lambda e: 10.0**e)
 )
 def test_multipliers_are_whole_in_proportion_and_never_too_large(weights, z):
-    times = table_multipliers(weights, z)
+    times = Tables([Table(WHOLE, (1,), one) for one in weights]).multipliers(noise.GAUSSIAN_STD / z)
     largest = noise.GAUSSIAN_STD / z
     assert times.dtype.kind == "i"
     assert sum(int(copies) ** 2 for copies in times) <= largest**2
@@ -170,10 +178,12 @@ def test_noise_has_the_stated_deviation_in_every_table_and_is_independent():
     """Each of 3 laws is tested at 1e-4 in two tables: a false alarm in 6e-4 of all seeds."""
     questions = [Table(WHOLE, (1, 1, 20_000), 1.0), Table(WHOLE, (2, 1, 10_000), 3.0)]
     rows, z = people(300), 2.5
-    answers = guard_over(rows, noise.SeededSource(5)).tables(questions, z, "tables")
+    answers = guard_over(rows, noise.SeededSource(5)).ask(
+        Release(Tables(questions), Gaussian(z), "tables")
+    )
     drawn = []
     for question, answer, share in zip(questions, answers, (0.1, 0.9), strict=True):
-        left = (answer - rows.cell_counts(question.slabs, question.sides)).ravel()
+        left = (answer - rows.cell_counts(question.windows, question.sides)).ravel()
         normal = left * math.sqrt(share) / z
         low, high = chi2.ppf([5e-5, 1 - 5e-5], normal.size)
         assert low < (normal**2).sum() < high
@@ -185,8 +195,8 @@ def test_noise_has_the_stated_deviation_in_every_table_and_is_independent():
 
 def test_empty_cells_have_noise_too():
     nobody = MemoryRows(np.empty((0, 3), np.float32), np.empty(0))
-    (answer,) = guard_over(nobody, noise.SeededSource(1)).tables(
-        [Table(WHOLE, (2, 3, 4))], 1.0, "tables"
+    (answer,) = guard_over(nobody, noise.SeededSource(1)).ask(
+        Release(Tables([Table(WHOLE, (2, 3, 4))]), Gaussian(1.0), "tables")
     )
     assert (answer != 0).all()
 
@@ -206,7 +216,7 @@ class _Unread:
 def test_tables_are_one_event_for_which_all_noise_and_records_are_charged(silent):
     guard = guard_over(people(50), silent(), records=3)
     questions = [Table(WHOLE, (2, 3, 1)), Table(Slabs.between(np.array([1.0])), (2, 1, 5))]
-    guard.tables(questions, 4.0, "shares")
+    guard.ask(Release(Tables(questions), Gaussian(4.0), "shares"))
     ((event, times),) = guard.ledger.events
     slack = (6 + 20) * noise.GAUSSIAN_TV_PER_DRAW
     assert times == 1
@@ -234,14 +244,14 @@ def test_tables_are_one_event_for_which_all_noise_and_records_are_charged(silent
 def test_what_cannot_be_answered_is_refused_before_it_is_paid_or_read(question, z, error):
     guard = guard_over(_Unread(), noise.SeededSource(0), epsilon=10.0)
     with pytest.raises(error):
-        guard.tables([Table(WHOLE, (2, 1, 1)), question], z, "tables")
+        guard.ask(Release(Tables([Table(WHOLE, (2, 1, 1)), question]), Gaussian(z), "tables"))
     assert guard.ledger.events == ()
 
 
 def test_tables_are_paid_for_before_anything_is_read():
     guard = guard_over(_Unread(), noise.SeededSource(0))
     with pytest.raises(AssertionError, match="rows were read"):
-        guard.tables([Table(WHOLE, (2, 1, 1))], 1.0, "tables")
+        guard.ask(Release(Tables([Table(WHOLE, (2, 1, 1))]), Gaussian(1.0), "tables"))
     assert len(guard.ledger.events) == 1
 
 
@@ -257,7 +267,13 @@ def test_a_transcript_has_the_noise_of_every_table_and_one_entry_for_all():
     transcript = Transcript(type("Worlds", (tuple,), {})((everybody, nobody, who)))
     guard = guard_over(rows, noise.SeededSource(2), watcher=transcript)
     halves = Slabs.between(np.array([1.5]))
-    guard.tables([Table(WHOLE, (2, 1, 1000), 1.0), Table(halves, (1, 1, 2000), 2.0)], 1.5, "all")
+    guard.ask(
+        Release(
+            Tables([Table(WHOLE, (2, 1, 1000), 1.0), Table(halves, (1, 1, 2000), 2.0)]),
+            Gaussian(1.5),
+            "all",
+        )
+    )
     one, other = transcript.answers
     assert one.moved.sum() == 1
     assert other.moved[0].sum() == 1

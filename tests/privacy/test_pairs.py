@@ -13,12 +13,17 @@ from privtraj.base.errors import BudgetError, InputError
 from privtraj.base.space import Slabs
 from privtraj.columns.axes import Axes
 from privtraj.data.snapshots import Snapshots
-from privtraj.privacy import noise, pairs
+from privtraj.privacy import noise, questions
 from privtraj.privacy.budget_plan import BudgetPlan
 from privtraj.privacy.events import LaplaceShares, Person
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.pairs import KINDS, Thirds, contributions, sum_over_people
+from privtraj.privacy.questions import (
+    KINDS,
+    LagTable,
+    Laplace,
+    Release,
+)
 from privtraj.privacy.rows import MemoryRows, PublicShape, RepeatedRows
 
 WHAT = "how people persist"
@@ -28,7 +33,7 @@ EDGES = np.array([0.1, 0.4])
 def thirds(d, each=1):
     """Thresholds that move with time."""
     low = np.linspace(0.2, 0.5, d * 3).reshape(3, d)
-    return Thirds(np.array([0.0, 0.5, 1.0]), np.stack([low, low + 0.2], axis=-1), EDGES, each)
+    return LagTable(np.array([0.0, 0.5, 1.0]), np.stack([low, low + 0.2], axis=-1), EDGES, each)
 
 
 def rows_of(people, d):
@@ -44,7 +49,7 @@ def rows_of(people, d):
 
 
 def summed(people, question):
-    return sum_over_people(rows_of(people, question.n_features).repeated(), question)
+    return question.sum_over(rows_of(people, question.n_features).repeated())
 
 
 TIMES = st.one_of(st.sampled_from([0.0, 0.3, 0.3000001, 1.0, -1e308, 1e308]), st.floats(-2, 3))
@@ -110,29 +115,20 @@ def _third(question, time, value, k):
     return int(value > low) + int(value > high)
 
 
-def test_rounded_shares_add_up_and_are_close():
-    counts = np.random.default_rng(1).poisson(3.0, (500, 2, 9))
-    shares = pairs._rounded_shares(counts, 64)
-    assert (shares.sum(axis=-1) == 64).all()
-    exact = 64 * counts / counts.sum(axis=-1, keepdims=True)
-    assert np.abs(shares - exact).max() <= 1
-    assert abs((shares - exact).mean()) < 0.02
-
-
 def test_people_are_summed_in_parts(monkeypatch):
     rng = np.random.default_rng(2)
     people = [[(t, (x,)) for t, x in rng.random((3, 2)).tolist()] for _ in range(50)]
     whole = summed(people, thirds(1, 64))
-    monkeypatch.setattr(pairs, "PEOPLE_AT_ONCE", 7)
+    monkeypatch.setattr(questions, "PEOPLE_AT_ONCE", 7)
     np.testing.assert_array_equal(summed(people, thirds(1, 64)), whole)
     rows = rows_of(people, 1).repeated()
-    assert contributions(rows, thirds(1, 64)).shape == (50, 1, 3, KINDS)
+    assert thirds(1, 64).contributions(rows).shape == (50, 1, 3, KINDS)
 
 
 def test_nobody_is_repeated_where_nobody_knows_whose_records_are():
     assert len(MemoryRows(np.zeros((4, 1), np.float32), np.zeros(4)).repeated().people) == 0
     empty = RepeatedRows(np.empty(0, np.int64), np.empty(0), np.empty((0, 2), np.float32))
-    assert not sum_over_people(empty, thirds(2)).any()
+    assert not thirds(2).sum_over(empty).any()
 
 
 # The guard ------------------------------------------------------------------------------------
@@ -157,21 +153,21 @@ def test_the_answer_is_paid_for_before_anything_is_read():
     guard = guarded(rows, ledger)
     for epsilon, name in ((0.6, WHAT), (0.5, "another")):
         with pytest.raises(BudgetError, match="not on the plan"):
-            guard.thirds(question, epsilon, name)
+            guard.ask(Release(question, Laplace(epsilon), name))
     assert ledger.events == ()
     with pytest.raises(AssertionError, match="the rows were read"):
-        guard.thirds(question, 0.5, WHAT)
+        guard.ask(Release(question, Laplace(0.5), WHAT))
     (paid,) = ledger.events
     assert paid == (LaplaceShares(0.5, WHAT, 0.0, 2, True, weight=1), 1)
     with pytest.raises(BudgetError, match="or no more of it"):
-        guard.thirds(question, 0.5, WHAT)
+        guard.ask(Release(question, Laplace(0.5), WHAT))
 
 
 def test_a_question_that_does_not_fit_is_refused_before_it_is_paid_for():
     ledger = Ledger(1.0, 0.0)
     guard = guarded(rows_of([], 1), ledger)
     with pytest.raises(InputError, match="need thresholds for each"):
-        guard.thirds(thirds(2), 0.1, WHAT)
+        guard.ask(Release(thirds(2), Laplace(0.1), WHAT))
     good = thirds(1)
     for change in (
         {"times": good.times[::-1]},
@@ -182,7 +178,7 @@ def test_a_question_that_does_not_fit_is_refused_before_it_is_paid_for():
     ):
         parts = {name: getattr(good, name) for name in ("times", "thresholds", "lag_edges", "each")}
         with pytest.raises(InputError, match="thirds need increasing times"):
-            Thirds(**parts | change)
+            LagTable(**parts | change)
     assert ledger.events == ()
 
 
@@ -192,7 +188,7 @@ def test_the_noise_is_that_of_the_ledger_entry(each):
     ledger = Ledger(1e4, 0.0)
     guard = guarded(rows_of([], 1), ledger)
     question = thirds(1, each)
-    drawn = np.stack([guard.thirds(question, 0.05, WHAT) for _ in range(1000)])
+    drawn = np.stack([guard.ask(Release(question, Laplace(0.05), WHAT)) for _ in range(1000)])
     event = ledger.events[0][0]
     off = (drawn**2).mean() / event.noise_variance - 1
     assert abs(off) < 4.9 * math.sqrt(5 / drawn.size)  # the fourth moment of Laplace is 6 s^4

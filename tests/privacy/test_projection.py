@@ -10,8 +10,9 @@ from privtraj.audit.transcript import added_by
 from privtraj.base.space import Slabs
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.projection import ProjectedRows, Projection
-from privtraj.privacy.rows import MemoryRows, cell_of
+from privtraj.privacy.questions import CellCounts, Gaussian, Laplace, Release
+from privtraj.privacy.rows import MemoryRows, ProjectedRows, Projection, cell_of
+from privtraj.privacy.sums import ClippedSums
 
 
 def along(d, rank, seed=0, half=0.4):
@@ -71,14 +72,14 @@ def test_a_record_more_moves_one_count_of_a_projected_guard_by_one(snapshots_of,
         assert part.n_features == 2
         assert not part.axes.mixed
         assert part.person == guard.person
-        counts.append(part.counts(5, 1.0, "cells"))
+        counts.append(part.ask(Release(CellCounts(5), Laplace(1.0), "cells")))
     moved = counts[1] - counts[0]
     assert moved.sum() == np.abs(moved).sum() == 1
 
 
 class Watcher:
-    def released(self, event, question, answer):
-        self.seen = question, answer
+    def released(self, release, shape, answer):
+        self.seen = release.question, shape, answer
 
 
 @pytest.mark.parametrize("asked", ["counts", "sums"])
@@ -89,13 +90,19 @@ def test_a_watcher_knows_what_a_record_adds_to_a_projected_answer(asked, snapsho
     guard = snapshots.guarded(Guard, Ledger(60.0, 1e-3), silent(), watcher=watcher)
     part = guard.projected(project)
     if asked == "counts":
-        part.counts(4, 1.0, "cells")
+        part.ask(Release(CellCounts(4), Laplace(1.0), "cells"))
     else:
-        part.sums(_places, np.zeros((2, 1), np.float32), np.full(2, 9.0), 0.5, "places")
-    question, answer = watcher.seen
+        part.ask(
+            Release(
+                ClippedSums(_places, np.zeros((2, 1), np.float32), np.full(2, 9.0)),
+                Gaussian(0.5),
+                "places",
+            )
+        )
+    question, shape, answer = watcher.seen
     points = np.concatenate(clouds).astype(np.float32)
     people = People(np.repeat(snapshots.times, 30), points, np.ones(60, np.int64))
-    np.testing.assert_allclose(added_by(people, question, answer.shape[1]), answer, atol=1e-3)
+    np.testing.assert_allclose(added_by(people, question, shape)[0], answer, atol=1e-3)
 
 
 def _places(points, parameters):

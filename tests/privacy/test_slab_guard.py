@@ -12,7 +12,9 @@ from privtraj.base.errors import InputError
 from privtraj.base.space import Slabs
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.questions import CellCounts, Gaussian, Laplace, Release
 from privtraj.privacy.rows import MemoryRows
+from privtraj.privacy.sums import ClippedSums
 
 
 @pytest.fixture
@@ -59,7 +61,9 @@ def test_answers_are_those_of_the_slabs(snapshots_of, silent):
     clouds = [np.full((n, 1), 0.5) for n in (3, 1, 4)]
     guard = guard_over(snapshots_of(clouds), silent).in_slabs(Slabs.between(np.array([1.5])))
     assert guard.n_times == 2
-    np.testing.assert_array_equal(guard.counts(1, 1.0, "people")[:, 0], [4, 4])
+    np.testing.assert_array_equal(
+        guard.ask(Release(CellCounts(1), Laplace(1.0), "people"))[:, 0], [4, 4]
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,7 +97,7 @@ def test_records_that_meet_in_a_slab_are_paid_for_together(silent):
     slabs = guard.in_slabs(Slabs.between(np.array([1.5])))
     assert guard.sum_event(1, 3.0, "sums").sensitivity("add-remove") == pytest.approx(math.sqrt(2))
     assert slabs.sum_event(1, 3.0, "sums").sensitivity("add-remove") == 2
-    slabs.counts(2, 0.5, "cells")
+    slabs.ask(Release(CellCounts(2), Laplace(0.5), "cells"))
     (event, _), *_ = slabs.ledger.events
     assert event.together
 
@@ -109,8 +113,14 @@ def test_a_person_moves_a_slab_by_what_was_paid(silent):
             person=who, records_per_person=2,
         )  # fmt: skip
         guard = guard_over(snapshots, silent).in_slabs(Slabs.between(np.array([1.5])))
-        sums = guard.sums(
-            lambda points, at: points - at, np.zeros((2, 1), np.float32), np.ones(2), 3.0, "sums"
+        sums = guard.ask(
+            Release(
+                ClippedSums(
+                    lambda points, at: points - at, np.zeros((2, 1), np.float32), np.ones(2)
+                ),
+                Gaussian(3.0),
+                "sums",
+            )
         )
         event, _ = guard.ledger.events[-1]
         return sums, event.sensitivity("add-remove")

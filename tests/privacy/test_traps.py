@@ -17,9 +17,11 @@ from privtraj.privacy import noise
 from privtraj.privacy.accounting import COARSE, FINE, epsilon_at, gaussian_delta, tally
 from privtraj.privacy.calibration import calibrate_gaussian
 from privtraj.privacy.events import GaussianSum
-from privtraj.privacy.guard import Guard, lattice_unit
+from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.questions import Gaussian, Release
 from privtraj.privacy.sampled_events import ChosenTimes, SampledSum, clt_mu
+from privtraj.privacy.sums import ClippedSums, lattice_unit
 
 PEOPLE = {7: 626, 1: 674, 2: 397, 3: 408, 6: 394, 9: 396}  # by digit
 EXACT = {
@@ -157,11 +159,18 @@ def in_floats(rows, scale):
 def test_floats_do_not_leak_because_only_integers_leave(snapshots_of):
     """Whatever the data, answers are whole multiples of a unit that only public numbers decide."""
     clip = np.array([1.0, 0.3])
-    unit = lattice_unit(clip, 2.0, 2)[:, None]
+    unit = lattice_unit(clip, noise.GAUSSIAN_STD / 2.0, 2)[:, None]
     for seed, cloud in enumerate([[(0.1,), (0.7,)], [(0.1,)], [(1 / 3,)] * 5]):
         snapshots = snapshots_of([cloud, []], 1)
         guard = snapshots.guarded(Guard, Ledger(9.0, 1e-5), noise.SeededSource(seed))
-        whole = guard.sums(in_floats, jnp.ones(2, jnp.float32), clip, 2.0, "sums") / unit
+        whole = (
+            guard.ask(
+                Release(
+                    ClippedSums(in_floats, jnp.ones(2, jnp.float32), clip), Gaussian(2.0), "sums"
+                )
+            )
+            / unit
+        )
         np.testing.assert_allclose(whole, np.rint(whole), rtol=0, atol=1e-5)
         assert np.abs(whole).max() > 1e6  # on a fine lattice: 1e-5 of a step is no accident
         assert guard.ledger.tally.slack > 0

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from privtraj.measures.likelihood import Mixture
-from privtraj.paper.batches import Weighted, batch_vectors
-from privtraj.paper.dynamics import at
+from privtraj.paper.dynamics import Weighted, at, batch_vectors
 from reproduce.mean_field import FullBatch, Problem, descend, potential_gradient
 
 pytestmark = pytest.mark.thorough

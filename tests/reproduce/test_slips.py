@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from privtraj.motion.transport import sinkhorn
+from privtraj.motion import sinkhorn
 from privtraj.paper.objective import objective
 from privtraj.privacy.accounting import epsilon_at, gaussian_delta
 from privtraj.privacy.sampled_events import ChosenTimes, SampledSum

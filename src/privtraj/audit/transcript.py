@@ -18,17 +18,16 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privtraj.audit.canaries import People, Worlds
 from privtraj.base.arrays import Floats
 from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.accounting import Tally, tally
 from privtraj.privacy.events import Event
-from privtraj.privacy.pairs import Thirds, sum_over_people
-from privtraj.privacy.rows import RepeatedRows
+from privtraj.privacy.questions import CellCounts, LagTable, Question, Release, Table, Tables
+from privtraj.privacy.rows import PublicShape, RepeatedRows, cell_of
 from privtraj.privacy.sampled_events import ChosenTimes
-from privtraj.privacy.watching import CellCounts, ClippedSums, Question, Table
+from privtraj.privacy.sums import VectorSums
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,22 +62,22 @@ class Transcript:
         self.worlds = worlds
         self.answers: list[Answer] = []
 
-    def released(self, event: Event, question: Question, answer: NDArray[Any]) -> None:
-        """An answer left the guard."""
-        if isinstance(question, Thirds):  # the others have one record each, and so no pair
-            others = np.zeros(answer.shape)
-            without, present = (added_by_one(person, question) for person in self.worlds[1:])
-        else:
-            others, without, present = (
-                added_by(people, question, answer.shape[1]) for people in self.worlds
-            )
-        unit = np.ones(len(answer))
-        if isinstance(question, ClippedSums):
-            unit = question.clip
-        elif isinstance(question, Table):
-            unit = unit / question.weight
-        rest = np.asarray(answer, dtype=np.float64) - others
-        self.answers.append(Answer(event, np.asarray(unit)[:, None], rest, without, present))
+    def released(self, release: Release, shape: PublicShape, answer: Any) -> None:
+        """An answer left the guard: of several tables, one for each."""
+        event, question, units = release.event(shape), release.question, [np.ones(1)]
+        if isinstance(question, VectorSums):
+            units = [np.asarray(question.clip)]
+        elif isinstance(question, Tables):
+            scale = release.noise.scale
+            units = [np.full(1, scale / copies) for copies in question.multipliers(scale)]
+        others, without, present = (added_by(one, question, shape) for one in self.worlds)
+        if isinstance(question, LagTable):  # the others have one record each, and so no pair
+            others = [np.zeros_like(answer, dtype=np.float64)]
+        answers = answer if isinstance(answer, list) else [answer]
+        for one, unit, *added in zip(answers, units, others, without, present, strict=True):
+            own = np.broadcast_to(unit, len(one))[:, None]
+            rest = np.asarray(one, dtype=np.float64) - added[0]
+            self.answers.append(Answer(event, own, rest, *added[1:]))
 
     def by_name(self) -> Iterator[tuple[str, list[Answer]]]:
         """The answers of each release."""
@@ -135,29 +134,35 @@ def run_of(model: TrajectoryModel, transcript: Transcript, here: bool) -> Run:
     return Run(transcript, here, tuple(stated), certificate.tally, model)
 
 
-def added_by(people: People, question: CellCounts | ClippedSums, width: int) -> Floats:
-    """What people add to the exact answer (K, D)."""
-    table = question if isinstance(question, Table) else None
-    added = np.zeros((question.slabs.count, math.prod(table.sides) if table else width))
-    rows = question.slabs.of(people.times)
-    seen = rows >= 0  # those of other times add nothing
+def added_by(people: People, question: Question, shape: PublicShape) -> list[Floats]:
+    """What people add to the exact answer, block by block (K, D); to pairs, if they are one."""
+    if isinstance(question, Tables):
+        return [_in_cells(people, table, shape) for table in question.tables]
     if isinstance(question, CellCounts):
-        cells = question.cell_of(people.points)
-        np.add.at(added, (rows[seen], cells[seen]), people.copies[seen])
-        return added if table is None else table.grouped(added)
-    here = rows[seen], people.points[seen], people.copies[seen]
-    for row, point, copies in zip(*here, strict=True):
-        vector = question.vector(int(row), point)
-        added[row] += copies * clip_norm(vector, float(question.clip[row]))
-    return added
+        return [_in_cells(people, Table(shape.windows, question.along(shape)), shape)]
+    if isinstance(question, LagTable):
+        times = np.repeat(people.times, people.copies)
+        points = np.repeat(shape.seen(people.points), people.copies, axis=0)
+        rows = RepeatedRows(np.zeros(len(times), np.int64), times, points)
+        return [question.sum_over(rows).astype(np.float64)]
+    if not isinstance(question, VectorSums):
+        raise TypeError(f"an audit does not know what people add to {type(question).__name__}")
+    added = np.zeros((shape.windows.count, question.width(shape)))
+    windows = shape.windows.of(people.times)
+    seen = windows >= 0  # those of other times add nothing
+    here = windows[seen], people.points[seen], people.copies[seen]
+    for window, point, copies in zip(*here, strict=True):
+        vector = question.vector(shape, int(window), point)
+        added[window] += copies * clip_norm(vector, float(question.clip[window]))
+    return [added]
 
 
-def added_by_one(person: People, question: Thirds) -> Floats:
-    """What all of these records add, if they are one person's, (L, 4 d)."""
-    times = np.repeat(person.times, person.copies)
-    points = np.repeat(person.points, person.copies, axis=0)
-    rows = RepeatedRows(np.zeros(len(times), np.int64), times, points)
-    return sum_over_people(rows, question).astype(np.float64)
+def _in_cells(people: People, table: Table, shape: PublicShape) -> Floats:
+    counts = np.zeros((table.windows.count, math.prod(table.sides)))
+    windows, cells = table.windows.of(people.times), cell_of(shape.seen(people.points), table.sides)
+    seen = windows >= 0
+    np.add.at(counts, (windows[seen], cells[seen]), people.copies[seen])
+    return table.grouped(counts)
 
 
 def clip_norm(vector: Floats, clip: float) -> Floats:

@@ -18,8 +18,8 @@ from privtraj.privacy.certificate import Certificate, certify
 from privtraj.privacy.events import Adjacency, check_adjacency, check_budget
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.questions import Watcher
 from privtraj.privacy.statements import PUBLIC_COUNTS
-from privtraj.privacy.watching import Watcher
 from privtraj.recipe import SMALLEST_EPSILON, PublicCounts, check_public_counts
 
 

@@ -20,11 +20,12 @@ from privtraj.columns.axes import Axes
 from privtraj.data.snapshots import Snapshots
 from privtraj.measures.smoothing import MOST_CELLS_PER_TIME
 from privtraj.paper.warm_starts import on_simplex
-from privtraj.privacy import noise
+from privtraj.privacy import noise, questions
 from privtraj.privacy.calibration import calibrate_laplace
 from privtraj.privacy.events import LaplaceCounts
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.questions import CellCounts, Laplace
 
 CELLS = "people per cell"
 CROWD = 5.0  # people times epsilon that a cell should hold
@@ -66,7 +67,7 @@ class ThresholdedHistogram(Counted):
             people = float(np.median(self._people(guard)))
             side = grid(people, guard.n_features, self._left(guard))
         epsilon = self._left(guard)
-        counts = guard.counts(side, epsilon, CELLS)
+        counts = guard.ask(questions.Release(CellCounts(side), Laplace(epsilon), CELLS))
         threshold = math.log(counts.shape[1]) / epsilon
         kept = np.where(counts > threshold, counts, 0).astype(np.float64)
         return in_cells(occupied(kept, side, guard.n_features), side, self.points, rng)
@@ -94,7 +95,11 @@ class PrivateMeasure(Counted):
             raise InputError(f"epsilon is too small for {levels} levels: use fewer cells")
         mass = people[:, None]
         for level, epsilon in enumerate(budgets, start=1):
-            counts = guard.counts(2**level, float(epsilon), f"{CELLS}, level {level}")
+            counts = guard.ask(
+                questions.Release(
+                    CellCounts(2**level), Laplace(float(epsilon)), f"{CELLS}, level {level}"
+                )
+            )
             mass = consistent(mass, counts.astype(np.float64), d)
         return in_cells(occupied(mass, 2**levels, d), 2**levels, self.points, rng)
 

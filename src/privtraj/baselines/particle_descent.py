@@ -28,9 +28,10 @@ from privtraj.base.errors import InputError, check_whole
 from privtraj.baselines.base import Baseline, Release
 from privtraj.data.snapshots import Snapshots
 from privtraj.measures.base import left
+from privtraj.privacy import questions
 from privtraj.privacy.calibration import calibrate_gaussian
 from privtraj.privacy.guard import Guard
-from privtraj.privacy.watching import Table
+from privtraj.privacy.questions import Gaussian, Table, Tables
 
 RATE, DECAY, DECAYS = 0.1, 0.75, 20
 """Of Adam: the first rate, its factor, and how often it is applied over all steps."""
@@ -61,7 +62,7 @@ class PrivPGD(Baseline):
         pairs: list[tuple[int, ...]] = list(combinations(range(len(sides)), 2))
         pairs = pairs or [(0,)]  # one column has a table of its own
         tables = [Table(snapshots.axis.bins, _only(sides, pair)) for pair in pairs]
-        counts = guard.tables(tables, 1 / mu, "pairs of columns")
+        counts = guard.ask(questions.Release(Tables(tables), Gaussian(1 / mu), "pairs of columns"))
         wanted = []
         for noisy, pair in zip(shares(counts), pairs, strict=True):
             centres = _centres([sides[k] for k in pair])

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privtraj.base.arrays import Floats, Ints, Mask
-from privtraj.columns.kinds import Category, Column, Flag
+from privtraj.columns.kinds import Column, Flag, of_tables
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Axes:
     """d axes, one for each column, all of it public.
 
     levels: (d,) of a category, 0 for numbers.  ordered, fixed: (d,) as the columns say.
-    flags: {number: axis of its flag}, of those that may be missing, as pairs.
+    flags: pairs (axis of a number, axis of its flag), of numbers that may be missing.
     """
 
     levels: tuple[int, ...]
@@ -31,12 +31,16 @@ class Axes:
     @classmethod
     def of(cls, columns: Sequence[Column]) -> Axes:
         """Those of declared columns."""
-        ordered = (isinstance(one, Category) and one.ordered for one in columns)
-        levels = (column.levels for column in columns)
-        fixed = (column.fixed for column in columns)
-        names = [column.name for column in columns]
-        flags = [(names.index(one.of), k) for k, one in enumerate(columns) if isinstance(one, Flag)]
-        return cls(tuple(levels), tuple(ordered), tuple(fixed), tuple(flags))
+        lacking = {one.of: k for k, one in enumerate(columns) if isinstance(one, Flag)}
+        flags = (
+            (k, lacking[one.of or one.name])
+            for k, one in enumerate(columns)
+            if not one.levels and (one.of or one.name) in lacking
+        )
+        levels, ordered, fixed = zip(
+            *((c.levels, c.ordered, c.fixed) for c in columns), strict=True
+        )
+        return cls(levels, ordered, fixed, tuple(flags))
 
     @classmethod
     def numeric(cls, d: int) -> Axes:
@@ -94,7 +98,7 @@ class Axes:
 
 
 def to_unit(columns: Sequence[Column], values: ArrayLike) -> Floats:
-    """Values (n, d) as points of the unit cube: numbers in data units, levels of categories.
+    """Coordinates (n, d), in data units or in levels, as points of the unit cube.
 
     A number that is missing, NaN, is in the middle, and its flag says so.
     """
@@ -103,12 +107,23 @@ def to_unit(columns: Sequence[Column], values: ArrayLike) -> Floats:
     return np.nan_to_num(np.column_stack(parts), nan=0.5)
 
 
-def with_flags(columns: Sequence[Column], values: Floats) -> Floats:
-    """Values (n, e) of the columns that a table has, with the levels of flags, (n, d)."""
-    names = [column.name for column in columns if not isinstance(column, Flag)]
-    flags = [column for column in columns if isinstance(column, Flag)]
-    absent = [np.isnan(values[:, names.index(flag.of)]) for flag in flags]
-    return np.column_stack([values, *absent]) if flags else values
+def encoded(columns: Sequence[Column], values: Floats) -> Floats:
+    """Coordinates (..., d) of values (..., e) of a table, NaN where missing."""
+    known = of_tables(columns)
+    parts = [column.coordinates(values[..., k]) for k, column in enumerate(known)]
+    return np.stack([*(p[0] for p in parts), *(x for p in parts for x in p[1:])], axis=-1)
+
+
+def decoded(columns: Sequence[Column], coordinates: Floats) -> Floats:
+    """The values (..., e) of a table that have coordinates (..., d), NaN where missing."""
+    known = of_tables(columns)
+    if len(known) == len(columns):
+        return coordinates
+    behind, values = len(known), []
+    for k, column in enumerate(known):
+        more = range(behind, behind := behind + len(column.more))
+        values.append(column.value(*(coordinates[..., j] for j in (k, *more))))
+    return np.stack(values, axis=-1)
 
 
 LEVEL_SCALE = 0.2

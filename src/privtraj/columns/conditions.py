@@ -5,6 +5,7 @@ Both are free, as nothing but a model is asked, and constraints are public.
     "F", True, 2                 a value of a category, or a whole number
     ["II", "III"]                one of several
     (40, 60), (40, None)         a number or a date from low to high, both included, or open
+    (22, 2)                      an angle, here an hour of the day, through 0
     None                         missing
 
 As text, on the command line: F, II,III, 40..60, 40.. and nothing at all.
@@ -12,7 +13,7 @@ As text, on the command line: F, II,III, 40..60, 40.. and nothing at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +23,16 @@ from numpy.typing import NDArray
 from privtraj.base import space
 from privtraj.base.arrays import Floats, Mask
 from privtraj.base.errors import Arg, InputError, Said, first_few, is_number, listed
-from privtraj.columns.kinds import Category, Column, Date, Integer, Number, text_of
-from privtraj.columns.precision import in_steps
+from privtraj.columns.kinds import (
+    Angle,
+    Category,
+    Column,
+    Date,
+    Integer,
+    Number,
+    of_tables,
+    text_of,
+)
 
 RANGE = ".."
 """Between low and high, as text."""
@@ -45,7 +54,10 @@ class Condition:
         if self.missing:
             return np.isnan(values)
         assert self.range is not None
-        return np.asarray((values >= self.range[0]) & (values <= self.range[1]))
+        low, high = self.range
+        if low > high:  # of an angle, through 0
+            return np.asarray((values >= low) | (values <= high))
+        return np.asarray((values >= low) & (values <= high))
 
 
 @dataclass(frozen=True)
@@ -135,7 +147,7 @@ def _range(column: Number, value: Any, what: Arg) -> tuple[float, float]:
             f" of '{column.name}' must be ",
             Said("a pair (low, high), or None for missing", "low..high, or nothing for missing"),
         ) from None
-    if low > high:
+    if low > high and not isinstance(column, Angle):
         raise InputError(what, f" of '{column.name}' is a reversed range: low goes first")
     return low, high
 
@@ -194,30 +206,30 @@ class Constraints:
             raise InputError(Arg("precision"), " must be a step above 0, such as 1 for integers")
         return made
 
-    def check(self, features: Iterable[str], numbers: Iterable[str] | None = None) -> None:
-        """Refuse what is said of other features.  numbers: those that are, if not all of them."""
-        for name, known in (("monotone", self.monotone), ("precision", self.precision)):
-            for feature in known:
-                if feature not in features:
-                    raise InputError(
-                        Arg(name), f" names '{feature}', which is not among the features"
-                    )
-                if numbers is not None and feature not in numbers:
-                    raise InputError(
-                        Arg(name),
-                        f" names '{feature}', which is not among the features that are numbers",
-                    )
+    def check(self, columns: Sequence[Column]) -> None:
+        """Refuse what is said of other columns than these, or of kinds that have no such thing."""
+        known = {column.name: column for column in of_tables(columns)}
+        for name, said in (("monotone", self.monotone), ("precision", self.precision)):
+            for feature in said:
+                start = f" names '{feature}', which is "
+                if feature not in known:
+                    raise InputError(Arg(name), start + "not among the features")
+                if not isinstance(known[feature], Number):
+                    raise InputError(Arg(name), start + "not among the features that are numbers")
+                if name == "monotone" and isinstance(known[feature], Angle):
+                    raise InputError(Arg(name), start + "an angle, and goes round")
 
     def directions(self, features: tuple[str, ...]) -> Floats:
         """(d,) 1 for features that rise, -1 for those that fall, 0 for others."""
         signs = {RISING: 1.0, FALLING: -1.0}
         return np.array([signs.get(self.monotone.get(name, ""), 0.0) for name in features])
 
-    def rounded(self, values: Floats, features: tuple[str, ...], bounds: Floats) -> Floats:
-        """Values (..., d) in steps of the precision, inside the bounds (d, 2)."""
-        for k, name in enumerate(features):
-            if name in self.precision:
-                values[..., k] = in_steps(values[..., k], self.precision[name], *bounds[k])
+    def rounded(self, values: Floats, columns: Sequence[Column]) -> Floats:
+        """Values (..., e) of the columns of a table in steps of the precision."""
+        for k, column in enumerate(columns):
+            if column.name in self.precision:
+                assert isinstance(column, Number)
+                values[..., k] = column.written(values[..., k], self.precision[column.name])
         return values
 
     def to_dict(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from privtraj.base.errors import Arg, InputError, either, is_number, listed
-from privtraj.columns.kinds import KINDS, Boolean, Category, Column, Date, Flag, Number, Ordered
+from privtraj.columns.kinds import KINDS, Angle, Boolean, Category, Column, Date, Number, Ordered
 from privtraj.columns.kinds import is_level as _is_level
 
 _DATES = (dt.date, np.datetime64)  # a datetime is a date
@@ -58,7 +58,13 @@ def declared_columns(
         declared_column(name, form) if name in kinds else _bounded(name, form)
         for name, form in zip(names, domains, strict=True)
     )
-    return (*made, *_flags(made))
+    behind = tuple(more for column in made for more in column.more)
+    taken = [one for one in behind if one.name in names]
+    if taken:
+        raise InputError(
+            f"'{taken[0].name}' is how a model calls what belongs to '{taken[0].of}': rename it"
+        )
+    return made + behind
 
 
 def declared_column(name: str, form: Any) -> Column:
@@ -125,6 +131,7 @@ def _of_words(name: str, words: Mapping[str, Any]) -> Column:
     if unknown:
         raise InputError(f"'{name}' has {listed(unknown)}, which no {kind} has: remove it")
     needed = {"values"} if issubclass(made, Category) else {"low", "high"}
+    needed = {"period"} if issubclass(made, Angle) else needed
     if made is not Boolean and not needed <= words.keys():
         raise InputError(f"'{name}' needs {listed(sorted(needed))}, which are public")
     return made(**words, name=name)
@@ -136,20 +143,6 @@ def _two(name: str, pair: Any) -> tuple[Any, Any]:
     except (TypeError, ValueError):
         raise InputError(f"the bounds of '{name}' must be two numbers (low, high)") from None
     return low, high
-
-
-def _flags(columns: Sequence[Column]) -> list[Flag]:
-    names = {column.name for column in columns}
-    flags = []
-    for column in columns:
-        if isinstance(column, Number) and column.missing:
-            flag = Flag(name=f"{column.name} missing", of=column.name, fixed=column.fixed)
-            if flag.name in names:
-                raise InputError(
-                    f"'{flag.name}' is how a model calls what '{column.name}' lacks: rename it"
-                )
-            flags.append(flag)
-    return flags
 
 
 def _forms(bounds: Any, columns: Any) -> Any:

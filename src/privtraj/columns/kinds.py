@@ -1,20 +1,26 @@
 """What a column is: its public domain, and its place in the unit interval.
 
     Number, Integer, Date         values in [low, high]; values outside are clamped
+    Angle                         values on a circle; what is beyond the period begins again
     Category, Ordered, Boolean    one of the declared values
 
 A column maps its values to [0, 1] and back. A category of C levels has C cells there, and level c
 is the middle of cell c:  u = (c + 1/2) / C. So a record of any columns is a point of the unit cube,
-which is all that the guard ever sees. A number that may be missing is two columns, the number and a
-`Flag`, whether it is missing; a category that may be missing has a level for that.
-Another kind of column is another class here, and one more name in `KINDS`.
+which is all that the guard ever sees. Some columns take more than one axis of it, and those behind
+the first are columns too, made of it (`of`) and never seen in a table:
+
+    a number that may be missing    the number, and a `Flag`, whether it is missing
+    an angle                        its cosine, and a `Sine`
+
+so that nobody but these classes knows how values of a column lie to each other: all else measures
+distances in the cube. Another kind of column is another class here, and one more name in `KINDS`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -41,15 +47,111 @@ DAY = 86_400.0  # seconds
 Label = str | int | bool
 
 
-@dataclass(frozen=True)
-class Number:
-    """Numbers in [low, high], in data units; values outside are clamped.
+class Axis:
+    """The geometry of a column, for values of any shape in the units of a table, or in levels.
 
-    missing: whether records may lack it.  fixed: whether it never changes along a path.
+    name: of the column.  missing: whether records may lack it.  fixed: whether it never changes
+    along a path.  of: the column that this one is made of, if it is in no table.
     """
 
-    kind: ClassVar[str] = "number"
+    kind: ClassVar[str]
+    name: str
+    missing: bool
+    fixed: bool
     of = ""
+
+    @property
+    def levels(self) -> int:
+        """C of a category, 0 of a number."""
+        return 0
+
+    @property
+    def ordered(self) -> bool:
+        """Whether it is a category whose neighbouring levels are near each other."""
+        return False
+
+    @property
+    def domain(self) -> tuple[float, float]:
+        """The ends of the unit interval, in the units of a coordinate."""
+        raise NotImplementedError
+
+    def to_unit(self, values: ArrayLike) -> Floats:
+        """u = (y - low) / (high - low) of coordinates y, clamped to [0, 1]."""
+        return space.to_unit(values, self.domain)
+
+    def from_unit(self, unit: ArrayLike) -> Floats:
+        """y = low + u (high - low), or the value nearest to it that can be."""
+        return self.rounded(space.from_unit(unit, self.domain))
+
+    def rounded(self, values: Floats) -> Floats:
+        """The coordinates that can be, nearest to these."""
+        return values
+
+    def coordinates(self, values: Floats) -> tuple[Floats, ...]:
+        """Of values of a table (n,), NaN where missing: on this axis, and on those of `more`."""
+        return (values,)
+
+    def value(self, *coordinates: Floats) -> Floats:
+        """The values of a table that have these coordinates."""
+        return coordinates[0]
+
+    @property
+    def farthest(self) -> float:
+        """The largest difference between two values."""
+        low, high = self.domain
+        return high - low
+
+    def difference(self, start: ArrayLike, end: ArrayLike) -> Floats:
+        """How far it is from start to end, with a sign."""
+        return np.asarray(end, np.float64) - np.asarray(start, np.float64)
+
+    def distance(self, one: ArrayLike, other: ArrayLike) -> Floats:
+        """How far apart values are, as a share of the farthest."""
+        return np.abs(self.difference(one, other)) / self.farthest
+
+    def between(self, start: ArrayLike, end: ArrayLike, share: ArrayLike) -> Floats:
+        """The value after a share of the way."""
+        way = np.asarray(share) * self.difference(start, end)
+        return self.rounded(np.asarray(start, np.float64) + way)
+
+    def mean(self, values: Floats, axis: int | None = None) -> Floats:
+        """Of values that are there, along an axis."""
+        return np.asarray(np.nanmean(values, axis=axis))
+
+    @property
+    def more(self) -> tuple[Column, ...]:
+        """The columns that are made of this one."""
+        return ()
+
+    def __post_init__(self) -> None:
+        for word in ("missing", "fixed"):
+            if not isinstance(getattr(self, word), bool):
+                raise InputError(f"{word} of {self._called} must be true or false")
+
+    @property
+    def _called(self) -> str:
+        """In a sentence; one that has no name yet is a kind of column."""
+        if self.name:
+            return f"'{self.name}'"
+        kind = "ordered category" if self.ordered else self.kind
+        return f"an {kind}" if kind[0] in "aio" else f"a {kind}"
+
+    @property
+    def _else(self) -> str:
+        """What else is declared, in few words."""
+        return " or missing" * self.missing + " (fixed)" * self.fixed
+
+    def _public(self, **domain: Any) -> dict[str, Any]:
+        """The domain as a certificate writes it."""
+        yes = {name: True for name in ("missing", "fixed") if getattr(self, name)}
+        return {"kind": self.kind, **domain, **yes}
+
+
+@dataclass(frozen=True)
+class Number(Axis):
+    """Numbers in [low, high], in data units; values outside are clamped."""
+
+    kind: ClassVar[str] = "number"
     low: float
     high: float
     name: str = ""
@@ -57,39 +159,34 @@ class Number:
     fixed: bool = False
 
     def __post_init__(self) -> None:
-        _check_words(self)
-        low, high, start = self.low, self.high, f"the bounds of {_called(self)}"
+        super().__post_init__()
+        low, high, start = self.low, self.high, f"the bounds of {self._called}"
         if not (is_number(low) and is_number(high)):
             raise InputError(f"{start} must be two numbers (low, high)")
         if not np.isfinite([low, high]).all() or high - low == np.inf:
             raise InputError(f"{start} must be finite: ({low:g}, {high:g}) are not")
-        start += " are"
         if low == high:
-            raise InputError(f"{start} both {low:g}: a feature that cannot vary must be left out")
+            raise InputError(
+                f"{start} are both {low:g}: a feature that cannot vary must be left out"
+            )
         if low > high:
-            raise InputError(f"{start} reversed: ({low:g}, {high:g}), low goes first")
+            raise InputError(f"{start} are reversed: ({low:g}, {high:g}), low goes first")
 
     @property
     def domain(self) -> tuple[float, float]:
-        """(low, high) of the unit interval, in data units."""
         return float(self.low), float(self.high)
 
     @property
-    def levels(self) -> int:
-        """0: no category."""
-        return 0
+    def more(self) -> tuple[Column, ...]:
+        lacks = Flag(name=f"{self.name} missing", of=self.name, fixed=self.fixed)
+        return (lacks,) if self.missing else ()
 
-    def to_unit(self, values: ArrayLike) -> Floats:
-        """u = (y - low) / (high - low), clamped to [0, 1]; any shape."""
-        return space.to_unit(values, self.domain)
+    def coordinates(self, values: Floats) -> tuple[Floats, ...]:
+        return (values, np.isnan(values).astype(np.float64)) if self.missing else (values,)
 
-    def from_unit(self, unit: ArrayLike) -> Floats:
-        """y = low + u (high - low); any shape."""
-        return space.from_unit(unit, self.domain)
-
-    def rounded(self, values: Floats) -> Floats:
-        """The values that can be, nearest to numbers in data units; any shape."""
-        return values
+    def value(self, *coordinates: Floats) -> Floats:
+        values = coordinates[0]
+        return np.where(coordinates[-1] == 1, np.nan, values) if self.missing else values
 
     @property
     def step(self) -> float:
@@ -104,10 +201,10 @@ class Number:
     def public_inputs(self) -> Any:
         """The domain as a certificate writes it."""
         plain = self.kind == "number" and not (self.missing or self.fixed)
-        return [self.low, self.high] if plain else _said(self, low=self.low, high=self.high)
+        return [self.low, self.high] if plain else self._public(low=self.low, high=self.high)
 
     def __str__(self) -> str:
-        return f"{self.name} in [{self.low:g}, {self.high:g}]{_more(self)}"
+        return f"{self.name} in [{self.low:g}, {self.high:g}]{self._else}"
 
 
 @dataclass(frozen=True)
@@ -120,7 +217,7 @@ class Integer(Number):
         super().__post_init__()
         if self.low != int(self.low) or self.high != int(self.high):
             raise InputError(
-                f"the bounds of {_called(self)} must be whole numbers, as its values are"
+                f"the bounds of {self._called} must be whole numbers, as its values are"
             )
 
     @property
@@ -130,16 +227,11 @@ class Integer(Number):
     def to_unit(self, values: ArrayLike) -> Floats:
         return space.to_unit(np.clip(values, self.low, self.high), self.domain)
 
-    def from_unit(self, unit: ArrayLike) -> Floats:
-        """The whole number in whose cell u is."""
-        return self.rounded(super().from_unit(unit))
-
     def rounded(self, values: Floats) -> Floats:
-        whole: Floats = np.clip(np.rint(values), self.low, self.high)
-        return whole
+        return np.asarray(np.clip(np.rint(values), self.low, self.high))
 
     def __str__(self) -> str:
-        return f"{self.name} in {{{self.low:g}, ..., {self.high:g}}}{_more(self)}"
+        return f"{self.name} in {{{self.low:g}, ..., {self.high:g}}}{self._else}"
 
 
 @dataclass(frozen=True)
@@ -156,7 +248,7 @@ class Date(Number):
         for end in ("low", "high"):
             value = getattr(self, end)
             if not is_number(value):
-                bounds = f"the bounds of {_called(self)}"
+                bounds = f"the bounds of {self._called}"
                 seconds, dates = space.moment(value, bounds)
                 if not dates:
                     raise InputError(f"{bounds} must be two dates (low, high)")
@@ -165,23 +257,18 @@ class Date(Number):
                 object.__setattr__(self, "days", midnight and (end == "low" or self.days))
         super().__post_init__()
 
-    def from_unit(self, unit: ArrayLike) -> Floats:
-        return self.rounded(super().from_unit(unit))
-
     def rounded(self, values: Floats) -> Floats:
         """Days begin at midnight."""
-        if not self.days:
-            return values
-        days: Floats = np.clip(np.floor(values / DAY) * DAY, self.low, self.high)
-        return days
+        days = np.clip(np.floor(values / DAY) * DAY, self.low, self.high)
+        return np.asarray(days) if self.days else values
 
     def public_inputs(self) -> Any:
         low, high = self._ends()
-        return _said(self, low=low, high=high)
+        return self._public(low=low, high=high)
 
     def __str__(self) -> str:
         low, high = self._ends()
-        return f"{self.name} in [{low}, {high}]{_more(self)}"
+        return f"{self.name} in [{low}, {high}]{self._else}"
 
     def _ends(self) -> list[str]:
         """Days as days, moments to the second where they have no fraction."""
@@ -191,16 +278,102 @@ class Date(Number):
         return [str(time) for time in times.astype(f"datetime64[{unit}]")]
 
 
+@dataclass(frozen=True, init=False)
+class Angle(Number):
+    """Hours of the day, days of the year, degrees: from 0 to a period, where 0 comes again.
+
+    A value v is the point (cos, sin)(2 pi v / period) on two axes, so that whoever goes straight
+    between two of them goes the short way round, and values from beyond the period are right too.
+    A point inside the circle is read as the angle that it is seen under from the middle.
+    """
+
+    kind: ClassVar[str] = "angle"
+    low: float = field(default=0.0, init=False)
+    high: float = field(default=0.0, init=False)
+    period: float = 360.0
+
+    def __init__(
+        self, period: float, name: str = "", missing: bool = False, fixed: bool = False
+    ) -> None:
+        object.__setattr__(self, "period", period)
+        super().__init__(0.0, period, name, missing, fixed)
+
+    def __post_init__(self) -> None:
+        Axis.__post_init__(self)
+        if not (is_number(self.period) and 0 < self.period < np.inf):
+            raise InputError(f"the period of {self._called} must be a number above 0, such as 360")
+
+    @property
+    def domain(self) -> tuple[float, float]:
+        """Of cosines."""
+        return -1.0, 1.0
+
+    @property
+    def more(self) -> tuple[Column, ...]:
+        return Sine(-1.0, 1.0, f"{self.name} sine", False, self.fixed, self.name), *super().more
+
+    def circle(self, values: ArrayLike) -> tuple[Floats, Floats]:
+        """Cosine and sine of values."""
+        turns = 2 * np.pi * self.wrapped(values) / self.period
+        return np.cos(turns), np.sin(turns)
+
+    def wrapped(self, values: ArrayLike) -> Floats:
+        """The same angles, from 0 to below the period."""
+        inside = np.mod(values, self.period)
+        return np.where(inside == self.period, 0.0, inside)
+
+    def coordinates(self, values: Floats) -> tuple[Floats, ...]:
+        _, *missing = super().coordinates(values)
+        return *self.circle(values), *missing
+
+    def value(self, *coordinates: Floats) -> Floats:
+        cosine, sine, *missing = coordinates
+        angle = np.arctan2(sine, cosine) * (self.period / (2 * np.pi))
+        return super().value(self.wrapped(angle), *missing)
+
+    @property
+    def farthest(self) -> float:
+        return self.period / 2
+
+    def difference(self, start: ArrayLike, end: ArrayLike) -> Floats:
+        """The short way round."""
+        half = self.period / 2
+        return np.mod(Axis.difference(self, start, end) + half, self.period) - half
+
+    def between(self, start: ArrayLike, end: ArrayLike, share: ArrayLike) -> Floats:
+        return self.wrapped(super().between(start, end, share))
+
+    def mean(self, values: Floats, axis: int | None = None) -> Floats:
+        cosine, sine = self.circle(values)
+        means = np.nanmean(cosine, axis=axis), np.nanmean(sine, axis=axis)
+        return self.wrapped(np.arctan2(means[1], means[0]) * (self.period / (2 * np.pi)))
+
+    def written(self, values: Floats, step: float | None = None) -> Floats:
+        return self.wrapped(super().written(values, step))
+
+    def public_inputs(self) -> Any:
+        return self._public(period=self.period)
+
+    def __str__(self) -> str:
+        return f"{self.name} around {self.period:g}{self._else}"
+
+
 @dataclass(frozen=True)
-class Category:
+class Sine(Number):
+    """The second axis of the angle `of`."""
+
+    kind: ClassVar[str] = "sine"
+    of: str = ""
+
+
+@dataclass(frozen=True)
+class Category(Axis):
     """One of the declared values, which are public; their order means nothing.
 
     other: what stands for every value that is not declared; None refuses such records.
-    missing: whether records may lack it.  fixed: whether it never changes along a path.
     """
 
     kind: ClassVar[str] = "category"
-    of = ""
     values: tuple[Label, ...]
     name: str = ""
     other: str | None = None
@@ -208,23 +381,35 @@ class Category:
     fixed: bool = False
 
     def __post_init__(self) -> None:
-        _check_words(self)
-        start = f"the values of {_called(self)}"
+        super().__post_init__()
+        start = f"the values of {self._called}"
         given: Any = self.values
         if isinstance(given, str) or not np.iterable(given):
             raise InputError(f"{start} must be a list of them")
         values = tuple(map(_label, given))
         object.__setattr__(self, "values", values)
-        _check_labels(self, start)
+        if any(not isinstance(value, str | int | bool) for value in values):
+            raise InputError(f"{start} must be texts, whole numbers, true or false")
+        if not isinstance(self.other, str | None):
+            raise InputError(f"the other of {self._called} must be a text")
+        if "" in (*values, self.other):
+            raise InputError(
+                f"{start} have an empty text, which means a missing one: declare that it may be "
+                "missing"
+            )
+        keys = Counter(map(key_of, values))
+        twice = [text_of(value) for value in values if keys[key_of(value)] > 1]
+        if twice:
+            raise InputError(f"{start} name the same value twice: {first_few(twice)}")
         if len(self.labels) < 2:
             raise InputError(
-                f"{_called(self)} has fewer than two values: a feature that cannot vary must be "
+                f"{self._called} has fewer than two values: a feature that cannot vary must be "
                 "left out"
             )
         texts = map(text_of, self.labels)
         if len(self.labels) > MOST_LEVELS or max(map(len, texts)) > LONGEST_NAME:
             raise InputError(
-                f"{_called(self)} has more than {MOST_LEVELS} values, or one of more than "
+                f"{self._called} has more than {MOST_LEVELS} values, or one of more than "
                 f"{LONGEST_NAME} letters: declare fewer, and an other for the rest"
             )
 
@@ -253,11 +438,6 @@ class Category:
         return UNDECLARED if self.other is None else self.keys[key_of(self.other)]
 
     @property
-    def ordered(self) -> bool:
-        """Whether neighbouring levels are near each other."""
-        return self.kind == "ordered"
-
-    @property
     def levels(self) -> int:
         """C, with those for other and missing."""
         return len(self.labels)
@@ -267,30 +447,32 @@ class Category:
         """In levels: level c is the middle of cell c."""
         return -0.5, self.levels - 0.5
 
-    def to_unit(self, values: ArrayLike) -> Floats:
-        """u = (c + 1/2) / C of levels c; any shape."""
-        return space.to_unit(values, self.domain)
-
-    def from_unit(self, unit: ArrayLike) -> Floats:
-        """The level in whose cell u is."""
-        return self.rounded(space.from_unit(unit, self.domain))
-
     def rounded(self, values: Floats) -> Floats:
-        """The level nearest to numbers in levels; any shape."""
-        level: Floats = np.clip(np.rint(values), 0, self.levels - 1)
-        return level
+        return np.asarray(np.clip(np.rint(values), 0, self.levels - 1))
+
+    @property
+    def farthest(self) -> float:
+        return 1.0
+
+    def difference(self, start: ArrayLike, end: ArrayLike) -> Floats:
+        """1 from any level to another."""
+        return (np.asarray(start) != np.asarray(end)).astype(np.float64)
+
+    def between(self, start: ArrayLike, end: ArrayLike, share: ArrayLike) -> Floats:
+        """The nearer one: there is nothing between two levels."""
+        return np.where(np.asarray(share) < 0.5, start, end)
 
     def public_inputs(self) -> Any:
         """The domain as a certificate writes it."""
         more = {} if self.other is None else {"other": self.other}
-        return _said(self, values=list(self.values), **more)
+        return self._public(values=list(self.values), **more)
 
     def __str__(self) -> str:
         texts = [text_of(value) for value in self.values[:SHOWN]]
         more = [] if len(self.values) <= SHOWN else [f"{len(self.values) - SHOWN} more"]
         rest = [] if self.other is None or self.other in self.values else [self.other]
         shown = (" < " if self.ordered else ", ").join([*texts, *more, *rest])
-        return f"{self.name} in {{{shown}}}{_more(self)}"
+        return f"{self.name} in {{{shown}}}{self._else}"
 
 
 @dataclass(frozen=True)
@@ -298,6 +480,12 @@ class Ordered(Category):
     """One of the declared values, lowest first: a step to a neighbour is the smallest change."""
 
     kind: ClassVar[str] = "ordered"
+    ordered = True
+    difference, between = Axis.difference, Axis.between
+
+    @property
+    def farthest(self) -> float:
+        return self.levels - 1.0
 
 
 _ANSWERS = {"no": 0, "n": 0, "f": 0, "yes": 1, "y": 1, "t": 1}
@@ -313,7 +501,7 @@ class Boolean(Category):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.values != (False, True) or self.other is not None:
-            raise InputError(f"{_called(self)} is true or false: it has no other values")
+            raise InputError(f"{self._called} is true or false: it has no other values")
 
     @cached_property
     def keys(self) -> dict[str | None, int]:
@@ -323,7 +511,7 @@ class Boolean(Category):
         return found
 
     def __str__(self) -> str:
-        return f"{self.name} true or false{_more(self)}"
+        return f"{self.name} true or false{self._else}"
 
 
 @dataclass(frozen=True)
@@ -335,22 +523,22 @@ class Flag(Boolean):
 
 
 Column = Number | Category
-"""Integer, Date, Ordered, Boolean and Flag are such."""
+"""All other kinds are such."""
 
 KINDS: dict[str, type[Number] | type[Category]] = {
-    kind.kind: kind for kind in (Number, Integer, Date, Category, Ordered, Boolean)
+    kind.kind: kind for kind in (Number, Integer, Date, Angle, Category, Ordered, Boolean)
 }
 """By the name that files and the command line know them by."""
 
 
-def without_flags(columns: Sequence[Column]) -> tuple[Column, ...]:
-    """Columns as a table has them: flags are made of what is missing there."""
-    return tuple(column for column in columns if not isinstance(column, Flag))
+def of_tables(columns: Sequence[Column]) -> tuple[Column, ...]:
+    """The columns that a table has: all but those that are made of others."""
+    return tuple(column for column in columns if not column.of)
 
 
 def to_dict(column: Column) -> dict[str, Any]:
     """All of a column, as a model file has it."""
-    said = {field.name: getattr(column, field.name) for field in fields(column)}
+    said = {one.name: getattr(column, one.name) for one in fields(column) if one.init}
     if isinstance(column, Category):
         said["values"] = list(column.values)
     return {"kind": column.kind, **said}
@@ -365,7 +553,7 @@ def from_dict(said: dict[str, Any]) -> Column:
         raise ValueError("no column")
     if not isinstance(said.get("other"), str | None):
         raise ValueError("no column")
-    made: Column = (Flag if kind == Flag.kind else KINDS[kind])(**said)
+    made: Column = (KINDS | {Flag.kind: Flag, Sine.kind: Sine})[kind](**said)
     return made
 
 
@@ -387,47 +575,6 @@ def _label(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _called(column: Column) -> str:
-    """A column in a sentence; one that has no name yet is a kind of column."""
-    if column.name:
-        return f"'{column.name}'"
-    kind = "ordered category" if column.kind == Ordered.kind else column.kind
-    return f"an {kind}" if kind[0] in "io" else f"a {kind}"
-
-
-def _check_words(column: Column) -> None:
-    for word in ("missing", "fixed"):
-        if not isinstance(getattr(column, word), bool):
-            raise InputError(f"{word} of {_called(column)} must be true or false")
-
-
-def _check_labels(column: Category, start: str) -> None:
-    """Refuse values that no category has, or that it has twice."""
-    values = column.values
-    if any(not isinstance(value, str | int | bool) for value in values):
-        raise InputError(f"{start} must be texts, whole numbers, true or false")
-    if not isinstance(column.other, str | None):
-        raise InputError(f"the other of {_called(column)} must be a text")
-    if "" in (*values, column.other):
-        raise InputError(
-            f"{start} have an empty text, which means a missing one: declare that it may be missing"
-        )
-    keys = Counter(map(key_of, values))
-    twice = [text_of(value) for value in values if keys[key_of(value)] > 1]
-    if twice:
-        raise InputError(f"{start} name the same value twice: {first_few(twice)}")
-
-
-def _more(column: Column) -> str:
-    """What else is declared, in few words."""
-    return " or missing" * column.missing + " (fixed)" * column.fixed
-
-
-def _said(column: Column, **domain: Any) -> dict[str, Any]:
-    yes = {name: True for name in ("missing", "fixed") if getattr(column, name)}
-    return {"kind": column.kind, **domain, **yes}
 
 
 def is_level(value: Any) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from privtraj.base.arrays import Floats, frozen
 from privtraj.base.errors import Arg, InputError, is_whole
 from privtraj.base.space import Slabs, moment
-from privtraj.columns.kinds import LONGEST_NAME, Column, without_flags
+from privtraj.columns.kinds import LONGEST_NAME, Column, of_tables
 from privtraj.columns.precision import spread_times
 
 _WHOSE = (" needs ", Arg("person="), ", which says whose record it is")
@@ -108,7 +108,7 @@ class PublicInputs:
     @property
     def asked(self) -> tuple[Column, ...]:
         """The columns that a table has: all but flags, which are made of them."""
-        return without_flags(self.columns)
+        return of_tables(self.columns)
 
     @property
     def together(self) -> bool:

@@ -15,7 +15,7 @@ from privtraj.base import processes
 from privtraj.base.arrays import Floats, Ints, frozen
 from privtraj.base.errors import InputError
 from privtraj.base.space import utc_seconds
-from privtraj.columns.axes import to_unit, with_flags
+from privtraj.columns.axes import encoded, to_unit
 from privtraj.columns.kinds import Category, Column
 from privtraj.data import arrow, checks
 from privtraj.data.public import PublicInputs
@@ -131,7 +131,7 @@ def rows_of(records: Records, public: PublicInputs) -> MemoryRows:
     records = _limited_per_person(records, public)
     checks.check_enough(len(records.times))
     # A float64 in [0, 1] rounds to a float32 in [0, 1]: both ends are float32 numbers.
-    points = to_unit(public.columns, with_flags(public.columns, records.points)).astype(np.float32)
+    points = to_unit(public.columns, encoded(public.columns, records.points)).astype(np.float32)
     people = _people(records) if public.most_records > 1 else None
     return MemoryRows(frozen(points), frozen(records.times.copy()), digest, people)
 

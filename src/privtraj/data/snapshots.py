@@ -25,7 +25,7 @@ from privtraj.base.errors import Arg, InputError
 from privtraj.base.space import as_user_times
 from privtraj.columns.axes import Axes
 from privtraj.columns.declared import declared_columns
-from privtraj.columns.kinds import Column, without_flags
+from privtraj.columns.kinds import Column, of_tables
 from privtraj.columns.precision import written_times
 from privtraj.data import checks, sql, sql_rows
 from privtraj.data.dialect import Dialect
@@ -187,10 +187,10 @@ class Snapshots:
             table: Any = table_of(points)
             declared = declared_columns(bounds, features, table.shape[1])
         else:
-            named = without_flags(declared_columns(bounds, features, columns=columns))
+            named = of_tables(declared_columns(bounds, features, columns=columns))
             table = cells_of(points, [column.name for column in named])
             declared = declared_columns(bounds, features, len(table), columns)
-        given = Records.of_arrays(times, table, person, without_flags(declared))
+        given = Records.of_arrays(times, table, person, of_tables(declared))
         axis = declared_axis(bins, time_range)
         where = _declared_domain(domain, declared)
         options = Options(
@@ -238,7 +238,7 @@ class Snapshots:
     @property
     def declared(self) -> tuple[Column, ...]:
         """The columns as the user has them: without flags, which are made of what is missing."""
-        return without_flags(self.columns)
+        return of_tables(self.columns)
 
     @cached_property
     def bounds(self) -> Floats:

@@ -37,12 +37,13 @@ from privtraj.base.space import Slabs, largest
 from privtraj.columns.cells import MISSING, is_whole, key_of, spellings
 from privtraj.columns.kinds import (
     UNDECLARED,
+    Angle,
     Category,
     Column,
     Date,
     Flag,
     Integer,
-    without_flags,
+    of_tables,
 )
 from privtraj.data import arrow, checks
 from privtraj.data.sql import RemoteTable
@@ -135,7 +136,7 @@ class SqlRows:
 
     @cached_property
     def digest(self) -> bytes:
-        asked = without_flags(self.columns)
+        asked = of_tables(self.columns)
         batches = (_digested(batch, asked) for batch in self.records.batches())
         return digest_of([column.name for column in asked], batches)
 
@@ -417,6 +418,8 @@ def _reads_dates(table: Any, column: Column) -> bool:
     Ibis takes time zones of DuckDB for those of the session, and does not tell whether Spark's
     timestamps have any; text is read by each database in its own way.
     """
+    if isinstance(column, Angle):  # whose cosine is each database's own
+        return False
     if not isinstance(column, Date):
         return True
     kind, database = table[column.name].type(), table.get_backend().name

@@ -28,9 +28,9 @@ from privtraj.columns.axes import Axes
 from privtraj.data.public import TimeAxis
 from privtraj.domain.domain import Plot
 from privtraj.measures.windows import Windows
-from privtraj.motion.reference.base import Reference
-from privtraj.motion.reference.brownian import Brownian
-from privtraj.motion.reference.words import by_itself, declared
+from privtraj.motion.diffusions import Brownian
+from privtraj.motion.process import Reference
+from privtraj.motion.reference import by_itself, declared
 from privtraj.privacy import noise
 from privtraj.privacy.budget_plan import BudgetPlan
 from privtraj.privacy.calibration import calibrate_laplace

@@ -52,7 +52,7 @@ from privtraj.measures.numbers import CURVES, PARTICLES_PER_CURVE, Measured, Num
 from privtraj.measures.persistence import PERSISTENCE
 from privtraj.measures.pooling import TIME_COUPLING, pooled_over_time
 from privtraj.measures.smoothing import MOST_CELLS_PER_TIME, bandwidths, placed, smoothed
-from privtraj.motion.growth.unbalanced import APART
+from privtraj.motion.population import APART
 from privtraj.privacy.budget_plan import Planned
 from privtraj.privacy.calibration import calibrate_laplace
 from privtraj.privacy.events import LaplaceCounts, Person

@@ -31,8 +31,8 @@ import numpy as np
 from privtraj.base.arrays import Floats
 from privtraj.measures.base import Progress
 from privtraj.measures.likelihood import KAPPA_SPREAD, Mixture, Moments
-from privtraj.motion.transport import sinkhorn
-from privtraj.motion.transport.sinkhorn import Potentials
+from privtraj.motion import sinkhorn
+from privtraj.motion.sinkhorn import Potentials
 from privtraj.recipe import LARGEST_BANDWIDTH, SMALLEST_BANDWIDTH
 
 # The schedule

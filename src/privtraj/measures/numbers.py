@@ -65,9 +65,8 @@ from privtraj.measures.windows import (
     moments_of,
     most_windows,
 )
-from privtraj.motion.reference.base import Reference, Scale
-from privtraj.motion.reference.least_action import FITTED, follow, least_action
-from privtraj.motion.reference.words import by_itself, declared
+from privtraj.motion.process import FITTED, Reference, Scale, follow, least_action
+from privtraj.motion.reference import by_itself, declared
 from privtraj.privacy import noise
 from privtraj.privacy.budget_plan import BudgetPlan, Planned
 from privtraj.privacy.events import Person

@@ -37,9 +37,8 @@ from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import is_number
 from privtraj.base.space import unit_time
 from privtraj.measures.base import Marginals
-from privtraj.motion.reference.base import Reference
-from privtraj.motion.reference.inertia import Inertia
-from privtraj.motion.reference.memories import LAGS, Correlations, correlation_along, smoothest
+from privtraj.motion.inertia import LAGS, Correlations, Inertia, correlation_along, smoothest
+from privtraj.motion.process import Reference
 from privtraj.privacy.events import Adjacency, LaplaceShares, Person, people_moved
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.noise import EPSILON_RANGE

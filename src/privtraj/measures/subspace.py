@@ -54,8 +54,7 @@ import numpy as np
 from privtraj.base.arrays import Floats
 from privtraj.base.space import Slabs
 from privtraj.measures.base import Marginals
-from privtraj.motion.reference.base import Reference
-from privtraj.motion.reference.least_action import least_action
+from privtraj.motion.process import Reference, least_action
 from privtraj.privacy.calibration import calibrate_gaussian
 from privtraj.privacy.events import Adjacency, GaussianSum, Person
 from privtraj.privacy.guard import Guard

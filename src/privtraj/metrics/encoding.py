@@ -13,7 +13,7 @@ import numpy as np
 
 from privtraj.base.arrays import Floats, Ints, Mask
 from privtraj.base.errors import InputError
-from privtraj.columns.axes import Axes, to_unit, with_flags
+from privtraj.columns.axes import Axes, encoded, to_unit
 from privtraj.columns.kinds import Category, Column, Flag, Number
 
 CELLS = 8
@@ -37,7 +37,7 @@ def of_table(columns: Sequence[Column]) -> list[int]:
 
 def unit_points(values: Floats, columns: Sequence[Column]) -> Floats:
     """Points (..., d) of values (..., e) as tables and paths have them, NaN where missing."""
-    flat = with_flags(columns, values.reshape(-1, values.shape[-1]))
+    flat = encoded(columns, values.reshape(-1, values.shape[-1]))
     return to_unit(columns, flat).reshape(*values.shape[:-1], len(columns))
 
 

@@ -19,17 +19,17 @@ from privtraj.base.errors import InputError, is_number, is_whole
 from privtraj.base.space import moment
 from privtraj.columns import kinds
 from privtraj.columns.conditions import Constraints
-from privtraj.columns.kinds import LONGEST_NAME, Column, Flag, Number, without_flags
+from privtraj.columns.kinds import LONGEST_NAME, Column, Number, of_tables
 from privtraj.domain.domain import Domain
 from privtraj.measures.persistence import PERSISTENCE, is_persistence
 from privtraj.measures.registry import MEASURES
-from privtraj.motion.growth.declared import Growth
-from privtraj.motion.reference.base import Scale
-from privtraj.motion.reference.words import from_dict
-from privtraj.motion.transport.mixed import number_names
+from privtraj.motion.growth import Growth
+from privtraj.motion.process import Scale
+from privtraj.motion.reference import from_dict
+from privtraj.motion.states import number_names
 from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.statements import DOMAIN, DRAWN_TIMES, PUBLIC_COUNTS
-from privtraj.recipe import MOST_PARTICLES
+from privtraj.recipe import MOST_PARTICLES, Recipe
 
 FIELDS = {
     "diffusivity",
@@ -42,7 +42,7 @@ FIELDS = {
 }
 MOTION = "motion"
 """Optional: how people move, where it is not Brownian motion through particles."""
-OPTIONAL = {MOTION, "domain", "columns"}
+OPTIONAL = {MOTION, "domain", "columns", "recipe"}
 LAYOUT: dict[str, tuple[str | int, ...]] = {
     "particles": ("K", "m", "d"),
     "weights": ("K", "m"),
@@ -98,6 +98,10 @@ def _field_faults(
     yield _fault_of_names(header["features"], header["time_name"], arrays["bounds"])
     yield _fault_of_columns(header, arrays["bounds"])
     yield _fault_of_domain(header, arrays["bounds"])
+    try:
+        recipe_of(header)
+    except InputError:
+        yield "its recipe cannot be read"
     settings, told = header["settings"], header["diagnostics"]
     yield _fault_of_growth(header, arrays["knots"])
     if not (isinstance(settings, dict) and isinstance(told, dict)):
@@ -125,8 +129,7 @@ def _fault_of_motion(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any
         scale = Scale(bounds[moving], float(knots[0]), float(knots[-1] - knots[0]))
         if any(moving):
             moved["reference"].within(scale)
-        numbers = [one.name for one in columns if isinstance(one, Number)]
-        moved["constraints"].check(header["features"], numbers)
+        moved["constraints"].check(columns)
     except (InputError, AttributeError, KeyError, TypeError, ValueError):
         return "how its people move cannot be read"
     return None if isinstance(moved["curves"], bool) else "its curves cannot be read"
@@ -146,6 +149,11 @@ def motion_of(header: Mapping[str, Any]) -> dict[str, Any]:
     if said:
         raise ValueError("other fields")
     return made
+
+
+def recipe_of(header: Mapping[str, Any]) -> Recipe | None:
+    """What was asked for; None where a header does not tell."""
+    return Recipe.from_dict(header["recipe"]) if "recipe" in header else None
 
 
 def _fault_of_names(features: Any, time_name: Any, bounds: NDArray[Any]) -> str | None:
@@ -184,10 +192,8 @@ def _fault_of_columns(header: Mapping[str, Any], bounds: NDArray[Any]) -> str | 
     names = [column.name for column in columns]
     if names != header["features"] or not np.array_equal(domains, bounds):
         return "it has other columns than features and bounds"
-    lacking = [one.name for one in columns if isinstance(one, Number) and one.missing]
-    flagged = [one.of for one in columns if isinstance(one, Flag)]
-    behind = columns[len(columns) - len(flagged) :]
-    if lacking != flagged or not all(isinstance(one, Flag) for one in behind):
+    known = of_tables(columns)
+    if columns != (*known, *(more for column in known for more in column.more)):
         return "its flags of what is missing are not those of its numbers"
     return None
 
@@ -233,7 +239,7 @@ def contradiction(
     """
     public, times, knots = certificate.public_inputs, arrays["times"], arrays["knots"]
     columns = columns_of(header, arrays["bounds"])
-    declared = {column.name: column.public_inputs() for column in without_flags(columns)}
+    declared = {column.name: column.public_inputs() for column in of_tables(columns)}
     if public.get("bounds") != declared:
         return f"its {'columns' if 'columns' in header else 'bounds'} are not the public ones"
     domain = header.get("domain")
@@ -251,6 +257,10 @@ def contradiction(
         return "its times are outside the public range"
     if np.abs(bins - times).max() > near:
         return "its times are not the public ones"
+    recipe = recipe_of(header)
+    promised = certificate.target_epsilon, certificate.delta, certificate.adjacency
+    if recipe is not None and (recipe.epsilon, recipe.delta, recipe.adjacency) != promised:
+        return "its recipe has another guarantee"
     return _contradiction_of_settings(certificate, header, arrays)
 
 

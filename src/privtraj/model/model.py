@@ -22,9 +22,17 @@ from privtraj.base.arrays import Floats, Ints, along_main_axis, equal_weight, st
 from privtraj.base.errors import Arg, InputError, Said, is_whole, listed
 from privtraj.base.formats import load as load_by_name
 from privtraj.base.space import as_user_times, from_unit, hat_functions, moment, to_unit, unit_time
-from privtraj.columns.axes import Axes
+from privtraj.columns.axes import Axes, decoded
 from privtraj.columns.conditions import NONE, Conditions, Constraints, in_order
-from privtraj.columns.kinds import Category, Column, Label, Number, plain_numbers, to_dict
+from privtraj.columns.kinds import (
+    Category,
+    Column,
+    Label,
+    Number,
+    of_tables,
+    plain_numbers,
+    to_dict,
+)
 from privtraj.columns.precision import written_times
 from privtraj.data.snapshots import Snapshots
 from privtraj.domain.couplings import couplings_inside, parts_of
@@ -32,18 +40,14 @@ from privtraj.domain.domain import Domain, Plot
 from privtraj.model import checks as model_checks
 from privtraj.model import file as model_file
 from privtraj.model.paths import Paths, fill_in_blocks
-from privtraj.motion.growth.declared import Growth
-from privtraj.motion.growth.lives import Lives
-from privtraj.motion.growth.population import Population, read_at, settled
-from privtraj.motion.reference.base import Interpolation, Points, Reference, Scale
-from privtraj.motion.reference.brownian import Brownian
-from privtraj.motion.reference.least_action import FITTED, even_clouds, least_action
-from privtraj.motion.reference.words import by_itself, declared
-from privtraj.motion.transport.carried import Carried, fine_stops, momentary, smooth_between
-from privtraj.motion.transport.couplings import CouplingName, Couplings, Discrete, couple
-from privtraj.motion.transport.curves import Curves
-from privtraj.motion.transport.mixed import (
-    MixedCurves,
+from privtraj.motion.couplings import CouplingName, Couplings, Discrete, couple
+from privtraj.motion.curves import Carried, Curves, Motion, fine_stops, momentary, smooth_between
+from privtraj.motion.diffusions import Brownian
+from privtraj.motion.growth import Growth
+from privtraj.motion.population import MOMENTS, Lives, Population, settled
+from privtraj.motion.process import FITTED, Interpolation, Points, Reference, Scale, even_clouds
+from privtraj.motion.reference import by_itself, declared
+from privtraj.motion.states import (
     OnNumbers,
     Parts,
     Transitions,
@@ -55,6 +59,7 @@ from privtraj.motion.transport.mixed import (
 from privtraj.privacy import signatures
 from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.ledger import up
+from privtraj.recipe import Recipe
 
 MOST_PATHS = 10**9
 FEWEST_PARTICLES = 5
@@ -99,7 +104,8 @@ class TrajectoryModel:
     growth: how the number of people changes; None: everybody is there all the time.
     columns: d of them, what each coordinate of a particle means; by default numbers. A category's
         coordinate is in the cell of a level; flags at the end say which numbers are missing.
-    settings: how it was made.  diagnostics: released quantities that tell how well it went.
+    settings: how it was made.  recipe: what was asked for, whole; None where no recipe made it, and
+        in files of version 0.2.  diagnostics: released quantities that tell how well it went.
     """
 
     particles: Floats
@@ -122,6 +128,7 @@ class TrajectoryModel:
     domain: Domain | None = None
     growth: Growth | None = None
     columns: tuple[Column, ...] = ()
+    recipe: Recipe | None = None
 
     def __post_init__(self) -> None:
         if all(type(one) is Number and not (one.missing or one.fixed) for one in self.columns):
@@ -163,7 +170,7 @@ class TrajectoryModel:
         unit = equal_weight(particles, weights, self.cloud_size)
         pairs = enumerate(self.columns)
         values = np.stack([one.from_unit(unit[..., k]) for k, one in pairs], axis=-1)
-        values[self._parts.absent(unit)] = np.nan
+        values[..., : len(self._shown)] = decoded(self.columns, values)
         return values
 
     def _split_at_times(self) -> tuple[Floats, Floats]:
@@ -244,7 +251,8 @@ class TrajectoryModel:
                 " and ",
                 Arg("at_start"),
             )
-        read = read_at(at, self.knots, branching)
+        first, last = self.knots[[0, -1]]
+        read = np.append(at, first + MOMENTS * (last - first)) if branching else at
         if asked:
             values, lives = self._those(n, read, how, asked)
         else:
@@ -253,8 +261,8 @@ class TrajectoryModel:
         if lives is not None:
             ways = self.constraints.directions(self.features)
             clock = unit_time(at, self.knots)
-            known = clock, lives, self._scale, ways, branching, self.axes
-            values, there = settled(values, *known)
+            families = (ways, self.axes) if branching else None
+            values, there = settled(values, clock, lives, self._scale, families)
         names = tuple(one.name for one in self._shown)
         data = self._finished(values)
         there["precision"] = self.constraints.precision
@@ -296,18 +304,15 @@ class TrajectoryModel:
     @cached_property
     def _shown(self) -> tuple[Column, ...]:
         """The columns of a table: all but flags."""
-        return tuple(one for one in self.columns if not one.of)
+        return of_tables(self.columns)
 
     def _finished(self, values: Floats) -> Floats:
         """Values (n, q, e) of tables, from (n, q, d), which are changed: those that can be, NaN
         where flags say so, without the flags."""
-        values = self.constraints.rounded(values, self.features, self.bounds)
         for k, column in enumerate(self.columns):
             if type(column) is not Number:
                 values[..., k] = column.rounded(values[..., k])
-        for number, flag in self._parts.flags:
-            values[..., number][values[..., flag] == 1] = np.nan
-        return values[..., self._parts.shown] if self._parts.flags else values
+        return self.constraints.rounded(decoded(self.columns, values), self._shown)
 
     def _values(
         self,
@@ -325,17 +330,19 @@ class TrajectoryModel:
         if self.plot is not None:
             return self._inside(self.plot, n, at, rng, how.noise)
         curves, process, usual = self._carried_by(n, how.coupling, knots, rng)
-        if asked is not None and isinstance(curves, MixedCurves):
+        if asked is not None and not self._parts.plain:
             alone = len(curves.knots) == n  # everybody has a chain of their own
             curves = self._possible(curves, unit_time(at, self.knots), asked, process)
             n = len(curves.knots) if alone else n
         places = curves.people(
             n,
             unit_time(at, self.knots),
-            self.bandwidth if how.noise else np.zeros_like(self.bandwidth),
-            process,
-            self.constraints.directions(number_names(self.columns)),
-            how.interpolation or usual,
+            Motion(
+                self.bandwidth if how.noise else np.zeros_like(self.bandwidth),
+                process,
+                self.constraints.directions(number_names(self.columns)),
+                how.interpolation or usual,
+            ),
             rng,
         )
         bounds = np.tile(self.bounds, (len(at), 1))  # of all numbers of a path
@@ -349,8 +356,8 @@ class TrajectoryModel:
         return values.reshape(n, len(at), -1)
 
     def _possible(
-        self, curves: MixedCurves, where: Floats, asked: Conditions, process: Reference
-    ) -> MixedCurves:
+        self, curves: Curves, where: Floats, asked: Conditions, process: Reference
+    ) -> Curves:
         """Those along which somebody can be as they must at times (q,) in [0, 1]; all of them where
         people change places. Too few particles there are refused."""
         held = curves.can_be(asked, where)
@@ -365,7 +372,7 @@ class TrajectoryModel:
         coupling: CouplingName | None,
         knots: Floats | None,
         rng: np.random.Generator,
-    ) -> tuple[Curves | MixedCurves, Reference, Interpolation | None]:
+    ) -> tuple[Curves, Reference, Interpolation | None]:
         """The curves that carry n people, by which process between their knots, and how, unless
         somebody says; None: as the process does.
 
@@ -382,12 +389,10 @@ class TrajectoryModel:
         process = suited if coupling is None else Brownian(self.diffusivity)
         return self._through(particles[np.arange(len(particles)), chain]), process, "bridge"
 
-    def _through(self, places: Points) -> Curves | MixedCurves:
+    def _through(self, places: Points) -> Curves:
         """The curves through places (N, K, d) at the knots."""
         places, clock = places.astype(np.float32, copy=False), unit_time(self.knots, self.knots)
-        return (
-            Curves(places, clock) if self._parts.plain else MixedCurves(places, clock, self._parts)
-        )
+        return Curves(places, clock, self._parts)
 
     @cached_property
     def _steady(self) -> tuple[Floats, Floats, Ints]:
@@ -417,7 +422,6 @@ class TrajectoryModel:
         if parts.plain:
             return inside
         states = self._through(particles[np.arange(len(clock)), chain])
-        assert isinstance(states, MixedCurves)
         unit = states.others(where, float(width.mean()))(np.arange(n), rng)
         values = from_unit(unit, self.bounds)
         values[..., parts.moving] = inside
@@ -484,9 +488,7 @@ class TrajectoryModel:
         """The same model with what is public about its features: `monotone`, features that never
         fall, or {feature: "rising" or "falling"}; `precision`, {feature: step}, 1 for integers."""
         constraints = Constraints.declared(monotone, precision)
-        constraints.check(
-            self.features, [one.name for one in self.columns if isinstance(one, Number)]
-        )
+        constraints.check(self.columns)
         return replace(self, constraints=constraints).sealed()
 
     def with_growth(self, growth: Any) -> TrajectoryModel:
@@ -520,9 +522,7 @@ class TrajectoryModel:
             self.growth,
             self._scale,
             self.diagnostics,
-            self.particles,
-            self.weights,
-            unit_time(self.knots, self.knots),
+            (self.particles, self.weights, unit_time(self.knots, self.knots)),
             self._fitted if self._parts.plain else OnNumbers(self._fitted, self._parts.moving),
         )
 
@@ -557,13 +557,10 @@ class TrajectoryModel:
         return self._fitted if self._reference.couples or varies else self._reference
 
     @cached_property
-    def _curves(self) -> Curves | MixedCurves:
+    def _curves(self) -> Curves:
         """Along which people move where the reference means least action."""
         if self.curves and not self._reference.couples:
             return self._through(self.particles.swapaxes(0, 1))
-        if self._parts.plain:
-            places = least_action(self.particles, self.weights, self.knots, self._reference)
-            return self._through(places)
         clock = unit_time(self.knots, self.knots)
         return self._through(least_action_of(*self._steady, clock, self._parts, self._fitted))
 
@@ -727,9 +724,11 @@ class TrajectoryModel:
         kinds = (
             {} if self.columns == numbers else {"columns": [to_dict(one) for one in self.columns]}
         )
+        written = self.recipe is not None and self.recipe.can_be_written
         return {
             **place,
             **kinds,
+            **({"recipe": self.recipe.to_dict()} if self.recipe and written else {}),
             **({} if usual else {model_checks.MOTION: motion}),
             "diffusivity": self.diffusivity,
             "cloud_size": self.cloud_size,
@@ -836,6 +835,7 @@ def load(path: str | Path) -> TrajectoryModel:
         diagnostics=header["diagnostics"],
         domain=Domain.from_dict(header["domain"]) if "domain" in header else None,
         columns=model_checks.columns_of(header, arrays["bounds"]),
+        recipe=model_checks.recipe_of(header),
         **model_checks.motion_of(header),
     )
     if certificate.model_sha256 != model.sha256:

@@ -1,4 +1,10 @@
-"""The paper's step: drift to the people, plain transport to neighbouring times, Langevin noise.
+"""The paper's dynamics: sampled, clipped and noisy gradients, and the step that follows them.
+
+    v(y)_k = (m dt / (lambda sigma^2)) w_k(y) (x_k - y),    w the responsibilities,
+
+clipped jointly over all particles by the guard, summed over a Poisson batch of rate rho, and
+divided by rho N with N public or released, never by the batch that happened, is the drift to the
+people. A step adds plain transport to neighbouring times and Langevin noise:
 
     x <- x - eta drift + kappa sum_j (dt / dt_ij) (bar_ij(x) - x) + eta temperature sigma xi,
 
@@ -8,6 +14,7 @@ what leaves the unit cube is put back on its wall. The loop is `langevin.run`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -16,9 +23,100 @@ import numpy as np
 
 from privtraj.base.arrays import Floats
 from privtraj.measures.langevin import SINKHORN_SWEEPS, State, Trace, between_times, state
-from privtraj.measures.likelihood import Moments
-from privtraj.motion.transport import sinkhorn
-from privtraj.motion.transport.sinkhorn import Potentials
+from privtraj.measures.likelihood import Mixture, Moments, squared_distances, weights
+from privtraj.motion import sinkhorn
+from privtraj.motion.sinkhorn import Potentials
+from privtraj.privacy.guard import Guard
+from privtraj.privacy.questions import Gaussian, Release
+from privtraj.privacy.sums import ClippedSums
+
+STEP = "clipped batch sums of a step"
+
+# Gradients -----------------------------------------------------------------------------------
+
+
+class Weighted(NamedTuple):
+    """Particles, and the weight (T,) of the data fit: m dt / (lambda sigma^2)."""
+
+    mixture: Mixture
+    weight: jax.Array
+
+
+def batch_vectors(points: jax.Array, parameters: Weighted) -> jax.Array:
+    """v(y) of each point, flattened: (n, m d). A function of each point alone."""
+    mixture = parameters.mixture
+    w = weights(squared_distances(points, mixture.particles), mixture)
+    away = mixture.particles[None] - points[:, None, :]
+    return (parameters.weight * w[:, :, None] * away).reshape(len(points), -1)
+
+
+@jax.jit
+def mean_vectors(points: jax.Array, parameters: Weighted) -> jax.Array:
+    """Mean of v over points (T, n, d) that anybody may see: (T, m, d)."""
+    means = jax.vmap(lambda y, here: batch_vectors(y, here).mean(axis=0))(points, parameters)
+    return means.reshape(parameters.mixture.particles.shape)
+
+
+class Batch(NamedTuple):
+    """What a batch sum is: its clip C, noise multiplier tau, and sampling rate rho."""
+
+    clip: float
+    noise: float
+    rate: float
+
+
+class BatchGradients:
+    """Drifts from a guard over some of the times; where `ends` are given, the first and the last
+    time follow those released points (2, n, d) instead, which costs nothing more.
+
+    people: (T',) of the guard's times.  weight: (T,) of all times, m dt / (lambda sigma^2).
+    watch: called with the particles (T, m, d) before every step.
+    """
+
+    def __init__(
+        self,
+        guard: Guard,
+        people: Floats,
+        weight: Floats,
+        batch: Batch,
+        ends: Floats | None = None,
+        watch: Callable[[Floats], None] | None = None,
+    ) -> None:
+        self._guard = guard
+        self._expected = batch.rate * people
+        self._weight = jnp.asarray(np.float32(weight))
+        self._clip = np.full(guard.n_times, float(batch.clip))
+        self._batch = batch
+        self._ends = None if ends is None else jnp.asarray(np.float32(ends))
+        self._watch = watch
+
+    def __call__(self, mixture: Mixture) -> tuple[Moments, jax.Array]:
+        """Drift (T, m, d), and the standard deviation (T,) of the noise in it."""
+        if self._watch is not None:
+            self._watch(np.asarray(mixture.particles, dtype=np.float64))
+        parameters = Weighted(mixture, self._weight)
+        if self._ends is None:
+            drift, deviation = self._private(parameters)
+        else:
+            inside, quiet = self._private(jax.tree.map(lambda leaf: leaf[1:-1], parameters))
+            outside = jax.tree.map(lambda leaf: leaf[jnp.array([0, -1])], parameters)
+            first, last = mean_vectors(self._ends, outside)
+            drift = jnp.concatenate([first[None], inside, last[None]])
+            deviation = jnp.pad(quiet, 1)
+        ones = jnp.ones(drift.shape[:2], jnp.float32)
+        return Moments(drift, ones, ones[:, 0]), deviation
+
+    def _private(self, parameters: Weighted) -> tuple[jax.Array, jax.Array]:
+        noise = self._batch.noise
+        question = ClippedSums(batch_vectors, parameters, self._clip)
+        sums = self._guard.ask(Release(question, Gaussian(noise), STEP))
+        drift = np.float32(sums / self._expected[:, None])
+        deviation = np.float32(self._clip * noise / self._expected)
+        shape = parameters.mixture.particles.shape
+        return jnp.asarray(drift.reshape(shape)), jnp.asarray(deviation)
+
+
+# Steps ---------------------------------------------------------------------------------------
 
 
 class PlainSchedule(NamedTuple):

@@ -22,8 +22,10 @@ from scipy.spatial import cKDTree
 from scipy.special import digamma, gammaln, logsumexp
 
 from privtraj.base.arrays import Floats
-from privtraj.motion.transport import sinkhorn
-from privtraj.paper.constants import CLOSEST, OBJECTIVE_SWEEPS
+from privtraj.motion import sinkhorn
+
+OBJECTIVE_SWEEPS = 200  # of Sinkhorn's algorithm, from nothing
+_CLOSEST = 1e-9  # particles nearer than this count as that far apart: a logarithm is taken
 
 
 class Objective(NamedTuple):
@@ -75,5 +77,5 @@ def _negative_entropy(x: Floats) -> float:
     m, d = x.shape
     nearest = cKDTree(x).query(x, k=2)[0][:, 1]
     log_ball = d / 2 * math.log(math.pi) - gammaln(d / 2 + 1)
-    mean = float(np.log(np.maximum(nearest, CLOSEST)).mean())
+    mean = float(np.log(np.maximum(nearest, _CLOSEST)).mean())
     return -float(digamma(m) - digamma(1) + log_ball + d * mean)

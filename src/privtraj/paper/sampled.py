@@ -28,13 +28,14 @@ from privtraj.measures.gradients import (
 )
 from privtraj.measures.persistence import PERSISTENCE
 from privtraj.model.model import TrajectoryModel
-from privtraj.paper.constants import SAMPLED_STEPS
 from privtraj.privacy.calibration import calibrate_noise
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.statements import SAMPLING_RATE
 from privtraj.recipe import Recipe, check_setting
 from privtraj.synthesizer import TrajectorySynthesizer
+
+SAMPLED_STEPS = 30  # whatever the number of people: it must be known in advance; by hand, 2026-11
 
 
 class SampledGradients(Gradients):

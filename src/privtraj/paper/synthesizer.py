@@ -38,9 +38,15 @@ from privtraj.measures.base import HEAD_COUNT, Progress, head_count, public_peop
 from privtraj.measures.langevin import State, run
 from privtraj.model.model import TrajectoryModel, assemble
 from privtraj.paper import warm_starts as warm
-from privtraj.paper.batches import STEP, Batch, BatchGradients
-from privtraj.paper.constants import LEAST_EPSILON, MOST_EPSILON, SLACK_ROOM, START_VARIANCE
-from privtraj.paper.dynamics import PlainFixed, PlainSchedule, at, plain_step
+from privtraj.paper.dynamics import (
+    STEP,
+    Batch,
+    BatchGradients,
+    PlainFixed,
+    PlainSchedule,
+    at,
+    plain_step,
+)
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import epsilon_at
 from privtraj.privacy.budget_plan import BudgetPlan
@@ -55,6 +61,12 @@ from privtraj.privacy.statements import DRAWN_TIMES, PUBLIC_COUNTS
 from privtraj.recipe import check_public_counts
 
 Watch = Callable[[Floats], None]
+
+START_VARIANCE = 0.2  # of the normal start around the middle of the box: the paper's N(1/2, 0.2 I)
+
+# The ledger of a recipe, whose cost follows
+LEAST_EPSILON, MOST_EPSILON = 1e-6, 25.0  # of its cap: above, the slack of the noise shows
+SLACK_ROOM = 1 + 1e-3  # of the cap above what the phases cost, for the slack of the noise
 
 
 @dataclass(frozen=True)

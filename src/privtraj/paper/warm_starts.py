@@ -30,23 +30,25 @@ from privtraj.base.arrays import Floats, systematic
 from privtraj.base.errors import InputError
 from privtraj.base.space import fold
 from privtraj.measures.likelihood import squared_distances
-from privtraj.paper.constants import (
-    AT_MEDIAN,
-    AVERAGED,
-    FIRST_CENTRES,
-    MIN_SPREAD,
-    REACH,
-    SHRINK,
-    SIGNIFICANT_DEVIATIONS,
-    SMALLEST_SHARE,
-)
 from privtraj.privacy.guard import Guard
+from privtraj.privacy.questions import Gaussian, Release
+from privtraj.privacy.sums import ClippedSums
 
 MEANS = "sums of private means"
 MEDIANS = "directions of private medians"
 CLUSTERS = "sums of private clusters"
 
 CLUSTER_CLIP = 1.5  # sqrt(1 + 1 + 1/4), see `cluster_vectors`
+
+# How centres move; set by hand, 2026-11
+AT_MEDIAN = 1e-12  # distance at which a person is on the median: squares below underflow
+REACH = 1.5  # radius within which people count in full, in sqrt(d) spreads
+SHRINK = 0.5  # of the radius, at most, per step
+MIN_SPREAD = 0.005  # of a cluster, in shares of the box
+SIGNIFICANT_DEVIATIONS = 2.0  # of a count's noise that a cluster must have
+SMALLEST_SHARE = 0.02  # of an equal part of the people that it must have without noise
+FIRST_CENTRES = 0.7  # share of the width of the cube over which they are
+AVERAGED = 3  # one in so many steps, the last ones, are averaged
 
 
 def private_means(guard: Guard, people: ArrayLike, noise_multiplier: float) -> Floats:
@@ -58,7 +60,9 @@ def private_means(guard: Guard, people: ArrayLike, noise_multiplier: float) -> F
     total, d = _released(guard, people), guard.n_features
     middle = np.full((guard.n_times, d), 0.5)
     clip = np.full(guard.n_times, math.sqrt(d) / 2)
-    sums = guard.sums(offsets, np.float32(middle), clip, noise_multiplier, MEANS)
+    sums = guard.ask(
+        Release(ClippedSums(offsets, np.float32(middle), clip), Gaussian(noise_multiplier), MEANS)
+    )
     return np.clip(middle + sums / total[:, None], 0, 1)
 
 
@@ -83,7 +87,13 @@ def private_medians(guard: Guard, people: ArrayLike, noise_multiplier: float, st
     eta = np.full(guard.n_times, math.sqrt(guard.n_features) / 4)
     clip, before, path = np.ones(guard.n_times), np.zeros_like(theta), []
     for _ in range(steps):
-        sums = guard.sums(directions, np.float32(theta), clip, noise_multiplier, MEDIANS)
+        sums = guard.ask(
+            Release(
+                ClippedSums(directions, np.float32(theta), clip),
+                Gaussian(noise_multiplier),
+                MEDIANS,
+            )
+        )
         eta = np.where((sums * before).sum(axis=1) < 0, eta / 2, eta)
         theta = np.clip(theta + (eta / total)[:, None] * sums, 0, 1)
         before = sums
@@ -193,7 +203,9 @@ def _read(guard: Guard, centres: Floats, radius: Floats, noise_multiplier: float
     times, k, d = centres.shape
     single = Centres(jnp.asarray(centres, jnp.float32), jnp.asarray(radius, jnp.float32))
     clip = np.full(times, CLUSTER_CLIP)
-    sums = guard.sums(cluster_vectors, single, clip, noise_multiplier, CLUSTERS)
+    sums = guard.ask(
+        Release(ClippedSums(cluster_vectors, single, clip), Gaussian(noise_multiplier), CLUSTERS)
+    )
     parts, unit = sums.reshape(times, k, d + 2), radius[:, None]
     size = parts[:, :, d]
     return _Reading(

@@ -4,19 +4,33 @@ A guard holds rows and asks three things of them: how many are in each cell of e
 where the budget buys gradients, the rows themselves; and, where people may have several, the rows
 of those who have. `MemoryRows` has them as arrays;
 `data.sql_rows.SqlRows` leaves them in the database or the files and asks there.
+
+Rows may be seen along a few axes only, where people's features hardly fill their box. A record's
+point y of the unit cube becomes, along r orthonormal axes A (d, r) from a centre c,
+
+    u = 1/2 + (y - c) A / (2 half),    clamped to [0, 1]^r and rounded to float32.
+
+Centre, axes and half are public or released. So u is a function of the row and of released numbers
+alone, and a point of a unit cube: all that is argued of rows holds of these rows as it stands, with
+r axes for d, and the sensitivity of every answer is what it was under both relations. That a row's
+point does not depend on the other rows holds bit by bit. Products of matrices would break it: a
+library may add up the last rows of a block in another order than the first. Here every number is a
+product or a sum of two float64, feature by feature, and each of these is rounded alone.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privtraj.base.arrays import Floats
+from privtraj.base.errors import InputError
 from privtraj.base.space import Slabs
 from privtraj.columns.axes import Axes
 from privtraj.privacy.events import Person
@@ -63,18 +77,77 @@ class Rows(Protocol):
         """The rows of all who have several, where it is known whose they are; else none."""
 
 
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """centre: (d,) in the unit cube.  axes: (d, r), orthonormal columns.  half: of a side."""
+
+    centre: Floats
+    axes: Floats
+    half: float
+
+    @property
+    def rank(self) -> int:
+        """r."""
+        return self.axes.shape[1]
+
+    def __call__(self, points: NDArray[np.float32]) -> NDArray[np.float32]:
+        """u (n, r) of points (n, d)."""
+        along = np.zeros((len(points), self.rank))
+        for column, middle, axis in zip(points.T, self.centre, self.axes, strict=True):
+            along += (column.astype(np.float64) - middle)[:, None] * axis
+        return np.clip(0.5 + along / (2 * self.half), 0.0, 1.0).astype(np.float32)
+
+    def back(self, places: Floats) -> Floats:
+        """(..., d) in the unit cube, or near it, of places (..., r); undoes it in the subspace."""
+        lifted: Floats = self.centre + 2 * self.half * (places - 0.5) @ self.axes.T
+        return lifted
+
+
 @dataclass(frozen=True)
 class PublicShape:
-    """What everybody may know of rows: declared bins of time, d axes, what a person has."""
+    """What everybody may know of rows as they are seen: windows of time, d axes, what a person has.
 
-    bins: Slabs
+    projection: along whose axes points are seen, if not their own.  rate: the probability with
+    which a record takes part in a sum.
+    """
+
+    windows: Slabs
     axes: Axes
     person: Person
+    projection: Projection | None = None
+    rate: float = 1.0
 
     @property
     def n_features(self) -> int:
         """d."""
         return len(self.axes.levels)
+
+    def in_windows(self, windows: Slabs) -> PublicShape:
+        """The same in other windows, whose edges and numbers are public or released.
+
+        Records of one person in different windows may meet in one, so whoever has several is paid
+        for as if they were together.
+        """
+        check_windows(windows)
+        return replace(self, windows=windows, person=self.person.in_slabs())
+
+    def projected(self, projection: Projection) -> PublicShape:
+        """The same along the axes of a projection."""
+        return replace(self, axes=Axes.numeric(projection.rank), projection=projection)
+
+    def seen(self, points: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Points of the unit cube, as they are seen."""
+        return points if self.projection is None else self.projection(points)
+
+
+def check_windows(windows: Slabs) -> None:
+    """Refuse windows in which a record might have no place: its rows alone would tell."""
+    numbers, edges = windows.slab_of_piece, windows.edges
+    in_use = np.unique(numbers[numbers >= 0])
+    if len(numbers) != len(edges) + 1 or not (np.diff(edges) > 0).all() or len(in_use) == 0:
+        raise InputError("slabs need increasing edges, and a number for each piece between")
+    if not np.array_equal(in_use, np.arange(len(in_use))):
+        raise InputError("slabs are numbered from 0, without gaps")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -110,6 +183,32 @@ class MemoryRows:
         if self.people is not None:
             own = np.bincount(people, minlength=1)[people] > 1
         return RepeatedRows(people[own], self.times[own], self.points[own])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ProjectedRows:
+    """The same rows with the points of a projection; those in a database are brought here."""
+
+    rows: Rows
+    projection: Projection
+
+    @property
+    def digest(self) -> bytes:
+        return self.rows.digest
+
+    def cell_counts(self, slabs: Slabs, sides: Sequence[int]) -> NDArray[np.int64]:
+        points, numbers = self.in_slabs(slabs)
+        cells = math.prod(sides)
+        place = numbers.astype(np.int64) * cells + cell_of(points, sides)
+        return np.bincount(place, minlength=slabs.count * cells).reshape(-1, cells)
+
+    def in_slabs(self, slabs: Slabs) -> SlabRows:
+        points, numbers = self.rows.in_slabs(slabs)
+        return SlabRows(self.projection(points), numbers)
+
+    def repeated(self) -> RepeatedRows:
+        people, times, points = self.rows.repeated()
+        return RepeatedRows(people, times, self.projection(points))
 
 
 def cell_of(points: NDArray[np.float32], sides: Sequence[int]) -> NDArray[np.int64]:

@@ -17,11 +17,9 @@ once, and an `Allowance` hands them out one by one; what it holds counts as spen
 
 from __future__ import annotations
 
-import math
-from copy import copy
+from dataclasses import replace
 from typing import Self
 
-import jax
 import numpy as np
 
 from privtraj.base import processes
@@ -32,34 +30,29 @@ from privtraj.privacy import noise
 from privtraj.privacy.events import Event, GaussianSum
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger, Payer
-from privtraj.privacy.sampled_events import ChosenTimes, sum_at_rate
-from privtraj.privacy.sums import Chunks
+from privtraj.privacy.questions import gaussian_event
+from privtraj.privacy.sampled_events import ChosenTimes
 
 
 class SamplingGuard(Guard):
     """A guard whose sums are over everybody, or over records that take part by chance."""
 
-    _rate = 1.0
-
     def at_rate(self, rate: float) -> Self:
         """The same, every record taking part in a sum with this public probability."""
         if rate != 1 and processes.several():
             raise InputError("people can be sampled by one process only: use rate=1")
-        part = copy(self)
-        part._rate = rate
-        return part
+        return self._showing(self._rows, replace(self.shape, rate=rate))
 
     def at_times(self, bins: Ints) -> Self:
         """The same door to the rows of these bins alone; which ones is public, so it is free."""
         wanted = np.unique(bins)
         if len(wanted) == 0 or not (wanted[0] >= 0 and wanted[-1] < self.n_times):
             raise InputError(f"times are numbered from 0 to {self.n_times - 1}")
-        part = copy(self)
         row = np.append(np.full(self.n_times, -1), -1)  # the last for times that are out already
         row[wanted] = np.arange(len(wanted))
-        part._chunks = None
-        part._slabs = Slabs(self._slabs.edges, row[self._slabs.slab_of_piece])
-        return part
+        windows = self.shape.windows
+        kept = Slabs(windows.edges, row[windows.slab_of_piece])
+        return self._showing(self._rows, replace(self.shape, windows=kept))
 
     def reserve(self, event: GaussianSum, times: int) -> Self:
         """The same rows, for exactly `times` of these sums, which are paid for now."""
@@ -74,29 +67,16 @@ class SamplingGuard(Guard):
         """
         if processes.several():
             raise InputError("times can be drawn by one process only")
-        slack = n * width * noise.GAUSSIAN_TV_PER_DRAW
-        event = sum_at_rate(GaussianSum(noise_multiplier, what, slack, *self.person), self._rate)
+        event = gaussian_event(noise_multiplier, what, n * width, self.person, self.shape.rate)
         allowance = reserve(self.ledger, event, times, share=n / self.n_times)
         chosen = np.sort(_without_ties(self._source, self.n_times)[:n])
         return chosen, self.at_times(chosen)._paid(allowance, event.rate)
-
-    def sum_event(self, width: int, noise_multiplier: float, what: str) -> GaussianSum:
-        """What a call of `sums` with D = width will pay for, at the rate of this guard."""
-        return sum_at_rate(super().sum_event(width, noise_multiplier, what), self._rate)
 
     def _paid(self, payer: Payer, rate: float) -> Self:
         """The same rows for sums at this rate, which somebody else pays for."""
         part = self.at_rate(rate)
         part._payer = payer
         return part
-
-    def _taking_part(self, chunks: Chunks) -> jax.Array:
-        """Which places of the chunks take part: those with a row whose coin says so."""
-        if self._rate == 1:
-            return super()._taking_part(chunks)
-        words = self._source.words(int(chunks.row.max(initial=-1)) + 1)
-        coins = words < np.uint64(math.floor(self._rate * 2.0**64))
-        return chunks.spread(np.append(coins, False)[chunks.row])  # row -1, padding, is the last
 
 
 class Allowance:

@@ -34,7 +34,9 @@ up: the result is the same, bit for bit, on one device and on many.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -46,6 +48,13 @@ from jax.sharding import PartitionSpec as Split
 from numpy.typing import NDArray
 
 from privtraj.base import processes
+from privtraj.base.arrays import Floats
+from privtraj.base.errors import BudgetError, InputError
+from privtraj.columns.axes import Embedding
+from privtraj.privacy import noise
+from privtraj.privacy.events import Adjacency, GaussianSum, Person, people_moved
+from privtraj.privacy.questions import Gaussian, Question, View, gaussian_event
+from privtraj.privacy.rows import PublicShape
 
 GRID = 2**16  # steps to the side of the box
 WEIGHT_BITS = 20  # A is between 2^19 and 2^20
@@ -65,7 +74,7 @@ A function of each row alone."""
 
 
 class KernelSum(NamedTuple):
-    """The parameters of `kernel_sums`; leaves have T as first axis."""
+    """The parameters of `KernelSums`; leaves have K as first axis."""
 
     centres: Any  # (T, m, d)
     mass: Any  # (T,) weight of the masses, a multiple of 1 / GRID
@@ -92,6 +101,193 @@ class Lattice(NamedTuple):
     shift: NDArray[np.int64]  # (T,) they are sums over people divided by 2^shift, rounded
     weight: NDArray[np.float64]  # (T,) A
     limit: float  # largest norm of a person's vector, in released units
+
+
+# Questions ------------------------------------------------------------------------------------
+
+
+class VectorSums(Question, abstract=True):
+    """What is the sum over records of clip_c( v(record) )? (K, D)
+
+    A row's vector, scaled to Euclidean norm at most c over *all* its coordinates jointly, becomes
+    integers of norm at most B = S / z (`ClippedSums`, `KernelSums`). It touches the coordinates of
+    its own window only, and integer sums are exact in any order. So g rows of a person, each in a
+    window of its own, stand in orthogonal blocks and move the stacked sum by sqrt(g) B at most, and
+    rows that are together by g B; twice that where a person is replaced. Noise of standard
+    deviation S on every integer makes it the Gaussian mechanism with noise multiplier z
+    (`events.GaussianSum`).
+
+    Records may take part by chance (`sampling`); what is summed is then never divided by the number
+    of those who did, and an empty batch is noise alone.
+    """
+
+    noise = Gaussian
+
+    clip: Floats  # (K,) c, from released numbers only
+
+    def _check_shapes(self, shape: PublicShape, parameters: Any) -> None:
+        # other shapes would be broadcast: one exact sum under two noises, or two under one noise
+        windows = shape.windows.count
+        leaves = jax.tree.leaves(parameters)
+        shapes = [np.shape(self.clip), *(np.shape(leaf)[:1] for leaf in leaves)]
+        if any(one != (windows,) for one in shapes):
+            raise InputError(f"sums over {windows} bins need a clip and parameters for each")
+
+    @abstractmethod
+    def width(self, shape: PublicShape) -> int:
+        """D."""
+
+    @abstractmethod
+    def vector(self, shape: PublicShape, window: int, point: NDArray[np.float32]) -> Floats:
+        """v (D,) of a record in this window, before it is clipped; point (d,) of the unit cube."""
+
+    def sensitivity(self, person: Person, adjacency: Adjacency) -> float:
+        size = person.records if person.together else math.sqrt(person.records)
+        return people_moved(adjacency) * size
+
+    def event(self, noise: Gaussian, what: str, shape: PublicShape) -> GaussianSum:
+        draws = shape.windows.count * self.width(shape)
+        return gaussian_event(noise.multiplier, what, draws, shape.person, shape.rate)
+
+    def records_of(self, view: View) -> int:
+        return int(chunks_of(view).row.max(initial=-1)) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class ClippedSums(VectorSums):
+    """Sums of any vector per record.
+
+    statistic: the per-record vector; a stable function, compiled once.
+    parameters: pytree whose leaves have K as first axis; window i is given its own slice.
+
+    v(row), clipped to norm c, is divided by a lattice unit and rounded to integers. Rounding moves
+    each of the D coordinates by at most 1/2, so the integer vector of a row has norm at most
+        B = c / unit + sqrt(D) / 2 + 1,
+    the last 1 paying for float64 rounding on the way. The unit is chosen so that B = S / z.
+    """
+
+    statistic: Statistic
+    parameters: Any
+    clip: Floats
+
+    def width(self, shape: PublicShape) -> int:
+        row = jax.ShapeDtypeStruct((1, Embedding(shape.axes).width), jnp.float32)
+        one = jax.tree.map(
+            lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), self.parameters
+        )
+        return int(jax.eval_shape(self.statistic, row, one).shape[-1])
+
+    def check(self, shape: PublicShape, scale: float) -> None:
+        self._check_shapes(shape, self.parameters)
+        lattice_unit(np.asarray(self.clip, np.float64), scale, self.width(shape))
+
+    def total(self, view: View, scale: float) -> list[NDArray[Any]]:
+        chunks, width = chunks_of(view), self.width(view.shape)
+        unit = lattice_unit(np.asarray(self.clip, np.float64), scale, width)
+        there = taking_part(view)
+        return [
+            lattice_sums(self.statistic, chunks, there, self.parameters, self.clip, unit, width)
+        ]
+
+    def answer(self, noisy: list[NDArray[Any]], scale: float) -> Floats:
+        (block,) = noisy
+        unit = lattice_unit(np.asarray(self.clip, np.float64), scale, block.shape[1])
+        return (block * unit[:, None]).astype(np.float64)
+
+    def vector(self, shape: PublicShape, window: int, point: NDArray[np.float32]) -> Floats:
+        (point,) = Embedding(shape.axes).of(shape.seen(point[None]))
+        vector = _one_vector(self.statistic, self.parameters, window, point)
+        return np.asarray(vector, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelSums(VectorSums):
+    """Sums of the vectors ( w_k (x_k - y), mass w_k, s ), D = m d + m + 1 numbers.
+
+    weight_fn: weights and s from squared distances; a stable function, compiled once.
+    kernel: centres x (K, m, d), the weight of the masses (K,), parameters of the weight_fn.
+
+    v(row) becomes an integer vector by the rules above, and is left out unless its norm, measured
+    on these integers, is at most L 2^k. The exact sum of the window is divided by 2^k and rounded
+    once, which moves each of the D coordinates by less than 1 when the sum changes. So the released
+    integers of a window move by at most B = L + sqrt(D) when a row is added or removed. L is chosen
+    so that B = S / z.
+    """
+
+    weight_fn: WeightFn
+    kernel: KernelSum
+    clip: Floats
+
+    def width(self, shape: PublicShape) -> int:
+        _, m, d = np.shape(self.kernel.centres)
+        return m * (d + 1) + 1
+
+    def check(self, shape: PublicShape, scale: float) -> None:
+        self._check_shapes(shape, self.kernel)
+        clip = np.asarray(self.clip, dtype=np.float64)
+        lattice_unit(clip, scale, self.width(shape))  # refuses what says nothing
+        if max(np.max(clip), np.max(self.kernel.mass)) > MOST_CLIP:
+            raise InputError("there are too many features for gradients: leave some out")
+
+    def lattice(self, scale: float) -> Lattice:
+        """The lattice of the released integers."""
+        clip = np.asarray(self.clip, dtype=np.float64)
+        return kernel_lattice(clip, scale, np.asarray(self.kernel.centres))
+
+    def total(self, view: View, scale: float) -> list[NDArray[Any]]:
+        chunks, clip = chunks_of(view), np.asarray(self.clip, dtype=np.float64)
+        there, lattice = taking_part(view), self.lattice(scale)
+        return [kernel_sums(self.weight_fn, chunks, there, self.kernel, clip, lattice)]
+
+    def answer(self, noisy: list[NDArray[Any]], scale: float) -> Floats:
+        (block,) = noisy
+        return (block * self.lattice(scale).unit[:, None]).astype(np.float64)
+
+    def vector(self, shape: PublicShape, window: int, point: NDArray[np.float32]) -> Floats:
+        (point,) = Embedding(shape.axes).of(shape.seen(point[None]))
+        kernel = jax.tree.map(lambda leaf: leaf[window], self.kernel)
+        return kernel_vector(self.weight_fn, kernel, point)
+
+
+def lattice_unit(clip: Floats, scale: float, width: int) -> Floats:
+    """unit = c / (S / z - sqrt(D) / 2 - 1), so that B = c / unit + sqrt(D) / 2 + 1 = S / z."""
+    norm = scale - math.sqrt(width) / 2 - 1
+    if norm < math.sqrt(width):
+        raise BudgetError(
+            f"a sum of {width} coordinates with noise multiplier {noise.GAUSSIAN_STD / scale:.3g} "
+            "says nothing: use a larger epsilon, or fewer particles or steps"
+        )
+    unit: Floats = clip / norm
+    return unit
+
+
+@partial(jax.jit, static_argnums=0)
+def _one_vector(
+    statistic: Statistic, parameters: Any, index: jax.Array, point: jax.Array
+) -> jax.Array:
+    return statistic(point[None], jax.tree.map(lambda leaf: leaf[index], parameters))[0]
+
+
+def chunks_of(view: View) -> Chunks:
+    """The rows of a view in chunks, which are kept for the next question."""
+    if view.chunks is None:
+        points, windows = view.rows.in_slabs(view.shape.windows)
+        if view.shape.axes.mixed:
+            points = Embedding(view.shape.axes).of(points)
+        view.chunks = chunked(points, windows, view.shape.windows.count)
+    chunks: Chunks = view.chunks
+    return chunks
+
+
+def taking_part(view: View) -> jax.Array:
+    """Which places of the chunks take part: those that hold a row, and whose coin says so."""
+    chunks = chunks_of(view)
+    if view.coins is None:
+        return chunks.spread(chunks.row >= 0)
+    return chunks.spread(np.append(view.coins, False)[chunks.row])  # row -1, padding, is the last
+
+
+# Exact sums -----------------------------------------------------------------------------------
 
 
 def chunked(points: NDArray[np.float32], bins: NDArray[np.int32], n_times: int) -> Chunks:

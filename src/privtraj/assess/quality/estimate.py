@@ -15,7 +15,13 @@ from typing import Any
 import numpy as np
 
 from privtraj.assess.planning.standins import Yardstick
-from privtraj.assess.quality.refits import can_be_refitted, people_at, read_times, refitted
+from privtraj.assess.quality.refits import (
+    can_be_refitted,
+    people_at,
+    read_times,
+    refitted,
+    worth_of_resolution,
+)
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import BudgetError, InputError
 from privtraj.base.space import as_user_times
@@ -105,8 +111,9 @@ def estimated_quality(
             return None
         others.append(_drawn(again, times, seed + 1 + k))
         done(k + 1, refits)
+    most = worth_of_resolution(model)
     numbers = [numbers_alone(each, model.columns) for each in (people, *others)]
-    worth = _Worths(model, times, numbers[1:], seed) if numbers[0].shape[2] else None
+    worth = _Worths(model, times, numbers[1:], seed, most) if numbers[0].shape[2] else None
     return Quality(
         worth.overall() if worth else Estimate(0.0, 0.0, 0.0),
         tuple(times.tolist()),
@@ -137,9 +144,15 @@ class _Worths:
     """Errors of refits, and what they are worth among people of the model."""
 
     def __init__(
-        self, model: TrajectoryModel, times: Floats, refits: Sequence[Floats], seed: int
+        self,
+        model: TrajectoryModel,
+        times: Floats,
+        refits: Sequence[Floats],
+        seed: int,
+        most: float,
     ) -> None:
-        self._judged = judged_by(model)
+        judged = judged_by(model)
+        self._judged = lambda worth: judged(min(worth, most))
         moments = np.repeat(times, _POPULATION)
         crowd = numbers_alone(people_at(model, moments, seed + 101), model.columns)
         self._yards = [Yardstick([cloud]) for cloud in crowd.reshape(len(times), _POPULATION, -1)]

@@ -8,13 +8,17 @@ Only what was released is used: it costs no privacy.
 
 from __future__ import annotations
 
+import math
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from privtraj.assess.planning.question import Question
+from privtraj.assess.planning.trials import worth_once
 from privtraj.base.arrays import Floats, Ints
+from privtraj.base.errors import is_number
 from privtraj.base.space import as_user_times
 from privtraj.data.public import TimeAxis
 from privtraj.data.snapshots import Snapshots
@@ -22,9 +26,11 @@ from privtraj.metrics.encoding import unit_points
 from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.rows import MemoryRows
 from privtraj.privacy.statements import MOST_RECORDS, PUBLIC_COUNTS, SHARED_BINS
-from privtraj.recipe import MeasureName
+from privtraj.recipe import MeasureName, Recipe
 from privtraj.synthesizer import TrajectorySynthesizer
 
+RESOLUTION = ("particles", "steps", "cells", "slabs", "subspace", "bandwidth")
+"""Settings that decide how fine a model can be; chosen by the fit itself unless set by hand."""
 _MOMENTS = 64
 """At which people are who come at any time: more moments make more calls, and no other crowd."""
 
@@ -46,18 +52,45 @@ def refitted(model: TrajectoryModel, seed: int) -> TrajectoryModel:
     if asked.public_counts:
         bins = snapshots.axis.bins.of(moments)
         public_counts = np.bincount(bins, minlength=snapshots.n_times).tolist()
-    synthesizer = TrajectorySynthesizer(
-        asked.epsilon,
-        asked.delta,
-        adjacency=asked.adjacency,
-        measure=model.settings["measure"],
-        reference=model.reference,
-        public_counts=public_counts,
-        seed=seed,
-    )
+    again = recipe_of(model).again(epsilon=asked.epsilon, public_counts=public_counts, seed=seed)
     with warnings.catch_warnings():  # that the budget buys little is what is found out here
         warnings.simplefilter("ignore")
-        return synthesizer.fit(snapshots)
+        return TrajectorySynthesizer.of(again).fit(snapshots)
+
+
+def recipe_of(model: TrajectoryModel) -> Recipe:
+    """The recipe that made the model, with the process by which its people move now.
+
+    A file of version 0.2 has none: the budget, the measure and what is public of features are then
+    as the model tells, and settings that it does not tell are left to the fit.
+    """
+    if model.recipe is not None:
+        return model.recipe.again(reference=model.reference)
+    certificate = model.certificate
+    return Recipe(
+        certificate.target_epsilon,
+        certificate.delta,
+        adjacency=certificate.adjacency,
+        measure=model.settings["measure"],
+        time_coupling=model.settings.get("time_coupling"),
+        reference=model.reference,
+        growth=model.growth,
+        **model.constraints.to_dict(),
+    )
+
+
+def worth_of_resolution(model: TrajectoryModel) -> float:
+    """Worth that a resolution set by hand leaves, by fits to stand-ins; infinite where none is set.
+
+    Refits cannot tell: people drawn from a model that is too coarse are described without error by
+    one that is as coarse. Stand-ins are not drawn from it.
+    """
+    recipe, asked = recipe_of(model), _question(model)
+    names = [name for name in RESOLUTION if is_number(getattr(recipe, name))]
+    if not names or model.axes.mixed:
+        return math.inf
+    by_hand = tuple((name, getattr(recipe, name)) for name in names)
+    return worth_once(replace(asked, public_counts=False, settings=by_hand))
 
 
 def people_at(model: TrajectoryModel, moments: Floats, seed: int) -> Floats:

@@ -15,8 +15,8 @@ import numpy as np
 from scipy.sparse import coo_array
 
 from privtraj.base.arrays import LEAST_WEIGHT, Floats, Ints, Singles, systematic, total_variance
-from privtraj.motion.reference.base import Reference
-from privtraj.motion.transport import sinkhorn
+from privtraj.motion import sinkhorn
+from privtraj.motion.process import Reference
 
 CouplingName = Literal["entropic", "exact"]
 

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
+from privtraj.motion.inertia import LAGS, Correlations, correlation_along, inertial, smoothest
 from privtraj.motion.reference import Inertia
-from privtraj.motion.reference.inertia import inertial
-from privtraj.motion.reference.memories import LAGS, Correlations, correlation_along, smoothest
 
 EDGES = np.array([[0.0, 1 / 16], [1 / 16, 1 / 4], [1 / 4, 9 / 16], [9 / 16, 1.0]])
 STEADY = np.ones_like(LAGS)

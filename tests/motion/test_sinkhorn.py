@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from privtraj.motion.transport import sinkhorn
+from privtraj.motion import sinkhorn
 
 B, M, D = 3, 12, 2
 

@@ -1,16 +1,18 @@
-"""Reference processes by name: in files, in configurations, on the command line."""
+"""Reference processes: how people would move if nothing but their law at each time were known.
+
+By name in files, in configurations and on the command line.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from privtraj.base.errors import Arg, InputError
-from privtraj.motion.reference.base import Reference
-from privtraj.motion.reference.brownian import Brownian
-from privtraj.motion.reference.drift import Drift
-from privtraj.motion.reference.inertia import Inertia
-from privtraj.motion.reference.learned import Learned
-from privtraj.motion.reference.ornstein_uhlenbeck import OrnsteinUhlenbeck
+from privtraj.motion.diffusions import Brownian, Drift, Learned, OrnsteinUhlenbeck
+from privtraj.motion.inertia import Inertia
+from privtraj.motion.process import Reference, Scale
+
+__all__ = ["Brownian", "Drift", "Inertia", "Learned", "OrnsteinUhlenbeck", "Reference", "Scale"]
 
 AUTO = "auto"
 KINDS: dict[str, type[Reference]] = {

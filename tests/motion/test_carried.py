@@ -8,7 +8,7 @@ import pytest
 import privtraj as pt
 from mixed_clinic import mixed_model
 from privtraj.model.model import FEWEST_PARTICLES
-from privtraj.motion.transport.carried import fine_stops
+from privtraj.motion.curves import fine_stops
 
 
 @pytest.fixture(scope="module")

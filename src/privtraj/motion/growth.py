@@ -1,17 +1,24 @@
-"""Growth as users say it: how many people there are over time, and where they come and go."""
+"""Growth: how many people there are over time, N(t) up to a factor, and where they come and go.
+
+Released numbers of records are noisy, and how many fell into a window of time is chance, too. Their
+logarithms y_k at the middles of the windows, of variance v_k, are smoothed: the rate of growth is a
+random walk of variance A per time, so that with a constant rate, A = 0, the numbers grow evenly.
+Changes of slope z = D y have the law
+    z ~ N(0, A H + D V D'),     V = diag(v),  H = diag of the mean gaps,
+A has the largest likelihood of them, and the posterior mean is  y - V D' (A H + D V D')^-1 z.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError, is_number
 from privtraj.base.space import as_user_times, moment
-from privtraj.motion.growth.sizes import Sizes, released_sizes
 
 Rate = Callable[[Floats, float], Floats]
 """g(x, t) (n,) per unit of time, of places x (n, d) in data units."""
@@ -19,10 +26,11 @@ RELEASED, LEARNED = "released", "learned"
 MOST_SIZES = 10_000
 MOST_CHANGE = 50
 """Largest over smallest size, and turnover, on the scale of logarithms: far beyond any use."""
-_HOW = (
-    "'released', a rate per unit of time, a table {time: size}, or a function g(x, t) of places "
-    "(n, d)"
-)
+PEOPLE, MIDDLES, LENGTHS = "people_per_time", "people_middles", "people_lengths"
+NOISE = "people_noise"
+"""Diagnostics of a fit: people in each window, its middle in data units, how much time it covers
+(or how many listed times), and the standard deviation of the noise of a number."""
+_ROUGHNESS = np.append(0.0, np.geomspace(1e-3, 1e4, 29))  # A, squared rates per range and per time
 
 
 @dataclass(frozen=True)
@@ -55,7 +63,11 @@ class Growth:
         elif is_number(self.size) and np.isfinite(self.size):
             object.__setattr__(self, "size", float(self.size))
         elif not (self.size == RELEASED or (self.size is None and callable(self.by_place))):
-            raise InputError(Arg("growth"), f" must be {_HOW}")
+            raise InputError(
+                Arg("growth"),
+                " must be 'released', a rate per unit of time, a table {time: size}, or a function "
+                "g(x, t) of places (n, d)",
+            )
 
     @classmethod
     def declared(cls, given: Any) -> Growth | None:
@@ -74,9 +86,16 @@ class Growth:
             kind = "dates" if datetime else "numbers"
             raise InputError(Arg("growth"), f" must be a table of {kind}, as the model's times are")
 
-    def sizes(self, start: float, length: float, told: Mapping[str, Any]) -> Sizes | None:
-        """Over a range of time; told: a model's diagnostics. None if they follow from places."""
-        sizes = self._sizes(start, length, told)
+    def sizes(self, start: float, length: float, diagnostics: Mapping[str, Any]) -> Sizes | None:
+        """Over a range of time; by a model's diagnostics. None if they follow from places."""
+        sizes = None
+        if self.size == RELEASED:
+            sizes = released_sizes(diagnostics, start, length)
+        elif isinstance(self.size, float):
+            sizes = Sizes(np.array([0.0, 1.0]), np.array([0.0, self.size * length]))
+        elif self.size is not None:
+            times, numbers, _ = zip(*self.size, strict=True)
+            sizes = Sizes((np.array(times) - start) / length, np.log(numbers))
         change = self.turnover * length + (0.0 if sizes is None else sizes.change)
         if not change <= MOST_CHANGE:
             raise InputError(
@@ -85,16 +104,6 @@ class Growth:
                 "check the unit of time",
             )
         return sizes
-
-    def _sizes(self, start: float, length: float, told: Mapping[str, Any]) -> Sizes | None:
-        if self.size is None:
-            return None
-        if self.size == RELEASED:
-            return released_sizes(told, start, length)
-        if isinstance(self.size, float):
-            return Sizes(np.array([0.0, 1.0]), np.array([0.0, self.size * length]))
-        times, sizes, _ = zip(*self.size, strict=True)
-        return Sizes((np.array(times) - start) / length, np.log(sizes))
 
     @property
     def can_be_written(self) -> bool:
@@ -153,3 +162,73 @@ def _from_words(text: str) -> Growth:
         raise InputError(
             Arg("growth"), " must be 'released' or a rate per unit of time, such as 0.5"
         ) from None
+
+
+class Sizes(NamedTuple):
+    """log N, straight between times of the clock and constant beyond. clock, log_size: (J,)."""
+
+    clock: Floats
+    log_size: Floats
+
+    def at(self, times: Floats) -> Floats:
+        """N(t) (q,) over the largest in the range."""
+        return np.asarray(np.exp(np.interp(times, self.clock, self.log_size) - self._turns.max()))
+
+    @property
+    def change(self) -> float:
+        """log of the largest size over the smallest in the range."""
+        return float(np.ptp(self._turns))
+
+    @property
+    def _turns(self) -> Floats:
+        """log N where it may be largest or smallest."""
+        inside = self.clock[(self.clock > 0) & (self.clock < 1)]
+        return np.interp(np.concatenate([[0.0, 1.0], inside]), self.clock, self.log_size)
+
+
+def released_sizes(diagnostics: Mapping[str, Any], start: float, length: float) -> Sizes:
+    """By the diagnostics of a model, growing on at the same rate from the middles of the outer
+    windows to the ends of the range."""
+    numbers, noise = [diagnostics.get(name) for name in (PEOPLE, MIDDLES, LENGTHS)], None
+    if all(isinstance(n, list) and n and all(map(is_number, n)) for n in numbers):
+        noise = diagnostics.get(NOISE)
+    if not (is_number(noise) and len({len(n) for n in numbers if n}) == 1):
+        raise _unknown()
+    people, middles, lengths = (np.array(n, dtype=np.float64) for n in numbers)
+    if not ((people > 0).all() and (lengths > 0).all() and (np.diff(middles) > 0).all()):
+        raise _unknown()
+    clock = (middles - start) / length
+    variance = (float(noise or 0.0) ** 2 + people) / people**2
+    log_size = smoothed(np.log(people / lengths), variance, clock)
+    if len(clock) == 1:
+        return Sizes(np.array([0.0, 1.0]), np.repeat(log_size, 2))
+    rates = np.diff(log_size) / np.diff(clock)
+    first, last = log_size[0] - rates[0] * clock[0], log_size[-1] + rates[-1] * (1 - clock[-1])
+    inside = (clock > 0) & (clock < 1)
+    return Sizes(
+        np.concatenate([[0.0], clock[inside], [1.0]]),
+        np.concatenate([[first], log_size[inside], [last]]),
+    )
+
+
+def _unknown() -> InputError:
+    return InputError(
+        Arg("growth", "released"),
+        " needs numbers of people over time, which this model does not "
+        "have: give their size as a table {time: size}",
+    )
+
+
+def smoothed(values: Floats, variance: Floats, clock: Floats) -> Floats:
+    """Noisy values (K,) of these variances, at times (K,): the posterior mean above."""
+    if len(values) < 3:
+        return values
+    gaps = np.diff(clock)
+    slopes = np.diff(np.eye(len(values)), axis=0) / gaps[:, None]
+    changes = np.diff(slopes, axis=0)  # D
+    walk, noise = np.diag((gaps[:-1] + gaps[1:]) / 2), (changes * variance) @ changes.T
+    z = changes @ values
+    laws = [a * walk + noise for a in _ROUGHNESS]
+    misfit = [np.linalg.slogdet(law)[1] + z @ np.linalg.solve(law, z) for law in laws]
+    likely = laws[int(np.argmin(misfit))]
+    return np.asarray(values - variance * (changes.T @ np.linalg.solve(likely, z)))

@@ -14,13 +14,18 @@ import privtraj as pt
 from privtraj.base.errors import InputError
 from privtraj.columns.axes import Axes
 from privtraj.measures.pooling import pooled_over_time
-from privtraj.motion.growth.branching import PARTING, family, moments
-from privtraj.motion.growth.declared import Growth
-from privtraj.motion.growth.lives import Lives, even_lives
-from privtraj.motion.growth.sizes import Sizes, released_sizes, smoothed
-from privtraj.motion.growth.unbalanced import descendants, pedigree
+from privtraj.motion.growth import Growth, Sizes, released_sizes, smoothed
+from privtraj.motion.population import (
+    MOMENTS,
+    PARTING,
+    Lives,
+    descendants,
+    even_lives,
+    family,
+    pedigree,
+)
+from privtraj.motion.process import Reference
 from privtraj.motion.reference import Brownian, Inertia
-from privtraj.motion.reference.base import Reference
 
 TIMES = np.linspace(0, 1, 10)
 BOX = [(-1.3, 1.3), (-1.3, 1.3)]
@@ -221,7 +226,7 @@ def test_shares_that_change_for_good_are_not_smoothed_away():
 
 def test_daughters_begin_where_their_mothers_are_and_part():
     n, times = 400, np.linspace(0, 1, 33)
-    when = np.append(times, moments())
+    when = np.append(times, MOMENTS)
     rng = np.random.default_rng(0)
     own = rng.uniform(0.1, 0.9, (n, 1, 2)) + 0.05 * when[None, :, None]
     lives = Lives(np.append(np.zeros(100), rng.uniform(0.1, 0.9, 300)), np.ones(n))

@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 
+from privtraj.columns.kinds import plain_numbers
 from privtraj.metrics import autocorrelation, wasserstein2
+from privtraj.motion.curves import Curves, Motion
 from privtraj.motion.reference import Inertia
-from privtraj.motion.transport.curves import Curves
+from privtraj.motion.states import Parts
 
 CLOCK = np.linspace(0, 1, 6)
 FREE = np.zeros(2)
+PLAIN = Parts(plain_numbers(("x", "y"), np.array([[0.0, 1.0]] * 2)))
 
 
 @pytest.fixture(scope="module")
@@ -17,12 +20,12 @@ def curves():
     rng = np.random.default_rng(0)
     start = 0.4 + np.array([0.08, 0.05]) * rng.standard_normal((300, 1, 2))
     start[::3, :, 1] += 0.15
-    return Curves((start + 0.2 * CLOCK[:, None]).astype(np.float32), CLOCK)
+    return Curves((start + 0.2 * CLOCK[:, None]).astype(np.float32), CLOCK, PLAIN)
 
 
 def people(curves, n, times, reference, directions=FREE, width=0.01):
     rng = np.random.default_rng(1)
-    read = curves.people(n, times, np.full(6, width), reference, directions, None, rng)
+    read = curves.people(n, times, Motion(np.full(6, width), reference, directions), rng)
     return np.asarray(read(slice(0, n), rng), dtype=np.float64)
 
 
@@ -71,7 +74,7 @@ def test_a_direction_holds_at_the_walls_too():
     """Curves that end at the upper wall, with people who would be reflected there."""
     rng = np.random.default_rng(0)
     start = 0.75 + 0.1 * rng.random((200, 1, 2))
-    wall = Curves(np.minimum(start + 0.2 * CLOCK[:, None], 1.0).astype(np.float32), CLOCK)
+    wall = Curves(np.minimum(start + 0.2 * CLOCK[:, None], 1.0).astype(np.float32), CLOCK, PLAIN)
     for reference in (Inertia(), Inertia(memory=0.2)):
         paths = people(wall, 800, np.linspace(0, 1, 60), reference, np.array([1.0, 0.0]), 0.05)
         assert np.diff(paths[:, :, 0], axis=1).min() >= -1e-6

@@ -3,11 +3,13 @@
 Couplings and paths are as likely under it as the marginals allow. All that they need from it is
 small: where people are after a while (`ahead`), with which variance, and how they get from one
 place to another (`bridge`). A process without variance means least action: nobody moves more than
-the marginals, and its drift, ask for. A new process is one class in one file of this folder, and
-one more name in `words`. How many people there are is said beside it, for any process: `growth`.
+the marginals, and its drift, ask for. Equally many people at each of K times are then matched from
+time to time by optimal transport, each where the process would carry them: the permutations p
+minimise  sum_i |y_p(i) - ahead(x_i)|^2.
 
-Users give a process in data units; `within` turns it into one of the unit cube and of time from 0
-to 1, in which everything here is computed.
+A new process is one class, and one more name in `reference`. Users give a process in data units;
+`within` turns it into one of the unit cube and of time from 0 to 1, in which everything here is
+computed. How many people there are is said beside it, for any process: `growth`.
 """
 
 from __future__ import annotations
@@ -18,11 +20,17 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.base.arrays import Floats
+from privtraj.base.arrays import Floats, Ints, equal_weight
+from privtraj.base.space import unit_time
 
 Interpolation = Literal["bridge", "linear", "spline"]
 Points = NDArray[np.floating[Any]]
 Ends = tuple[float, float]
+
+MOST_MATCHED = 512
+"""People at each time who are matched; as many carry a model, and more take minutes."""
+FITTED = 128
+"""People at each time to whom a drift is fitted: a few numbers, again and again."""
 
 
 class Scale(NamedTuple):
@@ -102,7 +110,7 @@ class Reference(ABC):
         return True
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values that `words.from_dict` reads."""
+        """Plain values that `reference.from_dict` reads."""
         return {"kind": self.kind}
 
     @classmethod
@@ -149,3 +157,32 @@ def between(
         bridged = interpolation == "bridge"
         values[inside] = reference.bridge(*pair, rng) if bridged else straight(*pair)
     return values.swapaxes(0, 1)
+
+
+def follow(clouds: Floats, clock: Floats, reference: Reference) -> Floats:
+    """Paths (n, K, d) through clouds (K, n, d) at times (K,)."""
+    paths = [clouds[0]]
+    for cloud, t, dt in zip(clouds[1:], clock, np.diff(clock), strict=False):
+        paths.append(cloud[matched(reference.ahead(paths[-1], t, dt), cloud)])
+    return np.stack(paths, axis=1)
+
+
+def least_action(particles: Floats, weights: Floats, times: Floats, reference: Reference) -> Floats:
+    """Paths (n, K, d) through particles (K, m, d) of weights (K, m) at times (K,) of any unit,
+    under the reference process, in the unit cube, that suits them."""
+    clock = unit_time(times, times)
+    suited = reference.fitted(even_clouds(particles, weights, FITTED), clock)
+    return follow(even_clouds(particles, weights), clock, suited)
+
+
+def matched(x: Floats, y: Floats) -> Ints:
+    """Permutation (n,) that brings x (n, d) closest to y (n, d): x_i goes to y_p(i)."""
+    from scipy.optimize import linear_sum_assignment
+    from scipy.spatial.distance import cdist
+
+    return np.asarray(linear_sum_assignment(cdist(x, y, "sqeuclidean"))[1])
+
+
+def even_clouds(particles: Floats, weights: Floats, most: int = MOST_MATCHED) -> Floats:
+    """(K, n, d) people of equal weight, n at most `most`, of particles (K, m, d)."""
+    return equal_weight(particles, weights, min(max(particles.shape[1], 2), most))

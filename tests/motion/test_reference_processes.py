@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 from privtraj.base.errors import InputError
+from privtraj.motion import reference as words
+from privtraj.motion.inertia import inertial
+from privtraj.motion.process import follow, matched
 from privtraj.motion.reference import (
     Brownian,
     Drift,
@@ -11,10 +14,7 @@ from privtraj.motion.reference import (
     Learned,
     OrnsteinUhlenbeck,
     Scale,
-    words,
 )
-from privtraj.motion.reference.inertia import inertial
-from privtraj.motion.reference.least_action import follow, matched
 
 TURN = 1.5 * np.pi
 TURNING = ([[0.0, -TURN], [TURN, 0.0]], [TURN / 2, -TURN / 2])  # about the centre of the square

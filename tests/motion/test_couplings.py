@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privtraj.motion import couplings as module
+from privtraj.motion import sinkhorn
+from privtraj.motion.couplings import Couplings
 from privtraj.motion.reference import Brownian, Reference
-from privtraj.motion.transport import couplings as module
-from privtraj.motion.transport import sinkhorn
-from privtraj.motion.transport.couplings import Couplings
 
 T, M, D = 3, 20, 2
 

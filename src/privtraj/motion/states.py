@@ -11,7 +11,7 @@ mean.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -19,20 +19,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.base.arrays import Floats, Ints, Mask, Singles, systematic
-from privtraj.base.space import fold
+from privtraj.base.arrays import Floats, Ints, Mask, systematic
 from privtraj.columns.axes import Axes
-from privtraj.columns.conditions import Conditions, within_reach
 from privtraj.columns.kinds import Category, Column, Flag, Label, Number, text_of
-from privtraj.motion.reference.base import Interpolation, Points, Reference
-from privtraj.motion.reference.least_action import MOST_MATCHED, matched
-from privtraj.motion.transport.curves import Curves, Places, chosen_curves
+from privtraj.motion.process import MOST_MATCHED, Points, Reference, matched
 
 CODED = 64
 """Levels up to which each has a coordinate of its own; above, distances are right within an eighth.
 """
-
-
 MOST_ALIKE = 64
 """Groups within which people who forget change places: of the 2,048 who are carried together, 32
 each on average."""
@@ -85,15 +79,10 @@ class Parts:
         """(d,) the columns of a table: all but flags."""
         return np.array([not column.of for column in self.columns])
 
-    @cached_property
-    def flags(self) -> list[tuple[int, int]]:
+    @property
+    def flags(self) -> tuple[tuple[int, int], ...]:
         """(number, flag) axes of numbers that may be missing."""
-        names = [column.name for column in self.columns]
-        return [
-            (names.index(column.of), k)
-            for k, column in enumerate(self.columns)
-            if isinstance(column, Flag)
-        ]
+        return self.axes.flags
 
     def absent(self, unit: NDArray[Any]) -> Mask:
         """(..., d) which numbers of points (..., d) are missing."""
@@ -159,52 +148,42 @@ def _codes(levels: Ints, count: int, ladder: int) -> Floats:
     climbed = levels * steps // max(ladder, 1)
     stairs = (climbed[..., None] > np.arange(steps - 1)) if steps else np.empty((*levels.shape, 0))
     off = np.maximum(levels - ladder, -1)  # -1: in order
-    corners = _corners(max(count - ladder, 1))
+    rest = max(count - ladder, 1)
+    corners = np.eye(rest) / np.sqrt(2)  # at squared distance 1 from each other; of many, nearly
+    if rest > CODED:
+        signs = np.random.default_rng(0).choice([-1.0, 1.0], (rest, CODED))
+        corners = signs / np.sqrt(2 * CODED)
     return np.concatenate([stairs, np.where(off[..., None] >= 0, corners[off], 0.0)], axis=-1)
 
 
-def _corners(count: int) -> Floats:
-    """(count, e) points at squared distance 1 from each other; of many, nearly."""
-    if count <= CODED:
-        return np.eye(count) / np.sqrt(2)
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], (count, CODED))
-    return np.asarray(signs / np.sqrt(2 * CODED))
+def jumped(
+    levels: Ints, clock: Floats, ladder: Ints, times: Floats, rng: np.random.Generator
+) -> Ints:
+    """Levels (b, q, c) of b people at times (q,), in any order, who have levels (b, K, c) at the
+    knots (K,).  ladder: (c,), see `Parts`.
 
-
-class Jumps(NamedTuple):
-    """Categories of b people. levels: (b, K, c).  clock: (K,).  ladder: (c,), see `Parts`."""
-
-    levels: Ints
-    clock: Floats
-    ladder: Ints
-
-    def at(self, times: Floats, rng: np.random.Generator) -> Ints:
-        """Levels (b, q, c) at times (q,), in any order.
-
-        Of a jump that has not come by the share s of the interval, the chance that it comes by s'
-        is (s' - s) / (1 - s). Levels in order that are r apart are r steps, each at its own time.
-        """
-        shape = len(self.levels), len(times), self.levels.shape[2]
-        values = np.empty(shape, self.levels.dtype)
-        order = np.argsort(times, kind="stable")
-        last = len(self.clock) - 2
-        knot = np.clip(np.searchsorted(self.clock, times, side="right") - 1, 0, last)
-        for k in np.unique(knot):
-            a, b = self.levels[:, k], self.levels[:, k + 1]
-            rows, columns = np.nonzero(a != b)
-            here, there = (side[rows, columns].astype(np.int64) for side in (a, b))
-            stairs = np.maximum(here, there) < self.ladder[columns]
-            left, before = np.where(stairs, np.abs(there - here), 1), 0.0
-            for q in order[knot[order] == k]:
-                share = (times[q] - self.clock[k]) / (self.clock[k + 1] - self.clock[k])
-                due = (share - before) / (1 - before) if before < 1 else 1.0
-                left, before = left - rng.binomial(left, min(max(due, 0.0), 1.0)), share
-                climbed = there - np.sign(there - here) * left
-                values[:, q] = a
-                values[rows, q, columns] = np.where(
-                    stairs, climbed, np.where(left > 0, here, there)
-                )
-        return values
+    Of a jump that has not come by the share s of the interval, the chance that it comes by s' is
+    (s' - s) / (1 - s). Levels in order that are r apart are r steps, each at its own time.
+    """
+    shape = len(levels), len(times), levels.shape[2]
+    values = np.empty(shape, levels.dtype)
+    order = np.argsort(times, kind="stable")
+    last = len(clock) - 2
+    knot = np.clip(np.searchsorted(clock, times, side="right") - 1, 0, last)
+    for k in np.unique(knot):
+        a, b = levels[:, k], levels[:, k + 1]
+        rows, columns = np.nonzero(a != b)
+        here, there = (side[rows, columns].astype(np.int64) for side in (a, b))
+        stairs = np.maximum(here, there) < ladder[columns]
+        left, before = np.where(stairs, np.abs(there - here), 1), 0.0
+        for q in order[knot[order] == k]:
+            share = (times[q] - clock[k]) / (clock[k + 1] - clock[k])
+            due = (share - before) / (1 - before) if before < 1 else 1.0
+            left, before = left - rng.binomial(left, min(max(due, 0.0), 1.0)), share
+            climbed = there - np.sign(there - here) * left
+            values[:, q] = a
+            values[rows, q, columns] = np.where(stairs, climbed, np.where(left > 0, here, there))
+    return values
 
 
 class Transitions(NamedTuple):
@@ -259,89 +238,6 @@ def moved_mass(levels: Ints, count: int) -> Floats:
     pairs = levels[:, :-1] * count + levels[:, 1:]
     mass = [np.bincount(column, minlength=count**2) for column in pairs.T]
     return np.stack(mass).reshape(-1, count, count) / len(levels)
-
-
-class MixedCurves(NamedTuple):
-    """N curves of equal weight through points of mixed columns. knots: (N, K, d).  clock: (K,)."""
-
-    knots: Points
-    clock: Floats
-    parts: Parts
-
-    def people(
-        self,
-        n: int,
-        where: Floats,
-        width: Floats,
-        reference: Reference,
-        directions: Floats,
-        interpolation: Interpolation | None,
-        rng: np.random.Generator,
-    ) -> Places:
-        """What gives a block of n people their points (b, q, d) at times where (q,) in [0, 1].
-
-        As `Curves.people`; the reference is one of the numbers that move, and directions are
-        theirs.
-        """
-        parts = self.parts
-        chosen = chosen_curves(len(self.knots), n, rng)
-        curves = Curves(filled(self.knots, self.clock, parts)[..., parts.moving], self.clock)
-        how = where, width, reference, directions, interpolation, rng
-        numbers = None
-        if parts.moving.any():
-            numbers = curves.people(n, *how, chosen=chosen, groups=parts.alike(self.knots))
-        others = self.others(where, float(width.mean()))
-
-        def places(people: slice, rng: np.random.Generator) -> NDArray[Any]:
-            unit = others(chosen[people], rng)
-            if numbers is not None:
-                unit[..., parts.moving] = numbers(people, rng)
-            return unit
-
-        return places
-
-    def others(self, where: Floats, width: float) -> Callable[[Ints, np.random.Generator], Singles]:
-        """What gives people on curves (b,) all but the numbers that move, as (b, q, d) at times
-        where (q,).  width: of a person's own offset."""
-        parts = self.parts
-        counts = np.array(parts.axes.levels)[parts.jumping]
-        own = np.where(parts.axes.numbers[parts.fixed], width, 0.0)
-
-        def states(mine: Ints, rng: np.random.Generator) -> Singles:
-            unit = np.zeros((len(mine), len(where), len(parts.columns)), np.float32)
-            if parts.jumping.any():
-                levels = parts.levels(self.knots[mine])[..., parts.jumping]
-                jumps = Jumps(levels, self.clock, parts.ladder[parts.jumping])
-                unit[..., parts.jumping] = (jumps.at(where, rng) + 0.5) / counts
-            if parts.fixed.any():
-                at = self.knots[mine, rng.integers(len(self.clock), size=len(mine))]
-                offset = own * rng.standard_normal((len(mine), len(own)))
-                unit[..., parts.fixed] = fold(at[:, parts.fixed] + offset)[:, None]
-            return unit
-
-        return states
-
-    def can_be(self, asked: Conditions, where: Floats) -> Mask:
-        """Curves (N,) along which categories can be as they must at times where (q,) in [0, 1].
-
-        Numbers are not looked at: who is where is known only when people are drawn.
-        """
-        parts, possible = self.parts, np.ones(len(self.knots), bool)
-        levels, shown = parts.levels(self.knots), np.flatnonzero(parts.shown)
-        last = len(self.clock) - 2
-        knot = np.clip(np.searchsorted(self.clock, where, side="right") - 1, 0, last)
-        first = knot[[int(np.argmin(where))]]
-        for one, knots in [(c, knot) for c in asked.always] + [(c, first) for c in asked.first]:
-            axis = int(shown[one.axis])
-            if not one.levels:
-                continue
-            if parts.fixed[axis]:
-                possible &= np.isin(levels[:, :, axis], one.levels).any(axis=1)
-                continue
-            for k in np.unique(knots):
-                pair = levels[:, k, axis], levels[:, k + 1, axis]
-                possible &= within_reach(one, *pair, int(parts.ladder[axis]))
-        return possible
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from privtraj.motion.reference.base import between
-from privtraj.motion.reference.brownian import Brownian
-from privtraj.motion.transport import sinkhorn
+from privtraj.motion import sinkhorn
+from privtraj.motion.diffusions import Brownian
+from privtraj.motion.process import between
 
 KNOT_TIMES = np.array([0.0, 0.25, 1.0])
 TAU = 0.3

@@ -1,0 +1,359 @@
+"""A population that changes: when each of n people is there, and whose past a newborn shares.
+
+Where people come and go alike everywhere, lives begin with N(0) at once and then at the rate
+(dN/dt)+, and end at the rate (dN/dt)- / N each; turnover w adds w N to the former, w to the latter.
+It does not matter who it is, so those who are there have the model's marginals. Begins and ends are
+spread evenly, by multiples of the golden ratio: the number who are there follows N(t) closer than
+chance would have it, while every life alone is an exact draw.
+
+Unbalanced least action tells who becomes whom if people multiply in some places and vanish in
+others (`pedigree`). Between two knots everybody at x has e^(g(x) dt) descendants on average: none,
+one or several, as many together as there are people at the next knot, with whom they are matched as
+in `process`. Mass that grew need not be transported. Where g is not known it is learned from the
+clouds a and b of neighbouring knots: those who go from one to the other, P, end as b says and begin
+nearly as a says,
+    min over P   sum P |ahead(x) - y|^2 / 2  +  APART^2 KL(P 1 | a),       P' 1 = b,
+so that x has r(x) = (P 1)(x) / a(x) descendants more or less than the mean: growth is likelier than
+motion over distances beyond APART. It is solved by Sinkhorn's algorithm with a little entropy.
+
+Branching (`family`): whoever is born has a mother, and shares her past. Everybody has a path with
+the right law at all times, and is there from some time on. Their mother is who is nearest then.
+Before, they are their mother; afterwards the little that lay between them fades away, so that they
+part smoothly, and those who are there keep the model's marginals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from privtraj.base.arrays import Floats, Ints, systematic
+from privtraj.base.errors import Arg, InputError
+from privtraj.base.space import from_unit, to_unit
+from privtraj.columns.axes import Axes
+from privtraj.motion.growth import Growth, Rate, Sizes
+from privtraj.motion.process import FITTED, MOST_MATCHED, Reference, Scale, matched
+
+APART = 0.2
+"""Distance, in shares of the box, beyond which masses change by growth rather than by motion."""
+BLUR = 0.05
+"""Of Sinkhorn's entropy, in shares of APART^2: .04 of the box, less than groups are apart."""
+ITERATIONS = 200
+"""Of Sinkhorn's algorithm, each of which leaves 1 / (1 + BLUR) of an error in the masses."""
+MOMENTS = np.linspace(0, 1, 129)
+"""Of the clock from 0 to 1, at which people of families are born."""
+PARTING = 0.1
+"""Share of the range over which a mother and her daughter part."""
+
+_GRID = np.linspace(0, 1, 2049)  # even moments at which births and departures are added up
+_GOLDEN = (5**0.5 - 1) / 2
+_ALIKE = 1e3  # boxes that are between people who differ in what is fixed
+
+UnitRate = Callable[[Floats, float], Floats]
+"""g(x, t) (n,) of places (n, d) in the unit cube, per range of time."""
+
+
+class Lives(NamedTuple):
+    """From begin (n,) to end (n,), both included, on the clock from 0 to 1."""
+
+    begin: Floats
+    end: Floats
+
+    def at(self, times: Floats) -> np.ndarray:
+        """Whether they are there (n, q) at times (q,)."""
+        return np.asarray((self.begin[:, None] <= times) & (times <= self.end[:, None]))
+
+
+class Pedigree(NamedTuple):
+    """Everybody who ever lived. knots: (S, K, d), before they are born those of their mother.
+
+    born, died: (S,) number of the knot after which they are born, -1 for those who are there from
+    the start, and after which they are no more, K - 1 for those who stay.
+    mother: (S,) -1 for those who are there from the start.  clock: (K,).  alive: (K,) how many.
+    """
+
+    knots: Floats
+    born: Ints
+    died: Ints
+    mother: Ints
+    clock: Floats
+    alive: Ints
+
+    def moment(self, side: int, share: Floats, who: Ints | slice = slice(None)) -> Floats:
+        """Births (side 0) or ends (1) of some of them: where the number between two knots has gone
+        this share (n,) of its way, as it grows exponentially."""
+        knot = (self.born if side == 0 else self.died)[who]
+        here = np.clip(knot, 0, len(self.clock) - 2)
+        ratio = np.log(self.alive[here + 1] / self.alive[here])
+        flat = np.abs(ratio) < 1e-9
+        way = np.log1p(share * np.expm1(ratio)) / np.where(flat, 1.0, ratio)
+        times = self.clock[here] + np.diff(self.clock)[here] * np.where(flat, share, way)
+        return np.where(knot < 0, 0.0, np.where(knot == len(self.clock) - 1, 1.0, times))
+
+    def lives(self, n: int, turnover: float, rng: np.random.Generator) -> tuple[Lives, Ints]:
+        """n lives, and whose they are (n,): begins and ends are anywhere between the knots.
+
+        With turnover somebody's life becomes several, one after the other: it begins where theirs
+        does, or at the rate w while it lasts, and ends at the rate w if not before.
+        """
+        first, last = (self.moment(side, np.full(len(self.born), 0.5)) for side in (0, 1))
+        weights = 1 + turnover * (last - first)
+        chosen = rng.permutation(systematic(weights, n, rng))
+        ranks, shift = rng.permutation(n), rng.uniform(size=2)
+        spread = np.mod(ranks[:, None] * np.array([_GOLDEN, _GOLDEN**2]) + shift, 1.0)
+        begin, end = (self.moment(side, spread[:, side], chosen) for side in (0, 1))
+        if turnover > 0:
+            later = rng.uniform(size=n) * weights[chosen] > 1
+            begin = np.where(later, begin + rng.uniform(size=n) * (end - begin), begin)
+            end = np.minimum(end, begin + rng.exponential(1 / turnover, n))
+        return Lives(begin, np.maximum(begin, end)), chosen
+
+
+class Population(NamedTuple):
+    """sizes: N(t).  pedigree: of those who are born and leave by place, instead.
+
+    turnover: over the whole range of time.
+    """
+
+    sizes: Sizes | None
+    pedigree: Pedigree | None
+    turnover: float
+
+    @classmethod
+    def of(
+        cls,
+        growth: Growth,
+        scale: Scale,
+        diagnostics: dict[str, Any],
+        clouds: tuple[Floats, Floats, Floats],
+        reference: Reference,
+    ) -> Population:
+        """Of particles (K, m, d) with weights (K, m) at times (K,) in the unit range.
+
+        diagnostics: of the model.  reference: by which people move, in the unit cube.
+        """
+        sizes = growth.sizes(scale.start, scale.length, diagnostics)
+        turnover = growth.turnover * scale.length
+        if growth.by_place is None:
+            return cls(sizes, None, turnover)
+        rate = unit_rate(growth.by_place, scale) if callable(growth.by_place) else None
+        return cls(sizes, pedigree(*clouds, reference, sizes, rate), turnover)
+
+    def lives(self, n: int, rng: np.random.Generator) -> tuple[Lives, Floats | None]:
+        """Of n people, and the knots (n, K, d) of each where they depend on it."""
+        if self.pedigree is not None:
+            lives, who = self.pedigree.lives(n, self.turnover, rng)
+            return lives, self.pedigree.knots[who]
+        assert self.sizes is not None
+        return even_lives(n, self.sizes, self.turnover, rng), None
+
+
+def unit_rate(rate: Rate, scale: Scale) -> UnitRate:
+    """g of places in the unit cube, per range of time."""
+
+    def unit(u: Floats, t: float) -> Floats:
+        places = from_unit(u, scale.bounds)
+        g = np.asarray(rate(places, scale.start + t * scale.length), dtype=np.float64)
+        if g.shape != (len(u),):
+            raise InputError(
+                Arg("growth"), f" must return an array ({len(u)},) for places {u.shape}"
+            )
+        if not np.isfinite(g).all():
+            raise InputError(Arg("growth"), " must be finite everywhere in the box")
+        return g * scale.length
+
+    return unit
+
+
+def even_lives(n: int, sizes: Sizes, turnover: float, rng: np.random.Generator) -> Lives:
+    """Lives that have nothing to do with where people are; turnover: w, over the whole range."""
+    size = sizes.at(_GRID)
+    between = (size[1:] + size[:-1]) / 2 * np.diff(_GRID)
+    births = np.maximum(np.diff(size), 0.0) + turnover * between
+    hazard = np.maximum(-np.diff(np.log(size)), 0.0) + turnover * np.diff(_GRID)
+    begun = np.append(size[0], births).cumsum()
+    passed = np.append(0.0, hazard).cumsum()
+    ranks, shift = rng.permutation(n), rng.uniform(size=2)
+    begin = np.interp((ranks + shift[0]) / n * begun[-1], begun, _GRID)
+    waiting = -np.log1p(-np.mod(ranks * _GOLDEN + shift[1], 1.0))
+    end = np.interp(np.interp(begin, _GRID, passed) + waiting, passed, _GRID)
+    return Lives(begin, end)
+
+
+def pedigree(
+    particles: Floats,
+    weights: Floats,
+    clock: Floats,
+    reference: Reference,
+    sizes: Sizes | None,
+    rate: UnitRate | None,
+) -> Pedigree:
+    """Through weighted clouds (K, m, d), with weights (K, m), at times (K,).
+
+    sizes: N(t); None if it follows from the rate.  rate: None if it is to be learned.
+    """
+    alive = _numbers(particles, weights, clock, sizes, rate)
+    clouds = [
+        cloud[systematic(share, count)]
+        for cloud, share, count in zip(particles, weights, alive, strict=True)
+    ]
+    past, here = clouds[0][:, None], np.arange(alive[0])  # everybody so far (S, k + 1, d)
+    born, died, mother = (np.full(alive[0], value) for value in (-1, len(clock) - 1, -1))
+    for k, (t, dt) in enumerate(zip(clock, np.diff(clock), strict=False)):
+        cloud, later = clouds[k], clouds[k + 1]
+        onward = np.asarray(reference.ahead(cloud, t, dt))
+        if rate is not None:  # descendants, up to a factor
+            logs = dt * (rate(cloud, t) + rate(onward, t + dt)) / 2
+            grown = np.exp(logs - logs.max())
+        else:
+            some = (max(1, -(-len(side) // FITTED)) for side in (onward, later))
+            grown = descendants(onward[:: next(some)], later[:: next(some)], onward)
+        mothers = systematic(grown, alive[k + 1])  # in order, so that twins are neighbours
+        to = matched(onward[mothers], later)
+        if rate is None:
+            mothers, to = _nearby(onward, later, mothers, to)
+        first = np.append(True, mothers[1:] != mothers[:-1])
+        gone = np.setdiff1d(np.arange(alive[k]), mothers)
+        daughters = here[mothers[~first]]  # numbered as their mothers, for now
+        died[here[gone]] = k
+        born = np.append(born, np.full(len(daughters), k))
+        died = np.append(died, np.full(len(daughters), len(clock) - 1))
+        mother = np.append(mother, daughters)
+        who = here[mothers]
+        who[~first] = len(past) + np.arange(len(daughters))
+        past = np.concatenate([past, past[daughters]])
+        now = past[:, -1].copy()  # the dead stay where they were
+        now[here[gone]] = onward[gone]
+        now[who] = later[to]
+        past = np.concatenate([past, now[:, None]], axis=1)
+        here = who[np.argsort(to)]
+    return Pedigree(past, born, died, mother, clock, alive)
+
+
+def _numbers(
+    particles: Floats, weights: Floats, clock: Floats, sizes: Sizes | None, rate: UnitRate | None
+) -> Ints:
+    """(K,) people at the knots: MOST_MATCHED on average, twice as many at most, one at least."""
+    if sizes is not None:
+        size = sizes.at(clock)
+    else:
+        assert rate is not None
+        clouds = zip(particles, weights, clock, strict=True)
+        means = np.array([share @ rate(cloud, t) for cloud, share, t in clouds])
+        logs = np.append(0.0, np.cumsum(np.diff(clock) * (means[1:] + means[:-1]) / 2))
+        size = np.exp(logs - logs.max())
+    most = MOST_MATCHED * min(2.0, 1 / float(size.mean()))
+    return np.maximum(np.rint(most * size), 1).astype(np.int64)
+
+
+def _nearby(x: Floats, y: Floats, mothers: Ints, to: Ints) -> tuple[Ints, Ints]:
+    """Mothers (m,), in order, and places y_to (m, d) of their descendants, of whom none goes APART
+    farther than most: numbers are whole, and one too few here would come from over there."""
+    from scipy.spatial import cKDTree
+
+    way = np.linalg.norm(x[mothers] - y[to], axis=1)
+    far = way > np.median(way) + APART
+    mothers = mothers.copy()
+    mothers[far] = cKDTree(x).query(y[to[far]])[1]
+    order = np.argsort(mothers, kind="stable")
+    return mothers[order], to[order]
+
+
+def descendants(x: Floats, y: Floats, places: Floats) -> Floats:
+    """r (k,) of places (k, d), from people at x (n, d), carried on, and at y (m, d), learned.
+
+    With f and g the potentials of x and y,  r = exp(-f / APART^2)  and  f is, at any place,
+        f = -soft min over y of |place - y|^2 / 2 - g(y),  times 1 / (1 + BLUR).
+    """
+    from scipy.spatial.distance import cdist
+
+    keep, blur = APART**2, BLUR * APART**2
+
+    def soft_max(values: Floats, axis: int) -> Floats:
+        """blur log mean exp(values / blur)."""
+        top = values.max(axis=axis, keepdims=True)
+        means = np.exp((values - top) / blur).mean(axis=axis)
+        return np.asarray(np.squeeze(top, axis) + blur * np.log(means))
+
+    cost = cdist(x, y, "sqeuclidean") / 2
+    f, g = np.zeros(len(x)), np.zeros(len(y))
+    for _ in range(ITERATIONS):
+        g = -soft_max(f[:, None] - cost, axis=0)
+        f = -soft_max(g - cost, axis=1) / (1 + BLUR)
+    anywhere = -soft_max(g - cdist(places, y, "sqeuclidean") / 2, axis=1) / (1 + BLUR)
+    return np.asarray(np.exp((anywhere.min() - anywhere) / keep))
+
+
+class Family(NamedTuple):
+    """values: (n, q, d) with the past of the mothers.  lives: with births at the moments.
+
+    parent: (n,) -1 for those who are there from the start, or find nobody.
+    """
+
+    values: Floats
+    lives: Lives
+    parent: Ints
+
+
+def family(values: Floats, times: Floats, lives: Lives, ordered: Floats, axes: Axes) -> Family:
+    """Of people with these paths (n, q + M, d) in shares of the box, at times (q,) and then at the
+    `MOMENTS`.
+
+    ordered: (d,) whether a feature has a direction: what is between mother and daughter then stays.
+    axes: levels are those of the mother before and the daughter's own from birth on; what is fixed
+    is always her own, and her mother is one who has it too, if there is any.
+    """
+    from scipy.spatial import cKDTree
+
+    paths, when = values.copy(), np.append(times, MOMENTS)
+    step = np.rint(lives.begin * (len(MOMENTS) - 1)).astype(np.int64)
+    begin = MOMENTS[step]
+    end = np.maximum(lives.end, begin)
+    parent = np.full(len(paths), -1)
+    fixed, apart_by = np.array(axes.fixed), np.where(axes.fixed, _ALIKE, 1.0)
+    for k in np.unique(step[step > 0]):
+        t, born = begin[step == k][0], np.flatnonzero(step == k)
+        there = np.flatnonzero((step < k) & (end >= t))
+        if not len(there):
+            continue
+        column = len(times) + k
+        tree = cKDTree(apart_by * paths[there, column])
+        nearest = tree.query(apart_by * paths[born, column])[1]
+        mothers = parent[born] = there[nearest]
+        apart = paths[mothers, column] - paths[born, column]
+        after = when > t
+        share = np.clip((when[after] - t) / PARTING, 0.0, 1.0)
+        fading = (1 - share) ** 2 * (1 + 2 * share)  # from 1 to 0, smoothly
+        fade = np.where(ordered, 1.0, fading[:, None])
+        fade = np.where(axes.categories | fixed, 0.0, fade)
+        parted = paths[np.ix_(born, after)] + apart[:, None] * fade
+        paths[np.ix_(born, after)] = np.clip(parted, 0.0, 1.0)
+        inherited = np.where(fixed, paths[np.ix_(born, ~after)], paths[np.ix_(mothers, ~after)])
+        paths[np.ix_(born, ~after)] = inherited
+    return Family(paths[:, : len(times)], Lives(begin, end), parent)
+
+
+def settled(
+    values: Floats, clock: Floats, lives: Lives, scale: Scale, families: tuple[Floats, Axes] | None
+) -> tuple[Floats, dict[str, Any]]:
+    """Values (n, q, d) at times of the clock (q,), NaN where nobody is, and what `Paths` knows of
+    them.
+
+    values: in data units, of families also at the `MOMENTS`.  families: if people are born to
+    others, the directions (d,) in which features go and which of them are levels or fixed.
+    """
+    born, parent = lives.begin, None
+    if families is not None:
+        directions, axes = families
+        people = family(to_unit(values, scale.bounds), clock, lives, directions != 0, axes)
+        lives, parent = people.lives, people.parent
+        values = np.clip(from_unit(people.values, scale.bounds), *scale.bounds.T)
+        root = np.arange(len(parent))  # the first of everybody's ancestors
+        while (up := parent[root] >= 0).any():
+            root[up] = parent[root[up]]
+        born = lives.begin[root]
+    values[~Lives(born, lives.end).at(clock)] = np.nan
+    when = scale.start + np.stack([lives.begin, lives.end], axis=1) * scale.length
+    return values, {"present": lives.at(clock), "lives": when, "parent": parent}
