@@ -32,7 +32,7 @@ from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.ledger_file import LedgerFile
 from privtraj.privacy.questions import Watcher
 from privtraj.privacy.statements import PUBLIC_COUNTS
-from privtraj.recipe import Recipe, check_public_counts
+from privtraj.recipe import MeasureName, Recipe, check_public_counts
 
 CROWDED = 0.8  # of the people in one window of several: the time range misses them; by hand
 LOW_WORTH = 5  # people per time below which a fit warns; set by hand, 2026-11
@@ -116,11 +116,11 @@ class TrajectorySynthesizer(Recipe):
         """All that a fit would release, from what is public about the snapshots alone."""
         return self.checked_for(snapshots).plan(snapshots, self)
 
-    def measure_for(self, axes: Axes | int) -> str:
+    def measure_for(self, axes: Axes | int) -> MeasureName:
         """What the budget will buy with such columns, or with so many numbers, by name."""
         return measure_for(self, axes).name
 
-    def measure_of(self, snapshots: Snapshots) -> str:
+    def measure_of(self, snapshots: Snapshots) -> MeasureName:
         """What the budget will buy, by name: by the features, or by the axes that somebody set."""
         return self._measure(snapshots).name
 

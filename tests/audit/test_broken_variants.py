@@ -22,8 +22,7 @@ from privtraj.base.errors import BudgetError
 from privtraj.base.space import Slabs
 from privtraj.data.snapshots import Snapshots
 from privtraj.measures.base import HEAD_COUNT
-from privtraj.measures.windows import MOTION
-from privtraj.measures.windows import LISTED
+from privtraj.measures.windows import LISTED, MOTION
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import tally
 from privtraj.privacy.events import GaussianSum, LaplaceCounts

@@ -38,7 +38,7 @@ from privtraj.privacy.events import Adjacency, Event, LaplaceCounts, Person
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.questions import CellCounts, Laplace, Release
 from privtraj.privacy.rows import PublicShape
-from privtraj.recipe import Recipe
+from privtraj.recipe import MeasureName, Recipe
 
 HEAD_COUNT = "people per time"
 LEAST_OF_MEAN = 0.05  # share of the mean below which no count falls; set by hand, 2026-11
@@ -127,7 +127,7 @@ class Measure(ABC):
     needs_delta: whether its noise is Gaussian, whose guarantee has a delta above 0.
     """
 
-    name: ClassVar[str]
+    name: ClassVar[MeasureName]
     words: ClassVar[str]
     needs_delta: ClassVar[bool]
 

@@ -83,8 +83,8 @@ def estimate(
     shares = np.array([share for _, share in chosen])
     trusted = np.flatnonzero(shares > MAJORITY)
     if len(trusted):
-        for t in np.flatnonzero(shares == 0):
-            chosen[t] = chosen[trusted[np.abs(trusted - t).argmin()]]
+        for silent in np.flatnonzero(shares == 0):
+            chosen[silent] = chosen[trusted[np.abs(trusted - silent).argmin()]]
     return stacked([one for one, _ in chosen], shares)
 
 
@@ -200,7 +200,7 @@ def reading(levels: list[Level], epsilon: float) -> Floats:
     first, *others = levels
     counts, at_times = first.average(first.counts), (-1, *(1,) * first.cells.ndim)
     draws = first.average.draws.reshape(at_times)
-    free, places = np.broadcast_to(first.cells, counts.shape), np.count_nonzero(first.cells)
+    free, places = np.broadcast_to(first.cells, counts.shape), int((first.cells > 0).sum())
     kept = significant(counts, free, draws, epsilon, NEIGHBOUR_EXPONENT, places=places)
     people = np.where(kept, counts, 0.0)
     noise = OWN_NOISE_SHARE * np.sqrt(2 * first.cells / draws) / epsilon
@@ -208,7 +208,7 @@ def reading(levels: list[Level], epsilon: float) -> Floats:
         cells = blocks(np.where(kept, 0.0, free), k)
         left = level.average(blocks(np.where(kept, 0.0, first.counts), k))
         known = blocks(kept.astype(np.int64), k) > 0
-        draws, places = level.average.draws.reshape(at_times), np.count_nonzero(level.cells)
+        draws, places = level.average.draws.reshape(at_times), int((level.cells > 0).sum())
         crowded = significant(left, cells, draws, epsilon, BLOCK_EXPONENT, known, places)
         added = spread_out(crowded, k) & ~kept & (free > 0)
         own = np.where(added, np.maximum(counts, 0.0) + noise, 0.0)

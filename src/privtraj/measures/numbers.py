@@ -175,8 +175,8 @@ class Numbers(Measure):
                 first.append(event)  # a budget that is too small does without looks
         last = []
         if recipe.persistence == "auto":
-            event = persistence_event(recipe.epsilon, recipe.adjacency, person, d)
-            last = [] if event is None else [event]
+            asked = persistence_event(recipe.epsilon, recipe.adjacency, person, d)
+            last = [] if asked is None else [asked]
         main = self.main(recipe, person, [*moments, *first, *last])
         if main is None:
             raise self.nothing_left()
@@ -207,10 +207,11 @@ class Numbers(Measure):
         view = self._looked(guard, task)
         windows, subspace = view.windows, view.subspace
         head = planned_event(task.plan, HEAD_COUNT)
-        if head is None:  # public, and windows are made of whole bins
-            people = np.bincount(windows.of_moment, public_people(recipe.public_counts))
-        else:
+        if head is not None:
             people = head_count(view.guard, head.epsilon)
+        else:  # public, and windows are made of whole bins
+            of_bins = public_people(recipe.public_counts or ())
+            people = np.bincount(windows.of_moment, of_bins).astype(np.float64)
         cloud = self.measured(view, people, task)
 
         reference, moments = reference_of(recipe), windows.moments

@@ -168,7 +168,8 @@ def moments_of(
         release = Release(CellCounts(1), Laplace(event.epsilon), event.what)
         between, close = guard.in_slabs(close_to(axis.times)).ask(release)[:, 0]
         listed = bool(close > between)
-    even = np.linspace(*axis.range, MOMENTS)
+    start, end = axis.range
+    even = np.linspace(start, end, MOMENTS)
     return (axis.times if listed or whole_bins else even), listed
 
 
