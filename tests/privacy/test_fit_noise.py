@@ -270,7 +270,8 @@ def test_a_sampled_fit_asks_nobody_whom_its_coins_leave_out(snapshots_of, silent
         with suppress(Enough):
             gradients = SampledGradients(rate).gradients(guard, people, settings, rng)
             descend(gradients, settings, 1, rng, np.ones(1))
-        ((event, _, answer),) = told.releases
+        ((release, shape, answer),) = told.releases
+        event = release.event(shape)
         assert event.rate == rate
         assert guard.ledger.events == ((event, 2),)
         assert answer.any() == (rate > 0.5)
