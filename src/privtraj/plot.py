@@ -35,7 +35,7 @@ from privtraj.report.ticks import time_labels, time_ticks
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from privtraj.assess.planning.forecast import Forecast
+    from privtraj.assess.forecast import Forecast
 
 _PEOPLE = 1000  # sampled from a model
 _TIMES = 101

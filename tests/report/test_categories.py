@@ -128,7 +128,7 @@ def test_who_is_absent_has_no_share():
 def test_shares_on_the_page_are_those_of_the_model(page, model):
     stage = panel_of(page, "stage")
     assert [band["label"] for band in stage["bands"]] == ["I", "II", "III", "IV"]
-    particles = metrics.encoding.Axes.of(model.columns).level_of(model.particles)[..., 3]
+    particles = metrics.columns.Axes.of(model.columns).level_of(model.particles)[..., 3]
     first, last = (np.bincount(particles[k], minlength=4) / 120 for k in (0, -1))
     shown = np.array([row for _, row in stage["rows"]])
     np.testing.assert_allclose(shown[:, 0], first, atol=0.03)

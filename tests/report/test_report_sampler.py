@@ -21,7 +21,7 @@ from scipy.stats import chi2_contingency, ks_2samp
 import privtraj as pt
 from domain.shapes import river
 from mixed_clinic import mixed_model
-from privtraj.cli.sample import even_times
+from privtraj.cli.results import even_times
 from privtraj.columns.kinds import Category, Number
 from privtraj.report.page import report
 from privtraj.report.sampler import CURVES, NUMBERS, STOPS

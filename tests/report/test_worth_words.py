@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import privtraj as pt
-from privtraj.assess.quality import kept
-from privtraj.assess.quality.estimate import Group, Quality
+from privtraj.assess import quality as estimates
+from privtraj.assess.optimism import Estimate
+from privtraj.assess.quality import Group, Quality
 from privtraj.base.errors import about
-from privtraj.metrics.optimism import Estimate
 from privtraj.report.page import report
 from privtraj.report.worth import half_width, is_lost, worth_tables, worth_verdicts
 
@@ -43,7 +43,7 @@ def model():
 
 
 def page_with(model, found, monkeypatch):
-    monkeypatch.setattr(kept, "quality_of", lambda model, progress=None: found)
+    monkeypatch.setattr(estimates, "quality_of", lambda model, progress=None: found)
     return report(model).html()
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from privtraj.base import processes
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import Arg, InputError
+from privtraj.base.errors import Arg, InputError, is_number
 from privtraj.data.snapshots import Snapshots
 from privtraj.measures.base import Measure, Task, left, planned_event
 from privtraj.measures.gradients import (
@@ -32,7 +32,7 @@ from privtraj.privacy.calibration import calibrate_noise
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.statements import SAMPLING_RATE
-from privtraj.recipe import Recipe, check_setting
+from privtraj.recipe import Recipe
 from privtraj.synthesizer import TrajectorySynthesizer
 
 SAMPLED_STEPS = 30  # whatever the number of people: it must be known in advance; by hand, 2026-11
@@ -98,7 +98,8 @@ class SampledSynthesizer(TrajectorySynthesizer):
     def check(self) -> None:
         """Refuse settings that cannot be used."""
         super().check()
-        check_setting("rate", self.rate, 1e-4, 1.0)
+        if not (is_number(self.rate) and 1e-4 <= self.rate <= 1):
+            raise InputError(Arg("rate"), " must be between 0.0001 and 1")
 
     def _measure(self, snapshots: Snapshots) -> Measure:
         return SampledGradients(self.rate)

@@ -15,7 +15,7 @@ from privtraj.base.errors import about
 from privtraj.base.files import write_text
 from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Category, Column, Flag, Number
-from privtraj.metrics.encoding import is_missing
+from privtraj.metrics.columns import is_missing
 from privtraj.report.levels import shares_of
 from privtraj.report.page import Page, check_name, page
 from privtraj.report.page_data import QUANTILES, SEED, bands, densities, packed, sampled
@@ -24,9 +24,8 @@ from privtraj.report.templates import percent, whole_number
 from privtraj.report.verdicts import Verdict, judged
 
 if TYPE_CHECKING:
-    from privtraj.metrics.copies import Memorisation
     from privtraj.metrics.evaluation import Evaluation
-    from privtraj.metrics.records import Records
+    from privtraj.metrics.records import Memorisation, Records
     from privtraj.metrics.table import Score
     from privtraj.model.model import TrajectoryModel
 

@@ -31,7 +31,7 @@ from privtraj.report.verdicts import Verdict, summary, verdicts
 from privtraj.report.worth import in_people, worth_tables, worth_verdicts
 
 if TYPE_CHECKING:
-    from privtraj.assess.quality.estimate import Quality
+    from privtraj.assess.quality import Quality
     from privtraj.model.model import TrajectoryModel
 
 SUFFIXES = (".html", ".htm")

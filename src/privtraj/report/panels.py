@@ -18,7 +18,7 @@ from privtraj.report.ticks import Tick, number_ticks, time_label, time_ticks
 from privtraj.report.worth import half_width
 
 if TYPE_CHECKING:
-    from privtraj.assess.quality.estimate import Quality
+    from privtraj.assess.quality import Quality
     from privtraj.model.model import TrajectoryModel
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from privtraj.base.formats import PEOPLE_DRAWN
 from privtraj.columns.kinds import Category, Column, Date, Flag, Integer, Number, text_of
-from privtraj.model.model import FEWEST_PARTICLES, FEWEST_TRIED, LEAST_SHARE
+from privtraj.model.sampler import FEWEST_PARTICLES, FEWEST_TRIED, LEAST_SHARE
 from privtraj.report.page_data import packed
 from privtraj.report.ticks import time_labels
 

@@ -131,6 +131,8 @@ def budget(certificate: Certificate) -> list[Part]:
 
 
 def _how(entry: dict[str, Any]) -> str:
+    if "branches" in entry:
+        return "everybody is in one of them, and the dearest counts"
     names = {"noise_multiplier": "multiplier", "noise_epsilon": "epsilon", "rate": "sampling rate"}
     told = [f"{name} {entry[key]:.3g}" for key, name in names.items() if key in entry]
     times = f"{entry['times']} releases, each with " if entry["times"] > 1 else ""

@@ -12,8 +12,8 @@ from privtraj.report.ticks import time_labels
 from privtraj.report.verdicts import Verdict, judged
 
 if TYPE_CHECKING:
-    from privtraj.assess.quality.estimate import Quality
-    from privtraj.metrics.optimism import Estimate
+    from privtraj.assess.optimism import Estimate
+    from privtraj.assess.quality import Quality
     from privtraj.model.model import TrajectoryModel
 
 LOST = 5
