@@ -8,7 +8,7 @@ import pytest
 
 import privtraj as pt
 from privtraj.assess import quality as estimates
-from privtraj.assess.optimism import Estimate
+from privtraj.assess.common import Estimate
 from privtraj.assess.quality import Group, Quality
 from privtraj.base.errors import about
 from privtraj.report.page import report

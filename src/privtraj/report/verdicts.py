@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from privtraj.assess.ranges import LIMITS, pile_up_of, timing_of
+from privtraj.assess.ranges import LIMITS, pile_up, timing
 from privtraj.base.arrays import Floats
 from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Integer, Number
@@ -128,7 +128,7 @@ def _delta(model: TrajectoryModel) -> Verdict | None:
 
 
 def _timing(model: TrajectoryModel) -> Verdict | None:
-    found = timing_of(model)
+    found = timing(model)
     if found is None:
         return None
     where = {0: "at the start of", -1: "at the end of", None: "in one part of"}[found.end]
@@ -149,7 +149,7 @@ def _head_count(model: TrajectoryModel) -> Verdict | None:
     written = whole_number if exact else round_number
     known = " to ".join(dict.fromkeys(map(written, (least, max(people)))))
     verdict = judged("people", model.certificate.target_epsilon * middle, range=known, how=how)
-    filled = timing_of(model)
+    filled = timing(model)
     if filled is not None and graded(filled.off, *LIMITS["time"]) != "good":
         cause = "First look at the range of time: people are in a small part of it."
         return replace(verdict, sentence=f"{how} {cause}")
@@ -215,11 +215,10 @@ def _clipping(model: TrajectoryModel) -> Verdict | None:
 
 
 def _walls(model: TrajectoryModel) -> Verdict | None:
-    worst = pile_up_of(model)
-    if worst is None:
+    found = pile_up(model)
+    if found is None:
         return None
-    column, found = worst
-    words = {"share": percent(found.share), "name": column.name, "wall": percent(found.wall)}
+    words = {"share": percent(found.share), "name": found.column, "wall": percent(found.wall)}
     return judged("walls", found.excess, LIMITS["bounds"], end=found.end, **words)
 
 

@@ -12,7 +12,7 @@ from privtraj.report.ticks import time_labels
 from privtraj.report.verdicts import Verdict, judged
 
 if TYPE_CHECKING:
-    from privtraj.assess.optimism import Estimate
+    from privtraj.assess.common import Estimate
     from privtraj.assess.quality import Quality
     from privtraj.model.model import TrajectoryModel
 
