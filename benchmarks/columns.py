@@ -119,7 +119,7 @@ def slabs_of(declared: dict[str, Any]) -> list[float]:
 def fitted(method: str, table: Table, steps: int, seed: int) -> list[np.ndarray] | None:
     """Released people of each slab, (n, d) in the unit cube; None if it cannot be run."""
     import privtraj as pt
-    from privtraj.baselines.unguarded import unguarded
+    from privtraj.baselines.base import unguarded
 
     if method.startswith("ours"):  # which needs no slabs
         people = pt.Snapshots.from_table(table.fitted, **table.declared)
@@ -155,7 +155,7 @@ def _ours(people: Any, epsilon: float, declared: dict[str, Any], seed: int) -> l
 def scores(task: Task, method: str, seed: int) -> dict[str, Any] | None:
     """One row of results."""
     import privtraj as pt
-    from privtraj.baselines.unguarded import unguarded
+    from privtraj.baselines.base import unguarded
 
     warnings.simplefilter("ignore")
     table = table_of(task, seed)

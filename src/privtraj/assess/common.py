@@ -22,15 +22,18 @@ LEVELS = ("refused", "wrong", "doubtful", "note")
 """Verdicts on a table, the gravest first: a fit refuses it, in these very words; a range is plainly
 wrong, so that `privtraj fit` stops unless told to go on; look at it before the budget is gone; good
 to know."""
+GRADES = ("good", "look closer", "poor", "for information")
+"""Verdicts on a released model."""
 FORMAT = 4  # of the kept files
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was found. name: of the column it is about, if about one.
+    """One thing that was found. name: of the check, or of the column it is about, if about one.
 
-    verdict: one of `LEVELS`.  seen: what was seen, and advice: what to do about it, in words of
-    which some are typed otherwise on the command line.  numbers: that it was found by.
+    verdict: one of `LEVELS` or `GRADES`.  seen: what was seen, and advice: what to do about it, in
+    words of which some are typed otherwise on the command line.  numbers: that it was found by;
+    value: the main one of them, in words.
     """
 
     name: str | None
@@ -38,6 +41,7 @@ class Finding:
     seen: Words
     advice: Words = ()
     numbers: Mapping[str, float] = field(default_factory=dict)
+    value: str = ""
 
     @property
     def sentence(self) -> str:

@@ -259,8 +259,9 @@ def add_audit(commands: Any) -> None:
 def run_audit(args: argparse.Namespace, console: Console) -> int:
     """Exit code 1 if the claim is refuted."""
     _check_audit(args)
+    from privtraj import plot
     from privtraj.audit.attack import audit
-    from privtraj.report.figures import audit_figure, save_figure
+    from privtraj.report.style import save_figure
     from privtraj.synthesizer import TrajectorySynthesizer
 
     claimed = {**vars(args), "seed": None}  # the seed is the attack's
@@ -278,7 +279,7 @@ def run_audit(args: argparse.Namespace, console: Console) -> int:
         console.write(text, args.out, args.force)
         values["out"] = str(args.out)
     if args.plot is not None:
-        save_figure(audit_figure(result), args.plot, args.force)
+        save_figure(plot.audit(result), args.plot, args.force)
         console.written.append(args.plot)
         values["plot"] = str(args.plot)
     written = (f"Written: {path}" for path in console.written)

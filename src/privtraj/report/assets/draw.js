@@ -1,8 +1,7 @@
 
-// The form that draws people, shows the first of them and hands over files; copying and printing.
+// The form that draws people, shows the first of them and hands over a CSV file; copying and printing.
 (() => {
-const given = JSON.parse(document.getElementById("data").textContent).sampler;
-const byId = (id) => document.getElementById(id);
+const given = data.sampler;
 const SHOWN = 6; // rows of the table that the page shows
 const LONGEST = 60; // letters of a value that are shown
 
@@ -86,13 +85,9 @@ function request() {
 
 let made = 0;
 
-function choice(text, level) { // a box to tick, with its words
-  const label = document.createElement("label"), box = document.createElement("input");
-  label.className = "choice";
-  Object.assign(box, { type: "checkbox", value: level });
-  const words = text ?? "(missing)";
-  label.append(box, ` ${words.length > LONGEST ? `${words.slice(0, LONGEST - 1)}…` : words}`);
-  return label;
+function choice(label, level) { // a box to tick, with its words
+  const words = label ?? "(missing)", cut = words.length > LONGEST ? `${words.slice(0, LONGEST - 1)}…` : words;
+  return element("label", { class: "choice" }, element("input", { type: "checkbox", value: level }), ` ${cut}`);
 }
 
 function addCondition() {
@@ -121,41 +116,63 @@ function addCondition() {
   find("column").focus();
 }
 
-// The table -------------------------------------------------------------------------------------
+// The table, as `privtraj sample` writes it ---------------------------------------------------------
 
-function reader(axis, type, values) { // of a row of (people, times)
-  if (!axis.levels) return (k) => Number.isNaN(values[k]) ? null : values[k];
-  const told = { bool: (_, level) => level === 1, int64: Number, string: String }[type];
-  const labels = axis.labels.map((label, level) => label === null ? null : told(label, level));
-  return (k) => labels[values[k]];
-}
+const GROUP = 65536; // rows that are written at once
+const FORMULA = /^('*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20])/; // a spreadsheet would run it
+const quoted = (words) => `"${words.replace(FORMULA, "'$1").replaceAll('"', '""')}"`;
 
-function tableOf({ people, times, values, present }) {
-  const count = times.length, rows = present && Uint32Array.from({ length: people * count }, (_, k) => k).filter((k) => present[k]);
-  const at = rows ? (row) => rows[row] : (row) => row;
-  const readers = [(k) => Math.floor(k / count), (k) => times[k % count], ...shown.map((axis, j) => reader(axis, given.types[j + 2], values[j]))];
-  const types = given.types.with(1, given.datetime ? Tables.dates(times) : given.types[1]);
-  const columns = readers.map((read, j) => ({ name: given.names[j], type: types[j], value: (row) => read(at(row)) }));
-  return { rows: rows ? rows.length : people * count, columns };
-}
+const DIGITS = { "date32[day]": null, "timestamp[s]": 0, "timestamp[ms]": 3, "timestamp[us]": 6 }; // of a second
 
-function preview(table) {
-  const first = { ...table, rows: Math.min(SHOWN, table.rows) };
-  const line = (cells, kind) => {
-    const row = document.createElement("tr");
-    for (const cell of cells) { const made = document.createElement(kind); made.textContent = cell; row.append(made); }
-    return row;
+function dateWriter(digits) { // of moments in seconds; null for days
+  if (digits === null) return (time) => iso(time).slice(0, 10);
+  return (time) => {
+    const parts = Math.round(time * 10 ** digits), whole = Math.floor(parts / 10 ** digits);
+    return iso(whole).slice(0, 19) + (digits ? `.${String(parts - whole * 10 ** digits).padStart(digits, "0")}` : "");
   };
-  const head = line(first.columns.map(({ name }) => name), "th");
-  for (const cell of head.children) cell.scope = "col";
-  byId("draw-head").replaceChildren(head);
-  byId("draw-rows").replaceChildren(...Array.from({ length: first.rows }, (_, row) => line(first.columns.map((column) => Tables.shown(column, row)), "td")));
+}
+
+function digitsOf(times) { // that tell all of them exactly
+  const micros = times.map((time) => Math.round(time * 1e6));
+  if (micros.every((one) => one % 86400e6 === 0)) return null;
+  return [0, 3, 6].find((count) => micros.every((one) => one % 10 ** (6 - count) === 0));
+}
+
+function writer(axis, type, values) { // of the k-th row of (people, times): the text of a value
+  if (axis.levels) {
+    const labels = axis.labels.map((label, level) => label === null ? "" : type === "bool" ? String(level === 1) : label);
+    return (k) => labels[values[k]];
+  }
+  const write = axis.kind === "date" ? dateWriter(DIGITS[type]) : String;
+  return (k) => Number.isNaN(values[k]) ? "" : write(values[k]);
+}
+
+function tableOf({ people: count, times, values, present }) {
+  const size = times.length, all = Uint32Array.from({ length: count * size }, (_, k) => k);
+  const rows = present ? all.filter((k) => present[k]) : all, when = given.datetime ? dateWriter(digitsOf(times)) : String;
+  const cells = [(k) => String(Math.floor(k / size)), (k) => when(times[k % size]), ...shown.map((axis, j) => writer(axis, given.types[j + 2], values[j]))];
+  return { rows, cells, texts: given.types.map((type) => type === "string") };
+}
+
+function csv({ rows, cells, texts }) { // parts of a file
+  const parts = [`${given.names.map(quoted).join(",")}\n`];
+  for (let start = 0; start < rows.length; start += GROUP) {
+    const lines = Array.from(rows.subarray(start, start + GROUP), (k) =>
+      cells.map((cell, j) => texts[j] && cell(k) !== "" ? quoted(cell(k)) : cell(k)).join(","));
+    parts.push(`${lines.join("\n")}\n`);
+  }
+  return parts;
+}
+
+function preview({ rows, cells }) {
+  const made = table("The first rows", given.names, Array.from(rows.subarray(0, SHOWN), (k) => cells.map((cell) => cell(k))));
+  byId("draw-preview").replaceChildren(made.firstElementChild);
   byId("draw-preview").hidden = false;
 }
 
 // Drawing and handing over ----------------------------------------------------------------------
 
-const buttons = ["draw-csv", "draw-parquet", "draw-show"];
+const buttons = ["draw-csv", "draw-show"];
 const say = (text, wrong) => { byId("draw-status").textContent = text; byId("draw-status").classList.toggle("wrong", Boolean(wrong)); };
 const plural = (count, one, many) => `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
 
@@ -165,16 +182,16 @@ async function drawn() { // the table, or null and words why not
   let last = performance.now();
   try {
     const asked = request();
-    const people = await People.draw(sampler, asked, async (share) => {
+    const made = await People.draw(sampler, asked, async (share) => {
       if (performance.now() - last < 100) return; // so that the page stays alive
       say(`Drawing: ${Math.round(100 * share)} %`);
       await new Promise((resume) => setTimeout(resume));
       last = performance.now();
     });
-    const table = tableOf(people);
-    say(`${plural(asked.people, "person", "people")} at ${plural(asked.times.length, "time", "times")}: ${plural(table.rows, "row", "rows")}.`);
-    preview(table);
-    return table;
+    const rows = tableOf(made);
+    say(`${plural(asked.people, "person", "people")} at ${plural(asked.times.length, "time", "times")}: ${plural(rows.rows.length, "row", "rows")}.`);
+    preview(rows);
+    return rows;
   } catch (error) {
     if (error instanceof Mistake) {
       error.field.setAttribute("aria-invalid", "true");
@@ -189,15 +206,13 @@ async function drawn() { // the table, or null and words why not
   }
 }
 
-async function handOver(name, kind, write) {
-  const table = await drawn();
-  if (!table) return;
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob(write(table), { type: kind }));
-  link.download = name;
+async function handOver() {
+  const rows = await drawn();
+  if (!rows) return;
+  const link = element("a", { href: URL.createObjectURL(new Blob(csv(rows), { type: "text/csv" })), download: "paths.csv" });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60000);
-  say(`${byId("draw-status").textContent} Written to ${name}.`);
+  say(`${byId("draw-status").textContent} Written to paths.csv.`);
 }
 
 // Copying and printing --------------------------------------------------------------------------
@@ -227,8 +242,7 @@ function connect() {
   if (!given) return;
   byId("draw-form").hidden = false;
   byId("draw-form").addEventListener("submit", (event) => { event.preventDefault(); drawn(); });
-  byId("draw-csv").addEventListener("click", () => handOver("paths.csv", "text/csv", Tables.csv));
-  byId("draw-parquet").addEventListener("click", () => handOver("paths.parquet", "application/vnd.apache.parquet", Tables.parquet));
+  byId("draw-csv").addEventListener("click", handOver);
   byId("draw-add").addEventListener("click", addCondition);
   for (const [field, which] of [["draw-count", "even"], ["draw-list", "list"]]) {
     byId(field).addEventListener("input", () => { document.querySelector(`input[name=draw-times][value=${which}]`).checked = true; });
