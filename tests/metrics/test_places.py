@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from privtraj import metrics
 from privtraj.base.errors import InputError
-from privtraj.metrics import places
 from privtraj.metrics.places import grid_cells
 
 LN2 = np.log(2)
@@ -72,7 +71,6 @@ def test_histograms_that_cannot_be_compared_are_refused(p, q):
 # All of them ----------------------------------------------------------------------------------
 
 SCORES = {
-    metrics.range_query_error: 2,
     metrics.density_jsd: 2,
     metrics.trip_jsd: 3,
     metrics.dwell_jsd: 3,
@@ -94,23 +92,6 @@ def test_order_and_units_do_not_matter_and_equal_people_score_best(score, axes):
 
 
 # Points ---------------------------------------------------------------------------------------
-
-
-def test_query_error_by_brute_force(monkeypatch):
-    x, y = walks(50, 0)[:, 0], walks(70, 1)[:, 0] ** 3
-    centres, half = np.random.default_rng(4).random((30, 2)), np.sqrt(1 / 9) / 2
-    errors = []
-    for centre in centres:
-        q, p = (np.mean([max(abs(point - centre)) <= half for point in side]) for side in (x, y))
-        errors.append(abs(p - q) / max(p, 0.01))
-    found = metrics.range_query_error(x, y, queries=30, seed=4)
-    assert found == pytest.approx(np.mean(errors))
-    monkeypatch.setattr(places, "ENTRIES", 500)
-    assert metrics.range_query_error(x, y, queries=30, seed=4) == pytest.approx(found)
-
-
-def test_the_sanity_bound_keeps_empty_boxes_finite():
-    assert metrics.range_query_error(at(0, 0, 0, 9), at(9, 0, 0, 0)) <= 100
 
 
 def test_density_by_hand():

@@ -25,7 +25,7 @@ from privtraj.base.space import as_user_times
 from privtraj.data.snapshots import Snapshots
 from privtraj.metrics.columns import unit_points
 from privtraj.metrics.distances import weighted_cost
-from privtraj.metrics.people import MOST_TOLD, Panels
+from privtraj.metrics.people import LADDER, MOST_TOLD, meeting, panel
 from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.accounting import epsilon_at
 from privtraj.privacy.calibration import calibrate_gaussian
@@ -177,7 +177,7 @@ class StandIn:
 # The yardstick --------------------------------------------------------------------------------
 
 
-class Yardstick(Panels):
+class Yardstick:
     """Worth n people, for a population of k clouds (n_i, d): the error of n real people per cloud.
 
     An error is the mean over the clouds of squared W2 to the population, whose people are gathered
@@ -186,8 +186,9 @@ class Yardstick(Panels):
     """
 
     def __init__(self, population: Sequence[Floats]) -> None:
-        super().__init__(population, PANELS, seed=0)
-        self.rungs = [n for n in self.rungs if n <= MOST_TOLD]
+        most = max(min(map(len, population)) // 2, 1)
+        self.rungs = [n for n in LADDER if n <= min(most, MOST_TOLD)]
+        self._population, self._known = population, dict[int, Floats]()
         self._gathered = [_gathered(cloud) for cloud in population]
 
     @classmethod
@@ -204,8 +205,17 @@ class Yardstick(Panels):
         ]
         return float(np.mean(costs))
 
-    def _generator(self, n: int) -> np.random.Generator:
-        return np.random.default_rng(n)
+    def errors(self, n: int) -> Floats:
+        """(PANELS,) errors of panels of n people, measured once."""
+        if n not in self._known:
+            rng = np.random.default_rng(n)
+            draws = [panel(self._population, n, rng) for _ in range(PANELS)]
+            self._known[n] = np.array([self.error(draw) for draw in draws])
+        return self._known[n]
+
+    def worth(self, error: float) -> float:
+        """The number of people whose mean error is this one."""
+        return meeting(self.rungs, lambda n: float(np.mean(self.errors(n))), error)
 
 
 def _gathered(people: Floats) -> tuple[Floats, Floats]:
