@@ -376,3 +376,13 @@ def test_places_without_anybody_have_noise_too(example, monkeypatch):
         zeros = np.count_nonzero(block == 0) / block.size
         assert zeros < 0.9  # discrete Laplace noise of epsilon 2 is zero in 76 % of its draws
         assert (np.abs(block).sum(axis=1) > 0).all()
+
+
+@pytest.mark.parametrize("name", ["clipped sums", "kernel sums"])
+def test_sums_of_columns_that_are_no_numbers_are_refused_unpaid(name):
+    axes = Axes((0, 3), (False,) * 2, (False,) * 2)
+    ledger = Ledger(80.0, 1e-3)
+    guard = Guard(Unread(), PublicShape(WINDOWS, axes, Person()), ledger, Paid(ledger))
+    with pytest.raises(InputError, match="marginals"):
+        guard.ask(EXAMPLES[name].release())
+    assert ledger.events == ()

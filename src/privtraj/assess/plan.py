@@ -16,16 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from privtraj.assess.common import kept
-from privtraj.assess.forecast import (
-    GOOD,
-    STAND_INS,
-    Forecast,
-    Level,
-    MixedForecast,
-    Question,
-    Remedies,
-)
+from privtraj.assess.common import Estimate, kept, mean_worth
+from privtraj.assess.forecast import GOOD, STAND_INS, Forecast, MixedForecast, Question, Remedies
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError, aligned, is_whole, short
 from privtraj.columns.axes import Axes
@@ -120,7 +112,7 @@ def plan(
 
     if not keep:
         return made()
-    key = {**question.to_dict(), "stand_ins": STAND_INS}
+    key = {**question.to_dict(), "stand_ins": list(STAND_INS)}
     found = kept("plan", key, Forecast.from_dict, made)
     assert found is not None
     return found
@@ -182,7 +174,7 @@ def _simulated(question: Question, progress: Progress | None) -> Forecast:
     done(0, total)
     worths, settings = worth_over(question, epsilons, lambda fits: done(fits, total))
     levels = tuple(
-        Level.of(each, measure, question.records * epsilon)
+        Estimate.of(mean_worth(each), measure, question.records * epsilon)
         for each, epsilon in zip(worths.T, epsilons.tolist(), strict=True)
     )
     remedies = None
@@ -248,8 +240,8 @@ def _first(question: Question, name: str, values: Iterable[int]) -> int | None:
     for value in values:
         other = replace(question, **{name: value})  # type: ignore[arg-type]
         epsilon = other.recipe.epsilon
-        worths = worth_over(other, np.array([epsilon]))[0][:, 0]
-        if Level.of(worths, chosen_measure(other), other.records * epsilon).worth >= GOOD:
+        worth = mean_worth(worth_over(other, np.array([epsilon]))[0])
+        if Estimate.of(worth, chosen_measure(other), other.records * epsilon).people >= GOOD:
             return value
     return None
 
