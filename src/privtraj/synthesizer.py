@@ -23,8 +23,8 @@ from privtraj.base.space import unit_time
 from privtraj.columns.axes import Axes
 from privtraj.columns.conditions import Constraints
 from privtraj.data.snapshots import Snapshots
-from privtraj.domain.couplings import within
 from privtraj.domain.domain import Plot
+from privtraj.domain.walking import within
 from privtraj.measures.counts.constants import MOST_CELLS_PER_TIME, RELEASED_PARTICLES
 from privtraj.measures.counts.fit import fit_counts
 from privtraj.measures.counts.settings import CountsSettings, counts_settings
