@@ -15,10 +15,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 from privtraj.base.errors import InputError, Said
-from privtraj.base.formats import READABLE, format_of, load
+from privtraj.base.formats import READABLE, format_of
 from privtraj.data import anndata
 from privtraj.data.arrow import places_of, read_object, without_unit
 from privtraj.data.dialect import DELIMITERS, PLAIN, Dialect
@@ -76,7 +76,7 @@ def reader_of(path: Path, dialect: Dialect = PLAIN) -> Iterator[Any]:
     if not path.is_file():
         raise InputError(f"there is no file '{path}': check the path")
     try:
-        yield load(kind.reader)(path, dialect)
+        yield Reader.known[kind.name](path, dialect)
     except InputError:
         raise
     except UnicodeError:
@@ -112,6 +112,12 @@ def unreadable(what: str, kind: str) -> str:
 class Reader:
     """Reads a file of one format. dialect: how its cells are written, if it is text."""
 
+    known: ClassVar[dict[str, type[Reader]]] = {}
+    """The reader of every format, by its name in `base.formats`."""
+
+    def __init_subclass__(cls, format: str) -> None:
+        Reader.known[format] = cls
+
     def __init__(self, path: Path, dialect: Dialect = PLAIN) -> None:
         self.path = path
         self.dialect = dialect
@@ -132,7 +138,7 @@ class Reader:
         raise NotImplementedError
 
 
-class ParquetReader(Reader):
+class ParquetReader(Reader, format="parquet"):
     def schema(self) -> pa.Schema:
         import pyarrow.parquet as pq
 
@@ -146,7 +152,7 @@ class ParquetReader(Reader):
             return file.read(columns=names).select(names).rename_columns(columns)
 
 
-class ArrowReader(Reader):
+class ArrowReader(Reader, format="arrow"):
     def schema(self) -> pa.Schema:
         import pyarrow as pa
 
@@ -161,7 +167,7 @@ class ArrowReader(Reader):
             return file.read_all().select(names).rename_columns(columns)
 
 
-class H5adReader(Reader):
+class H5adReader(Reader, format="h5ad"):
     def schema(self) -> pa.Schema:
         """Text is looked at, as it may hold dates."""
         with anndata.opened(self.path) as data:
@@ -176,7 +182,7 @@ class H5adReader(Reader):
             return anndata.table(data, columns, texts_among(kinds))
 
 
-class CsvReader(Reader):
+class CsvReader(Reader, format="csv"):
     def check(self, columns: Sequence[str]) -> dict[str, str]:
         names, delimiter = self.header()
         if not set(columns) <= {*names, *map(without_unit, names)}:

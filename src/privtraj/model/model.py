@@ -260,7 +260,7 @@ class TrajectoryModel(Record):
         correlations are, by fits that are made again of people drawn from it: nothing is spent.
         It takes several times as long as the fit, once. A `quality.estimate.Quality`, or None for a
         model that no fit has made."""
-        return load_by_name("assess.quality.kept:quality_of")(self, progress)
+        return load_by_name("assess.quality:quality_of")(self, progress)
 
     def report(self, path: str | Path, *, force: bool = False) -> None:
         """Write one .html page to look at, whole or not at all; it may go where the model may."""

@@ -1,0 +1,174 @@
+"""What planning, checking and quality share: a finding, an estimate of worth, a cache."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from privtraj.base import __version__, files
+from privtraj.base.errors import Arg, InputError, PrivtrajError, Said, about
+from privtraj.metrics.people import MOST_TOLD
+
+Found = TypeVar("Found")
+Words = tuple[str | Arg | Said, ...]
+
+LEVELS = ("refused", "wrong", "doubtful", "note")
+"""Verdicts on a table, the gravest first: a fit refuses it, in these very words; a range is plainly
+wrong, so that `privtraj fit` stops unless told to go on; look at it before the budget is gone; good
+to know."""
+GRADES = ("good", "look closer", "poor", "for information")
+"""Verdicts on a released model."""
+FORMAT = 4  # of the kept files
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was found. name: of the check, or of the column it is about, if about one.
+
+    verdict: one of `LEVELS` or `GRADES`.  seen: what was seen, and advice: what to do about it, in
+    words of which some are typed otherwise on the command line.  numbers: that it was found by;
+    value: the main one of them, in words.
+    """
+
+    name: str | None
+    verdict: str
+    seen: Words
+    advice: Words = ()
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    value: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """What was seen, and what to do about it."""
+        return str(self._error)
+
+    def __str__(self) -> str:
+        return self.sentence
+
+    def typed(self) -> str:
+        """The sentence in the words of the command line."""
+        return self._error.typed()
+
+    @property
+    def what(self) -> str:
+        """What was seen, alone, as it is typed."""
+        return PrivtrajError(*self.seen).typed()
+
+    @property
+    def _error(self) -> PrivtrajError:
+        return PrivtrajError(*self.seen, *((": ", *self.advice) if self.advice else ()))
+
+
+# Worth ----------------------------------------------------------------------------------------
+
+
+class Optimism(NamedTuple):
+    """Simulated worth over true worth, middle (10^4 / (N epsilon))^power in the median of
+    populations; in 5 % of them it is below `least` times that, in 5 % above `most` times."""
+
+    middle: float
+    power: float
+    least: float
+    most: float
+
+
+OPTIMISM = {
+    "counts": Optimism(1.4, 0.0, 0.42, 5.0),
+    "gradients": Optimism(1.8, 0.45, 0.3, 2.4),
+    "marginals": Optimism(1.8, 0.45, 0.3, 2.4),
+}
+"""People of stand-ins, or of a released model, are easier to describe than those of a real table:
+what no simulation knows of (thin tails, narrow groups, sudden moves) is lost without a trace. How
+much less real fits are worth was measured by experiments/quality.py on 334 populations of nine
+families; plans and refits came out alike. Marginals, which it has no cases of, are taken to be as
+gradients are."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Worth in people per time, and the numbers between which it is in nine cases of ten.
+
+    or_more: simulated people were as good as can be told, so that it may be any number above.
+    """
+
+    people: float
+    low: float
+    high: float
+    or_more: bool = False
+
+    @classmethod
+    def of(cls, simulated: float, measure: str, budget: float) -> Estimate:
+        """What to expect where simulated fits of this measure reach that many people.
+
+        budget: N epsilon, of all people together.
+        """
+        optimism, most = OPTIMISM[measure], float(MOST_TOLD)
+        people = simulated / (optimism.middle * (1e4 / budget) ** optimism.power)
+        people, low = min(people, most), min(people, most) / optimism.most
+        return cls(people, low, min(people / optimism.least, most), simulated >= 0.98 * most)
+
+    @property
+    def worth(self) -> float:
+        """The same as `people`."""
+        return self.people
+
+    def __str__(self) -> str:
+        if self.people < 1:
+            return "less than one person"
+        if self.people < 1.5:
+            return "about one person"
+        return f"about {about(self.people)} people{' or more' * self.or_more}"
+
+
+def mean_worth(worths: Any) -> float:
+    """Geometric mean of fits (n,); what is worse than one person counts as half a person."""
+    return float(np.exp(np.log(np.maximum(worths, 0.5)).mean()))
+
+
+# Answers that are kept ------------------------------------------------------------------------
+
+
+def kept_file(kind: str, key: Mapping[str, Any]) -> Path:
+    """Where an answer is kept, by all that it follows from and the version that made it."""
+    text = _text({"kind": kind, "key": key, "format": FORMAT, "version": __version__})
+    return files.cache_folder("assessed") / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
+
+
+def kept(
+    kind: str,
+    key: Mapping[str, Any],
+    read: Callable[[dict[str, Any]], Found],
+    make: Callable[[], Found | None],
+) -> Found | None:
+    """The answer of an earlier run, or one that is made now and kept for the next, if it is any.
+
+    key: all that the answer follows from, public or released: a question with its recipe, the hash
+    of a model. A file holds it beside the answer (`to_dict`, which `read` undoes). Without a place
+    for files, or where one is damaged, the answer is made again.
+    """
+    try:
+        held = json.loads(kept_file(kind, key).read_text("utf-8"))
+        if held["key"] == json.loads(_text(key)):
+            return read(held["answer"])
+    except (OSError, RuntimeError, KeyError, TypeError, ValueError, AttributeError):
+        pass
+    answer: Any = make()
+    if answer is not None:
+        try:
+            path = kept_file(kind, key)
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            text = _text({"key": key, "answer": answer.to_dict()})
+            files.write_text(f"{text}\n", path, force=True)
+        except (OSError, RuntimeError, InputError):
+            pass
+    return answer
+
+
+def _text(values: Mapping[str, Any]) -> str:
+    return json.dumps(values, sort_keys=True, allow_nan=False, default=str)
