@@ -27,11 +27,10 @@ from privtraj.columns.axes import Axes
 from privtraj.columns.declared import declared_columns
 from privtraj.columns.kinds import Column, of_tables
 from privtraj.columns.precision import written_times
-from privtraj.data import checks, sql, sql_rows
-from privtraj.data.dialect import Dialect
+from privtraj.data import sql
+from privtraj.data.dialect import DATE, NUMBER, TEXT, CellKind, Dialect, UnreadableCells
 from privtraj.data.public import Options, PublicInputs, TimeAxis, declared_axis
-from privtraj.data.records import Records, cells_of, rows_of, table_of
-from privtraj.data.text_cells import DATE, NUMBER, TEXT, CellKind, UnreadableCells
+from privtraj.data.records import Records, cells_of, check_same_kind, rows_of, table_of
 from privtraj.domain.domain import Domain, Plot
 from privtraj.privacy.events import Person
 from privtraj.privacy.rows import PublicShape, Rows
@@ -351,6 +350,8 @@ def _rows_of_source(
     remote, table = _found(source, query, public, kinds, dialect, row_by_row)
     if remote is not None:
         if not processes.several():  # several processes compare their people, and so need them
+            from privtraj.data import sql_rows  # which needs Ibis
+
             rows = sql_rows.rows_of(remote, public, person)
             if rows is not None:
                 return rows
@@ -376,5 +377,5 @@ def _found(
     except UnreadableCells as error:
         unread = error
     if unread.name == public.time_name and unread.reads_as is not None:
-        checks.check_same_kind(unread.reads_as == DATE, public.axis.datetime, unread.name)
+        check_same_kind(unread.reads_as == DATE, public.axis.datetime, unread.name)
     raise unread

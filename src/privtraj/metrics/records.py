@@ -12,9 +12,8 @@ from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import InputError
 from privtraj.base.space import nearest_bin
 from privtraj.data import arrow, sql
-from privtraj.data.checks import FaultCount, check_infinite
-from privtraj.data.dialect import Dialect
-from privtraj.data.text_cells import DATE, NUMBER, TEXT, CellKind, UnreadableCells
+from privtraj.data.dialect import DATE, NUMBER, TEXT, CellKind, Dialect, UnreadableCells
+from privtraj.data.records import FaultCount, check_infinite, values_of
 from privtraj.metrics.clouds import halves
 from privtraj.metrics.encoding import unit_points
 
@@ -107,7 +106,7 @@ def read_records(
     moments, datetime = arrow.moments(table.column(time), time)
     if len(moments):
         _check_times(datetime, model)
-    points = np.column_stack([arrow.values(table.column(each.name), each) for each in columns])
+    points = np.column_stack([values_of(table.column(each.name), each) for each in columns])
     cells = np.column_stack([moments, points])
     check_infinite(FaultCount.of(np.isinf(cells), (time, *names)))
     codes, ids = np.arange(len(cells)), ()

@@ -13,7 +13,7 @@ from privtraj.base.arrays import Floats, Mask
 from privtraj.columns.cells import MISSING
 from privtraj.columns.kinds import UNDECLARED, Category, Column, Date
 from privtraj.data import arrow
-from privtraj.data.text_cells import DATE, Readings, read_cells
+from privtraj.data.dialect import DATE, Readings, read_cells
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,9 +18,18 @@ from typing import Any, Literal
 from privtraj.assess.checking.tallies import PARTS, LevelTally, NumberTally, RangeTally, TableTally
 from privtraj.base.errors import Arg, InputError, PrivtrajError, Said, first_few, listed
 from privtraj.columns.kinds import Category, Column, Integer, Number
-from privtraj.data import checks
-from privtraj.data.checks import FaultCount
-from privtraj.data.text_cells import DATE, NUMBER
+from privtraj.data.dialect import DATE, NUMBER
+from privtraj.data.records import (
+    FaultCount,
+    check_declared,
+    check_enough,
+    check_identified,
+    check_infinite,
+    check_missing,
+    check_same_kind,
+    check_whole,
+    refuse_several,
+)
 
 Level = Literal["refused", "wrong", "doubtful", "note"]
 LEVELS: tuple[Level, ...] = ("refused", "wrong", "doubtful", "note")
@@ -109,12 +118,12 @@ def _refusals(tally: TableTally) -> Iterator[Finding]:
     for name, error in tally.refused.items():
         yield Finding("refused", name, error.args)
     options = tally.public.options
-    yield from _refused(checks.check_infinite, tally.infinite)
-    yield from _refused(checks.check_missing, tally.absent, options.missing)
+    yield from _refused(check_infinite, tally.infinite)
+    yield from _refused(check_missing, tally.absent, options.missing)
     usable = tally.records - (tally.absent.records if options.missing == "drop" else 0)
     if options.one_per_person == "random" and tally.people is not None:
         usable = min(usable, tally.people.people)
-    yield from _refused(checks.check_enough, usable)
+    yield from _refused(check_enough, usable)
 
 
 def _refused(check: Callable[..., None], *counts: Any, column: str | None = None) -> list[Finding]:
@@ -139,10 +148,10 @@ def _of_people(tally: TableTally) -> Iterator[Finding]:
             ("name it with ", Arg("person="), ", if there is one"),
         )
         return
-    yield from _refused(checks.check_identified, people.unidentified, tally.records)
+    yield from _refused(check_identified, people.unidentified, tally.records)
     several, most = people.with_more_than(1), tally.public.most_records
     if several and options.one_each:
-        yield from _refused(checks.refuse_several, several, people.people)
+        yield from _refused(refuse_several, several, people.people)
     elif people.with_more_than(most):
         seen = (
             f"{people.with_more_than(most)} of {people.people} people have more records than the "
@@ -212,7 +221,7 @@ def _of_number(
     name = column.name
     yield from _unreadable(tally, counts, name, csv)
     whole = FaultCount([name], counts.broken, tally.records)
-    yield from _refused(checks.check_whole, whole, column=name)
+    yield from _refused(check_whole, whole, column=name)
     bounds = str(column).removeprefix(f"{name} in ").split(" or missing")[0].split(" (fixed)")[0]
     words = [f"have '{name}' {where} {bounds}" for where in ("below", "above", "outside")]
     yield from _outside(name, counts, words, ("check its bounds and its unit",))
@@ -272,7 +281,7 @@ def _unreadable(tally: TableTally, counts: RangeTally, name: str, csv: bool) -> 
         return [Finding("doubtful", name, (seen,), ("they count as missing, as you declared",))]
     error, dates = readings.error(), tally.public.axis.datetime
     if name == tally.public.time_name and error.reads_as is not None:
-        other = _refused(checks.check_same_kind, error.reads_as == DATE, dates, name, column=name)
+        other = _refused(check_same_kind, error.reads_as == DATE, dates, name, column=name)
         if other:
             return other
     return [Finding("refused", name, error.args)]
@@ -282,7 +291,7 @@ def _of_category(counts: LevelTally, column: Category, records: int) -> Iterator
     name = column.name
     if column.other is None:
         strange = FaultCount([name], counts.undeclared, records)
-        yield from _refused(checks.check_declared, strange, column, column=name)
+        yield from _refused(check_declared, strange, column, column=name)
     elif counts.undeclared > MOST_OUTSIDE * counts.known:
         seen = (
             f"{share(counts.undeclared, counts.known)} of the values of '{name}' are not declared"

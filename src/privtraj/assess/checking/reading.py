@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 from privtraj.base.errors import InputError
 from privtraj.base.formats import READABLE, find_format
 from privtraj.columns.kinds import Category
-from privtraj.data import anndata, arrow, detection, sql, tables
+from privtraj.data import arrow, detection, sql, tables
 from privtraj.data.detection import Detected
-from privtraj.data.dialect import Dialect
+from privtraj.data.dialect import TEXT, CellKind, Dialect
 from privtraj.data.public import PublicInputs
-from privtraj.data.text_cells import TEXT, CellKind
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -120,7 +119,7 @@ def _kinds(source: Any, query: str | None) -> list[tuple[str, str]]:
         return arrow.kinds_of(source.schema().to_pyarrow())
     if isinstance(source, pa.Table | pa.RecordBatch):
         return arrow.kinds_of(source.schema)
-    if anndata.is_anndata(source) or not (isinstance(source, Mapping) or hasattr(source, "head")):
+    if tables.is_anndata(source) or not (isinstance(source, Mapping) or hasattr(source, "head")):
         return []
     return [(name, _kind(source, name)) for name in arrow.object_names(source)]
 

@@ -23,11 +23,10 @@ from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import InputError
 from privtraj.base.space import Slabs, to_unit
 from privtraj.columns.kinds import Category, Column, Date, Integer, Number
-from privtraj.data import arrow, checks
-from privtraj.data.checks import FaultCount
-from privtraj.data.dialect import Dialect
+from privtraj.data import arrow
+from privtraj.data.dialect import DATE, NUMBER, CellKind, Dialect, Readings
 from privtraj.data.public import PublicInputs
-from privtraj.data.text_cells import DATE, NUMBER, CellKind, Readings
+from privtraj.data.records import FaultCount, check_same_kind
 from privtraj.domain.domain import Domain
 
 if TYPE_CHECKING:
@@ -281,7 +280,7 @@ class TableTally:
     def _read_time(self, cells: pa.ChunkedArray) -> CellValues:
         axis = self.public.axis
         found = time_cells(cells, self.readings[self.public.time_name])
-        checks.check_same_kind(found.dates, axis.datetime, self.public.time_name)
+        check_same_kind(found.dates, axis.datetime, self.public.time_name)
         self.time.add(found, self._slabs)
         return found
 
