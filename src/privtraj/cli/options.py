@@ -134,7 +134,7 @@ def _form(form: Any) -> Any:
         return _plain(form)
     _need(form and all(isinstance(word, str) for word in form))
     end = _date if form.get("kind") == "date" else _end
-    ends = ("low", "high")
+    ends = ("low", "high", "period")
     return {word: end(part) if word in ends else _plain(part) for word, part in form.items()}
 
 
@@ -370,8 +370,9 @@ _DATA = (
            "column of any kind and its public domain, as in: sex category values=F,M fixed; one "
            "or more", example={"sex": {"kind": "category", "values": ["F", "M"], "fixed": True}},
            more="Kinds: category and ordered have values, boolean needs nothing, number, integer "
-           "and date have low and high. Values too are from general knowledge (a code book, a "
-           "form), never from these data: a rare one may be that of one person. Each may have "
+           "and date have low and high, angle has period (24, 360). Values too are from general "
+           "knowledge (a code book, a form), never from these data: a rare one may be that of one "
+           "person. Each may have "
            'missing = true, if records may lack it, and fixed = true, if it never changes; other '
            '= "other" takes all values of a category that are not named.'),
     Option("time_range", RANGE, example=[0.0, 20.0], about=

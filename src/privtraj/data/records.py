@@ -166,10 +166,11 @@ class Records:
     people: tuple[Ints, Any] | None  # codes (n,) and the identifier of each code
 
     @classmethod
-    def of_table(cls, table: pa.Table, public: PublicInputs, person: str | None) -> Records:
+    def of_table(cls, table: pa.Table, public: PublicInputs) -> Records:
         """From the time column, the features and, if named, the person of a table."""
         times, datetime = arrow.moments(table.column(public.time_name), public.time_name)
         cells = [table.column(column.name) for column in public.asked]
+        person = public.person
         people = None if person is None else arrow.identities(table.column(person), person)
         return cls(times, datetime, *_read(cells, public.asked), people)
 

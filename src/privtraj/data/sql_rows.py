@@ -149,20 +149,20 @@ class SqlRows:
         return digest_of([column.name for column in asked], batches)
 
 
-def rows_of(remote: RemoteTable, public: PublicInputs, person: str | None) -> SqlRows | None:
+def rows_of(remote: RemoteTable, public: PublicInputs) -> SqlRows | None:
     """Rows in the database, after the same checks as in memory, two passes over the records.
 
     None where the records are needed in memory: somebody has so many that some are to be chosen,
     which takes a random key for each, or there are dates that databases read in different ways.
     """
-    time, axis = public.time_name, public.axis
+    time, axis, person = public.time_name, public.axis, public.person
     datetime = _check_kinds(remote, public)
     check_same_kind(datetime, axis.datetime, time)
     if person is not None:
         arrow.check_identifier(_arrow_type(remote.table[person]), person)
     if not all(_reads_dates(remote.table, column) for column in public.asked):
         return None
-    values = _values_of(remote.table, public, person, datetime)
+    values = _values_of(remote.table, public, datetime)
     missing = _checked(remote.with_table(remote.table.select(**values)), public)
     dropping = _required(public) if missing.records else []
 
@@ -342,9 +342,7 @@ def _missing(column: Any) -> Any:
 # What becomes of a record ---------------------------------------------------------------------
 
 
-def _values_of(
-    table: Any, public: PublicInputs, person: str | None, datetime: bool
-) -> dict[str, Any]:
+def _values_of(table: Any, public: PublicInputs, datetime: bool) -> dict[str, Any]:
     """Of a record the time t, cells c0, c1, ..., these as values y0, y1, ... in double, and who."""
     moment = table[public.time_name]
     if not datetime:
@@ -361,8 +359,8 @@ def _values_of(
             columns |= {f"c{k}": cell, f"y{k}": _seconds(cell)}
         else:
             columns |= {f"c{k}": _number(cell), f"y{k}": _number(cell)}
-    if person is not None:
-        columns["who"] = table[person]
+    if public.person is not None:
+        columns["who"] = table[public.person]
     return columns
 
 
