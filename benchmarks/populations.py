@@ -39,7 +39,7 @@ def clouds(
 
 def squared_w2(people: np.ndarray, points: np.ndarray, weights: np.ndarray) -> float:
     """Squared W2 between people (n, d) of equal weight and weighted points (k, d)."""
-    from privtraj.metrics.transport import weighted_cost
+    from privtraj.metrics.distances import weighted_cost
 
     even = np.full(len(people), 1 / len(people))
     return weighted_cost(people, even, points, weights, "sqeuclidean")

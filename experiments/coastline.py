@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.report.coastline import FILE, FINEST, UNITS, level_of
+from privtraj.report.maps import FILE, FINEST, UNITS, level_of
 
 Points = NDArray[np.float64]  # (n, 2) longitude, latitude
 HALF = 180.0  # no step is longer, unless it jumps from one edge of the world to the other

@@ -249,21 +249,26 @@ def case(number: int, which: str, strokes_file: str | None) -> Case:
 def told(number: int, which: str, strokes_file: str | None) -> dict[str, Any]:
     """What was said of one case, and what is true."""
     warnings.simplefilter("ignore")
-    from privtraj.assess.planning import trials
-    from privtraj.assess.planning.forecast import level_of
-    from privtraj.assess.planning.question import STAND_INS, Question
-    from privtraj.assess.planning.standins import Yardstick
-    from privtraj.assess.quality.estimate import _correlations, estimated_quality
+    from privtraj.assess.forecast import Level, Question
+    from privtraj.assess.plan import worth_over
+    from privtraj.assess.quality import correlations, estimated_quality
+    from privtraj.assess.simulate import Yardstick
+    from privtraj.data.snapshots import Snapshots
     from privtraj.metrics.people import worth_interval
+    from privtraj.recipe import Recipe
+    from privtraj.synthesizer import TrajectorySynthesizer
 
     one, rng = case(number, which, strokes_file), np.random.default_rng(number)
-    asked = Question(one.people, one.times, one.features, one.epsilon, 1e-5)
+    asked = Question(one.people, one.times, one.features, Recipe(one.epsilon, 1e-5))
     moments = np.sort(rng.uniform(0, 1, one.people))
     if one.times:
         moments = np.repeat(np.linspace(0, 1, one.times), one.people // one.times)
     points = one.draw(moments, rng)
-    records = trials.Records(moments, points, np.arange(len(moments)))
-    model = trials.fit(asked, records, number)
+    listed = np.linspace(0, 1, one.times) if one.times else None
+    snapshots = Snapshots.from_arrays(
+        moments, points, bounds=[(0.0, 1.0)] * one.features, bins=listed, time_range=(0.0, 1.0)
+    )
+    model = TrajectorySynthesizer(one.epsilon, 1e-5, seed=number).fit(snapshots)
 
     quality = estimated_quality(model)
     at = np.array(quality.numeric_times)
@@ -272,13 +277,8 @@ def told(number: int, which: str, strokes_file: str | None) -> dict[str, Any]:
     released = model.sample(RELEASED, times=at, seed=number).values.swapaxes(0, 1)
     true = yardstick.worth(yardstick.error(list(released)))
 
-    small, scored = asked.simulated(), trials.scored_times(asked)
-    planned = []
-    for name in STAND_INS:
-        there = Yardstick.of(name, scored, one.features)
-        again = trials.fit(small, trials.records_of(small, name, 1), 1)
-        planned.append(trials.worth_at(again, scored, there, 1))
-    level = level_of(planned, model.settings["measure"], one.people * one.epsilon)
+    planned = worth_over(asked, np.array([one.epsilon]))[0][:, 0]
+    level = Level.of(planned, model.settings["measure"], one.people * one.epsilon)
 
     edges = np.concatenate([[-1.0], (at[1:] + at[:-1]) / 2, [2.0]])
     near = [(moments > a) & (moments <= b) for a, b in pairwise(edges)]
@@ -310,7 +310,7 @@ def told(number: int, which: str, strokes_file: str | None) -> dict[str, Any]:
         "medians_inside": float((off <= np.array(list(quality.medians.values())).T).mean()),
     }
     if one.features > 1:
-        apart = np.abs(_correlations(many) - _correlations(truly))
+        apart = np.abs(correlations(many) - correlations(truly))
         found["correlations_inside"] = float((apart <= quality.correlation).mean())
     return found
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from privtraj import datasets
 from privtraj.base.arrays import Floats
 from privtraj.data.snapshots import Snapshots
-from privtraj.metrics.transport import average_squared_w2
+from privtraj.metrics.distances import average_squared_w2
 from privtraj.model.model import TrajectoryModel
 from privtraj.paper.synthesizer import PaperSynthesizer, Phase, WarmStart
 from privtraj.privacy.events import Adjacency

@@ -15,7 +15,7 @@ import numpy as np
 
 from privtraj.base.arrays import Floats
 from privtraj.datasets import one_snapshot_each
-from privtraj.metrics.transport import average_squared_w2, squared_w2_per_time
+from privtraj.metrics.distances import average_squared_w2, squared_w2_per_time
 from privtraj.paper.synthesizer import PaperSynthesizer, Phase, TimeSample, WarmStart
 from privtraj.privacy.events import Adjacency
 from privtraj.report.style import BLUE, GREY, VERMILION, decorate

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from privtraj.metrics.distances import average_squared_w2
 from privtraj.metrics.people import real_people_error
-from privtraj.metrics.transport import average_squared_w2
 from privtraj.synthesizer import TrajectorySynthesizer
 from reproduce import digits
 from reproduce.digits import ASSUMED, CLAIMED, RELEASED, error, load, warm_recipe

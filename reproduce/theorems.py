@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from privtraj.base.arrays import Floats
-from privtraj.metrics.transport import average_squared_w2
+from privtraj.metrics.distances import average_squared_w2
 from privtraj.motion.couplings import Couplings
 from reproduce.known_process import Process, coupled, path_error
 from reproduce.mean_field import Problem, descend, potential_gradient

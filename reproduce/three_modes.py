@@ -25,7 +25,7 @@ from privtraj.datasets import (
     three_modes_centres,
     three_modes_paths,
 )
-from privtraj.metrics.transport import average_squared_w2
+from privtraj.metrics.distances import average_squared_w2
 from privtraj.model.model import TrajectoryModel
 from privtraj.motion.couplings import CouplingName, couple
 from privtraj.motion.diffusions import Brownian

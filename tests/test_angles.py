@@ -12,7 +12,7 @@ import privtraj as pt
 from privtraj.columns.axes import decoded, encoded, to_unit
 from privtraj.columns.declared import declared_columns
 from privtraj.columns.kinds import Angle, Category, Number, Ordered, from_dict, to_dict
-from privtraj.metrics.encoding import unit_points
+from privtraj.metrics.columns import unit_points
 
 HOUR = Angle(24, "hour")
 finite = st.floats(-1e6, 1e6)

@@ -17,7 +17,7 @@ from privtraj.audit.attack import audit
 from privtraj.base import formats
 from privtraj.base.formats import Format
 from privtraj.cli import entry
-from privtraj.cli.parser import parser
+from privtraj.cli.console import parser
 from privtraj.data import tables
 from privtraj.data.snapshots import Snapshots
 from privtraj.metrics import registry

@@ -287,6 +287,7 @@ ELSEWHERE = {
     "privacy/budget_plan.py": CORE,
     "privacy/events.py": CORE,
     "privacy/guard.py": CORE,
+    "privacy/guarantee.py": CORE,
     "privacy/questions.py": CORE,
     "privacy/sums.py": CORE,
     "privacy/ledger.py": CORE,

@@ -26,7 +26,7 @@ from privtraj.measures.persistence import (
     persistence_event,
     thresholds,
 )
-from privtraj.model.checks import check, contradiction
+from privtraj.model.record import Fault, contradiction, values_of, written
 from privtraj.paper import SampledSynthesizer
 from privtraj.privacy.events import Event, Person
 from privtraj.privacy.ledger import Ledger
@@ -299,19 +299,19 @@ def test_what_is_no_persistence_is_not_read(name):
 
 def test_a_file_with_a_damaged_one_is_refused():
     model = fitted(snapshots())
-    header, arrays = model._fields(), model._arrays()
-    assert check(header, arrays) is None
+    header, arrays = written(model)
+    assert values_of(header, arrays)["diagnostics"] == model.diagnostics
     header = copy.deepcopy(header)
     header["diagnostics"]["persistence"]["memory"] = ["soon"]
-    assert check(header, arrays) == "its diagnostics cannot be read"
+    with pytest.raises(Fault, match="its diagnostics cannot be read"):
+        values_of(header, arrays)
 
 
 def test_a_weight_that_leaves_out_a_feature_contradicts_the_model():
     """Who forges a ledger cannot make it cheaper by a person that moves one feature only."""
     model = fitted(snapshots(features=2))
-    header, arrays = model._fields(), model._arrays()
-    assert contradiction(model.certificate, header, arrays) is None
+    assert contradiction(model) is None
     *others, last = model.certificate.ledger
     forged = replace(model.certificate, ledger=(*others, last | {"weight": 1}))
     said = "its ledger holds what such a fit does not release"
-    assert contradiction(forged, header, arrays) == said
+    assert contradiction(replace(model, certificate=forged)) == said

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import matplotlib
@@ -9,7 +10,13 @@ import numpy as np
 import pytest
 
 import privtraj as pt
+from mixed_clinic import mixed_model
+from privtraj.audit.findings import Audit, compare
 from privtraj.base.errors import InputError
+from privtraj.privacy.accounting import tally
+from privtraj.privacy.events import GaussianSum
+from privtraj.report.labels import COLOURS, OTHERS_COLOUR
+from privtraj.report.style import date_ticks, save_figure
 
 matplotlib.use("agg")
 
@@ -136,8 +143,6 @@ def test_the_budget_is_a_row_of_bars_that_ends_at_what_was_spent(model):
 
 
 def test_what_was_not_spent_is_a_bar_of_its_own(model):
-    from dataclasses import replace
-
     certificate = replace(model.certificate, target_epsilon=3.0)
     ax = pt.plot.budget(certificate)
     assert ax.get_yticklabels()[-1].get_text() == "not spent"
@@ -181,3 +186,190 @@ def test_other_things_are_refused_with_a_sentence():
 def test_matplotlib_is_not_loaded_before_something_is_drawn():
     code = "import sys, privtraj as pt; pt.plot; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# Categories ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    return mixed_model(people=100)
+
+
+def legend(axes):
+    return [text.get_text() for text in axes.get_legend().get_texts()]
+
+
+def test_shares_are_stacked_in_the_order_of_values(mixed):
+    paths = mixed.sample(400, seed=1)
+    axes = pt.plot.shares(paths, "stage")
+    assert legend(axes) == ["IV", "III", "II", "I"]
+    assert axes.get_ylim() == (0, 1)
+    layers = axes.collections
+    top = layers[0].get_paths()[0].vertices
+    level = paths.values[:, :, paths.features.index("stage")]
+    for k, time in enumerate(paths.numeric_times):
+        highest = top[np.isclose(top[:, 0], time), 1].max()
+        assert highest == pytest.approx(np.mean(level[:, k] == 0), abs=1e-9)
+    colours = [matplotlib.colors.to_hex(layer.get_facecolor()[0]).upper() for layer in layers]
+    assert colours == list(COLOURS[:4])
+
+
+def test_a_model_is_sampled_and_rare_values_are_one(mixed):
+    axes = pt.plot.shares(mixed, "code")
+    assert legend(axes)[:2] == ["(missing)", "14 others"]
+    assert matplotlib.colors.to_hex(axes.collections[7].get_facecolor()[0]) == OTHERS_COLOUR
+
+
+def test_flows_have_bars_at_three_times_and_ribbons_between(mixed):
+    axes = pt.plot.flows(mixed, "stage")
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["0", "1", "2"]
+    assert len(axes.patches) == 3 * 4
+    assert len(axes.collections) >= 2 * 4
+    heights = np.array([bar.get_height() for bar in axes.patches]).reshape(4, 3)
+    np.testing.assert_allclose(heights.sum(axis=0), 1)
+    two = pt.plot.flows(mixed, "smoker", times=[0.0, 0.5])
+    assert [text.get_text() for text in two.get_xticklabels()] == ["0", "0.5"]
+    of_paths = pt.plot.flows(mixed.sample(50, [2.0, 0.0, 0.5, 1.0], seed=0), "smoker")
+    assert [text.get_text() for text in of_paths.get_xticklabels()] == ["0", "1", "2"]
+
+
+def test_marginals_draw_each_column_as_its_kind_says(mixed):
+    panels = pt.plot.marginals(mixed, ["stage", "hb", "born"])
+    labels = [panel.get_ylabel() for panel in panels]
+    assert labels == ["share of people by stage", "hb", "born"]
+    assert legend(panels[1])[-1] == "median"
+    years = [int(text.get_text()) for text in panels[2].get_yticklabels()]
+    assert all(1940 <= year <= 2020 for year in years)
+    median = next(line for line in panels[1].lines if line.get_label() == "median")
+    assert np.isfinite(median.get_ydata()).all()
+
+
+def test_paths_are_drawn_over_numbers_by_default(mixed):
+    axes = pt.plot.paths(mixed, n=5)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("hb", "weight")
+
+
+@pytest.mark.parametrize(
+    ("draw", "words"),
+    [
+        (lambda m: pt.plot.shares(m, "hb"), "'hb' is no category"),
+        (lambda m: pt.plot.flows(m, "colour"), "there is no 'colour' to draw"),
+        (lambda m: pt.plot.paths(m, "hb", "stage"), "'stage' is a category"),
+        (lambda m: pt.plot.flows(m.sample(5), "stage", times=[1]), "times of their own"),
+        (lambda m: pt.plot.flows("model", "stage"), "takes the paths of a sample, or a model"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_in_one_sentence(mixed, draw, words):
+    with pytest.raises(InputError, match=words):
+        draw(mixed)
+
+
+def test_marks_of_dates_are_few_and_inside():
+    for span in (50.0, 3e4, 5e5, 2e7, 3e9):
+        marks, labels = date_ticks(1.6e9, 1.6e9 + span)
+        assert 2 <= len(marks) == len(labels) <= 7
+        assert marks.min() >= 1.6e9
+        assert marks.max() <= 1.6e9 + span
+
+
+# Places ----------------------------------------------------------------------------------------
+
+
+def trips(features):
+    values = np.random.default_rng(0).uniform([-9, 37], [0, 43], (20, 6, 2))
+    return pt.Paths(values, np.arange(6.0), features, "hour", False)
+
+
+def test_plots_of_places_stand_on_their_map():
+    shown = pt.plot.paths(trips(("lon", "lat")))
+    assert len(shown.patches) == 1
+    assert shown.get_aspect() == pytest.approx(1 / np.cos(np.radians(40)), rel=0.02)
+    plane = pt.plot.paths(trips(("x", "y")))
+    assert len(plane.patches) == 0
+    assert plane.get_aspect() == 1
+    over_time = pt.plot.paths(trips(("lon", "lat")), "hour", "lat")
+    assert len(over_time.patches) == 0
+
+
+# Figures of files ------------------------------------------------------------------------------
+
+
+def test_an_overview_has_a_panel_per_feature_and_one_for_two_together(model, tmp_path):
+    figure = pt.plot.overview(model, model.sample(60, np.linspace(0, 20, 9), seed=0))
+    assert len(figure.axes) == 4  # the colour bar is one of them
+    assert [panel.get_ylabel() for panel in figure.axes[:3]] == ["height", "weight", "weight"]
+    assert "NOT PRIVATE" in figure.get_suptitle()
+    save_figure(figure, tmp_path / "f.png")
+    assert (tmp_path / "f.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_an_overview_of_categories_and_its_guarantee(mixed):
+    figure = pt.plot.overview(mixed, mixed.sample(60, np.linspace(0, 2, 9), seed=0))
+    labels = [axes.get_ylabel() for axes in figure.axes]
+    assert labels[:2] == ["hb", "weight"]
+    assert "share of people by stage" in labels
+    assert "$\\delta$ = 1e-5, add-remove" in figure.get_suptitle()
+
+
+def test_odd_names_one_time_and_one_person(model, tmp_path):
+    names = ("cost $ of $", "b_1^2", *(f"x{k}" for k in range(8)))
+    odd = SimpleNamespace(certificate=model.certificate, bounds=np.tile([0.0, 1.0], (10, 1)))
+    figure = pt.plot.overview(odd, _paths(names, people=1, times=1))
+    assert "first 8 of 10 features" in figure.get_suptitle()
+    save_figure(figure, tmp_path / "one.pdf")
+
+
+def test_saving_refuses_to_overwrite_and_unknown_formats(tmp_path, axes):
+    (tmp_path / "f.png").write_text("precious")
+    with pytest.raises(InputError, match="already exists"):
+        save_figure(axes.figure, tmp_path / "f.png")
+    with pytest.raises(InputError, match="cannot be saved"):
+        save_figure(axes.figure, tmp_path / "f.xyz")
+    assert (tmp_path / "f.png").read_text() == "precious"
+    save_figure(axes.figure, tmp_path / "f.png", force=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["f.png"]
+    assert (tmp_path / "f.png").stat().st_size > 1000
+
+
+# Audits ----------------------------------------------------------------------------------------
+
+
+def _audit(true, claimed):
+    draws = np.random.default_rng(0).standard_normal((2, 200)) + np.array([[0], [true]])
+    claim = tally([GaussianSum(1 / claimed, "sum")], "add-remove")
+    findings = [
+        compare(*(draws - true / 2), claim, 1e-5, confidence, 0.0) for confidence in (0.98, 0.99)
+    ]
+    return Audit(claim, 1e-5, 0.95, "transcript", 400, tuple(findings), (), 0.01)
+
+
+@pytest.mark.parametrize(("true", "said"), [(1.0, "no violation found"), (4.0, "VIOLATED")])
+def test_the_figure_says_the_claim_and_the_verdict(true, said, tmp_path):
+    figure = pt.plot.audit(_audit(true, 1.0))
+    title = figure.get_suptitle()
+    assert said in title
+    assert "1e-5" in title
+    assert len(figure.axes) == 2
+    save_figure(figure, tmp_path / "audit.png")
+    assert (tmp_path / "audit.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_bars_are_the_claim_and_the_bound_of_every_attack():
+    audit = _audit(2.0, 3.0)
+    axes = pt.plot.audit(audit).axes[1]
+    widths = [bar.get_width() for bar in axes.patches]
+    assert widths == pytest.approx([audit.epsilon, *(one.bound for one in audit.findings)])
+    marks = axes.collections[0].get_offsets()[:, 0]
+    assert list(marks) == pytest.approx([one.could_see for one in audit.findings])
+
+
+def test_the_curve_of_the_attack_goes_from_corner_to_corner():
+    lines = pt.plot.audit(_audit(1.0, 1.0)).axes[0].get_lines()
+    curve = next(
+        line for line in lines if line.get_label() == "the strongest attack, all thresholds"
+    )
+    x, y = curve.get_data()
+    assert (x[0], y[0], x[-1], y[-1]) == (0, 0, 1, 1)
+    assert (np.diff(x) >= 0).all()
+    assert (np.diff(y) >= 0).all()

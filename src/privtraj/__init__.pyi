@@ -3,11 +3,11 @@ from . import datasets as datasets
 from . import metrics as metrics
 from . import paper as paper
 from . import plot as plot
-from .assess.checking.look import TableCheck as TableCheck
-from .assess.checking.look import check as check
-from .assess.planning.forecast import Forecast as Forecast
-from .assess.planning.planner import forecast as forecast
-from .assess.planning.planner import plan as plan
+from .assess.forecast import Forecast as Forecast
+from .assess.look import TableCheck as TableCheck
+from .assess.look import check as check
+from .assess.plan import forecast as forecast
+from .assess.plan import plan as plan
 from .base import __version__ as __version__
 from .base.errors import BudgetError as BudgetError
 from .base.errors import InputError as InputError

@@ -1,4 +1,4 @@
-"""Plots of what was released: paths, marginals, the budget, and what it trades for what.
+"""Plots of what was released: paths, marginals, the budget, what it trades for what, an audit.
 
     import privtraj as pt
     pt.plot.marginals(model)
@@ -24,21 +24,24 @@ from privtraj.base.arrays import Floats
 from privtraj.base.errors import InputError, short
 from privtraj.base.space import as_user_times
 from privtraj.columns.kinds import Category
+from privtraj.columns.precision import degrees
 from privtraj.model.model import TrajectoryModel
 from privtraj.model.paths import Paths
 from privtraj.privacy.certificate import Certificate
-from privtraj.report import map_view, style
-from privtraj.report.levels import three_times
-from privtraj.report.style import BLUE, PALE, VERMILION, decorate, in_order, literal, spread
-from privtraj.report.ticks import time_labels, time_ticks
+from privtraj.report import maps, style
+from privtraj.report.labels import three_times, time_labels
+from privtraj.report.style import BLUE, GREY, INK, PALE, VERMILION, decorate, in_order, literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-    from privtraj.assess.planning.forecast import Forecast
+    from privtraj.assess.forecast import Forecast
+    from privtraj.audit.findings import Audit, Finding
 
 _PEOPLE = 1000  # sampled from a model
 _TIMES = 101
+_PANELS = 8  # features of an overview
 
 
 def paths(
@@ -58,14 +61,15 @@ def paths(
     shown = _sampled(source)
     across, up = _two_names(shown, x, y)
     ax = _axes(ax)
-    order, people = in_order(shown), spread(len(shown), n)
+    order = in_order(shown)
+    people = np.unique(np.linspace(0, len(shown) - 1, min(len(shown), n)).round().astype(int))
     lines = np.stack([_along(shown, name)[people][:, order] for name in (across, up)], axis=2)
     if across == shown.time_name:
         ax.plot(shown.times[order], lines[:, :, 1].T, color=BLUE, lw=0.8, alpha=0.5)
         style.time_axis(ax, shown.datetime)
     else:
         _coloured(ax, lines, shown.numeric_times[order], shown)
-        map_view.draw_map(ax, shown, across, up)
+        maps.draw_map(ax, shown, across, up)
     decorate(ax, literal(across), literal(up))
     style.date_marks(ax, shown, across, up)
     return ax
@@ -92,7 +96,6 @@ def marginals(
         column = style.category(shown, name)
         if column is not None:
             style.draw_shares(panel, shown, column)
-            style.share_legend(panel)
             continue
         style.draw_bands(panel, shown, shown.features.index(name))
         if not explained:
@@ -110,7 +113,6 @@ def shares(source: Paths | TrajectoryModel, column: str, *, ax: Axes | None = No
     category = _category(shown, column)
     ax = _axes(ax)
     style.draw_shares(ax, shown, category)
-    style.share_legend(ax)
     return ax
 
 
@@ -147,7 +149,6 @@ def flows(
     ax = _axes(ax)
     labels = time_labels(shown.numeric_times[in_order(shown)], shown.datetime)
     style.draw_flows(ax, shown, category, labels)
-    style.share_legend(ax)
     return ax
 
 
@@ -182,6 +183,103 @@ def tradeoff(source: Forecast | TrajectoryModel | Certificate, *, ax: Axes | Non
     if not hasattr(source, "epsilons"):
         raise InputError("tradeoff takes a forecast of privtraj.plan, a model or a certificate")
     return _forecast(source, _axes(ax))
+
+
+def overview(model: TrajectoryModel, people: Paths) -> Figure:
+    """Sampled people over time, one panel per feature, and two numbers together: longitude and
+    latitude on their map, or the first two. The title states the guarantee.
+
+    The figure is made without pyplot, for a file: see `report.style.save_figure`.
+    """
+    from matplotlib.figure import Figure
+
+    names = people.features[:_PANELS]
+    numbers = [name for name in people.features if not style.category(people, name)]
+    count = len(names) + (len(numbers) > 1)
+    columns = min(count, 3)
+    rows = -(-count // columns)
+    size = (max(4.3 * columns, 6.4), 3.7 * rows + 0.9)
+    figure = Figure(figsize=size, layout="constrained", facecolor="white")
+    axes = [figure.add_subplot(rows, columns, k + 1) for k in range(count)]
+    marginals(people, names, ax=axes[: len(names)])
+    if len(numbers) > 1:
+        globe = degrees(people.features, model.bounds)
+        paths(people, *([people.features[k] for k in globe] if globe else numbers[:2]), ax=axes[-1])
+    promise = model.certificate
+    title = f"{len(people)} synthetic people"
+    if len(names) < len(people.features):
+        title += f", first {len(names)} of {len(people.features)} features"
+    title += (
+        f"\ndifferentially private: $\\varepsilon$ = {promise.target_epsilon:g}, "
+        f"$\\delta$ = {short(promise.delta)}, {promise.adjacency}"
+        if promise.private
+        else f"\nNOT PRIVATE: {promise.caveat}, do not release"
+    )
+    figure.suptitle(title, fontsize=12, color=INK if promise.private else VERMILION)
+    return figure
+
+
+def audit(result: Audit) -> Figure:
+    """Left: rates of the strongest attack in the region that its claim allows. Right: epsilon, as
+    claimed, and at least as every attack found, with what it could have seen."""
+    from matplotlib.figure import Figure
+
+    size = (9.6, max(4.4, 2.32 + 0.32 * len(result.findings)))
+    figure = Figure(figsize=size, layout="constrained", facecolor="white")
+    rates, bars = figure.subplots(1, 2, width_ratios=(1.1, 1))
+    _rates(rates, result.strongest)
+    _epsilons(bars, result)
+    verdict = "no violation found"
+    if result.violated:
+        found = any(one.violated for one in result.findings)
+        why = "a lower bound exceeds the claim" if found else "the noise is not what is stated"
+        verdict = f"VIOLATED: {why}"
+    title = (
+        rf"claim: $\varepsilon$ = {result.epsilon:.4g}, $\delta$ = {short(result.delta)}, "
+        f"{result.adjacency}\n{verdict} ({result.view}, {result.runs} runs, "
+        f"{100 * result.confidence:g} % confidence)"
+    )
+    figure.suptitle(title, fontsize=12, color=VERMILION if result.violated else INK)
+    return figure
+
+
+def _rates(axes: Axes, finding: Finding) -> None:
+    allowed, area = finding.claim.true_positive_rates, "what the claim allows"
+    style.attack_region(axes, allowed, "people found", lw=1.2, area=area)
+    cuts = np.unique(np.concatenate([finding.scores_without, finding.scores_with]))[::-1]
+    reached = [
+        np.append(0.0, [(scores > cut).mean() for cut in cuts] + [1.0])
+        for scores in (finding.scores_without, finding.scores_with)
+    ]
+    axes.plot(*reached, color=INK, lw=1.4, label="the strongest attack, all thresholds")
+    # The rates that were tested, with lines to the bounds that go into epsilon.
+    seen = finding.rates
+    x, y = seen.false_positives / seen.absent, seen.true_positives / seen.present
+    right, down = finding.false_positive_rate - x, y - finding.true_positive_rate
+    look: dict[str, Any] = {"fmt": "o", "ms": 5, "color": VERMILION, "elinewidth": 1.4, "zorder": 5}
+    label = "tested, with its uncertainty"
+    axes.errorbar(x, y, xerr=[[0.0], [right]], yerr=[[down], [0.0]], label=label, **look)
+    axes.legend(loc="lower right", fontsize=8.5, frameon=False)
+
+
+def _epsilons(axes: Axes, result: Audit) -> None:
+    """A bar for the claim and for the bound of each attack; a line at what it could have seen."""
+    findings, claim = result.findings, result.epsilon
+    canaries = len({one.canary for one in findings}) > 1
+    amounts = [claim, *(each for one in findings for each in (one.bound, one.could_see))]
+    longest = 1.15 * max(*filter(np.isfinite, amounts), 1e-3)
+    bars: list[style.Bar] = [("claim", 0.0, min(claim, longest), claim, BLUE)]
+    for one in findings:
+        name = f"{one.attack}, {one.canary}" if canaries else one.attack
+        colour = VERMILION if one.violated else GREY
+        bars.append((name, 0.0, min(one.bound, longest), one.bound, colour))
+    style.named_bars(axes, bars, r"$\varepsilon$", longest, size=10)
+    seen = [min(one.could_see, longest) for one in findings]
+    axes.scatter(seen, range(1, len(bars)), marker="|", s=120, color=INK)
+    axes.set_title("bars: at least; marks: could have seen", fontsize=9, color=INK)
+    axes.tick_params(axis="y", labelsize=8.5)
+    if np.isfinite(claim):
+        axes.axvline(claim, color=INK, lw=1, ls="--")
 
 
 def _sampled(source: Any) -> Paths:
@@ -255,8 +353,7 @@ def _coloured(ax: Axes, points: Floats, times: Floats, shown: Paths) -> None:
     lines.set_clim(times[0], times[-1])
     ax.add_collection(lines)
     ax.autoscale_view()
-    marks, labels = zip(*time_ticks(times[0], times[-1], shown.datetime), strict=True)
-    style.time_bar(ax, lines, shown.time_name, marks, labels)
+    style.time_bar(ax, lines, shown)
 
 
 def _attack(certificate: Certificate, ax: Axes) -> Axes:

@@ -7,11 +7,26 @@ is lost on the way. Nothing here is private: a recipe is written down before any
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, InitVar, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from dataclasses import KW_ONLY, InitVar, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from privtraj.base.errors import Arg, InputError, either, is_number, is_whole
+from privtraj.base.errors import Arg, InputError, is_number
+from privtraj.choices import (
+    NAMES,
+    NUMBER,
+    TEXT,
+    Kind,
+    Option,
+    finite,
+    need,
+    number,
+    one_of,
+    text,
+    typed_number,
+    whole,
+)
 
 if TYPE_CHECKING:  # heavy, and not needed by the command line before a recipe is used
     from privtraj.motion.process import Reference
@@ -27,15 +42,40 @@ SMALLEST_DELTA = 1e-20  # below it, only a pure guarantee: the error of the nois
 MOST_PARTICLES = 4096  # by hand: the coupling of one edge, m x m, is made at a time
 SMALLEST_BANDWIDTH, LARGEST_BANDWIDTH = 0.004, 0.5  # in shares of the box; set by hand, 2026-11
 
-_RANGES = (
-    ("count_share", 0.01, 0.9),
-    ("particles", 2, MOST_PARTICLES),
-    ("steps", 2, 10_000),
-    ("cells", 2, 2**24),
-    ("bandwidth", SMALLEST_BANDWIDTH, LARGEST_BANDWIDTH),
-    ("time_coupling", 0.0, 10.0),
-    ("diffusivity", 1e-9, 100.0),
-)
+
+def _numbers(value: Any) -> list[float]:
+    need(isinstance(value, list) and len(value) >= 2)
+    counts = [finite(count) for count in value]
+    need(min(counts) >= 0)
+    return counts
+
+
+def _number_or_text(value: Any) -> float | str:
+    try:
+        return finite(value)
+    except ValueError:
+        return text(value)
+
+
+def _steps(value: Any) -> list[list[Any]]:
+    need(isinstance(value, list) and value)
+    need(all(isinstance(item, list) and len(item) == 2 for item in value))
+    return [[text(name), finite(step)] for name, step in value]
+
+
+# fmt: off
+COUNTS = Kind("a list of numbers that are not negative, one for each time bin", plain=_numbers,
+              typed={"nargs": "+", "type": typed_number, "metavar": "N"})
+GROWTH = Kind('"released" or a rate per unit of time, with settings such as "by_place=learned"',
+              plain=_number_or_text)
+STEPS = Kind('a list of columns with their step, such as [["height", 0.1]]', plain=_steps,
+             typed={"nargs": 2, "action": "append", "metavar": ("NAME", "STEP")})
+# fmt: on
+
+
+def choice(group: str, default: Any, kind: Kind, about: str, **words: Any) -> Any:
+    """A field of a recipe, in a group of choices; words: the rest of an `Option`."""
+    return field(default=default, metadata={"group": group, "kind": kind, "about": about, **words})
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,27 +122,70 @@ class Recipe:
     pull: the name of time_coupling before version 0.2.
     """
 
-    epsilon: float = 1.0
-    delta: float = 1e-5
+    # fmt: off
+    epsilon: float = choice("privacy", 1.0, NUMBER,
+        "privacy loss allowed: smaller is more private and blurs the result",
+        needed="how much privacy loss to allow is your decision (1 is a common choice, smaller is "
+        "more private)", example=1.0, more="1 is a common choice.")
+    delta: float = choice("privacy", 1e-5, NUMBER,
+        "chance of a larger loss: far below one over the number of people",
+        needed="choose it well below one over the number of people, such as 1e-5", example=1e-5,
+        more="1e-5 is a common choice.")
     _: KW_ONLY
-    adjacency: Adjacency = "add-remove"
-    measure: Literal["auto", "gradients", "counts", "marginals"] = "auto"
-    seed: int | None = None
-    public_counts: PublicCounts = None
-    count_share: float = 0.05
-    particles: int | None = None
-    steps: int | None = None
-    cells: int | None = None
-    slabs: int | Literal["auto", "bins"] = "auto"
-    subspace: int | Literal["auto", "off"] = "auto"
-    bandwidth: float | None = None
-    time_coupling: float | None = None
-    diffusivity: float | None = None
-    reference: Reference | str = "auto"
-    monotone: Any = None
-    precision: Any = None
-    persistence: Literal["auto", "off"] = "auto"
-    growth: Any = None
+    adjacency: Adjacency = choice("privacy", "add-remove", one_of("add-remove", "replace-one"),
+        "what is hidden: whether a person is in the data (add-remove), or what the record says")
+    measure: Literal["auto", "gradients", "counts", "marginals"] = choice("privacy", "auto",
+        one_of("auto", "gradients", "counts", "marginals"),
+        "what the budget buys: counts suit few features, gradients many; auto chooses")
+    seed: int | None = choice("privacy", None, whole(0, math.inf),
+        "repeatable noise, for research: the result is NOT PRIVATE", example=3)
+    public_counts: PublicCounts = choice("privacy", None, COUNTS,
+        "the number of people in each bin, if these are public knowledge; only with replace-one",
+        example=[310.0, 305.0, 298.0],
+        more="Nothing is spent on them then. Type them from where they are published, never count "
+        "them in these data: they are taken as known to everybody, so whether a person is there, "
+        "and in which bin, is not protected.")
+    count_share: float = choice("advanced", 0.05, number(0.01, 0.9),
+        "share of epsilon that the private number of people in each bin may cost")
+    particles: int | None = choice("advanced", None, whole(2, MOST_PARTICLES),
+        "points that carry each time: more is finer, and noisier", example=64)
+    steps: int | None = choice("advanced", None, whole(2, 10_000),
+        "moves of the particles; gradients share the budget among them", example=30)
+    cells: int | None = choice("advanced", None, whole(2, 2**24),
+        "cells per feature of the private counts: more is finer, and noisier", example=12)
+    slabs: int | Literal["auto", "bins"] = choice("advanced", "auto",
+        whole(2, math.inf, "auto", "bins"),
+        "slabs of time that are measured, with curves through them: how many, or every bin by "
+        "itself (bins)", otherwise="as many as suit how people move")
+    subspace: int | Literal["auto", "off"] = choice("advanced", "auto",
+        whole(1, math.inf, "auto", "off"),
+        "axes along which many numeric features are measured, the rest as variance: how many, or "
+        "never (off)", otherwise="found from six features on")
+    bandwidth: float | None = choice("advanced", None,
+        number(SMALLEST_BANDWIDTH, LARGEST_BANDWIDTH),
+        "width of a person around a particle, as a share of the box", example=0.05)
+    time_coupling: float | None = choice("advanced", None, number(0.0, 10.0),
+        "how strongly neighbouring times share what they know, 0 for not at all", example=0.03)
+    diffusivity: float | None = choice("advanced", None, number(1e-9, 100.0),
+        "how much single paths wander, as Brownian motion: variance, in boxes, per range",
+        example=0.01)
+    reference: Reference | str = choice("motion", "auto", TEXT,
+        "how people move in between: auto, brownian, inertia, ornstein-uhlenbeck, drift or "
+        "learned, with its settings, as in 'inertia memory=2 share=0.5'", metavar="PROCESS",
+        more="It costs nothing and can be changed later. By itself: smooth paths of least action "
+        "along a drift that the released people show.")
+    monotone: Any = choice("motion", None, NAMES,
+        "features that never fall along a path, from general knowledge", example=["height"])
+    precision: Any = choice("motion", None, STEPS,
+        "step in which a feature is written, 1 for integers, from general knowledge",
+        example=[["height", 0.1]])
+    persistence: Literal["auto", "off"] = choice("privacy", "auto", one_of("auto", "off"),
+        "whether to spend on how fast people change, where they may have several records")
+    growth: Any = choice("motion", None, GROWTH,
+        "a population that changes, so that paths begin late or end early: by the private numbers "
+        "of records over time (released), or at a public rate per unit of time", metavar="HOW",
+        otherwise="everybody is there all the time", example="released")
+    # fmt: on
     pull: InitVar[float | None] = None
 
     def __post_init__(self, pull: float | None) -> None:
@@ -147,25 +230,10 @@ class Recipe:
             )
         if 0 < self.delta < SMALLEST_DELTA:
             raise InputError(Arg("delta"), f" must be 0 or at least {SMALLEST_DELTA:g}")
-        if self.measure not in ("auto", *get_args(MeasureName)):
-            names = either(("'auto'", *(f"'{name}'" for name in get_args(MeasureName))))
-            raise InputError(Arg("measure"), f" must be {names}, not '{self.measure}'")
-        wanted: Any = self.slabs
-        if wanted not in ("auto", "bins") and not (is_whole(wanted) and wanted >= 2):
-            raise InputError(
-                Arg("slabs"), " must be 'auto', 'bins' or a whole number of at least 2"
-            )
-        axes: Any = self.subspace
-        if axes not in ("auto", "off") and not (is_whole(axes) and axes >= 1):
-            raise InputError(
-                Arg("subspace"), " must be 'auto', 'off' or a whole number of at least 1"
-            )
-        if self.persistence not in ("auto", "off"):
-            raise InputError(Arg("persistence"), " must be 'auto' or 'off'")
-        for name, low, high in _RANGES:
+        for name, option in OPTIONS.items():
             value = getattr(self, name)
-            if value is not None or name == "count_share":
-                check_setting(name, value, low, high)
+            if not (option.kind.fits(value) or (value is None and option.default is None)):
+                raise InputError(Arg(name), f" must be {option.kind.must}")
         declared(self.reference)
         Constraints.declared(self.monotone, self.precision)
         Growth.declared(self.growth)
@@ -220,6 +288,21 @@ class Recipe:
         return made
 
 
+def _option(each: Any) -> Option:
+    """The choice that a field is; what every user must choose has no default for the others."""
+    words = {name: word for name, word in each.metadata.items() if name != "group"}
+    return Option(each.name, default=None if "needed" in words else each.default, **words)
+
+
+OPTIONS = {each.name: _option(each) for each in fields(Recipe)}
+"""Every setting as a choice: the command line and the configuration are made of these."""
+
+
+def options(group: str) -> tuple[Option, ...]:
+    """The settings of one group: "privacy", "motion" or "advanced"."""
+    return tuple(OPTIONS[each.name] for each in fields(Recipe) if each.metadata["group"] == group)
+
+
 def _plain(value: Any) -> Any:
     """A setting as JSON has it."""
     if hasattr(value, "to_dict"):
@@ -231,14 +314,6 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, str | bool | int | float):
         return value
     return [_plain(each) for each in value]
-
-
-def check_setting(name: str, value: Any, low: float, high: float) -> None:
-    """Refuse what is not a number in this range, a whole one if its limits are."""
-    if not (is_number(value) and low <= value <= high):
-        raise InputError(Arg(name), f" must be between {low:g} and {high:g}")
-    if isinstance(low, int) and not is_whole(value):
-        raise InputError(Arg(name), " must be a whole number")
 
 
 def check_public_counts(counts: Any, adjacency: Adjacency, bins: int | None = None) -> None:

@@ -82,7 +82,7 @@ def test_people_who_are_spread_are_no_doubt(model):
 @pytest.mark.parametrize(("place", "end"), [(0.0, "lower"), (0.99, "upper")])
 def test_everybody_at_a_bound(model, place, end):
     (doubt,) = doubts(at(model, "hb", place))
-    assert doubt.startswith(f"100 % of the released people are at the {end} bound of 'hb'")
+    assert doubt.sentence.startswith(f"100 % of the released people are at the {end} bound of 'hb'")
 
 
 def test_whole_numbers_may_all_be_none(model):
@@ -103,7 +103,7 @@ def counted(model, people, noise=1.0):
 
 def test_everybody_in_one_window(model):
     (doubt,) = doubts(counted(model, [970.0, 10.0, 10.0, 5.0]))
-    assert doubt.startswith("97 % of the released people are in one of 4 slabs of time")
+    assert doubt.sentence.startswith("97 % of the released people are in one of 4 slabs of time")
     assert doubts(counted(model, [300.0, 400.0, 300.0, 200.0])) == ()
     noisy = counted(model, [970.0, 10.0, 10.0, 5.0], noise=200.0)
     assert doubts(noisy) == (), "it may be noise"

@@ -7,7 +7,7 @@ import pytest
 
 from mixed_clinic import two_groups
 from privtraj.base.errors import InputError
-from privtraj.baselines import MarginalSynthesizer, marginals
+from privtraj.baselines import MarginalSynthesizer, tables
 from privtraj.baselines.counted import in_cells, places_of
 from privtraj.columns.axes import Axes
 
@@ -31,7 +31,7 @@ def test_a_fit_says_that_it_was_outside_the_guard(adjacency, delta, snapshots_of
     assert entry["mechanism"] == "opaque"
     assert "outside the guard" in entry["what"]
     assert "OpenDP" in certificate.noise
-    np.testing.assert_allclose(model.marginals.mean(axis=1), clouds.mean(axis=1), atol=0.15)
+    np.testing.assert_allclose(model.tables.mean(axis=1), clouds.mean(axis=1), atol=0.15)
 
 
 def test_mst_divides_its_budget_without_going_beyond_it(snapshots_of, moving_blobs):
@@ -45,10 +45,10 @@ def test_mst_divides_its_budget_without_going_beyond_it(snapshots_of, moving_blo
 
 def test_shares_of_mst_are_as_they_were_afterwards():
     pytest.importorskip("mbi")
-    dp, _ = marginals._opendp()
+    dp, _ = tables._opendp()
     theirs = sys.modules[dp.mbi.MST.__module__]
     before = theirs.prior
-    with marginals._room_to_round(dp):
+    with tables._room_to_round(dp):
         assert before(1.0) * (1 - 1e-11) < theirs.prior(1.0) < before(1.0)
     assert theirs.prior is before
 

@@ -7,7 +7,7 @@ import pytest
 from mixed_clinic import two_groups
 from privtraj import baselines
 from privtraj.base.errors import InputError
-from privtraj.baselines import particle_descent as descent
+from privtraj.baselines import tables as descent
 
 
 def test_shares_are_of_the_people_that_all_tables_count_together():

@@ -10,7 +10,7 @@ from privtraj.audit import attack as audit_module
 from privtraj.audit.attack import RUNS
 from privtraj.audit.canaries import CANARIES
 from privtraj.audit.findings import Audit, compare
-from privtraj.cli import audit as command
+from privtraj.cli import trust as command
 from privtraj.privacy.accounting import tally
 from privtraj.privacy.events import GaussianSum
 

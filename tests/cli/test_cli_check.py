@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from privtraj import cli, datasets
-from privtraj.assess.checking.look import NOTICE
+from privtraj.assess.look import NOTICE
 from privtraj.export import tables as export_tables
 
 PEOPLE = 300

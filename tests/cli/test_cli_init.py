@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from privtraj import cli, datasets
 from privtraj.base.errors import InputError
-from privtraj.cli import config, init
+from privtraj.cli import config, prepare
 from privtraj.data import detection
 from privtraj.data import sql as sources
 from privtraj.export import tables as export_tables
@@ -179,7 +179,7 @@ ROLES = {
 def test_roles_are_guessed_by_name_and_kind(columns, expected):
     kinds = {"n": "number", "d": "date", "t": "text", "i": "integer"}
     pairs = [(name, kinds[kind]) for name, kind in (column.rsplit(":", 1) for column in columns)]
-    roles = init.guess_roles(pairs)
+    roles = prepare.guess_roles(pairs)
     assert (roles.time, roles.person, roles.features) == expected
 
 
@@ -329,7 +329,7 @@ def test_mistakes(words, message, tmp_path, monkeypatch, capsys):
 
 
 def test_dates_in_the_template_need_no_quotes():
-    text = init.template([("when", "date")], {}, "fit.toml")
+    text = prepare.template([("when", "date")], {}, "fit.toml")
     assert 'time = "when"' in text
     assert dt.date(2024, 1, 31).isoformat() in text
 

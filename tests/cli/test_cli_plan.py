@@ -6,9 +6,10 @@ import re
 import pytest
 
 from privtraj import cli
-from privtraj.assess.planning import standins, trials
-from privtraj.cli import plan as command
-from privtraj.cli.parser import parser
+from privtraj.assess import plan as planner
+from privtraj.assess import simulate
+from privtraj.cli import prepare as command
+from privtraj.cli.console import parser
 
 ASK = ["plan", "--people", "400", "--times", "2", "--features", "1"]
 
@@ -31,13 +32,11 @@ out = "<still to be filled in>"
 @pytest.fixture(autouse=True)
 def least(monkeypatch, tmp_path):
     """The least forecast there is, by a coarse yardstick, and an empty cache."""
-    monkeypatch.setattr(trials, "STAND_INS", ("three groups",))
-    monkeypatch.setattr(trials, "_SEEDS", {"counts": (1,)})
-    monkeypatch.setattr(trials, "_STEPS", {"counts": (-1, 0, 1)})
-    monkeypatch.setattr(trials, "_MORE_PEOPLE", (2,))
-    for name, number in {"_POPULATION": 500, "_POINTS": 50}.items():
-        monkeypatch.setattr(standins, name, number)
-    monkeypatch.setattr(trials, "RELEASED", 50)
+    monkeypatch.setattr(planner, "STAND_INS", ("three groups",))
+    monkeypatch.setattr(planner, "STEPS", {"counts": (-1, 0, 1)})
+    monkeypatch.setattr(planner, "MORE_PEOPLE", (2,))
+    for name, number in {"POPULATION": 500, "POINTS": 50}.items():
+        monkeypatch.setattr(simulate, name, number)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
@@ -49,7 +48,7 @@ def config(tmp_path):
 
 
 def asked(*words):
-    return command._asked(parser(command.add).parse_args(["plan", *words]))
+    return command._asked(parser(command.add_plan).parse_args(["plan", *words]))
 
 
 def test_text_json_plot_and_cache(capsys, tmp_path, monkeypatch):
@@ -61,7 +60,7 @@ def test_text_json_plot_and_cache(capsys, tmp_path, monkeypatch):
     assert f"Written: {plot}" in text
     assert plot.read_bytes().startswith(b"\x89PNG")
 
-    monkeypatch.setattr(trials, "fit", None)  # all that follows is known already
+    monkeypatch.setattr(simulate, "simulate", None)  # all that follows is known already
     assert cli.main([*ASK, "--json", "--epsilon", "1", "--delta", "1e-5"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["command"] == "plan"

@@ -12,7 +12,7 @@ import pytest
 import privtraj as pt
 from domain.shapes import BAY, bay, coast_mask, islands, river, streets
 from privtraj import cli
-from privtraj.assess.quality import estimate, kept
+from privtraj.assess import quality
 from privtraj.domain.couplings import parts_of, steadied_parts
 from privtraj.metrics import squared_wasserstein2
 from privtraj.model.model import load
@@ -202,9 +202,9 @@ def test_a_saved_model_keeps_its_domain_and_its_promise(model, tmp_path, monkeyp
     assert again.certificate.public_inputs[DOMAIN] == model.domain.public_inputs()
     assert DOMAIN in str(again.certificate)
     assert outside(model.domain, again.sample(300, np.linspace(0, 1, 50), seed=1)) == 0
-    once = partial(estimate.estimated_quality, refits=1)  # how often is a question of tests/quality
-    monkeypatch.setattr(kept, "estimated_quality", once)
-    monkeypatch.setattr(estimate, "_POPULATION", 1000)
+    once = partial(quality.estimated_quality, refits=1)  # how often is a question of tests/assess
+    monkeypatch.setattr(quality, "estimated_quality", once)
+    monkeypatch.setattr(quality, "POPULATION", 1000)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     again.report(tmp_path / "m.html")
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import privtraj as pt
 from mixed_models import build
 from privtraj.base.space import moment
-from privtraj.cli.sample import even_times
+from privtraj.cli.results import even_times
 from privtraj.columns.declared import declared_column
 from privtraj.columns.precision import in_steps, spread_times, usual_step, written_times
 from privtraj.data.public import declared_axis

@@ -1,4 +1,7 @@
-"""W1, W2, sliced W2 and energy distance against closed forms, oracles and what a distance obeys."""
+"""Exact transport, paths, a time left out and the classifier: closed forms, oracles, and what a
+distance obeys."""
+
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -7,16 +10,10 @@ from hypothesis import strategies as st
 
 from privtraj import metrics
 from privtraj.base.errors import InputError
-from privtraj.metrics import transport
-from privtraj.metrics.transport import quantile_partners
+from privtraj.metrics.distances import distinct, weighted_cost
 
-DISTANCES = [
-    metrics.wasserstein1,
-    metrics.wasserstein2,
-    metrics.sliced_wasserstein2,
-    metrics.energy_distance,
-]
-each_distance = pytest.mark.parametrize("distance", DISTANCES)
+each_distance = pytest.mark.parametrize("distance", [metrics.wasserstein1, metrics.wasserstein2])
+STEP = np.array([3.0, 4.0])
 
 
 def cloud(n, d, seed):
@@ -54,8 +51,6 @@ def test_a_translated_cloud_is_as_far_as_it_was_moved(seed, shift):
     y, far = x + np.array(shift), np.linalg.norm(shift)
     assert metrics.wasserstein1(x, y) == pytest.approx(far, rel=1e-6, abs=1e-5)
     assert metrics.wasserstein2(x, y) == pytest.approx(far, rel=1e-6, abs=1e-5)
-    slices = metrics.sliced_wasserstein2(x, y)
-    assert slices == pytest.approx(far / np.sqrt(len(shift)), rel=1e-6, abs=1e-5)
 
 
 # Exact transport ------------------------------------------------------------------------------
@@ -102,53 +97,6 @@ def test_the_squared_distance_is_the_square_and_times_are_averaged():
     assert average == pytest.approx(square / 2)
 
 
-# Large sets -----------------------------------------------------------------------------------
-
-
-@settings(max_examples=25)
-@given(st.integers(0, 99), st.integers(1, 12), st.integers(1, 12), st.integers(1, 4))
-def test_slices_never_exceed_their_share_of_w2(seed, n, k, d):
-    x, y = cloud(n, d, seed), 1 + 2 * cloud(k, d, seed + 1)
-    limit = metrics.wasserstein2(x, y) / np.sqrt(d)
-    assert metrics.sliced_wasserstein2(x, y, directions=8) <= limit * (1 + 1e-9)
-    if d == 1:
-        assert metrics.sliced_wasserstein2(x, y) == pytest.approx(limit)
-
-
-@settings(max_examples=40)
-@given(st.integers(1, 30), st.integers(1, 30))
-def test_quantiles_meet_with_all_their_mass(n, k):
-    i, j, mass = quantile_partners(n, k)
-    np.testing.assert_allclose(np.bincount(i, mass), np.full(n, 1 / n))
-    np.testing.assert_allclose(np.bincount(j, mass), np.full(k, 1 / k))
-
-
-def test_slices_of_gaussians_come_close_to_the_closed_form():
-    x, y = cloud(4000, 3, 0), 2 * cloud(3000, 3, 1)
-    assert metrics.sliced_wasserstein2(x, y) == pytest.approx(1.0, abs=0.06)
-
-
-@settings(max_examples=25)
-@given(st.integers(0, 99), st.integers(1, 20), st.integers(1, 20))
-def test_energy_distance_is_scipys_on_a_line(seed, n, k):
-    from scipy.stats import energy_distance
-
-    x, y = cloud(n, 1, seed)[:, 0], 1 + cloud(k, 1, seed + 1)[:, 0]
-    assert metrics.energy_distance(x, y) == pytest.approx(energy_distance(x, y), abs=1e-6)
-
-
-def test_energy_distance_of_two_points():
-    assert metrics.energy_distance([[0, 0]], [[3, 4]]) == pytest.approx(np.sqrt(2 * 5))
-
-
-def test_little_memory_changes_nothing(monkeypatch):
-    x, y = cloud(50, 3, 0), cloud(31, 3, 1)
-    whole = metrics.sliced_wasserstein2(x, y), metrics.energy_distance(x, y)
-    monkeypatch.setattr(transport, "ENTRIES", 200)
-    parts = metrics.sliced_wasserstein2(x, y), metrics.energy_distance(x, y)
-    assert parts == pytest.approx(whole)
-
-
 # Mistakes -------------------------------------------------------------------------------------
 
 
@@ -167,11 +115,6 @@ def test_clouds_that_cannot_be_compared_are_refused(distance, a, b):
         distance(a, b)
 
 
-def test_no_direction_is_refused():
-    with pytest.raises(InputError):
-        metrics.sliced_wasserstein2([0.0], [1.0], directions=0)
-
-
 def test_different_numbers_of_times_are_refused():
     with pytest.raises(InputError):
         metrics.average_squared_w2(np.zeros((2, 3, 1)), np.zeros((3, 3, 1)))
@@ -181,7 +124,197 @@ def test_many_cores_say_what_one_says(monkeypatch):
     rng = np.random.default_rng(0)
     clouds, truth = (list(rng.random((6, 40, 2))) for _ in range(2))
     many = metrics.cloud_scores(clouds, truth)
-    monkeypatch.setattr("privtraj.metrics.cores.os.cpu_count", lambda: 1)
+    monkeypatch.setattr("privtraj.metrics.registry.os.cpu_count", lambda: 1)
     assert metrics.cloud_scores(clouds, truth) == many
     alone = [metrics.squared_wasserstein2(x, y) for x, y in zip(clouds, truth, strict=True)]
     assert metrics.squared_w2_per_time(clouds, truth).tolist() == alone
+
+
+# Whole paths -----------------------------------------------------------------------------------
+
+
+def wander(n, times, d, seed):
+    return np.random.default_rng(seed).standard_normal((n, times, d)).cumsum(axis=1)
+
+
+def branches(n, seed):
+    """Half of the people go up, half go down, and each stays on its branch."""
+    rng = np.random.default_rng(seed)
+    side = np.where(np.arange(n) % 2, 1.0, -1.0)[:, None, None]
+    return side + 0.05 * rng.standard_normal((n, 4, 1))
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 99), st.integers(1, 10), st.integers(1, 5), st.integers(1, 3))
+def test_paths_have_a_distance(seed, n, times, d):
+    x, y, z = (wander(k, times, d, seed + k) for k in (n, 6, 7))
+    xy = metrics.path_wasserstein2(x, y)
+    assert xy == pytest.approx(metrics.path_wasserstein2(y[::-1], x), rel=1e-7, abs=1e-7)
+    assert xy <= metrics.path_wasserstein2(x, z) + metrics.path_wasserstein2(z, y) + 1e-7
+    assert metrics.path_wasserstein2(x, x[::-1]) == pytest.approx(0, abs=1e-6)
+    marginal = metrics.average_squared_w2(x.swapaxes(0, 1), y.swapaxes(0, 1))
+    assert xy >= np.sqrt(marginal) - 1e-7
+
+
+@pytest.mark.parametrize("times", [1, 2, 9])
+def test_a_shift_counts_the_same_for_any_number_of_times(times):
+    x = wander(8, times, 2, 0)
+    assert metrics.path_wasserstein2(x, x + np.array([3.0, 4.0])) == pytest.approx(5.0)
+
+
+def test_one_time_is_the_distance_of_clouds_and_one_feature_needs_no_axis():
+    x, y = wander(5, 1, 2, 0), wander(7, 1, 2, 1)
+    assert metrics.path_wasserstein2(x, y) == pytest.approx(metrics.wasserstein2(x[:, 0], y[:, 0]))
+    x, y = wander(5, 3, 1, 0), wander(7, 3, 1, 1)
+    flat = metrics.path_wasserstein2(x[:, :, 0], y[:, :, 0])
+    assert flat == metrics.path_wasserstein2(x, y)
+
+
+def test_random_coupling_keeps_every_marginal_and_no_path():
+    x = wander(200, 4, 2, 0)
+    mixed = metrics.randomly_coupled(x, seed=1)
+    for i in range(4):
+        np.testing.assert_array_equal(np.sort(mixed[:, i], axis=0), np.sort(x[:, i], axis=0))
+    assert abs(np.corrcoef(mixed[:, 2, 0], mixed[:, 3, 0])[0, 1]) < 0.2
+    assert np.corrcoef(x[:, 2, 0], x[:, 3, 0])[0, 1] > 0.7
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_the_line_of_paths_isolates_the_coupling(fresh):
+    """Its gap is 0 for true paths, 1 for true marginals coupled at random."""
+    truth, others = branches(200, 0), branches(200, 1) if fresh else None
+    crowds = branches(150, 2), metrics.randomly_coupled(branches(150, 2))
+    right, wrong = (metrics.path_scores(crowd, truth, fresh=others)[0] for crowd in crowds)
+    assert (right.name, wrong.floor) == ("path_w2", right.floor)
+    assert right.gap < 0.1
+    assert wrong.gap > 0.9
+    assert right.floor < 0.6 * right.ceiling
+
+
+@pytest.mark.parametrize("shape", [(4, 2, 2), (4, 3, 1), (0, 3, 2), (4,), (1, 1, 1, 1)])
+def test_paths_that_cannot_be_compared_are_refused(shape):
+    with pytest.raises(InputError):
+        metrics.path_wasserstein2(np.zeros(shape), np.zeros((4, 3, 2)))
+
+
+def test_not_a_number_is_refused():
+    with pytest.raises(InputError, match="finite"):
+        metrics.path_wasserstein2(np.full((2, 2, 2), np.nan), np.zeros((2, 2, 2)))
+
+
+# A time left out -------------------------------------------------------------------------------
+
+
+def moving(times, n=20, seed=0):
+    """A cloud that moves by STEP per unit of time."""
+    x = np.random.default_rng(seed).standard_normal((n, 2))
+    return [x + t * STEP for t in times]
+
+
+def test_neighbours_and_their_midpoint_in_closed_form():
+    times = [0.0, 1.0, 4.0, 5.0]
+    clouds = moving(times)
+    found = metrics.held_out_w2(clouds[1] + [0, 2], clouds, times, 1)
+    assert found.time == 1.0
+    assert found.value == pytest.approx(2.0)
+    assert found.previous == pytest.approx(5.0)
+    assert found.next == pytest.approx(15.0)
+    assert found.midpoint == pytest.approx(0.0, abs=1e-6)  # a quarter of the way, not half
+
+
+@pytest.mark.parametrize("unit", [None, "D"])
+def test_a_model_is_sampled_at_the_time_as_it_was_given(unit):
+    times = np.arange(3) if unit is None else np.datetime64("2024-01-01") + np.arange(3)
+    clouds = moving(np.arange(3.0))
+    asked = {}
+
+    def sample(n, when, *, seed):
+        asked.update(n=n, when=when, seed=seed)
+        return SimpleNamespace(values=np.broadcast_to(clouds[1][0], (n, 1, 2)))
+
+    found = metrics.held_out_w2(SimpleNamespace(sample=sample), clouds, times, 1, n=7, seed=5)
+    assert (asked["n"], asked["seed"]) == (7, 5)
+    np.testing.assert_array_equal(asked["when"], times[1:2])
+    assert found.value == pytest.approx(metrics.wasserstein2(clouds[1][:1], clouds[1]))
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 99), st.integers(1, 9), st.integers(1, 9), st.floats(0, 1))
+def test_displacement_interpolation_walks_the_straight_line_of_w2(seed, n, k, share):
+    rng = np.random.default_rng(seed)
+    a, b = rng.standard_normal((n, 2)), 2 + rng.standard_normal((k, 2))
+    points, mass = metrics.displacement_interpolation(a, b, share)
+    assert len(points) <= n + k - 1
+    assert mass.sum() == pytest.approx(1)
+    whole = metrics.wasserstein2(a, b)
+    part = np.sqrt(weighted_cost(*distinct(a), points, mass, "sqeuclidean"))
+    assert part == pytest.approx(share * whole, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("times", "left_out"), [([0, 1, 2], 0), ([0, 1, 2], 2), ([0, 1], 1), ([0, 2, 1], 1)]
+)
+def test_times_that_cannot_be_left_out_are_refused(times, left_out):
+    with pytest.raises(InputError):
+        metrics.held_out_w2(np.zeros((2, 2)), moving([0, 1, 2]), times, left_out)
+
+
+def test_a_share_beyond_the_way_is_refused():
+    with pytest.raises(InputError):
+        metrics.displacement_interpolation([[0.0]], [[1.0]], 1.5)
+
+
+# Told apart ------------------------------------------------------------------------------------
+
+
+def normal(n, d=2, seed=0):
+    return np.random.default_rng(seed).standard_normal((n, d))
+
+
+def ring(n, seed):
+    angle = np.random.default_rng(seed).uniform(0, 2 * np.pi, n)
+    return np.sqrt(2) * np.column_stack([np.cos(angle), np.sin(angle)])
+
+
+def test_equal_distributions_cannot_be_told_apart():
+    found = [
+        metrics.two_sample_auc(normal(200, seed=s), normal(200, seed=s + 50)) for s in range(8)
+    ]
+    assert np.mean(found) == pytest.approx(0.5, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("synthetic", "least"),
+    [
+        (normal(300, seed=1) + 10, 0.999),
+        (normal(300, seed=1) + 0.5, 0.6),  # the best possible is 0.69
+        (2 * normal(300, seed=1), 0.65),  # the same mean
+        (ring(300, 1), 0.8),  # the same mean and covariance
+        (normal(300, seed=1) @ [[1, 0.8], [0, 0.6]], 0.6),  # the same marginals, other correlation
+    ],
+)
+def test_differences_of_every_kind_are_seen(synthetic, least):
+    assert least < metrics.two_sample_auc(synthetic, normal(300)) <= 1
+
+
+def test_units_do_not_matter_and_neither_does_which_side_is_larger():
+    x, y = normal(150, seed=1) + 0.7, normal(400)
+    plain = metrics.two_sample_auc(x, y)
+    assert metrics.two_sample_auc(1e3 * x - 5, 1e3 * y - 5) == pytest.approx(plain, abs=0.02)
+    assert metrics.two_sample_auc(y, x) == pytest.approx(plain, abs=0.08)
+
+
+def test_constant_features_and_many_features_do_no_harm():
+    x = np.column_stack([normal(60, seed=1), np.ones(60)])
+    y = np.column_stack([normal(60, seed=2), np.ones(60)])
+    assert 0.25 < metrics.two_sample_auc(x, y) < 0.75
+    assert metrics.two_sample_auc(normal(80, 40, 1) + 1, normal(80, 40, 2)) > 0.9
+    same = np.zeros((20, 2))
+    assert metrics.two_sample_auc(same, same) == pytest.approx(0.5)
+
+
+def test_too_few_people_are_refused():
+    with pytest.raises(InputError):
+        metrics.two_sample_auc(normal(4), normal(50))
+    with pytest.raises(InputError):
+        metrics.two_sample_auc(normal(50), normal(50), folds=1)

@@ -139,13 +139,13 @@ def found():
     assert {total for _, total in shown} == {100}
     assert percent == sorted(percent)
     assert (percent[0], percent[-1]) == (1, 100)
-    assert len(set(percent)) > 30  # it moves
+    assert len(set(percent)) > 15  # it moves
     return result
 
 
 def test_a_perfect_model_scores_like_fresh_people(found):
     by_name = {row.name: row for row in (*found.scores, *found.path_scores)}
-    assert {"w2", "auc", "path_w2", "pattern_f1"} <= set(by_name)
+    assert {"w2", "auc", "path_w2", "dwell_jsd"} <= set(by_name)
     for row in by_name.values():
         near = abs(row.value - row.floor) < 0.02  # where even a random coupling is not far
         assert near or abs(row.gap) < 0.25, row.name

@@ -1,9 +1,12 @@
-"""Lengths, speeds and turns, on paths whose answers are known."""
+"""Lengths, speeds and turns, kilometres, and who stays who, on paths whose answers are known."""
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 
-from privtraj import metrics
+import privtraj as pt
+from privtraj import datasets, metrics
+from privtraj.columns.precision import kilometres
 from privtraj.metrics.table import Score
 
 BOUNDS = [(-1.5, 1.5)] * 2
@@ -123,3 +126,196 @@ def test_on_the_globe_lengths_and_speeds_are_kilometres():
     np.testing.assert_allclose(swapped, [2 * degree])
     gone = np.where(np.arange(3)[:, None] == 2, np.nan, ways)
     assert metrics.path_lengths(gone, globe=(0, 1))[0] == pytest.approx(degree)
+
+
+# On the ground ---------------------------------------------------------------------------------
+
+
+PLACES = (pt.Number(13.0, 14.0, "lon"), pt.Number(0.0, 100.0, "age"), pt.Number(52.0, 53.0, "lat"))
+
+
+def walks(n, seed, scale):
+    """Paths (n, 5, 3) in the unit cube."""
+    rng = np.random.default_rng(seed)
+    return np.clip(0.5 + np.cumsum(rng.normal(0, scale, (n, 5, 3)), axis=1), 0, 1)
+
+
+def test_lengths_and_speeds_are_those_of_the_places():
+    synthetic, real = walks(60, 0, 0.04), walks(80, 1, 0.02)
+    times = 3600.0 * np.arange(5) / 2  # every half hour
+    found = metrics.ground(synthetic, real, PLACES, times, "when", True)
+    for side, paths in enumerate((synthetic, real)):
+        places = np.array([13.0, 52.0]) + paths[..., [0, 2]]
+        steps = kilometres(places[:, :-1], places[:, 1:])
+        assert found.length[side] == pytest.approx(np.median(steps.sum(axis=1)))
+        assert found.speed[side] == pytest.approx(np.median(2 * steps))
+        assert found.fast[side] == pytest.approx(np.quantile(2 * steps, 0.95))
+    assert found.length[0] > 1.5 * found.length[1]
+    assert "km/h" in str(found)
+    assert "of real people" in str(found)
+    assert found.to_dict()["unit"] == "km/h"
+
+
+def test_numbers_of_time_have_a_unit_of_their_own():
+    found = metrics.ground(walks(9, 0, 0.1), walks(9, 1, 0.1), PLACES, np.arange(5.0), "h", False)
+    assert found.unit == "km per unit of h"
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        (pt.Number(0, 1, "x"), pt.Number(0, 1, "age"), pt.Number(0, 1, "y")),
+        (pt.Number(0, 1e6, "lon"), pt.Number(0, 1, "age"), pt.Number(0, 1e6, "lat")),
+    ],
+)
+def test_other_places_have_no_kilometres(columns):
+    paths, times = walks(9, 0, 0.1), np.arange(5.0)
+    assert metrics.ground(paths, paths, columns, times, "hour", False) is None
+
+
+def test_an_evaluation_of_places_says_kilometres():
+    rng = np.random.default_rng(0)
+    n, times = 120, np.arange(3.0)
+    start = rng.normal([13.4, 52.5], 0.05, (n, 1, 2))
+    way = start + 0.02 * times[:, None] * rng.normal(1, 0.2, (n, 1, 2))
+    table = {
+        "who": np.repeat(np.arange(n), 3),
+        "hour": np.tile(times, n),
+        "lon": way[..., 0].ravel(),
+        "lat": way[..., 1].ravel(),
+    }
+    snaps = pt.Snapshots.from_table(
+        table,
+        time="hour",
+        person="who",
+        records_per_person=3,
+        bins=times,
+        bounds={"lon": (13, 14), "lat": (52, 53)},
+    )
+    model = pt.TrajectorySynthesizer(epsilon=8.0, delta=1e-3, seed=0).fit(snaps)
+    found = metrics.evaluate(model, table, person="who", n=60)
+    assert found.ground.unit == "km per unit of hour"
+    steps = kilometres(way[:, :-1], way[:, 1:])
+    assert found.ground.length[1] == pytest.approx(np.median(steps.sum(axis=1)), rel=0.1)
+    assert str(found.ground) in str(found)
+    assert found.to_dict()["ground"]["length"][0] == found.ground.length[0]
+
+
+# Who stays who ---------------------------------------------------------------------------------
+
+
+def autoregressive(n, times, keep, seed=0):
+    """Paths (n, T, 1) with corr(x_i, x_j) = keep^|i - j| and a mean and spread of each time."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((n, times))
+    for i in range(1, times):
+        x[:, i] = keep * x[:, i - 1] + np.sqrt(1 - keep**2) * x[:, i]
+    return (x * (1 + np.arange(times)) + 100 * np.arange(times))[..., None]
+
+
+def test_an_autoregressive_process_has_its_powers():
+    found = metrics.autocorrelation(autoregressive(40_000, 5, 0.8))
+    assert found.shape == (4, 1)
+    np.testing.assert_allclose(found[:, 0], 0.8 ** np.arange(1, 5), atol=0.02)  # 4 standard errors
+    ranks = metrics.rank_persistence(autoregressive(40_000, 5, 0.8))[:, 0]
+    np.testing.assert_allclose(ranks, 6 / np.pi * np.arcsin(0.8 ** np.arange(1, 5) / 2), atol=0.02)
+
+
+def test_it_is_the_mean_of_pearsons_and_spearmans_correlations():
+    paths = np.random.default_rng(1).standard_normal((30, 4, 2)).cumsum(axis=1)
+    for found, corr in (
+        (metrics.autocorrelation(paths), lambda x: np.corrcoef(x.T)),
+        (metrics.rank_persistence(paths), lambda x: spearmanr(x).statistic),
+    ):
+        for k in range(2):
+            expected = [np.diagonal(corr(paths[:, :, k]), h).mean() for h in (1, 2, 3)]
+            np.testing.assert_allclose(found[:, k], expected)
+
+
+def test_uneven_times_are_compared_by_time():
+    x = autoregressive(500, 4, 0.5)[..., 0]
+    times = [0.0, 1.0, 2.0, 6.0]  # a mean gap of 2: lags 1, 1, 1, 2, 2 and 3 of it, rounded
+    found = metrics.autocorrelation(x, times=times)[:, 0]
+    corr = np.corrcoef(x.T)
+    np.testing.assert_allclose(
+        found,
+        [
+            np.mean([corr[0, 1], corr[1, 2], corr[0, 2]]),
+            np.mean([corr[2, 3], corr[1, 3]]),  # 5 / 2 is rounded to the even 2
+            corr[0, 3],
+        ],
+    )
+    far = metrics.autocorrelation(x, times=[0.0, 0.1, 0.2, 9.0])
+    assert np.isnan(far[1, 0])  # a mean gap of 3, and no lag near 6
+    assert np.isfinite(metrics.autocorrelation_error(x, x[::2], times=[0.0, 0.1, 0.2, 9.0]))
+
+
+def test_children_who_keep_their_scores_have_correlation_one_and_shuffled_ones_none():
+    children = datasets.growth_paths(2000, [2.0, 6.0, 10.0, 14.0], seed=0)
+    np.testing.assert_allclose(metrics.rank_persistence(children), 1.0)
+    shuffled = metrics.randomly_coupled(children)
+    assert np.abs(metrics.autocorrelation(shuffled)).max() < 0.1  # four standard errors
+    assert metrics.rank_persistence_error(children, children) == 0.0
+    assert metrics.rank_persistence_error(shuffled, children) > 0.9
+    assert metrics.autocorrelation_error(shuffled, children) > 0.9
+    expected = np.abs(metrics.autocorrelation(shuffled) - metrics.autocorrelation(children))
+    assert metrics.autocorrelation_error(shuffled, children) == pytest.approx(expected.max())
+
+
+def test_still_people_and_people_who_do_not_differ():
+    own = np.random.default_rng(0).random((20, 1, 1)).repeat(3, axis=1)
+    np.testing.assert_allclose(metrics.autocorrelation(own), 1.0)  # everybody stays where they are
+    same = np.full((20, 3, 1), 0.1)
+    np.testing.assert_array_equal(metrics.autocorrelation(same), 0.0)
+    np.testing.assert_array_equal(metrics.rank_persistence(same), 0.0)
+    assert metrics.autocorrelation_error(same, own) == pytest.approx(1.0)
+
+
+def test_large_values_lose_nothing():
+    x = autoregressive(300, 3, 0.7)
+    np.testing.assert_allclose(
+        metrics.autocorrelation(x + 1e9), metrics.autocorrelation(x), atol=1e-6
+    )
+
+
+def test_pairs_of_times_are_judged_by_the_people_who_are_there_at_both():
+    x = autoregressive(400, 3, 0.6, seed=2)
+    x[:150, 0] = np.nan
+    x[350:, 2] = np.nan
+    values = x[..., 0]
+    both = [np.isfinite(values[:, [i, j]]).all(axis=1) for i, j in ((0, 1), (1, 2), (0, 2))]
+    near = [
+        np.corrcoef(values[some][:, [i, j]].T)[0, 1]
+        for some, (i, j) in zip(both, ((0, 1), (1, 2), (0, 2)), strict=True)
+    ]
+    weights = [250, 350]
+    expected = [np.average(near[:2], weights=weights), near[2]]
+    np.testing.assert_allclose(metrics.autocorrelation(x)[:, 0], expected)
+    ends = values[both[2]]
+    there = [values[np.isfinite(values[:, k]), k] for k in (0, 2)]
+    ranks = [
+        np.searchsorted(np.sort(all_), ends[:, k]) for all_, k in zip(there, (0, 2), strict=True)
+    ]
+    found = metrics.rank_persistence(x)[1, 0]
+    assert found == pytest.approx(np.corrcoef(ranks)[0, 1])
+    nobody = np.full((5, 3, 1), np.nan)
+    assert metrics.autocorrelation_error(nobody, x) == 0.0  # nothing to compare
+    assert np.isfinite(metrics.rank_persistence_error(nobody, x))
+
+
+def test_who_falls_by_how_much_within_what_time():
+    times = [0.0, 1.0, 3.0]
+    x = np.array([[5.0, 5, 5], [5, 4, 5], [5, 5, 4], [5, 4.5, 3.9], [np.nan, np.nan, 0]])[..., None]
+    share = metrics.falling_share
+    assert share(x, 0, 0.9, 1.0, times=times) == 1 / 4  # the fifth was not seen twice
+    assert share(x, 0, 0.9, 2.0, times=times) == 2 / 4
+    assert share(x, 0, 0.9, 3.0, times=times) == 3 / 4
+    assert share(x, 0, 1.0, 1.0, times=times) == 0.0  # by more than
+
+
+def test_children_do_not_shrink_and_badly_coupled_ones_do():
+    ages = np.arange(2.0, 18.0)
+    children = datasets.growth_paths(500, ages, seed=0)
+    assert metrics.falling_share(children, 0, 0.5, 1.0, times=ages) == 0.0
+    shuffled = metrics.randomly_coupled(children)
+    assert metrics.falling_share(shuffled, 0, 0.5, 1.0, times=ages) > 0.9

@@ -59,7 +59,10 @@ def crowd(n, seed, times=6):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("records", "n"), [(40, 10), (40, 100), (300, 60)])
+@pytest.mark.parametrize(
+    ("records", "n"),
+    [(40, 10), (40, 100), pytest.param(300, 60, marks=pytest.mark.thorough)],
+)
 def test_the_interval_holds_the_true_number_of_people_nearly_always(records, n):
     """n real people are worth n, whether or not there are as many records to compare with. Of 12
     intervals of level .9, fewer than 8 hold the truth with a probability below one in 200."""

@@ -1,12 +1,17 @@
-"""The table: every score between its floor and its ceiling, all from equally many people."""
+"""The table: every score between its floor and its ceiling, all from equally many people; and a new
+score is one file."""
+
+import importlib
+import sys
 
 import numpy as np
 import pytest
 
 from privtraj import metrics
 from privtraj.base.errors import InputError
+from privtraj.metrics import registry
 from privtraj.metrics.registry import path_metrics
-from privtraj.metrics.table import Candidates, Score, layout
+from privtraj.metrics.table import Score, layout
 
 BOUNDS = np.array([[0.0, 10.0], [-1.0, 1.0]])
 
@@ -36,14 +41,12 @@ def rows():
 
 
 def test_every_score_is_there(rows):
-    assert set(rows) == {
-        *("w1", "w2", "squared_w2", "sliced_w2", "energy", "query_error", "density_jsd"),
-        *("hotspot_ndcg", "kendall_tau", "auc"),
-        *("path_w2", "length_jsd", "diameter_jsd", "trip_jsd", "pattern_f1", "path_auc"),
+    assert list(rows) == [
+        *("w2", "auc", "density_jsd", "path_w2", "path_auc"),
         *("length_ratio", "speed_ratio", "fast_speed_ratio", "turning_w1"),
-        *("autocorrelation_error", "mean_autocorrelation_error", "rank_persistence_error"),
-        *("dwell_jsd", "visits_jsd", "range_jsd"),
-    }
+        *("autocorrelation_error", "rank_persistence_error"),
+        *("trip_jsd", "dwell_jsd", "visits_jsd"),
+    ]
 
 
 def test_the_synthetic_people_lie_between_fresh_people_and_no_knowledge(rows):
@@ -63,8 +66,6 @@ def test_scores_carry_their_times_and_agree_with_each_other(rows):
     assert len(rows["w2"].per_time) == 3
     assert rows["path_w2"].per_time == ()
     assert rows["w2"].value == pytest.approx(np.mean(rows["w2"].per_time))
-    squares = np.square(rows["w2"].per_time)
-    np.testing.assert_allclose(rows["squared_w2"].per_time, squares)
     assert rows["w2"].to_dict()["per_time"] == list(rows["w2"].per_time)
 
 
@@ -79,17 +80,16 @@ def test_without_fresh_people_halves_stand_in():
 
 
 def test_candidates_are_equally_many(monkeypatch):
-    sizes = set()
-    scored = Candidates.scored
-
-    def watch(self, *rest):
-        sizes.update(tuple(len(x) for x in side) for side in vars(self).values())
-        return scored(self, *rest)
-
-    monkeypatch.setattr(Candidates, "scored", watch)
     many, few = clouds(crowd(90, 0, times=2)), [crowd(30, 1)[:, 0], crowd(45, 1)[:, 0]]
-    metrics.cloud_scores(many, many, fresh=few, bounds=BOUNDS)
-    assert sizes == {(30, 45)}
+    given = {}
+
+    def compare(a, b):
+        given.setdefault(len(b), []).append(len(a))
+        return 0.0
+
+    monkeypatch.setattr(registry, "_CLOUDS", {"sizes": registry.Metric("sizes", "", compare)})
+    metrics.cloud_scores(many, [many[0], many[1][:80]], fresh=few, bounds=BOUNDS)
+    assert given == {90: [30] * 3, 80: [45] * 3}
 
 
 def test_few_people_and_many_features_get_the_scores_that_make_sense():
@@ -97,11 +97,11 @@ def test_few_people_and_many_features_get_the_scores_that_make_sense():
     assert "auc" not in {row.name for row in metrics.cloud_scores(few, few, fresh=few)}
     wide = [np.random.default_rng(0).random((12, 13))]
     names = {row.name for row in metrics.cloud_scores(wide, wide, fresh=wide)}
-    assert "query_error" in names
+    assert "w2" in names
     assert "density_jsd" not in names
     broad = np.random.default_rng(0).random((12, 2, 13))
     names = {row.name for row in metrics.path_scores(broad, broad, fresh=broad)}
-    assert "length_jsd" in names
+    assert "length_ratio" in names
     assert "trip_jsd" not in names
 
 
@@ -154,3 +154,56 @@ def test_paths_of_few_times_have_no_turns_and_times_are_passed_on():
     assert ratio == pytest.approx(metrics.speed_ratio(three, crowd(40, 1), times=slow))
     with pytest.raises(InputError, match="one time per reading"):
         metrics.path_scores(three, three, times=[0, 1])
+
+
+# A new score -----------------------------------------------------------------------------------
+
+
+TOY = """
+import numpy as np
+
+from privtraj.metrics.registry import cloud_metric, pair
+
+
+@cloud_metric("mean_shift", "shift of the mean", better="lower")
+def mean_shift(a, b):
+    x, y = pair(a, b)
+    return float(np.linalg.norm(x.mean(axis=0) - y.mean(axis=0)))
+"""
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    """The package with one more file in it."""
+    (tmp_path / "toy.py").write_text(TOY)
+    package = importlib.import_module("privtraj.metrics")
+    monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
+    monkeypatch.setattr(registry, "_CLOUDS", dict(registry._CLOUDS))
+    yield
+    sys.modules.pop("privtraj.metrics.toy", None)
+
+
+def uniform(n):
+    return [np.random.default_rng(k).random((n, 2)) for k in range(2)]
+
+
+def test_one_file_adds_a_line_to_the_table(toy):
+    real, synthetic = uniform(40), [cloud + 0.1 for cloud in uniform(40)]
+    names = [row.name for row in metrics.cloud_scores(synthetic, real, fresh=real)]
+    assert names == ["w2", "auc", "density_jsd", "mean_shift"]  # by module and line
+    rows = {row.name: row for row in metrics.cloud_scores(synthetic, real, fresh=real)}
+    row = rows["mean_shift"]
+    assert row.value == pytest.approx(np.hypot(0.1, 0.1))
+    assert row.floor == pytest.approx(0)
+    assert (row.label, row.better, len(row.per_time)) == ("shift of the mean", "lower", 2)
+
+
+def test_without_the_file_the_line_is_not_there():
+    assert "mean_shift" not in {metric.name for metric in registry.cloud_metrics()}
+
+
+def test_a_score_gets_the_options_that_it_has():
+    entry = {metric.name: metric for metric in registry.cloud_metrics()}
+    given = entry["density_jsd"].with_options(bounds=None, seed=3)
+    assert given.keywords == {"bounds": None}
+    assert entry["w2"].with_options(bounds=None, seed=3).keywords == {}

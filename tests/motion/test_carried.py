@@ -7,7 +7,7 @@ import pytest
 
 import privtraj as pt
 from mixed_clinic import mixed_model
-from privtraj.model.model import FEWEST_PARTICLES
+from privtraj.model.sampler import FEWEST_PARTICLES
 from privtraj.motion.curves import fine_stops
 
 

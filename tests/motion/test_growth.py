@@ -540,7 +540,7 @@ def test_movingpandas_has_those_who_move(trips):
 def test_pictures_and_cards_of_a_population(model, born, tmp_path):
     pytest.importorskip("matplotlib").use("Agg")
     from privtraj import plot
-    from privtraj.report.figures import overview
+    from privtraj.plot import overview
 
     plot.paths(born)
     plot.marginals(born)

@@ -9,8 +9,9 @@ import pytest
 
 from privtraj.base.errors import InputError
 from privtraj.privacy.accounting import epsilon_at, gaussian_delta, tally
-from privtraj.privacy.certificate import Certificate, attacker, certify, entries
+from privtraj.privacy.certificate import Certificate, attacker, certify
 from privtraj.privacy.events import GaussianSum, LaplaceCounts, LaplaceShares, Opaque
+from privtraj.privacy.guarantee import Sequential, to_entries
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.sampled_events import ChosenTimes, SampledSum, clt_mu
 
@@ -202,14 +203,14 @@ def test_a_guarantee_for_replacing_is_unreachable_for_adding():
 
 def test_entries_merge_runs_of_identical_events():
     events = [(COUNTS, 1), *[(STEP, 1)] * 58, (STEP, 2), (COUNTS, 1)]
-    counts, steps, again = entries(events, "add-remove")
+    counts, steps, again = to_entries(Sequential.of(events), "add-remove")
     assert counts["mechanism"] == "discrete Laplace"
     assert (counts["times"], counts["noise_epsilon"], counts["epsilon"]) == (1, 0.3, 0.3)
     assert (steps["what"], steps["mechanism"]) == ("clipped sums, step", "Gaussian")
     assert (steps["times"], steps["noise_multiplier"]) == (60, 40.0)
     assert steps["mu"] == pytest.approx(math.sqrt(60) / 40)
     assert again == counts
-    assert entries(events, "replace-one")[0]["epsilon"] == 0.6
+    assert to_entries(Sequential.of(events), "replace-one")[0]["epsilon"] == 0.6
 
 
 def test_equal_releases_of_different_slack_are_one_entry_that_can_be_verified():

@@ -1,12 +1,24 @@
-"""Models to write reports about: made by hand, so that they are the same in every run."""
+"""Models to write reports about, made by hand so that they are the same in every run; their pages,
+made once; and a browser to open these in."""
+
+import os
+import shutil
+from functools import cache
 
 import numpy as np
 import pytest
 
+import privtraj as pt
+from mixed_clinic import mixed_model
 from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.certificate import certify
 from privtraj.privacy.events import GaussianSum, LaplaceCounts
 from privtraj.privacy.ledger import Ledger
+from privtraj.report.page import report
+
+NASTY = '</script><b>"x"&\''
+LONG = "concentration of something with a very long name in the blood, yearly panel (mmol/l)"
+COAST = np.array([[-11.0, -7.0], [36.0, 42.0]])  # Lisbon, and water west of it
 
 
 def _made(
@@ -63,7 +75,121 @@ def _made(
     ).sealed()
 
 
+def _letters():
+    """A model without a number: 200 long and hostile values."""
+    rng = np.random.default_rng(0)
+    names = [f"{k:03}{NASTY}{'x' * 300}" for k in range(200)]
+    columns = {
+        f"code {NASTY}": pt.Category(names, other="any", missing=True),
+        "sex": pt.Category(["F", NASTY], fixed=True),
+    }
+    code, sex = rng.integers(0, 202, (150, 5)), rng.integers(0, 2, (150, 1))
+    values = np.stack([code, np.broadcast_to(sex, (150, 5))], axis=2).astype(float)
+    return mixed_model(columns, values=values)
+
+
+MODELS = {
+    "plain": _made,
+    "seeded": lambda: _made([f"{k} {LONG}" for k in range(12)], measure="gradients", private=False),
+    "one": lambda: _made((NASTY,), times=2, time_name='<i onload="x">'),
+    "map": lambda: _made(("lon", "lat"), bounds=COAST, dates=True),
+    "plane": lambda: _made(("x", "y"), bounds=COAST),
+    "mixed": lambda: mixed_model(people=120),
+    "letters": _letters,
+}
+
+
 @pytest.fixture(scope="session")
 def made_model():
     """Function that makes a model; see `_made`."""
     return _made
+
+
+@pytest.fixture(scope="session")
+def reports():
+    """Function: name in `MODELS` -> the model and its page, made once."""
+
+    @cache
+    def made(name):
+        model = MODELS[name]()
+        return model, report(model)
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium, or a reason to skip."""
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="the browser tests need playwright (pip install playwright)"
+    )
+    named = map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))
+    found = next(filter(None, named), None)
+    if found is None:
+        pytest.skip("no Chromium on PATH: install one to test the report in a browser")
+    quiet = ["--disable-gpu", "--disable-background-networking", "--no-first-run"]
+    root = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=found, args=[*quiet, *root])
+        yield browser
+        browser.close()
+
+
+class Opened:
+    """A page in the browser, and what it asked for and complained about."""
+
+    def __init__(self, browser, file, width=1100, theme="light", **options):
+        size = {"width": width, "height": 800}
+        self.context = browser.new_context(viewport=size, color_scheme=theme, **options)
+        self.page = self.context.new_page()
+        self.asked, self.complaints = [], []
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.url = file.as_uri()
+        self.page.goto(self.url)
+
+    def time(self):
+        return float(self.page.get_attribute("#stage", "data-time"))
+
+    def drawn(self):
+        return self.page.evaluate("document.getElementById('stage').toDataURL()")
+
+    def slide(self, share):
+        self.page.evaluate(
+            "(v) => { const s = document.getElementById('time'); s.value = v;"
+            "s.dispatchEvent(new Event('input')); }",
+            round(1000 * share),
+        )
+
+    def text(self, place):
+        return self.page.inner_text(place)
+
+
+@pytest.fixture(scope="session")
+def folder(reports, tmp_path_factory):
+    """Function: name in `MODELS`, or a `Page` -> its file, written when it is opened first."""
+    place, kept = tmp_path_factory.mktemp("reports"), {}
+
+    def file(page):
+        made = reports(page)[1] if isinstance(page, str) else page
+        if id(made) not in kept:
+            kept[id(made)] = made  # so that no other page gets its number
+            (place / f"{id(made)}.html").write_text(made.html(), encoding="utf-8")
+        return place / f"{id(made)}.html"
+
+    return file
+
+
+@pytest.fixture
+def opened(browser, folder):
+    """Function: name in `MODELS`, or a `Page`, and options -> `Opened`, closed after the test."""
+    pages = []
+
+    def open_one(page="plain", **options):
+        pages.append(Opened(browser, folder(page), **options))
+        return pages[-1]
+
+    yield open_one
+    for each in pages:
+        each.context.close()

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from privtraj.assess.common import Finding
 from privtraj.base.arrays import Floats
-from privtraj.columns.kinds import Integer, Number
+from privtraj.columns.kinds import Angle, Integer, Number
 
 if TYPE_CHECKING:
     from privtraj.model.model import TrajectoryModel
@@ -99,12 +100,12 @@ def timing(people: Floats, lengths: Floats, noise: float) -> Timing:
 def pile_up_of(model: TrajectoryModel) -> tuple[Number, PileUp] | None:
     """The worst pile of a model, and the number that has it; None without numbers.
 
-    Not of whole numbers: many of them are 0 for a good reason.
+    Not of whole numbers, many of which are 0 for a good reason, and not of angles, without ends.
     """
     places = [
         k
         for k, column in enumerate(model.columns)
-        if isinstance(column, Number) and not isinstance(column, Integer)
+        if isinstance(column, Number) and not (isinstance(column, Integer | Angle) or column.of)
     ]
     if not places:
         return None
@@ -131,20 +132,20 @@ def timing_of(model: TrajectoryModel) -> Timing | None:
     return timing(people, lengths, noise)
 
 
-def doubts(model: TrajectoryModel) -> tuple[str, ...]:
-    """Sentences about ranges that the released numbers say are plainly wrong; mostly none."""
-    said = []
+def doubts(model: TrajectoryModel) -> tuple[Finding, ...]:
+    """Ranges that the released numbers say are plainly wrong; mostly none."""
+    found = []
     piled, filled = pile_up_of(model), timing_of(model)
     if piled is not None and piled[1].excess > LIMITS["bounds"][1]:
         column, worst = piled
-        said.append(
-            f"{100 * worst.share:.0f} % of the released people are at the {worst.end} bound of "
-            f"'{column.name}': its bounds, or its unit, are plainly wrong"
-        )
+        seen = f"{100 * worst.share:.0f} % of the released people are at the {worst.end} bound of "
+        advice = "its bounds, or its unit, are plainly wrong"
+        numbers = {"share": worst.share, "excess": worst.excess}
+        found.append(Finding(column.name, "wrong", (f"{seen}'{column.name}'",), (advice,), numbers))
     if filled is not None and filled.off > LIMITS["time"][1]:
         windows = len(model.diagnostics["people_per_time"])
-        said.append(
-            f"{100 * filled.share:.0f} % of the released people are in one of {windows} slabs of "
-            "time: the time range, or the unit of the times, is plainly wrong"
-        )
-    return tuple(said)
+        seen = f"{100 * filled.share:.0f} % of the released people are in one of {windows} slabs "
+        advice = "the time range, or the unit of the times, is plainly wrong"
+        numbers = {"share": filled.share, "off": filled.off}
+        found.append(Finding(model.time_name, "wrong", (f"{seen}of time",), (advice,), numbers))
+    return tuple(found)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -24,6 +24,7 @@ from privtraj.base.arrays import Floats
 from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.accounting import Tally, tally
 from privtraj.privacy.events import Event
+from privtraj.privacy.guarantee import releases
 from privtraj.privacy.questions import CellCounts, LagTable, Question, Release, Table, Tables
 from privtraj.privacy.rows import PublicShape, RepeatedRows, cell_of
 from privtraj.privacy.sampled_events import ChosenTimes
@@ -130,8 +131,9 @@ class Run(NamedTuple):
 def run_of(model: TrajectoryModel, transcript: Transcript, here: bool) -> Run:
     """The run of a fit, by what its certificate states."""
     certificate = model.certificate
-    stated = [(Event.from_dict(entry), int(entry["times"])) for entry in certificate.ledger]
-    return Run(transcript, here, tuple(stated), certificate.tally, model)
+    stated = tuple(releases(certificate.guarantee))
+    claim = replace(tally(stated, certificate.adjacency), slack=certificate.slack)
+    return Run(transcript, here, stated, claim, model)
 
 
 def added_by(people: People, question: Question, shape: PublicShape) -> list[Floats]:

@@ -9,17 +9,10 @@ from typing import Any
 
 from privtraj.base.formats import load
 
-_CARDS = {
-    "Snapshots": "report.cards:snapshots_card",
-    "TrajectoryModel": "report.cards:model_card",
-    "Certificate": "report.cards:certificate_card",
-    "Paths": "report.cards:paths_card",
-}
-
 
 def card(shown: object) -> str:
     """The piece of HTML that a notebook shows of an object."""
-    return str(load(_CARDS[type(shown).__name__])(shown))
+    return str(load("report.cards:card")(shown))
 
 
 def write_page(model: object, path: Any, *, force: bool) -> None:

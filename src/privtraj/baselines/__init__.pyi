@@ -1,9 +1,9 @@
 from .base import Baseline as Baseline
+from .base import ClusterMixture as ClusterMixture
 from .base import Uniform as Uniform
+from .counted import MeasureThenInference as MeasureThenInference
+from .counted import NonPrivate as NonPrivate
 from .counted import PrivateMeasure as PrivateMeasure
 from .counted import ThresholdedHistogram as ThresholdedHistogram
-from .inference import MeasureThenInference as MeasureThenInference
-from .inference import NonPrivate as NonPrivate
-from .marginals import MarginalSynthesizer as MarginalSynthesizer
-from .mixture import ClusterMixture as ClusterMixture
-from .particle_descent import PrivPGD as PrivPGD
+from .tables import MarginalSynthesizer as MarginalSynthesizer
+from .tables import PrivPGD as PrivPGD

@@ -1,7 +1,11 @@
-"""What all baselines share: settings, the way through the guard, the head count, the model."""
+"""What all baselines share: settings, the way through the guard, the head count, the model.
+
+Two that need no more stand here: `Uniform` and `ClusterMixture`.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -11,13 +15,11 @@ import numpy as np
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import InputError, check_range, check_whole
 from privtraj.data.snapshots import Snapshots
-from privtraj.measures.head_count import (
-    count_epsilon,
-    head_count,
-    public_people,
-)
+from privtraj.measures.head_count import count_epsilon, head_count, public_people
 from privtraj.model.model import TrajectoryModel, assemble, diffusivity_or
+from privtraj.paper import warm_starts as warm
 from privtraj.privacy import noise
+from privtraj.privacy.calibration import calibrate_gaussian
 from privtraj.privacy.certificate import Certificate, certify
 from privtraj.privacy.events import Adjacency, check_adjacency, check_budget
 from privtraj.privacy.guard import Guard
@@ -25,6 +27,7 @@ from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.questions import Watcher
 from privtraj.privacy.statements import PUBLIC_COUNTS
 from privtraj.recipe import SMALLEST_EPSILON, PublicCounts, check_public_counts
+from privtraj.synthesizer import left
 
 
 class Release(NamedTuple):
@@ -85,10 +88,13 @@ class Baseline(ABC):
         check_public_counts(self.public_counts, self.adjacency, snapshots.n_times)
         ledger, source = self._ledger(), noise.source_for(self.seed)
         guard = self._guard(snapshots, ledger, source, watcher)
+        public: dict[str, Any] = snapshots.public_inputs()
+        if self.public_counts is not None:
+            public[PUBLIC_COUNTS] = list(self.public_counts)
         made = self._release(snapshots, guard, np.random.default_rng(self.seed))
         certificate = certify(
             self._accounted(ledger),
-            public_inputs=self._public_inputs(snapshots),
+            public_inputs=public,
             private_noise=source.private,
         )
         times, m, _ = made.particles.shape
@@ -134,12 +140,6 @@ class Baseline(ABC):
             return public_people(self.public_counts)
         return head_count(guard, count_epsilon(guard, self.count_share))
 
-    def _public_inputs(self, snapshots: Snapshots) -> dict[str, Any]:
-        public = snapshots.public_inputs()
-        if self.public_counts is not None:
-            public[PUBLIC_COUNTS] = list(self.public_counts)
-        return public
-
     def _accounted(self, ledger: Ledger) -> Ledger:
         """What is certified of what was spent: at least as much."""
         return ledger
@@ -157,3 +157,49 @@ class Uniform(Baseline):
     def _release(self, snapshots: Snapshots, guard: Guard, rng: np.random.Generator) -> Release:
         shape = (guard.n_times, self.points, guard.n_features)
         return Release(rng.uniform(size=shape), np.full(guard.n_times, 12**-0.5))
+
+
+@dataclass(kw_only=True)
+class ClusterMixture(Baseline):
+    """k clusters per time by noisy Lloyd steps; people are drawn from the mixture of normals.
+
+    Mechanism: the head count at count_share of epsilon (or public), then `steps` Gaussian sums of
+    one noise multiplier z (`warm.private_clusters`). Sensitivity: a record's vector has norm at
+    most c over all clusters and is in one time, so the stacked sums of a step move by at most c if
+    a person with one record is added or removed, by 2 c if one is replaced; K steps are exactly
+    (sqrt(K) / z)-GDP, or twice that. Needs a delta.
+    """
+
+    pure: ClassVar[bool] = False
+
+    k: int = 6
+    steps: int = 12
+
+    def _release(self, snapshots: Snapshots, guard: Guard, rng: np.random.Generator) -> Release:
+        people = self._people(guard)
+        mu = left(guard, calibrate_gaussian)
+        z = math.sqrt(self.steps) / mu
+        clusters = warm.private_clusters(guard, people, self.k, z, self.steps)
+        particles = warm.mixture_particles(clusters, self.points, clusters.spread, rng)
+        return Release(particles, clusters.spread)
+
+    def check(self) -> None:
+        super().check()
+        check_whole("k", self.k, 1, 256)
+        check_whole("steps", self.steps, 1, 1000)
+        if self.delta == 0:
+            raise InputError("private clusters need a delta above 0: set one, or count cells")
+
+
+# Outside the guard ---------------------------------------------------------------------------
+
+
+def unguarded(snapshots: Snapshots) -> list[Floats]:
+    """T clouds (n_i, d) of raw records: the one place besides the guard where they are read.
+
+    Whoever asks has left the guard, and has to say so. `NonPrivate` promises nothing, and its
+    certificate says NOT PRIVATE. `MarginalSynthesizer` brings a mechanism of its own, whose
+    guarantee its certificate states as another's word.
+    """
+    points, bins = snapshots._rows.in_slabs(snapshots.axis.bins)
+    return [points[bins == i].astype(np.float64) for i in range(snapshots.n_times)]

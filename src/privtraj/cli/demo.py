@@ -7,12 +7,12 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privtraj.base.errors import aligned
+from privtraj.base.errors import InputError, aligned
 from privtraj.base.formats import PEOPLE_DRAWN
-from privtraj.cli import fit, sample, shared
-from privtraj.cli.console import Console
-from privtraj.cli.options import Option, whole
-from privtraj.cli.parser import parser
+from privtraj.choices import Option, whole
+from privtraj.cli import fit, results, shared
+from privtraj.cli.console import Console, parser
+from privtraj.cli.options import budget, changed, writing
 from privtraj.columns.cells import words_of
 
 if TYPE_CHECKING:
@@ -34,24 +34,25 @@ _FILES = {
 
 def add(commands: Any) -> None:
     about = "fit a simulated diabetes clinic and write everything to a directory"
-    demo = shared.command(commands, "demo", about, run, epilog=_EXAMPLE)
     text = "people in the clinic; more of them, sharper result"
-    shared.add(demo.add_argument_group("data"), Option("people", whole(100), text, default=6000))
-    shared.add_budget(demo.add_argument_group("privacy"))
-    output = demo.add_argument_group("output")
-    shared.add_directory(output, "privtraj-demo")
+    people = Option("people", whole(100), text, default=6000)
+    where = {"default": Path("privtraj-demo"), "metavar": "DIR", "needed": ""}
+    out = changed("out", "directory to write to, made if missing", **where)
+    has = people, *budget(), out, *writing("write into a directory that is not empty")
+    shared.command(commands, "demo", about, run, *has, epilog=_EXAMPLE)
 
 
 def run(args: argparse.Namespace, console: Console) -> None:
     """Write the table, then run the very commands that are printed at the end."""
     from privtraj import datasets
     from privtraj.export.tables import write_table
-    from privtraj.report.figures import overview, save_figure
+    from privtraj.plot import overview
     from privtraj.report.page import write_report
+    from privtraj.report.style import save_figure
     from privtraj.synthesizer import TrajectorySynthesizer
 
     TrajectorySynthesizer(args.epsilon, args.delta).check()
-    shared.make_directory(args.out, args.force)
+    _make_directory(args.out, args.force)
     files = {name: args.out / name for name in _FILES}
     write_table(datasets.diabetes_clinic(args.people), files["clinic.csv"], args.force)
     console.written.append(files["clinic.csv"])
@@ -60,13 +61,25 @@ def run(args: argparse.Namespace, console: Console) -> None:
     typed = parser(fit.add).parse_args([*fitting, *rest])
     _, fitted = fit.fitted(fit.settled(typed), console)
     drawing = _sample_words(files["clinic.privtraj"], files["paths.csv"])
-    draw = parser(sample.add).parse_args([*drawing, *(["--force"] * args.force)])
-    model, paths, drawn = sample.sampled(draw, console)
+    draw = parser(results.add_sample).parse_args([*drawing, *(["--force"] * args.force)])
+    model, paths, drawn = results.sampled(draw, console)
     save_figure(overview(model, paths), files["overview.png"], args.force)
     console.written.append(files["overview.png"])
     write_report(model, files["report.html"], force=args.force)
     shown = {"overview": str(files["overview.png"]), "report": str(files["report.html"])}
     _result(args, {**fitted, **drawn, **shown}, model, console)
+
+
+def _make_directory(path: Path, force: bool) -> None:
+    """Make it if missing; one that holds something is refused unless forced."""
+    if path.exists() and not path.is_dir():
+        raise InputError(f"'{path}' is a file: give --out the name of a directory")
+    if path.is_dir() and any(path.iterdir()) and not force:
+        raise InputError(
+            f"the directory '{path}' is not empty: choose another with --out, or write into it "
+            "with --force"
+        )
+    path.mkdir(parents=True, exist_ok=True)
 
 
 def _fit_words(args: argparse.Namespace, model: Path) -> list[str]:

@@ -2,7 +2,7 @@
 
 Results go to stdout, progress and notes to stderr; whatever a user can put right ends in one
 sentence and exit code 2. Nothing beyond the standard library is imported before a command runs,
-so that help answers at once. A command is a module with `add`, its options, and `run`,
+so that help answers at once. A command is a function that adds its options, and one that runs it,
 which may return an exit code.
 """
 
@@ -13,11 +13,22 @@ import sys
 from collections.abc import Sequence
 
 from privtraj.base.errors import PrivtrajError
-from privtraj.base.formats import load
-from privtraj.cli import console
-from privtraj.cli.parser import parser
+from privtraj.cli import console, demo, fit, prepare, results, trust
 
-COMMANDS = "demo init plan check fit report sample evaluate sign verify ledger audit"
+COMMANDS = (
+    demo.add,
+    prepare.add_init,
+    prepare.add_plan,
+    prepare.add_check,
+    fit.add,
+    results.add_report,
+    results.add_sample,
+    results.add_evaluate,
+    trust.add_sign,
+    trust.add_verify,
+    trust.add_ledger,
+    trust.add_audit,
+)
 
 WELCOME = """\
 privtraj makes private synthetic trajectories from one time-stamped record per
@@ -68,12 +79,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def full_parser() -> argparse.ArgumentParser:
     """The parser of `privtraj` with all its commands."""
-    return parser(*(load(f"cli.{name}:add") for name in COMMANDS.split()))
+    return console.parser(*COMMANDS)
 
 
 def _run(args: argparse.Namespace, user: console.Console) -> int:
     if args.command is None:
         print(WELCOME)
         return 0
-    user.quiet, user.json = getattr(args, "quiet", False), args.json
+    user.quiet, user.json = bool(getattr(args, "quiet", False)), bool(args.json)
     return args.run(args, user) or 0

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from privtraj.base.errors import InputError
 from privtraj.base.formats import PEOPLE_DRAWN
+from privtraj.choices import BOOLEAN, Option
 from privtraj.cli import config, shared
 from privtraj.cli.console import PLAINLY_WRONG, Console
-from privtraj.cli.options import BOOLEAN, FILE, GROUPS, OPTIONS, Option, arguments
-from privtraj.cli.sample import even_times, write_paths
+from privtraj.cli.options import FILE, GROUPS, OPTIONS, Group, arguments
+from privtraj.cli.results import even_times, write_paths
 
 if TYPE_CHECKING:
-    from privtraj.assess.checking.look import TableCheck
-    from privtraj.data.snapshots import Snapshots
+    from privtraj.assess.look import TableCheck
     from privtraj.model.model import TrajectoryModel
     from privtraj.privacy.ledger_file import LedgerFile
     from privtraj.synthesizer import TrajectorySynthesizer
@@ -39,24 +39,26 @@ or write all of that to a file, fill it in, and use it:
 
 def add(commands: Any) -> None:
     about = "spend a privacy budget on a table, once, and write a model that may be released"
-    usage = "privtraj fit DATA [options]"
-    fit = shared.command(commands, "fit", about, run, usage=usage, epilog=_EXAMPLE)
-    text = "TOML or YAML file with any of these options; those on the command line win"
-    shared.add(
-        fit.add_argument_group("configuration", "all of the options below, in a file"),
-        Option("config", FILE, text),
+    words: dict[str, Any] = {
+        "usage": "privtraj fit DATA [options]",
+        "epilog": _EXAMPLE,
+        "configured": True,
+    }
+    # fmt: off
+    files = (
+        Option("config", FILE,
+               "TOML or YAML file with any of these options; those on the command line win"),
         Option("write_config", FILE, "write the file that repeats this fit: every public choice"),
     )
-    # No choices of a fit: whether the steward was asked, and said yes, is in no file.
-    text = "look at the records as 'privtraj check' does and say what would be done: spend nothing"
-    shared.add(
-        fit.add_argument_group("before anything is spent", "a look that only you may see"),
-        Option("dry_run", BOOLEAN, text, default=False),
-        Option("yes", BOOLEAN, "go on where a range looks plainly wrong", default=False),
+    looks = (  # no choices of a fit: whether the steward was asked, and said yes, is in no file
+        Option("dry_run", BOOLEAN, "look at the records as 'privtraj check' does and say what "
+               "would be done: spend nothing"),
+        Option("yes", BOOLEAN, "go on where a range looks plainly wrong"),
     )
-    for group in GROUPS:
-        titled = fit.add_argument_group(group.title, group.about)
-        shared.add(titled, *group.options, configured=True)
+    # fmt: on
+    above = Group("configuration", files, "all of the options below, in a file")
+    look = Group("before anything is spent", looks, "a look that only you may see")
+    fit = shared.command(commands, "fit", about, run, above, look, *GROUPS, **words)
     # as time_coupling was called before version 0.2
     fit.add_argument("--pull", dest="time_coupling", type=float, help=argparse.SUPPRESS)
 
@@ -88,25 +90,19 @@ def run(args: argparse.Namespace, console: Console) -> int:
     model, values = fitted(args, console)
     if not processes.is_first():
         return 0
-    doubts = () if args.yes else _doubts(model, console)
+    from privtraj.assess.ranges import doubts
+
+    found = () if args.yes else tuple(map(str, doubts(model)))
+    for doubt in found:
+        console.note(f"{doubt}; the model is written, as it is paid for: think before you use it")
     text = "\n  ".join([f"{model.certificate}\n\nWritten:", *map(str, console.written)])
     if (ledger := _ledger(args)) is not None:
         text += f"\n\n{ledger.describe()}"
     if args.paths is None:
         out = shlex.quote(str(args.out))
         text += f"\n\nNext: privtraj sample {out} -n {PEOPLE_DRAWN} --out paths.csv"
-    console.result({"command": "fit", **values, "doubts": list(doubts)}, text)
-    return PLAINLY_WRONG if doubts else 0
-
-
-def _doubts(model: TrajectoryModel, console: Console) -> tuple[str, ...]:
-    """What the released numbers say of the ranges; the model is paid for, and written."""
-    from privtraj.assess.ranges import doubts
-
-    found = doubts(model)
-    for doubt in found:
-        console.note(f"{doubt}; the model is written, as it is paid for: think before you use it")
-    return found
+    console.result({"command": "fit", **values, "doubts": list(found)}, text)
+    return PLAINLY_WRONG if found else 0
 
 
 def _dry_run(args: argparse.Namespace, console: Console) -> int:
@@ -123,10 +119,11 @@ def _dry_run(args: argparse.Namespace, console: Console) -> int:
 def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel, dict[str, Any]]:
     """The model, saved with all that was asked for, and what to say about it."""
     from privtraj.base import processes
+    from privtraj.data.snapshots import Snapshots
 
     synthesizer = _prepared(args)
     _note(args, synthesizer, console)
-    snapshots = _snapshots(args)
+    snapshots = Snapshots.from_table(args.data, **shared.table(vars(args), Snapshots.from_table))
     if not args.yes and not processes.several():  # who would stop while the others wait
         _refuse_wrong(shared.looked(vars(args), synthesizer, ranges_only=True))
     if synthesizer.measure_for(snapshots.axes) == "gradients" and not args.quiet:
@@ -144,151 +141,6 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
     # The budget is spent now: the model goes to disk before anything else can fail.
     model.save(args.out, force=args.force, not_private=args.not_private)
     console.written.append(args.out)
-    return model, _extras(args, model, console)
-
-
-def _prepared(args: argparse.Namespace) -> TrajectorySynthesizer:
-    """What will fit, after all checks that need no record."""
-    _check(args)
-    shared.keep_compiled()
-    from privtraj.data.public import Options
-    from privtraj.synthesizer import TrajectorySynthesizer
-
-    synthesizer = TrajectorySynthesizer(**arguments(TrajectorySynthesizer, vars(args)))
-    synthesizer.check()
-    kept = (args.one_per_person, args.records_per_person, True, args.missing, args.seed)
-    Options(*kept, has_person=args.person is not None)  # refuses what does not go together
-    return synthesizer
-
-
-def _refuse_wrong(found: TableCheck) -> None:
-    """Stop before anything is spent where a range is plainly wrong; nobody but the steward sees it.
-
-    It depends on records and is not paid for, as every refusal of a table (`data.records`): so it
-    comes before the ledger, and neither it nor its being overruled is written anywhere.
-    """
-    if found.wrong:
-        more = f" (and {len(found.wrong) - 1} more)" if len(found.wrong) > 1 else ""
-        raise InputError(
-            f"{found.wrong[0].what}{more}: nothing was spent, so correct what is declared or the "
-            "table, as 'privtraj check' shows in full, or go on with --yes"
-        )
-
-
-def _check(args: argparse.Namespace) -> None:
-    from privtraj.privacy.events import check_budget
-
-    check_table(args)
-    shared.require(vars(args), "epsilon", "delta", "out")
-    check_budget(args.epsilon, args.delta)
-    if args.paths is None and (args.n is not None or args.at is not None):
-        raise InputError("-n and --at say how many paths to draw: add --paths FILE, or remove them")
-    if args.seed is not None and not args.not_private:
-        raise InputError(
-            "--seed makes the noise predictable, and the model not private: leave it out, or add "
-            "--not-private to write the model all the same, for research"
-        )
-    _check_ledger(args)
-    _check_distinct(args)
-    shared.check_output(args.out, (".privtraj",), args.force)
-    shared.check_output(args.certificate, (".json",), args.force)
-    shared.check_output(args.paths, None, args.force)
-    _check_paths(args)
-    shared.check_output(args.write_config, config.SUFFIXES, args.force)
-
-
-def _check_paths(args: argparse.Namespace) -> None:
-    """Whether the paths can be written that way, before anything is spent on them."""
-    from privtraj.export.files import check_paths
-
-    if args.paths is not None:
-        names = shared.declared(vars(args))["features"]
-        columns = shared.columns(vars(args))[: len(names)]  # flags of what is missing come last
-        check_paths(args.paths, names, [column.domain for column in columns], args.at or 2)
-
-
-def check_table(args: argparse.Namespace) -> None:
-    """Refuse a command that does not say what is public about the table."""
-    shared.require(vars(args), "data", "time", *(() if args.columns else ("feature",)))
-    if args.time_range is None and args.bin_times is None:
-        raise InputError(
-            "--time-range START END is needed, unless --bin-times lists all times: the range must "
-            "be public knowledge, because a range taken from the data would reveal its earliest "
-            "and latest people"
-        )
-
-
-def _check_distinct(args: argparse.Namespace) -> None:
-    names = ("data", "out", "certificate", "paths", "ledger", "config", "write_config")
-    files = (getattr(args, name) for name in names)
-    given = [path.resolve() for path in files if isinstance(path, Path)]
-    for path in given:
-        if given.count(path) > 1:
-            raise InputError(f"'{path.name}' is named twice: give every file a name of its own")
-
-
-def _note(args: argparse.Namespace, synthesizer: TrajectorySynthesizer, console: Console) -> None:
-    if args.seed is not None:
-        console.note(
-            "NOT PRIVATE: --seed makes the noise predictable; use the result for research only and "
-            "never release it"
-        )
-    if args.records_per_person > 1:
-        console.note(_price_of_records(args, synthesizer))
-    if args.person is None:
-        console.note(
-            "without --person every row is taken to be a different person, and the guarantee holds "
-            "only if that is true"
-        )
-
-
-def _check_ledger(args: argparse.Namespace) -> None:
-    given = (args.cap_epsilon, args.cap_delta, args.ledger_code)
-    if args.ledger is None and (args.new_people or given != (None, None, None)):
-        raise InputError(
-            "--cap-epsilon, --cap-delta, --ledger-code and --new-people need --ledger FILE: name "
-            "the file in which the fits add up"
-        )
-    if args.ledger is not None and args.seed is not None:
-        raise InputError(
-            "a fit with --seed is not private, so no --ledger covers it: leave out one of them"
-        )
-    _ledger(args)  # its caps are checked before anything is read
-
-
-def _ledger(args: argparse.Namespace) -> LedgerFile | None:
-    if args.ledger is None:
-        return None
-    from privtraj.privacy.ledger_file import LedgerFile
-
-    return LedgerFile(args.ledger, **arguments(LedgerFile, vars(args)))
-
-
-def _price_of_records(args: argparse.Namespace, synthesizer: TrajectorySynthesizer) -> str:
-    """Whether all records or one at random is better, as far as can be said without looking."""
-    from privtraj.assess.planning.records import price
-    from privtraj.columns.axes import Axes
-
-    measure = synthesizer.measure_for(Axes.of(shared.columns(vars(args))))
-    most, together = args.records_per_person, synthesizer.slabs != "bins"
-    if not together:
-        most = min(most, args.bins or len(args.bin_times or []) or most)
-    budget = {"epsilon": args.epsilon, "delta": args.delta, "adjacency": args.adjacency}
-    ratio = f"{float(f'{price(most, measure, together=together, **budget):.2g}'):g}"
-    return (
-        f"up to {most} records of a person need {ratio} times the noise of "
-        f"one ({measure}): if people have fewer than {ratio} records on average, "
-        "--one-per-person random is better"
-    )
-
-
-def _snapshots(args: argparse.Namespace) -> Snapshots:
-    from privtraj.data.snapshots import Snapshots
-
-    return Snapshots.from_table(args.data, **shared.table(vars(args), Snapshots.from_table))
-
-
-def _extras(args: argparse.Namespace, model: TrajectoryModel, console: Console) -> dict[str, Any]:
     values = {
         "model": str(args.out),
         "certificate": model.certificate.to_dict(),
@@ -308,4 +160,130 @@ def _extras(args: argparse.Namespace, model: TrajectoryModel, console: Console) 
         shared.note_left_out(args.data, args.write_config, "on the command line", console)
     if (ledger := _ledger(args)) is not None:
         values["ledger"] = ledger.summary()
-    return values
+    return model, values
+
+
+# Before anything is spent ---------------------------------------------------------------------
+
+
+def _prepared(args: argparse.Namespace) -> TrajectorySynthesizer:
+    """What will fit, after all checks that need no record."""
+    _check(args)
+    shared.keep_compiled()
+    from privtraj.data.public import Options
+    from privtraj.synthesizer import TrajectorySynthesizer
+
+    synthesizer = TrajectorySynthesizer(**arguments(TrajectorySynthesizer, vars(args)))
+    synthesizer.check()
+    kept = (args.one_per_person, args.records_per_person, True, args.missing, args.seed)
+    Options(*kept, has_person=args.person is not None)  # refuses what does not go together
+    return synthesizer
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse what does not go together, and files that could not be written."""
+    from privtraj.privacy.events import check_budget
+
+    check_table(args)
+    shared.require(vars(args), "epsilon", "delta", "out")
+    check_budget(args.epsilon, args.delta)
+    if args.paths is None and (args.n is not None or args.at is not None):
+        raise InputError("-n and --at say how many paths to draw: add --paths FILE, or remove them")
+    if args.seed is not None and not args.not_private:
+        raise InputError(
+            "--seed makes the noise predictable, and the model not private: leave it out, or add "
+            "--not-private to write the model all the same, for research"
+        )
+    capped = (args.cap_epsilon, args.cap_delta, args.ledger_code) != (None, None, None)
+    if args.ledger is None and (args.new_people or capped):
+        raise InputError(
+            "--cap-epsilon, --cap-delta, --ledger-code and --new-people need --ledger FILE: name "
+            "the file in which the fits add up"
+        )
+    if args.ledger is not None and args.seed is not None:
+        raise InputError(
+            "a fit with --seed is not private, so no --ledger covers it: leave out one of them"
+        )
+    _ledger(args)  # its caps are checked before anything is read
+    names = ("data", "out", "certificate", "paths", "ledger", "config", "write_config")
+    files = [getattr(args, name) for name in names]
+    given = [path.resolve() for path in files if isinstance(path, Path)]
+    for path in given:
+        if given.count(path) > 1:
+            raise InputError(f"'{path.name}' is named twice: give every file a name of its own")
+    shared.check_output(args.out, (".privtraj",), args.force)
+    shared.check_output(args.certificate, (".json",), args.force)
+    shared.check_output(args.paths, None, args.force)
+    if args.paths is not None:
+        from privtraj.export.files import check_paths
+
+        features = shared.declared(vars(args))["features"]
+        columns = shared.columns(vars(args))[: len(features)]  # flags of what is missing come last
+        check_paths(args.paths, features, [column.domain for column in columns], args.at or 2)
+    shared.check_output(args.write_config, config.SUFFIXES, args.force)
+
+
+def check_table(args: argparse.Namespace) -> None:
+    """Refuse a command that does not say what is public about the table."""
+    shared.require(vars(args), "data", "time", *(() if args.columns else ("feature",)))
+    if args.time_range is None and args.bin_times is None:
+        raise InputError(
+            "--time-range START END is needed, unless --bin-times lists all times: the range must "
+            "be public knowledge, because a range taken from the data would reveal its earliest "
+            "and latest people"
+        )
+
+
+def _ledger(args: argparse.Namespace) -> LedgerFile | None:
+    if args.ledger is None:
+        return None
+    from privtraj.privacy.ledger_file import LedgerFile
+
+    return LedgerFile(args.ledger, **arguments(LedgerFile, vars(args)))
+
+
+def _refuse_wrong(found: TableCheck) -> None:
+    """Stop before anything is spent where a range is plainly wrong; nobody but the steward sees it.
+
+    It depends on records and is not paid for, as every refusal of a table (`data.records`): so it
+    comes before the ledger, and neither it nor its being overruled is written anywhere.
+    """
+    if found.wrong:
+        more = f" (and {len(found.wrong) - 1} more)" if len(found.wrong) > 1 else ""
+        raise InputError(
+            f"{found.wrong[0].what}{more}: nothing was spent, so correct what is declared or the "
+            "table, as 'privtraj check' shows in full, or go on with --yes"
+        )
+
+
+def _note(args: argparse.Namespace, synthesizer: TrajectorySynthesizer, console: Console) -> None:
+    if args.seed is not None:
+        console.note(
+            "NOT PRIVATE: --seed makes the noise predictable; use the result for research only and "
+            "never release it"
+        )
+    if args.records_per_person > 1:
+        console.note(_price_of_records(args, synthesizer))
+    if args.person is None:
+        console.note(
+            "without --person every row is taken to be a different person, and the guarantee holds "
+            "only if that is true"
+        )
+
+
+def _price_of_records(args: argparse.Namespace, synthesizer: TrajectorySynthesizer) -> str:
+    """Whether all records or one at random is better, as far as can be said without looking."""
+    from privtraj.assess.plan import price
+    from privtraj.columns.axes import Axes
+
+    measure = synthesizer.measure_for(Axes.of(shared.columns(vars(args))))
+    most, together = args.records_per_person, synthesizer.slabs != "bins"
+    if not together:
+        most = min(most, args.bins or len(args.bin_times or []) or most)
+    budget = {"epsilon": args.epsilon, "delta": args.delta, "adjacency": args.adjacency}
+    ratio = f"{float(f'{price(most, measure, together=together, **budget):.2g}'):g}"
+    return (
+        f"up to {most} records of a person need {ratio} times the noise of "
+        f"one ({measure}): if people have fewer than {ratio} records on average, "
+        "--one-per-person random is better"
+    )

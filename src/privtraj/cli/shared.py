@@ -1,22 +1,22 @@
-"""What the commands share: their options, the checks before anything is read or spent, a cache."""
+"""What the commands share: how options are added, what is checked before anything is read."""
 
 from __future__ import annotations
 
 import os
 import platform
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privtraj.base import files
 from privtraj.base.errors import InputError, either
+from privtraj.choices import Option
 from privtraj.cli import config
 from privtraj.cli.console import Console
-from privtraj.cli.options import FILE, OPTIONS, SOURCE, Option, arguments
+from privtraj.cli.options import OPTIONS, Group, arguments
 
 if TYPE_CHECKING:
-    from privtraj.assess.checking.look import TableCheck
+    from privtraj.assess.look import TableCheck
     from privtraj.columns.kinds import Column
     from privtraj.model.model import TrajectoryModel
     from privtraj.synthesizer import TrajectorySynthesizer
@@ -24,66 +24,42 @@ if TYPE_CHECKING:
 PICTURES = (".png", ".pdf", ".svg")
 
 
-def command(commands: Any, name: str, about: str, run: Callable[..., Any], **more: Any) -> Any:
-    """The parser of a command that `run` runs."""
+def command(
+    commands: Any,
+    name: str,
+    about: str,
+    run: Callable[..., Any],
+    *has: Option | Group,
+    configured: bool = False,
+    **more: Any,
+) -> Any:
+    """The parser of a command that `run` runs, with options, or groups of them.
+
+    configured: whether options that are not given are None, as a file may have them.
+    """
     added = commands.add_parser(name, help=about, **{"description": about, **more})
     added.set_defaults(run=run)
+    for each in has:
+        if isinstance(each, Option):
+            _add(added, each, configured)
+            continue
+        group = added.add_argument_group(each.title, each.about or None)
+        for option in each.options:
+            _add(group, option, configured)
     return added
 
 
-def add(group: Any, *options: str | Option, configured: bool = False, **changes: Any) -> None:
-    """Options, by name if a fit has them.
-
-    configured: those not given are None, as a file may have them.  changes: what this command says
-    of them otherwise.
-    """
-    for option in map(_declared, options):
-        option = replace(option, **changes)
-        words: dict[str, Any] = {"help": option.help, **option.kind.typed}
-        if option.metavar is not None:
-            words["metavar"] = option.metavar
-        if option.kind is SOURCE:
-            group.add_argument(option.name, nargs="?", **words)
-            continue
-        flags = [option.short, option.flag] if option.short else [option.flag]
-        words["default"] = None if configured else option.default
-        group.add_argument(*flags, dest=option.name, **words)
-
-
-def add_budget(group: Any, configured: bool = False) -> None:
-    """The two numbers of the guarantee, where they need not be chosen."""
-    for name in ("epsilon", "delta"):
-        add(group, name, default=OPTIONS[name].example, needed="", configured=configured)
-
-
-def add_model(group: Any) -> None:
-    """The model that a command is about."""
-    group.add_argument("model", metavar="MODEL", type=Path, help="model file that fit has written")
-
-
-def add_csv(group: Any) -> None:
-    """How a CSV file is written, for commands that read one beside fit."""
-    add(group, "csv", Option("config", FILE, "configuration of the fit, which may say that too"))
-
-
-def csv_of(args: Any) -> dict[str, Any] | None:
-    """The same, from the command line or else the configuration."""
-    if args.csv is not None or args.config is None:
-        return args.csv
-    return config.load(args.config, but=set(OPTIONS) - {"csv"}).get("csv")
-
-
-def add_common_options(group: Any, force: str) -> None:
-    """The options that every command has that writes something."""
-    add(group, "force", about=force)
-    add(group, "json", "quiet")
-
-
-def add_directory(group: Any, default: str) -> None:
-    """The directory that a command writes to."""
-    about, path = "directory to write to, made if missing", Path(default)
-    add(group, "out", about=about, default=path, needed="", metavar="DIR")
-    add_common_options(group, "write into a directory that is not empty")
+def _add(group: Any, option: Option, configured: bool) -> None:
+    words: dict[str, Any] = {"help": option.help, **option.kind.typed}
+    if option.metavar is not None:
+        words["metavar"] = option.metavar
+    if option.placed:
+        nargs = "?" if configured or not option.needed else None
+        group.add_argument(option.name, nargs=nargs, **words)
+        return
+    flags = [option.short, option.flag] if option.short else [option.flag]
+    words["default"] = None if configured else option.default
+    group.add_argument(*flags, dest=option.name, **words)
 
 
 def load_model(path: Path, what: str, console: Console) -> TrajectoryModel:
@@ -107,9 +83,9 @@ def note_left_out(data: str | Path, file: Path, where: str, console: Console) ->
 
 def require(given: Mapping[str, Any], *options: str | Option) -> None:
     """Refuse a command that lacks one of these options."""
-    for option in map(_declared, options):
+    for option in (OPTIONS[o] if isinstance(o, str) else o for o in options):
         if given[option.name] is None:
-            name = option.metavar if option.kind is SOURCE else option.flag
+            name = option.metavar if option.placed else option.flag
             raise InputError(f"{name} is needed: {option.needed}")
 
 
@@ -133,7 +109,7 @@ def looked(
     chosen: Mapping[str, Any], synthesizer: TrajectorySynthesizer | None, ranges_only: bool = False
 ) -> TableCheck:
     """The steward's own look at the records; synthesizer: of the fit, if its budget is known."""
-    from privtraj.assess.checking.look import check
+    from privtraj.assess.look import check
 
     return check(
         chosen["data"], **table(chosen, check), synthesizer=synthesizer, ranges_only=ranges_only
@@ -147,10 +123,6 @@ def columns(chosen: Mapping[str, Any]) -> tuple[Column, ...]:
     return declared_columns(**declared(chosen))
 
 
-def _declared(option: str | Option) -> Option:
-    return OPTIONS[option] if isinstance(option, str) else option
-
-
 def check_output(path: Path | None, suffixes: tuple[str, ...] | None, force: bool) -> None:
     """Refuse a file that could not be written; `suffixes` None means any that paths can have."""
     if path is None:
@@ -161,18 +133,6 @@ def check_output(path: Path | None, suffixes: tuple[str, ...] | None, force: boo
     if not path.name.lower().endswith(known):
         raise InputError(f"the name '{path.name}' must end in {either(known)}")
     files.check_writable(path, force)
-
-
-def make_directory(path: Path, force: bool) -> None:
-    """Make it if missing; one that holds something is refused unless forced."""
-    if path.exists() and not path.is_dir():
-        raise InputError(f"'{path}' is a file: give --out the name of a directory")
-    if path.is_dir() and any(path.iterdir()) and not force:
-        raise InputError(
-            f"the directory '{path}' is not empty: choose another with --out, or write into it "
-            "with --force"
-        )
-    path.mkdir(parents=True, exist_ok=True)
 
 
 def keep_compiled() -> None:

@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, ClassVar, TextIO
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,7 @@ from pyarrow import csv as arrow_csv
 from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions
 
 from privtraj.base.errors import InputError, Said, first_few, listed
-from privtraj.base.formats import READABLE, extra, format_of, load
+from privtraj.base.formats import READABLE, extra, format_of
 from privtraj.data.arrow import (
     dated,
     is_text,
@@ -88,7 +88,7 @@ def reader_of(path: Path, dialect: Dialect = PLAIN) -> Iterator[Any]:
     if not path.is_file():
         raise InputError(f"there is no file '{path}': check the path")
     try:
-        yield load(kind.reader)(path, dialect)
+        yield Reader.known[kind.name](path, dialect)
     except InputError:
         raise
     except UnicodeError:
@@ -124,6 +124,12 @@ def unreadable(what: str, kind: str) -> str:
 class Reader:
     """Reads a file of one format. dialect: how its cells are written, if it is text."""
 
+    known: ClassVar[dict[str, type[Reader]]] = {}
+    """The reader of every format, by its name in `base.formats`."""
+
+    def __init_subclass__(cls, format: str) -> None:
+        Reader.known[format] = cls
+
     def __init__(self, path: Path, dialect: Dialect = PLAIN) -> None:
         self.path = path
         self.dialect = dialect
@@ -144,7 +150,7 @@ class Reader:
         raise NotImplementedError
 
 
-class ParquetReader(Reader):
+class ParquetReader(Reader, format="parquet"):
     def schema(self) -> pa.Schema:
         return pq.read_schema(self.path)
 
@@ -154,7 +160,7 @@ class ParquetReader(Reader):
             return file.read(columns=names).select(names).rename_columns(columns)
 
 
-class ArrowReader(Reader):
+class ArrowReader(Reader, format="arrow"):
     def schema(self) -> pa.Schema:
         with pa.ipc.open_file(str(self.path)) as file:
             return file.schema
@@ -165,7 +171,7 @@ class ArrowReader(Reader):
             return file.read_all().select(names).rename_columns(columns)
 
 
-class H5adReader(Reader):
+class H5adReader(Reader, format="h5ad"):
     def schema(self) -> pa.Schema:
         """Text is looked at, as it may hold dates."""
         with _opened(self.path) as data:
@@ -180,7 +186,7 @@ class H5adReader(Reader):
             return _anndata_table(data, columns, texts_among(kinds))
 
 
-class CsvReader(Reader):
+class CsvReader(Reader, format="csv"):
     def check(self, columns: Sequence[str]) -> dict[str, str]:
         names, delimiter = self.header()
         if not set(columns) <= {*names, *map(without_unit, names)}:

@@ -7,56 +7,34 @@ Features beside the two of the domain go straight.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from privtraj.base.arrays import Floats, Ints
-from privtraj.base.space import fold, from_unit
+from privtraj.base.space import fold
 from privtraj.domain.domain import Plot
-from privtraj.model.paths import fill_in_blocks
 
 
-def sample_inside(
-    plot: Plot,
-    bounds: Floats,
-    particles: Floats,
-    chain: Ints,
-    width: Floats,
-    clock: Floats,
-    times: Floats,
-    rng: np.random.Generator,
-) -> Floats:
-    """n people at times (q,): (n, q, d) in data units, every place inside the domain.
+def walkers(
+    plot: Plot, particles: Floats, chain: Ints, width: Floats, clock: Floats, times: Floats
+) -> Callable[[slice, np.random.Generator], Floats]:
+    """What gives a block of people their points (b, q, d) at times (q,), inside the domain.
 
-    bounds: (d, 2).  particles: (K, m, d) inside, at times clock (K,).  chain: (n, K) whose particle
-    a person is.  width: (K,) of their own offset.
+    particles: (K, m, d) inside, at times clock (K,).  chain: (n, K) whose particle a person is.
+    width: (K,) of their own offset.
     """
-    n, d = len(chain), particles.shape[2]
-    values = np.empty((n, len(times), d))
 
-    def fill(people: slice, rng: np.random.Generator) -> None:
-        offset = rng.standard_normal((len(chain[people]), d))
-        knots = _at_knots(plot, particles, chain[people], width, offset)
-        unit = walked(plot, knots, clock, times)
-        data = np.clip(from_unit(unit, bounds), *bounds.T)
-        places = unit[..., plot.axes].reshape(-1, 2)
-        data[..., plot.axes] = plot.in_data_units(places).reshape(*unit.shape[:2], 2)
-        values[people] = data
+    def places(people: slice, rng: np.random.Generator) -> Floats:
+        offset = rng.standard_normal((len(chain[people]), particles.shape[2]))
+        start = particles[np.arange(len(particles)), chain[people]]
+        knots = np.asarray(fold(start + width[:, None] * offset[:, None]), np.float64)
+        for k, w in enumerate(width):
+            step = w * offset[:, plot.axes]
+            knots[:, k, plot.axes] = plot.ground.moved(start[:, k, plot.axes], step)
+        return walked(plot, knots, clock, times)
 
-    fill_in_blocks(fill, n, max(len(times), len(clock)) * d, rng)
-    return values
-
-
-def _at_knots(plot: Plot, particles: Floats, chain: Ints, width: Floats, offset: Floats) -> Floats:
-    """Places (n, K, d) of people at the knots: particles (K, m, d) of their chains (n, K), moved.
-
-    width: (K,).  offset: (n, d).
-    """
-    places = particles[np.arange(len(particles)), chain]
-    moved = fold(places + width[:, None] * offset[:, None])
-    for k, w in enumerate(width):
-        step = w * offset[:, plot.axes]
-        moved[:, k, plot.axes] = plot.ground.moved(places[:, k, plot.axes], step)
-    return np.asarray(moved)
+    return places
 
 
 def walked(plot: Plot, knots: Floats, clock: Floats, times: Floats) -> Floats:

@@ -1,22 +1,237 @@
-"""Scores of every column and of every pair of columns, as users of SDMetrics expect them."""
+"""Columns of every kind: points as scores can use them, single columns, and pairs of columns.
+
+Points (..., d) are in the unit cube, where a category is the middle of its cell, an angle has two
+axes, and a number that may be missing has a flag of its own (`columns.kinds`). What is made of
+another column belongs to it here: e is the number of the columns that a table has. Scores are
+those that users of SDMetrics expect.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from privtraj.base.arrays import Floats
-from privtraj.base.errors import aligned
-from privtraj.columns.kinds import Column
-from privtraj.metrics.column_pairs import correlation_errors, pair_errors, pairs_of
-from privtraj.metrics.encoding import of_table
-from privtraj.metrics.single_columns import column_errors, missing_errors
+from privtraj.base.arrays import Floats, Ints, Mask
+from privtraj.base.errors import InputError, aligned
+from privtraj.columns.axes import Axes, encoded, to_unit
+from privtraj.columns.kinds import Angle, Category, Column, Flag, Number, Sine
+from privtraj.metrics.registry import cloud_metric, pair
 
+CELLS = 8
+"""Of a number's public range, in tables of two columns; set by hand: two groups that are a quarter
+of the range apart have an empty cell between them, and a table of two numbers has 64 cells."""
+
+_CONSTANT = 1e-12  # a deviation below which a correlation is 0 by definition
 _SHOWN = 12  # worst pairs in a text
 _WIDEST = 30  # letters of a name in a text
+
+# Points of mixed columns ----------------------------------------------------------------------
+
+
+def known_columns(columns: Sequence[Column] | None, d: int) -> tuple[Column, ...]:
+    """What each of d coordinates means; numbers, if nobody says."""
+    if columns is None:
+        return tuple(Number(0.0, 1.0, f"x{k + 1}") for k in range(d))
+    if len(columns) != d:
+        raise InputError(f"there are {len(columns)} columns for points of {d} coordinates")
+    return tuple(columns)
+
+
+def of_table(columns: Sequence[Column]) -> list[int]:
+    """(e,) places of the columns that a table has: all but those that are made of others."""
+    return [k for k, column in enumerate(columns) if not column.of]
+
+
+def unit_points(values: Floats, columns: Sequence[Column]) -> Floats:
+    """Points (..., d) of values (..., e) as tables and paths have them, NaN where missing."""
+    flat = encoded(columns, values.reshape(-1, values.shape[-1]))
+    return to_unit(columns, flat).reshape(*values.shape[:-1], len(columns))
+
+
+def numbers_alone(points: Floats, columns: Sequence[Column]) -> Floats:
+    """The coordinates of numbers; one that is missing is in the middle of its range."""
+    return points[..., Axes.of(columns).numbers]
+
+
+def is_missing(points: Floats, columns: Sequence[Column], place: int) -> Mask:
+    """(...) where the column at a place is missing."""
+    column = columns[place]
+    if not column.missing:
+        return np.zeros(points.shape[:-1], dtype=bool)
+    if isinstance(column, Category):
+        levels: Ints = Axes.of(columns).level_of(points)[..., place]
+        return levels == column.levels - 1
+    flag = next(k for k, c in enumerate(columns) if isinstance(c, Flag) and c.of == column.name)
+    return points[..., flag] >= 0.5
+
+
+def along_range(points: Floats, columns: Sequence[Column], place: int) -> Floats:
+    """(...) where the number at a place is in its range, from 0 to 1; of an angle, in turns."""
+    column = columns[place]
+    if not isinstance(column, Angle):
+        return points[..., place]
+    other = next(k for k, c in enumerate(columns) if isinstance(c, Sine) and c.of == column.name)
+    cosine, sine = (2 * points[..., k] - 1 for k in (place, other))
+    return np.mod(np.arctan2(sine, cosine) / (2 * np.pi), 1.0)
+
+
+def cells_of(points: Floats, columns: Sequence[Column]) -> tuple[Ints, Ints]:
+    """Cells (..., e) of each column, and how many it has, (e,).
+
+    A category has its levels; a number CELLS equal parts of its range, and one more for missing.
+    """
+    axes, cells, sizes = Axes.of(columns), [], []
+    levels = axes.level_of(points)
+    for place in of_table(columns):
+        if axes.levels[place]:
+            cells.append(levels[..., place])
+            sizes.append(axes.levels[place])
+            continue
+        within = (along_range(points, columns, place) * CELLS).astype(np.int64).clip(0, CELLS - 1)
+        cells.append(np.where(is_missing(points, columns, place), CELLS, within))
+        sizes.append(CELLS + columns[place].missing)
+    return np.stack(cells, axis=-1), np.array(sizes)
+
+
+def one_hot(points: Floats, columns: Sequence[Column]) -> Floats:
+    """Points (..., p) among which two levels of a category are at distance 1, whichever they are:
+    0 or 1 for two levels, else C coordinates of which one is 1 / sqrt(2)."""
+    axes = Axes.of(columns)
+    levels, parts = axes.level_of(points), []
+    for place, count in enumerate(axes.levels):
+        if count == 0:
+            parts.append(points[..., [place]])
+        elif count == 2:
+            parts.append(levels[..., [place]].astype(np.float64))
+        else:
+            parts.append((levels[..., [place]] == np.arange(count)) / np.sqrt(2))
+    return np.concatenate(parts, axis=-1)
+
+
+# Single columns -------------------------------------------------------------------------------
+
+
+@cloud_metric("column_error", "columns, mean error", mixed=True)
+def mean_column_error(
+    synthetic: Any, real: Any, *, columns: Sequence[Column] | None = None
+) -> float:
+    """Mean of `column_errors`."""
+    return float(column_errors(synthetic, real, columns=columns).mean())
+
+
+def column_errors(synthetic: Any, real: Any, *, columns: Sequence[Column] | None = None) -> Floats:
+    """(e,) of points (n, d), (k, d) in the unit cube, each from 0 to 1; lower is better.
+
+    A category: total variation of the shares of its levels, sum_c |p_c - q_c| / 2, missing among
+    them. A number: Kolmogorov and Smirnov's sup_y |F(y) - G(y)| of those who have it. One less
+    these are TVComplement and KSComplement of SDMetrics. An angle: Kuiper's sup (F - G) +
+    sup (G - F), which does not depend on where the circle begins.
+    """
+    x, y = pair(synthetic, real)
+    known = known_columns(columns, x.shape[1])
+    (a, sizes), (b, _) = cells_of(x, known), cells_of(y, known)
+    errors = []
+    for k, place in enumerate(of_table(known)):
+        if isinstance(known[place], Category):
+            errors.append(total_variation(a[:, k], b[:, k], int(sizes[k])))
+            continue
+        ours, theirs = (
+            along_range(side, known, place)[~is_missing(side, known, place)] for side in (x, y)
+        )
+        if len(ours) and len(theirs):
+            at = np.concatenate([ours, theirs])
+            f, g = (np.searchsorted(np.sort(v), at, "right") / len(v) for v in (ours, theirs))
+            above, below = (f - g).max(), (g - f).max()
+            circle = isinstance(known[place], Angle)
+            errors.append(float(above + below if circle else max(above, below)))
+        else:  # nobody has it, or one side alone
+            errors.append(float(len(ours) != len(theirs)))
+    return np.array(errors)
+
+
+def missing_errors(synthetic: Any, real: Any, *, columns: Sequence[Column] | None = None) -> Floats:
+    """(e,) difference of the shares of people who lack a column; nan where nobody may."""
+    x, y = pair(synthetic, real)
+    known = known_columns(columns, x.shape[1])
+    errors = []
+    for place in of_table(known):
+        ours, theirs = (is_missing(side, known, place).mean() for side in (x, y))
+        errors.append(abs(ours - theirs) if known[place].missing else np.nan)
+    return np.array(errors)
+
+
+def total_variation(a: Any, b: Any, size: int) -> float:
+    """sum_c |p_c - q_c| / 2 of the shares of cells 0 .. size - 1 among a (n,) and b (k,)."""
+    p, q = (np.bincount(cells, minlength=size) / len(cells) for cells in (a, b))
+    return float(np.abs(p - q).sum() / 2)
+
+
+# Pairs ----------------------------------------------------------------------------------------
+
+
+@cloud_metric("pair_tv", "total variation of pairs", mixed=True)
+def pair_tv(synthetic: Any, real: Any, *, columns: Sequence[Column] | None = None) -> float:
+    """Mean of `pair_errors` over the pairs of columns; nan where there is one column."""
+    return _mean(pair_errors(synthetic, real, columns=columns))
+
+
+@cloud_metric("correlation_error", "correlations of numbers, mean error", mixed=True)
+def correlation_error(
+    synthetic: Any, real: Any, *, columns: Sequence[Column] | None = None
+) -> float:
+    """Mean of `correlation_errors` over the pairs of numbers; nan where there is none."""
+    errors = correlation_errors(synthetic, real, columns=columns)
+    return _mean(errors[np.isfinite(errors)])
+
+
+def pair_errors(synthetic: Any, real: Any, *, columns: Sequence[Column] | None = None) -> Floats:
+    """(P,) total variation of the tables of two columns, from 0 to 1; lower is better.
+
+    Of points (n, d), (k, d) in the unit cube. Categories have their levels, numbers 8 equal cells
+    of the public range; missing is a cell of its own. One less it is ContingencySimilarity of
+    SDMetrics, but for the cells of numbers.
+    """
+    x, y = pair(synthetic, real)
+    known = known_columns(columns, x.shape[1])
+    (a, sizes), (b, _) = cells_of(x, known), cells_of(y, known)
+    errors = []
+    for i, j in combinations(range(len(sizes)), 2):
+        ours, theirs = (side[:, i] * sizes[j] + side[:, j] for side in (a, b))
+        errors.append(total_variation(ours, theirs, int(sizes[i] * sizes[j])))
+    return np.array(errors)
+
+
+def correlation_errors(
+    synthetic: Any, real: Any, *, columns: Sequence[Column] | None = None
+) -> Floats:
+    """(P,) |r - s| of Pearson's correlations of two numbers, from 0 to 2; nan for other pairs.
+
+    Over the people who have both; 0 by definition where they do not differ. One less half of it is
+    CorrelationSimilarity of SDMetrics.
+    """
+    sides = pair(synthetic, real)
+    known = known_columns(columns, sides[0].shape[1])
+    errors = []
+    for i, j in combinations(of_table(known), 2):
+        if any(not isinstance(known[k], Number) or isinstance(known[k], Angle) for k in (i, j)):
+            errors.append(np.nan)  # angles have no direction to rise in
+            continue
+        found = []
+        for points in sides:
+            absent = is_missing(points, known, i) | is_missing(points, known, j)
+            a, b = points[~absent, i], points[~absent, j]
+            same = len(a) < 2 or min(a.std(), b.std()) < _CONSTANT
+            moment = 0.0 if same else ((a - a.mean()) * (b - b.mean())).mean()
+            found.append(0.0 if same else moment / (a.std() * b.std()))
+        errors.append(abs(found[0] - found[1]))
+    return np.array(errors)
+
+
+# All of them ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -83,24 +298,21 @@ class ColumnScores:
         return {"summary": self.summary, "columns": columns, "pairs": pairs}
 
     def __str__(self) -> str:
-        heads = ("column", "kind", "error", "floor", "worst", "at", "missing")
-        rows = [
-            (_cut(one.name), one.kind, f"{one.error:.3f}", f"{one.floor:.3f}", f"{one.worst:.3f}",
-             one.worst_time, "-" if one.missing is None else f"{one.missing:.3f}")
-            for one in self.columns
-        ]  # fmt: skip
-        parts = ["\n".join(aligned([heads, *rows], right=(2, 3, 4, 6)))]
+        def cell(value: Any) -> str:
+            if isinstance(value, str):
+                return value if len(value) <= _WIDEST else f"{value[: _WIDEST - 1]}…"
+            return "-" if value is None else f"{value:.3f}"
+
+        def lines(heads: Sequence[str], scores: Iterable[Any], right: tuple[int, ...]) -> str:
+            rows = [[cell(value) for value in vars(score).values()] for score in scores]
+            return "\n".join(aligned([heads, *rows], right=right))
+
+        heads: tuple[str, ...] = ("column", "kind", "error", "floor", "worst", "at", "missing")
+        parts = [lines(heads, self.columns, (2, 3, 4, 6))]
         if self.pairs:
-            shown = self.pairs[:_SHOWN]
-            named = "worst pairs" if len(shown) < len(self.pairs) else "pairs"
-            pairs = [
-                (_cut(one.first), _cut(one.second), f"{one.total_variation:.3f}",
-                 f"{one.floor:.3f}",
-                 "-" if one.correlation is None else f"{one.correlation:.3f}")
-                for one in shown
-            ]  # fmt: skip
-            above = (named, "", "total variation", "floor", "correlation error")
-            parts.append("\n".join(aligned([above, *pairs], right=(2, 3, 4))))
+            named = "worst pairs" if len(self.pairs) > _SHOWN else "pairs"
+            heads = (named, "", "total variation", "floor", "correlation error")
+            parts.append(lines(heads, self.pairs[:_SHOWN], (2, 3, 4)))
         return "\n\n".join(parts)
 
 
@@ -123,6 +335,9 @@ def column_scores(
         sides = zip(people, real, sizes, strict=True)
         return np.array([errors(x[:size], y, columns=columns) for x, y, size in sides])
 
+    def or_none(value: Any) -> float | None:
+        return None if np.isnan(value) else float(value)
+
     single, floor = (each_time(column_errors, side) for side in (synthetic, fresh))
     absent = each_time(missing_errors, synthetic)
     tables, tables_floor = (each_time(pair_errors, side) for side in (synthetic, fresh))
@@ -135,7 +350,7 @@ def column_scores(
             float(floor[:, k].mean()),
             float(single[:, k].max()),
             times[int(single[:, k].argmax())],
-            _or_none(absent[:, k].mean()),
+            or_none(absent[:, k].mean()),
         )
         for k, place in enumerate(of_table(columns))
     ]
@@ -145,21 +360,13 @@ def column_scores(
             columns[j].name,
             float(tables[:, k].mean()),
             float(tables_floor[:, k].mean()),
-            _or_none(between[:, k].mean()),
+            or_none(between[:, k].mean()),
         )
-        for k, (i, j) in enumerate(pairs_of(columns))
+        for k, (i, j) in enumerate(combinations(of_table(columns), 2))
     ]
     return ColumnScores(tuple(scores), tuple(sorted(pairs, key=lambda one: -one.total_variation)))
 
 
-def _or_none(value: Any) -> float | None:
-    return None if np.isnan(value) else float(value)
-
-
-def _mean(values: Any) -> float:
+def _mean(values: Iterable[float]) -> float:
     each = list(values)
     return float(np.mean(each)) if each else float("nan")
-
-
-def _cut(name: str) -> str:
-    return name if len(name) <= _WIDEST else f"{name[: _WIDEST - 1]}…"

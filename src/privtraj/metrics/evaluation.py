@@ -13,16 +13,27 @@ from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import InputError, about
 from privtraj.base.space import as_user_times
 from privtraj.columns.axes import Axes
-from privtraj.columns.kinds import Column
 from privtraj.columns.precision import written_times
-from privtraj.metrics.columns import ColumnScores, column_scores
-from privtraj.metrics.copies import Memorisation, memorisation, path_memorisation
-from privtraj.metrics.encoding import numbers_alone, one_hot, unit_points
-from privtraj.metrics.on_earth import Ground, ground
+from privtraj.metrics.columns import (
+    ColumnScores,
+    column_scores,
+    numbers_alone,
+    one_hot,
+    unit_points,
+)
+from privtraj.metrics.movement import Ground, ground
 from privtraj.metrics.people import Worth, worth, worth_interval
-from privtraj.metrics.records import Records, read_records, shared_people
-from privtraj.metrics.repeated import Repeated, compare_repeated
-from privtraj.metrics.table import Score, Told, cloud_scores, layout, path_scores, uniform_like
+from privtraj.metrics.records import (
+    Memorisation,
+    Records,
+    Repeated,
+    compare_repeated,
+    memorisation,
+    path_memorisation,
+    read_records,
+    shared_people,
+)
+from privtraj.metrics.table import Score, cloud_scores, layout, path_scores, uniform_like
 
 if TYPE_CHECKING:
     from privtraj.model.model import TrajectoryModel
@@ -51,10 +62,10 @@ class Evaluation:
     worth_floor: float
     worth_ceiling: float
     memorisation: Memorisation
-    path_scores: tuple[Score, ...]
-    path_memorisation: Memorisation | None
     settings: dict[str, Any]
     notes: tuple[str, ...] = ()
+    path_scores: tuple[Score, ...] = ()
+    path_memorisation: Memorisation | None = None
     repeated: Repeated | None = None
     columns: ColumnScores | None = None
     ground: Ground | None = None
@@ -78,12 +89,10 @@ class Evaluation:
         return _plain(whole)
 
     def __str__(self) -> str:
-        people = (self.worth.people, self.worth_floor, self.worth_ceiling)
-        rows = [
-            *(score.line for score in self.scores),
-            ("worth (people per time)", *people, "higher"),
-        ]
         s = self.settings
+        limits = (self.worth.people, self.worth_floor, self.worth_ceiling)
+        rows = [*(score.line for score in self.scores)]
+        rows.append(("worth (people per time)", *limits, "higher"))
         heading = (
             f"{s['synthetic_people']} synthetic people against {s['records']} records of "
             f"{s['people']} people; means over {len(s['times'])} times, in shares of the box"
@@ -103,29 +112,30 @@ class Evaluation:
         parts.append("\n".join(self._sentences()))
         return "\n\n".join(parts)
 
-    @property
-    def _if_fitted(self) -> str:
-        if self.settings["floor"] == _FRESH:
-            return ""
-        return " If these people were fitted it is too high, by their own luck: give a hold-out."
-
     def _sentences(self) -> list[str]:
         w = self.worth
-        more = " or more" if w.high >= w.most else ""
-        coupled = ""
+        coupled = fitted = ""
         if self.path_scores or self.repeated:
             coupled = "; for path W2, movement and persistence, true marginals coupled at random"
+        if self.settings["floor"] != _FRESH:
+            fitted = " If these people were fitted it is too high, by their luck: give a hold-out."
         lines = [
             f"Floor: {self.settings['floor']}. "
             f"Ceiling: people spread uniformly over the box{coupled}.",
             f"Worth {about(w.people)}{' or more' * (w.people >= w.most)} real people per time "
-            f"({about(w.low)} to {about(w.high)}{more} in nine cases of ten): as far from the "
-            "population as the raw records of so many. That is about positions, not about "
-            "shares of categories, correlations or paths." + self._if_fitted,
-            _copies("records", self.memorisation),
+            f"({about(w.low)} to {about(w.high)}{' or more' * (w.high >= w.most)} in nine cases of "
+            "ten): as far from the population as the raw records of so many. That is about "
+            f"positions, not about shares of categories, correlations or paths.{fitted}",
         ]
-        if self.path_memorisation is not None:
-            lines.append(_copies("paths", self.path_memorisation))
+        for what, copies in (("records", self.memorisation), ("paths", self.path_memorisation)):
+            if copies is not None:
+                median = f"median distance {copies.ratio:.3g} times that of other real people; "
+                if math.isnan(copies.ratio):
+                    median = "most real people have a twin, so the median distance says nothing; "
+                lines.append(
+                    f"Nearest real {what}: {median}{copies.share_close:.1%} are as close as the "
+                    f"closest {copies.share_expected:.1%} of other real people."
+                )
         if self.ground is not None:
             lines.append(str(self.ground))
         if self.columns is not None:
@@ -158,55 +168,97 @@ def evaluate(
     `Snapshots.from_table` has it.  Everything is in shares of the model's box. The
     same seed gives the same result.
     """
-    done = progress or (lambda step, steps: None)
+
+    def within(start: int, stop: int) -> Callable[[float], None]:
+        """Tells the percentage of the whole, from the share of a part."""
+        if progress is None:
+            return lambda share: None
+        return lambda share: progress(round(start + share * (stop - start)), 100)
+
+    columns, axes = model.columns, Axes.of(model.columns)
     records = _read(table, model, person, csv)
-    reference, fresh = _sides(records, holdout, model, person, np.random.default_rng(seed), csv)
-    kept = _kept(reference, fresh)
-    readings, values = _readings(model, reference, n, seed)
-    drawn = _drawn(values, seed)
-    synthetic = [drawn[:, i] for i in kept]
-    real, others = ([side.clouds()[i] for i in kept] for side in (reference, fresh))
-    done(1, 100)
-    columns = model.columns
-    told = _part(done, 1, _SCORED)
-    scores = cloud_scores(synthetic, real, fresh=others, columns=columns, seed=seed, told=told)
-    sides = (synthetic, real, others)
-    ours, theirs, floor = (_places(side, columns) for side in sides)
-    found = _worth(ours, theirs, floor, seed)
-    done(_VALUED, 100)
-    told = _part(done, _VALUED, _WALKED)
-    paths = _path_results(drawn, model, reference, fresh, person, seed, told)
-    repeated = None
-    if person is not None:
-        repeated = _repeated(
-            values.reshape(n, len(readings), -1), readings, reference, fresh, model
+    reference, fresh = _sides(records, holdout, model, person, seed, csv)
+    kept = np.flatnonzero(np.minimum(reference.counts(), fresh.counts()) >= LEAST)
+    if len(kept) == 0:
+        raise InputError(
+            f"no time of the table has {LEAST} people to compare with and {LEAST} for the floor: "
+            "give more records"
         )
-    done(100, 100)
+    readings, values = _readings(model, reference, n, seed)
+    # everybody is read, for all times, at one of the quantiles
+    drawn = values[np.arange(n), :, np.random.default_rng(seed).permutation(n) % _READINGS]
+    real, others = ([side.clouds()[i] for i in kept] for side in (reference, fresh))
+    sides = ([drawn[:, i] for i in kept], real, others)
+    within(0, 1)(1)
+    scores = cloud_scores(
+        *sides[:2], fresh=others, columns=columns, seed=seed, progress=within(1, _SCORED)
+    )
+    ours, theirs, floor = (_positions(side, axes, columns) for side in sides)
+    found = _worth(ours, theirs, floor, seed)
+    within(0, _VALUED)(1)
+    paths: dict[str, Any] = {}
+    path_times = kept[:0]
+    if person is not None:
+        part = within(_VALUED, _WALKED)
+        paths, path_times = _path_results(drawn, model, reference, fresh, seed, part)
+        if axes.numbers.any():
+            names = [c.name for c, number in zip(columns, axes.numbers, strict=True) if number]
+            both = [
+                replace(side, points=numbers_alone(side.points, columns))
+                for side in (reference, fresh)
+            ]
+            people = numbers_alone(values.reshape(n, len(readings), -1), columns)
+            paths["repeated"] = compare_repeated(people, readings, both, names, model.datetime)
+    within(0, 100)(1)
     when = written_times(model.numeric_times, model.datetime)
     times = [str(when[i]) for i in kept]
-    mixed = Axes.of(columns).mixed
-    settings = {
-        "records": len(records.bins),
-        "people": records.n_people,
-        "synthetic_people": n,
-        "seed": seed,
-        "floor": _HALF if holdout is None else _FRESH,
-        "times": times,
-        "path_times": [str(when[i]) for i in paths.times],
-        "private": model.certificate.private,
-    }
+    notes = (*_notes(records, len(kept), model), *paths.pop("notes", ()))
     return Evaluation(
         tuple(scores),
         *found,
-        memorisation(*(_encoded(side, columns) for side in sides)),
-        paths.scores,
-        paths.copies,
-        settings,
-        (*_notes(records, kept, model), *paths.notes),
-        repeated,
-        column_scores(*sides, columns, times) if mixed else None,
-        paths.ground,
+        memorisation(*(_encoded(side, axes, columns) for side in sides)),
+        {
+            "records": len(records.bins),
+            "people": records.n_people,
+            "synthetic_people": n,
+            "seed": seed,
+            "floor": _HALF if holdout is None else _FRESH,
+            "times": times,
+            "path_times": [str(when[i]) for i in path_times],
+            "private": model.certificate.private,
+        },
+        notes=notes,
+        columns=column_scores(*sides, columns, times) if axes.mixed else None,
+        **paths,
     )
+
+
+def _read(source: Any, model: TrajectoryModel, person: str | None, csv: Any) -> Records:
+    records = read_records(source, model, person, csv)
+    if len(records.bins) < 2:
+        raise InputError(
+            "the table has fewer than two complete records: there is nothing to compare"
+        )
+    return records
+
+
+def _sides(
+    records: Records, holdout: Any, model: TrajectoryModel, person: str | None, seed: int, csv: Any
+) -> tuple[Records, Records]:
+    """The reference, and the real people that make the floor."""
+    if holdout is None:
+        if records.n_people < 2:
+            raise InputError(
+                "all records of the table belong to one person: there is nothing to compare"
+            )
+        fresh, reference = records.halves(np.random.default_rng(seed))
+        return reference, fresh
+    fresh = _read(holdout, model, person, csv)
+    if both := shared_people(records, fresh):
+        raise InputError(
+            f"{both} people are in the table and in the hold-out: a hold-out must hold other people"
+        )
+    return records, fresh
 
 
 def _readings(
@@ -231,71 +283,6 @@ def _readings(
     return at, unit_points(values.reshape(n, len(when), _READINGS, -1), model.columns)
 
 
-def _drawn(values: Floats, seed: int) -> Floats:
-    """Synthetic people (n, T, d): each is read, for all times, at one of J quantiles."""
-    n = len(values)
-    mine = np.random.default_rng(seed).permutation(n) % _READINGS
-    return values[np.arange(n), :, mine]
-
-
-def _part(done: Callable[[int, int], None], start: int, stop: int) -> Told:
-    """To be told of a part of the work, which lasts from one percentage to another."""
-    return lambda share: done(round(start + share * (stop - start)), 100)
-
-
-@dataclass(frozen=True)
-class _PathResults:
-    scores: tuple[Score, ...] = ()
-    copies: Memorisation | None = None
-    times: tuple[int, ...] = ()
-    notes: tuple[str, ...] = ()
-    ground: Ground | None = None
-
-
-def _read(source: Any, model: TrajectoryModel, person: str | None, csv: Any) -> Records:
-    records = read_records(source, model, person, csv)
-    if len(records.bins) < 2:
-        raise InputError(
-            "the table has fewer than two complete records: there is nothing to compare"
-        )
-    return records
-
-
-def _sides(
-    records: Records,
-    holdout: Any,
-    model: TrajectoryModel,
-    person: str | None,
-    rng: np.random.Generator,
-    csv: Any,
-) -> tuple[Records, Records]:
-    """The reference, and the real people that make the floor."""
-    if holdout is None:
-        if records.n_people < 2:
-            raise InputError(
-                "all records of the table belong to one person: there is nothing to compare"
-            )
-        fresh, reference = records.halves(rng)
-        return reference, fresh
-    fresh = _read(holdout, model, person, csv)
-    if both := shared_people(records, fresh):
-        raise InputError(
-            f"{both} people are in the table and in the hold-out: a hold-out must hold other people"
-        )
-    return records, fresh
-
-
-def _kept(reference: Records, fresh: Records) -> Ints:
-    """The times with enough people on both sides."""
-    kept = np.flatnonzero(np.minimum(reference.counts(), fresh.counts()) >= LEAST)
-    if len(kept) == 0:
-        raise InputError(
-            f"no time of the table has {LEAST} people to compare with and {LEAST} for the floor: "
-            "give more records"
-        )
-    return kept
-
-
 def _worth(
     synthetic: list[Floats], real: list[Floats], fresh: list[Floats], seed: int
 ) -> tuple[Worth, float, float]:
@@ -311,36 +298,16 @@ def _worth(
     return ours, floor, worth(spread, everybody, seed=seed)
 
 
-def _places(clouds: list[Floats], columns: tuple[Column, ...]) -> list[Floats]:
+def _positions(clouds: list[Floats], axes: Axes, columns: Any) -> list[Floats]:
     """What worth is measured by: numbers, or categories where there is no number."""
-    if not Axes.of(columns).numbers.any():
-        return _encoded(clouds, columns)
+    if not axes.numbers.any():
+        return _encoded(clouds, axes, columns)
     return [numbers_alone(cloud, columns) for cloud in clouds]
 
 
-def _encoded(clouds: list[Floats], columns: tuple[Column, ...]) -> list[Floats]:
+def _encoded(clouds: list[Floats], axes: Axes, columns: Any) -> list[Floats]:
     """Points whose distances count categories too."""
-    return [one_hot(cloud, columns) for cloud in clouds] if Axes.of(columns).mixed else clouds
-
-
-def _repeated(
-    values: Floats,
-    readings: Floats,
-    reference: Records,
-    fresh: Records,
-    model: TrajectoryModel,
-) -> Repeated | None:
-    """Of the numbers."""
-    columns = model.columns
-    numbers = Axes.of(columns).numbers
-    if not numbers.any():
-        return None
-    names = tuple(column.name for column, number in zip(columns, numbers, strict=True) if number)
-    real, other = (
-        replace(side, points=numbers_alone(side.points, columns)) for side in (reference, fresh)
-    )
-    drawn = numbers_alone(values, columns)
-    return compare_repeated(drawn, readings, real, other, names, model.datetime)
+    return [one_hot(cloud, columns) for cloud in clouds] if axes.mixed else clouds
 
 
 def _path_results(
@@ -348,23 +315,25 @@ def _path_results(
     model: TrajectoryModel,
     reference: Records,
     fresh: Records,
-    person: str | None,
     seed: int,
-    told: Told,
-) -> _PathResults:
-    if person is None:
-        return _PathResults()
+    progress: Callable[[float], None],
+) -> tuple[dict[str, Any], Ints]:
+    """Fields of an `Evaluation`, and the times of paths."""
     times = _common_times(reference, fresh)
     if len(times) < 2:
         few = f"fewer than {LEAST_PATHS} people on a side have several times"
-        return _PathResults(notes=(f"no scores of paths: {few}",))
-    synthetic, real, others = drawn[:, times], reference.paths(times), fresh.paths(times)
+        return {"notes": (f"no scores of paths: {few}",)}, times[:0]
     columns, when = model.columns, model.numeric_times[times]
-    how: dict[str, Any] = {"columns": columns, "seed": seed, "told": told}
-    scores = path_scores(synthetic, real, fresh=others, times=when, **how)
-    copies = path_memorisation(*_encoded([synthetic, real, others], columns))
-    far = ground(synthetic, real, columns, when, model.time_name, model.datetime)
-    return _PathResults(tuple(scores), copies, tuple(times.tolist()), ground=far)
+    synthetic, real, others = drawn[:, times], reference.paths(times), fresh.paths(times)
+    how: dict[str, Any] = {"columns": columns, "seed": seed, "progress": progress}
+    fields = {
+        "path_scores": tuple(path_scores(synthetic, real, fresh=others, times=when, **how)),
+        "path_memorisation": path_memorisation(
+            *_encoded([synthetic, real, others], Axes.of(columns), columns)
+        ),
+        "ground": ground(synthetic, real, columns, when, model.time_name, model.datetime),
+    }
+    return fields, times
 
 
 def _common_times(reference: Records, fresh: Records) -> Ints:
@@ -382,26 +351,16 @@ def _common_times(reference: Records, fresh: Records) -> Ints:
     return np.array(times, dtype=np.int64)
 
 
-def _notes(records: Records, kept: Ints, model: TrajectoryModel) -> tuple[str, ...]:
+def _notes(records: Records, kept: int, model: TrajectoryModel) -> list[str]:
     notes, times = [], len(model.numeric_times)
     axes = Axes.of(model.columns)
     if axes.mixed and axes.numbers.any():
         notes.append("distances, grids and worth are those of the numbers alone")
     if records.incomplete:
         notes.append(f"{records.incomplete} records with missing values are left out")
-    if len(kept) < times:
-        notes.append(f"{times - len(kept)} of {times} times have too few people and are left out")
-    return tuple(notes)
-
-
-def _copies(what: str, copies: Memorisation) -> str:
-    median = f"median distance {copies.ratio:.3g} times that of other real people; "
-    if math.isnan(copies.ratio):
-        median = "most real people have a twin, so the median distance says nothing; "
-    return (
-        f"Nearest real {what}: {median}{copies.share_close:.1%} are as close as the closest "
-        f"{copies.share_expected:.1%} of other real people."
-    )
+    if kept < times:
+        notes.append(f"{times - kept} of {times} times have too few people and are left out")
+    return notes
 
 
 def _plain(value: Any) -> Any:

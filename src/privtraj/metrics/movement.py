@@ -1,29 +1,39 @@
-"""How far, how fast, and how straight: lengths, speeds and turns of paths (n, T, d).
+"""How people move: lengths, speeds and turns, changes of categories, and who stays who.
 
-Synthetic people go first, real ones second. Distances are in shares of the box where `bounds` are
-given, so that features of different units count alike, in kilometres where `globe` says which of
-them are longitude and latitude, and in the data's units otherwise. A point
-that is nan marks absence: steps from or to it do not count.
+Of paths (n, T, d), synthetic people first, real ones second. Distances are in shares of the box
+where `bounds` are given, so that features of different units count alike, in kilometres where
+`globe` says which of them are longitude and latitude, and in the data's units otherwise. A point
+that is nan marks absence: steps from or to it do not count, and a pair of times is judged by the
+people who are there at both.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 
-from privtraj.base.arrays import Floats
+from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import Arg, InputError
-from privtraj.columns.precision import kilometres
-from privtraj.metrics.clouds import partial_path_pair, partial_paths, reading_times
-from privtraj.metrics.mobility import in_box
-from privtraj.metrics.registry import path_metric
+from privtraj.base.space import from_unit
+from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Category, Column, Flag
+from privtraj.columns.precision import degrees, kilometres, speed_unit
+from privtraj.metrics.columns import known_columns, numbers_alone, total_variation
+from privtraj.metrics.places import in_box
+from privtraj.metrics.registry import partial_paths, path_metric, path_pair, reading_times
 
 Globe = tuple[int, int]  # which features are longitude and latitude, in degrees
 
 FAST = 0.95  # the quantile of speeds that counts as fast: few steps, yet not the single fastest
 _MOST_RATIO = 1000.0  # ratios are cut at this and its inverse, so that tables hold numbers
 _STILL = 1e-12  # a step of at most this length has no direction
+_SAME = 1e-12  # people do not differ whose spread is at most this share of their values
+
+# Lengths, speeds and turns --------------------------------------------------------------------
 
 
 def path_lengths(paths: Any, *, bounds: Any = None, globe: Globe | None = None) -> Floats:
@@ -32,7 +42,7 @@ def path_lengths(paths: Any, *, bounds: Any = None, globe: Globe | None = None) 
     globe: which features are longitude and latitude in degrees; lengths are then in kilometres, on
     great circles, and of these features alone.
     """
-    steps = _ways(paths, bounds, globe)
+    steps = _step_lengths(paths, bounds, globe)
     seen = np.isfinite(steps)
     return np.where(seen.any(axis=1), np.where(seen, steps, 0.0).sum(axis=1), np.nan)
 
@@ -44,7 +54,7 @@ def speeds(
 
     times: (T,) of the readings; 0, 1, .., T - 1 unless given.  globe: as for `path_lengths`.
     """
-    steps = _ways(paths, bounds, globe)
+    steps = _step_lengths(paths, bounds, globe)
     found = steps / np.diff(reading_times(times, steps.shape[1] + 1))
     return found[np.isfinite(found)]
 
@@ -66,28 +76,19 @@ def turning_angles(paths: Any, *, bounds: Any = None) -> Floats:
     return angles[np.isfinite(angles)]
 
 
-@path_metric(
-    "length_ratio", "length ratio", place=70, better="1", coupled=True, least_times=2, absence=True
-)
+@path_metric("length_ratio", "length ratio", better="1", coupled=True, least_times=2)
 def length_ratio(synthetic: Any, real: Any, *, bounds: Any = None) -> float:
     """Mean length of synthetic paths over that of real ones; 2 means that they travel twice as far.
 
     1 is best, and what is said where nobody moves on either side; cut at 1/1000 and 1000.
     """
-    x, y = partial_path_pair(synthetic, real)
-    lengths = (path_lengths(paths, bounds=bounds) for paths in (x, y))
-    return ratio(*(_mean(side[np.isfinite(side)]) for side in lengths))
+    sides = path_pair(synthetic, real, absence=True)
+    lengths = (path_lengths(paths, bounds=bounds) for paths in sides)
+    known = (side[np.isfinite(side)] for side in lengths)
+    return _ratio(*(float(side.mean()) if len(side) else 0.0 for side in known))
 
 
-@path_metric(
-    "speed_ratio",
-    "median speed ratio",
-    place=80,
-    better="1",
-    coupled=True,
-    least_times=2,
-    absence=True,
-)
+@path_metric("speed_ratio", "median speed ratio", better="1", coupled=True, least_times=2)
 def speed_ratio(
     synthetic: Any, real: Any, *, times: Any = None, bounds: Any = None, quantile: float = 0.5
 ) -> float:
@@ -95,26 +96,18 @@ def speed_ratio(
 
     1 is best; still people and limits as for `length_ratio`.
     """
-    sides = partial_path_pair(synthetic, real)
+    sides = path_pair(synthetic, real, absence=True)
     found = (speeds(paths, times=times, bounds=bounds) for paths in sides)
-    return ratio(*(float(np.quantile(side, quantile)) if len(side) else 0.0 for side in found))
+    return _ratio(*(np.quantile(side, quantile) if len(side) else 0.0 for side in found))
 
 
-@path_metric(
-    "fast_speed_ratio",
-    "95 % speed ratio",
-    place=90,
-    better="1",
-    coupled=True,
-    least_times=2,
-    absence=True,
-)
+@path_metric("fast_speed_ratio", "95 % speed ratio", better="1", coupled=True, least_times=2)
 def fast_speed_ratio(synthetic: Any, real: Any, *, times: Any = None, bounds: Any = None) -> float:
     """`speed_ratio` of the 95 % quantiles: of the fast steps."""
     return speed_ratio(synthetic, real, times=times, bounds=bounds, quantile=FAST)
 
 
-@path_metric("turning_w1", "turning W1", place=100, coupled=True, least_times=3, absence=True)
+@path_metric("turning_w1", "turning W1", coupled=True, least_times=3)
 def turning_w1(synthetic: Any, real: Any, *, bounds: Any = None) -> float:
     """W1 between the distributions of turning angles, divided by pi.
 
@@ -123,7 +116,7 @@ def turning_w1(synthetic: Any, real: Any, *, bounds: Any = None) -> float:
     """
     from scipy.stats import wasserstein_distance
 
-    sides = partial_path_pair(synthetic, real)
+    sides = path_pair(synthetic, real, absence=True)
     ours, theirs = (turning_angles(paths, bounds=bounds) for paths in sides)
     if len(ours) == 0 or len(theirs) == 0:
         return float(len(ours) != len(theirs))
@@ -136,7 +129,7 @@ def _steps(paths: Any, bounds: Any) -> Floats:
     return np.diff(points if bounds is None else in_box(points, bounds), axis=1)
 
 
-def _ways(paths: Any, bounds: Any, globe: Globe | None) -> Floats:
+def _step_lengths(paths: Any, bounds: Any, globe: Globe | None) -> Floats:
     """(n, T - 1) how far each step goes."""
     if globe is None:
         return np.linalg.norm(_steps(paths, bounds), axis=2)
@@ -151,12 +144,212 @@ def _ways(paths: Any, bounds: Any, globe: Globe | None) -> Floats:
     return kilometres(places[:, :-1], places[:, 1:])
 
 
-def _mean(values: Floats) -> float:
-    return float(values.mean()) if len(values) else 0.0
-
-
-def ratio(ours: float, theirs: float) -> float:
+def _ratio(ours: float, theirs: float) -> float:
     """ours / theirs, 1 where both are nothing."""
     if ours <= _STILL and theirs <= _STILL:
         return 1.0
     return float(np.clip(ours / max(theirs, ours / _MOST_RATIO), 1 / _MOST_RATIO, _MOST_RATIO))
+
+
+# On the ground --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Of synthetic people and of real ones: median length of a path, median and 95 % speed."""
+
+    length: tuple[float, float]  # km
+    speed: tuple[float, float]
+    fast: tuple[float, float]
+    unit: str  # of speeds
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        parts = (
+            ("a path has", self.length, "km"),
+            ("usual speed", self.speed, self.unit),
+            ("fast, at 95 %", self.fast, self.unit),
+        )
+        return "On the ground: {}.".format(
+            ", ".join(
+                f"{what} {ours:.2g} {unit} ({theirs:.2g} of real people)"
+                for what, (ours, theirs), unit in parts
+            )
+        )
+
+
+def ground(
+    synthetic: Floats,
+    real: Floats,
+    columns: Sequence[Column],
+    times: Floats,
+    time_name: str,
+    datetime: bool,
+) -> Ground | None:
+    """Of paths (n, T, d), (k, T, d) in the unit cube of the columns; None if those are no places
+    on the globe, or some are missing.  times: (T,) of the readings, as numbers."""
+    pairs = zip(columns, Axes.of(columns).numbers, strict=True)
+    numbers = [column for column, number in pairs if number]
+    bounds = np.array([column.domain for column in numbers]).reshape(-1, 2)
+    globe = degrees(tuple(column.name for column in numbers), bounds)
+    if globe is None or any(numbers[k].missing for k in globe):
+        return None
+    sides = [from_unit(numbers_alone(side, columns), bounds) for side in (synthetic, real)]
+    hours = times / 3600 if datetime else times
+    lengths = [float(np.nanmedian(path_lengths(side, globe=globe))) for side in sides]
+    found = [np.quantile(speeds(side, times=hours, globe=globe), (0.5, FAST)) for side in sides]
+    (usual, fast), (real_usual, real_fast) = (each.tolist() for each in found)
+    unit = speed_unit(time_name, datetime)
+    return Ground((lengths[0], lengths[1]), (usual, real_usual), (fast, real_fast), unit)
+
+
+# Categories -----------------------------------------------------------------------------------
+
+
+@path_metric(
+    "change_ratio",
+    "changes of categories, ratio",
+    better="1",
+    coupled=True,
+    least_times=2,
+    mixed=True,
+)
+def change_ratio(synthetic: Any, real: Any, *, columns: Sequence[Column] | None = None) -> float:
+    """Changes per person from reading to reading, synthetic over real, all categories together.
+
+    Of paths in the unit cube; fixed columns and flags of missing numbers do not count. 1 is best,
+    and what is said where nobody changes on either side; cut at 1/1000 and 1000; nan where no
+    category may change.
+    """
+    sides = path_pair(synthetic, real)
+    known = known_columns(columns, sides[0].shape[2])
+    if not _changing(known):
+        return float("nan")
+    return _ratio(*(changes(side, columns=known).mean() for side in sides))
+
+
+@path_metric(
+    "change_tv", "changes of categories, total variation", coupled=True, least_times=2, mixed=True
+)
+def change_tv(synthetic: Any, real: Any, *, columns: Sequence[Column] | None = None) -> float:
+    """Total variation of the tables (level now, level at the next reading), from 0 to 1: mean over
+    readings and categories; lower is better."""
+    sides = path_pair(synthetic, real)
+    axes = Axes.of(known := known_columns(columns, sides[0].shape[2]))
+    ours, theirs = (axes.level_of(side) for side in sides)
+    errors = []
+    for k in _changing(known):
+        count = axes.levels[k]
+        for i, j in pairwise(range(ours.shape[1])):
+            now, then = (side[:, i, k] * count + side[:, j, k] for side in (ours, theirs))
+            errors.append(total_variation(now, then, count**2))
+    return float(np.mean(errors)) if errors else float("nan")
+
+
+def changes(paths: Floats, *, columns: Sequence[Column]) -> Ints:
+    """(n,) how often each person's categories change from reading to reading, all together."""
+    levels = Axes.of(columns).level_of(paths)[..., _changing(columns)]
+    return np.count_nonzero(levels[:, 1:] != levels[:, :-1], axis=(1, 2))
+
+
+def _changing(columns: Sequence[Column]) -> list[int]:
+    """Places of the categories that may change."""
+    return [
+        k
+        for k, column in enumerate(columns)
+        if isinstance(column, Category) and not (column.fixed or isinstance(column, Flag))
+    ]
+
+
+# Who stays who --------------------------------------------------------------------------------
+
+
+def autocorrelation(paths: Any, *, times: Any = None) -> Floats:
+    """Correlation (T - 1, d) of a person's values, by the lag between two readings of it.
+
+        r_h = mean of corr(x_i, x_j) over pairs of times i < j of lag h, weighted by the people
+              who are there at both
+
+    Correlations are over people: of the coupling of times, and not of the values at single times.
+    Row h - 1 has lag h: for even times j = i + h, else (t_j - t_i) / mean gap rounded to h, at
+    least 1; nan where no pair of times has this lag. Between -1 and 1: 1 if everybody keeps their
+    place among the others, 0 without memory, and by definition where people do not differ.
+    times: (T,) of the readings, even unless given.
+    """
+    points = partial_paths(paths)
+    count, d = points.shape[1:]
+    at = reading_times(times, count)
+    gap = (at[-1] - at[0]) / max(count - 1, 1)
+    total, weight = np.zeros((count - 1, d)), np.zeros((count - 1, 1))
+    there = np.isfinite(points[..., 0])
+    for i, j in combinations(range(count), 2):
+        both = there[:, i] & there[:, j]
+        if (people := both.sum()) >= 2:
+            lag = max(round((at[j] - at[i]) / gap), 1) - 1
+            weight[lag] += people
+            total[lag] += people * correlation(points[both, i], points[both, j])
+    with np.errstate(invalid="ignore"):
+        return total / weight
+
+
+def correlation(a: Floats, b: Floats) -> Floats:
+    """(d,) Pearson's of values (n, d) of the same people; 0 where they do not differ."""
+    x, y = a - a.mean(axis=0), b - b.mean(axis=0)
+    differ = np.ones(a.shape[1], dtype=bool)
+    for values, off in ((a, x), (b, y)):
+        differ &= np.sqrt((off**2).mean(axis=0)) > _SAME * np.abs(values).max(axis=0)
+    spread = np.sqrt((x**2).mean(axis=0) * (y**2).mean(axis=0))
+    found = (x * y).mean(axis=0) / np.where(differ, spread, 1.0)
+    return np.where(differ, np.clip(found, -1.0, 1.0), 0.0)
+
+
+def rank_persistence(paths: Any, *, times: Any = None) -> Floats:
+    """`autocorrelation` of ranks among the people of a time, (T - 1, d): Spearman's correlation.
+
+    The last row is that of the first and the last time.
+    """
+    from scipy.stats import rankdata
+
+    ranks = rankdata(partial_paths(paths), axis=0, nan_policy="omit")
+    return autocorrelation(ranks, times=times)
+
+
+@path_metric("autocorrelation_error", "autocorrelation, largest error", coupled=True, least_times=2)
+def autocorrelation_error(synthetic: Any, real: Any, *, times: Any = None) -> float:
+    """Largest difference of `autocorrelation` over lags and features; 0 to 2, lower is better."""
+    sides = path_pair(synthetic, real, absence=True)
+    ours, theirs = (autocorrelation(side, times=times) for side in sides)
+    gaps = np.abs(ours - theirs)
+    return float(np.nanmax(gaps)) if np.isfinite(gaps).any() else 0.0
+
+
+@path_metric("rank_persistence_error", "rank persistence error", coupled=True, least_times=2)
+def rank_persistence_error(synthetic: Any, real: Any) -> float:
+    """Largest difference over features of Spearman's correlation of the first and the last time.
+
+    From 0 to 2, lower is better: are the tall ones of the beginning the tall ones of the end?
+    """
+    sides = path_pair(synthetic, real, absence=True)
+    ours, theirs = (np.nan_to_num(rank_persistence(side[:, [0, -1]])[0]) for side in sides)
+    return float(np.abs(ours - theirs).max())
+
+
+def falling_share(paths: Any, feature: int, by: float, over: float, *, times: Any = None) -> float:
+    """Share of people whose feature falls by more than `by` within any `over` units of time.
+
+    Such as children who shrink. A person counts who has two readings that near each other:
+    x_i - x_j > by for some t_i < t_j <= t_i + over.
+    """
+    points = partial_paths(paths)
+    values, at = points[:, :, feature], reading_times(times, points.shape[1])
+    compared, falls = np.zeros((2, len(values)), dtype=bool)
+    for j in range(1, len(at)):
+        before = values[:, np.searchsorted(at, at[j] - over) : j]
+        drops = before - values[:, j : j + 1]
+        compared |= np.isfinite(drops).any(axis=1)
+        falls |= (drops > by).any(axis=1)
+    if not compared.any():
+        raise InputError("nobody has two readings within ", Arg("over"), ": give a longer time")
+    return float(falls.sum() / compared.sum())

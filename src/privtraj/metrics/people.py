@@ -17,10 +17,11 @@ import numpy as np
 
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import InputError
-from privtraj.metrics.clouds import cloud
-from privtraj.metrics.transport import average_squared_w2, cost_and_potential
+from privtraj.metrics.distances import average_squared_w2, cost_and_potential
+from privtraj.metrics.registry import cloud
 
-_LADDER = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+LADDER = (1, 2, 5, 10, 20, 50, 100, 200, 500)
+"""Numbers of real people whose error is measured."""
 MOST_TOLD = 500
 """Real people per time beyond which nothing is told apart: as many synthetic ones are looked at."""
 _REFERENCE = 250  # of the truth at each time, with which both sides are compared
@@ -33,7 +34,16 @@ is scored, 90 % of 140 simulated releases of experiments/quality.py."""
 def real_people_error(truth: Any, n: int, *, repeats: int = 4, seed: int = 0) -> float:
     """What n real people per time score: mean over `repeats` draws from the truth, without
     replacement, of the average squared W2."""
-    return float(np.mean(Panels(truth, repeats, seed).errors(n)))
+    if repeats < 1:
+        raise InputError("worth needs at least one draw of real people")
+    clouds, rng = [cloud(y) for y in truth], np.random.default_rng(seed)
+    draws = [panel(clouds, n, rng) for _ in range(repeats)]
+    return float(np.mean([average_squared_w2(draw, clouds) for draw in draws]))
+
+
+def panel(truth: Sequence[Floats], n: int, rng: np.random.Generator) -> list[Floats]:
+    """n real people of each of T clouds, or all where there are fewer."""
+    return [y[rng.choice(len(y), min(n, len(y)), replace=False)] for y in truth]
 
 
 def worth(marginals: Any, truth: Any, *, seed: int = 0) -> float:
@@ -111,14 +121,15 @@ class _Comparison:
         pairs = list(zip(map(cloud, marginals), map(cloud, truth), strict=True))
         if min(min(len(s), len(y)) for s, y in pairs) < 2:
             raise InputError("worth needs at least two people at each time, on both sides")
-        pairs = _some_times(pairs, _COMPARED)
+        kept = np.linspace(0, len(pairs) - 1, min(_COMPARED, len(pairs))).round().astype(int)
+        pairs = [pairs[i] for i in kept]
         splits = max(1, _COMPARED // len(pairs))
         self._splits = [[_split(s, y, rng) for s, y in pairs] for _ in range(splits)]
         self.error = float(np.mean([[one.error for one in row] for row in self._splits]))
         every = [one for row in self._splits for one in row]
         self._real = min(len(one.pool) for one in every)
         most = max(self._real, min(len(one.drawn) for one in every))
-        self._rungs = [n for n in _LADDER if n <= min(most, MOST_TOLD)]
+        self._rungs = [n for n in LADDER if n <= most]
         self._rung = cache(self._measured)
 
     def worth(self, level: float) -> Worth:
@@ -139,14 +150,11 @@ class _Comparison:
         return meeting(self._rungs, curve, self.error)
 
     def _measured(self, n: int) -> _Rung:
-        if n <= self._real:
-            return self._of_real(n)
-        known = max(k for k in self._rungs if k <= self._real)
-        real = self._rung(known)
-        falls = self._of_drawn(n) / max(self._of_drawn(known), 1e-300)
-        return _Rung(real.error * falls, real.doubt)
-
-    def _of_real(self, n: int) -> _Rung:
+        if n > self._real:
+            known = max(k for k in self._rungs if k <= self._real)
+            real = self._rung(known)
+            falls = self._of_drawn(n) / max(self._of_drawn(known), 1e-300)
+            return _Rung(real.error * falls, real.doubt)
         means, doubts = [], []
         for row in self._splits:
             found = [cost_and_potential(one.pool[:n], one.reference) for one in row]
@@ -160,20 +168,11 @@ class _Comparison:
         return _Rung(float(np.mean(means)), float(np.sqrt(np.mean(doubts) + luck)))
 
     def _of_drawn(self, n: int) -> float:
-        return float(
-            np.mean(
-                [
-                    [cost_and_potential(one.drawn[:n], one.twin)[0] for one in row]
-                    for row in self._splits
-                ]
-            )
-        )
-
-
-def _some_times(pairs: Sequence[Any], most: int) -> list[Any]:
-    """At most so many, spread evenly."""
-    kept = np.linspace(0, len(pairs) - 1, min(most, len(pairs))).round().astype(int)
-    return [pairs[i] for i in kept]
+        """Error of n synthetic people against others."""
+        costs = [
+            [cost_and_potential(one.drawn[:n], one.twin)[0] for one in row] for row in self._splits
+        ]
+        return float(np.mean(costs))
 
 
 def _split(synthetic: Floats, real: Floats, rng: np.random.Generator) -> _Split:
@@ -185,60 +184,22 @@ def _split(synthetic: Floats, real: Floats, rng: np.random.Generator) -> _Split:
     return _Split(reference, real[half:], error, potential, synthetic[:twin], synthetic[twin:])
 
 
-class Panels:
-    """Draws of n real people per time from one truth, and their errors, each measured once."""
-
-    def __init__(self, truth: Any, repeats: int, seed: int) -> None:
-        if repeats < 1:
-            raise InputError("worth needs at least one draw of real people")
-        self._truth = [cloud(y) for y in truth]
-        self._repeats, self._seed = repeats, seed
-        self._known: dict[int, Floats] = {}
-        most = min(len(y) for y in self._truth) // 2
-        self.rungs = [n for n in _LADDER if n <= max(most, 1)]
-
-    def error(self, clouds: Any) -> float:
-        """Average squared W2 of T clouds (k, d)."""
-        return average_squared_w2(clouds, self._truth)
-
-    def errors(self, n: int) -> Floats:
-        """(repeats,) errors of panels of n people."""
-        if n not in self._known:
-            rng = self._generator(n)
-            draws = [[_some(y, n, rng) for y in self._truth] for _ in range(self._repeats)]
-            self._known[n] = np.array([self.error(draw) for draw in draws])
-        return self._known[n]
-
-    def worth(self, error: float) -> float:
-        """The number of people whose mean error is this one."""
-        return meeting(self.rungs, lambda n: float(np.mean(self.errors(n))), error)
-
-    def _generator(self, n: int) -> np.random.Generator:
-        return np.random.default_rng(self._seed)
-
-
 def meeting(rungs: Sequence[int], curve: Callable[[int], float], target: float) -> float:
-    """n at which a curve over these rungs, taken as falling, first meets the target."""
+    """n at which a curve over these rungs, taken as falling, first meets the target.
+
+    Between two rungs it is a straight line in logarithms; 0 where even the first is below.
+    """
     above: tuple[int, float] | None = None
     for n in rungs:
         error = curve(n) if above is None else min(curve(n), above[1])
-        if error <= target:
-            return _between(above, (n, error), target)
-        above = (n, error)
+        if error > target:
+            above = (n, error)
+        elif above is None:
+            return 0.0 if target > error else float(n)
+        elif target <= 0:
+            return float(n)
+        else:
+            before, more = above
+            share = np.log(more / target) / np.log(more / max(error, 1e-300))
+            return float(before * (n / before) ** np.clip(share, 0, 1))
     return float(rungs[-1])
-
-
-def _some(people: Floats, n: int, rng: np.random.Generator) -> Floats:
-    """n of the people (k, d), or all if there are fewer."""
-    return people[rng.choice(len(people), min(n, len(people)), replace=False)]
-
-
-def _between(above: tuple[int, float] | None, below: tuple[int, float], target: float) -> float:
-    """n at which the straight line through two (n, error) points, in logarithms, meets target."""
-    if above is None:
-        return 0.0 if target > below[1] else float(below[0])
-    (n0, e0), (n1, e1) = above, below
-    if e0 <= e1 or target <= 0:
-        return float(n1)
-    share = (np.log(e0) - np.log(target)) / (np.log(e0) - np.log(max(e1, 1e-300)))
-    return float(np.exp(np.log(n0) + np.clip(share, 0, 1) * (np.log(n1) - np.log(n0))))

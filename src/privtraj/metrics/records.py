@@ -1,24 +1,46 @@
-"""Raw records for an evaluation, which is never a release, grouped by a model's times."""
+"""Raw records for an evaluation, which is never a release: read, looked through for copies, and
+paired where a person has several.
+
+Few people have a record at every time, but many may have two. Every pair of records of a person is
+one point of a correlation: of the values, after they were brought to mean 0 and deviation 1 of
+their time. Pairs are put together by the time between them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privtraj.base.arrays import Floats, Ints
-from privtraj.base.errors import InputError
-from privtraj.base.space import nearest_bin
+from privtraj.base.arrays import Floats, Ints, Mask
+from privtraj.base.errors import InputError, aligned
+from privtraj.base.space import hat_functions, nearest_bin
+from privtraj.columns.kinds import of_tables
 from privtraj.data import arrow, sql
 from privtraj.data.dialect import DATE, NUMBER, TEXT, CellKind, Dialect, UnreadableCells
 from privtraj.data.records import FaultCount, check_infinite, values_of
-from privtraj.metrics.clouds import halves
-from privtraj.metrics.encoding import unit_points
+from privtraj.metrics.columns import unit_points
+from privtraj.metrics.distances import as_points
+from privtraj.metrics.movement import correlation
+from privtraj.metrics.registry import cloud, each_time, halves, pair, path_pair
+from privtraj.metrics.table import Score
 
 if TYPE_CHECKING:
     from privtraj.model.model import TrajectoryModel
+
+_CLOSE = 0.05  # the quantile of the hold-out's distances that counts as close
+
+# Of repeated records; set by hand
+_LEAST_PEOPLE = 20  # with two records, on each side
+_LEAST_PAIRS = 20  # in a class of lags, on each side
+_CLASSES = 4  # of lags, equally full
+_KNOTS = 16  # of the mean over time, at most, between which it is linear
+_PER_KNOT = 50  # records, at least, so that a knot does not follow single people
+_DAY = 86400.0
+
+_Rows = tuple[tuple[float, ...], ...]  # (L, d)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,6 +80,10 @@ class Records:
         mine = np.isin(self.people, codes[some])
         return self._keep(mine), self._keep(~mine)
 
+    def _keep(self, mine: Mask) -> Records:
+        names = ("bins", "moments", "points", "people")
+        return replace(self, **{name: getattr(self, name)[mine] for name in names}, incomplete=0)
+
     def paths(self, times: Ints) -> Floats:
         """(k, len(times), d) of the people who have a record at each of these times.
 
@@ -66,7 +92,7 @@ class Records:
         rows = self._rows()[:, times]
         return self.points[rows[(rows >= 0).all(axis=1)]]
 
-    def seen(self) -> NDArray[np.bool_]:
+    def seen(self) -> Mask:
         """(people, T) who has a record when."""
         return self._rows() >= 0
 
@@ -77,10 +103,6 @@ class Records:
         backwards = np.arange(len(self.bins))[::-1]  # what is written last stays: the first record
         rows[who[backwards], self.bins[backwards]] = backwards
         return rows
-
-    def _keep(self, mine: NDArray[np.bool_]) -> Records:
-        kept = (self.bins[mine], self.moments[mine], self.points[mine], self.people[mine])
-        return Records(*kept, self.names, self.times, 0)
 
 
 def read_records(
@@ -93,7 +115,7 @@ def read_records(
     As in a fit, values outside the box and times outside the range are clamped. Incomplete records
     are left out, but for what the model's columns say may be missing.
     """
-    columns = [column for column in model.columns if not column.of]
+    columns = of_tables(model.columns)
     names, time = [column.name for column in columns], model.time_name
     if person is not None and person in (time, *names):
         raise InputError(f"column '{person}' is the person and also time or feature: use another")
@@ -102,7 +124,12 @@ def read_records(
         **{column.name: CellKind.of(column) for column in columns},
         **({} if person is None else {person: TEXT}),
     }
-    table = _read(source, kinds, Dialect.of(csv), model)
+    try:
+        table = sql.read_columns(source, list(kinds), kinds, Dialect.of(csv))
+    except UnreadableCells as error:
+        if error.name == time and error.reads_as is not None:
+            _check_times(error.reads_as == DATE, model)
+        raise
     moments, datetime = arrow.moments(table.column(time), time)
     if len(moments):
         _check_times(datetime, model)
@@ -126,16 +153,6 @@ def read_records(
     )
 
 
-def _read(source: Any, kinds: dict[str, CellKind], dialect: Dialect, model: TrajectoryModel) -> Any:
-    try:
-        return sql.read_columns(source, list(kinds), kinds, dialect)
-    except UnreadableCells as error:
-        unread = error
-    if unread.name == model.time_name and unread.reads_as is not None:
-        _check_times(unread.reads_as == DATE, model)
-    raise unread
-
-
 def _check_times(datetime: bool, model: TrajectoryModel) -> None:
     if datetime != model.datetime:
         kind = "dates" if model.datetime else "numbers"
@@ -148,3 +165,222 @@ def shared_people(a: Records, b: Records) -> int:
     """How many people have records in both."""
     mine, theirs = ({r.names[i] for i in np.unique(r.people)} if r.names else set() for r in (a, b))
     return len(mine & theirs)
+
+
+# Copies ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Memorisation:
+    """Distances to the nearest training record, of synthetic people and of a hold-out.
+
+    ratio: median of the synthetic over median of the hold-out; about 1 or more when nothing is
+    memorised, well below 1 when training records come back.
+    share_close: share of synthetic people within `close`, the 5 % quantile of the hold-out's
+    distances.  share_expected: the same of the hold-out itself, 0.05 or a little more where records
+    repeat. A larger share of synthetic people means copies; it sees a few among many, which the
+    ratio does not.
+    """
+
+    ratio: float
+    share_close: float
+    share_expected: float
+    median_synthetic: float
+    median_holdout: float
+    close: float
+
+    def to_dict(self) -> dict[str, float]:
+        return asdict(self)
+
+
+def nearest_distances(points: Any, training: Any) -> Floats:
+    """(n,) distance of each point (n, d) to the nearest of training (k, d)."""
+    from scipy.spatial import KDTree
+
+    x, y = pair(points, training)
+    return KDTree(y).query(x)[0]
+
+
+def memorisation(synthetic: Any, training: Any, holdout: Any) -> Memorisation:
+    """Compare T clouds of synthetic people with T of training records, and T of a hold-out.
+
+    Every list holds clouds (n, d), one per time; records are compared at the same time, and all
+    distances are pooled. It is a check for copies and no privacy guarantee.
+    """
+    ours, theirs = (
+        np.concatenate([nearest_distances(x, y) for x, y in each_time(people, training)])
+        for people in (synthetic, holdout)
+    )
+    median, other = float(np.median(ours)), float(np.median(theirs))
+    close = float(np.quantile(theirs, _CLOSE))
+    return Memorisation(
+        ratio=median / other if other > 0 else float("nan"),
+        share_close=float(np.mean(ours <= close)),
+        share_expected=float(np.mean(theirs <= close)),
+        median_synthetic=median,
+        median_holdout=other,
+        close=close,
+    )
+
+
+def path_memorisation(synthetic: Any, training: Any, holdout: Any) -> Memorisation:
+    """The same of whole paths (n, T, d): root mean square distance over times."""
+    x, y = path_pair(synthetic, training)
+    z, y = path_pair(holdout, y)
+    return memorisation([as_points(x)], [as_points(y)], [as_points(z)])
+
+
+# Repeated records -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """Correlations (L, d) of a person's values by the time between two records.
+
+    lags: (L,) mean time between them.  model: of synthetic people, who were read when the people of
+    the floor were seen.  real: of the reference.  floor: of other real people.  people, pairs: of
+    the reference.
+    """
+
+    lags: tuple[float, ...]
+    features: tuple[str, ...]
+    model: _Rows
+    real: _Rows
+    floor: _Rows
+    people: int
+    pairs: int
+    datetime: bool = False
+
+    @property
+    def score(self) -> Score:
+        """Largest difference over lags and features; the ceiling is that of no memory at all."""
+        real = np.array(self.real)
+        value, floor, ceiling = (
+            float(np.abs(np.array(side) - real).max())
+            for side in (self.model, self.floor, np.zeros_like(real))
+        )
+        label = "autocorrelation of pairs, largest error"
+        return Score("pair_autocorrelation", label, value, floor, ceiling, "lower")
+
+    def to_dict(self) -> dict[str, Any]:
+        names = ("lags", "features", "model", "real", "floor", "people", "pairs")
+        return {**{name: getattr(self, name) for name in names}, "score": self.score.to_dict()}
+
+    def __str__(self) -> str:
+        heads = ("time between records", "feature", "model", "real", "floor")
+        rows = [
+            (
+                f"{lag / _DAY:.3g} days" if self.datetime else f"{lag:.3g}",
+                name,
+                *(f"{side[i][k]:.2f}" for side in (self.model, self.real, self.floor)),
+            )
+            for i, lag in enumerate(self.lags)
+            for k, name in enumerate(self.features)
+        ]
+        return "\n".join(aligned([heads, *rows], right=(2, 3, 4)))
+
+
+def pair_autocorrelation(moments: Any, points: Any, people: Any, cuts: Sequence[float]) -> Floats:
+    """Correlations (L, d) of values at two records of a person, by the time between them.
+
+    moments: (N,) of the records.  points: (N, d).  people: (N,) numbers that say whose they are.
+    cuts: (L - 1,) increasing; class i holds times between records from cuts[i - 1], exclusive, to
+    cuts[i].  Pairs are 1, 2, 4, 8, .. records of a person apart. nan for a class of fewer than two
+    pairs; 0 by definition where people do not differ.
+    """
+    at, values, who = np.asarray(moments, dtype=np.float64), cloud(points), np.asarray(people)
+    if at.shape != who.shape or at.shape != (len(values),):
+        raise InputError("give one moment, one point and one person for each record")
+    pairs = _pairs(who, at)
+    lags = at[pairs[:, 1]] - at[pairs[:, 0]]
+    return _by_class(at, values, pairs, np.searchsorted(cuts, lags), len(cuts) + 1)
+
+
+def compare_repeated(
+    drawn: Floats,
+    readings: Floats,
+    sides: Sequence[Records],
+    features: Sequence[str],
+    datetime: bool,
+) -> Repeated | None:
+    """Synthetic people (n, q, d), read at these times (q,), beside reference and fresh people.
+
+    Pairs whose nearest reading is the same are left out, on all sides. None where too few people
+    have two records.
+    """
+    at, first = np.unique(readings, return_index=True)
+    near, pairs, lags = [], [], []
+    reference, fresh = sides
+    for side in sides:
+        nearest = np.searchsorted((at[1:] + at[:-1]) / 2, side.moments)
+        found = _pairs(side.people, side.moments)
+        found = found[nearest[found[:, 0]] < nearest[found[:, 1]]]
+        if len(np.unique(side.people[found])) < _LEAST_PEOPLE:
+            return None
+        near.append(nearest)
+        pairs.append(found)
+        lags.append(side.moments[found[:, 1]] - side.moments[found[:, 0]])
+    cuts = np.unique(np.quantile(lags[0], np.arange(1, _CLASSES) / _CLASSES))
+    count = len(cuts) + 1
+    classes, others = (np.searchsorted(cuts, each) for each in lags)
+    counts = np.bincount(classes, minlength=count)
+    fewest = np.minimum(counts, np.bincount(others, minlength=count))
+    kept = np.flatnonzero(fewest >= _LEAST_PAIRS)
+    if len(kept) == 0:
+        return None
+
+    def correlations(moments: Floats, points: Floats, which: Ints, kinds: Ints) -> _Rows:
+        rows, numbered = np.unique(which, return_inverse=True)  # records of people with several
+        found = _by_class(moments[rows], points[rows], numbered.reshape(-1, 2), kinds, count)
+        return tuple(tuple(row) for row in found[kept].tolist())
+
+    several = np.unique(fresh.people[pairs[1]])
+    stand_in = np.searchsorted(several, fresh.people) % len(drawn)
+    synthetic = drawn[stand_in, first[near[1]]]
+    return Repeated(
+        lags=tuple(float(lags[0][classes == i].mean()) for i in kept),
+        features=tuple(features),
+        model=correlations(at[near[1]], synthetic, pairs[1], others),
+        real=correlations(reference.moments, reference.points, pairs[0], classes),
+        floor=correlations(fresh.moments, fresh.points, pairs[1], others),
+        people=len(np.unique(reference.people[pairs[0]])),
+        pairs=int(counts[kept].sum()),
+        datetime=datetime,
+    )
+
+
+def _pairs(people: Ints, moments: Floats) -> Ints:
+    """Rows (P, 2) of two records of a person, the earlier first, 1, 2, 4, 8, .. records apart."""
+    order = np.lexsort((moments, people))
+    found, apart = [np.empty((0, 2), dtype=np.int64)], 1
+    while apart < len(order):
+        before, after = order[:-apart], order[apart:]
+        mine: Mask = people[before] == people[after]
+        if not mine.any():
+            break
+        found.append(np.column_stack([before, after])[mine & (moments[before] < moments[after])])
+        apart *= 2
+    return np.concatenate(found)
+
+
+def _by_class(moments: Floats, points: Floats, pairs: Ints, classes: Ints, count: int) -> Floats:
+    """Pearson's correlation (L, d) over the pairs of each class of (points - mean(t)) /
+    deviation(t): the mean by least squares, linear between knots; the variance from means of
+    squares weighted by the same hat functions."""
+    if len(pairs) == 0:
+        return np.full((count, points.shape[1]), np.nan)
+    distinct = np.unique(moments)
+    most = int(np.clip(len(moments) // _PER_KNOT, 1, _KNOTS))
+    shares = np.linspace(0, 1, most + 1)
+    knots = distinct if len(distinct) <= most + 1 else np.unique(np.quantile(moments, shares))
+    hats = hat_functions(moments, knots)
+    off = points - hats @ np.linalg.lstsq(hats, points, rcond=None)[0]
+    variance = hats @ (hats.T @ off**2 / np.maximum(hats.sum(axis=0), 1e-12)[:, None])
+    rounding = (1e-12 * np.abs(points).max(axis=0)) ** 2
+    z = np.where(variance > rounding, off / np.sqrt(np.maximum(variance, 1e-300)), 0.0)
+    rows = []
+    for i in range(count):
+        mine = pairs[classes == i]
+        few = np.full(points.shape[1], np.nan)
+        rows.append(few if len(mine) < 2 else correlation(z[mine[:, 0]], z[mine[:, 1]]))
+    return np.stack(rows)

@@ -1,7 +1,10 @@
-"""The scores of the tables. A score is a function with an entry above it:
+"""What scores are given, and how a score enters the tables.
 
-    @cloud_metric("energy", "energy distance", place=50, most=2 * MOST)
-    def energy_distance(a, b): ...
+A score is a function of two clouds of people (n, d), (k, d), or of their paths (n, T, d),
+(k, T, d), synthetic people first, with an entry above it:
+
+    @cloud_metric("w2", "W2", most=MOST)
+    def wasserstein2(a, b): ...
 
 Every module of this package is looked through for such entries, so nothing else has to be told.
 """
@@ -9,66 +12,63 @@ Every module of this package is looked through for such entries, so nothing else
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from inspect import signature
 from typing import Any, Literal, TypeVar
 
-from privtraj.base.arrays import Floats
+import numpy as np
+
+from privtraj.base.arrays import Floats, Ints
+from privtraj.base.errors import InputError
+from privtraj.base.space import utc_seconds
 
 Better = Literal["lower", "higher", "0.5", "1"]
 Compare = Callable[[Any, Any], float]
 Compared = TypeVar("Compared", bound=Callable[..., float])
+Made = TypeVar("Made")
 
 # How many people of a cloud are compared, so that the slowest score takes seconds.
 MOST = 1000  # in exact transport, whose time grows with their square and more
 MANY = 10 * MOST  # in what takes n log n
 
+# Entries --------------------------------------------------------------------------------------
+
 
 @dataclass(frozen=True)
 class Metric:
-    """One line of a table.
+    """One line of a table, which is left out where the score is nan or refuses what it is given.
 
     compare: function of (synthetic, real) clouds, or paths; the options `bounds` and `seed`, and of
     paths `times`, are given to it if it has them. Of mixed columns it is given the numbers alone,
-    unless it has the option `columns`.  place: lines are in this order.  most: people
-    that are compared.  least: with fewer the line is left out.  on_grid: likewise where the usual
-    grid of the box has too many cells.  least_times: likewise for paths of fewer times.  absence:
-    paths may be nan where a person is absent; without, the line is left out where some are.
-    finish: of the (T,) values.  coupled: the ceiling is true marginals, coupled at random, instead
-    of uniform points.  mixed: the line is left out where all columns are numbers, or it is nan.
+    unless it has the option `columns`.  most: people that are compared.  coupled: the ceiling is
+    true marginals, coupled at random, instead of uniform points.  least_times: the line is left out
+    for paths of fewer times.  mixed: likewise where all columns are numbers.
     """
 
     name: str
     label: str
     compare: Callable[..., float]
-    place: int
     better: Better = "lower"
     most: int = MANY
-    least: int = 1
-    on_grid: bool = False
-    finish: Callable[[Floats], Floats] | None = None
     coupled: bool = False
     least_times: int = 1
-    absence: bool = False
     mixed: bool = False
 
     def with_options(self, **options: Any) -> Compare:
         """`compare` with those of the options that it has."""
-        known = self._options
+        known = signature(self.compare).parameters
         return partial(self.compare, **{k: v for k, v in options.items() if k in known})
 
     @property
     def takes_columns(self) -> bool:
         """Whether it makes sense of categories."""
-        return "columns" in self._options
-
-    @property
-    def _options(self) -> Collection[str]:
-        return signature(self.compare).parameters
+        return "columns" in signature(self.compare).parameters
 
 
 _CLOUDS: dict[str, Metric] = {}
@@ -85,16 +85,6 @@ def path_metric(name: str, label: str, **entry: Any) -> Callable[[Compared], Com
     return partial(_enter, _PATHS, name, label, entry)
 
 
-def cloud_metrics() -> list[Metric]:
-    """All scores of clouds, in order."""
-    return _in_order(_CLOUDS)
-
-
-def path_metrics() -> list[Metric]:
-    """All scores of paths, in order."""
-    return _in_order(_PATHS)
-
-
 def _enter(
     table: dict[str, Metric], name: str, label: str, entry: dict[str, Any], compare: Compared
 ) -> Compared:
@@ -102,8 +92,102 @@ def _enter(
     return compare
 
 
+def cloud_metrics() -> list[Metric]:
+    """All scores of clouds, in the order of modules, and of lines in these."""
+    return _in_order(_CLOUDS)
+
+
+def path_metrics() -> list[Metric]:
+    """All scores of paths, in the same order."""
+    return _in_order(_PATHS)
+
+
 def _in_order(table: dict[str, Metric]) -> list[Metric]:
-    package = sys.modules[__package__]
-    for module in pkgutil.iter_modules(package.__path__):
+    for module in pkgutil.iter_modules(sys.modules[__package__].__path__):
         importlib.import_module(f"{__package__}.{module.name}")
-    return sorted(table.values(), key=lambda metric: metric.place)
+    where = {each.name: each.compare.__code__.co_firstlineno for each in table.values()}
+    return sorted(table.values(), key=lambda each: (each.compare.__module__, where[each.name]))
+
+
+# Clouds and paths -----------------------------------------------------------------------------
+
+
+def cloud(points: Any) -> Floats:
+    """Points as (n, d) float64; a list of n numbers has one feature."""
+    return _checked(points, "a cloud of people", ("n", "d"))
+
+
+def pair(a: Any, b: Any) -> tuple[Floats, Floats]:
+    """Two clouds with the same features."""
+    x, y = cloud(a), cloud(b)
+    if x.shape[1] != y.shape[1]:
+        raise InputError(f"clouds of {x.shape[1]} and {y.shape[1]} features cannot be compared")
+    return x, y
+
+
+def each_time(clouds: Any, truth: Any) -> list[tuple[Any, Any]]:
+    """The clouds of each time, side by side."""
+    if len(clouds) != len(truth):
+        raise InputError(f"{len(clouds)} times cannot be compared with {len(truth)}")
+    return list(zip(clouds, truth, strict=True))
+
+
+def partial_paths(paths: Any) -> Floats:
+    """Paths (n, T, d) of people who may be absent: there all features are nan."""
+    array = _checked(paths, "paths", ("n", "T", "d"), absence=True)
+    return np.where(np.isnan(array).any(axis=2, keepdims=True), np.nan, array)
+
+
+def path_pair(a: Any, b: Any, *, absence: bool = False) -> tuple[Floats, Floats]:
+    """Two sets of paths (n, T, d) with the same times and features; (n, T) has one feature.
+
+    absence: people may be absent, where they are nan.
+    """
+    x, y = (
+        partial_paths(side) if absence else _checked(side, "paths", ("n", "T", "d"))
+        for side in (a, b)
+    )
+    if x.shape[1:] != y.shape[1:]:
+        raise InputError(
+            f"paths of {x.shape[1]} times and {x.shape[2]} features cannot be compared with paths "
+            f"of {y.shape[1]} times and {y.shape[2]} features"
+        )
+    return x, y
+
+
+def reading_times(times: Any, count: int, of: str = "reading") -> Floats:
+    """Times (T,) as numbers, 0, 1, .., T - 1 unless given; dates count in seconds."""
+    given = np.arange(count) if times is None else np.asarray(times)
+    at: Floats = utc_seconds(given) if given.dtype.kind == "M" else given.astype(np.float64)
+    if at.shape != (count,) or not (np.diff(at) > 0).all():
+        raise InputError(f"give one time per {of}, in increasing order")
+    return at
+
+
+def halves(n: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """The indices 0..n-1 in two random halves."""
+    if n < 2:
+        raise InputError("one person alone cannot be split in halves: give at least two")
+    order = rng.permutation(n)
+    return order[: n // 2], order[n // 2 :]
+
+
+def on_all_cores(make: Callable[..., Made], cases: Iterable[tuple[Any, ...]]) -> Iterator[Made]:
+    """make(*case) of each case, in their order: exact transport and NumPy leave Python to others.
+
+    What comes out does not depend on the number of cores if `make` has no state.
+    """
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        yield from pool.map(lambda case: make(*case), cases)
+
+
+def _checked(values: Any, what: str, axes: tuple[str, ...], absence: bool = False) -> Floats:
+    """Finite float64 with these axes; the last, of features, may be left out if there is one."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim == len(axes) - 1:
+        array = array[..., None]
+    if array.ndim != len(axes) or 0 in array.shape:
+        raise InputError(f"{what} must have shape ({', '.join(axes)}) with at least one person")
+    if not (np.isfinite(array) | (absence & np.isnan(array))).all():
+        raise InputError(f"{what} must be finite")
+    return array

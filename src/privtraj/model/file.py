@@ -32,7 +32,7 @@ FORMAT = 3
 Fields = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
 Layout = Mapping[str, tuple[str | int, ...]]
-"""The arrays of a file: names of dimensions, which are as long wherever they are, or lengths."""
+"""Of arrays: names of dimensions, which are as long wherever they are, or lengths."""
 
 _NPY = re.compile(  # as numpy.save writes it; its own reader evaluates what it finds here
     rb"\x93NUMPY\x01\x00..\{'descr': '([<>|][fiu][1248])', 'fortran_order': (True|False), "
@@ -43,7 +43,11 @@ _NPY = re.compile(  # as numpy.save writes it; its own reader evaluates what it 
 
 def digest(fields: Fields, arrays: Arrays, certificate: Fields) -> str:
     """SHA-256 of all that a file holds."""
-    digests = {f"{name}.npy": _array_sha256(array) for name, array in arrays.items()}
+    digests = {}
+    for name, array in arrays.items():
+        member = _Hashed()  # as the array would be, and never in memory
+        np.save(member, array, allow_pickle=False)
+        digests[f"{name}.npy"] = member.sha256.hexdigest()
     header = _header(fields, digests, certificate)
     return _sha256(json.dumps(header, sort_keys=True, allow_nan=False).encode())
 
@@ -52,7 +56,11 @@ def write(
     path: str | Path, fields: Fields, arrays: Arrays, certificate: Fields, *, force: bool
 ) -> None:
     """Write a file, whole or not at all; the same content gives the same bytes."""
-    members = _members(arrays)
+    members = {}
+    for name, array in arrays.items():
+        buffer = io.BytesIO()
+        np.save(buffer, array, allow_pickle=False)
+        members[f"{name}.npy"] = buffer.getvalue()
     digests = {name: _sha256(data) for name, data in members.items()}
     text = json.dumps(_header(fields, digests, certificate), indent=1, allow_nan=False).encode()
     members |= {"model.json": text, "model.sha256": _sha256(text).encode()}
@@ -99,22 +107,8 @@ def _header(fields: Fields, digests: dict[str, str], certificate: Fields) -> Fie
     return {"format": FORMAT, **fields, "sha256": digests, "certificate": certificate}
 
 
-def _members(arrays: Arrays) -> dict[str, bytes]:
-    buffers = {f"{name}.npy": io.BytesIO() for name in arrays}
-    for buffer, array in zip(buffers.values(), arrays.values(), strict=True):
-        np.save(buffer, array, allow_pickle=False)
-    return {name: buffer.getvalue() for name, buffer in buffers.items()}
-
-
 def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-def _array_sha256(array: NDArray[Any]) -> str:
-    """Of the member that the array would be, which is never in memory."""
-    total = _Hashed()
-    np.save(total, array, allow_pickle=False)
-    return total.sha256.hexdigest()
 
 
 class _Hashed(io.RawIOBase):

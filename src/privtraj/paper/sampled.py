@@ -16,7 +16,7 @@ import numpy as np
 
 from privtraj.base import processes
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import Arg, InputError
+from privtraj.base.errors import Arg, InputError, is_number
 from privtraj.columns.axes import Embedding
 from privtraj.data.snapshots import Snapshots
 from privtraj.domain.domain import Plot
@@ -31,7 +31,7 @@ from privtraj.privacy.events import Event
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.statements import SAMPLING_RATE
-from privtraj.recipe import MeasureName, check_setting
+from privtraj.recipe import MeasureName
 from privtraj.synthesizer import TrajectorySynthesizer, left
 
 SAMPLED_STEPS = 30  # whatever the number of people: it must be known in advance; by hand, 2026-11
@@ -61,7 +61,8 @@ class SampledSynthesizer(TrajectorySynthesizer):
     def check(self) -> None:
         """Refuse settings that cannot be used."""
         super().check()
-        check_setting("rate", self.rate, 1e-4, 1.0)
+        if not (is_number(self.rate) and 1e-4 <= self.rate <= 1):
+            raise InputError(Arg("rate"), " must be between 0.0001 and 1")
 
     def _budget(self, snapshots: Snapshots) -> Budget:
         steps = self.steps or SAMPLED_STEPS

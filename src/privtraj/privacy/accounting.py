@@ -88,6 +88,22 @@ class Tally:
             self.slack + times * event.slack,
         )
 
+    def beside(self, other: Tally) -> Tally:
+        """The tally of both sequences, one after the other."""
+        shifts, sampled = self.shifts, self.sampled
+        for epsilon, times in other.shifts:
+            shifts = _with_more(shifts, epsilon, times)
+        for pair, times in other.sampled:
+            sampled = _with_more(sampled, pair, times)
+        return Tally(
+            self.adjacency,
+            self.mu_squared + other.mu_squared,
+            tuple(sorted(shifts)),
+            self.revealed + (1 - self.revealed) * other.revealed,
+            sampled,
+            self.slack + other.slack,
+        )
+
     def scaled(self, factor: float) -> Tally:
         """The tally of the same releases, every loss scaled as if noise were smaller by factor."""
         return replace(

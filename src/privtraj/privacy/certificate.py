@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,20 @@ from privtraj.base import __version__, display
 from privtraj.base.errors import InputError, is_number
 from privtraj.base.files import MOST_BYTES, strict_json
 from privtraj.privacy import meaning, statements
-from privtraj.privacy.accounting import Tally, is_modest, tally
+from privtraj.privacy.accounting import Tally
 from privtraj.privacy.events import Adjacency, Event
+from privtraj.privacy.guarantee import (
+    PARALLEL,
+    Cost,
+    Guarantee,
+    Parallel,
+    Sequential,
+    cost,
+    from_entries,
+    leaves,
+    releases,
+    to_entries,
+)
 from privtraj.privacy.ledger import Ledger, up
 from privtraj.privacy.statements import CHECKED, FALSE_POSITIVE_RATES, PUBLIC_COUNTS, STATED
 
@@ -78,7 +89,8 @@ class Certificate:
     @property
     def mechanism(self) -> str:
         """The kinds of noise that were added, in words."""
-        return " and ".join(dict.fromkeys(entry["mechanism"] for entry in self.ledger)) or "none"
+        kinds = dict.fromkeys(entry["mechanism"] for entry in leaves(self.ledger))
+        return " and ".join(kinds) or "none"
 
     @property
     def signed_by(self) -> str | None:
@@ -131,45 +143,46 @@ class Certificate:
         return meaning.warnings(self.epsilon, self.delta, people)
 
     @property
-    def tally(self) -> Tally:
-        """What composition needs, from the ledger's entries, adjacency and slack alone.
+    def guarantee(self) -> Sequential:
+        """What was released: one after the other, or beside each other on different people."""
+        return replace(from_entries(self.ledger), slack=self.slack)
+
+    @property
+    def cost(self) -> Cost:
+        """What it costs, from the ledger's entries, adjacency and slack alone.
 
         An `InputError` if composing it, under either relation, would take longer than any fit's.
         """
-        events = self._events()
-        total = tally(events, self.adjacency)
-        if not (is_modest(total) and is_modest(tally(events, _other(self.adjacency)))):
+        total = cost(self.guarantee, self.adjacency)
+        if not (total.is_modest and cost(self.guarantee, _other(self.adjacency)).is_modest):
             raise InputError(
                 "the certificate cannot be checked: its ledger holds more than a fit releases"
             )
-        return replace(total, slack=self.slack)
-
-    def _events(self) -> list[tuple[Event, int]]:
-        return [(Event.from_dict(entry), entry["times"]) for entry in self.ledger]
+        return total
 
     def spending(self) -> tuple[float, ...]:
         """epsilon that each entry of the ledger added to those before it; together they are all."""
-        events, _ = self._events(), self.tally
-        parts = [tally(events[:k], self.adjacency) for k in range(len(events) + 1)]
-        reached = [replace(part, slack=self.slack).epsilon(self.delta) for part in parts]
+        parts, _ = self.guarantee.parts, self.cost
+        some = [Sequential(parts[:k], self.slack) for k in range(len(parts) + 1)]
+        reached = [cost(one, self.adjacency).epsilon(self.delta) for one in some]
         return tuple(np.diff(reached).tolist())
 
     def recomputed(self) -> float:
         """epsilon, computed again."""
-        return self.tally.epsilon(self.delta)
+        return self.cost.epsilon(self.delta)
 
     def epsilon_at(self, delta: float) -> float:
         """epsilon of the same release at another delta."""
-        return self.tally.epsilon(delta)
+        return self.cost.epsilon(delta)
 
     def delta_at(self, epsilon: float) -> float:
         """delta of the same release at another epsilon."""
-        return self.tally.delta(epsilon)
+        return self.cost.delta(epsilon)
 
     def trade_off(self, false_positive_rates: ArrayLike) -> NDArray[np.float64]:
         """The least false negative rates of any attack on one person."""
         rates = np.asarray(false_positive_rates, dtype=np.float64)
-        return 1 - self.tally.true_positive_rates(rates)
+        return 1 - self.cost.true_positive_rates(rates)
 
     def verify(self) -> float:
         """The epsilon computed again; an `InputError` if anything stated does not follow."""
@@ -195,18 +208,18 @@ class Certificate:
 
     def _computed_again(self) -> dict[str, Any] | None:
         """All that follows from the ledger; None where its numbers are absurd."""
-        total, events = self.tally, self._events()
+        total = self.cost
         try:
             with np.errstate(all="ignore"):
-                computed = _computed(total, events, self.delta, self.counts_are_public)
+                computed = _computed(self.guarantee, total, self.delta, self.counts_are_public)
         except (ArithmeticError, ValueError):
             return None
-        return {**computed, "ledger": entries(events, self.adjacency)}
+        return {**computed, "ledger": to_entries(self.guarantee, self.adjacency)}
 
     def _check_agreement(self) -> None:
         if self.private and self.noise == SEEDED_NOISE:
             raise InputError("the certificate was changed: its noise is not private, it says it is")
-        name = statements.contradiction(self.public_inputs, self._events())
+        name = statements.contradiction(self.public_inputs, releases(self.guarantee))
         if name is not None:
             raise InputError(
                 f"the certificate was changed: its public input '{name}' contradicts its ledger"
@@ -284,7 +297,7 @@ class Certificate:
             f"{members} (advantage at most {up(self.attacker['advantage'])}).",
             *([f"  A person has {records}."] if records else []),
             "  Paid for:",
-            *(f"    {_entry_text(entry)}" for entry in self.ledger or ({},)),
+            *(_entry_lines(self.ledger) or ["    nothing was released"]),
             f"  Noise: {self.noise}.",
             f"  Taken as public: {', '.join(self._public_names()) or 'nothing'}.",
             *(f"  Stated by the steward, and not checked: {said}." for said in self._stated()),
@@ -363,70 +376,91 @@ def certify(
     found: Mapping[str, str] | None = None,
 ) -> Certificate:
     """The certificate of everything a ledger records."""
-    return Certificate(
-        **_computed(ledger.tally, ledger.events, ledger.delta, PUBLIC_COUNTS in public_inputs),
+    return _certified(
+        ledger.guarantee,
+        ledger.cost,
+        public_inputs,
         delta=ledger.delta,
         target_epsilon=ledger.epsilon,
-        adjacency=ledger.adjacency,
-        ledger=entries(ledger.events, ledger.adjacency),
         noise=SECURE_NOISE if private_noise else SEEDED_NOISE,
         private=private_noise,
-        slack=ledger.tally.slack,
-        version=__version__,
-        public_inputs=_plain(public_inputs),
         found=dict(found or {}),
     )
 
 
+def certify_disjoint(
+    certificates: Sequence[Certificate], *, public_inputs: Mapping[str, Any]
+) -> Certificate:
+    """The certificate of releases about different people, each of which has a certificate.
+
+    That nobody is in two of them is the steward's word; the guarantee rests on it (`guarantee`).
+    """
+    if not certificates or len({one.adjacency for one in certificates}) > 1:
+        raise InputError("certificates of different people need the same adjacency to be joined")
+    joined = Sequential((Parallel(tuple(one.guarantee for one in certificates)),))
+    total, delta = cost(joined, certificates[0].adjacency), max(one.delta for one in certificates)
+    worst = next((one for one in certificates if not one.private), certificates[0])
+    return _certified(
+        joined,
+        total,
+        public_inputs,
+        delta=delta,
+        target_epsilon=max(total.epsilon(delta), *(one.target_epsilon for one in certificates)),
+        noise=worst.noise,
+        private=worst.private,
+    )
+
+
+def _certified(
+    guarantee: Guarantee, total: Cost, public_inputs: Mapping[str, Any], **stated: Any
+) -> Certificate:
+    total = total.with_slack(total.slack)  # which is stated as one number
+    return Certificate(
+        **_computed(guarantee, total, stated["delta"], PUBLIC_COUNTS in public_inputs),
+        adjacency=total.adjacency,
+        ledger=to_entries(guarantee, total.adjacency),
+        slack=total.slack,
+        version=__version__,
+        public_inputs=_plain(public_inputs),
+        **stated,
+    )
+
+
 def _computed(
-    total: Tally, events: Iterable[tuple[Event, int]], delta: float, counts_are_public: bool
+    guarantee: Guarantee, total: Cost, delta: float, counts_are_public: bool
 ) -> dict[str, Any]:
     """The fields of a certificate that follow from what was released, and what is public."""
-    other = replace(tally(events, _other(total.adjacency)), slack=total.slack)
+    other = cost(guarantee, _other(total.adjacency)).with_slack(total.slack)
     return {
         "epsilon": total.epsilon(delta),
         "mu": total.gdp_mu,
         "epsilon_other_adjacency": math.inf if counts_are_public else other.epsilon(delta),
-        "epsilon_clt": _clt_epsilon(total, delta),
+        "epsilon_clt": total.clt_epsilon(delta),
         "attacker": attacker(total),
     }
 
 
-def attacker(total: Tally) -> dict[str, Any]:
+def attacker(total: Tally | Cost) -> dict[str, Any]:
     """The best attack on one person: rates of true positives by rate of false ones; advantage."""
     highest = total.true_positive_rates(np.array(FALSE_POSITIVE_RATES))
     rates = {f"{a:g}": float(t) for a, t in zip(FALSE_POSITIVE_RATES, highest, strict=True)}
     return {"true_positive_rate": rates, "advantage": total.advantage}
 
 
-def entries(
-    events: Iterable[tuple[Event, int]], adjacency: Adjacency
-) -> tuple[dict[str, Any], ...]:
-    """The events for people to read: runs of identical ones merged and counted.
-
-    Their slack, which is stated as one sum, makes no difference.
-    """
-    return tuple(
-        event.to_dict(adjacency, sum(times for _, times in run))
-        for event, run in groupby(events, key=lambda entry: entry[0].ideal())
-    )
-
-
-def _entry_text(entry: Mapping[str, Any]) -> str:
-    if not entry:
-        return "nothing was released"
-    numbers = Event.from_dict(entry).numbers
-    told = ", ".join(f"{name} {value:.4g}" for name, value in numbers.items())
-    return f"{entry['times']} x {entry['what']} ({entry['mechanism']} noise, {told})"
-
-
-def _clt_epsilon(total: Tally, delta: float) -> float | None:
-    """epsilon if sampled steps had reached their limit, where one is known for all of them."""
-    limits = [pair.limit_mu_squared(times) for pair, times in total.sampled]
-    known = [limit for limit in limits if limit is not None]
-    if not known or len(known) < len(limits):
-        return None
-    return replace(total, sampled=(), mu_squared=total.mu_squared + sum(known)).epsilon(delta)
+def _entry_lines(ledger: Iterable[Mapping[str, Any]], margin: str = "    ") -> list[str]:
+    """What was paid for, a line each; what is about other people is set in."""
+    lines = []
+    for entry in ledger:
+        if entry["mechanism"] == PARALLEL:
+            lines.append(f"{margin}{entry['what']}, of which the dearest counts:")
+            for number, branch in enumerate(entry["branches"], start=1):
+                lines += [f"{margin}  group {number}", *_entry_lines(branch, margin + "    ")]
+            continue
+        numbers = Event.from_dict(entry).numbers
+        told = ", ".join(f"{name} {value:.4g}" for name, value in numbers.items())
+        how = f"{entry['mechanism']} noise, {told}"
+        lines.append(f"{margin}{entry['times']} x {entry['what']} ({how})")
+    return lines
 
 
 def _agree(computed: Any, stated: Any) -> bool:
@@ -434,7 +468,7 @@ def _agree(computed: Any, stated: Any) -> bool:
         return computed.keys() == dict(stated).keys() and all(
             _agree(computed[key], stated[key]) for key in computed
         )
-    if isinstance(computed, tuple):
+    if isinstance(computed, tuple | list):
         return len(computed) == len(stated) and all(map(_agree, computed, stated))
     if computed is None or stated is None or isinstance(computed, str | bool):
         return bool(computed == stated)

@@ -14,6 +14,7 @@ from privtraj.privacy.accounting import Tally
 from privtraj.privacy.budget_plan import BudgetPlan
 from privtraj.privacy.calibration import ONE_RECORD, calibrate_gaussian, calibrate_laplace
 from privtraj.privacy.events import Adjacency, Event, check_adjacency, check_budget
+from privtraj.privacy.guarantee import Cost, Guarantee, Parallel, Sequential, cost
 
 _WORTH_NAMING = 1e-3  # less privacy loss than this buys nothing: call it spent
 
@@ -37,6 +38,9 @@ class Ledger:
     chosen on the way. So do noise, rate and number of sampled sums, whose losses are no Brownian
     path: all that satisfy one budget do not satisfy it when one is picked by what was seen.
     A `plan` holds a fit to that: every release is one of those it lists.
+
+    others: what was released about other people, none of whom is among those of this ledger. All of
+    it together is then Parallel (`guarantee`), and has to keep to the budget together.
     """
 
     def __init__(
@@ -45,11 +49,13 @@ class Ledger:
         delta: float,
         adjacency: Adjacency = "add-remove",
         plan: BudgetPlan | None = None,
+        others: Guarantee | None = None,
     ) -> None:
         check_budget(epsilon, delta)
         self.epsilon = float(epsilon)
         self.delta = float(delta)
         self.adjacency = check_adjacency(adjacency)
+        self.others = others
         self._events: list[tuple[Event, int]] = []
         self._tally = Tally(self.adjacency)
         self._plan = plan
@@ -61,18 +67,35 @@ class Ledger:
 
     @property
     def tally(self) -> Tally:
-        """What composition remembers of it: its cost, mu where that says all, and its slack."""
+        """What composition remembers of its own events: their cost, mu, and slack."""
         return self._tally
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Its own events, and beside them what is about other people."""
+        own = Sequential.of(self._events)
+        return own if self.others is None else Parallel((self.others, own))
+
+    @property
+    def cost(self) -> Cost:
+        """What everything costs that the certificate will tell of."""
+        return self._cost(self._tally, self._events)
+
+    def _cost(self, own: Tally, events: list[tuple[Event, int]]) -> Cost:
+        if self.others is None:
+            return Cost((own,))
+        return cost(Parallel((self.others, Sequential.of(events))), self.adjacency)
 
     def covers(self, event: Event, times: int = 1) -> bool:
         """Whether the event would fit beside what was spent."""
-        return self._tally.add(event, times).delta(self.epsilon) <= self.delta
+        after = self._cost(self._tally.add(event, times), [*self._events, (event, times)])
+        return after.delta(self.epsilon) <= self.delta
 
     def spend(self, event: Event, times: int = 1) -> None:
         """Record the event, or raise `BudgetError` and record nothing."""
         after = self._tally.add(event, times)
         plan = self._plan and self._plan.after(event, times)
-        if after.delta(self.epsilon) > self.delta:
+        if not self.covers(event, times):
             raise BudgetError(
                 f"the budget does not cover {event.describe(times)}: {self.remaining(event)}"
             )
@@ -81,7 +104,7 @@ class Ledger:
 
     def spent(self) -> float:
         """The smallest epsilon, at the budget's delta, of everything recorded so far."""
-        return self._tally.epsilon(self.delta)
+        return self.cost.epsilon(self.delta)
 
     def remaining(self, like: Event | None = None) -> str:
         """What is left, in words: the budget used, and the largest single release that fits, of

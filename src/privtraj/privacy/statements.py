@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 from privtraj.base.errors import InputError, is_number, is_whole
 from privtraj.privacy.events import Adjacency, Event, Opaque
+from privtraj.privacy.guarantee import count_entries
 from privtraj.privacy.sampled_events import ChosenTimes, SampledSum
 
 FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
@@ -101,12 +102,8 @@ def _is_attacker(value: Any) -> bool:
 
 
 def is_ledger(value: Any) -> bool:
-    """Whether these are entries of events, each with how often."""
-    return (
-        isinstance(value, list | tuple)
-        and len(value) <= MOST_ENTRIES
-        and all(map(_is_entry, value))
-    )
+    """Whether these are entries of events, each with how often, or branches of such entries."""
+    return count_entries(value, _is_entry) <= MOST_ENTRIES
 
 
 def _is_entry(value: Any) -> bool:

@@ -6,24 +6,20 @@ notebook, light or dark.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privtraj.base.arrays import Floats
 from privtraj.base.errors import short
-from privtraj.base.space import unit_time
 from privtraj.columns.kinds import Category, Column, Date
 from privtraj.columns.precision import written_times
 from privtraj.privacy.ledger import up
 from privtraj.privacy.statements import records_in_words
-from privtraj.report.levels import Drawn, shares_of, text_label
-from privtraj.report.page_data import bands
-from privtraj.report.sections import number_range, warnings
-from privtraj.report.style import BLUE, VERMILION
-from privtraj.report.templates import render
+from privtraj.report.checks import warnings
+from privtraj.report.labels import text_label
+from privtraj.report.page import render
 
 if TYPE_CHECKING:
     from privtraj.data.snapshots import Snapshots
@@ -31,10 +27,19 @@ if TYPE_CHECKING:
     from privtraj.model.paths import Paths
     from privtraj.privacy.certificate import Certificate
 
-_WIDTH, _HEIGHT = 180, 70  # of a small picture
-_MOST = 4  # small pictures
 _ROWS = 6  # of a table of paths
 _FEW = 6  # values of a category
+
+
+def card(shown: Any) -> str:
+    """The piece of HTML that a notebook shows of an object."""
+    cards: dict[str, Callable[[Any], str]] = {
+        "Snapshots": snapshots_card,
+        "TrajectoryModel": model_card,
+        "Certificate": certificate_card,
+        "Paths": paths_card,
+    }
+    return cards[type(shown).__name__](shown)
 
 
 def snapshots_card(snapshots: Snapshots) -> str:
@@ -63,7 +68,7 @@ def certificate_card(certificate: Certificate) -> str:
 
 
 def model_card(model: TrajectoryModel) -> str:
-    """The guarantee, the size, and small pictures of the first features over time."""
+    """The guarantee, what it means, and the size; `pt.plot.marginals` draws the features."""
     certificate = model.certificate
     particles, times = model.particles.shape[1], len(model.numeric_times)
     first, last = written_times(model.numeric_times, model.datetime)[[0, -1]]
@@ -76,14 +81,10 @@ def model_card(model: TrajectoryModel) -> str:
             ("guarantee", f"{promise}, {certificate.adjacency}" if certificate.private else "none"),
             ("which means", certificate.in_words),
             *(("warning", said) for said in warnings(model)),
-            (
-                "times of interest",
-                f"{times}, {model.time_name} from {first} to {last}",
-            ),
+            ("times of interest", f"{times}, {model.time_name} from {first} to {last}"),
             ("features", f"{len(names)}: {', '.join(names)}"),
             ("particles", f"{particles} per time, by {model.settings.get('measure', 'hand')}"),
         ],
-        pictures=_pictures(model),
     )
 
 
@@ -99,13 +100,13 @@ def paths_card(paths: Paths) -> str:
         "Paths",
         note=f"{n} synthetic people at {q} times, {rows[-1]} rows",
         columns=list(table),
-        rows=[[_cell(value) for value in row] for row in zip(*table.values(), strict=True)],
+        rows=[[_text(value) for value in row] for row in zip(*table.values(), strict=True)],
     )
 
 
 def _card(title: str, **parts: Any) -> str:
     """The parts that are there, in the template's order."""
-    nothing = dict.fromkeys(("certificate", "note", "lines", "facts", "columns", "pictures"))
+    nothing = dict.fromkeys(("certificate", "note", "lines", "facts", "columns"))
     return render("card.html", title=title, **{**nothing, **parts})
 
 
@@ -121,47 +122,7 @@ def _domain(column: Column) -> str:
     return f"in [{column.low:g}, {column.high:g}]{gaps}"
 
 
-def _cell(value: Any) -> Any:
+def _text(value: Any) -> Any:
     if value is None:
         return ""
     return f"{value:.6g}" if isinstance(value, float) else value
-
-
-def _pictures(model: TrajectoryModel) -> list[dict[str, Any]]:
-    """Of the first features: median and middle 80 % of the particles over time, inside the public
-    bounds; of a category the shares of its values."""
-    x = _WIDTH * unit_time(model.numeric_times, model.numeric_times)
-    clouds = model.marginals.swapaxes(0, 1)  # (n, T, d)
-    columns = [pair for pair in enumerate(model.columns) if not pair[1].of]
-    return [_picture(x, column, clouds[:, :, k]) for k, column in columns[:_MOST]]
-
-
-def _picture(x: Floats, column: Column, values: Floats) -> dict[str, Any]:
-    """Of values (n, T) at places x (T,)."""
-    common = {"name": column.name, "size": (_WIDTH, _HEIGHT), "median": None}
-    if isinstance(column, Category):
-        levels = values.astype(np.int64)
-        drawn = Drawn.of(column, shares_of(levels, column.levels).mean(axis=0))
-        edges = _HEIGHT * (1 - np.cumsum(np.pad(drawn.shares(levels), ((0, 0), (1, 0))), axis=1))
-        areas = [
-            (_points([*x, *x[::-1]], [*edges[:, k], *edges[::-1, k + 1]]), colour)
-            for k, colour in enumerate(drawn.colours)
-        ]
-        about = f"shares of {len(drawn.labels)} values"
-        return {**common, "about": about, "range": about, "bands": areas, "opacity": 1}
-    low, high = column.domain
-    (curves,) = np.nan_to_num(bands(values[..., None]), nan=(low + high) / 2)
-    below, _, middle, _, above = _HEIGHT * (1 - (curves - low) / (high - low))
-    band = (_points([*x, *x[::-1]], [*below, *above[::-1]]), BLUE)
-    return {
-        **common,
-        "about": "median and middle 80 %",
-        "range": number_range(column),
-        "bands": [band],
-        "opacity": 0.6,
-        "median": (_points(x, middle), VERMILION),
-    }
-
-
-def _points(x: Iterable[float], y: Iterable[float]) -> str:
-    return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))

@@ -14,17 +14,14 @@ from privtraj.base.arrays import Floats
 from privtraj.base.errors import about
 from privtraj.base.files import write_text
 from privtraj.columns.axes import Axes
-from privtraj.columns.kinds import Category, Column, Flag, Number
-from privtraj.metrics.encoding import is_missing
-from privtraj.report.levels import shares_of
-from privtraj.report.page import Page, check_name, page
-from privtraj.report.page_data import QUANTILES, SEED, bands, densities, packed, sampled
-from privtraj.report.sections import sha256
-from privtraj.report.templates import percent, whole_number
-from privtraj.report.verdicts import Verdict, judged
+from privtraj.columns.kinds import Category, Column, Number
+from privtraj.metrics.columns import is_missing
+from privtraj.report.checks import Check, judged
+from privtraj.report.labels import percent, shares_of, whole_number
+from privtraj.report.page import Page, check_name, page, sha256
+from privtraj.report.people import SEED, bands, densities, packed, page_data, sampled
 
 if TYPE_CHECKING:
-    from privtraj.metrics.copies import Memorisation
     from privtraj.metrics.evaluation import Evaluation
     from privtraj.metrics.records import Records
     from privtraj.metrics.table import Score
@@ -56,75 +53,69 @@ def comparison(
     """The page of what `evaluate` says, with the records it says it of."""
     shown = sampled(model, seed)
     clouds = records.clouds()
-    worth, copies = _people_worth(evaluation), evaluation.memorisation
+    worth, copies, own = evaluation.worth, evaluation.memorisation, evaluation.settings
+    people = f"{about(worth.people)}{' or more' if worth.people >= worth.most else ''}"
+    ground = [] if evaluation.ground is None else [str(evaluation.ground).removesuffix(".")]
     values = {
         "kind": "evaluation",
         "figures": [
-            (worth, "Worth, in people per time"),
+            (people, "Worth, in people per time"),
             (percent(copies.share_close), "Very close to a real person"),
             (percent(copies.share_expected), "The same of other real people"),
         ],
-        "people_worth": worth,
-        "verdicts": evaluation_verdicts(evaluation),
-        "floor": evaluation.settings["floor"],
+        "people_worth": people,
+        "checks": evaluation_checks(evaluation, people),
+        "floor": own["floor"],
         "tables": {
             "Single times": list(map(_row, evaluation.scores)),
             "Whole paths": list(map(_row, evaluation.path_scores)),
             "Repeated records": [_row(evaluation.repeated.score)] if evaluation.repeated else [],
         },
         "columns": evaluation.columns,
-        "notes": [*evaluation.notes, *_on_the_ground(evaluation)],
-        "made": _made(model, evaluation),
+        "notes": [*evaluation.notes, *ground],
+        "made": [
+            ("records", whole_number(own["records"])),
+            ("people", whole_number(own["people"])),
+            ("synthetic people", whole_number(own["synthetic_people"])),
+            ("floor", own["floor"]),
+            ("times compared", str(len(own["times"]))),
+            ("seed", str(own["seed"])),
+            ("model is private", "yes" if own["private"] else f"no: {model.certificate.caveat}"),
+            ("model sha256", sha256(model)),
+        ],
     }
-    numbers = [_numbers(cloud, model.columns) for cloud in clouds]
-    data = {"real": _real(numbers, shown.ranges)}
-    shares = _shares(clouds, model.columns)
-    return page("comparison.html", model, shown, values, data, _bands(numbers), shares)
+    data = page_data(model, shown)
+    data["real"] = _real([_numbers(cloud, model.columns) for cloud in clouds], shown.ranges)
+    _add_real_shares(data["categories"], clouds, model.columns)
+    return page("comparison.html", model, shown, values, data)
 
 
-def _on_the_ground(evaluation: Evaluation) -> list[str]:
-    return [] if evaluation.ground is None else [str(evaluation.ground).removesuffix(".")]
-
-
-def evaluation_verdicts(evaluation: Evaluation) -> list[Verdict]:
+def evaluation_checks(evaluation: Evaluation, people: str) -> list[Check]:
     """Worth, copies, and how far from real people, in plain words."""
-    verdicts = [_worth(evaluation), _copies("records", evaluation.memorisation)]
-    if evaluation.path_memorisation is not None:
-        verdicts.append(_copies("paths", evaluation.path_memorisation))
-    gaps = [score.gap for score in evaluation.scores if math.isfinite(score.gap)]
-    if gaps:
-        middle = float(np.median(gaps))
-        verdicts.append(judged("distance", middle, middle=percent(max(middle, 0))))
-    return verdicts
-
-
-def _people_worth(evaluation: Evaluation) -> str:
-    worth = evaluation.worth
-    return f"{about(worth.people)}{' or more' if worth.people >= worth.most else ''}"
-
-
-def _worth(evaluation: Evaluation) -> Verdict:
     worth = evaluation.worth
     most = worth.people >= worth.most
     doubt = f"{about(worth.low)} to {about(worth.high)} in nine cases of ten"
     if most:
         doubt = f"These records cannot tell more than {about(worth.most)} people apart"
-    return judged(
-        "measured_worth",
-        math.inf if most else worth.people,
-        people=_people_worth(evaluation),
-        doubt=doubt,
-        ceiling=about(evaluation.worth_ceiling),
-    )
-
-
-def _copies(what: str, copies: Memorisation) -> Verdict:
-    close, expected, ratio = copies.share_close, copies.share_expected, copies.ratio
-    excess = close / max(expected, 1e-9)
-    words = {"what": what, "close": percent(close), "expected": percent(expected)}
-    verdict = judged("copies", excess, **words)
-    far = f" Median distance: {ratio:.2g} times theirs." if math.isfinite(ratio) else ""
-    return replace(verdict, sentence=verdict.sentence + far)
+    words = {"people": people, "doubt": doubt, "ceiling": about(evaluation.worth_ceiling)}
+    checks = [judged("measured_worth", math.inf if most else worth.people, **words)]
+    for what, copies in (
+        ("records", evaluation.memorisation),
+        ("paths", evaluation.path_memorisation),
+    ):
+        if copies is not None:
+            close, expected = copies.share_close, copies.share_expected
+            words = {"what": what, "close": percent(close), "expected": percent(expected)}
+            check = judged("copies", close / max(expected, 1e-9), **words)
+            if math.isfinite(copies.ratio):
+                far = f" Median distance: {copies.ratio:.2g} times theirs."
+                check = replace(check, sentence=check.sentence + far)
+            checks.append(check)
+    gaps = [score.gap for score in evaluation.scores if math.isfinite(score.gap)]
+    if gaps:
+        middle = float(np.median(gaps))
+        checks.append(judged("distance", middle, middle=percent(max(middle, 0))))
+    return checks
 
 
 def _row(score: Score) -> dict[str, Any]:
@@ -141,20 +132,6 @@ def _row(score: Score) -> dict[str, Any]:
     }
 
 
-def _made(model: TrajectoryModel, evaluation: Evaluation) -> list[tuple[str, str]]:
-    settings = evaluation.settings
-    return [
-        ("records", whole_number(settings["records"])),
-        ("people", whole_number(settings["people"])),
-        ("synthetic people", whole_number(settings["synthetic_people"])),
-        ("floor", settings["floor"]),
-        ("times compared", str(len(settings["times"]))),
-        ("seed", str(settings["seed"])),
-        ("model is private", "yes" if settings["private"] else f"no: {model.certificate.caveat}"),
-        ("model sha256", sha256(model)),
-    ]
-
-
 def _numbers(points: Floats, columns: Sequence[Column]) -> Floats:
     """(n, k) numbers of points (n, d), nan where missing."""
     places = [k for k, column in enumerate(columns) if isinstance(column, Number)]
@@ -162,30 +139,26 @@ def _numbers(points: Floats, columns: Sequence[Column]) -> Floats:
     return np.stack(values, axis=1) if values else points[:, :0]
 
 
-def _shares(clouds: list[Floats], columns: Sequence[Column]) -> dict[str, Floats]:
-    """{category: (T, C)} shares of its levels, nan where there are too few records."""
-    axes = Axes.of(columns)
-    levels = [axes.level_of(cloud) for cloud in clouds]
-    found = {}
+def _add_real_shares(
+    categories: list[dict[str, Any]], clouds: list[Floats], columns: Sequence[Column]
+) -> None:
+    """To each category that is drawn: (T, L) shares of records, null where there are too few."""
+    axes, drawn = Axes.of(columns), {one["name"]: one for one in categories}
     for k, column in enumerate(columns):
-        if isinstance(column, Category) and not isinstance(column, Flag):
-            few = np.full((1, column.levels), np.nan)
-            each = [
-                shares_of(one[:, [k]], column.levels) if len(one) >= _LEAST else few
-                for one in levels
-            ]
-            found[column.name] = np.concatenate(each)
-    return found
-
-
-def _bands(clouds: list[Floats]) -> Floats:
-    """(d, 5, T) quantiles of clouds (n_i, d), nan where there are too few."""
-    few = np.full((clouds[0].shape[1], len(QUANTILES), 1), np.nan)
-    return np.concatenate([bands(x[:, None]) if len(x) >= _LEAST else few for x in clouds], axis=2)
+        if not isinstance(column, Category) or column.of:
+            continue
+        levels = [axes.level_of(cloud)[:, [k]] for cloud in clouds]
+        group = np.array(drawn[column.name]["group"])
+        count = len(drawn[column.name]["labels"])
+        drawn[column.name]["real"] = [
+            shares_of(group[one], count)[0].round(5).tolist() if len(one) >= _LEAST else None
+            for one in levels
+        ]
 
 
 def _real(clouds: list[Floats], ranges: Floats) -> dict[str, Any]:
-    """Some records of each time, (d, n_i) after (d, n_i), and their densities (d, T, bins)."""
+    """Some records of each time, (d, n_i) after (d, n_i), their densities (d, T, bins), and of all
+    of them at each time (T,) the five quantiles (d, 5), null where there are too few."""
     d = clouds[0].shape[1]
     most = int(np.clip(_NUMBERS // (max(d, 1) * len(clouds)), 5, _MOST))
     rng = np.random.default_rng(SEED)
@@ -201,4 +174,10 @@ def _real(clouds: list[Floats], ranges: Floats) -> dict[str, Any]:
         "starts": np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(int).tolist(),
         "points": packed(np.concatenate([x.T.ravel() for x in some])),
         "density": packed(density, "u1"),
+        "bands": [
+            np.nan_to_num(bands(x[:, None])[..., 0], nan=-1).round(5).tolist()
+            if len(x) >= _LEAST
+            else None
+            for x in clouds
+        ],
     }

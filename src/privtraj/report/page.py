@@ -2,7 +2,7 @@
 
 It is made from the model alone, so it may go wherever the model may go. Scripts and styles are
 inline and named by their hashes in the page's own security policy, which forbids everything else,
-the network first of all.
+the network first of all. Sentences stand in the templates, in `assets`; values come from here.
 """
 
 from __future__ import annotations
@@ -10,35 +10,52 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privtraj.base.arrays import Floats
-from privtraj.base.errors import InputError
+from privtraj.base.errors import InputError, short
 from privtraj.base.files import write_text
+from privtraj.base.formats import PEOPLE_DRAWN
+from privtraj.columns.kinds import Category, Column, Number
+from privtraj.privacy import meaning
+from privtraj.privacy.certificate import PROTECTS, Certificate
 from privtraj.privacy.ledger import up
-from privtraj.report import sections
-from privtraj.report.map_view import backdrop, ways
-from privtraj.report.page_data import SEED, Sampled, page_data, sampled
-from privtraj.report.panels import BOX, panels
-from privtraj.report.sampler import page_sampler, sampler_words
-from privtraj.report.share_panels import share_panels
-from privtraj.report.templates import asset, percent_up, render
-from privtraj.report.verdicts import Verdict, summary, verdicts
-from privtraj.report.worth import in_people, worth_tables, worth_verdicts
+from privtraj.privacy.statements import records_in_words
+from privtraj.report.checks import checks, in_people, summary, warnings, worth_tables
+from privtraj.report.labels import (
+    cut,
+    number_range,
+    percent,
+    percent_up,
+    text_label,
+    time_labels,
+    whole_number,
+)
+from privtraj.report.maps import backdrop, ways
+from privtraj.report.people import SEED, Sampled, page_data, page_sampler, sampled
 
 if TYPE_CHECKING:
-    from privtraj.assess.quality.estimate import Quality
+    from jinja2 import Environment
+
     from privtraj.model.model import TrajectoryModel
 
-SUFFIXES = (".html", ".htm")
-
 Progress = Callable[[int, int], None]
-STYLES = ("page.css", "draw.css", "print.css")
-SCRIPTS = ("page.js", "people.js", "tables.js", "download.js")
+
+_SUFFIXES = (".html", ".htm")
+_STYLES = ("page.css",)
+_SCRIPTS = ("page.js", "charts.js", "people.js", "draw.js")
+_METHODS = ("counts", "gradients", "marginals")
+_COLOURS = 5  # of the parts of a budget
+_MOST_TIMES = 16  # listed one by one
+
+
+# Templates and files ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -50,10 +67,66 @@ class Page:
     data: dict[str, Any]
 
     def html(self) -> str:
-        """The whole file."""
-        inline = {"style": "".join(map(asset, STYLES)), "script": "".join(map(asset, SCRIPTS))}
-        data, policy = as_script_data(self.data), _policy(**inline)
-        return render(self.template, **self.values, **inline, data=data, policy=policy)
+        """The whole file, in which only this style, this script and pictures inside are allowed."""
+        style, script = "".join(map(asset, _STYLES)), "".join(map(asset, _SCRIPTS))
+        policy = (
+            f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+            "img-src data:; base-uri 'none'; form-action 'none'"
+        )
+        inline = {"style": style, "script": script, "policy": policy}
+        return render(self.template, **self.values, **inline, data=as_script_data(self.data))
+
+
+def render(template: str, **values: Any) -> str:
+    """A template of `assets` with these values in it: everything is escaped, and a name that it
+    does not know is an error."""
+    return _environment().get_template(template).render(values)
+
+
+@cache
+def asset(name: str) -> str:
+    """A file of `report/assets`."""
+    return (files("privtraj.report") / "assets" / name).read_text("utf-8")
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("privtraj.report", "assets"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    written = (percent, percent_up, sentence, short, up)
+    environment.filters |= {function.__name__: function for function in written}
+    return environment
+
+
+def sentence(text: str) -> str:
+    """With a capital letter and a full stop."""
+    return f"{text[:1].upper()}{text[1:].removesuffix('.')}."
+
+
+def as_script_data(data: dict[str, Any]) -> str:
+    """JSON that cannot end the script element it stands in."""
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def check_name(path: str | os.PathLike[str]) -> None:
+    """Refuse a name that no browser would open as a page."""
+    if not Path(path).name.lower().endswith(_SUFFIXES):
+        raise InputError(f"a report cannot be written to '{Path(path).name}': use a .html name")
+
+
+# The report ------------------------------------------------------------------------------------
 
 
 def write_report(
@@ -72,31 +145,39 @@ def write_report(
     write_text(report(model, seed, progress).html(), path, force)
 
 
-def check_name(path: str | os.PathLike[str]) -> None:
-    """Refuse a name that no browser would open as a page."""
-    if not Path(path).name.lower().endswith(SUFFIXES):
-        raise InputError(f"a report cannot be written to '{Path(path).name}': use a .html name")
-
-
 def report(model: TrajectoryModel, seed: int = SEED, progress: Progress | None = None) -> Page:
     """The page about a model. The same model and seed give the same page."""
     shown = sampled(model, seed)
     quality = model.quality(progress)
-    judged = [*worth_verdicts(model, quality), *verdicts(model, shown.people)]
-    drawn_from = page_sampler(model, seed)
+    made, certificate = checks(model, shown.people, quality), model.certificate
+    grades = [check.grade for check in made if check.grade != "for information"]
+    promise = (up(certificate.epsilon), "Epsilon, less is safer")
+    figures = [
+        promise if certificate.private else ("none", "Guarantee"),
+        (percent_up(certificate.chance_right), "Best attacker is right, at most"),
+    ]
+    if quality is not None and quality.at_times:
+        figures.append((f"≈ {in_people(quality.worth)}", "Worth of numbers, in people per time"))
+    figures.append((f"{grades.count('good')} of {len(grades)}", "Checks that are good"))
+    sampler = page_sampler(model, seed)
+    first, last = time_labels(model.knots[[0, -1]], model.datetime)
+    draw = {"people": PEOPLE_DRAWN, "first": first, "last": last, **sampler}
+    draw["example"] = ", ".join(time_labels(model.numeric_times, model.datetime)[:2])
+    draw["count"] = whole_number(sampler["curves"])
     values = {
         "kind": "report",
-        "figures": _figures(model, judged, quality),
+        "figures": figures,
         "people": len(shown.people),
-        "summary": summary(judged),
-        "verdicts": judged,
+        "summary": summary(made),
+        "checks": made,
         "worth": worth_tables(model, quality),
-        **sections.guarantee(model),
-        "budget": sections.budget(model.certificate),
-        **sections.settings(model),
-        "draw": sampler_words(model, drawn_from),
+        **_guarantee(model),
+        "budget": budget(certificate),
+        **settings(model),
+        "draw": draw,
     }
-    return page("report.html", model, shown, values, {"sampler": drawn_from}, quality=quality)
+    data = page_data(model, shown, quality) | {"sampler": sampler}
+    return page("report.html", model, shown, values, data)
 
 
 def page(
@@ -104,70 +185,201 @@ def page(
     model: TrajectoryModel,
     shown: Sampled,
     values: dict[str, Any],
-    data: dict[str, Any] | None = None,
-    real: Floats | None = None,
-    real_shares: dict[str, Floats] | None = None,
-    quality: Quality | None = None,
+    data: dict[str, Any],
 ) -> Page:
-    """A page with pictures of sampled people, and of real ones where their bands are given, and
-    the shares of their categories."""
-    drawn = panels(model, shown, real, quality)
-    columns = [column.name for column in shown.columns]
+    """A page with pictures of sampled people, and of real ones where data have them."""
     common = {
         "certificate": model.certificate,
-        "names": listed_names(columns),
+        "names": listed_names([column.name for column in shown.columns]),
         "time_name": model.time_name,
-        "panels": drawn,
-        "more_features": len(shown.numbers) - len(drawn),
-        "shares": share_panels(model, shown, real_shares),
+        "numbers": len(shown.numbers),
+        "kinds": sorted({one["kind"] for one in data["categories"]}),
         "gaps": bool(shown.missing),
         "ways": ways(shown, model.time_name, model.datetime),
-        "compared": real is not None,
-        "doubted": quality is not None,
-        "box": BOX,
+        "compared": "real" in data,
+        "doubted": any(data["doubt"]),
     }
-    drawn_from = {**page_data(model, shown), "backdrop": backdrop(shown), "panel": BOX}
-    drawn_from |= data or {}
-    return Page(template, {**common, **values}, drawn_from)
+    return Page(template, {**common, **values}, {**data, "backdrop": backdrop(shown)})
 
 
 def listed_names(features: Sequence[str]) -> str:
     """The first few names, and how many more there are."""
-    names = [name if len(name) <= 40 else f"{name[:39]}…" for name in features[:3]]
+    names = [cut(name) for name in features[:3]]
     if len(features) > 3:
         names[2:] = [f"{len(features) - 2} more"]
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def _figures(
-    model: TrajectoryModel, judged: list[Verdict], quality: Quality | None
-) -> list[tuple[str, str]]:
-    """The few numbers that a decision begins with, each with what it is."""
+# The guarantee ---------------------------------------------------------------------------------
+
+
+def _guarantee(model: TrajectoryModel) -> dict[str, Any]:
+    """What the promise in words, the facts under it and the dial beside it are made of."""
     certificate = model.certificate
-    grades = [verdict.grade for verdict in judged if verdict.grade != "for information"]
-    promise = (up(certificate.epsilon), "Epsilon, less is safer")
-    figures = [
-        promise if certificate.private else ("none", "Guarantee"),
-        (percent_up(certificate.chance_right), "Best attacker is right, at most"),
+    other = next(a for a in PROTECTS if a != certificate.adjacency)
+    weaker = certificate.epsilon_other_adjacency
+    facts = []
+    if certificate.private:
+        facts.append(("It is about", f"{certificate.protected} ({certificate.adjacency})"))
+        facts.append(("Not protected", certificate.not_protected or ""))
+    if certificate.private and math.isfinite(weaker):
+        also = f"{PROTECTS[other]}, with epsilon = {up(weaker)} ({other})"
+        facts.append(("And about", also))
+    facts += [
+        ("A person has", records_in_words(certificate.public_inputs)),
+        ("Equivalently", f"{up(certificate.mu)}-Gaussian privacy" if certificate.mu else ""),
+        ("Noise", certificate.noise),
     ]
-    if quality is not None and quality.at_times:
-        figures.append((f"≈ {in_people(quality.worth)}", "Worth of positions, in people per time"))
-    return [*figures, (f"{grades.count('good')} of {len(grades)}", "Checks that are good")]
+    return {
+        "warnings": warnings(model),
+        "in_words": certificate.in_words,
+        "factor": meaning.factor(certificate.epsilon),
+        "failure": meaning.chance(certificate.delta) if certificate.delta else "",
+        "facts": [(name, text) for name, text in facts if text],
+        "dial": _dial(certificate.chance_right),
+    }
 
 
-def as_script_data(data: dict[str, Any]) -> str:
-    """JSON that cannot end the script element it stands in."""
-    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
-    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+def _dial(chance: float) -> dict[str, Any]:
+    """A gauge from a coin toss, 50 %, to certainty, 100 %; a turn is 0 there and 1 here."""
+
+    def on_circle(turn: float, radius: float) -> str:
+        angle = math.pi * (1 - turn)
+        return f"{160 + radius * math.cos(angle):.1f},{160 - radius * math.sin(angle):.1f}"
+
+    turn = 2 * chance - 1
+    corners = (on_circle(turn - 0.5, 7), on_circle(turn, 88), on_circle(turn + 0.5, 7))
+    ends = [(k / 4 + 0.004, (k + 1) / 4 - 0.004) for k in range(4)]
+    arcs = [f"M{on_circle(a, 118)}A118 118 0 0 1 {on_circle(b, 118)}" for a, b in ends]
+    return {"chance": chance, "arcs": arcs, "needle": " ".join(corners)}
 
 
-def _policy(style: str, script: str) -> str:
-    """Nothing but this style, this script and pictures inside the page."""
-    return (
-        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
+@dataclass(frozen=True)
+class Part:
+    """What one entry of the ledger added to epsilon; start and share: of the whole bar."""
+
+    what: str
+    how: str
+    epsilon: float
+    start: float
+    share: float
+    shade: str
 
 
-def _digest(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+def budget(certificate: Certificate) -> list[Part]:
+    """Where epsilon went at the certificate's delta, in the order of payment, and what is left."""
+    spent = [max(added, 0.0) for added in certificate.spending()]
+    rest = max(certificate.target_epsilon - certificate.epsilon, 0.0)
+    whole = sum(spent) + rest
+    if not spent or whole <= 0:
+        return []
+    order = sorted(range(len(spent)), key=lambda k: -spent[k])
+    names = {"noise_multiplier": "multiplier", "noise_epsilon": "epsilon", "rate": "sampling rate"}
+    lines = []
+    for k, (entry, epsilon) in enumerate(zip(certificate.ledger, spent, strict=True)):
+        numbers = [f"{name} {entry[key]:.3g}" for key, name in names.items() if key in entry]
+        if "branches" in entry:
+            how = "everybody is in one of them, and the dearest counts"
+        else:
+            times = f"{entry['times']} releases, each with " if entry["times"] > 1 else ""
+            how = times + ", ".join([f"{entry['mechanism']} noise", *numbers])
+        lines.append((entry["what"], how, epsilon, f"part-{order.index(k) % _COLOURS + 1}"))
+    if rest / whole >= 5e-4:
+        lines.append(("not spent", "", rest, "rest"))
+    parts, start = [], 0.0
+    for what, how, epsilon, shade in lines:
+        parts.append(Part(what, how, epsilon, start, epsilon / whole, shade))
+        start += epsilon / whole
+    return parts
+
+
+# Settings --------------------------------------------------------------------------------------
+
+
+def settings(model: TrajectoryModel) -> dict[str, Any]:
+    """Public inputs, settings, versions."""
+    certificate = model.certificate
+    labels = time_labels(model.numeric_times, model.datetime)
+    times = ", ".join(labels)
+    if len(labels) > _MOST_TIMES:
+        times = f"{len(labels)} times from {labels[0]} to {labels[-1]}"
+    public = [("Times of interest", times)]
+    public += [
+        (name, _text(value))
+        for name, value in certificate.public_inputs.items()
+        if name not in ("bounds", "bin times")
+    ]
+    knots, particles, _ = model.particles.shape
+    d = sum(not column.of for column in model.columns)
+    method = _text(model.settings.get("measure", ""))
+    keeps = "that they keep their place among the others, or forget it, is an assumption"
+    if "persistence" in model.diagnostics:
+        keeps = "how fast they forget was measured on people with several records"
+    made = [
+        ("method", f"private {method}" if method in _METHODS else method),
+        *((key.replace("_", " "), _text(value)) for key, value in model.settings.items()
+          if key != "measure" and value not in (None, 0, "")),
+        *certificate.found.items(),
+        ("model size", f"{knots} knots in time, {particles} particles, {d} feature{'s' * (d > 1)}"),
+        ("how people move", f"by '{model.reference.kind}'; {keeps}"),
+        ("diffusivity", f"{model.diffusivity:.3g} per time range, in squared shares of the box"),
+        ("bandwidth", f"{model.bandwidth.min():.3g} to {model.bandwidth.max():.3g} of the box"),
+        ("noise", certificate.noise),
+        ("privtraj", certificate.version),
+        ("model sha256", sha256(model)),
+    ]  # fmt: skip
+    return {
+        "declared": declared(model.columns),
+        "public_inputs": public,
+        "made": made,
+        "sha256": sha256(model),
+    }
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A column as it was declared public.
+
+    domain: in words.  values: of a category, all of them.  more: whether fixed, missing, other.
+    """
+
+    name: str
+    kind: str
+    domain: str
+    values: list[str]
+    more: str
+
+
+def declared(columns: Sequence[Column]) -> list[Declared]:
+    """All columns of the table: what somebody said of them, which is public."""
+    made = []
+    for column in columns:
+        if column.of:
+            continue
+        more = ["never changes"] * column.fixed + ["may be missing"] * column.missing
+        values: list[str] = []
+        if isinstance(column, Category):
+            values = [text_label(column, k) for k in range(len(column.values))]
+            domain = f"{len(values)} values"
+            if column.other is not None:
+                more.append(f"any other value counts as '{cut(column.other)}'")
+        else:
+            assert isinstance(column, Number)
+            domain = number_range(column)
+        made.append(Declared(column.name, column.kind, domain, values, ", ".join(more)))
+    return made
+
+
+def sha256(model: TrajectoryModel) -> str:
+    """As the certificate says, or else of the model as it is."""
+    return model.certificate.model_sha256 or model.sha256
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return whole_number(value) if value.is_integer() else f"{value:.4g}"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_text, value[:20])) + ", ..." * (len(value) > 20)
+    return str(value)

@@ -1,21 +1,28 @@
-"""The look that all figures share, and the pieces that several of them are made of."""
+"""The look that all figures share, and the pieces that several of them are made of.
+
+Figures are drawn by matplotlib, which is loaded when something is drawn.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.base.arrays import Floats, Ints
+from privtraj.base.errors import InputError
+from privtraj.base.files import atomic_path
 from privtraj.columns.kinds import Category, Date
-from privtraj.report.levels import Drawn, ribbons, shares_of
-from privtraj.report.page_data import bands
-from privtraj.report.ticks import time_ticks
+from privtraj.report.labels import Drawn, ribbons, shares_of
+from privtraj.report.people import bands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from privtraj.model.paths import Paths
 
@@ -29,6 +36,16 @@ INK = "#22272c"
 Bar = tuple[str, float, float, float, str]  # name, from, to, number at the end, colour
 
 _ALARMS = np.concatenate([[0.0], np.geomspace(1e-4, 0.02, 40), np.linspace(0.02, 1, 80)[1:]])
+_RESOLUTION = 160  # dots per inch of a file
+
+
+def save_figure(figure: Figure, path: str | os.PathLike[str], force: bool = False) -> None:
+    """Write the figure in the format of the suffix (.png, .pdf, .svg), whole or not at all."""
+    suffix = Path(path).suffix.lower().lstrip(".")
+    if suffix not in figure.canvas.get_supported_filetypes():
+        raise InputError(f"a figure cannot be saved as '{Path(path).name}': use .png, .pdf or .svg")
+    with atomic_path(path, force) as temporary:
+        figure.savefig(temporary, format=suffix, dpi=_RESOLUTION)
 
 
 def decorate(axes: Axes, x: str, y: str) -> None:
@@ -42,9 +59,12 @@ def decorate(axes: Axes, x: str, y: str) -> None:
     axes.spines[["left", "bottom"]].set_color("#9aa4ad")
 
 
-def spread(size: int, count: int) -> NDArray[np.intp]:
-    """At most `count` indices below `size`, evenly spread, first and last among them."""
-    return np.unique(np.linspace(0, size - 1, min(size, count)).round().astype(np.intp))
+def literal(text: str) -> str:
+    """A column's name as it is: matplotlib would read formulas between dollar signs."""
+    return text.replace("$", r"\$")
+
+
+# People ----------------------------------------------------------------------------------------
 
 
 def in_order(paths: Paths) -> NDArray[np.intp]:
@@ -57,9 +77,10 @@ def there(paths: Paths) -> Floats:
     return np.where(paths.present[..., None], paths.values, np.nan)
 
 
-def literal(text: str) -> str:
-    """A column's name as it is: matplotlib would read formulas between dollar signs."""
-    return text.replace("$", r"\$")
+def category(paths: Paths, name: str) -> Category | None:
+    """The column of this name, if it is a category."""
+    named = [one for one in paths.columns if one.name == name and isinstance(one, Category)]
+    return named[0] if named else None
 
 
 def draw_bands(axes: Axes, paths: Paths, feature: int) -> None:
@@ -77,26 +98,6 @@ def draw_bands(axes: Axes, paths: Paths, feature: int) -> None:
     date_marks(axes, paths, up=paths.features[feature])
 
 
-def date_marks(axes: Axes, paths: Paths, across: str = "", up: str = "") -> None:
-    """Dates where an axis has a feature that is one, whose numbers are seconds since 1970."""
-    for column in paths.columns:
-        if isinstance(column, Date) and column.name in (across, up):
-            axis, ends = (
-                (axes.xaxis, axes.get_xlim())
-                if column.name == across
-                else (axes.yaxis, axes.get_ylim())
-            )
-            marks, labels = zip(*time_ticks(float(ends[0]), float(ends[1]), True), strict=True)
-            axis.set_ticks(marks, labels=labels)
-
-
-def category(paths: Paths, name: str) -> Category | None:
-    """The column of this name, if it is a category."""
-    found = (column for column in paths.columns if column.name == name)
-    column = next(found, None)
-    return column if isinstance(column, Category) else None
-
-
 def drawn_levels(paths: Paths, column: Category) -> tuple[Drawn, Ints]:
     """The levels of a category as they are drawn, and those of people (n, q), in order of time;
     -1 for who is not there."""
@@ -111,17 +112,17 @@ def draw_shares(axes: Axes, paths: Paths, column: Category) -> None:
     times, shares = paths.times[in_order(paths)], drawn.shares(levels)
     labels = [literal(label) for label in drawn.labels]
     if len(times) == 1:  # bands of one time would be invisible
-        edges = np.concatenate([[0.0], np.cumsum(shares[0])])
+        feet = np.cumsum(shares[0]) - shares[0]
         for k, (label, colour) in enumerate(zip(labels, drawn.colours, strict=True)):
-            axes.bar(times, shares[0, k], bottom=edges[k], color=colour, label=label)
+            axes.bar(times, shares[0, k], bottom=feet[k], color=colour, label=label)
     else:
-        axes.stackplot(
-            times, shares.T, labels=labels, colors=drawn.colours, edgecolor="white", lw=0.6
-        )
+        look: dict[str, Any] = {"edgecolor": "white", "lw": 0.6}
+        axes.stackplot(times, shares.T, labels=labels, colors=drawn.colours, **look)
     axes.set_ylim(0, 1)
     axes.margins(x=0)
     decorate(axes, literal(paths.time_name), f"share of people by {literal(column.name)}")
     time_axis(axes, paths.datetime)
+    share_legend(axes)
 
 
 def draw_flows(axes: Axes, paths: Paths, column: Category, labels: Sequence[str]) -> None:
@@ -147,15 +148,17 @@ def draw_flows(axes: Axes, paths: Paths, column: Category, labels: Sequence[str]
     decorate(axes, literal(paths.time_name), f"share of people by {literal(column.name)}")
     axes.set_xticks(range(q), labels=labels)
     axes.grid(visible=False)
+    share_legend(axes)
 
 
 def share_legend(axes: Axes) -> None:
     """What the colours of shares or flows mean, beside them, the upper first as in the picture."""
     handles, labels = axes.get_legend_handles_labels()
-    axes.legend(
-        handles[::-1], labels[::-1], loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False,
-        fontsize=8.5,
-    )  # fmt: skip
+    beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)}
+    axes.legend(handles[::-1], labels[::-1], frameon=False, fontsize=8.5, **beside)
+
+
+# Time ------------------------------------------------------------------------------------------
 
 
 def time_axis(axes: Axes, datetime: bool) -> None:
@@ -171,15 +174,39 @@ def time_axis(axes: Axes, datetime: bool) -> None:
     axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
 
 
-def time_bar(axes: Axes, coloured: Any, name: str, marks: Any, labels: Sequence[str]) -> Any:
+def date_ticks(low: float, high: float) -> tuple[Floats, list[str]]:
+    """Whole dates between two moments in seconds since 1970, and what to write there."""
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, num2date
+
+    day = 86400.0  # matplotlib counts in days
+    locator = AutoDateLocator(maxticks=6)
+    marks = np.array(locator.tick_values(num2date(low / day), num2date(high / day)))
+    marks = marks[(marks >= low / day) & (marks <= high / day)]
+    return marks * day, ConciseDateFormatter(locator).format_ticks(marks)
+
+
+def date_marks(axes: Axes, paths: Paths, across: str = "", up: str = "") -> None:
+    """Dates where an axis has a feature that is one, whose numbers are seconds since 1970."""
+    for column in paths.columns:
+        if isinstance(column, Date) and column.name in (across, up):
+            upright = column.name == up
+            marks, labels = date_ticks(*(axes.get_ylim() if upright else axes.get_xlim()))
+            (axes.yaxis if upright else axes.xaxis).set_ticks(marks, labels=labels)
+
+
+def time_bar(axes: Axes, coloured: Any, paths: Paths) -> None:
     """The bar beside the axes that says which colour is which time."""
     bar: Any = axes.figure.colorbar(coloured, ax=axes, pad=0.02, aspect=28)
     if bar.solids is not None:
         bar.solids.set_alpha(1)
     bar.outline.set_visible(False)
-    bar.set_ticks(marks, labels=labels)
-    bar.set_label(literal(name), fontsize=10, color=INK)
-    return bar
+    if paths.datetime:
+        marks, labels = date_ticks(*coloured.get_clim())
+        bar.set_ticks(marks, labels=labels)
+    bar.set_label(literal(paths.time_name), fontsize=10, color=INK)
+
+
+# Attacks and budgets ---------------------------------------------------------------------------
 
 
 def attack_region(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privtraj.baselines.inference import HistogramMoments
+from privtraj.baselines.counted import HistogramMoments
 from privtraj.measures.counts.cells import estimate
 from privtraj.measures.gradients import start
 from privtraj.measures.gradients.constants import KAPPA_SPREAD

@@ -1,8 +1,7 @@
 
 // People of a released model, drawn in the page as TrajectoryModel.sample draws them: each goes
-// along one of the model's curves, with an offset of their own (report/sampler.py says what is here).
+// along one of the model's curves, with an offset of their own (report/people.py says what is here).
 const People = (() => {
-const STEPS = 65535;
 const BLOCK = 2048; // people between two looks at the clock
 
 class Chance { // sfc32, seeded by splitmix32: the same seed, the same people
@@ -59,7 +58,6 @@ class Chance { // sfc32, seeded by splitmix32: the same seed, the same people
 // Between the stops -----------------------------------------------------------------------------
 
 const fold = (u) => { const even = 2 * Math.round(u / 2); return Math.abs(u - even); };
-const clip = (value, low, high) => Math.min(high, Math.max(low, value));
 
 function spots(stops, clock) { // of each time: the stop before it, the share of the way, how long it is
   return clock.map((t) => {
@@ -96,8 +94,7 @@ function slopes(places, stops) { // of a monotone cubic through each row of plac
 
 class Sampler {
   constructor(given) {
-    const bytes = Uint8Array.from(atob(given.places), (c) => c.charCodeAt(0));
-    const whole = new Uint16Array(bytes.buffer), size = given.curves * given.stops.length;
+    const whole = pairs(given.places), size = given.curves * given.stops.length;
     Object.assign(this, given);
     this.axes = given.columns.map((column, k) => {
       const places = Float32Array.from(whole.subarray(k * size, (k + 1) * size), (step) => step / STEPS);
@@ -109,10 +106,7 @@ class Sampler {
       };
     });
     this.shown = this.axes.flatMap((axis, k) => axis.kind === "flag" ? [] : [k]);
-    if (given.lives) {
-      const ends = Uint8Array.from(atob(given.lives.ends), (c) => c.charCodeAt(0));
-      this.ends = Float64Array.from(new Uint16Array(ends.buffer), (step) => step / STEPS);
-    }
+    if (given.lives) this.ends = Float64Array.from(pairs(given.lives.ends), (step) => step / STEPS);
   }
 
   clock(time) { return (time - this.range[0]) / (this.range[1] - this.range[0]); }
@@ -145,7 +139,7 @@ class Sampler {
           u += away;
         }
       }
-      out[q] = axis.way ? clip(u + this.steady * own, 0, 1) : fold(u + plan.widths[q] * own);
+      out[q] = axis.way ? clamp(u + this.steady * own, 0, 1) : fold(u + plan.widths[q] * own);
     }
   }
 
@@ -179,21 +173,21 @@ class Sampler {
       const axis = this.axes[k], state = states[k][q];
       if (axis.levels) return state;
       if (axis.flag !== null && states[axis.flag][q] === 1) return NaN;
-      return written(axis, clip(axis.low + state * (axis.high - axis.low), axis.low, axis.high));
+      return written(axis, clamp(axis.low + state * (axis.high - axis.low), axis.low, axis.high));
     });
   }
 }
 
-const level = (axis, u) => clip(Math.floor(u * axis.levels), 0, axis.levels - 1);
+const level = (axis, u) => clamp(Math.floor(u * axis.levels), 0, axis.levels - 1);
 
 function inSteps(value, step, decimals, low, high) { // the nearest multiple of a step; as it is where there is none
   const first = Math.ceil(low / step - 1e-9), last = Math.floor(high / step + 1e-9), scale = 10 ** decimals;
-  if (!(step > 0 && first <= last)) return clip(value, low, high);
-  return clip(clip(Math.round(value / step), first, last) * Math.round(step * scale) / scale, low, high) + 0; // no -0
+  if (!(step > 0 && first <= last)) return clamp(value, low, high);
+  return clamp(clamp(Math.round(value / step), first, last) * Math.round(step * scale) / scale, low, high) + 0; // no -0
 }
 
 function written(axis, value) { // days and whole numbers as they are, other numbers in steps
-  if (axis.days) return clip(Math.floor(value / 86400) * 86400, ...axis.ends);
+  if (axis.days) return clamp(Math.floor(value / 86400) * 86400, ...axis.ends);
   return inSteps(value, axis.step, axis.decimals, ...axis.ends);
 }
 

@@ -1,0 +1,289 @@
+"""What the counts of a table say of what is declared of it, in sentences, the gravest first.
+
+No sentence has a value of the table in it, and none says what a range should be: it is to come from
+public knowledge, and a range that was corrected by looking at the records no longer does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from privtraj.assess.common import LEVELS, Finding, Words
+from privtraj.assess.tally import PARTS, LevelTally, RangeTally, TableTally
+from privtraj.base.errors import Arg, InputError, first_few, listed
+from privtraj.columns.kinds import Category, Integer, Number
+from privtraj.data.dialect import DATE, NUMBER
+from privtraj.data.records import (
+    FaultCount,
+    check_declared,
+    check_enough,
+    check_identified,
+    check_infinite,
+    check_missing,
+    check_same_kind,
+    check_whole,
+    refuse_several,
+)
+
+# Set by hand.
+MOST_OUTSIDE = 0.5
+"""Share of records outside a range from which on it is plainly wrong: that of another thing, or in
+another unit."""
+SOME_OUTSIDE = 0.02
+"""The same from which on it is doubtful: as many people are moved to its ends."""
+NEARLY_ALL = 0.98
+"""Share of records in one part of a range that leaves nothing to tell apart."""
+MANY_AT_BOUND = 0.2
+"""Share of records exactly at a bound that is worth a word: a limit of detection, or clamped."""
+FITTING = 0.9
+"""Share of records that another unit must bring inside to be named."""
+FAR_OFF = 2.0
+"""How many times more, or fewer, records than public numbers say are plainly others."""
+
+
+def findings(
+    tally: TableTally,
+    unused: Mapping[str, str],
+    csv: bool,
+    public_counts: Sequence[float] | None,
+) -> tuple[Finding, ...]:
+    """All of them. unused: {name: kind} of other columns.  csv: whether cells came as text."""
+    found = [
+        *_refusals(tally),
+        *_of_people(tally),
+        *_of_time(tally, csv),
+        *_of_columns(tally, csv),
+        *_of_table(tally, public_counts),
+        *_of_unused(unused),
+    ]
+    return tuple(sorted(found, key=lambda one: LEVELS.index(one.verdict)))
+
+
+def share(part: int, whole: int) -> str:
+    """As many per cent as can be told."""
+    percent = 100 * part / max(whole, 1)
+    if 0 < percent < 0.1:
+        return "below 0.1 %"
+    if 99.9 < percent < 100:
+        return "above 99.9 %"
+    return f"{percent:.1f} %" if 0 < percent < 10 or 90 < percent < 100 else f"{percent:.0f} %"
+
+
+def _refused(check: Callable[..., None], *counts: Any, name: str | None = None) -> list[Finding]:
+    """The sentence that a fit would stop with, if it would."""
+    try:
+        check(*counts)
+    except InputError as error:
+        return [Finding(name, "refused", error.args)]
+    return []
+
+
+def _refusals(tally: TableTally) -> Iterator[Finding]:
+    for name, error in tally.refused.items():
+        yield Finding(name, "refused", error.args)
+    options = tally.public.options
+    yield from _refused(check_infinite, tally.infinite)
+    yield from _refused(check_missing, tally.absent, options.missing)
+    usable = tally.records - (tally.absent.records if options.missing == "drop" else 0)
+    if options.one_per_person == "random" and tally.people is not None:
+        usable = min(usable, tally.people.people)
+    yield from _refused(check_enough, usable)
+
+
+def _of_people(tally: TableTally) -> Iterator[Finding]:
+    people, options = tally.people, tally.public.options
+    if people is None:
+        seen = "no column says whose a record is, so nobody checks that each is another person's"
+        yield Finding(None, "note", (seen,), ("name it with ", Arg("person="), ", if there is one"))
+        return
+    yield from _refused(check_identified, people.unidentified, tally.records)
+    several, most = people.with_more_than(1), tally.public.most_records
+    if several and options.one_each:
+        yield from _refused(refuse_several, several, people.people)
+    elif people.with_more_than(most):
+        seen = (
+            f"{people.with_more_than(most)} of {people.people} people have more records than the "
+            f"{most} that are kept, one of them {people.most}"
+        )
+        yield Finding(tally.person, "note", (seen,), ("which are kept is left to chance",))
+
+
+# Ranges ---------------------------------------------------------------------------------------
+
+
+def _of_time(tally: TableTally, csv: bool) -> Iterator[Finding]:
+    name, time = tally.public.time_name, tally.time
+    if name in tally.refused:
+        return
+    yield from _unreadable(tally, time, name, csv)
+    advice: Words = ("check ", Arg("time_range"), " and the unit of the column")
+    words = [f"have '{name}' {where} the time range" for where in ("before", "after", "outside")]
+    yield from _outside(name, time, words, advice)
+    if not time.known:
+        return
+    empty, fullest, bins = int((time.parts == 0).sum()), int(time.parts.max()), len(time.parts)
+    if fullest >= NEARLY_ALL * time.known and time.outside <= MOST_OUTSIDE * time.known:
+        seen = (
+            f"{share(fullest, time.known)} of the records are nearest to one of the {bins} times "
+            "of interest, so there is hardly anything over time to tell"
+        )
+        advice = ("check ", Arg("time_range"), f" and the unit of '{name}'")
+        yield Finding(name, "wrong", (seen,), advice, {"share": fullest / time.known})
+    elif empty:
+        have = "has no record nearest to it" if empty == 1 else "have no record nearest to them"
+        seen = f"{empty} of the {bins} times of interest {have}"
+        fixed = Arg("bins", option="bin_times")
+        advice = ("where records are at few fixed times, list these with ", fixed)
+        yield Finding(name, "note", (seen,), advice)
+
+
+def _of_columns(tally: TableTally, csv: bool) -> Iterator[Finding]:
+    for column in tally.public.asked:
+        if column.name in tally.refused:
+            continue
+        counts = tally.columns[column.name]
+        if isinstance(counts, LevelTally) and isinstance(column, Category):
+            yield from _of_category(counts, column, tally.records)
+        if isinstance(counts, RangeTally) and isinstance(column, Number):
+            yield from _of_number(tally, counts, column, csv)
+        if tally.records and not counts.known and column.missing:
+            seen = f"no record has a value of '{column.name}'"
+            yield Finding(column.name, "wrong", (seen,), ("check the column",))
+
+
+def _of_number(
+    tally: TableTally, counts: RangeTally, column: Number, csv: bool
+) -> Iterator[Finding]:
+    name, advice = column.name, ("check its bounds and its unit",)
+    yield from _unreadable(tally, counts, name, csv)
+    broken = FaultCount([name], counts.broken, tally.records)
+    yield from _refused(check_whole, broken, name=name)
+    bounds = str(column).removeprefix(f"{name} in ").split(" or missing")[0].split(" (fixed)")[0]
+    words = [f"have '{name}' {where} {bounds}" for where in ("below", "above", "outside")]
+    yield from _outside(name, counts, words, advice)
+    if not counts.known or counts.outside > MOST_OUTSIDE * counts.known:
+        return
+    if isinstance(column, Integer):
+        return
+    fullest = int(counts.parts.max())
+    if fullest >= NEARLY_ALL * counts.known:
+        seen = (
+            f"{share(fullest, counts.known)} of the values of '{name}' are in "
+            f"{100 // PARTS} % of its range, so hardly any difference will be seen"
+        )
+        yield Finding(name, "doubtful", (seen,), advice, {"share": fullest / counts.known})
+    for end, many in (("lower", counts.at_low), ("upper", counts.at_high)):
+        if many > MANY_AT_BOUND * counts.known:
+            seen = f"{share(many, counts.known)} of the values of '{name}' are its {end} bound"
+            measured = "make sure that they were measured, not cut off or filled in"
+            yield Finding(name, "note", (seen,), (measured,), {"share": many / counts.known})
+
+
+def _outside(
+    name: str, counts: RangeTally, words: Sequence[str], advice: Words
+) -> Iterator[Finding]:
+    """words: of records that are below, above and on both sides."""
+    below, above, both = words
+    if counts.outside <= SOME_OUTSIDE * counts.known:
+        return
+    where = both if counts.below and counts.above else below if counts.below else above
+    ends = "its ends" if where is both else "its end"
+    seen = f"{share(counts.outside, counts.known)} of the records {where}, and move to {ends}"
+    wrong = counts.outside > MOST_OUTSIDE * counts.known
+    numbers = {"share": counts.outside / counts.known}
+    yield Finding(name, "wrong" if wrong else "doubtful", (seen,), advice, numbers)
+    fitting = [
+        (many, unit)
+        for many, unit in zip(counts.rescaled.tolist(), counts.units, strict=True)
+        if wrong and many >= FITTING * counts.known
+    ]
+    for many, (factor, unit) in fitting[:1]:
+        seen = f"times {factor:.4g}, {share(many, counts.known)} of '{name}' would be inside"
+        view = "Convert the column, not its range (your own view, never for release)"
+        yield Finding(name, "note", (seen,), (f"is it {unit}? {view}",), {"factor": factor})
+
+
+def _unreadable(tally: TableTally, counts: RangeTally, name: str, csv: bool) -> list[Finding]:
+    """Cells that are no numbers or dates; of CSV in the words of a fit, and why they may not be."""
+    readings, many = tally.readings[name], f"{counts.unreadable} of {tally.records} cells"
+    if not csv:
+        numbers = readings.kind == NUMBER
+        if not counts.stored_as_text or not (numbers or counts.unreadable):
+            return []
+        kind = "numbers" if numbers else "dates"
+        seen = f"the {kind} of '{name}' are stored as text, of which {many} do not read as {kind}"
+        advice = "turn them into numbers" if numbers else "write all of them as 2024-01-31"
+        return [Finding(name, "refused", (seen,), (advice,))]
+    if not counts.unreadable:
+        return []
+    if readings.dialect.unreadable == "missing":
+        seen = f"{many} of '{name}' are no {readings.kind.word}s"
+        return [Finding(name, "doubtful", (seen,), ("they count as missing, as you declared",))]
+    error, dates = readings.error(), tally.public.axis.datetime
+    if name == tally.public.time_name and error.reads_as is not None:
+        other = _refused(check_same_kind, error.reads_as == DATE, dates, name, name=name)
+        if other:
+            return other
+    return [Finding(name, "refused", error.args)]
+
+
+def _of_category(counts: LevelTally, column: Category, records: int) -> Iterator[Finding]:
+    name = column.name
+    if column.other is None:
+        strange = FaultCount([name], counts.undeclared, records)
+        yield from _refused(check_declared, strange, column, name=name)
+    elif counts.undeclared > MOST_OUTSIDE * counts.known:
+        many = share(counts.undeclared, counts.known)
+        verdict = "wrong" if counts.undeclared >= NEARLY_ALL * counts.known else "doubtful"
+        advice = f"check its values, or all of these become '{column.other}'"
+        seen = f"{many} of the values of '{name}' are not declared"
+        numbers = {"share": counts.undeclared / counts.known}
+        yield Finding(name, verdict, (seen,), (advice,), numbers)
+    if counts.misspelt:
+        seen = (
+            f"{counts.misspelt} of {records} values of '{name}' differ from a declared one by "
+            "blanks or capitals alone"
+        )
+        yield Finding(name, "doubtful", (seen,), ("write them as declared",))
+
+
+# Whole records --------------------------------------------------------------------------------
+
+
+def _of_table(tally: TableTally, public_counts: Sequence[float] | None) -> Iterator[Finding]:
+    """Places outside the domain, another number of records than is public, equal rows."""
+    domain, outside, placed = tally.domain, tally.outside_domain, tally.placed
+    if domain is not None and outside > SOME_OUTSIDE * placed:
+        names = listed([str(domain.x), str(domain.y)])
+        seen = f"{share(outside, placed)} of the places {names} are not in the domain"
+        verdict = "wrong" if outside > MOST_OUTSIDE * placed else "doubtful"
+        advice = "check the domain, the unit of the columns, and which is x and which is y"
+        yield Finding(None, verdict, (seen,), (advice,), {"share": outside / placed})
+    stated = tally.records if public_counts is None else sum(public_counts)
+    if stated * FAR_OFF < tally.records or stated > FAR_OFF * tally.records > 0:
+        seen = f"the table has {tally.records} records, and the public numbers are {stated:g}"
+        about = ("check ", Arg("public_counts"), ", and that this is the table they are about")
+        yield Finding(None, "wrong", (seen,), about)
+    if not tally.repeated_rows:
+        return
+    many = f"{tally.repeated_rows} of {tally.records} records"
+    if tally.people is not None:
+        seen = f"{many} are equal to an earlier one of the same person, in time and all columns"
+        yield Finding(None, "doubtful", (seen,), ("remove what was copied by mistake",))
+    else:
+        seen = f"{many} are equal to an earlier one in time and all columns"
+        often = tally.repeated_rows > SOME_OUTSIDE * tally.records
+        twice = ("if a person is there twice, name who it is with ", Arg("person="))
+        yield Finding(None, "doubtful" if often else "note", (seen,), twice)
+
+
+def _of_unused(unused: Mapping[str, str]) -> Iterator[Finding]:
+    texts = [name for name, kind in unused.items() if kind in ("text", "mixed")]
+    others = [name for name in unused if name not in texts]
+    if texts:
+        option = Arg("columns", option="column")
+        advice = ("declare one that is wanted as a category, with ", option)
+        yield Finding(None, "note", (f"columns of text are not used: {first_few(texts)}",), advice)
+    if others:
+        yield Finding(None, "note", (f"other columns are not used: {first_few(others)}",))

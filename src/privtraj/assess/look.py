@@ -1,0 +1,317 @@
+"""A steward's own look at a table against what is declared of it. Never for release.
+
+It reads raw records, for whoever may see them, and nothing that it finds is private. So it stands
+apart: fits, models, certificates and ledgers do not know it. One pass, in bounded memory: records
+come as a fit reads them, so many at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privtraj.assess.common import LEVELS, Finding
+from privtraj.assess.findings import findings, share
+from privtraj.assess.plan import Intention, intention
+from privtraj.assess.tally import LevelTally, RangeTally, TableTally
+from privtraj.base.errors import InputError, aligned
+from privtraj.base.formats import READABLE, find_format
+from privtraj.columns.declared import declared_columns
+from privtraj.columns.kinds import Category
+from privtraj.columns.precision import written_times
+from privtraj.data import arrow, detection, sql, tables
+from privtraj.data.detection import Detected
+from privtraj.data.dialect import TEXT, CellKind, Dialect
+from privtraj.data.public import Options, PublicInputs, declared_axis
+from privtraj.domain.domain import Domain
+from privtraj.synthesizer import TrajectorySynthesizer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NOTICE = "a look at the raw records, for their steward alone: never for release"
+HEAD = 100
+"""Rows of a table in memory that tell the kind of a column that nobody asked for."""
+
+_HEADINGS = {
+    "refused": "Refused: fit stops at these",
+    "wrong": "Plainly wrong: fit stops before these cost anything, unless told to go on",
+    "doubtful": "Doubtful: look before the budget is gone",
+    "note": "Notes",
+}
+_WIDTH = 96
+
+
+@dataclass(frozen=True)
+class TableCheck:
+    """What `check` saw; `str()` shows it, `to_dict()` is the whole of it. Never for release.
+
+    read: how the cells were read.  columns: of each declared one, the time first, its counts.
+    findings: the gravest first.  intention: what a fit would do, if its budget is known.
+    """
+
+    read: tuple[str, ...]
+    records: int
+    people: int | None
+    exact: bool
+    columns: tuple[dict[str, Any], ...]
+    findings: tuple[Finding, ...]
+    intention: Intention | None
+
+    @property
+    def wrong(self) -> tuple[Finding, ...]:
+        """Those that say that a range is plainly wrong."""
+        return tuple(one for one in self.findings if one.verdict == "wrong")
+
+    @property
+    def fine(self) -> bool:
+        """Whether a fit would take the table without a question."""
+        return not any(one.verdict in ("refused", "wrong") for one in self.findings)
+
+    def to_dict(self, typed: bool = False) -> dict[str, Any]:
+        """For JSON; typed: in the words of the command line."""
+        return {
+            "notice": NOTICE,
+            "fine": self.fine,
+            "read": list(self.read),
+            "records": self.records,
+            "people": self.people,
+            "exact": self.exact,
+            "columns": [dict(column) for column in self.columns],
+            "findings": [
+                {
+                    "level": one.verdict,
+                    "column": one.name,
+                    "sentence": one.typed() if typed else one.sentence,
+                }
+                for one in self.findings
+            ],
+            "fit": self.intention and self.intention.to_dict(),
+            "privacy_spent": 0,
+        }
+
+    def text(self, typed: bool = False) -> str:
+        """All of it; typed: in the words of the command line."""
+        about = "" if self.exact else "about "
+        whose = "" if self.people is None else f" of {about}{self.people} people"
+        size = f"{self.records} records{whose}"
+        parts = ["\n".join([NOTICE, size, *map(_item, self.read)]), _table(self.columns)]
+        for level in LEVELS:
+            here = [one for one in self.findings if one.verdict == level]
+            if here:
+                sentences = [one.typed() if typed else one.sentence for one in here]
+                parts.append("\n".join([_HEADINGS[level], *map(_item, sentences)]))
+        if self.fine:
+            parts.append("No range is plainly wrong.")
+        if self.intention is not None:
+            parts.append(str(self.intention))
+        return "\n\n".join([*parts, "Nothing was spent, and nothing was written."])
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+def check(
+    source: Any,
+    *,
+    time: str,
+    query: str | None = None,
+    row_by_row: bool = False,
+    features: Sequence[str] | None = None,
+    bounds: Any = None,
+    columns: Any = None,
+    time_range: Any = None,
+    bins: Any = None,
+    person: str | None = None,
+    one_per_person: str = "error",
+    records_per_person: int = 1,
+    one_per_bin: bool = True,
+    missing: str = "refuse",
+    domain: Any = None,
+    csv: Any = None,
+    ranges_only: bool = False,
+    synthesizer: TrajectorySynthesizer | None = None,
+) -> TableCheck:
+    """Look at a table before a fit: what lies outside the declared ranges, what a fit would refuse.
+
+    The arguments are those of `Snapshots.from_table`. synthesizer: says what a fit would do, and
+    has the public numbers of people, if there are any.  ranges_only: spend no time on how the file
+    seems to be written and what other columns it has.
+
+    The result is about raw records: it is for their steward alone, and never for release. It says
+    that a range is wrong, not what it should be: ranges are public knowledge or none at all.
+    """
+    declared = declared_columns(bounds, features, columns=columns)
+    has_person = person is not None
+    options = Options(one_per_person, records_per_person, one_per_bin, missing, None, has_person)
+    public = PublicInputs(declared, declared_axis(bins, time_range), time, options)
+    public.check_roles(person)
+    where = None if domain is None else Domain.read(domain).of_features(public.names)
+    planned = None if synthesizer is None else intention(synthesizer, public, where)
+    dialect = Dialect.of(csv)
+    tally = TableTally(public, person, where, dialect)
+    for block in _blocks(source, query, tally, dialect, row_by_row):
+        tally.add(block)
+    files, guess, read, others = _files(source), None, [], {}
+    is_csv = bool(files) and detection.is_csv(files[0])
+    if not ranges_only:
+        try:
+            guess = detection.detect(files[0]) if is_csv else None
+        except InputError:  # of a file that tells too little
+            guess = None
+        used = {time, person, *(column.name for column in public.asked)}
+        kinds = dict(_kinds(source, query)) if guess is None else dict(guess.kinds)
+        others = {k: v for k, v in kinds.items() if not {k, arrow.without_unit(k)} & used}
+        read = how_read(source, query, dialect, guess)
+    counts = None if synthesizer is None else synthesizer.public_counts
+    return TableCheck(
+        tuple(read),
+        tally.records,
+        None if tally.people is None else tally.people.people,
+        tally.exact,
+        tuple(_counts(tally)),
+        findings(tally, others, is_csv, counts),
+        planned,
+    )
+
+
+# Records, and how they were read --------------------------------------------------------------
+
+
+def _blocks(
+    source: Any, query: str | None, tally: TableTally, dialect: Dialect, row_by_row: bool
+) -> Iterator[pa.Table]:
+    """The columns that a fit reads, of up to `sql.BATCH` records at a time.
+
+    What a fit leaves where it is comes by pieces. Cells of CSV files come as text, so that those
+    that cannot be read are counted, rather than the end of all reading.
+    """
+    import pyarrow as pa
+
+    kinds = {tally.public.time_name: TEXT}
+    for column in tally.public.asked:
+        kinds[column.name] = CellKind.of(column) if isinstance(column, Category) else TEXT
+    if tally.person is not None:
+        kinds[tally.person] = TEXT
+    names = list(kinds)
+    remote = sql.remote_table(source, query, names, kinds, dialect, row_by_row=row_by_row)
+    if remote is None:
+        table = sql.read_into_memory(source, names, kinds, dialect)
+        for start in range(0, len(table), sql.BATCH):
+            yield table.slice(start, sql.BATCH)
+    else:
+        for batch in remote.batches():
+            yield pa.Table.from_batches([batch])
+
+
+def how_read(
+    source: Any, query: str | None, dialect: Dialect, guess: Detected | None = None
+) -> list[str]:
+    """How the cells were read, in words, and how CSV seems to be written if that is otherwise."""
+    if query is not None:
+        return [f"read from a database ({str(source).partition('://')[0]}), by its query"]
+    files = _files(source)
+    if not files:
+        return [f"read from a table in memory ({type(source).__name__})"]
+    many = "" if len(files) == 1 else f"{len(files)} files, the first of them: "
+    if not detection.is_csv(files[0]):
+        known = find_format(files[0], READABLE)
+        return [f"read from {many}{'' if known is None else known.name}"]
+    with tables.reader_of(files[0], dialect) as reader:
+        used = replace(dialect, delimiter=reader.header()[1], encoding=reader.encoding)
+    lines = [f"read from {many}CSV with {used}"]
+    seems = used if guess is None else guess.dialect
+    words = ("decimal", "thousands", "dates")
+    if any(getattr(seems, word) != getattr(used, word) for word in words):
+        lines.append(f"it seems to have {seems}, which was not declared")
+    return lines
+
+
+def _files(source: Any) -> list[Path]:
+    """The files that hold it, if any do."""
+    if not isinstance(source, str | os.PathLike) or "://" in str(source):
+        return []
+    return sql.files_of(Path(source))
+
+
+def _kinds(source: Any, query: str | None) -> list[tuple[str, str]]:
+    """Names and kinds of all columns, where they are known without reading all; else none."""
+    import pyarrow as pa
+
+    ibis = sys.modules.get("ibis")
+    try:
+        if isinstance(source, str | os.PathLike):
+            return sql.columns_of(str(source) if query is not None else Path(source), query)
+        if ibis is not None and isinstance(source, ibis.Table):
+            return arrow.kinds_of(source.schema().to_pyarrow())
+        if isinstance(source, pa.Table | pa.RecordBatch):
+            return arrow.kinds_of(source.schema)
+        in_memory = isinstance(source, Mapping) or hasattr(source, "head")
+        if tables.is_anndata(source) or not in_memory:
+            return []
+        return [(name, _kind(source, name)) for name in arrow.object_names(source)]
+    except InputError:  # a table that says nothing of them can still be read
+        return []
+
+
+def _kind(source: Any, name: str) -> str:
+    """Of a column in memory, by its first rows."""
+    if isinstance(source, Mapping):
+        source = {key: cells[:HEAD] for key, cells in source.items() if str(key) == name}
+    else:
+        source = source.head(HEAD)
+    try:
+        return arrow.kinds_of(arrow.read_object(source, [name]).schema)[0][1]
+    except InputError:
+        return "mixed"
+
+
+# Counts, and words ----------------------------------------------------------------------------
+
+_OF_RANGES = ("unreadable", "infinite", "below", "above", "at_low", "at_high")
+
+
+def _counts(tally: TableTally) -> Iterator[dict[str, Any]]:
+    """Of the time and of each column, for JSON."""
+    public = tally.public
+    first, last = (str(t) for t in written_times(public.axis.range, public.axis.datetime))
+    each: dict[str, tuple[str, RangeTally | LevelTally]]
+    each = {f"{public.time_name} from {first} to {last}": (public.time_name, tally.time)}
+    each |= {str(column): (column.name, tally.columns[column.name]) for column in public.asked}
+    for declared, (name, counts) in each.items():
+        row: dict[str, Any] = {"name": name, "declared": declared, "records": tally.records}
+        row |= {"known": counts.known, "missing": counts.missing}
+        if isinstance(counts, LevelTally):
+            yield row | {"undeclared": counts.undeclared, "misspelt": counts.misspelt}
+            continue
+        row |= {key: getattr(counts, key) for key in _OF_RANGES}
+        own = {"broken": counts.broken}
+        if counts is tally.time:
+            own = {"empty": int((counts.parts == 0).sum())}  # times of interest without a record
+        yield row | own
+
+
+def _table(columns: Sequence[dict[str, Any]]) -> str:
+    heads = ("", "missing", "unreadable", "below", "above", "at a bound", "not declared")
+    rows = [heads]
+    for one in columns:
+        known, records = one["known"], one["records"]
+        cells = [one["declared"], share(one["missing"], records)]
+        if "undeclared" in one:
+            cells += ["", "", "", "", share(one["undeclared"], known)]
+        else:
+            counts = (one["below"], one["above"], one["at_low"] + one["at_high"])
+            cells += [share(one["unreadable"], records), *(share(n, known) for n in counts), ""]
+        rows.append(tuple(cells))
+    count = len(heads) if any("undeclared" in one for one in columns) else len(heads) - 1
+    return "\n".join(aligned([row[:count] for row in rows], right=range(1, count)))
+
+
+def _item(sentence: str) -> str:
+    lines = textwrap.wrap(sentence, _WIDTH - 4, break_on_hyphens=False)
+    return "  - " + "\n    ".join(lines)

@@ -1,0 +1,431 @@
+"""Before a fit: what a budget will buy, and on what it will be spent. No record is asked.
+
+Nothing is known about the data yet but their public shape, so `plan` runs the fit itself on public
+stand-ins of that shape, several times, and says what came out: over epsilon and, where it is too
+little, what would help. Of columns that are categories it says how the fit will measure, and with
+what noise. `intention` lists what a fit would release, and `price` says what several records of a
+person cost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from privtraj.assess.common import kept
+from privtraj.assess.forecast import (
+    GOOD,
+    STAND_INS,
+    Forecast,
+    Level,
+    MixedForecast,
+    Question,
+    Remedies,
+)
+from privtraj.base.arrays import Floats
+from privtraj.base.errors import Arg, InputError, aligned, is_whole, short
+from privtraj.columns.axes import Axes
+from privtraj.columns.declared import declared_columns
+from privtraj.columns.kinds import Category, Column, Number
+from privtraj.privacy.events import (
+    Adjacency,
+    LaplaceCounts,
+    LaplaceShares,
+    Person,
+    check_budget,
+    check_hides_counts,
+)
+from privtraj.recipe import LARGEST_EPSILON, SMALLEST_EPSILON, Recipe
+
+if TYPE_CHECKING:  # heavy, and not needed where the answer is known already
+    from privtraj.data.public import PublicInputs
+    from privtraj.domain.domain import Domain
+    from privtraj.synthesizer import TrajectorySynthesizer
+
+Progress = Callable[[int, int], None]
+
+LARGEST_TIMES, LARGEST_FEATURES = 1000, 64  # that may be asked for
+# Set by hand. Gradients and marginals take seconds for each fit, so there are fewer of them.
+SEED = 1
+STEPS = {  # of epsilon, powers of two
+    "counts": (-3, -2, -1, 0, 1, 2, 3),
+    "gradients": (-3, -1.5, 0, 1.5, 3),
+    "marginals": (-3, -1.5, 0, 1.5, 3),
+}
+MORE_PEOPLE = (2, 4, 8, 16, 32, 64)
+SCORED_TIMES = 3  # at which a fit is compared with the truth: each takes an optimal transport
+READ_AT = np.array([0.12, 0.45, 0.83])  # where they are compared if people are at any time
+
+
+def plan(
+    people: int,
+    *,
+    features: int | None = None,
+    columns: Any = None,
+    times: int | None = None,
+    epsilon: float = 1.0,
+    delta: float = 1e-5,
+    adjacency: Adjacency = "add-remove",
+    measure: Literal["auto", "gradients", "counts", "marginals"] = "auto",
+    public_counts: bool = False,
+    records_per_person: int = 1,
+    keep: bool = True,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> Forecast | MixedForecast:
+    """What quality to expect of a fit, by simulation on public stand-in data.
+
+    people: how many there are, at all times together; a round number will do.
+    features: how many columns of numbers there are, beside those of `columns`.
+    columns: other columns, as `Snapshots.from_table` takes them. Where some are categories, or may
+        be missing, nothing is simulated, and the plan says how the fit will measure, and why.
+    times: if all records are at so many times, such as the days of an experiment; by default they
+        are at any time.
+    public_counts: True if the number of people in each time bin will be public knowledge, with
+        "replace-one" only.  The other arguments are those of `TrajectorySynthesizer` and
+    `Snapshots`, and `settings` are its further ones, such as `cells`.
+    keep: use a forecast that was made before, and keep this one, in the user's cache.
+
+    No data are read and no budget is spent. Whatever is asked should be public: a number of people
+    that is itself a secret should be rounded first.
+    """
+    check_budget(epsilon, delta)
+    if public_counts:
+        check_hides_counts(adjacency)
+    declared = _declared(features, columns)
+    if settings.keys() - {each.name for each in fields(Recipe)} - {"pull"} or "seed" in settings:
+        raise InputError(
+            f"there is no such setting among {', '.join(settings)}: use those of "
+            "TrajectorySynthesizer"
+        )
+    question = Question(
+        _whole("people", people, 2, 10**12),
+        None if times is None else _whole("times", times, 2, LARGEST_TIMES),
+        _whole("features", len(declared), 1, LARGEST_FEATURES),
+        Recipe(float(epsilon), float(delta), adjacency=adjacency, measure=measure, **settings),
+        bool(public_counts),
+        _whole("records_per_person", records_per_person, 1, LARGEST_TIMES),
+    )
+    if Axes.of(declared).mixed:
+        _check(question)
+        return _outlook(question, declared)
+
+    def made() -> Forecast:
+        _check(question)
+        return _simulated(question, progress)
+
+    if not keep:
+        return made()
+    key = {**question.to_dict(), "stand_ins": STAND_INS}
+    found = kept("plan", key, Forecast.from_dict, made)
+    assert found is not None
+    return found
+
+
+forecast = plan  # the same call, by the name of what it returns
+
+
+def _declared(features: Any, columns: Any) -> tuple[Column, ...]:
+    """So many numbers, and the columns."""
+    if features is None and columns is None:
+        raise InputError("say what columns there are: ", Arg("features"), " or ", Arg("columns"))
+    least = 1 if columns is None else 0
+    count = 0 if features is None else _whole("features", features, least, LARGEST_FEATURES)
+    numbers = tuple(Number(0.0, 1.0, f"number {k + 1}") for k in range(count))
+    if columns is None:
+        return numbers
+    made = all(isinstance(column, Number | Category) for column in columns)
+    return (*numbers, *(columns if made else declared_columns(None, None, columns=columns)))
+
+
+def _whole(name: str, value: Any, low: int, high: int) -> int:
+    if not (is_whole(value) and low <= value <= high):
+        raise InputError(Arg(name), f" must be a whole number from {low} to {high}")
+    return int(value)
+
+
+def _check(question: Question) -> None:
+    times = question.times or 1
+    if question.people < times:
+        raise InputError(
+            Arg("people"),
+            f" is {question.people} and ",
+            Arg("times"),
+            f" is {times}: a forecast needs at least one person per time",
+        )
+    if question.records_per_person > (question.times or LARGEST_TIMES):
+        raise InputError(
+            Arg("records_per_person"),
+            " must not exceed ",
+            Arg("times"),
+            ": a person has one per time",
+        )
+    question.recipe.check()
+
+
+# By simulation --------------------------------------------------------------------------------
+
+
+def _simulated(question: Question, progress: Progress | None) -> Forecast:
+    """The forecast, by fits to all stand-ins over epsilon."""
+    from privtraj.assess.simulate import fewer
+
+    measure, asked = chosen_measure(question), question.recipe.epsilon
+    wanted = [asked * 2.0**step for step in STEPS[measure]]
+    epsilons = np.array([e for e in wanted if SMALLEST_EPSILON <= e <= LARGEST_EPSILON])
+    total = len(STAND_INS) * len(epsilons) + 1
+    done = progress or (lambda fits, total: None)
+    done(0, total)
+    worths, settings = worth_over(question, epsilons, lambda fits: done(fits, total))
+    levels = tuple(
+        Level.of(each, measure, question.records * epsilon)
+        for each, epsilon in zip(worths.T, epsilons.tolist(), strict=True)
+    )
+    remedies = None
+    if levels[epsilons.tolist().index(asked)].worth < GOOD:
+        enough = [e for e, level in zip(epsilons, levels, strict=True) if level.worth >= GOOD]
+        d = question.features
+        less = {d - 1, round(d * 0.7), d // 2, d // 4, 2, 1}
+        remedies = Remedies(
+            epsilon=min((float(e) for e in enough if e > asked), default=None),
+            people=_first(question, "people", [question.people * k for k in MORE_PEOPLE]),
+            features=_first(question, "features", sorted(n for n in less if 1 <= n < d)[::-1]),
+        )
+    done(total, total)
+    people = fewer(question.recipe, measure, question.people, question.records_per_person)[1]
+    return Forecast(question, epsilons, levels, settings, remedies, people, len(STAND_INS))
+
+
+def worth_over(
+    question: Question, epsilons: Floats, done: Callable[[int], None] = lambda fits: None
+) -> tuple[Floats, dict[str, Any]]:
+    """Worth (stand-ins, k) of fits at epsilons (k,), and what those at the asked one chose."""
+    from privtraj.assess.simulate import StandIn, Yardstick, fewer, simulate
+
+    measure, each = chosen_measure(question), question.records_per_person
+    times, worths, chosen = scored_times(question), [], []
+    for name in STAND_INS:
+        crowd = StandIn(name, question.features, question.times, each, question.public_counts)
+        yardstick = Yardstick.of(crowd, times)
+        for epsilon in epsilons.tolist():
+            recipe = question.recipe.again(epsilon=epsilon)
+            recipe, people = fewer(recipe, measure, question.people, each)
+            public = question.public_counts
+            fit = simulate(recipe, crowd, people, times, seed=SEED, public_counts=public)
+            worths.append(yardstick.worth(yardstick.error(list(fit.people.swapaxes(0, 1)))))
+            if epsilon == question.recipe.epsilon:
+                chosen.append(fit.model.settings)
+            done(len(worths))
+    ranges: dict[str, Any] = {"measure": measure}
+    for key in ("cells_per_side", "particles", "steps", "slabs"):
+        values = [settings.get(key) or 0 for settings in chosen]
+        ranges[key] = [min(values), max(values)]
+    return np.array(worths).reshape(len(STAND_INS), -1), ranges
+
+
+def chosen_measure(question: Question) -> str:
+    """counts, gradients or marginals."""
+    from privtraj.synthesizer import TrajectorySynthesizer
+
+    return TrajectorySynthesizer.of(question.recipe).measure_for(question.features)
+
+
+def scored_times(question: Question) -> Floats:
+    """When a fit is compared with the truth: the middle time of each third."""
+    if question.times is None:
+        return READ_AT
+    every = np.linspace(0.0, 1.0, question.times)
+    parts = np.array_split(every, min(question.times, SCORED_TIMES))
+    return np.array([part[len(part) // 2] for part in parts])
+
+
+def _first(question: Question, name: str, values: Iterable[int]) -> int | None:
+    """The first of these values, in place of the asked one, that reaches a good forecast."""
+    for value in values:
+        other = replace(question, **{name: value})  # type: ignore[arg-type]
+        epsilon = other.recipe.epsilon
+        worths = worth_over(other, np.array([epsilon]))[0][:, 0]
+        if Level.of(worths, chosen_measure(other), other.records * epsilon).worth >= GOOD:
+            return value
+    return None
+
+
+# What is known without a simulation -----------------------------------------------------------
+
+
+def _outlook(question: Question, columns: Sequence[Column]) -> MixedForecast:
+    """What is known without any data of a fit of these columns."""
+    from privtraj.synthesizer import TrajectorySynthesizer
+
+    recipe = question.recipe
+    measure = TrajectorySynthesizer.of(recipe).measure_for(Axes.of(columns))
+    shown = [column for column in columns if not column.of]
+    levels = [column.levels for column in shown if isinstance(column, Category)]
+    few, count = len(levels), f"{len(shown)} column" + "s" * (len(shown) != 1)
+    what = "some numbers may be missing"
+    if few:
+        what = f"there {'is 1 category' if few == 1 else f'are {few} categories'} among the columns"
+    why = {
+        "counts": f"{count} can be counted all together",
+        "gradients": f"{count} have too many cells to be counted all together",
+        "marginals": "tables of two columns at a time are few and small",
+    }
+    reason = f"{what}, and {why[measure]}"
+    if recipe.measure != "auto":
+        reason = "you set it by hand"
+    elif recipe.delta == 0:
+        reason = "delta is 0, and only counts do without one"
+    return MixedForecast(
+        question,
+        tuple(map(str, shown)),
+        numbers=sum(isinstance(column, Number) for column in shown),
+        categories=few,
+        values=sum(levels),
+        combinations=math.prod(levels),
+        measure=measure,
+        reason=reason,
+        count_noise=_count_noise(question),
+    )
+
+
+def _count_noise(question: Question) -> float:
+    """Deviation of a count, when the whole budget buys one table of counts of disjoint cells.
+
+    Gaussian of deviation z where there is a delta, else Laplace of scale 1 / e; records of a person
+    are taken to be in different cells, which is the best case.
+    """
+    from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace
+
+    recipe, person = question.recipe, Person(question.records_per_person, False)
+    budget = (recipe.epsilon, recipe.delta, recipe.adjacency)
+    if recipe.delta == 0:
+        return math.sqrt(2) / calibrate_laplace(*budget, person=person)
+    return 1 / calibrate_gaussian(*budget, person=person)
+
+
+def price(
+    records: int,
+    measure: Literal["gradients", "counts", "marginals"],
+    *,
+    epsilon: float,
+    delta: float,
+    adjacency: Adjacency = "add-remove",
+    together: bool = False,
+) -> float:
+    """Noise that `records` records per person need, over the noise that one needs.
+
+    Kept at random, a person is one record and moves a sum by c. With up to g records in different
+    bins a person moves it by sqrt(g) c, by g c where they may be together in a bin; and counts by
+    g, or a little less where delta helps. But the sums then hold all records: with r of them per
+    person on average, noise per record is price / r times that of one at random, so paying for all
+    is better where r > price.
+    """
+    from privtraj.privacy.calibration import calibrate_laplace
+
+    if measure != "counts":
+        return float(records) if together else math.sqrt(records)
+    budget = (epsilon, delta, adjacency)
+    return calibrate_laplace(*budget) / calibrate_laplace(*budget, person=Person(records, together))
+
+
+# What a fit would release ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PlannedRelease:
+    """One line of a plan, of up to so many times.
+
+    noise: standard deviation of each number, of all times together; unit: of the noise, in which a
+    contribution is the most that one record adds to a sum.
+    """
+
+    what: str
+    times: int
+    noise: float
+    unit: str
+
+    @property
+    def row(self) -> tuple[str, str, str]:
+        """What, how often, and with what noise, in words."""
+        often = "once" if self.times == 1 else f"up to {self.times} times"
+        if self.unit != "contributions":
+            return f"  {self.what}", often, f"{self.noise:.2g} {self.unit} in each number"
+        each = "" if self.times == 1 else ", all times together"
+        noise = f"{self.noise:.2g} times what one record adds at most{each}"
+        return f"  {self.what}", often, noise
+
+
+@dataclass(frozen=True)
+class Intention:
+    """A fit before it begins. slabs: the resolution in time, in words."""
+
+    epsilon: float
+    delta: float
+    adjacency: str
+    measure: str
+    slabs: str
+    records_per_person: int
+    releases: tuple[PlannedRelease, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**asdict(self), "releases": [asdict(one) for one in self.releases]}
+
+    def __str__(self) -> str:
+        most = self.records_per_person
+        each = "one record" if most == 1 else f"up to {most} records"
+        on = {
+            "counts": "private counts of records over cells",
+            "gradients": "private gradients of particles",
+            "marginals": "private tables of two columns at a time",
+        }
+        rows = [("  what is released", "", "its noise"), *(one.row for one in self.releases)]
+        return (
+            f"fit would spend epsilon {self.epsilon:g} and delta {short(self.delta)} "
+            f"({self.adjacency}, {each} of a person),\n"
+            f"once, on {on[self.measure]}, in {self.slabs}.\n"
+        ) + "\n".join(aligned(rows))
+
+
+def intention(
+    synthesizer: TrajectorySynthesizer, public: PublicInputs, domain: Domain | None
+) -> Intention:
+    """What this synthesizer would do with any table of these columns; refuses what none would."""
+    from privtraj.data.snapshots import Snapshots
+    from privtraj.privacy.rows import MemoryRows
+
+    nobody = Snapshots(
+        public.axis,
+        public.columns,
+        public.time_name,
+        MemoryRows(np.empty((0, len(public.columns)), np.float32), np.empty(0)),
+        public.most_records,
+        public.together,
+        domain=domain,
+    )
+    releases = []
+    for planned in synthesizer.planned(nobody).releases:
+        event: Any = planned.event
+        noise, unit = float(event.noise_variance) ** 0.5, "contributions"
+        if isinstance(event, LaplaceShares):
+            noise, unit = noise / event.weight, "people"
+        elif isinstance(event, LaplaceCounts):
+            unit = "records"
+        releases.append(PlannedRelease(event.what, planned.times, noise, unit))
+    slabs = {
+        "bins": f"each of the {nobody.n_times} time bins by itself",
+        "auto": "as many slabs of time as it finds to suit how people move",
+    }
+    return Intention(
+        float(synthesizer.epsilon),
+        float(synthesizer.delta),
+        synthesizer.adjacency,
+        synthesizer.measure_of(nobody),
+        slabs.get(str(synthesizer.slabs), f"{synthesizer.slabs} slabs of time"),
+        public.most_records,
+        tuple(releases),
+    )

@@ -1,5 +1,0 @@
-"""The forecast: what quality to expect before a single unit of privacy is spent."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,3 +1,0 @@
-from .forecast import Forecast as Forecast
-from .mixed import MixedForecast as MixedForecast
-from .planner import plan as plan

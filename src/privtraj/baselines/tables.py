@@ -1,0 +1,333 @@
+"""Tables of columns: AIM and MST by OpenDP, and PrivPGD.
+
+McKenna, Mullins, Sheldon and Miklau, "AIM: an adaptive and iterative mechanism for differentially
+private synthetic data" (2022); McKenna, Miklau and Sheldon, "Winning the NIST contest" (2021).
+
+PrivPGD: noisy tables of all pairs of columns, and particles that gradient descent takes to them.
+
+Donhauser, Abad, Hulkund and Yang, "Privacy-preserving data release leveraging optimal transport and
+particle gradient descent" (2024). Their package asks for one release each of Python, NumPy and
+torch, so this follows the paper and, for its settings, the code (jaabmar/private-pgd):
+
+    measure   a table for every pair of columns, Gaussian noise in all cells
+    project   each signed table to the shares nearest in sliced W1, by Adam on their logarithms
+    descend   on the sum over pairs of sliced W2 squared between particles and tables, by Adam, of
+              which each step takes a few pairs, a few directions and a part of the coordinates
+
+A category is places in [0, 1], as there, in the order of its levels. Different here: tables are per
+time, and go through the guard, whose noise is integers and whose accountant is exact; directions of
+the projection are drawn once.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from privtraj.base.arrays import Floats, Ints, Mask, systematic
+from privtraj.base.errors import InputError, check_whole
+from privtraj.baselines.base import Baseline, Release, unguarded
+from privtraj.baselines.counted import in_cells, places_of
+from privtraj.data.snapshots import Snapshots
+from privtraj.privacy import questions
+from privtraj.privacy.calibration import calibrate_gaussian
+from privtraj.privacy.certificate import Certificate
+from privtraj.privacy.events import Opaque, people_moved
+from privtraj.privacy.guard import Guard
+from privtraj.privacy.questions import Gaussian, Table, Tables
+from privtraj.synthesizer import left
+
+THEIR_NOISE = "OpenDP's, outside the guard"
+
+
+@dataclass(kw_only=True)
+class MarginalSynthesizer(Baseline):
+    """Synthetic rows (time, x1, .., xd) of cells from noisy marginals that fit together.
+
+    Mechanism: AIM or MST as OpenDP implements them, on rows of time, `cells` cells per number and
+    the levels of categories, at the rho of zero-concentrated privacy that (epsilon, delta) buys,
+    or at epsilon if delta is 0. People are uniform inside the cells of synthetic rows.
+    Sensitivity: OpenDP is told that a person contributes as many rows as records, twice as many if
+    one person may be replaced. With one run for each time the runs see different rows: k of a
+    person's rows in k runs cost k times what one row costs, which is at most what OpenDP states for
+    k rows in one run, because its losses grow at least in proportion to the rows.
+    The rows do not go through the guard: the certificate has one opaque entry, OpenDP's word for
+    it. Its noise cannot be seeded. Needs the extra `privtraj[aim]`.
+
+    times: "column", time is one more column of one table; "each", a run for each time.
+    options: more settings of OpenDP's algorithm by name, such as {"queries": 2} for AIM on pairs.
+    """
+
+    pure: ClassVar[bool] = False
+    mixed: ClassVar[bool] = True
+
+    algorithm: Literal["AIM", "MST"] = "AIM"
+    cells: int = 8
+    times: Literal["column", "each"] = "column"
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def _release(self, snapshots: Snapshots, guard: Guard, rng: np.random.Generator) -> Release:
+        what = f"{self.algorithm} by OpenDP, outside the guard"
+        guard.ledger.spend(Opaque(self.epsilon, self.delta, what, self.adjacency))
+        sides = guard.axes.sides(self.cells)
+        places = [places_of(cloud, sides) for cloud in unguarded(snapshots)]
+        unit = people_moved(self.adjacency) * guard.person.records
+        if self.times == "each":
+            cells = [self._synthesized(rows, sides, unit, self.points) for rows in places]
+        else:
+            times = np.repeat(np.arange(len(places)), [len(place) for place in places])
+            rows = np.column_stack([times, np.concatenate(places)])
+            wanted = self.points * len(places)
+            made = self._synthesized(rows, (len(places), *sides), unit, wanted)
+            cells = [made[made[:, 0] == i, 1:] for i in range(len(places))]
+        clouds = [(cell, np.ones(len(cell))) for cell in cells]
+        return in_cells(clouds, self.cells, self.points, rng, guard.axes)
+
+    def _synthesized(self, rows: Ints, sides: tuple[int, ...], unit: int, wanted: int) -> Ints:
+        """So many synthetic rows for rows (n, k) of cells; a person moves at most `unit`.
+
+        Rows are sampled from the fitted model. OpenDP's default rounds instead (mbi 1.1), and does
+        not keep what more than two columns have in common: five numbers of 2,000 people at 5 times,
+        total variation of (time, column, column) .06 in the model, .06 sampled and .34 rounded,
+        from 60,000 rows each.
+        OpenDP gives every column one more level, for nulls, which takes some of the noise: rows
+        that have it are left out.
+        """
+        dp, pl = _opendp()
+        names = [f"x{k}" for k in range(len(sides))]
+        loss = {"epsilon": self.epsilon}
+        if self.delta:
+            loss = {"rho": _rho(dp, self.epsilon, self.delta)}
+        context = dp.Context.compositor(
+            data=pl.DataFrame(rows, schema=names, orient="row").lazy(),
+            privacy_unit=dp.unit_of(contributions=unit),
+            privacy_loss=dp.loss_of(**loss),
+        )
+        query = context.query(**loss).contingency_table(
+            keys={name: list(range(side)) for name, side in zip(names, sides, strict=True)},
+            algorithm=getattr(dp.mbi, self.algorithm)(**self.options),
+        )
+        with _room_to_round(dp):
+            table = query.release()
+        made = table.synthesize(rows=wanted, method="sample").drop_nulls()
+        return made.select(names).to_numpy()
+
+    def _certificate(self, exact: Certificate) -> Certificate:
+        return replace(exact, noise=THEIR_NOISE) if exact.private else exact
+
+    def check(self) -> None:
+        super().check()
+        check_whole("cells", self.cells, 2, 256)
+        if self.algorithm not in ("AIM", "MST"):
+            raise InputError(f"algorithm must be 'AIM' or 'MST', not '{self.algorithm}'")
+        if self.times not in ("column", "each"):
+            raise InputError(f"times must be 'column' or 'each', not '{self.times}'")
+        _opendp()
+
+
+def _opendp() -> tuple[Any, Any]:
+    """OpenDP, with all it needs for AIM and MST, and polars."""
+    try:
+        importlib.import_module("mbi")
+        dp, pl = importlib.import_module("opendp.prelude"), importlib.import_module("polars")
+    except ImportError:
+        raise InputError("AIM and MST need OpenDP: run pip install 'privtraj[aim]'") from None
+    dp.enable_features("contrib")
+    return dp, pl
+
+
+def _rho(dp: Any, epsilon: float, delta: float) -> float:
+    """The largest rho for which rho-zCDP is (epsilon, delta)-DP by OpenDP's conversion."""
+    space = dp.atom_domain(T=int), dp.absolute_distance(T=float)
+
+    def at(scale: float) -> Any:
+        converted = dp.c.make_zCDP_to_approxDP(dp.m.make_gaussian(*space, scale))
+        return dp.c.make_fix_delta(converted, delta)
+
+    scale = dp.binary_search_param(at, d_in=1.0, d_out=(epsilon, delta), T=float)
+    return float(dp.m.make_gaussian(*space, scale).map(1.0))
+
+
+@contextmanager
+def _room_to_round(dp: Any) -> Iterator[None]:
+    """MST with shares of the budget that are smaller by one in 10^12.
+
+    MST (OpenDP 0.16) gives each of its k selections the float below 1/k of what it has for
+    selecting, and composes them with sums that are rounded up. From k = 5 on these may exceed what
+    they were divided from by one unit in the last place, and the query is refused: "insufficient
+    budget for query". For k = 8 they always do. Smaller shares are within the budget, as OpenDP
+    then checks by itself.
+    """
+    theirs = importlib.import_module(dp.mbi.MST.__module__)
+    below = getattr(theirs, "prior", None)
+    if below is None:  # another version, which may not need it
+        yield
+        return
+    theirs.prior = lambda share: below(share) * (1 - 2**-40)  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        theirs.prior = below  # type: ignore[attr-defined]
+
+
+RATE, DECAY, DECAYS = 0.1, 0.75, 20
+"""Of Adam: the first rate, its factor, and how often it is applied over all steps."""
+PAIRS, DIRECTIONS, KEPT = 5, 10, 0.2
+"""Of a step: pairs of columns, directions, and the share of coordinates that move."""
+PROJECTION_STEPS, PROJECTION_DIRECTIONS = 500, 50
+
+
+@dataclass(kw_only=True)
+class PrivPGD(Baseline):
+    """Particles that fit noisy tables of all pairs of columns, at each time by itself.
+
+    Mechanism: `Guard.tables` of (time, column, column) for all pairs, with equal weights.
+    Sensitivity: that of the guard; one Gaussian event, to which all of epsilon goes. Needs a delta.
+    cells: per number.  steps: of the descent.
+    """
+
+    pure: ClassVar[bool] = False
+    mixed: ClassVar[bool] = True
+
+    cells: int = 8
+    steps: int = 2000
+
+    def _release(self, snapshots: Snapshots, guard: Guard, rng: np.random.Generator) -> Release:
+        guard = guard.in_slabs(snapshots.axis.bins)  # as tables pay for several records
+        mu = left(guard, calibrate_gaussian)
+        sides = guard.axes.sides(self.cells)
+        pairs: list[tuple[int, ...]] = list(combinations(range(len(sides)), 2))
+        pairs = pairs or [(0,)]  # one column has a table of its own
+        tables = [Table(snapshots.axis.bins, _only(sides, pair)) for pair in pairs]
+        counts = guard.ask(questions.Release(Tables(tables), Gaussian(1 / mu), "pairs of columns"))
+        wanted = []
+        for noisy, pair in zip(shares(counts), pairs, strict=True):
+            centres = _centres([sides[k] for k in pair])
+            fitted = projected(noisy, centres, rng)
+            drawn = [centres[systematic(row, self.points, rng)] for row in fitted]
+            wanted.append(np.stack(drawn))
+        start = rng.uniform(size=(guard.n_times, self.points, len(sides)))
+        particles = descended(start, pairs, wanted, self.steps, rng)
+        return Release(particles, np.full(guard.n_times, 1 / (self.cells * 12**0.5)))
+
+    def check(self) -> None:
+        super().check()
+        check_whole("cells", self.cells, 2, 256)
+        check_whole("steps", self.steps, 1, 100_000)
+        if self.delta == 0:
+            raise InputError("tables with Gaussian noise need a delta above 0: set one")
+
+
+def _only(sides: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:
+    """Cells along these axes, one along all others."""
+    return tuple(side if k in axes else 1 for k, side in enumerate(sides))
+
+
+def _centres(sides: Sequence[int]) -> Floats:
+    """Middles (C, k) of all cells, the last axis fastest."""
+    middles = [(np.arange(side) + 0.5) / side for side in sides]
+    return np.stack(np.meshgrid(*middles, indexing="ij"), axis=-1).reshape(-1, len(sides))
+
+
+def shares(counts: Sequence[Floats]) -> list[Floats]:
+    """Noisy counts (T, C) of each table over the number of people at each time, as all have it.
+
+    The sum over C cells has C times the variance of a cell, so tables have the weight 1 / C.
+    """
+    weights = np.array([1 / table.shape[1] for table in counts])
+    sums = np.stack([table.sum(axis=1) for table in counts])
+    people = np.maximum(weights @ sums / weights.sum(), 1.0)
+    return [table / people[:, None] for table in counts]
+
+
+def projected(noisy: Floats, centres: Floats, rng: np.random.Generator) -> Floats:
+    """Shares (T, C) that are nearest to signed ones (T, C) on places (C, k) in sliced W1.
+
+    mean over directions of  sum_j gap_j | sum_{i <= j} (u - v)_i |,  places in their order there.
+    """
+    places = _directions(PROJECTION_DIRECTIONS, centres.shape[1], rng) @ centres.T
+    order = np.argsort(places, axis=1)
+    back = np.argsort(order, axis=1)
+    gaps = np.diff(np.take_along_axis(places, order, axis=1), axis=1, append=np.nan)
+    gaps[:, -1] = 0.0
+
+    def gradient(u: Floats) -> Floats:
+        pushed = gaps * np.sign(np.cumsum((u - noisy)[:, order], axis=2))
+        later = np.cumsum(pushed[..., ::-1], axis=2)[..., ::-1]
+        return np.take_along_axis(later, back[None], axis=2).mean(axis=1)
+
+    positive = np.maximum(noisy, 0) + 1e-9
+    logs = np.log(positive / positive.sum(axis=1, keepdims=True))
+    adam = Adam(logs.shape)
+    for step in range(PROJECTION_STEPS):
+        u = _softmax(logs)
+        slope = gradient(u)
+        logs = logs - adam.step(
+            u * (slope - (u * slope).sum(axis=1, keepdims=True)), _rate(step, PROJECTION_STEPS)
+        )
+    return _softmax(logs)
+
+
+def descended(
+    particles: Floats,
+    pairs: Sequence[Sequence[int]],
+    wanted: Sequence[Floats],
+    steps: int,
+    rng: np.random.Generator,
+) -> Floats:
+    """Particles (T, m, d) near the points (T, m, k) that are wanted of each pair of columns."""
+    adam = Adam(particles.shape)
+    for step in range(steps):
+        slope = np.zeros_like(particles)
+        for one in rng.choice(len(pairs), min(PAIRS, len(pairs)), replace=False):
+            columns = list(pairs[one])
+            slope[..., columns] += sliced_slope(particles[..., columns], wanted[one], rng)
+        moving = rng.random(particles.shape) < KEPT
+        particles = np.clip(particles - adam.step(slope, _rate(step, steps), moving), 0, 1)
+    return particles
+
+
+def sliced_slope(x: Floats, y: Floats, rng: np.random.Generator) -> Floats:
+    """The gradient (T, m, k), times m, of sliced W2 squared between points (T, m, k)."""
+    directions = _directions(DIRECTIONS, x.shape[2], rng)
+    along, there = (np.moveaxis(points @ directions.T, 2, 0) for points in (x, y))
+    order = np.argsort(along, axis=2)
+    off = np.take_along_axis(along, order, axis=2) - np.sort(there, axis=2)
+    back = np.take_along_axis(off, np.argsort(order, axis=2), axis=2)
+    return np.einsum("ltm,lk->tmk", back, directions) * 2 / DIRECTIONS
+
+
+class Adam:
+    """Kingma and Ba (2015); coordinates that do not move keep their averages."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self._mean, self._square, self._steps = np.zeros(shape), np.zeros(shape), 0
+
+    def step(self, slope: Floats, rate: float, moving: Mask | None = None) -> Floats:
+        """What to subtract."""
+        at = np.ones(slope.shape, bool) if moving is None else moving
+        self._steps += 1
+        self._mean = np.where(at, 0.9 * self._mean + 0.1 * slope, self._mean)
+        self._square = np.where(at, 0.999 * self._square + 0.001 * slope**2, self._square)
+        scale = rate * np.sqrt(1 - 0.999**self._steps) / (1 - 0.9**self._steps)
+        return np.where(at, scale * self._mean / (np.sqrt(self._square) + 1e-8), 0.0)
+
+
+def _rate(step: int, steps: int) -> float:
+    return RATE * DECAY ** (step * DECAYS // steps)
+
+
+def _directions(count: int, dimensions: int, rng: np.random.Generator) -> Floats:
+    drawn = rng.standard_normal((count, dimensions))
+    return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+
+
+def _softmax(logs: Floats) -> Floats:
+    raised: Floats = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return raised / raised.sum(axis=1, keepdims=True)

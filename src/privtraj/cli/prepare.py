@@ -1,0 +1,362 @@
+"""Before a fit: `privtraj init`, `check` and `plan`.
+
+`init` writes a configuration to fill in. Only names and kinds of columns and, of CSV, how cells are
+written are looked for, and only they are written: no value, no count, no range, no category, nor
+how many there are. `data.detection` says how a CSV file is guessed. Its notes, which count cells,
+are for the terminal of whoever may see the data. `check` is the steward's own look at a table
+against what is declared, and `plan` says what quality to expect before anything is read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privtraj import recipe
+from privtraj.base.errors import InputError, aligned
+from privtraj.choices import BOOLEAN, Option, whole
+from privtraj.cli import config, fit, shared
+from privtraj.cli.console import PLAINLY_WRONG, Console
+from privtraj.cli.options import FILE, GROUPS, OPTIONS, Group, arguments, budget, changed, writing
+
+if TYPE_CHECKING:
+    from privtraj.data.detection import Detected
+
+# A configuration to fill in -------------------------------------------------------------------
+
+_INIT = """\
+examples:
+  privtraj init clinic.csv -o fit.toml
+  privtraj init postgresql://host/clinic --query visits -o fit.yaml
+
+then fill in the file and run:
+  privtraj fit --config fit.toml"""
+
+
+def add_init(commands: Any) -> None:
+    about = "write a commented configuration for fit to fill in, without showing any of the data"
+    usage = "privtraj init DATA [-o FILE] [options]"
+    looked = "names and kinds of columns and, of CSV, how numbers and dates are written"
+    where = {"needed": "", "default": Path("privtraj.toml"), "short": "-o"}
+    out = changed("out", "file to write, .toml or .yaml", **where)
+    data = Group("data", (OPTIONS["data"], OPTIONS["query"]), looked)
+    has = data, Group("output", (out, *writing()))
+    shared.command(commands, "init", about, run_init, *has, usage=usage, epilog=_INIT)
+
+
+def run_init(args: argparse.Namespace, console: Console) -> None:
+    shared.check_output(args.out, config.SUFFIXES, args.force)
+    from privtraj.data import sql
+
+    named = isinstance(args.data, Path) and args.query is None
+    found = _written_as(args.data) if named else None
+    columns = sql.columns_of(args.data, args.query) if found is None else found.kinds
+    known = {"data": args.data, "query": args.query, "csv": (found and found.settings) or None}
+    for note in found.notes() if found else ():
+        console.note(note)
+    shared.note_left_out(args.data, args.out, "to fit on the command line", console)
+    console.write(template(columns, known, args.out), args.out, args.force)
+    roles = guess_roles(columns)
+    values = {
+        "command": "init",
+        "config": str(args.out),
+        "columns": dict(columns),
+        **({} if found is None else {"csv": found.settings, "units": found.units}),
+        **asdict(roles),
+    }
+    shown = "" if found is None else f"{args.data} has {found.dialect}\n"
+    text = (
+        f"{shown}{len(columns)} columns, by name and kind, in {args.out}: fill in what is in "
+        "<angle brackets>, check what is guessed\n\n"
+        f"Next: privtraj fit --config {shlex.quote(str(args.out))}"
+    )
+    console.result(values, text)
+
+
+def _written_as(path: Path) -> Detected | None:
+    """How the first of the files that a path means is written, if it is CSV."""
+    from privtraj.data import detection, sql
+
+    first = sql.files_of(path)[0]
+    return detection.detect(first) if detection.is_csv(first) else None
+
+
+def template(columns: Sequence[tuple[str, str]], known: Mapping[str, Any], path: str | Path) -> str:
+    """A configuration to fill in, made from names and kinds of columns alone.
+
+    columns: (name, kind), the kind as `arrow.kinds_of` has it.
+    known: choices that are made already, such as the data file.
+    """
+    from privtraj.data.arrow import unit_of
+
+    roles = guess_roles(columns)
+    head = [
+        f"Every public choice of a fit. Fill in what is in <angle brackets>, check what is guessed "
+        f"from names, remove the columns that are not wanted, then run: privtraj fit --config "
+        f"{Path(path).name}",
+        "A choice is public if you would have made the same one had any one person stayed away. "
+        "Bounds, values, times and budget are published with the model, so none may be read off "
+        "the data. Options on the command line win over this file, and files are found from its "
+        "folder.",
+        "The columns, by name, kind and unit; no value of the data is in this file:",
+    ]
+    names = [name if name.isprintable() else config.quoted(name) for name, _ in columns]
+    units = (f"in {unit}" if unit else "" for unit in (unit_of(name) for name, _ in columns))
+    kinds = [(kind, roles.of(name)) for name, kind in columns]
+    rows = [
+        (s, kind, unit, role) for s, unit, (kind, role) in zip(names, units, kinds, strict=True)
+    ]
+    listing = [f"#   {line}" for line in aligned(rows)]
+    numbers = roles.features or (() if roles.kinds else ("<column>",))
+    guessed = {
+        "time": roles.time or "<column>",
+        "person": roles.person,
+        "feature": [[name, "<low>", "<high>"] for name in numbers] or None,
+        "columns": {name: _form(name, kind) for name, kind in roles.kinds.items()} or None,
+        "time_range": ["<start>", "<end>"],
+        "epsilon": "<epsilon>",
+        "delta": "<delta>",
+        "out": "model.privtraj",
+        "certificate": "certificate.json",
+    }
+    lines = [line for paragraph in head for line in config.comment(paragraph)]
+    return config.page([*lines, *listing], {**guessed, **known}, path)
+
+
+def _form(name: str, kind: str) -> dict[str, Any]:
+    """A column of this kind, its domain to be filled in."""
+    domains = {"boolean": (), "category": ("values",)}
+    form = {word: f"<{word}>" for word in domains.get(kind, ("low", "high"))}
+    return {"kind": kind, **form, **({"fixed": True} if _words(name) & _FIXED_NAMES else {})}
+
+
+# Guessing by name -----------------------------------------------------------------------------
+
+
+_TIME_NAMES = {
+    "time", "date", "datetime", "timestamp", "day", "days", "hour", "hours", "week", "month",
+    "months", "year", "years", "age", "when", "pseudotime", "timepoint",
+}  # fmt: skip
+_PERSON_NAMES = {
+    "id", "person", "patient", "subject", "participant", "individual", "user", "userid", "donor",
+    "child", "pid", "uid", "uuid", "mrn", "member", "customer", "device", "animal", "mouse",
+}  # fmt: skip
+_RECORD_NAMES = {  # an id of these is another one in every record, whoever it is about
+    "visit", "record", "sample", "row", "event", "encounter", "admission", "order", "trip",
+    "measurement", "observation", "cell", "index", "session",
+}  # fmt: skip
+
+
+_FIXED_NAMES = {  # what never changes, so that a date of these does not say when a record was taken
+    "sex", "gender", "birth", "birthday", "birthdate", "dob", "born", "ethnicity", "race",
+}  # fmt: skip
+_KINDS = {"text": "category"}  # of a table, by the name that a configuration has
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Guesses: the columns that say when and who, and those that are left.
+
+    features: numbers.  kinds: {name: kind} of the others, as the configuration has it.
+    """
+
+    time: str | None
+    person: str | None
+    features: tuple[str, ...]
+    kinds: dict[str, str] = field(default_factory=dict)
+
+    def of(self, name: str) -> str:
+        known = {self.time: "time?", self.person: "person?"}
+        known |= {column: f"{kind}?" for column, kind in self.kinds.items()}
+        return known.get(name, "feature?" if name in self.features else "")
+
+
+def guess_roles(columns: Sequence[tuple[str, str]]) -> Roles:
+    """By name and kind: a date, or a number named like a time, says when; "id" says who."""
+    dates = [n for n, kind in columns if kind == "date" and not _words(n) & _FIXED_NAMES]
+    numbers = [name for name, kind in columns if kind in ("number", "integer")]
+    times = dates + [name for name in numbers if _is_time(name)]
+    time = times[0] if times else None
+    ids = [n for n, kind in columns if kind != "date" and n != time and _words(n) & _PERSON_NAMES]
+    people = [name for name in ids if not _words(name) & _RECORD_NAMES]
+    used = {time, *ids, *(name for name in times if name in numbers)}
+    left = {name: kind for name, kind in columns if name not in used}
+    features = tuple(name for name, kind in left.items() if kind == "number")
+    others = {name: _KINDS.get(kind, kind) for name, kind in left.items() if name not in features}
+    return Roles(time, people[0] if people else None, features, others)
+
+
+def _is_time(name: str) -> bool:
+    return bool(_words(name) & _TIME_NAMES) or name.lower() == "t"
+
+
+def _words(name: str) -> set[str]:
+    """ "patientId" and "patient_id" are patient and id."""
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
+    return set(re.split(r"[^a-z]+", spaced.lower()))
+
+
+# A look at the table --------------------------------------------------------------------------
+
+_CHECK = """\
+examples:
+  privtraj check clinic.csv --time age --person id \\
+      --feature height 40 210 --feature weight 1 140 --time-range 0 20
+  privtraj check --config fit.toml
+
+It counts records outside the ranges, cells that cannot be read, people who are there twice, and
+says what fit would do. What it prints is about raw records: never for release.
+
+exit codes: 0, fit would take the table and no range is plainly wrong; 3, one is, or fit would not;
+2, bad input"""
+
+
+def add_check(commands: Any) -> None:
+    about = "look at your own table before anything is spent; never for release"
+    words: dict[str, Any] = {
+        "usage": "privtraj check DATA [options]",
+        "epilog": _CHECK,
+        "configured": True,
+    }
+    file = Option("config", FILE, "TOML or YAML file of a fit; options on the command line win")
+    left_out = ("seed", "not_private")  # nothing is drawn
+    groups = [
+        Group(each.title, tuple(o for o in each.options if o.name not in left_out), each.about)
+        for each in GROUPS
+        if each.title in ("data", "privacy", "advanced")
+    ]
+    above = Group("configuration", (file,), "all of the options below, in a file")
+    has = above, *groups, Group("output", (OPTIONS["json"],))
+    shared.command(commands, "check", about, run_check, *has, **words)
+
+
+def run_check(args: argparse.Namespace, console: Console) -> int:
+    """Exit code 3 if a fit would stop at the table."""
+    args = fit.settled(args)
+    console.json = args.json
+    fit.check_table(args)
+    synthesizer = None
+    if args.epsilon is not None and args.delta is not None:
+        from privtraj.synthesizer import TrajectorySynthesizer
+
+        synthesizer = TrajectorySynthesizer(**arguments(TrajectorySynthesizer, vars(args)))
+    found = shared.looked(vars(args), synthesizer)
+    text = found.text(typed=True)
+    if synthesizer is None:
+        text += "\nAdd --epsilon and --delta to see what fit would do."
+    console.result({"command": "check", **found.to_dict(typed=True)}, text)
+    return 0 if found.fine else PLAINLY_WRONG
+
+
+# A forecast -----------------------------------------------------------------------------------
+
+_PLAN = """\
+examples:
+  privtraj plan --people 6000 --features 2 --epsilon 1 --delta 1e-5
+  privtraj plan --people 6000 --config fit.toml --plot plan.png
+  privtraj plan --people 6000 --features 2 --column sex category values=F,M fixed \\
+      --column smoker boolean --epsilon 1 --delta 1e-5"""
+
+_SHARED = ("epsilon", "delta", "adjacency", "measure", "public_counts", "records_per_person")
+_ADVANCED = tuple(option.name for option in recipe.options("advanced"))
+# fmt: off
+_COUNTS = (
+    Option("people", whole(2), "how many there are, at all times together; a round number will do",
+           needed="about how many people there are, at all times together"),
+    Option("features", whole(1), "columns of numbers, without the time and those of --column",
+           needed="the number of columns to use, here or as feature or columns in a --config FILE"),
+)
+_DATA = (
+    *_COUNTS,
+    OPTIONS["columns"],
+    Option("times", whole(2), otherwise="any time", about=
+           "at how many times all records are, such as days of an experiment"),
+    changed("records_per_person", "most records of a person that are used"),
+    Option("config", FILE,
+           "file of 'privtraj init': features, budget and settings are taken from it"),
+)
+_PRIVACY = (
+    *budget(), OPTIONS["adjacency"], OPTIONS["measure"],
+    Option("public_counts", BOOLEAN,
+           "the number of people in each bin is public knowledge; only with replace-one"),
+)
+_OUTPUT = (
+    Option("plot", FILE, "draw worth against epsilon: .png, .pdf or .svg"),
+    Option("no_cache", BOOLEAN, "simulate again, and keep nothing for the next time"),
+    *writing(),
+)
+# fmt: on
+
+
+def add_plan(commands: Any) -> None:
+    about = "forecast the quality of a fit by simulation: no data are read, nothing is spent"
+    data = Group("data", _DATA, "what is public about them")
+    has = data, Group("privacy", _PRIVACY), Group("output", _OUTPUT)
+    shared.command(commands, "plan", about, run_plan, *has, epilog=_PLAN, configured=True)
+
+
+def run_plan(args: argparse.Namespace, console: Console) -> None:
+    asked = _asked(args)
+    shared.check_output(args.plot, shared.PICTURES, args.force)
+    from privtraj.assess.forecast import Forecast
+    from privtraj.assess.plan import plan
+
+    forecast = plan(**asked, keep=not args.no_cache, progress=_when_simulating(console))
+    text, files = str(forecast), {}
+    if args.plot is not None:
+        if not isinstance(forecast, Forecast):
+            raise InputError("--plot draws a simulation, and categories have none: leave it out")
+        from matplotlib.figure import Figure
+
+        from privtraj import plot
+        from privtraj.report.style import save_figure
+
+        figure = Figure(figsize=(6.4, 4.2), layout="constrained", facecolor="white")
+        plot.tradeoff(forecast, ax=figure.subplots())
+        save_figure(figure, args.plot, args.force)
+        text += f"\n\nWritten: {args.plot}"
+        files["plot"] = str(args.plot)
+    console.result({"command": "plan", **forecast.to_dict(), **files}, text)
+
+
+def _when_simulating(console: Console) -> Callable[[int, int], None]:
+    """A bar that appears, and heavy parts that are loaded, only if the answer is not known yet."""
+
+    @cache
+    def bar() -> Callable[[int, int], None]:
+        shared.keep_compiled()
+        return console.progress("simulating")
+
+    return lambda done, total: bar()(done, total)
+
+
+def _asked(args: argparse.Namespace) -> dict[str, Any]:
+    """The question: as given on the command line, else in the configuration."""
+    names = [*(option.name for option in _COUNTS), "columns", "times", *_SHARED]
+    given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+    asked = given if args.config is None else _configured(args.config, given) | given
+    needed = _COUNTS[:1] if "columns" in asked else _COUNTS
+    shared.require(dict.fromkeys(names) | asked, *needed)
+    return asked
+
+
+def _configured(path: Path, given: dict[str, Any]) -> dict[str, Any]:
+    """What a configuration says that the command line does not."""
+    wanted = {*_SHARED, *_ADVANCED} - set(given)
+    if not given.keys() & {"features", "columns"}:
+        wanted |= {"feature", "columns"}
+    chosen = config.load(path, but=set(OPTIONS) - wanted)
+    asked = {name: chosen[name] for name in (*_SHARED, *_ADVANCED) if name in chosen}
+    if "public_counts" in asked:  # there, the numbers themselves
+        asked["public_counts"] = True
+    if "columns" in chosen:
+        asked["columns"] = shared.columns(chosen)
+    elif "feature" in chosen:
+        asked["features"] = len(shared.columns(chosen))
+    return asked

@@ -1,0 +1,251 @@
+"""With a model: `privtraj sample` draws from it, `report` shows it, and `evaluate` compares it with
+raw data, for those who may see them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privtraj.base.errors import Arg, InputError
+from privtraj.base.formats import PEOPLE_DRAWN
+from privtraj.choices import BOOLEAN, Option, one_of, whole
+from privtraj.cli import config, shared
+from privtraj.cli.console import Console
+from privtraj.cli.options import CONDITIONS, FILE, MODEL, OPTIONS, TIMES, Group, changed, writing
+
+if TYPE_CHECKING:
+    from privtraj.model.model import TrajectoryModel
+
+# Paths ----------------------------------------------------------------------------------------
+
+_SAMPLE = """\
+examples:
+  privtraj sample growth.privtraj -n 1000 --at 81 --out paths.csv
+  privtraj sample visits.privtraj -n 50 --times 2024-01-31 2024-02-15 --out paths.parquet
+  privtraj sample trips.privtraj --at 100 --out paths.geojson
+  privtraj sample clinic.privtraj --where sex=F --at-start stage=II,III --out women.csv"""
+# fmt: off
+_WHICH = (
+    MODEL,
+    changed("n", "number of synthetic people"),
+    changed("at", "number of times, spread over the range"),
+    Option("times", TIMES,
+           "instead of --at: the times themselves, numbers or dates inside the range"),
+    Option("where", CONDITIONS,
+           "only people who are so at all times: sex=F, stage=II,III, age=40..60; repeatable"),
+    Option("at_start", CONDITIONS,
+           "only people who are so at the first time; hb= stands for missing"),
+)
+_HOW = (
+    changed("seed", "draw the same paths again"),
+    changed("reference", default=None, otherwise="as fitted"),
+    Option("interpolation", one_of("bridge", "linear", "spline"),
+           "between fitted times: wander, go straight, or bend smoothly",
+           otherwise="as the reference says"),
+    Option("coupling", one_of("entropic", "exact"),
+           "who becomes whom: likely moves, or the shortest only",
+           otherwise="as the reference says"),
+    Option("branching", BOOLEAN, default=False, about=
+           "who is born, where the population grows, has a parent and shares its past"),
+    Option("no_observation_noise", BOOLEAN, default=False, about=
+           "bare particles: less spread out than the people were"),
+)
+_PATHS_OUT = changed("out", "file to write: .csv, .parquet, .arrow, .geojson (.trips.geojson for "
+                     "kepler.gl, .points.geojson for QGIS), .geoparquet or .h5ad")
+# fmt: on
+
+
+def add_sample(commands: Any) -> None:
+    about = "draw synthetic trajectories from a model; this costs no privacy, however often"
+    usage = "privtraj sample MODEL --out FILE [options]"
+    has = Group("data", _WHICH), Group("output", (_PATHS_OUT, *writing())), Group("advanced", _HOW)
+    shared.command(commands, "sample", about, run_sample, *has, usage=usage, epilog=_SAMPLE)
+
+
+def run_sample(args: argparse.Namespace, console: Console) -> None:
+    _, _, values = sampled(args, console)
+    drawn = values["paths"]
+    text = f"{drawn['n']} paths at {drawn['times']} times, written to {drawn['file']}"
+    console.result({"command": "sample", **values}, text)
+
+
+def sampled(
+    args: argparse.Namespace, console: Console
+) -> tuple[TrajectoryModel, Any, dict[str, Any]]:
+    """The model, the paths drawn from it and written, and what to say about them."""
+    if args.at is not None and args.times is not None:
+        raise InputError("--at and --times exclude each other: say how many times, or which")
+    shared.require(vars(args), "out")
+    shared.check_output(args.out, None, args.force)
+    model = shared.load_model(args.model, "paths", console)
+    if args.reference is not None:
+        model = model.with_reference(args.reference)
+    from privtraj.export.files import check_paths
+
+    at = even_times(model, args.at) if args.times is None else args.times
+    count = len(model.times if at is None else at)
+    shown = [not column.of for column in model.columns]
+    names = tuple(name for name, kept in zip(model.features, shown, strict=True) if kept)
+    check_paths(args.out, names, model.bounds[shown], count)
+    how = {name: getattr(args, name) for name in ("seed", "interpolation", "coupling", "branching")}
+    how["observation_noise"] = not args.no_observation_noise
+    how |= {name: conditions(getattr(args, name), name) for name in ("where", "at_start")}
+    paths = model.sample(args.n or PEOPLE_DRAWN, at, **how)
+    values = {
+        "model": str(args.model),
+        "private": model.certificate.private,
+        "paths": write_paths(paths, args.out, args.force, console),
+    }
+    return model, paths, values
+
+
+def conditions(given: list[str] | None, name: str) -> dict[str, str]:
+    """{column: value} of texts such as sex=F."""
+    pairs = [text.partition("=") for text in given or ()]
+    if not all(column and equals for column, equals, _ in pairs):
+        raise InputError(Arg(name), " must be COL=VALUE, a column and a value that it has")
+    columns = [column for column, _, _ in pairs]
+    if len(set(columns)) < len(columns):
+        raise InputError(Arg(name), " names a column twice: give all its values at once, as in a,b")
+    return {column: value for column, _, value in pairs}
+
+
+def even_times(model: TrajectoryModel, count: int | None) -> Any:
+    """That many times over the model's range; None means the fitted ones."""
+    if count is None:
+        return None
+    from privtraj.base.space import as_user_times
+    from privtraj.columns.precision import spread_times
+
+    first, last = model.knots[[0, -1]].tolist()
+    return as_user_times(spread_times(first, last, count, model.datetime), model.datetime)
+
+
+def write_paths(paths: Any, path: Path, force: bool, console: Console) -> dict[str, Any]:
+    """Write the paths, as the name says; returns what to say about them."""
+    paths.save(path, force=force)
+    console.written.append(path)
+    people, times, _ = paths.values.shape
+    return {"file": str(path), "n": people, "times": times, "features": list(paths.features)}
+
+
+# A page ---------------------------------------------------------------------------------------
+
+_REPORT = """\
+example:
+  privtraj report growth.privtraj -o report.html
+
+The page is one file, needs no network, and shows nothing but the released model."""
+
+
+def add_report(commands: Any) -> None:
+    about = "write a model as one page to look at in a browser; costs no privacy"
+    usage = "privtraj report MODEL -o FILE.html [options]"
+    has = MODEL, changed("out", "page to write: .html", short="-o"), *writing()
+    shared.command(commands, "report", about, run_report, *has, usage=usage, epilog=_REPORT)
+
+
+def run_report(args: argparse.Namespace, console: Console) -> None:
+    shared.require(vars(args), "out")
+    shared.check_output(args.out, (".html",), args.force)
+    if args.out.resolve() == args.model.resolve():
+        raise InputError("--out names the model itself: give the page a name of its own")
+    model = shared.load_model(args.model, "page", console)
+    from privtraj.report.page import write_report
+
+    write_report(model, args.out, force=args.force, progress=console.progress("fits made again"))
+    console.written.append(args.out)
+    values = {
+        "command": "report",
+        "model": str(args.model),
+        "private": model.certificate.private,
+        "out": str(args.out),
+    }
+    console.result(values, f"Written: {args.out}\nTo look at it, open {args.out} in a browser")
+
+
+# A comparison with raw data -------------------------------------------------------------------
+
+_EVALUATE = """\
+examples:
+  privtraj evaluate growth.privtraj clinic.csv --out scores.json
+  privtraj evaluate growth.privtraj clinic.csv --holdout others.csv --person id
+  privtraj evaluate growth.privtraj clinic.csv --report compare.html
+
+The result compares with raw data: it is not private, and not for release."""
+LEAST_PEOPLE = 10
+# fmt: off
+_COMPARED = (
+    MODEL,
+    Option("table", FILE, metavar="TABLE", placed=True, needed="a table", about=
+           "file, folder or pattern of files with the model's columns: the data of the fit, "
+           "usually"),
+    Option("holdout", FILE, "records of other people, to see what real people score",
+           otherwise="halves of TABLE", metavar="TABLE"),
+    changed("person", "column that says whose record it is; several records of a person allow "
+            "scores of paths"),
+    OPTIONS["csv"],
+    Option("config", FILE, "configuration of the fit, which may say that too"),
+    Option("n", whole(LEAST_PEOPLE), "number of synthetic people", default=PEOPLE_DRAWN),
+    changed("seed", "of all that is drawn at random", default=0),
+)
+_SCORES = (
+    changed("out", "write everything as .json, which is not for release", needed=""),
+    Option("report", FILE,
+           "write a .html page of real beside synthetic people; holds raw data, not for release"),
+    *writing(),
+)
+# fmt: on
+
+
+def add_evaluate(commands: Any) -> None:
+    about = "compare a model with raw data, for those who may see them; not for release"
+    usage = "privtraj evaluate MODEL TABLE [options]"
+    has = Group("data", _COMPARED), Group("output", _SCORES)
+    shared.command(commands, "evaluate", about, run_evaluate, *has, usage=usage, epilog=_EVALUATE)
+
+
+def run_evaluate(args: argparse.Namespace, console: Console) -> None:
+    _check_files(args)
+    from privtraj.metrics.evaluation import NOTICE, evaluate
+    from privtraj.metrics.records import read_records
+    from privtraj.model.model import load
+    from privtraj.report.comparison import write_comparison
+
+    model = load(args.model)
+    chosen = {name: getattr(args, name) for name in ("holdout", "person", "n", "seed")}
+    chosen["csv"] = args.csv
+    if args.csv is None and args.config is not None:
+        chosen["csv"] = config.load(args.config, but=set(OPTIONS) - {"csv"}).get("csv")
+    show = console.progress("evaluating")
+    evaluation = evaluate(model, args.table, **chosen, progress=show)
+    for note in evaluation.notes:
+        console.note(note)
+    read = {"model": args.model, "table": args.table, "holdout": args.holdout}
+    files = {name: str(path) for name, path in read.items() if path is not None}
+    values = {"notice": NOTICE, "command": "evaluate", **files, **evaluation.to_dict()}
+    if args.out is not None:
+        console.write(json.dumps(values, indent=1, allow_nan=False) + "\n", args.out, args.force)
+        values["out"] = str(args.out)
+    if args.report is not None:
+        records = read_records(args.table, model, args.person, chosen["csv"])
+        write_comparison(model, evaluation, records, args.report, force=args.force)
+        console.written.append(args.report)
+        values["report"] = str(args.report)
+    text = str(evaluation)
+    if console.written:
+        text += f"\n\nWritten, and not for release: {', '.join(map(str, console.written))}"
+    console.result(values, text)
+
+
+def _check_files(args: argparse.Namespace) -> None:
+    shared.check_output(args.out, (".json",), args.force)
+    shared.check_output(args.report, (".html",), args.force)
+    inputs = [path.resolve() for path in (args.model, args.table, args.holdout) if path is not None]
+    if len(set(inputs)) < len(inputs):
+        raise InputError("MODEL, TABLE and --holdout must be different files")
+    for name, path in (("--out", args.out), ("--report", args.report)):
+        if path is not None and path.resolve() in inputs:
+            raise InputError(f"{name} names a file that is read: give it a name of its own")

@@ -1,0 +1,299 @@
+"""Trust in a model: `privtraj verify`, `sign`, `ledger` and `audit`.
+
+`verify` says whether a model file is whole, its certificate right and its own, and whose; `sign`
+puts a signature on both, or makes the key for it; `ledger` shows what was spent on the same people
+so far; `audit` attacks the pipeline itself and sets what is found beside what it claims.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privtraj.base.errors import InputError
+from privtraj.choices import NUMBER, TEXT, Option, one_of, whole
+from privtraj.cli import shared
+from privtraj.cli.console import Console
+from privtraj.cli.options import FILE, MODEL, OPTIONS, Group, arguments, budget, changed, writing
+
+if TYPE_CHECKING:
+    from privtraj.model.model import TrajectoryModel
+    from privtraj.privacy.certificate import Certificate
+
+# Whether a certificate is right ---------------------------------------------------------------
+
+_VERIFY = """\
+examples:
+  privtraj verify growth.privtraj --certificate certificate.json
+  privtraj verify growth.privtraj --key clinic.key.pub"""
+
+
+def add_verify(commands: Any) -> None:
+    about = "check that a model file is whole and that its certificate belongs to it and adds up"
+    usage = "privtraj verify MODEL [--certificate FILE] [--key FILE]"
+    beside = changed("certificate", "certificate that came beside it, as .json")
+    key = Option("key", FILE, "public key that must have signed it, as .pub")
+    has = MODEL, beside, key, OPTIONS["json"]
+    shared.command(commands, "verify", about, run_verify, *has, usage=usage, epilog=_VERIFY)
+
+
+def run_verify(args: argparse.Namespace, console: Console) -> None:
+    model, recomputed = verified(args.model, args.certificate, args.key)
+    certificate = model.certificate
+    values = {
+        "command": "verify",
+        "model": str(args.model),
+        "model_sha256": model.sha256,
+        "private": certificate.private,
+        "epsilon": certificate.epsilon,
+        "recomputed_epsilon": recomputed,
+        "delta": certificate.delta,
+        "adjacency": certificate.adjacency,
+        "warnings": certificate.warnings,
+        "signed_by": certificate.signed_by,
+        "signature_checked": args.key is not None,
+    }
+    text = (
+        f"{certificate}\n\nThe file is whole, the certificate is its own, and its epsilon follows "
+        f"from what was paid for.\n{_whose_word(certificate, args.key)}"
+    )
+    console.result(values, text)
+
+
+def verified(
+    path: Path, beside: Path | None, key: Path | None = None
+) -> tuple[TrajectoryModel, float]:
+    """A model that may be trusted as far as its file tells, and its epsilon computed again.
+
+    beside: a certificate that must be its own.  key: a public key that must have signed it.
+    """
+    from privtraj.model.model import load
+    from privtraj.privacy.certificate import Certificate
+
+    if key is not None:  # whose mistakes say nothing of the model
+        from privtraj.privacy.signatures import fingerprint
+
+        fingerprint(key)
+    model = load(path)
+    unsigned = replace(model.certificate, signature=None)  # a copy from before the signature
+    if beside is not None and Certificate.read(beside) not in (model.certificate, unsigned):
+        raise InputError(f"'{beside}' is not the certificate of '{path}': ask for the right pair")
+    try:
+        recomputed = model.verify(key)
+    except InputError as error:
+        raise InputError(f"do not trust '{path}': ", *error.args) from None
+    if not model.certificate.private:
+        caveat = model.certificate.caveat
+        raise InputError(f"'{path}' is whole but NOT PRIVATE, as {caveat}: do not release it")
+    return model, recomputed
+
+
+def _whose_word(certificate: Certificate, key: Path | None) -> str:
+    if key is not None:
+        return f"The key in '{key}' has signed it; that the noise was drawn as stated is its word."
+    word = "That the noise was drawn as stated is the word of whoever ran the fit"
+    if certificate.signature is None:
+        return f"{word}."
+    return f"{word};\nthe signature was not checked: give the public key with --key FILE."
+
+
+# Signatures -----------------------------------------------------------------------------------
+
+_SIGN = """\
+examples:
+  privtraj sign --new-key clinic.key
+  privtraj sign growth.privtraj --key clinic.key --certificate certificate.json"""
+
+
+def add_sign(commands: Any) -> None:
+    about = "sign a model and its certificate, so that nobody can change them unnoticed"
+    usage = "privtraj sign MODEL --key FILE [--certificate FILE], or privtraj sign --new-key FILE"
+    text = "model file that fit has written; the signature is put into it"
+    made = "instead: make a key, in this file and, for everybody to have, in FILE.pub"
+    has = (
+        replace(MODEL, about=text, needed=""),
+        changed("certificate", "its certificate beside it, as .json, to sign as well"),
+        Option("key", FILE, "your private key, which nobody else may read"),
+        Option("new_key", FILE, made),
+        changed("force", "replace the signature of another key"),
+        OPTIONS["json"],
+    )
+    shared.command(commands, "sign", about, run_sign, *has, usage=usage, epilog=_SIGN)
+
+
+def run_sign(args: argparse.Namespace, console: Console) -> None:
+    if args.new_key is not None:
+        return _new_key(args, console)
+    if args.model is None or args.key is None:
+        raise InputError(
+            "MODEL and --key FILE are needed: name what to sign and your key, or make one with "
+            "--new-key FILE"
+        )
+    model, _ = verified(args.model, args.certificate)
+    signed = model.signed(args.key)
+    key, before = signed.certificate.signed_by, model.certificate.signed_by
+    if before not in (None, key) and not args.force:
+        raise InputError(
+            f"'{args.model}' is signed by another key: replace that signature with --force"
+        )
+    signed.save(args.model, force=True)
+    console.written.append(args.model)
+    if args.certificate is not None:
+        console.write(signed.certificate.to_json(), args.certificate, force=True)
+    files = [str(path) for path in console.written]
+    values = {"command": "sign", "signed": files, "key": key, "model_sha256": signed.sha256}
+    console.result(values, f"signed {' and '.join(files)}\nby the key {key}")
+    return None
+
+
+def _new_key(args: argparse.Namespace, console: Console) -> None:
+    if args.model is not None or args.key is not None or args.certificate is not None:
+        raise InputError("--new-key only makes a key: sign with --key FILE afterwards")
+    from privtraj.privacy.signatures import PUBLIC_SUFFIX, new_key
+
+    made, public = new_key(args.new_key), f"{args.new_key}{PUBLIC_SUFFIX}"
+    values = {"command": "sign", "private_key": str(args.new_key), "public_key": public}
+    text = (
+        f"a key, which nobody but you may have, in {args.new_key}\n"
+        f"its public part, for everybody, in {public}\n"
+        f"fingerprint {made}"
+    )
+    console.result({**values, "fingerprint": made}, text)
+
+
+# What was spent -------------------------------------------------------------------------------
+
+_LEDGER = """\
+examples:
+  privtraj ledger show clinic.ledger
+  privtraj ledger show clinic.ledger --ledger-code 5-0123456789abcdef
+  privtraj ledger charge clinic.ledger --what "histogram in the yearly report" \\
+      --epsilon 0.3 --delta 0"""
+_FILE = Option(
+    "ledger", FILE, "ledger that fit has written", metavar="FILE", placed=True, needed="a ledger"
+)
+_WHAT = Option(
+    "what", TEXT, "what was released", metavar="TEXT", needed="it says what was released"
+)
+
+
+def add_ledger(commands: Any) -> None:
+    about = "show what fits on the same people have spent, or record a release made elsewhere"
+    ledger = commands.add_parser("ledger", help=about, description=about, epilog=_LEDGER)
+    actions = ledger.add_subparsers(dest="action", metavar="ACTION", required=True)
+    shown = (_FILE, OPTIONS["ledger_code"], OPTIONS["json"])
+    about = "print the fits, their totals, and what the caps leave"
+    shared.command(actions, "show", about, run_ledger, *shown)
+    charged = (
+        *(OPTIONS["epsilon"], OPTIONS["delta"], _WHAT),
+        changed("adjacency", "the relation of the other tool's guarantee"),
+        *(OPTIONS["cap_epsilon"], OPTIONS["cap_delta"]),
+    )
+    about = "record a private release of the same people that another tool has made"
+    shared.command(actions, "charge", about, run_ledger, *shown, *charged)
+
+
+def run_ledger(args: argparse.Namespace, console: Console) -> None:
+    if args.action == "charge":
+        shared.require(vars(args), "epsilon", "delta", _WHAT)
+    from privtraj.privacy.ledger_file import LedgerFile
+
+    file = LedgerFile(args.ledger, **arguments(LedgerFile, vars(args)))
+    if args.action == "charge":
+        file.charge(args.epsilon, args.delta, args.adjacency, args.what)
+    values = {"command": f"ledger {args.action}", "ledger": str(args.ledger), **file.summary()}
+    console.result(values, file.describe())
+
+
+# Attacks --------------------------------------------------------------------------------------
+
+VIOLATED = 1
+LEAST_RUNS = 20
+CANARIES = ("alone", "corner", "rare", "duplicated", "level", "missing", "all")
+"""As in `audit.canaries`."""
+
+_AUDIT = """\
+examples:
+  privtraj audit --epsilon 1 --delta 1e-5 --plot audit.png
+  privtraj audit --epsilon 4 --measure gradients --runs 4000 --out audit.json
+  privtraj audit --epsilon 1 --canary all
+
+canaries: alone, in an empty corner and alone in a time; corner, in an empty corner of a time with
+everybody; rare, where one other person is; duplicated, three records in one place; level, with a
+level of a category that nobody else has; missing, without a number that everybody else has
+
+exit codes: 0, no violation found; 1, a lower bound exceeds the claim, or the noise is not what the
+ledger states; 2, bad input"""
+# fmt: off
+_ATTACK = (
+    Option("features", whole(1), "features of the simulated data", default=2),
+    Option("canary", one_of(*CANARIES), "whom to look for; all of them take as many runs each",
+           default="alone"),
+    Option("runs", whole(LEAST_RUNS), "fits, half of them with the person",
+           otherwise="2000, or 400 for the released view"),
+    Option("confidence", NUMBER, "chance that the bounds hold", default=0.95),
+    Option("view", one_of("transcript", "released"), default="transcript", about=
+           "what the attacker sees: all noisy answers, as the claim allows, or the model alone"),
+    changed("seed", "the same audit again"),
+)
+_FOUND = (
+    changed("out", "write the result as .json", needed=""),
+    Option("plot", FILE, "draw what was found: .png, .pdf or .svg"),
+    *writing("replace existing files"),
+)
+# fmt: on
+
+
+def add_audit(commands: Any) -> None:
+    about = "attack simulated fits, and compare the privacy loss found with the one claimed"
+    text = f"{about}; no data of yours are needed or read"
+    claim = (*budget(), OPTIONS["adjacency"], OPTIONS["measure"])
+    privacy = Group("privacy", claim, "the claim to put to the test")
+    has = privacy, Group("attack", _ATTACK), Group("output", _FOUND)
+    shared.command(commands, "audit", about, run_audit, *has, description=text, epilog=_AUDIT)
+
+
+def run_audit(args: argparse.Namespace, console: Console) -> int:
+    """Exit code 1 if the claim is refuted."""
+    _check_audit(args)
+    from privtraj import plot
+    from privtraj.audit.attack import audit
+    from privtraj.report.style import save_figure
+    from privtraj.synthesizer import TrajectorySynthesizer
+
+    claimed = {**vars(args), "seed": None}  # the seed is the attack's
+    names = ("runs", "confidence", "features", "view", "canary")
+    attack = {name: getattr(args, name) for name in names}
+    result = audit(
+        TrajectorySynthesizer(**arguments(TrajectorySynthesizer, claimed)),
+        **attack,
+        seed=args.seed,
+        progress=console.progress("auditing"),
+    )
+    values = {"command": "audit", **result.to_dict(scores=False)}
+    if args.out is not None:
+        text = json.dumps(result.to_dict(), allow_nan=False) + "\n"
+        console.write(text, args.out, args.force)
+        values["out"] = str(args.out)
+    if args.plot is not None:
+        save_figure(plot.audit(result), args.plot, args.force)
+        console.written.append(args.plot)
+        values["plot"] = str(args.plot)
+    written = (f"Written: {path}" for path in console.written)
+    console.result(values, "\n".join([str(result), *written]))
+    return VIOLATED if result.violated else 0
+
+
+def _check_audit(args: argparse.Namespace) -> None:
+    from privtraj.audit.lower_bounds import check_confidence
+    from privtraj.privacy.events import check_budget
+
+    check_budget(args.epsilon, args.delta)
+    check_confidence(args.confidence)
+    if args.out is not None and args.plot is not None and args.out == args.plot:
+        raise InputError("--out and --plot name the same file: give each a name of its own")
+    shared.check_output(args.out, (".json",), args.force)
+    shared.check_output(args.plot, shared.PICTURES, args.force)

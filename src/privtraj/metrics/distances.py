@@ -1,0 +1,316 @@
+"""Distances between clouds of people and between their paths: exact optimal transport, a time left
+out, and how well a classifier tells two crowds apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from privtraj.base.arrays import Floats, Mask
+from privtraj.base.errors import InputError
+from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Category, Column
+from privtraj.metrics.columns import known_columns, numbers_alone, of_table, one_hot
+from privtraj.metrics.registry import (
+    MOST,
+    cloud,
+    cloud_metric,
+    each_time,
+    on_all_cores,
+    pair,
+    partial_paths,
+    path_metric,
+    path_pair,
+    reading_times,
+)
+
+Cost = Literal["euclidean", "sqeuclidean"]
+
+LEAST_GROUP = 8
+"""Real people of a level, below which it is left out: as for a time of an evaluation."""
+
+# Of the classifier; set by hand
+_FOLDS = 5
+_WAVES = 50  # random Fourier features at each of two widths
+_WIDTHS = (1.0, 0.3)  # in median distances
+_MOST_PRODUCTS = 30  # features up to which all products are used
+_RIDGE = 0.2  # of the mean square of a feature
+
+# Clouds ---------------------------------------------------------------------------------------
+
+
+@cloud_metric("w2", "W2", most=MOST)
+def wasserstein2(a: Any, b: Any) -> float:
+    """W2(a, b) = (min over couplings of E|x - y|^2)^(1/2) of equal-weight clouds (n, d), (k, d).
+
+    In units of the data; 0 for equal clouds, lower is better.
+    """
+    return float(np.sqrt(squared_wasserstein2(a, b)))
+
+
+def squared_wasserstein2(a: Any, b: Any) -> float:
+    """W2(a, b)^2, by exact optimal transport."""
+    return _least_cost(a, b, "sqeuclidean")
+
+
+def wasserstein1(a: Any, b: Any) -> float:
+    """W1(a, b) = min over couplings of E|x - y|, of equal-weight clouds (n, d), (k, d)."""
+    return _least_cost(a, b, "euclidean")
+
+
+def squared_w2_per_time(clouds: Any, truth: Any) -> Floats:
+    """(T,) W2^2 between clouds[i] (n, d) and truth[i] (k, d)."""
+    return np.array(list(on_all_cores(squared_wasserstein2, each_time(clouds, truth))))
+
+
+def average_squared_w2(clouds: Any, truth: Any) -> float:
+    """Mean over times of W2^2 between clouds[i] (n, d) and truth[i] (k, d)."""
+    return float(np.mean(squared_w2_per_time(clouds, truth)))
+
+
+def weighted_cost(x: Floats, a: Floats, y: Floats, b: Floats, cost: Cost) -> float:
+    """Least mean cost of carrying masses a (n,) at x (n, d) to masses b (k,) at y (k, d)."""
+    import ot
+
+    return max(float(ot.emd2(a, b, ot.dist(x, y, metric=cost), numItermax=5_000_000)), 0.0)
+
+
+def cost_and_potential(x: Floats, y: Floats) -> tuple[float, Floats]:
+    """W2^2 of equal-weight clouds (n, d) and (k, d), and the dual potential (k,) of the second:
+    the derivative of the cost by the weights of y."""
+    import ot
+
+    a, b = np.full(len(x), 1 / len(x)), np.full(len(y), 1 / len(y))
+    distances = ot.dist(x, y, metric="sqeuclidean")
+    cost, log = ot.emd2(a, b, distances, log=True, numItermax=5_000_000)
+    return max(float(cost), 0.0), np.asarray(log["v"])
+
+
+def distinct(points: Floats) -> tuple[Floats, Floats]:
+    """Points that differ, and their shares: people on a grid make a much smaller problem."""
+    places, counts = np.unique(points, axis=0, return_counts=True)
+    return places, counts / len(points)
+
+
+def _least_cost(a: Any, b: Any, cost: Cost) -> float:
+    import ot
+
+    x, y = pair(a, b)
+    if x.shape[1] == 1:  # on a line the optimal coupling is the sorted one
+        return max(float(ot.emd2_1d(x[:, 0], y[:, 0], metric=cost)), 0.0)
+    return weighted_cost(*distinct(x), *distinct(y), cost)
+
+
+@cloud_metric("group_squared_w2", "squared W2 of numbers in groups", most=MOST, mixed=True)
+def group_squared_w2(
+    synthetic: Any, real: Any, *, columns: Sequence[Column] | None = None
+) -> float:
+    """Mean over categories of sum_c q_c W2(numbers of c, numbers of c)^2, q_c real shares.
+
+    Of points (n, d), (k, d) in the unit cube; lower is better. Levels of fewer than 8 real people
+    are left out. Where nobody synthetic has a level, all synthetic people stand in for it. nan
+    without numbers, or without a level of so many people.
+    """
+    x, y = pair(synthetic, real)
+    known = known_columns(columns, x.shape[1])
+    ours, theirs = Axes.of(known).level_of(x), Axes.of(known).level_of(y)
+    a, b = numbers_alone(x, known), numbers_alone(y, known)
+    means = []
+    for k in (k for k in of_table(known) if isinstance(known[k], Category) and a.shape[1]):
+        levels, counts = np.unique(theirs[:, k], return_counts=True)
+        many = counts >= LEAST_GROUP
+        errors = []
+        for level in levels[many]:
+            mine = a[ours[:, k] == level]
+            errors.append(squared_wasserstein2(mine if len(mine) else a, b[theirs[:, k] == level]))
+        if errors:
+            means.append(np.average(errors, weights=counts[many]))
+    return float(np.mean(means)) if means else float("nan")
+
+
+# Paths ----------------------------------------------------------------------------------------
+
+
+@path_metric("path_w2", "path W2", most=MOST, coupled=True)
+def path_wasserstein2(a: Any, b: Any) -> float:
+    """W2 between paths (n, T, d), (k, T, d) as clouds in R^(T d), divided by sqrt(T).
+
+    In units of the data: the root mean square over people and times of the distance between
+    partners, at best. 0 for equal sets of paths, lower is better; never below the root of the
+    average squared W2 of the marginals.
+    """
+    return wasserstein2(*map(as_points, path_pair(a, b)))
+
+
+def as_points(paths: Floats) -> Floats:
+    """Paths (n, T, d) as points (n, T d) scaled by 1 / sqrt(T): |x - y| is the root mean square
+    over times of the distance between two people."""
+    return paths.reshape(len(paths), -1) / np.sqrt(paths.shape[1])
+
+
+def randomly_coupled(paths: Any, *, seed: int = 0) -> Floats:
+    """Paths (n, T, d) with the same marginals and no memory: each time is shuffled by itself.
+
+    Who is absent, where a path is nan, stays so.
+    """
+    array = partial_paths(paths).copy()
+    rng = np.random.default_rng(seed)
+    for i in range(array.shape[1]):
+        there = np.flatnonzero(np.isfinite(array[:, i, 0]))
+        array[there, i] = array[rng.permutation(there), i]
+    return array
+
+
+# A time left out ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """W2 to the people at a time that was left out; lower is better.
+
+    value: of the prediction.  previous, next: of the real people at the neighbouring times.
+    midpoint: of the displacement interpolation of these real neighbours, a strong reference that
+    no private method has.
+    """
+
+    time: float
+    value: float
+    previous: float
+    next: float
+    midpoint: float
+
+
+def held_out_w2(
+    prediction: Any,
+    clouds: Sequence[Any],
+    times: Any,
+    left_out: int,
+    *,
+    n: int = 1000,
+    seed: int = 0,
+) -> HeldOut:
+    """Score a prediction of the people at times[left_out], an interior time.
+
+    prediction: cloud (k, d), or a model that was fitted without that time (anything with `sample`),
+    of which n people are drawn.  clouds: T clouds of real people.  times: (T,) increasing.
+    """
+    at = reading_times(times, len(clouds), "cloud")
+    if not 0 < left_out < len(at) - 1:
+        raise InputError("only a time between the first and the last can be left out")
+    if hasattr(prediction, "sample"):
+        when = np.asarray(times)[left_out : left_out + 1]  # as given: numbers or dates
+        drawn = prediction.sample(n, when, seed=seed).values[:, 0]
+        prediction = drawn[~np.isnan(drawn).any(axis=1)]  # who is there
+    before, here, after = (cloud(clouds[left_out + step]) for step in (-1, 0, 1))
+    share = (at[left_out] - at[left_out - 1]) / (at[left_out + 1] - at[left_out - 1])
+    middle = displacement_interpolation(before, after, float(share))
+    return HeldOut(
+        time=float(at[left_out]),
+        value=wasserstein2(prediction, here),
+        previous=wasserstein2(before, here),
+        next=wasserstein2(after, here),
+        midpoint=float(np.sqrt(weighted_cost(*middle, *distinct(here), "sqeuclidean"))),
+    )
+
+
+def displacement_interpolation(a: Any, b: Any, share: float) -> tuple[Floats, Floats]:
+    """The points (1 - s) x + s y and masses of the optimal plan between clouds (n, d), (k, d).
+
+    s = share: 0 is a, 1 is b, 1/2 their midpoint in W2. At most n + k - 1 points; masses sum to 1.
+    """
+    import ot
+
+    if not 0 <= share <= 1:
+        raise InputError("the share of the way must lie between 0 and 1")
+    (x, mass), (y, other) = map(distinct, pair(a, b))
+    plan = ot.emd(mass, other, ot.dist(x, y), numItermax=5_000_000)
+    i, j = np.nonzero(plan)
+    return (1 - share) * x[i] + share * y[j], plan[i, j] / plan[i, j].sum()
+
+
+# Told apart -----------------------------------------------------------------------------------
+
+
+@cloud_metric("auc", "classifier AUC", better="0.5")
+def two_sample_auc(
+    synthetic: Any,
+    real: Any,
+    *,
+    folds: int = _FOLDS,
+    most: int = 1000,
+    seed: int = 0,
+    columns: Sequence[Column] | None = None,
+) -> float:
+    """AUC of a classifier that tells synthetic from real people (n, d), (k, d): the chance that a
+    synthetic person it has not seen looks more synthetic to it than a real one.
+
+    0.5 is best: they cannot be told apart by this classifier, which is ridge regression on the
+    features, their products, and random Fourier features of two widths. 1 means told apart always.
+    Mean over `folds` of stratified cross-validation; equally many people of both kinds, at most
+    `most`, drawn at random. Under equal distributions it scatters around 0.5 by about
+    0.5 / sqrt(people of a kind), and can fall below.
+
+    columns: of points in the unit cube, if some are categories, which are then one-hot encoded.
+    """
+    x, y = pair(synthetic, real)
+    if columns is not None:
+        x, y = (one_hot(side, known_columns(columns, side.shape[1])) for side in (x, y))
+    size = min(len(x), len(y), most)
+    if size < folds or folds < 2:
+        raise InputError(f"{folds} folds need at least two folds and {folds} people of each kind")
+    rng = np.random.default_rng(seed)
+    x, y = (points[rng.permutation(len(points))[:size]] for points in (x, y))
+    features = _features(np.concatenate([x, y]), rng)
+    kind = np.repeat([1.0, -1.0], size)
+    fold = np.tile(np.arange(size) % folds, 2)
+    aucs = []
+    for part in range(folds):
+        seen = fold != part
+        known, target = features[seen], kind[seen]
+        # w that minimises |A w - t|^2 / n + ridge |w|^2
+        square = known.T @ known / len(known) + _RIDGE * np.eye(known.shape[1])
+        weights = np.linalg.solve(square, known.T @ target / len(known))
+        aucs.append(_auc(features[~seen] @ weights, kind[~seen] > 0))
+    return float(np.mean(aucs))
+
+
+@path_metric("path_auc", "classifier AUC of paths", better="0.5")
+def path_auc(
+    synthetic: Any, real: Any, *, seed: int = 0, columns: Sequence[Column] | None = None
+) -> float:
+    """`two_sample_auc` of whole paths (n, T, d), (k, T, d), each a point of T d features."""
+    x, y = path_pair(synthetic, real)
+    if columns is not None:
+        x, y = (one_hot(side, known_columns(columns, side.shape[2])) for side in (x, y))
+    return two_sample_auc(as_points(x), as_points(y), seed=seed)
+
+
+def _features(points: Floats, rng: np.random.Generator) -> Floats:
+    """(n, p) standard scores of coordinates, products and waves."""
+
+    def standard(columns: Floats) -> Floats:
+        spread = columns.std(axis=0)
+        return (columns - columns.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+
+    z = standard(points)
+    d = z.shape[1]
+    i, j = np.triu_indices(d) if d <= _MOST_PRODUCTS else (np.arange(d), np.arange(d))
+    some = z[rng.permutation(len(z))[:200]]
+    middle = max(float(np.median(np.linalg.norm(some[:, None] - some[None, :], axis=2))), 1e-9)
+    waves = []
+    for width in _WIDTHS:
+        angles = z @ rng.standard_normal((d, _WAVES)) / (width * middle)
+        waves.append(np.cos(angles + rng.uniform(0, 2 * np.pi, _WAVES)))
+    return standard(np.concatenate([z, z[:, i] * z[:, j], *waves], axis=1))
+
+
+def _auc(score: Floats, positive: Mask) -> float:
+    """P(score of a positive > score of a negative) + P(equal) / 2."""
+    from scipy.stats import rankdata
+
+    count = int(positive.sum())
+    ranks = rankdata(score)[positive].sum() - count * (count + 1) / 2
+    return float(ranks / (count * (len(score) - count)))

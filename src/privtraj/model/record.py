@@ -1,0 +1,411 @@
+"""The record of a model: what is released, and how each part of it stands in a file.
+
+`FIELDS` and `ARRAYS` declare every part once: how it is written, how it is read, what a value has
+to be, whoever wrote it, and what is said of a file where it is not. `contradiction` is for those
+who were given a model and ask whether its certificate speaks of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtraj.base.arrays import Floats
+from privtraj.base.errors import InputError, is_number, is_whole
+from privtraj.base.space import moment
+from privtraj.columns import kinds
+from privtraj.columns.conditions import NONE, Constraints
+from privtraj.columns.kinds import LONGEST_NAME, Column, Number, of_tables, plain_numbers
+from privtraj.domain.domain import Domain
+from privtraj.measures.persistence import PERSISTENCE, is_persistence
+from privtraj.measures.planned_releases import most_releases
+from privtraj.motion.diffusions import Brownian
+from privtraj.motion.growth import Growth
+from privtraj.motion.process import Reference, Scale
+from privtraj.motion.reference import from_dict
+from privtraj.motion.states import number_names
+from privtraj.privacy.certificate import Certificate
+from privtraj.privacy.statements import DOMAIN, DRAWN_TIMES, PUBLIC_COUNTS
+from privtraj.recipe import MOST_PARTICLES, Recipe
+
+_WIDEST = 1e3  # of anything in shares of the box
+_FARTHEST = 9e12  # seconds from 1970 that a date can be, in microseconds of 64 bits
+_NUMBERS = ("expected_worth", "noise_over_bandwidth", "effective_temperature", "marginal_error")
+_LISTS = ("people_per_time", "significant_share", "spread")
+
+Values = dict[str, Any]
+"""Fields of a record by name."""
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """Private marginals that can be sampled as trajectories; made by `TrajectorySynthesizer.fit`.
+
+    particles: (K, m, d) in the unit cube.  weights: (K, m), rows sum to 1.
+    bandwidth: (K,) standard deviation of one person around a particle, in the unit cube.
+    diffusivity: variance per time range and coordinate of the unit cube.
+    numeric_times: (T,) times of interest.  bounds: (d, 2).
+    cloud_size: particles per time in `marginals`.
+    knots: (K,) times of the particles, by default the times of interest.
+    curves: whether particle i of all knots is one curve, straight between them.
+    reference: how people move, in data units; by default Brownian motion of that diffusivity.
+    constraints: what is public about features.
+    domain: where people can be at all; every path stays there.
+    growth: how the number of people changes; None: everybody is there all the time.
+    columns: d of them, what each coordinate of a particle means; by default numbers. A category's
+        coordinate is in the cell of a level; flags at the end say which numbers are missing.
+    settings: how it was made.  recipe: what was asked for, whole; None where no recipe made it, and
+        in files of version 0.2.  diagnostics: released quantities that tell how well it went.
+    """
+
+    particles: Floats
+    weights: Floats
+    bandwidth: Floats
+    diffusivity: float
+    numeric_times: Floats
+    bounds: Floats
+    features: tuple[str, ...]
+    time_name: str
+    datetime: bool
+    certificate: Certificate
+    cloud_size: int = 256
+    settings: dict[str, Any] = field(default_factory=dict)
+    diagnostics: dict[str, Any] = field(default_factory=dict)
+    knots: Floats = field(default_factory=lambda: np.empty(0))
+    curves: bool = False
+    reference: Reference = field(default_factory=Reference)
+    constraints: Constraints = NONE
+    domain: Domain | None = None
+    growth: Growth | None = None
+    columns: tuple[Column, ...] = ()
+    recipe: Recipe | None = None
+
+    def __post_init__(self) -> None:
+        if all(type(one) is Number and not (one.missing or one.fixed) for one in self.columns):
+            object.__setattr__(self, "columns", plain_numbers(self.features, self.bounds))
+        object.__setattr__(self, "diagnostics", _without_nan(self.diagnostics))
+        if len(self.knots) == 0:
+            object.__setattr__(self, "knots", self.numeric_times)
+        if type(self.reference) is Reference:
+            object.__setattr__(self, "reference", Brownian(self.diffusivity))
+
+    @property
+    def scale(self) -> Scale:
+        """The box and the range of time."""
+        return scale_of(self.bounds, self.knots)
+
+
+def scale_of(bounds: Floats, knots: Floats) -> Scale:
+    """Of a box (d, 2) and times in order."""
+    return Scale(bounds, float(knots[0]), float(knots[-1] - knots[0]))
+
+
+def _without_nan(value: Any) -> Any:
+    """None for what is not finite: no diagnostic may keep a paid-for model from disk."""
+    if isinstance(value, dict):
+        return {key: _without_nan(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# How a file holds it ----------------------------------------------------------------------------
+
+ARRAYS: dict[str, tuple[str, tuple[str | int, ...]]] = {
+    "particles": ("particles", ("K", "m", "d")),
+    "weights": ("weights", ("K", "m")),
+    "bandwidth": ("bandwidth", ("K",)),
+    "times": ("numeric_times", ("T",)),
+    "knots": ("knots", ("K",)),
+    "bounds": ("bounds", ("d", 2)),
+}
+"""Arrays of a file: the field of the record, and names of its dimensions, which are as long
+wherever they are, or lengths."""
+
+
+class Fault(ValueError):
+    """What is wrong with a file, in words."""
+
+
+class Field(NamedTuple):
+    """A field of a file's header.
+
+    write: what a file says of a record; `LEFT_OUT` for nothing, of a field that files may lack.
+    read: fields of the record, by what a file says and by those that were read before; any of
+    `WRONG` for what no record has.  fault: what is said of a file then.
+    """
+
+    write: Callable[[Record], Any]
+    read: Callable[[Any, Values], Values]
+    fault: str
+    optional: bool = False
+
+
+LEFT_OUT = object()
+WRONG = (InputError, AttributeError, KeyError, TypeError, ValueError, OverflowError)
+
+
+def written(record: Record) -> tuple[Values, dict[str, NDArray[Any]]]:
+    """Header and arrays of a file, all but the certificate."""
+    header = {name: one.write(record) for name, one in FIELDS.items()}
+    arrays = {name: getattr(record, attribute) for name, (attribute, _) in ARRAYS.items()}
+    arrays["particles"] = record.particles.astype(np.float32)
+    return {name: value for name, value in header.items() if value is not LEFT_OUT}, arrays
+
+
+def values_of(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Values:
+    """All fields of a record but the certificate; a `Fault` if they are none."""
+    known: Values = {attribute: arrays[name] for name, (attribute, _) in ARRAYS.items()}
+    known["particles"] = known["particles"].astype(np.float64)
+    _check_arrays(known)
+    for name, one in FIELDS.items():
+        if name in header:
+            try:
+                known |= one.read(header[name], known)
+            except Fault:
+                raise
+            except WRONG:
+                raise Fault(one.fault) from None
+    return known
+
+
+def _check_arrays(known: Values) -> None:
+    particles, weights, bandwidth = known["particles"], known["weights"], known["bandwidth"]
+    times, knots = known["numeric_times"], known["knots"]
+    finite = all(np.isfinite(array).all() for array in known.values())
+    _require(finite, "some of its numbers are not finite")
+    off = np.abs(weights.sum(axis=1, dtype=np.float64) - 1).max()
+    _require(weights.min() >= 0 and off <= 1e-3, "its weights are no shares of a whole")
+    # the coupling of more, m x m, would fill the memory
+    _require(particles.shape[1] <= 4 * MOST_PARTICLES, "it has too many particles")
+    _require(np.abs(particles - 0.5).max() <= _WIDEST, "its particles are far outside the box")
+    within = bandwidth.min() >= 0 and bandwidth.max() <= _WIDEST
+    _require(within, "its bandwidth is no share of the box")
+    rising = all((one[1:] > one[:-1]).all() for one in (times, knots))
+    inside = knots[0] <= times[0] and times[-1] <= knots[-1]
+    finite = math.isfinite(float(knots[-1]) - float(knots[0]))
+    _require(rising and inside and finite, "its times are not in order, or have no particles")
+
+
+def _require(holds: Any, fault: str) -> None:
+    if not holds:
+        raise Fault(fault)
+
+
+def _as_is(name: str, fault: str, holds: Callable[[Any, Values], Any]) -> Field:
+    """A field that is the same in a file as in a record."""
+
+    def read(value: Any, known: Values) -> Values:
+        _require(holds(value, known), fault)
+        return {name: value}
+
+    return Field(lambda record: getattr(record, name), read, fault)
+
+
+def _is_name(name: Any, _: Values | None = None) -> bool:
+    return isinstance(name, str) and len(name) <= LONGEST_NAME
+
+
+def _is_kind_of_times(datetime: Any, known: Values) -> bool:
+    farthest = _FARTHEST if datetime is True else np.inf
+    return isinstance(datetime, bool) and bool(np.abs(known["knots"]).max() <= farthest)
+
+
+def _read_features(names: Any, known: Values) -> Values:
+    bounds = known["bounds"]
+    fits = isinstance(names, list) and len(names) == len(bounds)
+    _require(fits, "it has other features than bounds")
+    _require(all(map(_is_name, names)), "its names cannot be read")
+    _require(len(set(names)) == len(names), "two of its features have one name")
+    return {"features": tuple(names), "columns": plain_numbers(names, bounds)}
+
+
+def _read_columns(rows: Any, known: Values) -> Values:
+    """Columns agree with names and bounds, and those that others are made of stand behind all
+    columns of a table."""
+    columns = tuple(kinds.from_dict(row) for row in rows)
+    same = tuple(one.name for one in columns) == known["features"]
+    same &= np.array_equal([one.domain for one in columns], known["bounds"])
+    _require(same, "it has other columns than features and bounds")
+    known_to_tables = of_tables(columns)
+    flags = (more for column in known_to_tables for more in column.more)
+    fault = "its flags of what is missing are not those of its numbers"
+    _require(columns == (*known_to_tables, *flags), fault)
+    return {"columns": columns}
+
+
+def _write_columns(record: Record) -> Any:
+    plain = record.columns == plain_numbers(record.features, record.bounds)
+    return LEFT_OUT if plain else [kinds.to_dict(one) for one in record.columns]
+
+
+def _moving(known: Values) -> tuple[tuple[str, ...], Floats]:
+    """Names and bounds (dm, 2) of the numbers that move."""
+    names = number_names(known["columns"])
+    return names, known["bounds"][[one.name in names for one in known["columns"]]]
+
+
+def _read_domain(value: Any, known: Values) -> Values:
+    domain, (names, box) = Domain.from_dict(value), _moving(known)
+    domain.of_features(names).check_box(names, box)
+    return {"domain": domain}
+
+
+def _good_diagnostics(value: Any, known: Values) -> bool:
+    if not isinstance(value, dict):
+        return False
+    features, persistence = len(known["bounds"]), value.get("persistence")
+    return (
+        all(_is_number_or_none(value.get(name)) for name in _NUMBERS)
+        and all(_is_list_or_none(value.get(name)) for name in _LISTS)
+        and ("persistence" not in value or is_persistence(persistence, features))
+    )
+
+
+def _is_number_or_none(value: Any) -> bool:
+    return value is None or (is_number(value) and abs(value) <= 1e300)
+
+
+def _is_list_or_none(value: Any) -> bool:
+    return value is None or (isinstance(value, list) and all(map(_is_number_or_none, value)))
+
+
+def _read_motion(value: Any, known: Values) -> Values:
+    """The reference process, what is public about features, and how the population changes."""
+    _require(len(value) == 4 and isinstance(value["curves"], bool), "its curves cannot be read")
+    names, box = _moving(known)
+    reference = from_dict(value["reference"])
+    if names:
+        reference.within(scale_of(box, known["knots"]))
+    constraints = Constraints.declared(**value["constraints"])
+    constraints.check(known["columns"])
+    try:
+        growth, scale = Growth.from_dict(value["growth"]), scale_of(box, known["knots"])
+        if growth is not None:
+            growth.check(known["datetime"])
+            growth.sizes(scale.start, scale.length, known["diagnostics"])
+    except WRONG:
+        raise Fault("its growth cannot be read") from None
+    made = {"reference": reference, "constraints": constraints, "growth": growth}
+    return {"curves": value["curves"], **made}
+
+
+def _write_motion(record: Record) -> Any:
+    plain = not record.curves and record.constraints == NONE and record.growth is None
+    if plain and record.reference == Brownian(record.diffusivity):
+        return LEFT_OUT
+    return {
+        "curves": record.curves,
+        "reference": record.reference.to_dict(),
+        "constraints": record.constraints.to_dict(),
+        "growth": None if record.growth is None else record.growth.to_dict(),
+    }
+
+
+def _write_recipe(record: Record) -> Any:
+    recipe = record.recipe
+    return recipe.to_dict() if recipe is not None and recipe.can_be_written else LEFT_OUT
+
+
+FIELDS: dict[str, Field] = {  # in the order in which they are read
+    "diffusivity": _as_is(
+        "diffusivity",
+        "its diffusivity cannot be read",
+        lambda value, _: is_number(value) and 0 <= value <= _WIDEST**2,
+    ),
+    "datetime": _as_is("datetime", "its times are no dates, or no numbers", _is_kind_of_times),
+    "cloud_size": _as_is(
+        "cloud_size",
+        "its cloud size cannot be",
+        lambda value, known: (
+            is_whole(value) and 1 <= value <= 16 * known["particles"].shape[1] + 4096
+        ),
+    ),
+    "features": Field(lambda record: list(record.features), _read_features, "its bounds are none"),
+    "time_name": _as_is("time_name", "its names cannot be read", _is_name),
+    "columns": Field(_write_columns, _read_columns, "its columns cannot be read", True),
+    "domain": Field(
+        lambda record: LEFT_OUT if record.domain is None else record.domain.to_dict(),
+        _read_domain,
+        "its domain cannot be used",
+        True,
+    ),
+    "recipe": Field(
+        _write_recipe,
+        lambda value, _: {"recipe": Recipe.from_dict(value)},
+        "its recipe cannot be read",
+        True,
+    ),
+    "settings": _as_is(
+        "settings",
+        "its settings cannot be read",
+        lambda value, _: isinstance(value, dict) and isinstance(value.get("measure", ""), str),
+    ),
+    "diagnostics": _as_is("diagnostics", "its diagnostics cannot be read", _good_diagnostics),
+    "motion": Field(_write_motion, _read_motion, "how its people move cannot be read", True),
+}
+
+
+# What a certificate says of it ------------------------------------------------------------------
+
+
+def contradiction(record: Record) -> str | None:
+    """Where a model and what its certificate takes as public do not agree; None if they do.
+
+    The times of the model are among the bin times, where these are public, and inside the public
+    range; its columns and its domain are the public ones. Where a fit says how it measured, its
+    ledger has no release that such a fit does not plan.
+    """
+    public, times, knots = record.certificate.public_inputs, record.numeric_times, record.knots
+    declared = {column.name: column.public_inputs() for column in of_tables(record.columns)}
+    if public.get("bounds") != declared:
+        plain = _write_columns(record) is LEFT_OUT
+        return f"its {'bounds' if plain else 'columns'} are not the public ones"
+    if public.get(DOMAIN) != (None if record.domain is None else record.domain.public_inputs()):
+        return "its domain is not the public one"
+    try:
+        start, end = _moments(public["time range"], 2)
+        listed = public.get(DRAWN_TIMES, public.get("bin times", times.tolist()))
+        bins = _moments(listed, len(times))
+    except (InputError, KeyError, TypeError, ValueError):
+        return "its public times cannot be read"
+    near = 1e-6 * (1 + end - start)
+    if not (start - near <= knots[0] and knots[-1] <= end + near):
+        return "its times are outside the public range"
+    if np.abs(bins - times).max() > near:
+        return "its times are not the public ones"
+    promised = record.certificate.target_epsilon, record.certificate.delta
+    adjacency, recipe = record.certificate.adjacency, record.recipe
+    if recipe and (recipe.epsilon, recipe.delta, recipe.adjacency) != (*promised, adjacency):
+        return "its recipe has another guarantee"
+    windows = record.settings.get("slabs", len(times))
+    if not (is_whole(windows) and 1 <= windows <= len(knots)):
+        return "it has fewer times than slabs"
+    bin_times = public.get("bin times")
+    lengths = {len(times), windows, len(bin_times) if isinstance(bin_times, list) else windows}
+    for people in (record.diagnostics.get("people_per_time"), public.get(PUBLIC_COUNTS)):
+        if people is not None and not (_is_list_or_none(people) and len(people) in lengths):
+            return "its numbers of people are of other times"
+    measure, steps = record.settings.get("measure"), record.settings.get("steps")
+    if measure in ("counts", "gradients", "marginals"):
+        planned = most_releases(measure, steps)
+        for entry in record.certificate.ledger:
+            weight = entry.get("weight", 0)  # of a person: as many numbers of each feature
+            whole = entry["what"] != PERSISTENCE or (
+                weight > 0 and weight % len(record.bounds) == 0
+            )
+            if not (whole and entry["times"] <= planned.get(entry["what"], 0)):
+                return "its ledger holds what such a fit does not release"
+    return None
+
+
+def _moments(times: Any, count: int) -> Floats:
+    """Public times as numbers; dates in seconds since 1970."""
+    if not (isinstance(times, list) and len(times) == count):
+        raise ValueError("not so many times")
+    return np.array([moment(time)[0] for time in times])

@@ -1,0 +1,177 @@
+
+// Pictures over time: bands of each number, stacked shares of each category, who goes where.
+const BOX = { width: 380, left: 48, right: 292, top: 10, bottom: 200, heapLeft: 304, heapRight: 372 };
+const CARD = { width: 380, left: 50, right: 372, top: 8, bottom: 186, node: 12 };
+const PANELS = 60;
+const LETTER = 7.2; // width of one
+
+const point = (x, y) => `${x.toFixed(1)} ${y.toFixed(1)}`;
+const line = (points) => points.length ? `M${points.map(([x, y]) => point(x, y)).join("L")}` : "";
+const area = (low, high) => `${line(low)}L${line(high.toReversed()).slice(1)}Z`;
+const path = (name, d) => element("svg:path", { class: name, d });
+const across = (box, time) => box.left + inShares(TIME, time) * (box.right - box.left);
+
+function frame(box, marks, end) { // labels of both axes, and the fitted times; those that would run into another are left out
+  const shapes = marks.map(([y, label]) => element("svg:text", { x: box.left - 7, y: y + 4, "text-anchor": "end" }, label));
+  let free = 0;
+  for (const [share, label] of ticks(TIME, [0, 1], 4)) {
+    const half = LETTER * label.length / 2, x = Math.min(box.left + share * (box.right - box.left), end - half);
+    if (x - half < free) continue;
+    shapes.push(element("svg:text", { x, y: box.bottom + 20, "text-anchor": "middle" }, label));
+    free = x + half + LETTER;
+  }
+  const knots = data.knots.map((t) => across(box, t));
+  return [...shapes, ...knots.map((x) => path("knot", `M${x} ${box.bottom}V${box.bottom + 5}`))];
+}
+
+const percent = (share) => share > 0 && share < 0.001 ? "less than 0.1 %" : `${share >= 0.1 || share === 0 ? Math.round(100 * share) : Number((100 * share).toPrecision(2))} %`;
+
+// Numbers ----------------------------------------------------------------------------------------
+
+const panels = [];
+
+function makePanel(feature) {
+  const { left, top, bottom } = BOX, [low, high] = data.ranges[feature];
+  const y = (share) => bottom - clamp((share - low) / (high - low), -0.02, 1.02) * (bottom - top);
+  const at = data.times.map((time) => across(BOX, time)), name = data.features[feature];
+  const curve = (which, away = () => 0) => at.map((x, k) => [x, y(quantile(feature, which, [k, 0]) + away(k))]);
+  const marks = ticks(feature, [low, high], 6).map(([share, label]) => [y(share), label]);
+  const doubt = data.doubt[feature];
+  const shapes = [
+    ...marks.map(([up]) => path("grid", `M${left} ${up}H${BOX.heapRight}`)), ...frame(BOX, marks, BOX.heapRight),
+    path("b80", area(curve(0), curve(4))), path("b50", area(curve(1), curve(3))),
+    ...(doubt ? [path("sure", area(curve(2, (k) => -doubt[k]), curve(2, (k) => doubt[k])))] : []),
+    path(real ? "mid both" : "mid", line(curve(2))),
+  ];
+  if (real) {
+    const known = (which) => data.knots.flatMap((t, k) => (real.bands[k]?.[feature][which] ?? -1) < 0 ? [] : [[across(BOX, t), y(real.bands[k][feature][which])]]);
+    shapes.push(path("real-thin", line(known(0))), path("real-line", line(known(2))), path("real-thin", line(known(4))));
+    shapes.push(...known(2).map(([cx, cy]) => element("svg:circle", { class: "real-dot", r: 2.2, cx, cy })));
+  }
+  const parts = { traced: path("traced", ""), cursor: path("cursor", ""), heap: path("density", ""), other: path("real-thin", "") };
+  const words = `${name} over ${data.timeName}: median from ${text(feature, quantile(feature, 2, [0, 0]))} to ${text(feature, quantile(feature, 2, [frames - 1, 0]))}`;
+  const svg = element("svg:svg", {
+    class: "band", viewBox: `0 0 ${BOX.width} 230`, "data-feature": feature, role: "slider", tabindex: 0,
+    "aria-label": words, "aria-valuemin": first, "aria-valuemax": last,
+  }, ...shapes, ...Object.values(parts));
+  svg.addEventListener("click", (event) => {
+    const seen = svg.getBoundingClientRect(), x = (event.clientX - seen.left) / seen.width * BOX.width;
+    if (x <= BOX.right + 6) setTime(inUnits(TIME, (x - left) / (BOX.right - left)));
+  });
+  svg.addEventListener("keydown", (event) => onKey(event, { Enter: () => {
+    setAxis("up", feature); // in the large picture
+    canvas.focus({ preventScroll: true });
+    byId("people").scrollIntoView();
+  } }));
+  panels.push({ svg, feature, y, at, ...parts });
+  return element("figure", { class: "card" }, element("figcaption", {}, name), svg);
+}
+
+function heapPath(values, at, mixed, closed) { // between a density and its foot; an open line of real records
+  const { top, bottom, heapLeft, heapRight } = BOX, bins = data.densityBins, points = [];
+  for (let k = 0; k < bins; k++) {
+    if (!closed && !(values[at + k] || values[at + k - 1] || values[at + k + 1])) continue;
+    const height = (values[at + k] * (1 - mixed) + (mixed ? values[at + bins + k] * mixed : 0)) / 255;
+    points.push([heapLeft + height * (heapRight - heapLeft), bottom - (k + 0.5) / bins * (bottom - top)]);
+  }
+  return closed ? `${line([[heapLeft, bottom], ...points, [heapLeft, top]])}Z` : line(points);
+}
+
+function drawPanels() { // what follows the slider
+  const x = across(BOX, state.time), [at, share] = frameAt(state.time), bin = nearestKnot(state.time), bins = data.densityBins;
+  for (const { svg, feature, cursor, heap, other } of panels) {
+    svg.setAttribute("aria-valuenow", state.time);
+    svg.setAttribute("aria-valuetext", `${data.timeName} ${timeText(state.time)}, median ${text(feature, quantile(feature, 2, [at, share]))}`);
+    cursor.setAttribute("d", `M${x} ${BOX.top}V${BOX.bottom}`);
+    heap.setAttribute("d", heapPath(density, (feature * frames + at) * bins, share, true));
+    if (real) other.setAttribute("d", real.counts[bin] ? heapPath(real.density, (feature * data.knots.length + bin) * bins, 0, false) : "");
+  }
+}
+
+function tracePanels() { // the person followed
+  for (const { traced, feature, y, at } of panels) {
+    traced.setAttribute("d", state.traced === null ? "" : line(at.map((x, k) => [x, y(place(feature, state.traced, [k, 0]))])));
+  }
+}
+
+// Categories -------------------------------------------------------------------------------------
+
+const height = (share) => CARD.bottom - share * (CARD.bottom - CARD.top);
+const feet = (shares) => shares.reduce((sums, share) => [...sums, sums.at(-1) + share], [0]);
+const picture = (words, shapes) => element("svg:svg", { class: "shares", role: "img", "aria-label": words, viewBox: `0 0 ${CARD.width} 214` }, ...shapes);
+
+function table(caption, names, rows) {
+  const row = (cells, kind) => element("tr", {}, ...cells.map((cell, k) => element(k && kind === "td" ? "td" : "th", { scope: kind === "td" ? "row" : "col", class: k ? "n" : "" }, cell)));
+  const parts = [element("caption", {}, caption), element("thead", {}, row(names, "th")), element("tbody", {}, ...rows.map((cells) => row(cells, "td")))];
+  return element("div", { class: "scroll" }, element("table", {}, ...parts));
+}
+
+function stacked({ name, labels, shades, shares, real: records }) {
+  const edges = shares.map(feet), x = data.times.map((time) => across(CARD, time));
+  const edge = (k) => x.map((at, q) => [at, height(edges[q][k])]);
+  const shapes = labels.map((label, k) => {
+    const band = path(`layer level-${shades[k]}`, area(edge(k), edge(k + 1)));
+    band.append(element("svg:title", {}, label));
+    return band;
+  });
+  for (let k = 1; records && k < labels.length; k++) {
+    shapes.push(path("real-edge", line(data.knots.flatMap((t, q) => records[q] ? [[across(CARD, t), height(feet(records[q])[k])]] : []))));
+  }
+  const most = [shares[0], shares.at(-1)].map((row) => `${labels[row.indexOf(Math.max(...row))]}, ${percent(Math.max(...row))}`);
+  const marks = [0, 0.25, 0.5, 0.75, 1].map((share) => [height(share), percent(share)]);
+  return picture(`Shares of the values of ${name} over ${data.timeName}: the most frequent is ${most[0]} at first, and ${most[1]} at last`, [...shapes, ...frame(CARD, marks, CARD.right + 8)]);
+}
+
+function flow({ name, labels, shades, shares, flows, times }, stay) { // levels at three times, and a ribbon for each (from, to)
+  const columns = times.at.map((at) => shares[at]), shapes = [];
+  const x = columns.map((_, k) => CARD.left + k / Math.max(columns.length - 1, 1) * (CARD.right - CARD.node - CARD.left));
+  flows.forEach((tableOf, step) => {
+    const [from, to] = [x[step] + CARD.node, x[step + 1]], middle = (from + to) / 2;
+    const into = labels.map((_, j) => feet(tableOf.map((row) => row[j]))), ends = feet(labels.map((_, j) => into[j].at(-1)));
+    let leaves = 0;
+    tableOf.forEach((row, i) => row.forEach((share, j) => {
+      const [a, b, c, d] = [leaves, leaves + share, ends[j] + into[j][i], ends[j] + into[j][i] + share].map(height);
+      leaves += share;
+      if (share > 0.002) shapes.push(path(`ribbon level-${shades[i]}`, `M${point(from, a)}C${point(middle, a)} ${point(middle, c)} ${point(to, c)}L${point(to, d)}C${point(middle, d)} ${point(middle, b)} ${point(from, b)}Z`));
+    }));
+  });
+  columns.forEach((column, k) => {
+    const sums = feet(column);
+    shapes.push(...column.map((share, j) => element("svg:rect", { class: `level-${shades[j]}`, x: x[k], y: height(sums[j + 1]), width: CARD.node, height: height(0) - height(share) })));
+    const anchor = k === 0 ? "start" : k === columns.length - 1 ? "end" : "middle";
+    shapes.push(element("svg:text", { x: x[k] + CARD.node / 2, y: CARD.bottom + 20, "text-anchor": anchor }, times.labels[k]));
+  });
+  return picture(`Who changes ${name}: ${percent(stay)} of people have the same value at the first and the last time`, shapes);
+}
+
+function makeCategory(one) {
+  const { name, kind, labels, shades, shares, moves, times } = one, card = element("figure", { class: "card" }, element("figcaption", {}, name));
+  if (kind === "fixed") {
+    const rows = labels.map((label, k) => element("tr", {}, element("th", { scope: "row" }, label),
+      element("td", { class: "wide" }, element("svg:svg", { class: "meter", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": true },
+        element("svg:rect", { class: "back", width: 100, height: 10 }), element("svg:rect", { class: `level-${shades[k]}`, width: 100 * shares[0][k], height: 10 }))),
+      element("td", { class: "n" }, percent(shares[0][k]))));
+    card.append(element("div", { class: "scroll" }, element("table", { class: "bars" }, element("tbody", {}, ...rows))));
+    return card;
+  }
+  const keys = labels.map((label, k) => element("li", {}, element("svg:svg", { viewBox: "0 0 24 12", "aria-hidden": true }, element("svg:rect", { class: `level-${shades[k]}`, width: 24, height: 12, rx: 2 })), label));
+  card.append(element("ul", { class: "legend" }, ...keys.reverse()), stacked(one));
+  const told = [table("Share of people", ["Value", ...times.labels], labels.map((label, k) => [label, ...times.at.map((at) => percent(shares[at][k]))]).reverse())];
+  if (moves) {
+    const stay = moves.reduce((sum, row, k) => sum + row[k], 0);
+    const words = `Who changes, from ${times.labels[0]} to ${times.labels.at(-1)}: ${percent(stay)} end as they began, and a person changes ${Number(one.changes.toPrecision(2))} times on average.`;
+    card.append(element("p", { class: "sub" }, words), flow(one, stay));
+    told.push(table("Of those who begin with a value, the share that ends with another", ["From", ...labels], moves.map((row, k) => {
+      const begin = feet(row).at(-1);
+      return [labels[k], ...row.map((share) => begin ? percent(share / begin) : "nobody")];
+    })));
+  }
+  card.append(element("details", {}, element("summary", {}, "As numbers"), ...told));
+  return card;
+}
+
+byId("panels")?.append(...data.features.slice(0, PANELS).map((_, feature) => makePanel(feature)));
+for (const part of document.querySelectorAll("[data-kind]")) {
+  part.append(...data.categories.filter(({ kind }) => kind === part.dataset.kind).slice(0, PANELS).map(makeCategory));
+}
+start();

@@ -1,0 +1,355 @@
+"""Plain-language checks of a released model. Made from the model file alone: nothing is spent.
+
+What is computed stands here; names, limits and sentences stand in `assets/checks.toml`.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from privtraj.assess.ranges import LIMITS, pile_up_of, timing_of
+from privtraj.base.arrays import Floats
+from privtraj.base.errors import about
+from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Integer, Number
+from privtraj.measures.counts.fit import CELLS
+from privtraj.measures.gradients.constants import CLIP_QUANTILE
+from privtraj.privacy import meaning
+from privtraj.privacy.statements import MOST_RECORDS
+from privtraj.report.labels import percent, percent_up, round_number, time_labels, whole_number
+
+if TYPE_CHECKING:
+    from privtraj.assess.optimism import Estimate
+    from privtraj.assess.quality import Quality
+    from privtraj.model.model import TrajectoryModel
+
+Grade = Literal["good", "look closer", "poor", "for information"]
+
+MOST_COUPLED = 2048
+"""Curves up to which couplings are checked: 4,096 of them at five times took 80 s on busy cores."""
+LOST = 5
+"""People below which most of the structure at a time is taken to be lost, as a poor worth is."""
+BELOW = 4
+"""How many times less than over all a time is worth that is marked."""
+BORDER = 0.125
+"""Of a cell, from either side: a quarter of it, where gaps between cells are."""
+FALSE_ALARMS = 0.05
+"""Cells, of all that were counted, in which noise alone is expected to reach `fewest_told`."""
+PARTICLES = 1.5
+"""Fewer cannot be a group: whether a thin place gets one particle or none is chance."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """name: what was looked at.  value: the number, in words.  sentence: what it means."""
+
+    name: str
+    grade: Grade
+    value: str
+    sentence: str
+
+
+def checks(model: TrajectoryModel, people: Floats, quality: Quality | None = None) -> list[Check]:
+    """All that can be said of the model; people: numbers of sampled ones (n, Q, k), as shares of
+    the box."""
+    made = (_worth(model, quality), _guarantee(model), _head_count(model), _detail(model, people))
+    return [*(check for some in made for check in some), *_fit(model)]
+
+
+def graded(value: float, good: float, fair: float) -> Grade:
+    """good: limit of a good value, fair: of one to look at; which way is better follows."""
+    sign = 1 if good < fair else -1
+    if sign * value <= sign * good:
+        return "good"
+    return "look closer" if sign * value <= sign * fair else "poor"
+
+
+def judged(
+    check: str, number: float | None, limits: Sequence[float] | None = None, /, **words: str
+) -> Check:
+    """A check of `checks.toml` on its number, None for information; words: of its sentences.
+
+    limits: of a good and a fair number, if not those of the file.
+    """
+    texts = _texts()[check]
+    grade: Grade = "for information"
+    if number is not None:
+        grade = graded(number, *(limits or texts["limits"]))
+    said = " ".join(texts[part] for part in ("sentence", grade) if part in texts)
+    name, value = texts["name"].format(**words), texts["value"].format(**words)
+    return Check(name, grade, value, said.format(**words))
+
+
+@cache
+def _texts() -> dict[str, dict[str, Any]]:
+    return tomllib.loads((files("privtraj.report") / "assets/checks.toml").read_text("utf-8"))
+
+
+def summary(made: Sequence[Check]) -> str:
+    """How many of each grade, in words."""
+    grades = [check.grade for check in made if check.grade != "for information"]
+    poor, closer = grades.count("poor"), grades.count("look closer")
+    amiss = [
+        f"{count} {'is' if count == 1 else 'are'} {what}"
+        for count, what in ((poor, "poor"), (closer, "worth a closer look"))
+        if count
+    ]
+    if not amiss:
+        return f"All {len(grades)} checks are good."
+    return f"Of {len(grades)} checks, {' and '.join(amiss)}; the others are good."
+
+
+# Worth -----------------------------------------------------------------------------------------
+
+
+def in_people(worth: Estimate) -> str:
+    """About so many."""
+    return f"{about(worth.people)}{' or more' * worth.or_more}"
+
+
+def _between(worth: Estimate) -> str:
+    return f"{about(worth.low)} to {about(worth.high)}"
+
+
+def _worth(model: TrajectoryModel, quality: Quality | None) -> Iterator[Check]:
+    """Over all, and at the time that is known worst."""
+    if quality is None or not quality.at_times:
+        return
+    worth = quality.worth
+    words = {"people": in_people(worth), "between": _between(worth), "refits": str(quality.refits)}
+    yield judged("worth", worth.people, **words)
+    worst = int(np.argmin([each.people for each in quality.at_times]))
+    when = time_labels(np.array(quality.numeric_times), model.datetime)[worst]
+    there = quality.at_times[worst]
+    yield judged("worst_time", there.people, people=in_people(there), time=when)
+
+
+def worth_tables(model: TrajectoryModel, quality: Quality | None) -> dict[str, Any] | None:
+    """Rows (when or who, about how many people, between which numbers, whether it is mostly lost),
+    and how sure correlations and shares are, for the page."""
+    if quality is None or not quality.at_times:
+        return None
+
+    def row(name: str, worth: Estimate) -> tuple[str, str, str, bool]:
+        lost = worth.people < LOST or worth.people < quality.worth.people / BELOW
+        return name, in_people(worth), _between(worth), lost
+
+    times = time_labels(np.array(quality.numeric_times), model.datetime)
+    return {
+        "times": [row(*pair) for pair in zip(times, quality.at_times, strict=True)],
+        "groups": [row(f"{group.column}: {group.value}", group.worth) for group in quality.groups],
+        "correlation": None if quality.correlation is None else f"{quality.correlation:.2f}",
+        "shares": [
+            (name, f"{max(100 * float(np.max(widths)), 1):.0f}")
+            for name, widths in quality.shares.items()
+        ],
+    }
+
+
+# The guarantee ---------------------------------------------------------------------------------
+
+
+def warnings(model: TrajectoryModel) -> list[str]:
+    """Those of the certificate, and what the released number of people says of its delta."""
+    certificate, people = model.certificate, sum(_numbers(model, "people_per_time"))
+    if not certificate.private or certificate.counts_are_public or not people:
+        return certificate.warnings
+    several = certificate.public_inputs.get(MOST_RECORDS) != 1
+    return meaning.warnings(certificate.epsilon, certificate.delta, people, at_most=several)
+
+
+def _guarantee(model: TrajectoryModel) -> Iterator[Check]:
+    """What the guarantee leaves to an attacker, and delta times the number of people."""
+    certificate = model.certificate
+    right = {"right": percent_up(certificate.chance_right), "words": certificate.in_words}
+    check = judged("attacker", certificate.chance_right, **right)
+    if certificate.private and certificate.epsilon > meaning.LARGE_EPSILON:
+        check = _at_best_fair(check)
+    weak = [f"{one[:1].upper()}{one[1:]}." for one in warnings(model) if one.startswith("epsilon")]
+    yield replace(check, sentence=" ".join([check.sentence, *weak]))
+    if certificate.private and certificate.delta:
+        people = sum(_numbers(model, "people_per_time"))
+        least = max(people, meaning.FEWEST_PEOPLE)
+        yield judged(
+            "delta",
+            certificate.delta * least,
+            chance=meaning.chance(certificate.delta),
+            people=f"about {whole_number(least)}" if people else f"{least} or more",
+            limit=f"{meaning.EXPECTED_LOSSES / least:.1g}",
+        )
+
+
+def _at_best_fair(check: Check) -> Check:
+    return replace(check, grade="look closer") if check.grade == "good" else check
+
+
+# People over time and at the bounds ------------------------------------------------------------
+
+
+def _head_count(model: TrajectoryModel) -> Iterator[Check]:
+    """Whether people fill the range of time and the bounds, and how many there are."""
+    filled, exact = timing_of(model), model.certificate.counts_are_public
+    if filled is not None:
+        where = {0: "at the start of", -1: "at the end of", None: "in one part of"}[filled.end]
+        beyond = {0: "before it begins", -1: "after it ends", None: ""}[filled.end]
+        missed = f"the range misses records {beyond}, which count there, or"
+        words = {"where": where, "cause": missed if beyond else "the range"}
+        words |= {"share": percent(filled.share), "empty": percent(filled.empty)}
+        yield judged("timing", filled.off, LIMITS["time"], time=model.time_name, **words)
+    if people := _numbers(model, "people_per_time"):
+        middle, least = float(np.median(people)), min(people)
+        how = "Declared public." if exact else "Counted with noise, paid for."
+        ends = map(whole_number if exact else round_number, (least, max(people)))
+        words = {"range": " to ".join(dict.fromkeys(ends)), "how": how}
+        check = judged("people", model.certificate.target_epsilon * middle, **words)
+        if filled is not None and graded(filled.off, *LIMITS["time"]) != "good":
+            cause = "First look at the range of time: people are in a small part of it."
+            check = replace(check, sentence=f"{how} {cause}")
+        elif least < middle / 4:
+            thin = "Some times have far fewer people than others and are known less well."
+            check = replace(_at_best_fair(check), sentence=f"{check.sentence} {thin}")
+        yield check
+    if (worst := pile_up_of(model)) is not None:
+        column, piled = worst
+        words = {"share": percent(piled.share), "name": column.name, "wall": percent(piled.wall)}
+        yield judged("walls", piled.excess, LIMITS["bounds"], end=piled.end, **words)
+
+
+# Detail that can be trusted --------------------------------------------------------------------
+
+
+def _detail(model: TrajectoryModel, people: Floats) -> Iterator[Check]:
+    """What noise hides, and detail that a model shows and nobody measured."""
+    if shares := _numbers(model, "significant_share"):
+        mean, least = float(np.mean(shares)), min(shares)
+        words = {"mean": percent(mean), "least": percent(least)}
+        yield judged("significant", min(mean, least + 0.2), **words)
+    sides = _numbers(model, "cell_side") if model.settings.get("measure") == "counts" else []
+    start, end = model.knots[[0, -1]]
+    counted = _numbers(model, "people_per_time")
+    noises = [e["noise_epsilon"] for e in model.certificate.ledger if e["what"] == CELLS]
+    per_side = model.settings.get("cells_per_side")
+    if sides and counted and noises and per_side and not Axes.of(model.columns).mixed:
+        at = (model.knots - start) / (end - start)
+        fewest = fewest_told(min(noises), len(sides) * per_side ** model.particles.shape[2])
+        there = _at_times(model, sides, at), _at_times(model, counted, at)
+        groups = small_groups(model.particles, model.weights, *there, fewest)
+        words = {"share": percent(groups.share), "worst": percent(groups.worst)}
+        yield judged("groups", groups.share, fewest=round_number(f"{groups.fewest:.2g}"), **words)
+    numbers = [column for column in model.columns if isinstance(column, Number)]
+    smooth = [  # numbers that are rounded have gaps of their own
+        k
+        for k, column in enumerate(numbers)
+        if not isinstance(column, Integer) and column.name not in model.constraints.precision
+    ]
+    if sides and smooth and max(sides) < 1:
+        at = np.linspace(0, 1, people.shape[1])
+        lacking = gap(people[:, :, smooth], _at_times(model, sides, at))
+        yield judged("gaps", lacking, share=percent(lacking))
+    particles = model.particles[..., Axes.of(model.columns).numbers]
+    if particles.shape[2]:  # bandwidth against the spread of the particles, per coordinate
+        weights = model.weights[..., None] / model.weights.sum(axis=1)[:, None, None]
+        mean_place = (weights * particles).sum(axis=1, keepdims=True)
+        variance = (weights * (particles - mean_place) ** 2).sum(axis=1).mean(axis=1)
+        total = np.sqrt(variance + model.bandwidth**2)
+        ratio = float(np.mean(model.bandwidth / np.maximum(total, 1e-12)))
+        box = percent(float(model.bandwidth.mean()))
+        yield judged("blur", ratio, box=box, spread=percent(ratio))
+
+
+def gap(people: Floats, sides: Floats) -> float:
+    """Share of people that the borders of cells lack, for the feature with most of that.
+
+    people: (n, Q, k), k > 0, at times at which cells have these sides (Q,). If density is smooth,
+    people are anywhere in their cells, and a quarter of them within an eighth of a border:
+
+        1 - P(phase is near 0 or 1) / (2 BORDER),    phase = x / side mod 1.
+    """
+    phase = people / sides[None, :, None] % 1
+    near = (phase < BORDER) | (phase > 1 - BORDER)
+    return float(max(1 - near.mean(axis=(0, 1)).min() / (2 * BORDER), 0.0))
+
+
+def fewest_told(epsilon: float, cells: int) -> float:
+    """People that noise would hardly make up in any of so many cells: n with
+
+    cells e^(-epsilon n) / 2 = FALSE_ALARMS,    as discrete Laplace noise is n or more.
+    """
+    return math.log(cells / (2 * FALSE_ALARMS)) / epsilon
+
+
+class Groups(NamedTuple):
+    """Groups too small to be told. share: of people in them, mean over times.
+    worst: the same at the time with most.  fewest: people that a group must have."""
+
+    share: float
+    worst: float
+    fewest: float
+
+
+def small_groups(
+    particles: Floats, weights: Floats, sides: Floats, people: Floats, fewest: float
+) -> Groups:
+    """Of particles (K, m, d) with weights (K, m), for people (K,), in cells of these sides (K,).
+
+    A group is all that is connected through neighbouring cells, corners included.
+    """
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+    from scipy.spatial import cKDTree
+
+    least = np.maximum(fewest, PARTICLES * people / particles.shape[1])
+    shares = []
+    for cloud, mass, side, few in zip(
+        particles, weights, sides, least / np.maximum(people, 1.0), strict=True
+    ):
+        cells, of_cell = np.unique(np.floor(cloud / side), axis=0, return_inverse=True)
+        pairs = cKDTree(cells).query_pairs(1.0, p=np.inf, output_type="ndarray").T
+        linked = coo_matrix((np.ones(pairs.shape[1]), pairs), shape=(len(cells), len(cells)))
+        _, group_of_cell = connected_components(linked, directed=False)
+        groups = np.bincount(group_of_cell[of_cell.ravel()], mass / mass.sum())
+        shares.append(float(groups[(groups < few) & (groups < groups.max())].sum()))
+    return Groups(float(np.mean(shares)), max(shares), float(np.median(least)))
+
+
+def _at_times(model: TrajectoryModel, values: Sequence[float], at: Floats) -> Floats:
+    """(Q,) values (K,) of the windows nearest to times `at` (Q,), shares of the range."""
+    middles = np.array(_numbers(model, "people_middles"))
+    start, end = model.knots[[0, -1]]
+    known = len(middles) == len(values)
+    places = (middles - start) / (end - start) if known else np.linspace(0, 1, len(values))
+    return np.asarray(values)[np.abs(at[:, None] - places).argmin(axis=1)]
+
+
+# The fit ---------------------------------------------------------------------------------------
+
+
+def _fit(model: TrajectoryModel) -> Iterator[Check]:
+    """Noise and heat of the last step, Sinkhorn's error, and clipping."""
+    noise = model.diagnostics.get("noise_over_bandwidth")
+    heat = model.diagnostics.get("effective_temperature")
+    during = model.diagnostics.get("marginal_error")
+    if noise is not None:
+        yield judged("noise", noise, ratio=f"{noise:.2g}")
+    if heat is not None:
+        yield judged("temperature", heat, heat=round_number(f"{heat:.2g}"))
+    # Curves do without couplings, and coupling very many of them takes minutes.
+    if not model.curves or model.particles.shape[1] <= MOST_COUPLED:
+        left = model.couplings("entropic").error
+        steps = "" if during is None else f", {during:.2g} in the last step"
+        yield judged("couplings", max(left, during or 0.0), error=f"{left:.2g}", steps=steps)
+    if model.settings.get("measure") == "gradients":
+        yield judged("clipping", None, share=percent(1 - CLIP_QUANTILE))
+
+
+def _numbers(model: TrajectoryModel, name: str) -> list[float]:
+    """A diagnostic of all times, less what was not finite."""
+    return [value for value in model.diagnostics.get(name) or [] if value is not None]

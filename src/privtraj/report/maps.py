@@ -1,0 +1,214 @@
+"""Longitude and latitude as people know them: coasts and borders behind pictures, ways in
+kilometres. All of it follows from public bounds and from sampled people.
+
+Coasts and borders are Natural Earth's, in the public domain, and part of the package: nothing is
+fetched, and a page holds only what lies in its window. See `assets/coastline.txt` for where the
+file is from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtraj.base.arrays import Floats
+from privtraj.base.space import from_unit
+from privtraj.columns.precision import degrees, kilometres, speed_unit
+from privtraj.report.people import Sampled, maps, packed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from privtraj.model.paths import Paths
+
+FILE = "coastline.npz"
+UNITS = 200  # in a degree: points are whole numbers of them, half a kilometre each
+FINEST = 0.015  # degrees of latitude, 1.7 km, by which lines are off at most
+LAND, SEA, COAST = "#f3f0e7", "#e6eff4", "#a9a48f"  # of figures; pages have their own in page.css
+
+Window = tuple[float, float, float, float]  # west, east, south, north, in degrees
+
+_MARGIN = 2.0  # a page's window over the box: pictures twice as wide as high are filled
+_FAST = 0.95  # quantile of speeds
+_DETAILS = 2500  # a line may be off by this part of the window, less than a pixel of a picture
+_SIDES = (0, 0, 1, 1), (1, -1, 1, -1)  # of a window: the axis of each, and which way is inside
+_WORLDS = (-360.0, 0.0, 360.0)  # shifts, for windows across the edge of the world
+
+
+# On a page -------------------------------------------------------------------------------------
+
+
+def window(bounds: Floats) -> Window:
+    """Around public bounds (2, 2) of longitude and latitude, about as wide as high in kilometres,
+    so that it fills a picture of any shape."""
+    (west, east), (south, north) = bounds.tolist()
+    shrink = max(float(np.cos(np.radians((south + north) / 2))), 0.05)
+    half = _MARGIN * max((east - west) * shrink, north - south) / 2
+    across, up = min(half / shrink, 180.0), half
+    x, y = (west + east) / 2, (south + north) / 2
+    return x - across, x + across, max(y - up, -90.0), min(y + up, 90.0)
+
+
+def backdrop(shown: Sampled) -> dict[str, Any] | None:
+    """The map of a page, if its people have longitude and latitude: of land and borders all points,
+    as shares of the window, and how many each line has."""
+    if shown.globe is None:
+        return None
+    seen = window(shown.bounds[list(shown.globe)])
+    low, size = np.array(seen[::2]), np.array([seen[1] - seen[0], seen[3] - seen[2]])
+    made: dict[str, Any] = {"axes": shown.globe, "window": seen}
+    for kind, lines in zip(("land", "borders"), outlines(seen), strict=True):
+        points = np.concatenate(lines) if lines else np.empty((0, 2))
+        sizes = [len(line) for line in lines]
+        made[kind] = {"points": packed((points - low) / size), "sizes": sizes}
+    return made
+
+
+def ways(shown: Sampled, time_name: str, datetime: bool) -> dict[str, str] | None:
+    """How far people go, half of them between low and high, and how fast, in kilometres."""
+    if shown.globe is None:
+        return None
+    places = from_unit(shown.people, shown.bounds)[..., list(shown.globe)]
+    steps = kilometres(places[:, :-1], places[:, 1:])
+    low, usual, high = np.quantile(steps.sum(axis=1), (0.25, 0.5, 0.75))
+    hours = np.diff(shown.times) / (3600 if datetime else 1)
+    speed, fast = np.quantile(steps / hours, (0.5, _FAST))
+    numbers = {"low": low, "usual": usual, "high": high, "speed": speed, "fast": fast}
+    texts = {name: f"{float(f'{value:.2g}'):g}" for name, value in numbers.items()}
+    return texts | {"unit": speed_unit(time_name, datetime)}
+
+
+# In a figure -----------------------------------------------------------------------------------
+
+
+def draw_map(axes: Axes, paths: Paths, across: str, up: str) -> None:
+    """The proportions of a map where two features are places, and sea, land and borders behind them
+    if those are longitude and latitude."""
+    rows = paths.rows(paths.values)
+    bounds = np.stack([np.nanmin(rows, axis=0), np.nanmax(rows, axis=0)], axis=1)
+    drawn = tuple(paths.features.index(name) for name in (across, up))
+    for i, j, unit in maps(paths.features, bounds):
+        if (i, j) == drawn:
+            axes.set_aspect(1 / unit)
+    if degrees(paths.features, bounds) == drawn:
+        draw_backdrop(axes)
+
+
+def draw_backdrop(axes: Axes) -> None:
+    """Sea, land and borders behind what axes of longitude and latitude show."""
+    from matplotlib.collections import LineCollection
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    limits = axes.get_xlim(), axes.get_ylim()
+    (west, east), (south, north) = map(sorted, limits)
+    land, borders = outlines((west, east, south, north))
+    axes.set_facecolor(SEA)
+    if land:
+        rings = [Path(np.concatenate([ring, ring[:1]]), closed=True) for ring in land]
+        whole = Path.make_compound_path(*rings)
+        axes.add_patch(PathPatch(whole, facecolor=LAND, edgecolor=COAST, lw=0.8, zorder=0.1))
+    axes.add_collection(LineCollection(borders, color=COAST, lw=0.8, ls="--", zorder=0.2))
+    axes.set(xlim=limits[0], ylim=limits[1])
+
+
+# Coasts and borders ----------------------------------------------------------------------------
+
+
+def level_of(need: Any) -> NDArray[np.uint8]:
+    """The largest k with FINEST 2^k <= need: a line may be so coarse and still has the point."""
+    return np.clip(np.floor(np.log2(np.asarray(need) / FINEST)), 0, 15).astype(np.uint8)
+
+
+@dataclass(frozen=True, eq=False)
+class _Lines:
+    """All lines, one after the other. points: (N, 2).  levels: (N,).  starts: (L + 1,) where each
+    begins.  boxes: (L, 4) west, east, south, north.  rings: so many, the first ones, are closed."""
+
+    points: Floats
+    levels: NDArray[np.uint8]
+    starts: NDArray[np.intp]
+    boxes: Floats
+    rings: int
+
+
+@cache
+def _lines() -> _Lines:
+    with np.load(str(files("privtraj.report") / "assets" / FILE)) as stored:
+        sizes, first, steps = stored["sizes"], stored["first"], stored["steps"].T
+        levels, rings = stored["levels"], int(stored["rings"])
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    moves = np.insert(steps.astype(np.int64), starts[:-1] - np.arange(len(sizes)), 0, axis=0)
+    whole = np.cumsum(moves, axis=0)
+    whole += np.repeat(first - whole[starts[:-1]], sizes, axis=0)
+    points = whole / UNITS
+    low, high = (f.reduceat(points, starts[:-1], axis=0) for f in (np.minimum, np.maximum))
+    boxes = np.stack([low[:, 0], high[:, 0], low[:, 1], high[:, 1]], axis=1)
+    return _Lines(points, levels, starts, boxes, rings)
+
+
+def outlines(window: Window) -> tuple[list[Floats], list[Floats]]:
+    """Land and borders in a window, as finely as a picture of it can show.
+
+    Land: rings (n, 2) of longitude, latitude, to be filled by the even-odd rule, holes among them;
+    along the window's edge where land goes on.  Borders: open lines (n, 2).
+    """
+    west, east, south, north = window
+    known = _lines()
+    size = min((east - west) * np.cos(np.radians((south + north) / 2)), north - south)
+    coarse = level_of(max(size / _DETAILS, FINEST))
+    land, borders = [], []
+    upright = (known.boxes[:, 2] <= north) & (known.boxes[:, 3] >= south)
+    for shift in _WORLDS:
+        across = (known.boxes[:, 0] + shift <= east) & (known.boxes[:, 1] + shift >= west)
+        for k in np.flatnonzero(upright & across):
+            one = slice(known.starts[k], known.starts[k + 1])
+            line = known.points[one][known.levels[one] >= coarse] + [shift, 0.0]
+            if k >= known.rings:
+                borders.extend(_clipped_line(line, window))
+            elif len(ring := _clipped_ring(line, window)) > 2:
+                land.append(ring)
+    return land, borders
+
+
+def _clipped_ring(ring: Floats, window: Window) -> Floats:
+    """The part of a closed ring in the window, by Sutherland and Hodgman: one side at a time."""
+    for axis, sign, limit in zip(*_SIDES, window, strict=True):
+        if len(ring) < 3:
+            break
+        depth = sign * (ring[:, axis] - limit)  # at least 0 inside
+        if (depth >= 0).all():
+            continue
+        after, next_depth = np.roll(ring, -1, axis=0), np.roll(depth, -1)
+        crossing = (depth >= 0) != (next_depth >= 0)
+        share = np.where(crossing, depth, 0.0) / np.where(crossing, depth - next_depth, 1.0)
+        cut = ring + share[:, None] * (after - ring)
+        both = np.stack([ring, cut], axis=1)
+        ring = both[np.stack([depth >= 0, crossing], axis=1)]
+    return ring
+
+
+def _clipped_line(line: Floats, window: Window) -> list[Floats]:
+    """The parts of an open line in the window, by Liang and Barsky: of each segment the shares
+    from `enter` to `leave`."""
+    start, way = line[:-1], np.diff(line, axis=0)
+    enter, leave = np.zeros(len(way)), np.ones(len(way))
+    for axis, sign, limit in zip(*_SIDES, window, strict=True):
+        depth, gain = sign * (start[:, axis] - limit), sign * way[:, axis]
+        at = -depth / np.where(gain == 0, 1.0, gain)
+        enter = np.where(gain > 0, np.maximum(enter, at), enter)
+        leave = np.where(gain < 0, np.minimum(leave, at), leave)
+        leave = np.where((gain == 0) & (depth < 0), -1.0, leave)
+    inside = np.flatnonzero(enter < leave)
+    if not len(inside):
+        return []
+    head = start[inside] + enter[inside, None] * way[inside]
+    tail = start[inside] + leave[inside, None] * way[inside]
+    joined = (np.diff(inside) == 1) & (leave[inside][:-1] == 1) & (enter[inside][1:] == 0)
+    pieces = np.split(np.arange(len(inside)), np.flatnonzero(~joined) + 1)
+    return [np.concatenate([head[piece], tail[piece[-1:]]]) for piece in pieces]

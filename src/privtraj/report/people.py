@@ -1,0 +1,354 @@
+"""What the scripts of a page show and draw from, as plain JSON values.
+
+Everything is sampled from the released model with a fixed seed, so that a page is the same every
+time and costs no privacy. Numbers are whole shares of the public box, two bytes each, in base64.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import warnings
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtraj.base.arrays import Floats, Ints
+from privtraj.base.space import as_user_times, to_unit
+from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Category, Column, Date, Integer, Number, text_of
+from privtraj.columns.precision import degrees
+from privtraj.model.sampler import FEWEST_PARTICLES, FEWEST_TRIED, LEAST_SHARE
+from privtraj.report.labels import Drawn, shares_of, three_times, time_labels
+
+if TYPE_CHECKING:
+    from privtraj.assess.quality import Quality
+    from privtraj.model.model import TrajectoryModel
+
+
+QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
+DENSITY_BINS = 80
+SEED = 0
+NUMBERS = 200_000
+"""Of all curves from which a page draws people, two bytes each: 0.5 MB of text."""
+CURVES = 4096
+"""At most. A model has 512 of its own, or as many as particles; shares of so many people who are
+drawn instead are off by 0.8 % at most, one standard deviation."""
+STOPS = 65
+"""Of processes that are drawn beforehand: gaps of 1.6 % of the range."""
+CELLS = 10_000_000
+"""Of a table that a page makes: 80 MB of numbers, and twice that of text."""
+
+_PEOPLE = 800  # who are drawn
+_FEWEST = 10
+_MANY = 4000  # of whom bands and densities are made
+_NUMBERS = 400_000  # of all people who are drawn: about 1 MB
+_MANY_NUMBERS = 4_000_000
+_FRAMES = 61
+_FEWEST_FRAMES = 5
+_EDGES = (0.004, 0.996)  # quantiles at each time that an axis reaches
+_SMOOTHING = 2.2  # bins of a density, standard deviation: a 36th of the axis
+
+_MAPS = (
+    (r"lon|lng|long|longitude", r"lat|latitude"),
+    (r"x|pos_?x|x_?pos|x_?coord", r"y|pos_?y|y_?pos|y_?coord"),
+    (r"e|east|easting", r"n|north|northing"),
+)
+_UNITS = r"(?:[ _(\[]*(?:m|km|deg|degrees|°|metres|meters|px|mm|cm|um)[)\]]*)?"
+
+
+# People who are shown --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """Synthetic people at the frames of a page.
+
+    times: (Q,).  people: (n, Q, k), shares of the box of the k numbers, to be drawn; what somebody
+    lacks at times is filled in.  bands: (k, 5, Q) quantiles of many more people who have it.
+    ranges: (k, 2) what an axis shows.  density: (k, Q, DENSITY_BINS) over it.
+    columns: of a table, all of them.  levels: {category: (N, Q)} of the many people.
+    missing: {number: (Q,)} share of people who lack it, where somebody may.
+    """
+
+    times: Floats
+    people: Floats
+    bands: Floats
+    ranges: Floats
+    density: Floats
+    columns: tuple[Column, ...]
+    levels: dict[str, Ints]
+    missing: dict[str, Floats]
+
+    @property
+    def numbers(self) -> tuple[Number, ...]:
+        """The k columns of numbers."""
+        return tuple(column for column in self.columns if isinstance(column, Number))
+
+    @property
+    def bounds(self) -> Floats:
+        """(k, 2) of the numbers."""
+        return np.array([column.domain for column in self.numbers]).reshape(-1, 2)
+
+    @property
+    def globe(self) -> tuple[int, int] | None:
+        """Which numbers are longitude and latitude, if any."""
+        return degrees(tuple(column.name for column in self.numbers), self.bounds)
+
+
+def frame_times(knots: Floats, features: int) -> Floats:
+    """(Q,) times between and at the fitted ones; fewer of them where there are many features."""
+    few = _NUMBERS // (200 * features)  # so that 200 people fit
+    most = int(np.clip(few, _FEWEST_FRAMES, _FRAMES))
+    if len(knots) > most:
+        return np.linspace(knots[0], knots[-1], most)
+    parts = max(1, (most - 1) // (len(knots) - 1))
+    place = np.arange((len(knots) - 1) * parts + 1) / parts
+    return np.interp(place, np.arange(len(knots)), knots)
+
+
+def sampled(model: TrajectoryModel, seed: int = SEED) -> Sampled:
+    """Many people of the model for the bands, the first of whom are drawn.
+
+    Everybody is there all the time: who comes and goes does not change the marginals.
+    """
+    model = model if model.growth is None else model.with_growth(None)
+    times = frame_times(model.numeric_times, len(model.features))
+    size = len(times) * len(model.features)
+    many = int(np.clip(_MANY_NUMBERS // size, 200, _MANY))
+    drawn = int(np.clip(_NUMBERS // size, _FEWEST, _PEOPLE))
+    paths = model.sample(many, as_user_times(times, model.datetime), seed=seed)
+    numbers = [isinstance(column, Number) for column in paths.columns]
+    values = to_unit(paths.values[..., numbers], model.bounds[Axes.of(model.columns).numbers])
+    ranges = axis_ranges(values)
+    chosen = np.random.default_rng(seed).permutation(many)
+    never = np.any(np.all(np.isnan(values[chosen]), axis=1), axis=1)  # have some number
+    chosen = chosen[np.argsort(never, kind="stable")][:drawn]  # they come last
+    levels, missing = {}, {}
+    for k, column in enumerate(paths.columns):
+        if isinstance(column, Category):
+            levels[column.name] = paths.values[..., k].astype(int)
+        elif column.missing:
+            missing[column.name] = np.isnan(paths.values[..., k]).mean(axis=0)
+    middle = np.nan_to_num(bands(values), nan=0.5)
+    density = densities(values, ranges)
+    people = _filled(values[chosen], middle[:, 2].T)
+    return Sampled(times, people, middle, ranges, density, paths.columns, levels, missing)
+
+
+def _filled(values: Floats, medians: Floats) -> Floats:
+    """People (n, Q, k) without gaps: between what somebody has before and after it, as everybody's
+    median (Q, k) where they never have it."""
+    full = np.where(np.isnan(values).all(axis=1, keepdims=True), medians, values)
+    frames = np.arange(values.shape[1])
+    for person, _, k in np.argwhere(np.isnan(full).any(axis=1, keepdims=True)):
+        mine = full[person, :, k]
+        known = ~np.isnan(mine)
+        full[person, :, k] = np.interp(frames, frames[known], mine[known])
+    return full
+
+
+def bands(values: NDArray[np.floating[Any]]) -> Floats:
+    """(d, 5, Q) quantiles of people (n, Q, d), NaN where they are not there."""
+    return quantiles(values, QUANTILES).transpose(2, 0, 1)
+
+
+def quantiles(values: NDArray[np.floating[Any]], shares: tuple[float, ...]) -> Floats:
+    """(len(shares), Q, d) of those people (n, Q, d) who are there, NaN where nobody is."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
+        of_known = np.nanquantile if np.isnan(values).any() else np.quantile
+        return of_known(values, shares, axis=0)
+
+
+def axis_ranges(values: Floats) -> Floats:
+    """(d, 2) what almost all of the people (n, Q, d) are in, at each time, and a little more."""
+    edges = quantiles(values, _EDGES)  # (2, Q, d)
+    known = np.isfinite(edges)
+    low = np.min(edges[0], axis=0, where=known[0], initial=1.0)
+    high = np.max(edges[1], axis=0, where=known[1], initial=0.0)
+    low, high = np.where(known[0].any(axis=0), (low, high), [[0.0], [1.0]])
+    room = 0.04 * np.maximum(high - low, 1e-6)
+    return np.clip(np.stack([low - room, high + room], axis=1), 0, 1)
+
+
+def densities(values: Floats, ranges: Floats) -> Floats:
+    """(d, Q, DENSITY_BINS) smoothed histograms of people (n, Q, d), each with highest bar 1; who is
+    beyond the axis is left out, not heaped at its end."""
+    from scipy.ndimage import gaussian_filter1d
+
+    _, q, d = values.shape
+    low, high = ranges.T
+    place = (values - low) / np.maximum(high - low, 1e-12) * DENSITY_BINS
+    there = (place >= 0) & (place <= DENSITY_BINS)
+    bins = np.clip(np.where(there, place, 0).astype(np.int64), 0, DENSITY_BINS - 1)
+    rows = np.arange(q)[None, :, None] + q * np.arange(d)
+    flat = np.bincount((rows * DENSITY_BINS + bins)[there], minlength=d * q * DENSITY_BINS)
+    heaps = flat.reshape(d, q, DENSITY_BINS).astype(np.float64)
+    smooth = gaussian_filter1d(heaps, _SMOOTHING, mode="nearest")
+    return smooth / np.maximum(smooth.max(axis=2, keepdims=True), 1e-12)
+
+
+def packed(shares: Floats, kind: str = "<u2") -> str:
+    """Numbers in [0, 1] as whole ones in base64: little-endian in two bytes, or "u1" in one."""
+    whole = np.rint(np.clip(shares, 0, 1) * np.iinfo(kind).max).astype(kind)
+    return base64.b64encode(whole.tobytes()).decode()
+
+
+# Numbers and categories over time --------------------------------------------------------------
+
+
+def page_data(
+    model: TrajectoryModel, shown: Sampled, quality: Quality | None = None
+) -> dict[str, Any]:
+    """What `assets/page.js` reads."""
+    names = tuple(column.name for column in shown.numbers)
+    medians = {} if quality is None else quality.medians
+    doubt = [  # half widths of the 90 % bands of medians, as shares of the box
+        (np.interp(shown.times, quality.numeric_times, medians[name]) / np.ptp(box)).round(5)
+        if quality is not None and name in medians
+        else None
+        for name, box in zip(names, shown.bounds, strict=True)
+    ]
+    return {
+        "features": names,
+        "dates": [isinstance(column, Date) for column in shown.numbers],
+        "timeName": model.time_name,
+        "datetime": model.datetime,
+        "bounds": shown.bounds.tolist(),
+        "ranges": shown.ranges.round(6).tolist(),
+        "times": shown.times.tolist(),
+        "knots": model.numeric_times.tolist(),
+        "people": len(shown.people),
+        "paths": packed(shown.people.transpose(2, 1, 0)),  # (k, Q, n)
+        "bands": packed(shown.bands),
+        "doubt": [None if widths is None else widths.tolist() for widths in doubt],
+        "density": packed(shown.density, "u1"),
+        "densityBins": DENSITY_BINS,
+        "maps": maps(names, shown.bounds),
+        "categories": categories(model, shown),
+    }
+
+
+def maps(features: tuple[str, ...], bounds: Floats) -> list[tuple[int, int, float]]:
+    """Pairs (across, up) that are places on a map, and the length of a unit across in units up.
+
+    By their names alone: lon and lat, x and y, east and north. A degree of longitude is
+    cos(latitude) degrees of latitude long.
+    """
+    pairs = []
+    globe = degrees(features, bounds)
+    for both in _MAPS:
+        patterns = [re.compile(rf"(?:{names}){_UNITS}", re.IGNORECASE) for names in both]
+        named = [
+            [k for k, name in enumerate(features) if pattern.fullmatch(name.strip())]
+            for pattern in patterns
+        ]
+        if all(named):
+            i, j = named[0][0], named[1][0]
+            scale = float(np.cos(np.radians(bounds[j].mean()))) if (i, j) == globe else 1.0
+            pairs.append((i, j, max(scale, 0.05)))
+    return pairs
+
+
+def categories(model: TrajectoryModel, shown: Sampled) -> list[dict[str, Any]]:
+    """Of each category: its levels as they are drawn, L of them, and who has which.
+
+    shares: (Q, L).  flows: (2, L, L) between the first, the middle and the last time.
+    moves: (L, L) from the first to the last.  changes: of a person, on average.
+    Numbers that may be missing are at the end, as if recorded and missing were two values.
+    """
+    three = three_times(len(shown.times))
+    told = {"at": three, "labels": time_labels(shown.times[three], model.datetime)}
+    made = []
+    for column in shown.columns:
+        if isinstance(column, Category):
+            levels = shown.levels[column.name]
+            drawn = Drawn.of(column, shares_of(levels, column.levels).mean(axis=0))
+            one = _shares(column.name, drawn, drawn.shares(levels), "fixed" if column.fixed else "")
+            if not column.fixed:
+                mass = model.transitions(column.name).mass
+                one |= {
+                    "flows": drawn.flows(levels[:, three]).round(5).tolist(),
+                    "moves": drawn.flows(levels[:, [0, -1]])[0].round(5).tolist(),
+                    "changes": float(mass.sum() - np.trace(mass, axis1=1, axis2=2).sum()),
+                }
+            made.append(one | {"times": told})
+    for name, absent in shown.missing.items():
+        drawn = Drawn(("recorded", "(missing)"), ("5", "missing"), np.arange(2))
+        shares = np.stack([1 - absent, absent], axis=1)
+        made.append(_shares(name, drawn, shares, "missing") | {"times": told})
+    return made
+
+
+def _shares(name: str, drawn: Drawn, shares: Floats, kind: str) -> dict[str, Any]:
+    common = {"name": name, "kind": kind, "labels": drawn.labels, "shades": drawn.shades}
+    return common | {"group": drawn.group.tolist(), "shares": shares.round(5).tolist()}
+
+
+# New people ------------------------------------------------------------------------------------
+
+
+def page_sampler(model: TrajectoryModel, seed: int) -> dict[str, Any]:
+    """What `assets/people.js` draws new people from: the model's curves (`TrajectoryModel.carried`)
+    and the public columns, with the names and types of the table that `privtraj sample` writes."""
+    grown = model.growth is not None and model.growth.by_place is not None
+    if grown and model.reference.forgets:  # which `sample` refuses: the page has everybody
+        model = model.with_growth(None)
+    carried = model.carried(NUMBERS, CURVES, STOPS, seed)
+    lives = None
+    if carried.lives is not None:
+        begin, end = carried.lives.T  # in order, so that those who are drawn are evenly spread
+        order = np.arange(len(begin)) if carried.own_lives else np.lexsort((end, begin))
+        lives = {"ends": packed(carried.lives[order]), "own": carried.own_lives}
+    schema = model.sample(1, seed=0).to_arrow().schema
+    return {
+        "curves": len(carried.places),
+        "places": packed(carried.places.transpose(2, 0, 1)),  # (d, N, S)
+        "stops": carried.stops.tolist(),
+        "width": carried.width.tolist(),
+        "steady": carried.steady,
+        "spline": carried.spline,
+        "diffusivity": carried.diffusivity,
+        "whole": carried.whole,
+        "inside": model.domain is not None,
+        "lives": lives,
+        "columns": [_column(model, k) for k in range(len(model.columns))],
+        "range": model.knots[[0, -1]].tolist(),
+        "times": model.numeric_times.tolist(),
+        "datetime": model.datetime,
+        "names": schema.names,
+        "types": [str(getattr(kind, "value_type", kind)) for kind in schema.types],
+        "cells": CELLS,
+        "fewest": {"curves": FEWEST_PARTICLES, "tried": FEWEST_TRIED, "share": LEAST_SHARE},
+    }
+
+
+def _column(model: TrajectoryModel, k: int) -> dict[str, Any]:
+    """One coordinate of the unit cube: what it means, and what it does along a path."""
+    column, (low, high) = model.columns[k], model.bounds[k].tolist()
+    common = {
+        "name": "" if column.of else column.name,
+        "kind": column.kind,
+        "low": low,
+        "high": high,
+        "fixed": column.fixed,
+        "missing": column.missing,
+        "way": float(model.constraints.directions((column.name,))[0]),
+    }
+    if isinstance(column, Category):
+        labels = [None if label is None else text_of(label) for label in column.labels]
+        return common | {"labels": labels, "ladder": len(column.values) * column.ordered}
+    flags = [one.of == column.name for one in model.columns]
+    usual = 1.0 if isinstance(column, Integer) else column.step
+    step = float(model.constraints.precision.get(column.name, usual))
+    return common | {
+        "flag": flags.index(True) if any(flags) else None,  # the axis that says where it is missing
+        "step": step,
+        "decimals": max(0, -int(Decimal(repr(step)).as_tuple().exponent)),
+        "ends": [column.low, column.high],
+        "days": isinstance(column, Date) and column.days,
+    }

@@ -1,0 +1,217 @@
+"""What a released model is worth, estimated from nothing but itself."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+import privtraj as pt
+from privtraj.assess import quality as estimate
+from privtraj.assess import simulate
+from privtraj.assess.optimism import OPTIMISM, estimated
+from privtraj.assess.quality import (
+    ModelCrowd,
+    Quality,
+    can_be_refitted,
+    estimated_quality,
+    half_widths,
+    read_times,
+    refitted,
+)
+
+N = 2400
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small():
+    """A coarse yardstick, which is read in no time."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, number in {"POINTS": 300, "PANELS": 3}.items():
+            patch.setattr(simulate, name, number)
+        for name, number in {"POPULATION": 3000, "READ_TIMES": 4}.items():
+            patch.setattr(estimate, name, number)
+        yield
+
+
+def crowd(moments, seed):
+    """Two groups that part."""
+    rng = np.random.default_rng(seed)
+    side = rng.choice([-1.0, 1.0], len(moments), p=[0.3, 0.7]) * (0.05 + 0.25 * moments)
+    noise = 0.05 * rng.standard_normal((len(moments), 2))
+    return np.clip(0.5 + np.column_stack([side, side / 2]) + noise, 0, 1)
+
+
+def fitted(epsilon, seed=1, times=None):
+    rng = np.random.default_rng(seed)
+    moments = rng.uniform(0, 1, N) if times is None else rng.choice(times, N)
+    snapshots = pt.Snapshots.from_arrays(
+        moments,
+        crowd(moments, seed + 100),
+        bounds=[(0.0, 1.0)] * 2,
+        time_range=(0.0, 1.0),
+        bins=times,
+    )
+    return pt.TrajectorySynthesizer(epsilon, 1e-5, seed=seed).fit(snapshots)
+
+
+@pytest.fixture(scope="module")
+def models():
+    return {epsilon: fitted(epsilon) for epsilon in (0.05, 8.0)}
+
+
+@pytest.fixture(scope="module")
+def found(models):
+    return {epsilon: estimated_quality(model) for epsilon, model in models.items()}
+
+
+def test_more_budget_is_worth_more(found):
+    little, much = found[0.05].worth, found[8.0].worth
+    assert little.people < much.people / 3
+    for worth in (little, much):
+        assert worth.low < worth.people < worth.high
+
+
+def test_every_time_has_an_estimate_of_its_own(found, models):
+    times = found[8.0].numeric_times
+    assert times == (0.125, 0.375, 0.625, 0.875)
+    assert len(found[8.0].at_times) == len(times)
+    worths = [each.people for each in found[8.0].at_times]
+    assert min(worths) <= found[8.0].worth.people <= max(worths)
+
+
+def test_bands_are_narrower_with_more_budget(found):
+    for name in ("x1", "x2"):
+        assert np.mean(found[8.0].medians[name]) < np.mean(found[0.05].medians[name]) / 2
+    assert found[8.0].correlation < found[0.05].correlation
+
+
+@pytest.mark.thorough
+def test_bands_of_shares_and_medians_hold_the_truth():
+    """Of 24 medians nine of ten should be inside; those of one fit hang together, so that fewer
+    than 16 are with a probability below one in 100."""
+    inside = []
+    for seed in range(3):
+        model = fitted(1.0, seed)
+        bands = estimated_quality(model, refits=2)
+        at = np.array(bands.numeric_times)
+        mine = np.median(model.sample(4000, times=at, seed=seed).values, axis=0)
+        true = np.array([np.median(crowd(np.full(20_000, t), 9), axis=0) for t in at])
+        inside += (np.abs(mine - true) <= np.array(list(bands.medians.values())).T).ravel().tolist()
+    assert len(inside) == 24
+    assert sum(inside) >= 16
+
+
+def test_half_widths_pool_times():
+    own, others = np.zeros((2, 1)), np.array([[[0.0], [2.0]], [[0.0], [2.0]]])
+    first, last = half_widths(own, others)[:, 0] / estimate.DOUBT
+    assert first == pytest.approx(1.0)  # half of the mean square of all times, which is 2
+    assert last == pytest.approx(np.sqrt(3.0))
+
+
+# Refits ------------------------------------------------------------------------------------------
+
+
+def test_refits_have_the_budget_and_the_frame_of_the_model(models):
+    model = models[8.0]
+    again = refitted(model, np.array([0.5]), 5).model
+    assert again.certificate.target_epsilon == model.certificate.target_epsilon
+    assert again.certificate.delta == model.certificate.delta
+    assert again.settings["measure"] == model.settings["measure"]
+    assert again.features == model.features
+    np.testing.assert_array_equal(again.knots[[0, -1]], model.knots[[0, -1]])
+    total = np.sum(model.diagnostics["people_per_time"])
+    assert np.sum(again.diagnostics["people_per_time"]) == pytest.approx(total, rel=0.05)
+
+
+def test_people_at_listed_times_are_drawn_there():
+    times = [0.0, 0.2, 0.6, 1.0]
+    model = fitted(4.0, 3, times)
+    assert model.diagnostics["listed_times"]
+    assert refitted(model, np.array([0.2]), 1).model.diagnostics["listed_times"]
+    np.testing.assert_array_equal(read_times(model, 8), times)
+    assert not fitted(4.0, 3).diagnostics["listed_times"]
+
+
+def test_people_are_drawn_from_the_model(models):
+    model = models[8.0]
+    people = ModelCrowd(model).places(np.full(4000, 0.5), 3)
+    there = model.sample(4000, times=[0.5], seed=4).values[:, 0]
+    assert np.abs(people.mean(axis=0) - there.mean(axis=0)).max() < 5 * 0.2 / np.sqrt(4000)
+
+
+def test_many_people_are_simulated_by_fewer(models, monkeypatch):
+    monkeypatch.setitem(simulate.ENOUGH, "counts", 600)
+    again = refitted(models[0.05], np.array([0.5]), 1).model
+    assert np.sum(again.diagnostics["people_per_time"]) < 2000
+    assert again.certificate.target_epsilon == pytest.approx(0.05 * N / 600, rel=0.6)
+
+
+def test_a_model_that_tells_too_little_has_no_estimate(models):
+    model = models[8.0]
+    silent = dataclasses.replace(model, diagnostics={})
+    assert not can_be_refitted(silent)
+    assert estimated_quality(silent) is None
+    assert silent.quality() is None
+
+
+def test_a_fit_that_is_refused_has_no_estimate(models, monkeypatch):
+    def refused(*args):
+        raise pt.InputError("no")
+
+    monkeypatch.setattr(estimate, "refitted", refused)
+    assert estimated_quality(models[8.0]) is None
+
+
+# Words, files ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("measure", list(OPTIMISM))
+def test_simulations_are_too_good(measure):
+    found = estimated(60.0, measure, 1e4)
+    assert found.low < found.people < found.high
+    assert found.people < 60
+    assert not found.or_more
+    assert estimated(500.0, measure, 1e4).or_more
+    assert estimated(500.0, measure, 1e4).high == 500
+
+
+def test_json_and_back(found):
+    for quality in found.values():
+        text = json.dumps(quality.to_dict(), allow_nan=False)
+        assert Quality.from_dict(json.loads(text)) == quality
+
+
+def test_an_estimate_is_kept_and_needs_the_released_file_alone(
+    models, found, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path, made = tmp_path / "model.privtraj", []
+
+    def estimated(model, progress=None):
+        made.append(model)
+        return found[0.05]
+
+    monkeypatch.setattr(estimate, "estimated_quality", estimated)
+    models[0.05].save(path, not_private=True)
+    for _ in range(2):
+        assert pt.load(path).quality() == found[0.05]
+        assert len(made) == 1
+    file = next((tmp_path / "cache" / "privtraj" / "assessed").iterdir())
+    file.write_text("{")
+    assert pt.load(path).quality() == found[0.05]
+    assert len(made) == 2
+
+
+@pytest.mark.slow
+def test_categories_have_bands_and_groups():
+    table = pt.datasets.diabetes_clinic(2000, seed=2)
+    columns = {name: pt.datasets.DIABETES_COLUMNS[name] for name in ("hba1c", "diagnosis")}
+    snapshots = pt.Snapshots.from_table(table, time="month", columns=columns, time_range=(0, 24))
+    model = pt.TrajectorySynthesizer(4.0, 1e-5, measure="counts", seed=1).fit(snapshots)
+    quality = estimated_quality(model, refits=1)
+    assert list(quality.shares) == ["diagnosis"]
+    assert np.array(quality.shares["diagnosis"]).shape == (len(quality.numeric_times), 5)
+    assert {group.column for group in quality.groups} == {"diagnosis"}
+    assert all(group.share >= estimate.LEAST_GROUP for group in quality.groups)
+    assert list(quality.medians) == ["hba1c"]

@@ -1,0 +1,235 @@
+"""Guarantees: what is sequential adds up, what is about different people costs the dearest.
+
+The oracles compute on their own: epsilons and mus of trees by hand, worlds enumerated one by one.
+"""
+
+import json
+import math
+from dataclasses import replace
+from itertools import chain, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privtraj.base.errors import BudgetError, InputError
+from privtraj.privacy.accounting import epsilon_at
+from privtraj.privacy.certificate import Certificate, certify, certify_disjoint
+from privtraj.privacy.events import GaussianSum, LaplaceCounts, Opaque
+from privtraj.privacy.guarantee import (
+    DEEPEST,
+    Parallel,
+    Released,
+    Sequential,
+    cost,
+    from_entries,
+    releases,
+    to_entries,
+)
+from privtraj.privacy.ledger import Ledger
+
+RELATIONS = ["add-remove", "replace-one"]
+
+
+def laplace(epsilon, what="counts"):
+    return Released(LaplaceCounts(epsilon, what))
+
+
+def gauss(z, what="sums", times=1):
+    return Released(GaussianSum(z, what), times)
+
+
+def test_parallel_costs_the_dearest_branch_and_sequential_the_sum():
+    first, second = laplace(0.3), laplace(0.5)
+    for relation, factor in (("add-remove", 1), ("replace-one", 2)):
+        both = cost(Parallel((first, second)), relation)
+        assert both.epsilon(0.0) == pytest.approx(0.5 * factor)
+        assert cost(Sequential((first, second)), relation).epsilon(0.0) == pytest.approx(
+            0.8 * factor
+        )
+        around = Sequential((laplace(0.1), Parallel((first, second)), laplace(0.2)))
+        assert cost(around, relation).epsilon(0.0) == pytest.approx(0.8 * factor)
+        again = Sequential((Parallel((first, second)), Parallel((second, first))))
+        assert cost(again, relation).epsilon(0.0) == pytest.approx(1.0 * factor)
+        assert cost(Parallel((around, first)), relation).epsilon(0.0) == pytest.approx(0.8 * factor)
+
+
+def test_branches_of_different_kinds_are_as_bad_as_the_worse_one_at_every_delta():
+    """Gaussian sums are the dearer ones at a small delta, counts at a large one."""
+    one, other = gauss(2.0), laplace(1.2)
+    both = cost(Parallel((one, other)), "add-remove")
+    dearer = set()
+    for delta in (1e-9, 1e-5, 1e-2, 0.1):
+        each = [epsilon_at([leaf.event], delta, "add-remove") for leaf in (one, other)]
+        assert both.epsilon(delta) == pytest.approx(max(each), rel=1e-9)
+        dearer.add(int(np.argmax(each)))
+    assert dearer == {0, 1}
+    rates = np.array([0.001, 0.1, 0.5])
+    each = [cost(leaf, "add-remove").true_positive_rates(rates) for leaf in (one, other)]
+    np.testing.assert_allclose(both.true_positive_rates(rates), np.max(each, axis=0))
+    assert both.gdp_mu is None
+    assert cost(Parallel((one, gauss(3.0))), "add-remove").gdp_mu == pytest.approx(0.5)
+
+
+def test_replacing_may_move_a_person_from_one_branch_to_another():
+    """An opaque release that hides what is said, and not who is there, hides no move."""
+    hidden = Released(Opaque(0.1, 0.0, "elsewhere", "replace-one"))
+    assert cost(hidden, "replace-one").epsilon(0.0) == pytest.approx(0.1)
+    assert cost(Parallel((hidden,)), "replace-one").epsilon(0.0) == pytest.approx(0.1)
+    assert cost(Parallel((hidden, laplace(0.1))), "replace-one").epsilon(1e-3) == math.inf
+
+
+@given(st.lists(st.floats(0.5, 50.0), min_size=1, max_size=5))
+def test_moving_costs_no_more_than_replacing_where_noise_is_gaussian(multipliers):
+    tree = Parallel(tuple(map(gauss, multipliers)))
+    assert cost(tree, "replace-one").gdp_mu == pytest.approx(2 / min(multipliers))
+    assert cost(tree, "add-remove").gdp_mu == pytest.approx(1 / min(multipliers))
+
+
+# Against worlds, one by one -------------------------------------------------------------------
+
+leaf = st.builds(laplace, st.floats(0.05, 1.0)) | st.builds(gauss, st.floats(1.0, 20.0))
+trees = st.recursive(
+    leaf,
+    lambda inner: (
+        st.builds(lambda parts: Sequential(tuple(parts)), st.lists(inner, max_size=3))
+        | st.builds(lambda parts: Parallel(tuple(parts)), st.lists(inner, max_size=3))
+    ),
+    max_leaves=8,
+)
+
+
+def worlds(tree):
+    """Lists of the events that touch one person, for every branch they may be in."""
+    if isinstance(tree, Released):
+        return [[(tree.event, tree.times)]]
+    if isinstance(tree, Parallel):
+        return [world for branch in tree.branches for world in worlds(branch)] or [[]]
+    return [list(chain.from_iterable(some)) for some in product(*map(worlds, tree.parts))]
+
+
+@settings(max_examples=60, deadline=None)
+@given(trees, st.sampled_from([1e-6, 1e-3]))
+def test_a_tree_costs_its_worst_world(tree, delta):
+    worst = max(epsilon_at(world, delta, "add-remove") for world in worlds(tree))
+    assert cost(tree, "add-remove").epsilon(delta) == pytest.approx(worst, rel=1e-9, abs=1e-12)
+    replaced = max(epsilon_at(world, delta, "replace-one") for world in worlds(tree))
+    assert cost(tree, "replace-one").epsilon(delta) >= replaced * (1 - 1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(trees, st.sampled_from(RELATIONS))
+def test_a_tree_is_written_and_read_again(tree, relation):
+    entries = json.loads(json.dumps(to_entries(tree, relation)))
+    again = from_entries(entries)
+    assert list(to_entries(again, relation)) == entries
+    assert cost(again, relation).epsilon(1e-5) == pytest.approx(cost(tree, relation).epsilon(1e-5))
+    assert sum(times for _, times in releases(again)) == sum(times for _, times in releases(tree))
+
+
+def test_an_adaptive_branch_is_bounded_by_simulation():
+    """The second branch picks its noise by what the first has told; a person is in one of them.
+
+    All outputs of two randomised responses are enumerated, so the largest ratio is exact.
+    """
+
+    def law(first, second):
+        probability = {}
+        for heard, told in product((0, 1), repeat=2):
+            epsilon = 0.3 if heard else 0.7
+            sure = [math.exp(e) / (1 + math.exp(e)) for e in (0.5, epsilon)]
+            chances = [s if out == bit else 1 - s for s, out, bit in
+                       zip(sure, (heard, told), (first, second), strict=True)]  # fmt: skip
+            probability[heard, told] = chances[0] * chances[1]
+        return probability
+
+    stated = cost(Parallel((laplace(0.5), laplace(0.7))), "add-remove").epsilon(0.0)
+    for there in product((0, 1), repeat=2):
+        for changed in ((1 - there[0], there[1]), (there[0], 1 - there[1])):
+            one, other = law(*there), law(*changed)
+            worst = max(math.log(one[key] / other[key]) for key in one)
+            assert worst <= stated + 1e-12
+
+
+# Ledger and certificate -----------------------------------------------------------------------
+
+
+def month(z, delta=1e-5, adjacency="add-remove", **options):
+    ledger = Ledger(4.0, delta, adjacency, **options)
+    ledger.spend(LaplaceCounts(0.05, "people per time"))
+    ledger.spend(GaussianSum(z, "sums", 1e-18))
+    return ledger
+
+
+def certificate(ledger):
+    return certify(ledger, public_inputs={}, private_noise=True)
+
+
+def test_a_flat_ledger_is_written_as_a_flat_list():
+    stated = certificate(month(3.0))
+    assert [entry["mechanism"] for entry in stated.to_dict()["ledger"]] == [
+        "discrete Laplace",
+        "Gaussian",
+    ]
+    assert all(isinstance(part, Released) for part in stated.guarantee.parts)
+    assert Certificate.from_dict(json.loads(stated.to_json())) == stated
+
+
+@pytest.mark.parametrize("adjacency", RELATIONS)
+def test_certificates_of_different_people_make_one_that_verifies(adjacency):
+    each = [certificate(month(z, adjacency=adjacency)) for z in (4.0, 6.0, 5.0)]
+    joined = certify_disjoint(each, public_inputs={})
+    assert joined.verify() == pytest.approx(max(one.epsilon for one in each), rel=1e-6)
+    again = Certificate.from_dict(json.loads(joined.to_json()))
+    assert again.verify() == pytest.approx(joined.epsilon)
+    assert again.spending() == pytest.approx([joined.epsilon])
+    assert "3 groups of different people, of which the dearest counts" in str(again)
+    assert again.mechanism == "discrete Laplace and Gaussian"
+    year = certify_disjoint([joined, each[0]], public_inputs={})
+    assert year.verify() == pytest.approx(joined.epsilon)
+
+
+def test_a_tree_that_was_changed_does_not_verify():
+    joined = certify_disjoint([certificate(month(z)) for z in (4.0, 6.0)], public_inputs={})
+    values = json.loads(joined.to_json())
+    values["ledger"][0]["branches"][0][1]["noise_multiplier"] = 9.0
+    with pytest.raises(InputError, match="was changed"):
+        Certificate.from_dict(values).verify()
+    for branches in (None, [1], [[{"what": "x"}]], "text"):
+        values["ledger"][0]["branches"] = branches
+        with pytest.raises(InputError, match="its ledger cannot be read"):
+            Certificate.from_dict(values)
+    deep = []
+    for _ in range(DEEPEST + 2):
+        deep = [{"what": "x", "times": 1, "mechanism": "parallel", "branches": [deep]}]
+    with pytest.raises(InputError, match="its ledger cannot be read"):
+        Certificate.from_dict({**values, "ledger": deep})
+
+
+def test_people_who_are_counted_twice_are_no_parallel():
+    with pytest.raises(InputError, match="same adjacency"):
+        certify_disjoint(
+            [certificate(month(4.0)), certificate(month(4.0, adjacency="replace-one"))],
+            public_inputs={},
+        )
+
+
+def test_a_ledger_beside_other_people_keeps_to_the_budget_together():
+    before = certificate(month(4.0))
+    after = month(4.0, others=before.guarantee)
+    assert after.spent() == pytest.approx(before.epsilon)  # it is about other people
+    assert certificate(after).verify() == pytest.approx(before.epsilon)
+    dear = Ledger(before.epsilon / 2, 1e-5, others=before.guarantee)
+    with pytest.raises(BudgetError, match="does not cover"):
+        dear.spend(LaplaceCounts(0.001, "little"))
+    assert dear.events == ()
+
+
+def test_slack_of_other_people_is_not_lost_on_the_way():
+    before = certificate(month(4.0))
+    assert before.guarantee.slack == before.slack > 0
+    loud = replace(before, slack=1e-6)
+    after = Ledger(9.0, 1e-5, others=loud.guarantee)
+    assert after.cost.slack == 1e-6
+    assert certificate(after).slack == 1e-6
