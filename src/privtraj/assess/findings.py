@@ -87,7 +87,7 @@ def _refusals(tally: TableTally) -> Iterator[Finding]:
     yield from _refused(check_missing, tally.absent, options.missing)
     usable = tally.records - (tally.absent.records if options.missing == "drop" else 0)
     if options.one_per_person == "random" and tally.people is not None:
-        usable = min(usable, tally.people.people)
+        usable = min(usable, tally.people.more_than(0))
     yield from _refused(check_enough, usable)
 
 
@@ -97,14 +97,14 @@ def _of_people(tally: TableTally) -> Iterator[Finding]:
         seen = "no column says whose a record is, so nobody checks that each is another person's"
         yield Finding(None, "note", (seen,), ("name it with ", Arg("person="), ", if there is one"))
         return
-    yield from _refused(check_identified, people.unidentified, tally.records)
-    several, most = people.with_more_than(1), tally.public.most_records
+    yield from _refused(check_identified, tally.unidentified, tally.records)
+    several, most, everybody = people.more_than(1), tally.public.most_records, people.more_than(0)
     if several and options.one_each:
-        yield from _refused(refuse_several, several, people.people)
-    elif people.with_more_than(most):
+        yield from _refused(refuse_several, several, everybody)
+    elif people.more_than(most):
         seen = (
-            f"{people.with_more_than(most)} of {people.people} people have more records than the "
-            f"{most} that are kept, one of them {people.most}"
+            f"{people.more_than(most)} of {everybody} people have more records than the {most} "
+            f"that are kept, one of them {people.counts.max()}"
         )
         yield Finding(tally.person, "note", (seen,), ("which are kept is left to chance",))
 

@@ -172,7 +172,7 @@ def check(
     return TableCheck(
         tuple(read),
         tally.records,
-        None if tally.people is None else tally.people.people,
+        None if tally.people is None else tally.people.more_than(0),
         tally.exact,
         tuple(_counts(tally)),
         findings(tally, others, is_csv, counts),

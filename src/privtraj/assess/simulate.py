@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from privtraj.assess.forecast import STAND_INS
 from privtraj.base.arrays import Floats
 from privtraj.base.space import as_user_times
 from privtraj.data.snapshots import Snapshots
@@ -116,28 +117,6 @@ def fewer(recipe: Recipe, measure: str, people: int, records_each: int) -> tuple
 # Stand-ins ------------------------------------------------------------------------------------
 
 
-class _Shape(NamedTuple):
-    """groups: their number.  spread: standard deviation of a group.  motion: how far one goes.
-    skew: of features, as of exp(skew z); all in shares of the box."""
-
-    groups: int
-    spread: float
-    motion: float
-    skew: float = 0.0
-
-
-SHAPES = {
-    "one wide group": _Shape(1, 0.12, 0.2),
-    "one skewed group": _Shape(1, 0.09, 0.2, 0.6),
-    "one narrow group": _Shape(1, 0.04, 0.3),
-    "two groups that part": _Shape(2, 0.06, 0.3),
-    "three groups": _Shape(3, 0.05, 0.2, 0.3),
-    "five groups": _Shape(5, 0.05, 0.2),
-}
-"""Set by hand, so that their spreads and motions span those of ordinary tables with sensible
-bounds; docs/planning.md says how well they foretell others."""
-
-
 @dataclass(frozen=True)
 class StandIn:
     """A public crowd over [0, 1], by name. times: at which all its records are; None: at any.
@@ -154,8 +133,8 @@ class StandIn:
     def places(self, moments: Floats, seed: int) -> Floats:
         """y = c_g + t v_g + spread s(z),  z = (A f + e) / sqrt(2),  s(z) = (exp(skew z) - 1) / skew
         of people in groups g, with hidden factors f and deviations e of their own."""
-        shape, d, n = SHAPES[self.name], self.features, len(moments)
-        rng = np.random.default_rng((list(SHAPES).index(self.name), d))
+        shape, d, n = STAND_INS[self.name], self.features, len(moments)
+        rng = np.random.default_rng((list(STAND_INS).index(self.name), d))
         start = rng.uniform(0.3, 0.7, (shape.groups, d))
         ways = rng.standard_normal((shape.groups, d))
         ways *= shape.motion / np.linalg.norm(ways, axis=1, keepdims=True)

@@ -194,8 +194,8 @@ _DATA = (
            "or more", example={"sex": {"kind": "category", "values": ["F", "M"], "fixed": True}},
            more="Kinds: category and ordered have values, boolean needs nothing, number, integer "
            "and date have low and high, angle a period. Values too are from general knowledge (a "
-           "code book, a form), never from these data: a rare one may be that of one person. Each may "
-           "have "
+           "code book, a form), never from these data: a rare one may be that of one person. Each "
+           "may have "
            'missing = true, if records may lack it, and fixed = true, if it never changes; other '
            '= "other" takes all values of a category that are not named.'),
     Option("time_range", RANGE, example=[0.0, 20.0], about=
