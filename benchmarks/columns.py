@@ -141,14 +141,14 @@ def fitted(method: str, table: Table, steps: int, seed: int) -> list[np.ndarray]
 
 def _ours(people: Any, epsilon: float, declared: dict[str, Any], seed: int) -> list[np.ndarray]:
     import privtraj as pt
-    from privtraj.columns.axes import to_unit, with_flags
+    from privtraj.columns.axes import encoded, to_unit
 
     model = pt.TrajectorySynthesizer(epsilon, DELTA, measure="auto", seed=seed).fit(people)
     low, high = declared["time_range"]
     read = low + (high - low) * (np.arange(SLABS * READ) + 0.5) / (SLABS * READ)
     values = model.sample(RELEASED, times=read, seed=seed).values
     columns = people.columns
-    units = [to_unit(columns, with_flags(columns, at)) for at in np.swapaxes(values, 0, 1)]
+    units = [to_unit(columns, encoded(columns, at)) for at in np.swapaxes(values, 0, 1)]
     return [np.concatenate(units[k * READ : (k + 1) * READ]) for k in range(SLABS)]
 
 

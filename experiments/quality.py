@@ -249,7 +249,8 @@ def case(number: int, which: str, strokes_file: str | None) -> Case:
 def told(number: int, which: str, strokes_file: str | None) -> dict[str, Any]:
     """What was said of one case, and what is true."""
     warnings.simplefilter("ignore")
-    from privtraj.assess.forecast import Level, Question
+    from privtraj.assess.common import Estimate, mean_worth
+    from privtraj.assess.forecast import Question
     from privtraj.assess.plan import worth_over
     from privtraj.assess.quality import correlations, estimated_quality
     from privtraj.assess.simulate import Yardstick
@@ -278,7 +279,7 @@ def told(number: int, which: str, strokes_file: str | None) -> dict[str, Any]:
     true = yardstick.worth(yardstick.error(list(released)))
 
     planned = worth_over(asked, np.array([one.epsilon]))[0][:, 0]
-    level = Level.of(planned, model.settings["measure"], one.people * one.epsilon)
+    level = Estimate.of(mean_worth(planned), model.settings["measure"], one.people * one.epsilon)
 
     edges = np.concatenate([[-1.0], (at[1:] + at[:-1]) / 2, [2.0]])
     near = [(moments > a) & (moments <= b) for a, b in pairwise(edges)]

@@ -78,8 +78,6 @@ LONGEST = (
 SLOW = {
     "audit",
     "paper",
-    "reproduce",
-    "scripts",
     "test_browser.py",
     "test_docs.py",
     "test_journeys.py",

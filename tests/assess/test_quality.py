@@ -9,7 +9,7 @@ import pytest
 import privtraj as pt
 from privtraj.assess import quality as estimate
 from privtraj.assess import simulate
-from privtraj.assess.optimism import OPTIMISM, estimated
+from privtraj.assess.common import OPTIMISM, Estimate
 from privtraj.assess.quality import (
     ModelCrowd,
     Quality,
@@ -62,7 +62,7 @@ def models():
 
 @pytest.fixture(scope="module")
 def found(models):
-    return {epsilon: estimated_quality(model) for epsilon, model in models.items()}
+    return {epsilon: estimated_quality(model, refits=2) for epsilon, model in models.items()}
 
 
 def test_more_budget_is_worth_more(found):
@@ -168,12 +168,12 @@ def test_a_fit_that_is_refused_has_no_estimate(models, monkeypatch):
 
 @pytest.mark.parametrize("measure", list(OPTIMISM))
 def test_simulations_are_too_good(measure):
-    found = estimated(60.0, measure, 1e4)
+    found = Estimate.of(60.0, measure, 1e4)
     assert found.low < found.people < found.high
     assert found.people < 60
     assert not found.or_more
-    assert estimated(500.0, measure, 1e4).or_more
-    assert estimated(500.0, measure, 1e4).high == 500
+    assert Estimate.of(500.0, measure, 1e4).or_more
+    assert Estimate.of(500.0, measure, 1e4).high == 500
 
 
 def test_json_and_back(found):

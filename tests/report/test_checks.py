@@ -11,7 +11,7 @@ import pytest
 import privtraj as pt
 from mixed_clinic import COLUMNS, mixed_model
 from privtraj.assess import quality as estimates
-from privtraj.assess.optimism import Estimate
+from privtraj.assess.common import Estimate
 from privtraj.assess.quality import Group, Quality
 from privtraj.base.errors import about
 from privtraj.report.checks import (
@@ -61,18 +61,18 @@ def test_grades_follow_the_limits():
 )
 def test_checks_follow_the_diagnostics(made_model, measure, name, key, values):
     model = made_model(measure=measure)
-    found = [grades(model, **{key: value})[name].grade for value in values]
+    found = [grades(model, **{key: value})[name].verdict for value in values]
     assert found == ["good", "look closer", "poor"]
 
 
 def test_one_thin_time_is_worth_a_look(model):
     thin = grades(model, people_per_time=[900.0, 900, 900, 900, 40])
-    assert thin["People per window of time"].grade == "look closer"
+    assert thin["People per window of time"].verdict == "look closer"
 
 
 def test_clipping_is_told_honestly(made_model):
     told = grades(made_model(measure="gradients"))["Clipping"]
-    assert told.grade == "for information"
+    assert told.verdict == "for information"
     assert told.value.startswith("10\N{NO-BREAK SPACE}%")
     assert "private, was not paid for" in told.sentence
 
@@ -96,9 +96,9 @@ def test_diagnostics_that_were_not_finite_are_passed_over(model):
 
 
 def test_the_summary_counts(model):
-    good = [c for c in grades(model).values() if c.grade == "good"]
+    good = [c for c in grades(model).values() if c.verdict == "good"]
     assert summary(good) == f"All {len(good)} checks are good."
-    poor = replace(good[0], grade="poor")
+    poor = replace(good[0], verdict="poor")
     assert summary([*good[1:], poor]).startswith(f"Of {len(good)} checks, 1 is poor")
 
 
@@ -147,7 +147,7 @@ def quality(*people, or_more=False):
 )
 def test_grades_follow_worth_over_all_and_at_the_worst_time(model, people, expected):
     found = grades(model, quality(*people))
-    assert [found[n].grade for n in ("Worth", "The time that is known worst")] == expected
+    assert [found[n].verdict for n in ("Worth", "The time that is known worst")] == expected
 
 
 def test_times_and_groups_that_are_lost_are_marked(model):
@@ -211,19 +211,19 @@ def test_a_unit_mistake_is_poor_and_named(people):
     times, height, weight = people
     wrong = grades(fitted(times, np.c_[height, weight], [(40, 210), (1, 140)], (0, 10)))
     bounds = wrong["People at the bounds"]
-    assert bounds.grade == "poor"
+    assert bounds.verdict == "poor"
     assert "lower bound of 'x1'" in bounds.value
     assert "the unit is another one" in bounds.sentence
     right = grades(fitted(times, np.c_[100 * height, weight], [(40, 210), (1, 140)], (0, 10)))
-    assert right["People at the bounds"].grade == "good"
-    assert right["Range of time"].grade == "good"
+    assert right["People at the bounds"].verdict == "good"
+    assert right["Range of time"].verdict == "good"
 
 
 def test_a_coarse_model_shows_it_too(people):
     """With four cells a side, people at a bound fill a quarter of the box."""
     times, height, _ = people
     model = fitted(times, height, [(40, 210)], (0, 10), cells=4)
-    assert grades(model)["People at the bounds"].grade == "poor"
+    assert grades(model)["People at the bounds"].verdict == "poor"
 
 
 # The range of time ----------------------------------------------------------------------------
@@ -237,7 +237,7 @@ def test_a_coarse_model_shows_it_too(people):
 def test_a_time_range_that_misses_the_data_is_named_as_the_cause(people, unit, time_range, where):
     times, height, _ = people
     found = grades(fitted(unit * times, height, [(1, 2.5)], time_range))
-    assert found["Range of time"].grade == "poor"
+    assert found["Range of time"].verdict == "poor"
     assert f"counted {where} the range" in found["Range of time"].sentence
     assert "More people or budget would not help" in found["Range of time"].sentence
     crowd = found["People per window of time"]
@@ -274,9 +274,9 @@ def test_a_model_with_gaps_is_not_called_good(made_model):
     cells = np.floor(model.particles / 0.1)
     inner = (cells + 0.5 + 0.5 * (model.particles / 0.1 - cells - 0.5)) * 0.1
     tight = np.full(5, 1e-3)
-    assert grades(replace(model, bandwidth=tight))["Gaps between cells"].grade == "good"
+    assert grades(replace(model, bandwidth=tight))["Gaps between cells"].verdict == "good"
     gaps = grades(replace(model, particles=inner, bandwidth=tight))["Gaps between cells"]
-    assert gaps.grade == "look closer"  # between the times people cross the borders
+    assert gaps.verdict == "look closer"  # between the times people cross the borders
 
 
 # Small groups ---------------------------------------------------------------------------------
@@ -310,10 +310,10 @@ def test_only_groups_that_noise_may_have_made_are_counted(extra, share):
 def test_a_model_that_shows_false_groups_is_not_called_good(made_model):
     model = made_model(particles=200, cell_side=[0.1] * 5)
     model = replace(model, settings={**model.settings, "cells_per_side": 10})
-    assert grades(model)["Small groups"].grade == "good"
+    assert grades(model)["Small groups"].verdict == "good"
     spoiled = model.particles.copy()
     spoiled[:, :4] = [0.05, 0.95]  # as many as 10 of 500 people
     small = grades(replace(model, particles=spoiled))["Small groups"]
-    assert small.grade == "look closer"
+    assert small.verdict == "look closer"
     spoiled[:, :60] = [0.05, 0.95]  # as many as 150, which noise does not make
-    assert grades(replace(model, particles=spoiled))["Small groups"].grade == "good"
+    assert grades(replace(model, particles=spoiled))["Small groups"].verdict == "good"

@@ -8,6 +8,8 @@ from script_runs import imported, run
 
 from privtraj.columns.axes import Axes
 
+pytestmark = pytest.mark.thorough
+
 AXES = Axes((0, 0, 3), (False,) * 3, (False,) * 3)
 
 

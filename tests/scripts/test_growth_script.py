@@ -3,6 +3,8 @@
 import pytest
 from script_runs import imported, run
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def growth():

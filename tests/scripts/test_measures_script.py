@@ -3,7 +3,7 @@
 import pytest
 from script_runs import imported
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 
 def test_both_measurements_fit_the_same_people(monkeypatch, capsys):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from script_runs import imported, run_alone
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 
 def test_every_family_is_in_the_box():

@@ -4,7 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from script_runs import run, run_alone
+from script_runs import run
+
+pytestmark = pytest.mark.thorough
 
 
 @pytest.fixture
@@ -23,11 +25,6 @@ def test_the_strokes_experiment_scores_every_digit_it_is_given(strokes, tmp_path
     )
     assert "50 real people" in output
     assert (tmp_path / "out.json").exists()
-
-
-@pytest.mark.parametrize("script", ["experiments/three_modes.py"])
-def test_scripts_explain_themselves(script):
-    assert "--seeds" in run_alone(script, "--help")
 
 
 def test_the_benchmark_prints_ratios_and_writes_them(tmp_path):

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from script_runs import imported, run
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def script():

@@ -3,7 +3,7 @@
 import pytest
 from script_runs import imported, run_alone
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 
 def test_a_fit_is_scored_in_all_features_and_in_the_plane():

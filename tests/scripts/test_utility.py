@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from script_runs import imported
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def utility():

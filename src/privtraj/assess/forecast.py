@@ -13,25 +13,38 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from privtraj.assess.optimism import estimated
+from privtraj.assess.common import Estimate
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import about, aligned, short
 from privtraj.metrics.people import MOST_TOLD
 from privtraj.privacy import meaning
 from privtraj.recipe import Recipe
 
-STAND_INS = (
-    "one wide group",
-    "one skewed group",
-    "one narrow group",
-    "two groups that part",
-    "three groups",
-    "five groups",
-)
+
+class Shape(NamedTuple):
+    """Of a stand-in crowd. groups: their number.  spread: standard deviation of a group.  motion:
+    how far one goes.  skew: of features, as of exp(skew z); all in shares of the box."""
+
+    groups: int
+    spread: float
+    motion: float
+    skew: float = 0.0
+
+
+STAND_INS = {
+    "one wide group": Shape(1, 0.12, 0.2),
+    "one skewed group": Shape(1, 0.09, 0.2, 0.6),
+    "one narrow group": Shape(1, 0.04, 0.3),
+    "two groups that part": Shape(2, 0.06, 0.3),
+    "three groups": Shape(3, 0.05, 0.2, 0.3),
+    "five groups": Shape(5, 0.05, 0.2),
+}
+"""Public crowds that forecasts are made on. Set by hand, so that spreads and motions span those of
+ordinary tables with sensible bounds; docs/planning.md says how well they foretell others."""
+
 # Set by hand: what is said of how many people per time.
 GOOD = 20  # below it a forecast warns
 POOR = 5  # below it one should expect hardly anything
-_NOTHING = 0.5  # what "worse than one person" counts in a mean
 _DROWNED = 2  # noise scales below which a count is hardly told from none
 _BUDGET = ("epsilon", "delta", "adjacency", "measure")
 
@@ -107,37 +120,6 @@ class Question:
         return "\n\n".join([lines, *map(_wrapped, [promise, *warned])])
 
 
-class Level(NamedTuple):
-    """Worth in people per time, and the numbers between which it is in nine cases of ten.
-
-    or_more: the simulated fits were as good as can be told.
-    """
-
-    worth: float
-    low: float
-    high: float
-    or_more: bool = False
-
-    @classmethod
-    def of(cls, worths: Any, measure: str, budget: float) -> Level:
-        """What fits (n,) to stand-ins say of real people: their geometric mean, less what
-        simulations are too good by. budget: people times epsilon."""
-        found = estimated(mean_worth(worths), measure, budget)
-        return cls(found.people, found.low, found.high, found.or_more)
-
-    def __str__(self) -> str:
-        if self.worth < 1:
-            return "less than one person"
-        if self.worth < 1.5:
-            return "about one person"
-        return f"about {about(self.worth)} people{' or more' * self.or_more}"
-
-
-def mean_worth(worths: Any) -> float:
-    """Geometric mean of fits (n,); what is worse than one person counts as half a person."""
-    return float(np.exp(np.log(np.maximum(worths, _NOTHING)).mean()))
-
-
 @dataclass(frozen=True)
 class Remedies:
     """What alone would reach GOOD people per time, each None if nothing that was tried does."""
@@ -159,7 +141,7 @@ class Forecast:
 
     question: Question
     epsilons: Floats
-    curve: tuple[Level, ...]
+    curve: tuple[Estimate, ...]
     settings: dict[str, Any]
     remedies: Remedies | None
     simulated: int
@@ -186,7 +168,7 @@ class Forecast:
         return np.array([level.high for level in self.curve])
 
     @property
-    def expected(self) -> Level:
+    def expected(self) -> Estimate:
         """At the epsilon that was asked for."""
         return self.curve[self.epsilons.tolist().index(self.epsilon)]
 
@@ -225,9 +207,9 @@ class Forecast:
         """For JSON; `from_dict` undoes it."""
         return {
             "question": self.question.to_dict(),
-            "expected": self.expected._asdict(),
+            "expected": _written(self.expected),
             "curve": [
-                {"epsilon": epsilon, **level._asdict()}
+                {"epsilon": epsilon, **_written(level)}
                 for epsilon, level in zip(self.epsilons.tolist(), self.curve, strict=True)
             ],
             "settings": self.settings,
@@ -249,7 +231,7 @@ class Forecast:
         return cls(
             Question.from_dict(values["question"]),
             epsilons=np.array([point.pop("epsilon") for point in curve], float),
-            curve=tuple(Level(**point) for point in curve),
+            curve=tuple(Estimate(point.pop("worth"), **point) for point in curve),
             settings=values["settings"],
             remedies=None if remedies is None else Remedies(**remedies),
             simulated=int(values["simulated_people"]),
@@ -258,6 +240,7 @@ class Forecast:
 
     def __str__(self) -> str:
         question, level, settings = self.question, self.expected, self.settings
+        crowds = list(STAND_INS)
         meant = (
             "That is worse than the raw, unprotected record of a single person at each time."
             if level.worth < 1
@@ -291,8 +274,8 @@ class Forecast:
                 "per person, "
             )
         small_print = (
-            f"Simulated {size}on {len(STAND_INS)} public stand-in crowds (such as {STAND_INS[0]} or"
-            f" {STAND_INS[-1]}), and divided by what simulations were too good by on other data: "
+            f"Simulated {size}on {len(STAND_INS)} public stand-in crowds (such as {crowds[0]} or "
+            f"{crowds[-1]}), and divided by what simulations were too good by on other data: "
             "no data were read and nothing was spent. Your people may be harder or easier to "
             "describe than these. The report of the fit will say the same number from the released "
             "model."
@@ -369,6 +352,11 @@ class MixedForecast:
             "read and nothing was spent.",
         ]
         return "\n\n".join([self.question.text(kinds), *map(_wrapped, paragraphs)])
+
+
+def _written(level: Estimate) -> dict[str, Any]:
+    values = asdict(level)
+    return {"worth": values.pop("people"), **values}
 
 
 def _wrapped(paragraph: str) -> str:

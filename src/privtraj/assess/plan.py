@@ -16,16 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from privtraj.assess.common import kept
-from privtraj.assess.forecast import (
-    GOOD,
-    STAND_INS,
-    Forecast,
-    Level,
-    MixedForecast,
-    Question,
-    Remedies,
-)
+from privtraj.assess.common import Estimate, kept, mean_worth
+from privtraj.assess.forecast import GOOD, STAND_INS, Forecast, MixedForecast, Question, Remedies
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError, aligned, is_whole, short
 from privtraj.columns.axes import Axes
@@ -120,7 +112,7 @@ def plan(
 
     if not keep:
         return made()
-    key = {**question.to_dict(), "stand_ins": STAND_INS}
+    key = {**question.to_dict(), "stand_ins": list(STAND_INS)}
     found = kept("plan", key, Forecast.from_dict, made)
     assert found is not None
     return found
@@ -182,7 +174,7 @@ def _simulated(question: Question, progress: Progress | None) -> Forecast:
     done(0, total)
     worths, settings = worth_over(question, epsilons, lambda fits: done(fits, total))
     levels = tuple(
-        Level.of(each, measure, question.records * epsilon)
+        Estimate.of(mean_worth(each), measure, question.records * epsilon)
         for each, epsilon in zip(worths.T, epsilons.tolist(), strict=True)
     )
     remedies = None
@@ -248,8 +240,8 @@ def _first(question: Question, name: str, values: Iterable[int]) -> int | None:
     for value in values:
         other = replace(question, **{name: value})  # type: ignore[arg-type]
         epsilon = other.recipe.epsilon
-        worths = worth_over(other, np.array([epsilon]))[0][:, 0]
-        if Level.of(worths, chosen_measure(other), other.records * epsilon).worth >= GOOD:
+        worth = mean_worth(worth_over(other, np.array([epsilon]))[0])
+        if Estimate.of(worth, chosen_measure(other), other.records * epsilon).people >= GOOD:
             return value
     return None
 
@@ -336,32 +328,13 @@ def price(
 
 
 @dataclass(frozen=True)
-class PlannedRelease:
-    """One line of a plan, of up to so many times.
-
-    noise: standard deviation of each number, of all times together; unit: of the noise, in which a
-    contribution is the most that one record adds to a sum.
-    """
-
-    what: str
-    times: int
-    noise: float
-    unit: str
-
-    @property
-    def row(self) -> tuple[str, str, str]:
-        """What, how often, and with what noise, in words."""
-        often = "once" if self.times == 1 else f"up to {self.times} times"
-        if self.unit != "contributions":
-            return f"  {self.what}", often, f"{self.noise:.2g} {self.unit} in each number"
-        each = "" if self.times == 1 else ", all times together"
-        noise = f"{self.noise:.2g} times what one record adds at most{each}"
-        return f"  {self.what}", often, noise
-
-
-@dataclass(frozen=True)
 class Intention:
-    """A fit before it begins. slabs: the resolution in time, in words."""
+    """A fit before it begins. slabs: the resolution in time, in words.
+
+    releases: of each what it is, how many times at most, and the noise: the standard deviation of
+    each number, of all times together, in a unit, of which a contribution is the most that one
+    record adds to a sum.
+    """
 
     epsilon: float
     delta: float
@@ -369,11 +342,11 @@ class Intention:
     measure: str
     slabs: str
     records_per_person: int
-    releases: tuple[PlannedRelease, ...]
+    releases: tuple[dict[str, Any], ...]
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {**asdict(self), "releases": [asdict(one) for one in self.releases]}
+        return {**asdict(self), "releases": list(self.releases)}
 
     def __str__(self) -> str:
         most = self.records_per_person
@@ -383,7 +356,16 @@ class Intention:
             "gradients": "private gradients of particles",
             "marginals": "private tables of two columns at a time",
         }
-        rows = [("  what is released", "", "its noise"), *(one.row for one in self.releases)]
+        rows = [("  what is released", "", "its noise")]
+        for one in self.releases:
+            once = one["times"] == 1
+            noise = f"{one['noise']:.2g} {one['unit']} in each number"
+            if one["unit"] == "contributions":
+                noise = f"{one['noise']:.2g} times what one record adds at most"
+                noise += "" if once else ", all times together"
+            rows.append(
+                (f"  {one['what']}", "once" if once else f"up to {one['times']} times", noise)
+            )
         return (
             f"fit would spend epsilon {self.epsilon:g} and delta {short(self.delta)} "
             f"({self.adjacency}, {each} of a person),\n"
@@ -415,7 +397,8 @@ def intention(
             noise, unit = noise / event.weight, "people"
         elif isinstance(event, LaplaceCounts):
             unit = "records"
-        releases.append(PlannedRelease(event.what, planned.times, noise, unit))
+        about = {"what": event.what, "times": planned.times, "noise": noise, "unit": unit}
+        releases.append(about)
     slabs = {
         "bins": f"each of the {nobody.n_times} time bins by itself",
         "auto": "as many slabs of time as it finds to suit how people move",

@@ -5,7 +5,7 @@ drawn from it, each at a moment of their own, and the recipe of the model is fit
 same budget (`simulate`). How far the new models are from the old one tells how far the old one may
 be from the truth. For refit b at time t let e_bt = W2^2(refit b, model), numbers alone, in shares
 of the box. The error of the model is taken to be the mean of e_bt, so many real people of the
-model's own crowd are as far from it, and `assess.optimism` says what is left of that number for
+model's own crowd are as far from it, and `Estimate.of` says what is left of that number for
 the real people. Only what was released is used: nothing is read, and it costs no privacy.
 """
 
@@ -18,9 +18,8 @@ from typing import Any, get_args
 
 import numpy as np
 
-from privtraj.assess.common import kept
-from privtraj.assess.forecast import Question, mean_worth
-from privtraj.assess.optimism import Estimate, estimated
+from privtraj.assess.common import Estimate, kept, mean_worth
+from privtraj.assess.forecast import Question
 from privtraj.assess.plan import worth_over
 from privtraj.assess.simulate import (
     POPULATION,
@@ -38,6 +37,7 @@ from privtraj.columns.kinds import Angle, Category
 from privtraj.data.public import TimeAxis
 from privtraj.data.snapshots import Snapshots
 from privtraj.metrics.columns import numbers_alone, unit_points
+from privtraj.metrics.people import meeting
 from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.rows import MemoryRows
 from privtraj.privacy.statements import MOST_RECORDS, PUBLIC_COUNTS, SHARED_BINS
@@ -143,7 +143,7 @@ def estimated_quality(
     most = worth_of_resolution(model)
 
     def judged(worth: float) -> Estimate:
-        return estimated(min(worth, most), model.settings["measure"], budget)
+        return Estimate.of(min(worth, most), model.settings["measure"], budget)
 
     overall, at_times = Estimate(0.0, 0.0, 0.0), tuple[Estimate, ...]()
     if numbers[0].shape[2]:
@@ -156,7 +156,11 @@ def estimated_quality(
                 for each in numbers[1:]
             ]
         )  # (B, Q)
-        overall = judged(_Together(yards).worth(float(errors.mean())))
+
+        def at_all_times(n: int) -> float:
+            return float(np.mean([yard.errors(n) for yard in yards]))
+
+        overall = judged(meeting(yards[0].rungs, at_all_times, float(errors.mean())))
         means = errors.mean(axis=0).tolist()
         at_times = tuple(judged(yard.worth(e)) for yard, e in zip(yards, means, strict=True))
     return Quality(
@@ -208,7 +212,7 @@ def worth_of_resolution(model: TrajectoryModel) -> float:
     Refits cannot tell: people drawn from a model that is too coarse are described without error by
     one that is as coarse. Stand-ins are not drawn from it.
     """
-    recipe, (people, each) = recipe_of(model), _people(model)
+    recipe, crowd = recipe_of(model), ModelCrowd(model)
     by_hand = {name: getattr(recipe, name) for name in RESOLUTION}
     by_hand = {name: value for name, value in by_hand.items() if is_number(value)}
     if not by_hand or model.axes.mixed:
@@ -217,30 +221,16 @@ def worth_of_resolution(model: TrajectoryModel) -> float:
     plain = Recipe(
         recipe.epsilon, recipe.delta, adjacency=recipe.adjacency, measure=measure, **by_hand
     )
-    question = Question(people, None, model.axes.n_numbers, plain, records_per_person=each)
+    features = model.axes.n_numbers
+    question = Question(crowd.people, None, features, plain, records_per_person=crowd.each)
     return mean_worth(worth_over(question, np.array([recipe.epsilon]))[0])
 
 
 def refitted(model: TrajectoryModel, times: Floats, seed: int) -> Simulated:
     """A fit to people drawn from the model, to fewer with less noise where they are many."""
-    people, each = _people(model)
-    recipe, people = fewer(recipe_of(model), model.settings["measure"], people, each)
-    return simulate(
-        recipe,
-        ModelCrowd(model),
-        people,
-        times,
-        seed=seed,
-        public_counts=PUBLIC_COUNTS in model.certificate.public_inputs,
-        released=PEOPLE,
-    )
-
-
-def _people(model: TrajectoryModel) -> tuple[int, int]:
-    """How many there were, by the released numbers, and the most records of one of them."""
-    each = int(model.certificate.public_inputs.get(MOST_RECORDS, 1))
-    records = max(float(np.sum(model.diagnostics["people_per_time"])), 2.0)
-    return max(round(records / each), 2), each
+    crowd, public = ModelCrowd(model), PUBLIC_COUNTS in model.certificate.public_inputs
+    recipe, people = fewer(recipe_of(model), model.settings["measure"], crowd.people, crowd.each)
+    return simulate(recipe, crowd, people, times, seed=seed, public_counts=public, released=PEOPLE)
 
 
 @dataclass(frozen=True)
@@ -248,6 +238,17 @@ class ModelCrowd:
     """The people of a released model, in its public frame."""
 
     model: TrajectoryModel
+
+    @property
+    def each(self) -> int:
+        """The most records of one of them."""
+        return int(self.model.certificate.public_inputs.get(MOST_RECORDS, 1))
+
+    @property
+    def people(self) -> int:
+        """How many there were, by the released numbers."""
+        records = max(float(np.sum(self.model.diagnostics["people_per_time"])), 2.0)
+        return max(round(records / self.each), 2)
 
     def places(self, moments: Floats, seed: int) -> Floats:
         """(n, d) in the unit cube: n people drawn from the model, each at one of the moments."""
@@ -263,9 +264,8 @@ class ModelCrowd:
 
     def recorded(self, people: int, seed: int) -> tuple[Floats, Snapshots]:
         """As the released numbers of people are spread over windows of time."""
-        model = self.model
+        model, each = self.model, self.each
         public: dict[str, Any] = model.certificate.public_inputs
-        each = int(public.get(MOST_RECORDS, 1))
         moments = np.sort(self._moments(people * each, np.random.default_rng(seed)))
         listed = "bin times" in public
         axis = TimeAxis(model.numeric_times.copy(), False, model.knots[[0, -1]].copy(), listed)
@@ -302,16 +302,6 @@ def read_times(model: TrajectoryModel, most: int) -> Floats:
 
 
 # Worth ----------------------------------------------------------------------------------------
-
-
-class _Together(Yardstick):
-    """The yardstick of all times, from those of each."""
-
-    def __init__(self, yards: Sequence[Yardstick]) -> None:
-        self._yards, self.rungs = yards, yards[0].rungs
-
-    def errors(self, n: int) -> Floats:
-        return np.mean([yard.errors(n) for yard in self._yards], axis=0)
 
 
 def _groups(
@@ -358,11 +348,10 @@ def _median_bands(
     own, *others = (np.median(each, axis=0) for each in numbers)
     places = np.flatnonzero(model.axes.numbers)
     widths = half_widths(own, np.array(others)) * np.ptp(model.bounds[places], axis=1)
-    named = [(j, model.columns[k]) for j, k in enumerate(places.tolist())]
     return {
-        column.name: tuple(widths[:, j].tolist())
-        for j, column in named
-        if not (column.of or isinstance(column, Angle))  # whose axes are a cosine and a sine
+        model.columns[k].name: tuple(widths[:, j].tolist())
+        for j, k in enumerate(places.tolist())
+        if not (model.columns[k].of or isinstance(model.columns[k], Angle))  # a cosine, a sine
     }
 
 
@@ -372,10 +361,8 @@ def _share_bands(
     bands, levels = {}, [model.axes.level_of(each) for each in people]
     for k, column in enumerate(model.columns):
         if isinstance(column, Category):
-            own, *others = (
-                np.array([(at[..., k] == level).mean(axis=0) for level in range(column.levels)]).T
-                for at in levels
-            )  # (Q, levels) each
+            every = np.arange(column.levels)
+            own, *others = ((at[..., [k]] == every).mean(axis=0) for at in levels)  # (Q, levels)
             bands[column.name] = tuple(map(tuple, half_widths(own, np.array(others)).tolist()))
     return bands
 

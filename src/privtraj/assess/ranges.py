@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from privtraj.assess.common import Finding
-from privtraj.base.arrays import Floats
 from privtraj.columns.kinds import Angle, Integer, Number
 
 if TYPE_CHECKING:
@@ -35,36 +34,42 @@ THIN = 0.1
 
 
 class PileUp(NamedTuple):
-    """The worst pile of people at a bound. place: of the feature.  upper: at which bound.
+    """The worst pile of people at a bound. column: whose bound.  end: "lower" or "upper".
     share: of people within `wall` of it.  excess: over those in the next strip as wide."""
 
-    place: int
-    upper: bool
+    column: str
+    end: str
     share: float
     excess: float
     wall: float
 
-    @property
-    def end(self) -> str:
-        return "upper" if self.upper else "lower"
 
-
-def pile_up(people: Floats, weights: Floats, resolution: float) -> PileUp:
-    """Of people (T, m, k) in shares of the box, k > 0, measured at this resolution, with weights
-    (T, m).
+def pile_up(model: TrajectoryModel) -> PileUp | None:
+    """Of released people; None without numbers.
 
     A smooth density has about as many people in the strip at a bound as in the next one, so their
-    difference is what was moved there, or stands there for another reason.
+    difference is what was moved there, or stands there for another reason. Whole numbers do not
+    count, many of which are 0 for a good reason, nor do angles, which have no ends.
     """
-    wall = float(np.clip(resolution, WALL, WIDEST))
-    share = (weights / weights.sum(axis=1, keepdims=True))[..., None]
-    depth = np.stack([people, 1 - people])  # (2, T, m, k) from the lower and the upper bound
-    at = (share * (depth <= wall)).sum(axis=2).mean(axis=1)
-    next_to_it = (share * ((depth > wall) & (depth <= 2 * wall))).sum(axis=2).mean(axis=1)
-    excess = at - next_to_it
+    places = [
+        k
+        for k, column in enumerate(model.columns)
+        if isinstance(column, Number) and not (isinstance(column, Integer | Angle) or column.of)
+    ]
+    if not places:
+        return None
+    counted = model.settings.get("measure") == "counts"
+    sides = [s for s in model.diagnostics.get("cell_side") or [] if s is not None and counted]
+    wall = float(np.clip(max(sides, default=2 * float(model.bandwidth.max())), WALL, WIDEST))
+    weight = (model.weights / model.weights.sum(axis=1, keepdims=True))[..., None]
+    people = model.particles[..., places]
+    depth = np.stack([people, 1 - people])  # (2, K, m, k) from the lower and the upper bound
+    at = (weight * (depth <= wall)).sum(axis=2).mean(axis=1)
+    excess = at - (weight * ((depth > wall) & (depth <= 2 * wall))).sum(axis=2).mean(axis=1)
     upper, place = np.unravel_index(np.argmax(excess), excess.shape)
-    worst = float(at[upper, place]), float(max(excess[upper, place], 0.0))
-    return PileUp(int(place), bool(upper), *worst, wall)
+    share, most = float(at[upper, place]), float(max(excess[upper, place], 0.0))
+    name = model.columns[places[int(place)]].name
+    return PileUp(name, "upper" if upper else "lower", share, most, wall)
 
 
 class Timing(NamedTuple):
@@ -83,43 +88,9 @@ class Timing(NamedTuple):
         return max(self.crowded if self.end is not None else 0.0, self.empty)
 
 
-def timing(people: Floats, lengths: Floats, noise: float) -> Timing:
-    """Of released numbers of people (K,) in windows of these lengths (K,), with noise of a standard
-    deviation; K > 1."""
-    clear = np.where(people > CLEAR * noise, people, 0.0)
-    counted = clear if clear.any() else people
-    share, even = counted / counted.sum(), lengths / lengths.sum()
-    excess = (share - even) / np.maximum(1 - even, 1e-12)
-    worst = int(np.argmax(excess))
-    ends = {0: 0, len(people) - 1: -1}
-    empty = float(even[share < THIN * even].sum())
-    crowded = float(max(excess[worst], 0.0))
-    return Timing(ends.get(worst), float(share[worst]), crowded, empty)
-
-
-def pile_up_of(model: TrajectoryModel) -> tuple[Number, PileUp] | None:
-    """The worst pile of a model, and the number that has it; None without numbers.
-
-    Not of whole numbers, many of which are 0 for a good reason, and not of angles, without ends.
-    """
-    places = [
-        k
-        for k, column in enumerate(model.columns)
-        if isinstance(column, Number) and not (isinstance(column, Integer | Angle) or column.of)
-    ]
-    if not places:
-        return None
-    counted = model.settings.get("measure") == "counts"
-    sides = [s for s in model.diagnostics.get("cell_side") or [] if s is not None and counted]
-    resolution = max(sides, default=2 * float(model.bandwidth.max()))
-    found = pile_up(model.particles[..., places], model.weights, resolution)
-    column = model.columns[places[found.place]]
-    assert isinstance(column, Number)
-    return column, found
-
-
-def timing_of(model: TrajectoryModel) -> Timing | None:
-    """None where it is not known, or public, and then as somebody said, or drowned in noise."""
+def timing(model: TrajectoryModel) -> Timing | None:
+    """By released numbers of people (K,) in windows; None where these are not known, public, and
+    then as somebody said, or drowned in noise."""
     people, lengths = (
         np.array([n for n in model.diagnostics.get(name) or [] if n is not None], float)
         for name in ("people_per_time", "people_lengths")
@@ -129,19 +100,26 @@ def timing_of(model: TrajectoryModel) -> Timing | None:
         return None
     if people.sum() < CLEAR_IN_ALL * noise * len(people) ** 0.5:
         return None
-    return timing(people, lengths, noise)
+    clear = np.where(people > CLEAR * noise, people, 0.0)
+    counted = clear if clear.any() else people
+    share, even = counted / counted.sum(), lengths / lengths.sum()
+    excess = (share - even) / np.maximum(1 - even, 1e-12)
+    worst = int(np.argmax(excess))
+    ends = {0: 0, len(people) - 1: -1}
+    empty = float(even[share < THIN * even].sum())
+    return Timing(ends.get(worst), float(share[worst]), float(max(excess[worst], 0.0)), empty)
 
 
 def doubts(model: TrajectoryModel) -> tuple[Finding, ...]:
     """Ranges that the released numbers say are plainly wrong; mostly none."""
     found = []
-    piled, filled = pile_up_of(model), timing_of(model)
-    if piled is not None and piled[1].excess > LIMITS["bounds"][1]:
-        column, worst = piled
+    worst, filled = pile_up(model), timing(model)
+    if worst is not None and worst.excess > LIMITS["bounds"][1]:
         seen = f"{100 * worst.share:.0f} % of the released people are at the {worst.end} bound of "
         advice = "its bounds, or its unit, are plainly wrong"
         numbers = {"share": worst.share, "excess": worst.excess}
-        found.append(Finding(column.name, "wrong", (f"{seen}'{column.name}'",), (advice,), numbers))
+        name = worst.column
+        found.append(Finding(name, "wrong", (f"{seen}'{name}'",), (advice,), numbers))
     if filled is not None and filled.off > LIMITS["time"][1]:
         windows = len(model.diagnostics["people_per_time"])
         seen = f"{100 * filled.share:.0f} % of the released people are in one of {windows} slabs "

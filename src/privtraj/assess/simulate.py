@@ -19,12 +19,13 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from privtraj.assess.forecast import STAND_INS
 from privtraj.base.arrays import Floats
 from privtraj.base.space import as_user_times
 from privtraj.data.snapshots import Snapshots
 from privtraj.metrics.columns import unit_points
 from privtraj.metrics.distances import weighted_cost
-from privtraj.metrics.people import MOST_TOLD, Panels
+from privtraj.metrics.people import LADDER, MOST_TOLD, meeting, panel
 from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.accounting import epsilon_at
 from privtraj.privacy.calibration import calibrate_gaussian
@@ -116,28 +117,6 @@ def fewer(recipe: Recipe, measure: str, people: int, records_each: int) -> tuple
 # Stand-ins ------------------------------------------------------------------------------------
 
 
-class _Shape(NamedTuple):
-    """groups: their number.  spread: standard deviation of a group.  motion: how far one goes.
-    skew: of features, as of exp(skew z); all in shares of the box."""
-
-    groups: int
-    spread: float
-    motion: float
-    skew: float = 0.0
-
-
-SHAPES = {
-    "one wide group": _Shape(1, 0.12, 0.2),
-    "one skewed group": _Shape(1, 0.09, 0.2, 0.6),
-    "one narrow group": _Shape(1, 0.04, 0.3),
-    "two groups that part": _Shape(2, 0.06, 0.3),
-    "three groups": _Shape(3, 0.05, 0.2, 0.3),
-    "five groups": _Shape(5, 0.05, 0.2),
-}
-"""Set by hand, so that their spreads and motions span those of ordinary tables with sensible
-bounds; docs/planning.md says how well they foretell others."""
-
-
 @dataclass(frozen=True)
 class StandIn:
     """A public crowd over [0, 1], by name. times: at which all its records are; None: at any.
@@ -154,8 +133,8 @@ class StandIn:
     def places(self, moments: Floats, seed: int) -> Floats:
         """y = c_g + t v_g + spread s(z),  z = (A f + e) / sqrt(2),  s(z) = (exp(skew z) - 1) / skew
         of people in groups g, with hidden factors f and deviations e of their own."""
-        shape, d, n = SHAPES[self.name], self.features, len(moments)
-        rng = np.random.default_rng((list(SHAPES).index(self.name), d))
+        shape, d, n = STAND_INS[self.name], self.features, len(moments)
+        rng = np.random.default_rng((list(STAND_INS).index(self.name), d))
         start = rng.uniform(0.3, 0.7, (shape.groups, d))
         ways = rng.standard_normal((shape.groups, d))
         ways *= shape.motion / np.linalg.norm(ways, axis=1, keepdims=True)
@@ -198,7 +177,7 @@ class StandIn:
 # The yardstick --------------------------------------------------------------------------------
 
 
-class Yardstick(Panels):
+class Yardstick:
     """Worth n people, for a population of k clouds (n_i, d): the error of n real people per cloud.
 
     An error is the mean over the clouds of squared W2 to the population, whose people are gathered
@@ -207,8 +186,9 @@ class Yardstick(Panels):
     """
 
     def __init__(self, population: Sequence[Floats]) -> None:
-        super().__init__(population, PANELS, seed=0)
-        self.rungs = [n for n in self.rungs if n <= MOST_TOLD]
+        most = max(min(map(len, population)) // 2, 1)
+        self.rungs = [n for n in LADDER if n <= min(most, MOST_TOLD)]
+        self._population, self._known = population, dict[int, Floats]()
         self._gathered = [_gathered(cloud) for cloud in population]
 
     @classmethod
@@ -225,8 +205,17 @@ class Yardstick(Panels):
         ]
         return float(np.mean(costs))
 
-    def _generator(self, n: int) -> np.random.Generator:
-        return np.random.default_rng(n)
+    def errors(self, n: int) -> Floats:
+        """(PANELS,) errors of panels of n people, measured once."""
+        if n not in self._known:
+            rng = np.random.default_rng(n)
+            draws = [panel(self._population, n, rng) for _ in range(PANELS)]
+            self._known[n] = np.array([self.error(draw) for draw in draws])
+        return self._known[n]
+
+    def worth(self, error: float) -> float:
+        """The number of people whose mean error is this one."""
+        return meeting(self.rungs, lambda n: float(np.mean(self.errors(n))), error)
 
 
 def _gathered(people: Floats) -> tuple[Floats, Floats]:

@@ -23,11 +23,10 @@ from privtraj.base.errors import InputError
 from privtraj.base.space import Slabs, to_unit
 from privtraj.columns.cells import MISSING
 from privtraj.columns.kinds import Angle, Category, Column, Date, Integer, Number
-from privtraj.data import arrow, checks
-from privtraj.data.checks import FaultCount
-from privtraj.data.dialect import Dialect
+from privtraj.data import arrow
+from privtraj.data.dialect import DATE, NUMBER, CellKind, Dialect, Readings, read_cells
 from privtraj.data.public import PublicInputs
-from privtraj.data.text_cells import DATE, NUMBER, CellKind, Readings, read_cells
+from privtraj.data.records import FaultCount, check_same_kind
 from privtraj.domain.domain import Domain
 
 if TYPE_CHECKING:
@@ -225,6 +224,10 @@ class Repeats:
         self._compact()
         return 1 << self._halvings
 
+    def more_than(self, times: int) -> int:
+        """Things that came more often."""
+        return int((self.counts > times).sum()) * self.scale
+
     def _below(self, hashes: Hashes) -> Hashes:
         limit = np.uint64(2**64 - 1) >> np.uint64(self._halvings)
         return hashes[hashes <= limit]
@@ -266,42 +269,14 @@ def text_hashes(texts: Iterable[object]) -> Hashes:
     return np.array([hash(str(text)) % 2**64 for text in texts], dtype=np.uint64)
 
 
-class PeopleTally:
-    """Whose records they are. unidentified: records that do not say."""
-
-    def __init__(self) -> None:
-        self.repeats, self.unidentified = Repeats(), 0
-
-    def add(self, cells: pa.ChunkedArray, name: str) -> Hashes:
-        """More cells; a hash (n,) of whose each is."""
-        codes, ids = arrow.identities(cells, name)
-        self.unidentified += int((codes < 0).sum())
-        found = np.append(text_hashes(ids.to_pylist()), np.uint64(0))[codes]
-        hashes = row_hashes(len(codes), [found])
-        self.repeats.add(hashes[codes >= 0])
-        return hashes
-
-    @property
-    def people(self) -> int:
-        return self.with_more_than(0)
-
-    def with_more_than(self, records: int) -> int:
-        """People who have more records than that."""
-        return int((self.repeats.counts > records).sum()) * self.repeats.scale
-
-    @property
-    def most(self) -> int:
-        """Records of whoever has most."""
-        return int(self.repeats.counts.max(initial=0))
-
-
 # The table ------------------------------------------------------------------------------------
 
 
 class TableTally:
     """All that is counted of a table, block by block.
 
-    columns: counts of the declared ones, those of the time in `time`.
+    columns: counts of the declared ones, those of the time in `time`.  people: how often each has
+    a record; unidentified: records that do not say whose they are.
     refused: sentences about columns of which nothing can be counted, as a fit says them.
     """
 
@@ -322,9 +297,9 @@ class TableTally:
             else:
                 self.columns[column.name] = LevelTally()
         self.readings = {name: Readings(name, kind, dialect) for name, kind in kinds.items()}
-        self.people = None if person is None else PeopleTally()
+        self.people = None if person is None else Repeats()
         self.rows = Repeats()
-        self.records = self.outside_domain = self.placed = 0
+        self.records = self.unidentified = self.outside_domain = self.placed = 0
         self._infinite = self._absent = 0
         self.refused: dict[str, InputError] = {}
         self._windows = Slabs.around(public.axis.times)
@@ -340,9 +315,9 @@ class TableTally:
             values = self._unless_refused(name, partial(self._counted, column, cells))
             if values is not None:
                 found[name] = values
-        if self.people is not None:
-            people, name = self.people, str(self.person)
-            who = self._unless_refused(name, lambda: people.add(table.column(name), name))
+        if self.person is not None:
+            whose = table.column(self.person)
+            who = self._unless_refused(self.person, partial(self._identified, whose))
         hashed = [one.values for one in found.values()]
         self.rows.add(row_hashes(n, hashed if who is None else [*hashed, who]))
         absent, infinite = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
@@ -373,7 +348,7 @@ class TableTally:
         if column is None:
             name, dated = self.public.time_name, self.public.axis.datetime
             found = self.time.read(cells, None, self.readings[name])
-            checks.check_same_kind(found.dates, dated, name)
+            check_same_kind(found.dates, dated, name)
             self.time.add(found, self._windows, whole=False)
             return found
         tally = self.columns[column.name]
@@ -387,6 +362,16 @@ class TableTally:
             found.values[known] = column.wrapped(found.values[known])
         tally.add(found, None, isinstance(column, Integer))
         return found
+
+    def _identified(self, cells: pa.ChunkedArray) -> Hashes:
+        """A hash (n,) of whose each record is."""
+        codes, ids = arrow.identities(cells, str(self.person))
+        hashes = np.append(text_hashes(ids.to_pylist()), np.uint64(0))[codes]
+        whose = row_hashes(len(codes), [hashes])
+        self.unidentified += int((codes < 0).sum())
+        assert self.people is not None
+        self.people.add(whose[codes >= 0])
+        return whose
 
     @property
     def _may_be_missing(self) -> set[str]:
@@ -415,4 +400,4 @@ class TableTally:
     @property
     def exact(self) -> bool:
         """Whether numbers of people and of equal rows are exact, not estimates."""
-        return self.rows.scale == 1 and (self.people is None or self.people.repeats.scale == 1)
+        return self.rows.scale == 1 and (self.people is None or self.people.scale == 1)

@@ -1,7 +1,6 @@
 """File formats: the suffixes of each, what reads it and what can be written in it, in one table.
 
-A new format is one entry here, its reader, named as "module:name" and imported when a file needs
-it, and its writer in `export`.
+A new format is one entry here, its reader in `data.tables`, and its writer in `export`.
 """
 
 from __future__ import annotations
@@ -20,29 +19,28 @@ PEOPLE_DRAWN = 1000  # into a file, where nobody says how many
 
 @dataclass(frozen=True)
 class Format:
-    """A format; what it cannot do is "".
+    """A format.  reads: whether `data.tables` has a reader of it.
 
-    reader: a `data.tables.Reader`.
     writes: "tables", which paths are too, or "paths" alone; see `export.tables`, `export.files`.
     """
 
     name: str
     suffixes: tuple[str, ...]
-    reader: str = ""
+    reads: bool = False
     writes: str = ""
 
 
 FORMATS = (
-    Format("csv", (".csv", ".csv.gz"), "data.tables:CsvReader", "tables"),
-    Format("parquet", (".parquet", ".pq"), "data.tables:ParquetReader", "tables"),
-    Format("arrow", (".arrow", ".feather"), "data.tables:ArrowReader", "tables"),
+    Format("csv", (".csv", ".csv.gz"), True, "tables"),
+    Format("parquet", (".parquet", ".pq"), True, "tables"),
+    Format("arrow", (".arrow", ".feather"), True, "tables"),
     Format("trips", (".trips.geojson",), writes="paths"),
     Format("points", (".points.geojson",), writes="paths"),
     Format("geojson", (".geojson",), writes="paths"),
     Format("geoparquet", (".geoparquet",), writes="paths"),
-    Format("h5ad", (".h5ad",), "data.tables:H5adReader", "paths"),
+    Format("h5ad", (".h5ad",), True, "paths"),
 )
-READABLE = tuple(known for known in FORMATS if known.reader)
+READABLE = tuple(known for known in FORMATS if known.reads)
 TABLES = tuple(known for known in FORMATS if known.writes == "tables")
 PATHS = tuple(known for known in FORMATS if known.writes)
 
@@ -71,7 +69,7 @@ def format_of(path: Path, formats: Sequence[Format]) -> Format:
 
 
 def load(place: str) -> Any:
-    """What stands at "module:name" in this package."""
+    """What stands at "module:name" of a higher floor, which knows those that show it."""
     module, _, name = place.partition(":")
     return getattr(import_module(f"privtraj.{module}"), name)
 

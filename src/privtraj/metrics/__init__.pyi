@@ -49,7 +49,6 @@ from .people import worth_interval as worth_interval
 from .places import density_jsd as density_jsd
 from .places import dwell_jsd as dwell_jsd
 from .places import jensen_shannon as jensen_shannon
-from .places import range_query_error as range_query_error
 from .places import stays as stays
 from .places import trip_jsd as trip_jsd
 from .places import visits_jsd as visits_jsd

@@ -62,10 +62,10 @@ class Evaluation:
     worth_floor: float
     worth_ceiling: float
     memorisation: Memorisation
-    path_scores: tuple[Score, ...]
-    path_memorisation: Memorisation | None
     settings: dict[str, Any]
     notes: tuple[str, ...] = ()
+    path_scores: tuple[Score, ...] = ()
+    path_memorisation: Memorisation | None = None
     repeated: Repeated | None = None
     columns: ColumnScores | None = None
     ground: Ground | None = None
@@ -196,9 +196,11 @@ def evaluate(
     ours, theirs, floor = (_positions(side, axes, columns) for side in sides)
     found = _worth(ours, theirs, floor, seed)
     within(0, _VALUED)(1)
-    paths, repeated = _PathResults(), None
+    paths: dict[str, Any] = {}
+    path_times = kept[:0]
     if person is not None:
-        paths = _path_results(drawn, model, reference, fresh, seed, within(_VALUED, _WALKED))
+        part = within(_VALUED, _WALKED)
+        paths, path_times = _path_results(drawn, model, reference, fresh, seed, part)
         if axes.numbers.any():
             names = [c.name for c, number in zip(columns, axes.numbers, strict=True) if number]
             both = [
@@ -206,16 +208,15 @@ def evaluate(
                 for side in (reference, fresh)
             ]
             people = numbers_alone(values.reshape(n, len(readings), -1), columns)
-            repeated = compare_repeated(people, readings, both, names, model.datetime)
+            paths["repeated"] = compare_repeated(people, readings, both, names, model.datetime)
     within(0, 100)(1)
     when = written_times(model.numeric_times, model.datetime)
     times = [str(when[i]) for i in kept]
+    notes = (*_notes(records, len(kept), model), *paths.pop("notes", ()))
     return Evaluation(
         tuple(scores),
         *found,
         memorisation(*(_encoded(side, axes, columns) for side in sides)),
-        paths.scores,
-        paths.copies,
         {
             "records": len(records.bins),
             "people": records.n_people,
@@ -223,13 +224,12 @@ def evaluate(
             "seed": seed,
             "floor": _HALF if holdout is None else _FRESH,
             "times": times,
-            "path_times": [str(when[i]) for i in paths.times],
+            "path_times": [str(when[i]) for i in path_times],
             "private": model.certificate.private,
         },
-        (*_notes(records, len(kept), model), *paths.notes),
-        repeated,
-        column_scores(*sides, columns, times) if axes.mixed else None,
-        paths.ground,
+        notes=notes,
+        columns=column_scores(*sides, columns, times) if axes.mixed else None,
+        **paths,
     )
 
 
@@ -310,15 +310,6 @@ def _encoded(clouds: list[Floats], axes: Axes, columns: Any) -> list[Floats]:
     return [one_hot(cloud, columns) for cloud in clouds] if axes.mixed else clouds
 
 
-@dataclass(frozen=True)
-class _PathResults:
-    scores: tuple[Score, ...] = ()
-    copies: Memorisation | None = None
-    times: tuple[int, ...] = ()
-    notes: tuple[str, ...] = ()
-    ground: Ground | None = None
-
-
 def _path_results(
     drawn: Floats,
     model: TrajectoryModel,
@@ -326,18 +317,23 @@ def _path_results(
     fresh: Records,
     seed: int,
     progress: Callable[[float], None],
-) -> _PathResults:
+) -> tuple[dict[str, Any], Ints]:
+    """Fields of an `Evaluation`, and the times of paths."""
     times = _common_times(reference, fresh)
     if len(times) < 2:
         few = f"fewer than {LEAST_PATHS} people on a side have several times"
-        return _PathResults(notes=(f"no scores of paths: {few}",))
+        return {"notes": (f"no scores of paths: {few}",)}, times[:0]
     columns, when = model.columns, model.numeric_times[times]
     synthetic, real, others = drawn[:, times], reference.paths(times), fresh.paths(times)
     how: dict[str, Any] = {"columns": columns, "seed": seed, "progress": progress}
-    scores = path_scores(synthetic, real, fresh=others, times=when, **how)
-    copies = path_memorisation(*_encoded([synthetic, real, others], Axes.of(columns), columns))
-    far = ground(synthetic, real, columns, when, model.time_name, model.datetime)
-    return _PathResults(tuple(scores), copies, tuple(times.tolist()), ground=far)
+    fields = {
+        "path_scores": tuple(path_scores(synthetic, real, fresh=others, times=when, **how)),
+        "path_memorisation": path_memorisation(
+            *_encoded([synthetic, real, others], Axes.of(columns), columns)
+        ),
+        "ground": ground(synthetic, real, columns, when, model.time_name, model.datetime),
+    }
+    return fields, times
 
 
 def _common_times(reference: Records, fresh: Records) -> Ints:

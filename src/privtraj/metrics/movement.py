@@ -4,7 +4,7 @@ Of paths (n, T, d), synthetic people first, real ones second. Distances are in s
 where `bounds` are given, so that features of different units count alike, in kilometres where
 `globe` says which of them are longitude and latitude, and in the data's units otherwise. A point
 that is nan marks absence: steps from or to it do not count, and a pair of times is judged by the
-people who are there at both. Scores are nan for fewer times than they need.
+people who are there at both.
 """
 
 from __future__ import annotations
@@ -76,21 +76,19 @@ def turning_angles(paths: Any, *, bounds: Any = None) -> Floats:
     return angles[np.isfinite(angles)]
 
 
-@path_metric("length_ratio", "length ratio", better="1", coupled=True)
+@path_metric("length_ratio", "length ratio", better="1", coupled=True, least_times=2)
 def length_ratio(synthetic: Any, real: Any, *, bounds: Any = None) -> float:
     """Mean length of synthetic paths over that of real ones; 2 means that they travel twice as far.
 
     1 is best, and what is said where nobody moves on either side; cut at 1/1000 and 1000.
     """
     sides = path_pair(synthetic, real, absence=True)
-    if sides[0].shape[1] < 2:
-        return float("nan")
     lengths = (path_lengths(paths, bounds=bounds) for paths in sides)
     known = (side[np.isfinite(side)] for side in lengths)
     return _ratio(*(float(side.mean()) if len(side) else 0.0 for side in known))
 
 
-@path_metric("speed_ratio", "median speed ratio", better="1", coupled=True)
+@path_metric("speed_ratio", "median speed ratio", better="1", coupled=True, least_times=2)
 def speed_ratio(
     synthetic: Any, real: Any, *, times: Any = None, bounds: Any = None, quantile: float = 0.5
 ) -> float:
@@ -99,19 +97,17 @@ def speed_ratio(
     1 is best; still people and limits as for `length_ratio`.
     """
     sides = path_pair(synthetic, real, absence=True)
-    if sides[0].shape[1] < 2:
-        return float("nan")
     found = (speeds(paths, times=times, bounds=bounds) for paths in sides)
     return _ratio(*(np.quantile(side, quantile) if len(side) else 0.0 for side in found))
 
 
-@path_metric("fast_speed_ratio", "95 % speed ratio", better="1", coupled=True)
+@path_metric("fast_speed_ratio", "95 % speed ratio", better="1", coupled=True, least_times=2)
 def fast_speed_ratio(synthetic: Any, real: Any, *, times: Any = None, bounds: Any = None) -> float:
     """`speed_ratio` of the 95 % quantiles: of the fast steps."""
     return speed_ratio(synthetic, real, times=times, bounds=bounds, quantile=FAST)
 
 
-@path_metric("turning_w1", "turning W1", coupled=True)
+@path_metric("turning_w1", "turning W1", coupled=True, least_times=3)
 def turning_w1(synthetic: Any, real: Any, *, bounds: Any = None) -> float:
     """W1 between the distributions of turning angles, divided by pi.
 
@@ -121,8 +117,6 @@ def turning_w1(synthetic: Any, real: Any, *, bounds: Any = None) -> float:
     from scipy.stats import wasserstein_distance
 
     sides = path_pair(synthetic, real, absence=True)
-    if sides[0].shape[1] < 3:
-        return float("nan")
     ours, theirs = (turning_angles(paths, bounds=bounds) for paths in sides)
     if len(ours) == 0 or len(theirs) == 0:
         return float(len(ours) != len(theirs))
@@ -214,7 +208,14 @@ def ground(
 # Categories -----------------------------------------------------------------------------------
 
 
-@path_metric("change_ratio", "changes of categories, ratio", better="1", coupled=True, mixed=True)
+@path_metric(
+    "change_ratio",
+    "changes of categories, ratio",
+    better="1",
+    coupled=True,
+    least_times=2,
+    mixed=True,
+)
 def change_ratio(synthetic: Any, real: Any, *, columns: Sequence[Column] | None = None) -> float:
     """Changes per person from reading to reading, synthetic over real, all categories together.
 
@@ -224,12 +225,14 @@ def change_ratio(synthetic: Any, real: Any, *, columns: Sequence[Column] | None 
     """
     sides = path_pair(synthetic, real)
     known = known_columns(columns, sides[0].shape[2])
-    if not _changing(known) or sides[0].shape[1] < 2:
+    if not _changing(known):
         return float("nan")
     return _ratio(*(changes(side, columns=known).mean() for side in sides))
 
 
-@path_metric("change_tv", "changes of categories, total variation", coupled=True, mixed=True)
+@path_metric(
+    "change_tv", "changes of categories, total variation", coupled=True, least_times=2, mixed=True
+)
 def change_tv(synthetic: Any, real: Any, *, columns: Sequence[Column] | None = None) -> float:
     """Total variation of the tables (level now, level at the next reading), from 0 to 1: mean over
     readings and categories; lower is better."""
@@ -313,26 +316,22 @@ def rank_persistence(paths: Any, *, times: Any = None) -> Floats:
     return autocorrelation(ranks, times=times)
 
 
-@path_metric("autocorrelation_error", "autocorrelation, largest error", coupled=True)
+@path_metric("autocorrelation_error", "autocorrelation, largest error", coupled=True, least_times=2)
 def autocorrelation_error(synthetic: Any, real: Any, *, times: Any = None) -> float:
     """Largest difference of `autocorrelation` over lags and features; 0 to 2, lower is better."""
     sides = path_pair(synthetic, real, absence=True)
-    if sides[0].shape[1] < 2:
-        return float("nan")
     ours, theirs = (autocorrelation(side, times=times) for side in sides)
     gaps = np.abs(ours - theirs)
     return float(np.nanmax(gaps)) if np.isfinite(gaps).any() else 0.0
 
 
-@path_metric("rank_persistence_error", "rank persistence error", coupled=True)
+@path_metric("rank_persistence_error", "rank persistence error", coupled=True, least_times=2)
 def rank_persistence_error(synthetic: Any, real: Any) -> float:
     """Largest difference over features of Spearman's correlation of the first and the last time.
 
     From 0 to 2, lower is better: are the tall ones of the beginning the tall ones of the end?
     """
     sides = path_pair(synthetic, real, absence=True)
-    if sides[0].shape[1] < 2:
-        return float("nan")
     ours, theirs = (np.nan_to_num(rank_persistence(side[:, [0, -1]])[0]) for side in sides)
     return float(np.abs(ours - theirs).max())
 

@@ -20,7 +20,8 @@ from privtraj.base.errors import InputError
 from privtraj.metrics.distances import average_squared_w2, cost_and_potential
 from privtraj.metrics.registry import cloud
 
-_LADDER = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+LADDER = (1, 2, 5, 10, 20, 50, 100, 200, 500)
+"""Numbers of real people whose error is measured."""
 MOST_TOLD = 500
 """Real people per time beyond which nothing is told apart: as many synthetic ones are looked at."""
 _REFERENCE = 250  # of the truth at each time, with which both sides are compared
@@ -33,7 +34,16 @@ is scored, 90 % of 140 simulated releases of experiments/quality.py."""
 def real_people_error(truth: Any, n: int, *, repeats: int = 4, seed: int = 0) -> float:
     """What n real people per time score: mean over `repeats` draws from the truth, without
     replacement, of the average squared W2."""
-    return float(np.mean(Panels(truth, repeats, seed).errors(n)))
+    if repeats < 1:
+        raise InputError("worth needs at least one draw of real people")
+    clouds, rng = [cloud(y) for y in truth], np.random.default_rng(seed)
+    draws = [panel(clouds, n, rng) for _ in range(repeats)]
+    return float(np.mean([average_squared_w2(draw, clouds) for draw in draws]))
+
+
+def panel(truth: Sequence[Floats], n: int, rng: np.random.Generator) -> list[Floats]:
+    """n real people of each of T clouds, or all where there are fewer."""
+    return [y[rng.choice(len(y), min(n, len(y)), replace=False)] for y in truth]
 
 
 def worth(marginals: Any, truth: Any, *, seed: int = 0) -> float:
@@ -119,7 +129,7 @@ class _Comparison:
         every = [one for row in self._splits for one in row]
         self._real = min(len(one.pool) for one in every)
         most = max(self._real, min(len(one.drawn) for one in every))
-        self._rungs = [n for n in _LADDER if n <= min(most, MOST_TOLD)]
+        self._rungs = [n for n in LADDER if n <= most]
         self._rung = cache(self._measured)
 
     def worth(self, level: float) -> Worth:
@@ -172,41 +182,6 @@ def _split(synthetic: Floats, real: Floats, rng: np.random.Generator) -> _Split:
     reference = real[:half]
     error, potential = cost_and_potential(synthetic[: 2 * MOST_TOLD], reference)
     return _Split(reference, real[half:], error, potential, synthetic[:twin], synthetic[twin:])
-
-
-class Panels:
-    """Draws of n real people per time from one truth, and their errors, each measured once."""
-
-    def __init__(self, truth: Any, repeats: int, seed: int) -> None:
-        if repeats < 1:
-            raise InputError("worth needs at least one draw of real people")
-        self._truth = [cloud(y) for y in truth]
-        self._repeats, self._seed = repeats, seed
-        self._known: dict[int, Floats] = {}
-        most = min(len(y) for y in self._truth) // 2
-        self.rungs = [n for n in _LADDER if n <= max(most, 1)]
-
-    def error(self, clouds: Any) -> float:
-        """Average squared W2 of T clouds (k, d)."""
-        return average_squared_w2(clouds, self._truth)
-
-    def errors(self, n: int) -> Floats:
-        """(repeats,) errors of panels of n people, or of all where there are fewer."""
-        if n not in self._known:
-            rng = self._generator(n)
-            draws = [
-                [y[rng.choice(len(y), min(n, len(y)), replace=False)] for y in self._truth]
-                for _ in range(self._repeats)
-            ]
-            self._known[n] = np.array([self.error(draw) for draw in draws])
-        return self._known[n]
-
-    def worth(self, error: float) -> float:
-        """The number of people whose mean error is this one."""
-        return meeting(self.rungs, lambda n: float(np.mean(self.errors(n))), error)
-
-    def _generator(self, n: int) -> np.random.Generator:
-        return np.random.default_rng(self._seed)
 
 
 def meeting(rungs: Sequence[int], curve: Callable[[int], float], target: float) -> float:

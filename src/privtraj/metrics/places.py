@@ -1,6 +1,6 @@
 """Coordinates that are places: who is where, on trips from where to where, and for how long.
 
-Grids and boxes lie on the public bounds, not on the data's range; apart from that definitions
+Grids lie on the public bounds, not on the data's range; apart from that definitions
 follow LDPTrace (Du et al. 2023) and PrivTrace (Wang et al. 2023). Clouds are (n, d), paths
 (n, T, d), synthetic people first. In paths a point that is nan marks absence, which ends a stay
 and is no visit; trips need everybody at both ends.
@@ -16,7 +16,6 @@ from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import InputError
 from privtraj.base.space import to_unit
 from privtraj.metrics.registry import (
-    ENTRIES,
     cloud_metric,
     pair,
     partial_paths,
@@ -28,41 +27,6 @@ from privtraj.metrics.registry import (
 _MOST_CELLS = 4096
 _CELLS = 36  # about so many unless told otherwise: six by six in two dimensions
 _STAY_BINS = 20  # of the time of a stay
-
-
-@cloud_metric("query_error", "range-query error")
-def range_query_error(
-    synthetic: Any,
-    real: Any,
-    *,
-    bounds: Any = None,
-    queries: int = 200,
-    volume: float = 1 / 9,
-    sanity: float = 0.01,
-    seed: int = 0,
-) -> float:
-    """Mean over random boxes of |p - q| / max(p, sanity), p and q the shares of real and synthetic
-    people inside.
-
-    A box has the public box's shape and `volume` of its volume, and its centre is uniform in it.
-    From 0, for equal clouds, to at most 1 / sanity; lower is better.
-    """
-    x, y = (in_box(points, bounds) for points in pair(synthetic, real))
-    d = x.shape[1]
-    centre = np.random.default_rng(seed).random((queries, d))
-    half = volume ** (1 / d) / 2
-
-    def shares(points: Floats) -> Floats:
-        """(Q,) of the people in each box."""
-        chunk = max(1, ENTRIES // points.size)
-        parts = [
-            (np.abs(points[None] - centre[i : i + chunk, None]) <= half).all(axis=2).mean(axis=1)
-            for i in range(0, queries, chunk)
-        ]
-        return np.concatenate(parts)
-
-    q, p = shares(x), shares(y)
-    return float(np.mean(np.abs(p - q) / np.maximum(p, sanity)))
 
 
 @cloud_metric("density_jsd", "density JSD")
@@ -86,19 +50,17 @@ def trip_jsd(synthetic: Any, real: Any, *, bounds: Any = None, cells: int | None
     return jensen_shannon(*(np.bincount(side, minlength=len(seen)) for side in sides))
 
 
-@path_metric("dwell_jsd", "dwell JSD", coupled=True)
+@path_metric("dwell_jsd", "dwell JSD", coupled=True, least_times=2)
 def dwell_jsd(
     synthetic: Any, real: Any, *, times: Any = None, bounds: Any = None, cells: int | None = None
 ) -> float:
-    """JSD of histograms of `stays`; 0 to ln 2, lower is better, nan for one time.
+    """JSD of histograms of `stays`; 0 to ln 2, lower is better.
 
     20 bins of equal ratio from 1 % of the time between first and last reading to all of it, of
     which the first reaches down to 0.
     """
     x, y = path_pair(synthetic, real, absence=True)
     at = reading_times(times, x.shape[1])
-    if len(at) < 2:
-        return float("nan")
     cuts = np.geomspace(0.01, 1.0, _STAY_BINS)[:-1] * (at[-1] - at[0])
     lengths = (stays(side, times=at, bounds=bounds, cells=cells) for side in (x, y))
     bins = (np.searchsorted(cuts, length, "right") for length in lengths)

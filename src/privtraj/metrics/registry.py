@@ -36,7 +36,6 @@ Made = TypeVar("Made")
 # How many people of a cloud are compared, so that the slowest score takes seconds.
 MOST = 1000  # in exact transport, whose time grows with their square and more
 MANY = 10 * MOST  # in what takes n log n
-ENTRIES = 2**22  # of an intermediate array: 32 MiB of float64
 
 # Entries --------------------------------------------------------------------------------------
 
@@ -48,8 +47,8 @@ class Metric:
     compare: function of (synthetic, real) clouds, or paths; the options `bounds` and `seed`, and of
     paths `times`, are given to it if it has them. Of mixed columns it is given the numbers alone,
     unless it has the option `columns`.  most: people that are compared.  coupled: the ceiling is
-    true marginals, coupled at random, instead of uniform points.  mixed: the line is left out
-    where all columns are numbers.
+    true marginals, coupled at random, instead of uniform points.  least_times: the line is left out
+    for paths of fewer times.  mixed: likewise where all columns are numbers.
     """
 
     name: str
@@ -58,6 +57,7 @@ class Metric:
     better: Better = "lower"
     most: int = MANY
     coupled: bool = False
+    least_times: int = 1
     mixed: bool = False
 
     def with_options(self, **options: Any) -> Compare:

@@ -170,7 +170,8 @@ def _scores(
     """A line for each metric that makes sense of so many people, times and features."""
     columns, scores = options["columns"], []
     for number, metric in enumerate(metrics, start=1):
-        if metric.mixed and columns is None:
+        few = metric.least_times > len(options.get("times", [0]))
+        if few or (metric.mixed and columns is None):
             continue
         cases = [
             (x[: metric.most], y[: metric.most])

@@ -8,26 +8,26 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from privtraj.assess.ranges import LIMITS, pile_up_of, timing_of
+from privtraj.assess.common import Estimate, Finding
+from privtraj.assess.ranges import LIMITS, pile_up, timing
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import about
 from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Integer, Number
-from privtraj.measures.counts.fit import CELLS
-from privtraj.measures.gradients.constants import CLIP_QUANTILE
+from privtraj.measures.counts import CELLS
+from privtraj.measures.gradients import CLIP_QUANTILE
 from privtraj.privacy import meaning
 from privtraj.privacy.statements import MOST_RECORDS
 from privtraj.report.labels import percent, percent_up, round_number, time_labels, whole_number
 
 if TYPE_CHECKING:
-    from privtraj.assess.optimism import Estimate
     from privtraj.assess.quality import Quality
     from privtraj.model.model import TrajectoryModel
 
@@ -47,17 +47,7 @@ PARTICLES = 1.5
 """Fewer cannot be a group: whether a thin place gets one particle or none is chance."""
 
 
-@dataclass(frozen=True)
-class Check:
-    """name: what was looked at.  value: the number, in words.  sentence: what it means."""
-
-    name: str
-    grade: Grade
-    value: str
-    sentence: str
-
-
-def checks(model: TrajectoryModel, people: Floats, quality: Quality | None = None) -> list[Check]:
+def checks(model: TrajectoryModel, people: Floats, quality: Quality | None = None) -> list[Finding]:
     """All that can be said of the model; people: numbers of sampled ones (n, Q, k), as shares of
     the box."""
     made = (_worth(model, quality), _guarantee(model), _head_count(model), _detail(model, people))
@@ -74,7 +64,7 @@ def graded(value: float, good: float, fair: float) -> Grade:
 
 def judged(
     check: str, number: float | None, limits: Sequence[float] | None = None, /, **words: str
-) -> Check:
+) -> Finding:
     """A check of `checks.toml` on its number, None for information; words: of its sentences.
 
     limits: of a good and a fair number, if not those of the file.
@@ -85,7 +75,8 @@ def judged(
         grade = graded(number, *(limits or texts["limits"]))
     said = " ".join(texts[part] for part in ("sentence", grade) if part in texts)
     name, value = texts["name"].format(**words), texts["value"].format(**words)
-    return Check(name, grade, value, said.format(**words))
+    numbers = {} if number is None else {check: float(number)}
+    return Finding(name, grade, (said.format(**words),), numbers=numbers, value=value)
 
 
 @cache
@@ -93,9 +84,9 @@ def _texts() -> dict[str, dict[str, Any]]:
     return tomllib.loads((files("privtraj.report") / "assets/checks.toml").read_text("utf-8"))
 
 
-def summary(made: Sequence[Check]) -> str:
+def summary(made: Sequence[Finding]) -> str:
     """How many of each grade, in words."""
-    grades = [check.grade for check in made if check.grade != "for information"]
+    grades = [check.verdict for check in made if check.verdict != "for information"]
     poor, closer = grades.count("poor"), grades.count("look closer")
     amiss = [
         f"{count} {'is' if count == 1 else 'are'} {what}"
@@ -119,7 +110,7 @@ def _between(worth: Estimate) -> str:
     return f"{about(worth.low)} to {about(worth.high)}"
 
 
-def _worth(model: TrajectoryModel, quality: Quality | None) -> Iterator[Check]:
+def _worth(model: TrajectoryModel, quality: Quality | None) -> Iterator[Finding]:
     """Over all, and at the time that is known worst."""
     if quality is None or not quality.at_times:
         return
@@ -166,7 +157,7 @@ def warnings(model: TrajectoryModel) -> list[str]:
     return meaning.warnings(certificate.epsilon, certificate.delta, people, at_most=several)
 
 
-def _guarantee(model: TrajectoryModel) -> Iterator[Check]:
+def _guarantee(model: TrajectoryModel) -> Iterator[Finding]:
     """What the guarantee leaves to an attacker, and delta times the number of people."""
     certificate = model.certificate
     right = {"right": percent_up(certificate.chance_right), "words": certificate.in_words}
@@ -174,7 +165,7 @@ def _guarantee(model: TrajectoryModel) -> Iterator[Check]:
     if certificate.private and certificate.epsilon > meaning.LARGE_EPSILON:
         check = _at_best_fair(check)
     weak = [f"{one[:1].upper()}{one[1:]}." for one in warnings(model) if one.startswith("epsilon")]
-    yield replace(check, sentence=" ".join([check.sentence, *weak]))
+    yield replace(check, seen=(" ".join([check.sentence, *weak]),))
     if certificate.private and certificate.delta:
         people = sum(_numbers(model, "people_per_time"))
         least = max(people, meaning.FEWEST_PEOPLE)
@@ -187,16 +178,16 @@ def _guarantee(model: TrajectoryModel) -> Iterator[Check]:
         )
 
 
-def _at_best_fair(check: Check) -> Check:
-    return replace(check, grade="look closer") if check.grade == "good" else check
+def _at_best_fair(check: Finding) -> Finding:
+    return replace(check, verdict="look closer") if check.verdict == "good" else check
 
 
 # People over time and at the bounds ------------------------------------------------------------
 
 
-def _head_count(model: TrajectoryModel) -> Iterator[Check]:
+def _head_count(model: TrajectoryModel) -> Iterator[Finding]:
     """Whether people fill the range of time and the bounds, and how many there are."""
-    filled, exact = timing_of(model), model.certificate.counts_are_public
+    filled, exact = timing(model), model.certificate.counts_are_public
     if filled is not None:
         where = {0: "at the start of", -1: "at the end of", None: "in one part of"}[filled.end]
         beyond = {0: "before it begins", -1: "after it ends", None: ""}[filled.end]
@@ -212,21 +203,20 @@ def _head_count(model: TrajectoryModel) -> Iterator[Check]:
         check = judged("people", model.certificate.target_epsilon * middle, **words)
         if filled is not None and graded(filled.off, *LIMITS["time"]) != "good":
             cause = "First look at the range of time: people are in a small part of it."
-            check = replace(check, sentence=f"{how} {cause}")
+            check = replace(check, seen=(f"{how} {cause}",))
         elif least < middle / 4:
             thin = "Some times have far fewer people than others and are known less well."
-            check = replace(_at_best_fair(check), sentence=f"{check.sentence} {thin}")
+            check = replace(_at_best_fair(check), seen=(f"{check.sentence} {thin}",))
         yield check
-    if (worst := pile_up_of(model)) is not None:
-        column, piled = worst
-        words = {"share": percent(piled.share), "name": column.name, "wall": percent(piled.wall)}
+    if (piled := pile_up(model)) is not None:
+        words = {"share": percent(piled.share), "name": piled.column, "wall": percent(piled.wall)}
         yield judged("walls", piled.excess, LIMITS["bounds"], end=piled.end, **words)
 
 
 # Detail that can be trusted --------------------------------------------------------------------
 
 
-def _detail(model: TrajectoryModel, people: Floats) -> Iterator[Check]:
+def _detail(model: TrajectoryModel, people: Floats) -> Iterator[Finding]:
     """What noise hides, and detail that a model shows and nobody measured."""
     if shares := _numbers(model, "significant_share"):
         mean, least = float(np.mean(shares)), min(shares)
@@ -332,7 +322,7 @@ def _at_times(model: TrajectoryModel, values: Sequence[float], at: Floats) -> Fl
 # The fit ---------------------------------------------------------------------------------------
 
 
-def _fit(model: TrajectoryModel) -> Iterator[Check]:
+def _fit(model: TrajectoryModel) -> Iterator[Finding]:
     """Noise and heat of the last step, Sinkhorn's error, and clipping."""
     noise = model.diagnostics.get("noise_over_bandwidth")
     heat = model.diagnostics.get("effective_temperature")

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privtraj.assess.common import Finding
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import about
 from privtraj.base.files import write_text
 from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Category, Column, Number
 from privtraj.metrics.columns import is_missing
-from privtraj.report.checks import Check, judged
+from privtraj.report.checks import judged
 from privtraj.report.labels import percent, shares_of, whole_number
 from privtraj.report.page import Page, check_name, page, sha256
 from privtraj.report.people import SEED, bands, densities, packed, page_data, sampled
@@ -90,7 +91,7 @@ def comparison(
     return page("comparison.html", model, shown, values, data)
 
 
-def evaluation_checks(evaluation: Evaluation, people: str) -> list[Check]:
+def evaluation_checks(evaluation: Evaluation, people: str) -> list[Finding]:
     """Worth, copies, and how far from real people, in plain words."""
     worth = evaluation.worth
     most = worth.people >= worth.most
@@ -109,7 +110,7 @@ def evaluation_checks(evaluation: Evaluation, people: str) -> list[Check]:
             check = judged("copies", close / max(expected, 1e-9), **words)
             if math.isfinite(copies.ratio):
                 far = f" Median distance: {copies.ratio:.2g} times theirs."
-                check = replace(check, sentence=check.sentence + far)
+                check = replace(check, seen=(check.sentence + far,))
             checks.append(check)
     gaps = [score.gap for score in evaluation.scores if math.isfinite(score.gap)]
     if gaps:
@@ -128,7 +129,7 @@ def _row(score: Score) -> dict[str, Any]:
         "numbers": [f"{v:.3g}" if math.isfinite(v) else "none" for v in numbers],
         "better": score.better,
         "gap": min(max(score.gap, 0.0), 1.0) if known else None,
-        "grade": judged("distance", score.gap, middle="").grade if known else "for information",
+        "grade": judged("distance", score.gap, middle="").verdict if known else "for information",
     }
 
 

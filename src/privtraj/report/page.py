@@ -150,7 +150,7 @@ def report(model: TrajectoryModel, seed: int = SEED, progress: Progress | None =
     shown = sampled(model, seed)
     quality = model.quality(progress)
     made, certificate = checks(model, shown.people, quality), model.certificate
-    grades = [check.grade for check in made if check.grade != "for information"]
+    grades = [check.verdict for check in made if check.verdict != "for information"]
     promise = (up(certificate.epsilon), "Epsilon, less is safer")
     figures = [
         promise if certificate.private else ("none", "Guarantee"),
