@@ -288,7 +288,7 @@ def run_audit(args: argparse.Namespace, console: Console) -> int:
 
 
 def _check_audit(args: argparse.Namespace) -> None:
-    from privtraj.audit.lower_bounds import check_confidence
+    from privtraj.audit.findings import check_confidence
     from privtraj.privacy.events import check_budget
 
     check_budget(args.epsilon, args.delta)
