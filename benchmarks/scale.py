@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from privtraj.measures.gradients import langevin, likelihood, schedule, start
+from privtraj.measures import langevin, likelihood
 from privtraj.motion import sinkhorn
 from privtraj.privacy import noise, sums
 
@@ -92,7 +92,7 @@ class Step:
         points, bins = people_of(size)
         self.chunks = sums.chunked(points, bins, size.times)
         self.there = self.chunks.spread(self.chunks.row >= 0)
-        self.state = start.middle(size.times, size.particles, np.full(size.features, 0.5), rng)
+        self.state = langevin.middle(size.times, size.particles, size.features, rng)
         mixture = self.state.mixture
         self.state = self.state._replace(
             mixture=mixture._replace(bandwidth=jnp.full(size.times, 0.1, jnp.float32))
@@ -101,7 +101,7 @@ class Step:
         self.multiplier = 5.0
         gaps = jnp.ones(size.times - 1, jnp.float32)
         self.fixed = langevin.Fixed(gaps, jnp.zeros(size.times))
-        self.stride = langevin.stride(schedule.gradient_schedule(20, 0.1), 10)
+        self.stride = langevin.stride(langevin.gradient_schedule(20, 0.1), 10)
 
     def clip(self) -> np.ndarray:
         return likelihood.typical_norm(self.state.mixture, self.rng, 0.97)

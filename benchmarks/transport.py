@@ -182,8 +182,8 @@ def pull(times: int = 10, m: int = 100, sigma: float = 0.05, repeats: int = 50) 
     import jax
     import jax.numpy as jnp
 
-    from privtraj.measures.gradients import langevin
-    from privtraj.measures.gradients.likelihood import Mixture
+    from privtraj.measures import langevin
+    from privtraj.measures.likelihood import Mixture
     from privtraj.motion import sinkhorn
 
     x = clouds(times, m)

@@ -120,7 +120,7 @@ def fit_error(data: str, features: int, people: int, subspace: str, seed: int) -
     """Squared W2 of one fit at epsilon 1, mean over times."""
     import privtraj as pt
     from populations import represented, squared_w2
-    from privtraj.measures.windows.fit import can_look
+    from privtraj.measures.windows import MOST_LOOKED
 
     times = np.linspace(0, 1, TIMES)
     some = crowds(data, people, features, seed)
@@ -128,7 +128,7 @@ def fit_error(data: str, features: int, people: int, subspace: str, seed: int) -
     snapshots = pt.Snapshots.from_arrays(
         np.repeat(times, people), np.concatenate(list(some)), bounds=[(0, 1)] * features, bins=times
     )
-    slabs = "bins" if subspace == "off" and not can_look(features) else "auto"
+    slabs = "bins" if subspace == "off" and features > MOST_LOOKED else "auto"
     fit = pt.TrajectorySynthesizer(1.0, 1e-5, seed=seed, subspace=subspace, slabs=slabs)
     released = fit.fit(snapshots).sample(500, times=times, seed=seed).values.swapaxes(0, 1)
     pairs = zip(released, others, strict=True)

@@ -6,7 +6,7 @@
 its equation (10) with everybody in the batch, nothing clipped, and the Langevin noise that belongs
 to the objective F = G + tau H: the paper prints sqrt(eta tau), but its Fokker-Planck equation and
 its minimiser exp(-V / tau) ask for sqrt(2 eta tau). The loop is that of private runs,
-`privtraj.measures.gradients.langevin.run`, with moments that read the people.
+`privtraj.measures.langevin.run`, with moments that read the people.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import numpy as np
 from scipy.special import logsumexp
 
 from privtraj.base.arrays import Floats
-from privtraj.measures.gradients.langevin import run
-from privtraj.measures.gradients.likelihood import Mixture, Moments
+from privtraj.measures.langevin import run
+from privtraj.measures.likelihood import Mixture, Moments
 from privtraj.motion import sinkhorn
 from privtraj.paper import objective
 from privtraj.paper.dynamics import PlainFixed, Weighted, at, mean_vectors, plain_step

@@ -30,7 +30,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 from privtraj import Snapshots
 from privtraj.base.errors import BudgetError
 from privtraj.base.space import Slabs
-from privtraj.measures.gradients.likelihood import Mixture, mass_weight, weights_and_residual
+from privtraj.measures.likelihood import Mixture, mass_weight, weights_and_residual
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import epsilon_at
 from privtraj.privacy.certificate import certify

@@ -1,4 +1,4 @@
-"""Tables with numbers, categories and flags, from Snapshots to a model, by counts and gradients."""
+"""Tables with numbers, categories and flags, from Snapshots to a model, by private tables."""
 
 import numpy as np
 import pandas as pd
@@ -49,13 +49,11 @@ def shares(model, axes, column, level):
     return np.where(at, model.weights, 0.0).sum(axis=1)
 
 
-@pytest.fixture(scope="module", params=["counts", "gradients"])
-def fitted(request):
-    """One fit by each measure; gradients are of few steps, so that they are quick."""
-    options = {"counts": {}, "gradients": {"steps": 10, "slabs": 3}}[request.param]
+@pytest.fixture(scope="module")
+def fitted():
+    """One fit for all."""
     data = snapshots(4000)
-    synthesizer = pt.TrajectorySynthesizer(4.0, measure=request.param, seed=3, **options)
-    return data, synthesizer.fit(data)
+    return data, pt.TrajectorySynthesizer(4.0, seed=3).fit(data)
 
 
 def test_the_model_has_curves_of_all_columns_with_definite_levels(fitted):
@@ -96,17 +94,6 @@ def test_fixed_columns_are_constant_along_every_curve(fitted):
     assert (np.ptp(sex, axis=0) == 0).all()
 
 
-@pytest.mark.parametrize("slabs", ["auto", "bins"])
-def test_a_table_of_categories_alone_is_fitted_by_counts(slabs):
-    kept = {name: COLUMNS[name] for name in ("sex", "diagnosis", "smoker")}
-    data = snapshots(3000, kept)
-    model = pt.TrajectorySynthesizer(2.0, measure="counts", seed=1, slabs=slabs).fit(data)
-    np.testing.assert_allclose(shares(model, data.axes, 1, 1), 0.2 + 0.05 * model.knots, atol=0.12)
-    spent = [entry["what"] for entry in model.certificate.ledger]
-    assert "how concentrated people are" not in spent
-    assert ("how people move" in spent) == (slabs == "auto")
-
-
 def test_several_records_do_not_pay_for_persistence_of_levels():
     table = clinic(2000)
     table["who"] = np.arange(2000) // 2
@@ -119,23 +106,21 @@ def test_several_records_do_not_pay_for_persistence_of_levels():
         records_per_person=2,
         one_per_bin=False,
     )
-    model = pt.TrajectorySynthesizer(4.0, measure="counts", seed=1).fit(data)
+    model = pt.TrajectorySynthesizer(4.0, seed=1).fit(data)
     assert "how people persist" not in [entry["what"] for entry in model.certificate.ledger]
     assert model.certificate.epsilon <= 4.0
 
 
-def test_too_many_levels_are_refused_before_anything_is_spent():
-    wide = {**COLUMNS, "code": Category(tuple(range(200)), other="other")}
-    table = clinic(50).assign(code=1)
-    data = pt.Snapshots.from_table(table, time="time", columns=wide, bins=np.linspace(0, 10, 6))
-    with pytest.raises(InputError, match=r"128 numbers and levels .* not 211: use measure="):
-        pt.TrajectorySynthesizer(measure="gradients").fit(data)
-    wider = {**wide, "ward": Category(tuple(range(200)), other="other")}
-    data = pt.Snapshots.from_table(
-        table.assign(ward=1), time="time", columns=wider, bins=np.linspace(0, 10, 6)
-    )
-    with pytest.raises(InputError, match="969624 combinations of levels, too many to count"):
-        pt.TrajectorySynthesizer(measure="counts").fit(data)
+@pytest.mark.parametrize("measure", ["counts", "gradients"])
+def test_what_measures_numbers_alone_refuses_levels_before_anything_is_spent(measure):
+    data = snapshots(50)
+    with pytest.raises(InputError, match=f"{measure} are of numbers alone: .* measure='marginals'"):
+        pt.TrajectorySynthesizer(measure=measure).fit(data)
+
+
+def test_without_a_delta_levels_have_no_measure():
+    with pytest.raises(InputError, match="use measure='marginals' and a delta above 0"):
+        pt.TrajectorySynthesizer(1.0, 0.0).fit(snapshots(50))
 
 
 def test_axes_say_what_is_crossed():

@@ -14,7 +14,7 @@ from scipy.stats import multivariate_normal
 
 from privtraj import LowBudgetWarning, Snapshots, TrajectorySynthesizer, load
 from privtraj.base.errors import InputError
-from privtraj.measures.marginals import Marginals
+from privtraj.measures.base import Marginals
 from privtraj.measures.persistence import (
     _CORRELATIONS,
     PERSISTENCE,

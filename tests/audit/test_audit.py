@@ -41,7 +41,7 @@ from privtraj.audit.scores import ALL, answer_evidence, log_density, log_likelih
 from privtraj.audit.transcript import Answer, Transcript
 from privtraj.base.errors import InputError
 from privtraj.base.space import Slabs
-from privtraj.measures.gradients import reweighting
+from privtraj.measures import reweighting
 from privtraj.measures.persistence import PERSISTENCE
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import Tally, tally

@@ -24,7 +24,7 @@ from privtraj.audit.lower_bounds import POWER, Rates, could_see, epsilon_of_rate
 from privtraj.audit.noise_tests import SCALE, NoiseTests, Signs, Squares, standardised
 from privtraj.audit.scores import ALL, ATTACKS, Attack
 from privtraj.audit.transcript import Answer, Run, Transcript
-from privtraj.measures.head_count import HEAD_COUNT
+from privtraj.measures.base import HEAD_COUNT
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import tally
 from privtraj.privacy.events import GaussianSum, LaplaceCounts

@@ -21,9 +21,8 @@ from privtraj.audit.transcript import Transcript
 from privtraj.base.errors import BudgetError
 from privtraj.base.space import Slabs
 from privtraj.data.snapshots import Snapshots
-from privtraj.measures.head_count import HEAD_COUNT
-from privtraj.measures.windows.fit import MOTION
-from privtraj.measures.windows.timeline import LISTED
+from privtraj.measures.base import HEAD_COUNT
+from privtraj.measures.windows import LISTED, MOTION
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import tally
 from privtraj.privacy.events import GaussianSum, LaplaceCounts

@@ -18,7 +18,7 @@ from privtraj.cli import console, fit
 from privtraj.cli.console import Console
 from privtraj.data import arrow, tables
 from privtraj.export import tables as export_tables
-from privtraj.measures.counts import fit as counts_fit
+from privtraj.measures import counts as counts_fit
 from privtraj.model.model import TrajectoryModel
 
 PEOPLE = 400

@@ -5,14 +5,11 @@ import pytest
 
 from privtraj.base.errors import BudgetError
 from privtraj.data.snapshots import Snapshots
-from privtraj.measures.counts.fit import CELLS
-from privtraj.measures.counts.survey import SURVEY
-from privtraj.measures.gradients.moments import STEP
-from privtraj.measures.head_count import HEAD_COUNT
+from privtraj.measures.base import HEAD_COUNT
+from privtraj.measures.counts import CELLS, SURVEY
+from privtraj.measures.gradients import STEP
 from privtraj.measures.persistence import PERSISTENCE
-from privtraj.measures.planned_releases import planned_releases
-from privtraj.measures.windows.fit import MOTION
-from privtraj.measures.windows.timeline import LISTED
+from privtraj.measures.windows import LISTED, MOTION
 from privtraj.privacy.budget_plan import BudgetPlan, Planned
 from privtraj.privacy.events import GaussianSum, LaplaceCounts, Opaque
 from privtraj.privacy.guard import Guard
@@ -146,7 +143,7 @@ def test_a_fit_of_people_with_two_records_stays_on_its_plan(settings, names):
 def stays_on_its_plan(snapshots, settings, names):
     settings = {"epsilon": 1.0, "delta": 1e-5, "seed": 1} | settings
     fit = TrajectorySynthesizer(**settings)
-    plan = planned_releases(fit._budget(snapshots), snapshots.shape)
+    plan = fit.planned(snapshots)
     assert [planned.event.what for planned in plan.releases] == names
     events = []
 

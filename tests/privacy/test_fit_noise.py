@@ -14,14 +14,11 @@ import numpy as np
 import pytest
 
 from privtraj import LowBudgetWarning, Snapshots, TrajectorySynthesizer
-from privtraj.measures.counts.fit import CELLS
-from privtraj.measures.counts.survey import SURVEY
-from privtraj.measures.gradients.moments import STEP
-from privtraj.measures.gradients.settings import GradientSettings
-from privtraj.measures.head_count import HEAD_COUNT
-from privtraj.measures.windows.fit import MOTION
-from privtraj.measures.windows.timeline import LISTED
-from privtraj.paper import SampledSynthesizer
+from privtraj.measures.base import HEAD_COUNT
+from privtraj.measures.counts import CELLS, SURVEY
+from privtraj.measures.gradients import STEP, GradientSettings, descend
+from privtraj.measures.windows import LISTED, MOTION
+from privtraj.paper.sampled import SampledGradients
 from privtraj.privacy import noise
 from privtraj.privacy.events import GaussianSum
 from privtraj.privacy.guard import Guard
@@ -266,14 +263,15 @@ def test_a_sampled_fit_asks_nobody_whom_its_coins_leave_out(snapshots_of, silent
     """Words in the middle are heads at any rate above a half, tails below, and draw no noise."""
     crowd = snapshots_of(list(np.random.default_rng(0).uniform(size=(2, 40, 1))))
     settings = GradientSettings(particles=4, steps=2, noise_multiplier=9.0, worth=9.0)
+    people, rng = np.full(2, 40.0), np.random.default_rng(0)
     for rate in (0.25, 0.75):
         told = Told(STEP)
         guard = crowd.guarded(SamplingGuard, Generous(1.0, 1e-5), silent(), watcher=told)
         with suppress(Enough):
-            SampledSynthesizer(rate=rate)._spend(
-                guard, np.full(2, 40.0), settings, np.random.default_rng(0), np.ones(1), None
-            )
-        ((event, _, answer),) = told.releases
+            gradients = SampledGradients(rate).gradients(guard, people, settings, rng)
+            descend(gradients, settings, 1, rng, np.ones(1))
+        ((release, shape, answer),) = told.releases
+        event = release.event(shape)
         assert event.rate == rate
         assert guard.ledger.events == ((event, 2),)
         assert answer.any() == (rate > 0.5)

@@ -22,7 +22,7 @@ from scipy.stats import chi2
 import privtraj
 from privtraj.base.errors import BudgetError, InputError
 from privtraj.data.snapshots import Snapshots
-from privtraj.measures.gradients.likelihood import Mixture, mass_weight, person_vectors
+from privtraj.measures.likelihood import Mixture, mass_weight, person_vectors
 from privtraj.privacy import noise, sampling
 from privtraj.privacy import sums as sums_module
 from privtraj.privacy.events import GaussianSum, LaplaceCounts
@@ -886,7 +886,7 @@ def test_two_answers_to_the_same_question_have_independent_noise(snapshots_of):
 
 def reference_sums(clouds, mix, clip):
     """Clipped sums in plain NumPy float64."""
-    from privtraj.measures.gradients.likelihood import KAPPA_SPREAD
+    from privtraj.measures.likelihood import KAPPA_SPREAD
 
     mass = np.asarray(mass_weight(mix), np.float64)
     total = []

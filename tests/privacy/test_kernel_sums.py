@@ -16,12 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privtraj.base.errors import BudgetError, InputError
-from privtraj.measures.gradients.likelihood import (
-    KAPPA_SPREAD,
-    Mixture,
-    mass_weight,
-    weights_and_residual,
-)
+from privtraj.measures.likelihood import KAPPA_SPREAD, Mixture, mass_weight, weights_and_residual
 from privtraj.privacy import noise
 from privtraj.privacy import sums as sums_module
 from privtraj.privacy.events import GaussianSum

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from privtraj.audit.transcript import clip_norm
 from privtraj.base.space import Slabs
 from privtraj.columns.axes import LEVEL_SCALE, Axes, Embedding
-from privtraj.measures.gradients.likelihood import Mixture, free_dimensions, mass_weight
-from privtraj.measures.gradients.likelihood import weights_and_residual as weigh
+from privtraj.measures.likelihood import Mixture, mass_weight
+from privtraj.measures.likelihood import weights_and_residual as weigh
 from privtraj.privacy import noise
 from privtraj.privacy.events import Person
 from privtraj.privacy.guard import Guard
@@ -29,7 +29,6 @@ def kernel(bandwidth=0.1, seed=0):
     places[:, :, 1:] *= LEVEL_SCALE
     zeros = np.zeros((T, M), np.float32)
     mixture = Mixture(places, zeros, np.full(T, bandwidth, np.float32))
-    mixture = free_dimensions(mixture, EMBEDDING)
     return KernelSum(mixture.particles, mass_weight(mixture), mixture)
 
 

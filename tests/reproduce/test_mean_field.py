@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from privtraj.measures.gradients.likelihood import Mixture
+from privtraj.measures.likelihood import Mixture
 from privtraj.paper.dynamics import Weighted, at, batch_vectors
 from reproduce.mean_field import FullBatch, Problem, descend, potential_gradient
 

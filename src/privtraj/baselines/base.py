@@ -15,7 +15,7 @@ import numpy as np
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import InputError, check_range, check_whole
 from privtraj.data.snapshots import Snapshots
-from privtraj.measures.head_count import count_epsilon, head_count, public_people
+from privtraj.measures.base import HEAD_COUNT, counts_event, head_count, left, public_people
 from privtraj.model.model import TrajectoryModel, assemble, diffusivity_or
 from privtraj.paper import warm_starts as warm
 from privtraj.privacy import noise
@@ -27,7 +27,6 @@ from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.questions import Watcher
 from privtraj.privacy.statements import PUBLIC_COUNTS
 from privtraj.recipe import SMALLEST_EPSILON, PublicCounts, check_public_counts
-from privtraj.synthesizer import left
 
 
 class Release(NamedTuple):
@@ -138,7 +137,8 @@ class Baseline(ABC):
         """People per bin (T,): public, or released for count_share of epsilon."""
         if self.public_counts is not None:
             return public_people(self.public_counts)
-        return head_count(guard, count_epsilon(guard, self.count_share))
+        head = counts_event(guard.ledger, self.count_share, HEAD_COUNT, guard.person)
+        return head_count(guard, head.epsilon)
 
     def _accounted(self, ledger: Ledger) -> Ledger:
         """What is certified of what was spent: at least as much."""

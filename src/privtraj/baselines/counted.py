@@ -23,14 +23,10 @@ from privtraj.base.errors import InputError, check_whole
 from privtraj.baselines.base import Baseline, Release, unguarded
 from privtraj.columns.axes import Axes
 from privtraj.data.snapshots import Snapshots
-from privtraj.measures.counts.cells import GridMeasure
-from privtraj.measures.counts.constants import MOST_CELLS_PER_TIME
-from privtraj.measures.gradients import start
-from privtraj.measures.gradients.constants import TIME_COUPLING
-from privtraj.measures.gradients.fit import fixed
-from privtraj.measures.gradients.langevin import run
-from privtraj.measures.gradients.likelihood import Mixture, Moments, moments, person_vectors
-from privtraj.measures.gradients.schedule import gradient_schedule
+from privtraj.measures.langevin import TIME_COUPLING, Fixed, gradient_schedule, middle, run
+from privtraj.measures.likelihood import Mixture, Moments, moments, person_vectors
+from privtraj.measures.pooling import GridMeasure
+from privtraj.measures.smoothing import MOST_CELLS_PER_TIME
 from privtraj.paper.warm_starts import on_simplex
 from privtraj.privacy import noise, questions
 from privtraj.privacy.calibration import calibrate_laplace
@@ -313,10 +309,10 @@ def inferred(
     """Mean-field Langevin dynamics on T clouds (n_i, d) of the unit cube, gaps (T - 1,) apart."""
     times, dimensions = len(clouds), clouds[0].shape[1]
     state, _ = run(
-        start.middle(times, particles, np.full(dimensions, 0.5), rng),
+        middle(times, particles, dimensions, rng),
         HistogramMoments(_as_measure(clouds)),
         gradient_schedule(steps, TIME_COUPLING, dimensions),
-        fixed(gaps),
+        Fixed.between(gaps),
         rng,
     )
     mixture = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), state.mixture)

@@ -35,13 +35,13 @@ from privtraj.base.errors import InputError, check_whole
 from privtraj.baselines.base import Baseline, Release, unguarded
 from privtraj.baselines.counted import in_cells, places_of
 from privtraj.data.snapshots import Snapshots
+from privtraj.measures.base import left
 from privtraj.privacy import questions
 from privtraj.privacy.calibration import calibrate_gaussian
 from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.events import Opaque, people_moved
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.questions import Gaussian, Table, Tables
-from privtraj.synthesizer import left
 
 THEIR_NOISE = "OpenDP's, outside the guard"
 

@@ -12,7 +12,7 @@ from scipy.sparse import coo_array
 
 from privtraj.base.arrays import LEAST_WEIGHT, Floats, Ints, steadied, total_variance
 from privtraj.domain.domain import Plot
-from privtraj.measures.marginals import Marginals
+from privtraj.measures.base import Marginals
 from privtraj.motion.couplings import Couplings, Discrete, Transition
 
 _PIVOTS = 5_000_000

@@ -12,7 +12,7 @@ up to a monotone scale, the four shares are known functions pi(rho, m), m being 
 in the middle. The thirds are those of the released marginals, which are noisy, so m is not 1/3 but
 as the pairs have it: (middle + neighbouring / 2) / all.
 
-LagTable, not products of values: one pair moves one number by one, so noise is small beside it. On
+Thirds, not products of values: one pair moves one number by one, so noise is small beside it. On
 5,000 people of whom 30 % have two records, at epsilon 1, products that are clipped at two standard
 deviations have twice the error: most of what a person may add to them is room that few need.
 
@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -36,8 +36,9 @@ from scipy.special import ndtr, ndtri
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import is_number
 from privtraj.base.space import unit_time
-from privtraj.measures.marginals import Marginals
-from privtraj.motion.inertia import LAGS, Correlations
+from privtraj.measures.base import Marginals
+from privtraj.motion.inertia import LAGS, Correlations, Inertia, correlation_along, smoothest
+from privtraj.motion.process import Reference
 from privtraj.privacy.events import Adjacency, LaplaceShares, Person, people_moved
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.noise import EPSILON_RANGE
@@ -102,6 +103,24 @@ def measured_persistence(
     counts = noisy.reshape(len(edges) - 1, guard.n_features, KINDS) / each
     moments = unit_time(times, times) if listed else None
     return fit_persistence(counts, event.noise_variance / each**2, edges, moments)
+
+
+def with_memory(
+    reference: Reference, found: Persistence, paths: Floats, times: Floats
+) -> Reference:
+    """The reference with the memory that people with several records have, if it has a memory.
+
+    paths: (m, K, d) of people who forget nothing, at times (K,).
+    """
+    if not isinstance(reference, Inertia):
+        return reference
+    along = correlation_along(paths, unit_time(times, times))
+    memory, swing, share = smoothest(found.known(along))
+    if len(memory) == 0:
+        return reference
+    length = float(np.ptp(times))
+    lasting = {"memory": (memory * length).tolist(), "swing": (swing / length).tolist()}
+    return replace(reference, share=share.tolist(), **lasting)
 
 
 def lag_edges(count: int = LAG_BINS) -> Floats:

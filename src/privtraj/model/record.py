@@ -23,7 +23,7 @@ from privtraj.columns.conditions import NONE, Constraints
 from privtraj.columns.kinds import LONGEST_NAME, Column, Number, of_tables, plain_numbers
 from privtraj.domain.domain import Domain
 from privtraj.measures.persistence import PERSISTENCE, is_persistence
-from privtraj.measures.planned_releases import most_releases
+from privtraj.measures.registry import MEASURES
 from privtraj.motion.diffusions import Brownian
 from privtraj.motion.growth import Growth
 from privtraj.motion.process import Reference, Scale
@@ -392,8 +392,8 @@ def contradiction(record: Record) -> str | None:
         if people is not None and not (_is_list_or_none(people) and len(people) in lengths):
             return "its numbers of people are of other times"
     measure, steps = record.settings.get("measure"), record.settings.get("steps")
-    if measure in ("counts", "gradients", "marginals"):
-        planned = most_releases(measure, steps)
+    if measure in MEASURES:
+        planned = MEASURES[measure].most_releases(steps if is_whole(steps) else 0)
         for entry in record.certificate.ledger:
             weight = entry.get("weight", 0)  # of a person: as many numbers of each feature
             whole = entry["what"] != PERSISTENCE or (

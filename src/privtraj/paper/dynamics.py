@@ -9,7 +9,7 @@ people. A step adds plain transport to neighbouring times and Langevin noise:
     x <- x - eta drift + kappa sum_j (dt / dt_ij) (bar_ij(x) - x) + eta temperature sigma xi,
 
 bar_ij the mean partner under the entropic coupling of times i and j. Bandwidth and masses stay, and
-what leaves the unit cube is put back on its wall. The loop is `gradients.langevin.run`.
+what leaves the unit cube is put back on its wall. The loop is `langevin.run`.
 """
 
 from __future__ import annotations
@@ -22,10 +22,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from privtraj.base.arrays import Floats
-from privtraj.measures.gradients import start
-from privtraj.measures.gradients.constants import SINKHORN_SWEEPS
-from privtraj.measures.gradients.langevin import State, Trace, between_times
-from privtraj.measures.gradients.likelihood import Mixture, Moments, squared_distances, weights
+from privtraj.measures.langevin import SINKHORN_SWEEPS, State, Trace, between_times, state
+from privtraj.measures.likelihood import Mixture, Moments, squared_distances, weights
 from privtraj.motion import sinkhorn
 from privtraj.motion.sinkhorn import Potentials
 from privtraj.privacy.guard import Guard
@@ -139,7 +137,7 @@ class PlainFixed(NamedTuple):
 def at(particles: Floats, bandwidth: float) -> State:
     """Given particles (T, m, d) in the unit cube, at one bandwidth for all times."""
     times = len(particles)
-    return start.state(particles, np.full(times, bandwidth), times - 1)
+    return state(particles, np.full(times, bandwidth), times - 1)
 
 
 @jax.jit

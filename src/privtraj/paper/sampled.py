@@ -17,24 +17,61 @@ import numpy as np
 from privtraj.base import processes
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError, is_number
-from privtraj.columns.axes import Embedding
 from privtraj.data.snapshots import Snapshots
-from privtraj.domain.domain import Plot
-from privtraj.measures.gradients.fit import descend
-from privtraj.measures.gradients.moments import STEP, PrivateGradients
-from privtraj.measures.gradients.settings import GradientSettings
-from privtraj.measures.marginals import Marginals, Progress
-from privtraj.measures.planned_releases import Budget
+from privtraj.measures.base import Measure, Task, left, planned_event
+from privtraj.measures.gradients import (
+    STEP,
+    Gradients,
+    GradientSettings,
+    PrivateGradients,
+    gradient_settings,
+)
+from privtraj.measures.persistence import PERSISTENCE
 from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.calibration import calibrate_noise
-from privtraj.privacy.events import Event
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.statements import SAMPLING_RATE
-from privtraj.recipe import MeasureName
-from privtraj.synthesizer import TrajectorySynthesizer, left
+from privtraj.recipe import Recipe
+from privtraj.synthesizer import TrajectorySynthesizer
 
 SAMPLED_STEPS = 30  # whatever the number of people: it must be known in advance; by hand, 2026-11
+
+
+class SampledGradients(Gradients):
+    """Gradients in which each record takes part in a step with probability `rate`."""
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+
+    def steps(self, recipe: Recipe) -> int:
+        return recipe.steps or SAMPLED_STEPS
+
+    def nothing_left(self) -> InputError:
+        return InputError(
+            "sampled steps cannot be accounted for at so small a delta: raise ",
+            Arg("delta="),
+            ", or use ",
+            Arg("rate", 1),
+        )
+
+    def settings(self, guard: Guard, people: Floats, task: Task) -> GradientSettings:
+        steps = self.steps(task.recipe)
+        later = planned_event(task.plan, PERSISTENCE)
+        z = left(guard, partial(calibrate_noise, steps=steps, rate=self.rate), later)
+        # as much noise, against the sum over everybody, as full steps of this mu would have
+        mu = self.rate * math.sqrt(steps) / z
+        settings = gradient_settings(people, guard.n_features, mu, steps, task.recipe)
+        return replace(settings, noise_multiplier=z)
+
+    def gradients(
+        self, guard: Guard, people: Floats, settings: GradientSettings, rng: np.random.Generator
+    ) -> PrivateGradients:
+        assert isinstance(guard, SamplingGuard)
+        z, width = settings.noise_multiplier, settings.particles * (guard.n_features + 1) + 1
+        sampled = guard.at_rate(self.rate)
+        paid = sampled.reserve(sampled.sum_event(width, z, STEP), settings.steps)
+        return PrivateGradients(paid.ask, self.rate * people, z, rng)
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,54 +101,8 @@ class SampledSynthesizer(TrajectorySynthesizer):
         if not (is_number(self.rate) and 1e-4 <= self.rate <= 1):
             raise InputError(Arg("rate"), " must be between 0.0001 and 1")
 
-    def _budget(self, snapshots: Snapshots) -> Budget:
-        steps = self.steps or SAMPLED_STEPS
-        return super()._budget(snapshots)._replace(steps=steps, rate=self.rate)
-
-    def _nothing_left(self) -> InputError:
-        return InputError(
-            "sampled steps cannot be accounted for at so small a delta: raise ",
-            Arg("delta="),
-            ", or use ",
-            Arg("rate", 1),
-        )
-
-    def _settings(
-        self,
-        guard: Guard,
-        people: Floats,
-        curves: bool,
-        later: Event | None,
-        plot: Plot | None,
-        measure: MeasureName,
-    ) -> GradientSettings:
-        steps = self.steps or SAMPLED_STEPS
-        z = left(guard, partial(calibrate_noise, steps=steps, rate=self.rate), later)
-        # as much noise, against the sum over everybody, as full steps of this mu would have
-        mu = self.rate * math.sqrt(steps) / z
-        settings = self._gradient_settings(guard, float(np.median(people)), mu, steps)
-        return replace(settings, noise_multiplier=z)
-
-    def _spend(
-        self,
-        guard: Guard,
-        people: Floats,
-        settings: Any,
-        rng: np.random.Generator,
-        gaps: Floats,
-        progress: Progress | None,
-        plot: Plot | None = None,
-    ) -> Marginals:
-        assert isinstance(guard, SamplingGuard)
-        z, width = (
-            settings.noise_multiplier,
-            settings.particles * (Embedding(guard.axes).width + 1) + 1,
-        )
-        sampled = guard.at_rate(self.rate)
-        paid = sampled.reserve(sampled.sum_event(width, z, STEP), settings.steps)
-        levels = Embedding(guard.axes) if guard.axes.mixed else None
-        gradients = PrivateGradients(paid.ask, self.rate * people, z, rng, levels)
-        return descend(gradients, Embedding(guard.axes), settings, rng, gaps, progress)
+    def _measure(self, snapshots: Snapshots) -> Measure:
+        return SampledGradients(self.rate)
 
     def _public_inputs(self, snapshots: Snapshots) -> dict[str, Any]:
         return {**super()._public_inputs(snapshots), SAMPLING_RATE: self.rate}

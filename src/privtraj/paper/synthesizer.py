@@ -34,9 +34,8 @@ from privtraj.base.arrays import Floats
 from privtraj.base.errors import InputError, is_number
 from privtraj.base.space import fold, to_unit
 from privtraj.data.snapshots import Snapshots
-from privtraj.measures.gradients.langevin import State, run
-from privtraj.measures.head_count import HEAD_COUNT, head_count, public_people
-from privtraj.measures.marginals import Progress
+from privtraj.measures.base import HEAD_COUNT, Progress, head_count, public_people
+from privtraj.measures.langevin import State, run
 from privtraj.model.model import TrajectoryModel, assemble
 from privtraj.paper import warm_starts as warm
 from privtraj.paper.dynamics import (

@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 from privtraj.base.arrays import Floats, systematic
 from privtraj.base.errors import InputError
 from privtraj.base.space import fold
-from privtraj.measures.gradients.likelihood import squared_distances
+from privtraj.measures.likelihood import squared_distances
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.questions import Gaussian, Release
 from privtraj.privacy.sums import ClippedSums

@@ -21,8 +21,8 @@ from privtraj.base.arrays import Floats
 from privtraj.base.errors import about
 from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Integer, Number
-from privtraj.measures.counts.fit import CELLS
-from privtraj.measures.gradients.constants import CLIP_QUANTILE
+from privtraj.measures.counts import CELLS
+from privtraj.measures.gradients import CLIP_QUANTILE
 from privtraj.privacy import meaning
 from privtraj.privacy.statements import MOST_RECORDS
 from privtraj.report.labels import percent, percent_up, round_number, time_labels, whole_number

@@ -1,0 +1,235 @@
+"""A fit by counts: one private histogram per time, and inference from it at no further cost.
+
+    survey    how concentrated people are: how fine cells may be
+    measure   noisy counts of the cells of every time: all else that is paid for
+    average   counts over time, as far as people stay (`pooling`)
+    infer     the cells that noise would hardly have produced (`cells`)
+    couple    masses that agree with the counts and travel little between times (`pooling`)
+    smooth    people inside the cells, and particles that stand for them (`smoothing`)
+
+The survey.  If a share p_j of the people of a time is in cell j of M equal cells, then people
+effectively occupy
+    area = 1 / (M sum_j p_j^2)
+of the box: 1 when they are spread evenly, 1/M when all are in one cell. From noisy counts c_j of
+variance v the sum of n_j (n_j - 1) is estimated without bias by sum_j c_j^2 - M v - N; added up
+over the times, as N^2 is, and lowered by STANDARD_ERRORS_BELOW of its standard errors, because
+cells too small for people who turn out to be spread out cost more than cells too large. People look
+wider in cells of side h than they are: a group of width L looks about sqrt(L^2 + WIDENING h^2) wide
+in every direction, which is undone.
+
+The side of the cells is that of the least estimated error. With G cells a side, squared W2 to
+expect from N people at epsilon, if they occupy a part of the box of width s (in units of
+`USUAL_WIDTH`, at most 1), is
+    E(G) = d / (24 G^2)  +  c_d s^2 sqrt((s G)^d) / (N epsilon).
+The first term is what cells hide. The second is noise: the cells around people draw noise of
+sqrt((s G)^d) / epsilon people together, a share of all people that is carried over a squared
+distance c_d s^2. Concentrated people in a large box are as others in a small one, hence the s. E is
+smooth in N epsilon, so more people or more budget never cross a jump of the rule.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtraj.base.arrays import Floats
+from privtraj.base.errors import Arg, InputError
+from privtraj.domain.domain import Plot
+from privtraj.measures.base import (
+    HEAD_COUNT,
+    Marginals,
+    Public,
+    Task,
+    left,
+    planned_event,
+    steadied_counts,
+)
+from privtraj.measures.cells import estimate
+from privtraj.measures.numbers import CURVES, PARTICLES_PER_CURVE, Measured, Numbers, View
+from privtraj.measures.persistence import PERSISTENCE
+from privtraj.measures.pooling import TIME_COUPLING, pooled_over_time
+from privtraj.measures.smoothing import MOST_CELLS_PER_TIME, bandwidths, placed, smoothed
+from privtraj.motion.population import APART
+from privtraj.privacy.budget_plan import Planned
+from privtraj.privacy.calibration import calibrate_laplace
+from privtraj.privacy.events import LaplaceCounts, Person
+from privtraj.privacy.guard import Guard
+from privtraj.privacy.noise import EPSILON_RANGE, laplace_variance
+from privtraj.privacy.questions import MAX_CELLS, CellCounts, Laplace, Release
+from privtraj.recipe import Recipe
+
+# "Stand-ins" are the simulated data sets of `privtraj.datasets`; docs/benchmark.md has what the
+# whole reaches on them and on data that no number was set on. N: people per time.  d: features.
+CELLS = "people per cell"
+SURVEY, SURVEY_SHARE = "how concentrated people are", 0.06  # of epsilon; by hand, 2026-11
+SURVEY_SIDES = {1: 32, 2: 16, 3: 5, 4: 4}  # cells per side by d; by hand, 2026-11
+SURVEY_SIDES_BEYOND = 2  # for more features
+STANDARD_ERRORS_BELOW = 3.0  # of the sum of squares: noise must not pass for concentration, as in
+# 1 of 6 surveys at 1.0; 2.0 to 4.0 choose as well, sweep of 2026-11-16
+WIDENING = 0.8  # squared width that cells of side 1 add to a group; set by hand, 2026-11
+NOISE_COST = {1: 0.0018, 2: 0.0125, 3: 0.03}  # c_d, by d: squared distance over which noise carries
+# people; fitted to squared W2 of 148 cases at the level of one window (stand-ins and strokes, 40 to
+# 6,720 people a time, epsilon 0.25 to 4, sides 2 to 256), then c_2 and c_3 to whole fits (16 cases,
+# factors 1/4 to 8, two seeds each; half or twice as much costs 5 % on average), 2026-11-16
+NOISE_COST_BEYOND = 0.5  # for more features; by continuation
+USUAL_WIDTH = 0.2  # of people, in sides of the box; wider ones want no other cells, same sweep
+RELEASED_PARTICLES = 256  # at each time; set by hand, 2026-11
+
+_SIDES = (*range(2, 12, 2), *range(12, 64, 4), *range(64, 513, 16))  # even, so that counts pool
+
+
+class Counts(Numbers):
+    """Private counts of cells, with Laplace noise: no delta is needed."""
+
+    name = "counts"
+    words = "private counts of records over cells"
+    needs_delta = False
+
+    def refuses(self, public: Public, recipe: Recipe) -> None:
+        super().refuses(public, recipe)
+        if recipe.cells is None:
+            return
+        least = len(public.axis.times) if recipe.slabs == "bins" else 2
+        features = public.shape.n_features
+        cells = least * recipe.cells**features
+        if cells > MAX_CELLS:
+            raise InputError(
+                Arg("cells", recipe.cells),
+                f" makes {cells} cells in {features} dimensions at "
+                f"{least} times: use fewer cells, or ",
+                Arg("measure", "gradients"),
+            )
+
+    def looks(self, recipe: Recipe) -> dict[str, float]:
+        return {SURVEY: SURVEY_SHARE} if recipe.cells is None else {}
+
+    def main(self, recipe: Recipe, person: Person, others: list[Any]) -> Planned | None:
+        budget = recipe.epsilon, recipe.delta, recipe.adjacency
+        epsilon = calibrate_laplace(*budget, others=others, person=person)
+        if epsilon == 0:
+            return None
+        cells = LaplaceCounts(min(epsilon, EPSILON_RANGE[1]), CELLS, 0.0, *person)
+        return Planned(cells, shared=True)
+
+    def main_releases(self, steps: int) -> dict[str, int]:
+        return {SURVEY: 1, CELLS: 1}
+
+    def measured(self, view: View, people: Floats, task: Task) -> Measured:
+        """What the main release may spend is fixed by the budget alone; only how it is spent
+        follows from the released number of people."""
+        guard, recipe, plot, d = view.guard, task.recipe, task.public.plot, view.guard.n_features
+        survey = planned_event(task.plan, SURVEY)
+        area = 1.0 if survey is None else surveyed_area(guard, survey, people, plot)
+        most = left(guard, calibrate_laplace, planned_event(task.plan, PERSISTENCE))
+        epsilon = min(most, EPSILON_RANGE[1])
+        typical = float(np.median(people))
+        side = recipe.cells or cells_per_side(typical, d, epsilon, area)
+        counts = guard.ask(Release(CellCounts(side), Laplace(epsilon), CELLS))
+
+        # all that follows is post-processing
+        inside = None if plot is None else plot.cells(side, d)
+        held = counts if inside is None else counts[:, inside.ravel()]
+        head = planned_event(task.plan, HEAD_COUNT)
+        total, variance = (people, 0.0) if head is None else _combined(people, held, epsilon, head)
+        coupling = TIME_COUPLING if recipe.time_coupling is None else recipe.time_coupling
+        gaps = np.diff(view.windows.centres)
+        together = gaps if coupling > 0 else None
+        measure = estimate(counts, side, epsilon, total, d, together, inside)
+        mean, in_cells = float(total.mean()), np.count_nonzero(measure.weights, axis=1).mean()
+        # people whose shares chance alone would make as uncertain: N / (1 + cells variance / N)
+        effective = mean / (1 + float(in_cells) * laplace_variance(epsilon) / mean)
+        reach = np.inf if recipe.growth is None else APART
+        measure = pooled_over_time(measure, gaps, effective, coupling, reach)
+        if view.windows.need_curves:
+            released = recipe.particles or CURVES
+            particles = PARTICLES_PER_CURVE * released
+        else:
+            released = particles = recipe.particles or RELEASED_PARTICLES
+        if recipe.bandwidth is None:
+            own = added = bandwidths(measure, released)
+        else:  # added to particles that have all of the density
+            own, added = np.zeros(len(total)), np.full(len(total), recipe.bandwidth)
+        fine = smoothed(measure, own, None if plot is None else lambda n: plot.cells(n, d))
+        clouds, weights = placed(fine, particles, task.rng, plot)
+        told = {
+            "significant_share": measure.significant.tolist(),
+            "cell_side": measure.sides.tolist(),
+            "people_per_time": total.tolist(),
+            "people_noise": math.sqrt(variance),
+        }
+        width = measure.sides / math.sqrt(12)
+        worth = typical * epsilon / (2 * math.log(side**d))
+        return Measured(Marginals(clouds, weights, added, width, told), worth, cells_per_side=side)
+
+
+def surveyed_area(
+    guard: Guard, event: LaplaceCounts, people: Floats, plot: Plot | None = None
+) -> float:
+    """Share of the box that people (T,) occupy, from counts that are paid for as the event.
+
+    plot: the public domain; cells outside it are left out.
+    """
+    d = guard.n_features
+    side = SURVEY_SIDES.get(d, SURVEY_SIDES_BEYOND)
+    counts = guard.ask(Release(CellCounts(side), Laplace(event.epsilon), event.what))
+    cells = counts.shape[1]
+    if plot is not None:
+        counts = counts[:, plot.cells(side, d).ravel()]
+    return occupied_area(counts, event.epsilon, people, d, cells)
+
+
+def occupied_area(
+    counts: NDArray[np.int64],
+    epsilon: float,
+    people: Floats,
+    dimensions: int,
+    in_box: int | None = None,
+) -> float:
+    """Share of the box, in (0, 1], from counts (T, M) noisy at epsilon of people (T,).
+
+    in_box: cells of the box, if the M that hold people are fewer.
+    """
+    times, cells = counts.shape
+    in_box = in_box or cells
+    variance = laplace_variance(epsilon)
+    together = float((counts.astype(np.float64) ** 2).sum())
+    together -= times * cells * variance + float(people.sum())
+    error = math.sqrt(5 * times * cells * variance**2 + 4 * variance * max(together, 0.0))
+    squares = float((people**2).sum())
+    lower = np.clip(together - STANDARD_ERRORS_BELOW * error, squares / cells, squares)
+    area = float(squares / lower / in_box)
+    widened, squared_side = area ** (2 / dimensions), in_box ** (-2 / dimensions)
+    width = max(widened - WIDENING * squared_side, (1 - WIDENING) * squared_side)
+    return area if area == 1 else float(width ** (dimensions / 2))
+
+
+def cells_per_side(people: float, features: int, epsilon: float, area: float = 1.0) -> int:
+    """The G with the least E within the number of cells allowed, an even number."""
+    allowed = [side for side in _SIDES if side**features <= MOST_CELLS_PER_TIME] or [2]
+    errors = [expected_error(side, people, features, epsilon, area) for side in allowed]
+    return allowed[int(np.argmin(errors))]
+
+
+def expected_error(
+    side: int, people: float, features: int, epsilon: float, area: float = 1.0
+) -> float:
+    """E, squared W2 in squared shares of the box."""
+    width = min(1.0, area ** (1 / features) / USUAL_WIDTH)
+    cost = NOISE_COST.get(features, NOISE_COST_BEYOND) * width**2
+    noise = cost * (width * side) ** (features / 2) / (people * epsilon)
+    return features / (24 * side**2) + noise
+
+
+def _combined(
+    people: Floats, counts: NDArray[np.int64], epsilon: float, head: LaplaceCounts
+) -> tuple[Floats, float]:
+    """People per time (T,): the head count and the sum of all cells, weighted by their noise, and
+    the variance that is left."""
+    in_cells = counts.shape[1] * laplace_variance(epsilon)
+    in_head = laplace_variance(head.epsilon)
+    summed = steadied_counts(counts.sum(axis=1).astype(np.float64), in_cells)
+    both = in_cells + in_head
+    return (people * in_cells + summed * in_head) / both, in_cells * in_head / both

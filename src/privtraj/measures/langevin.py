@@ -1,0 +1,304 @@
+"""The step and the loop of private mean-field Langevin dynamics.
+
+One step moves the particles of all times at once:
+
+    x <- x - alpha m E[w (x - y)]                        to the people (an EM step at alpha = 1)
+           + kappa sum_j (dt / dt_ij) (bar_ij(x) - bar_ii(x))   to neighbouring times, debiased
+           + Langevin noise: what the privacy noise leaves of `temperature`
+
+kappa is `time_coupling`. bar_ij is the barycentric projection under the entropic coupling between
+times i and j, bar_ii that between a time and itself: their difference vanishes where neighbours
+agree, so the transport drift moves marginals but never shrinks them. The same moments then update,
+free of further cost, the biases that balance the masses, the running masses, and the bandwidth (the
+maximum-likelihood one, reached from above by annealing). A particle that stands for hardly anybody
+moves next to a heavy one.
+
+The loop asks a `MomentSource` for moments; it does not know whether they come from the guard, noisy
+and paid for, or from a released histogram, for free. Its schedule has three phases: search, anneal
+the bandwidth, settle.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from privtraj.base.arrays import Floats
+from privtraj.measures.base import Progress
+from privtraj.measures.likelihood import KAPPA_SPREAD, Mixture, Moments
+from privtraj.motion import sinkhorn
+from privtraj.motion.sinkhorn import Potentials
+from privtraj.recipe import LARGEST_BANDWIDTH, SMALLEST_BANDWIDTH
+
+# The schedule
+SEARCH_STEPS = 2  # first steps, which find the people's place and scale; set by hand, 2026-11
+SETTLING_SHARE = 0.4  # of the steps, at the end; set by hand on stand-ins, 2026-11
+LEAST_ANNEALING = 3  # steps before settling
+STEP_SIZE, LAST_STEP_SIZE = 0.8, 0.15  # of an EM step; set by hand on stand-ins, 2026-11
+ANNEALED_TO = 0.1  # of the bandwidth, at least, over the annealing; set by hand, 2026-11
+TEMPERATURE = 0.25  # of a unit step in bandwidths at d = 2; set by hand on stand-ins, 2026-11
+HOT_SHARE = 0.75  # of the steps with Langevin noise and relocation; set by hand, 2026-11
+NOISE_LIMIT = 0.3  # largest privacy noise of a step in bandwidths; by hand on stand-ins, 2026-11
+MASS_RATE = 0.35  # gain of the running masses before settling; set by hand, 2026-11
+SETTLING_MASSES = 3  # settling gains are 1/3, 1/4, ..: an average; set by hand, 2026-11
+SEARCH_SHRINK = 0.1  # smallest factor of the bandwidth in a searching step; set by hand, 2026-11
+SETTLING_SHRINK, SETTLING_GROW = 0.9, 1.1  # limits of the same while settling; set by hand, 2026-11
+# The step
+TIME_COUPLING = 0.1  # weight of the neighbours in a unit step; set by hand on stand-ins, 2026-11
+SINKHORN_SWEEPS = 8  # warm-started: L1 marginal errors of 2e-3 to 2e-2, measured, 2026-11
+BIAS_LIMIT = 4.0  # of log weights; keeps responsibilities finite; set by hand, 2026-11
+LIGHT, HEAVY = 0.4, 1.6  # masses in shares of 1/m at which a particle is moved or split; by hand
+MOVED_AT_ONCE = 8  # one in so many particles; set by hand, 2026-11
+SPLIT_APART = 0.5  # bandwidths between the halves of a split particle, times a normal; by hand
+LEAST_SPREAD = 0.05  # of the residual variance: a noisy one may be negative; set by hand, 2026-11
+CLUSTER_WIDTH = 0.1  # of the cluster in which particles begin; set by hand, 2026-11
+FIRST_BANDWIDTH = 12**-0.5  # standard deviation of somebody anywhere in the box
+
+S = TypeVar("S", bound=tuple[Any, ...])  # a schedule
+
+
+class State(NamedTuple):
+    """All that moves. T times, m particles, d dimensions, E = T - 1 edges between times."""
+
+    mixture: Mixture
+    mass: jax.Array  # (T, m) running average of the moments' mass
+    coupling: Potentials  # potentials of 3 E problems: i to i+1, i to itself, i+1 to itself
+
+
+class Fixed(NamedTuple):
+    """What stays the same during a run."""
+
+    gaps: jax.Array  # (E,) time gaps, mean 1
+    target: jax.Array  # (T,) a bandwidth set by hand, or 0 where it is learned
+
+    @classmethod
+    def between(cls, gaps: Floats, bandwidth: float | None = None) -> Fixed:
+        """That of times `gaps` (T - 1,) apart, with a bandwidth by hand or a learned one."""
+        return cls(
+            jnp.asarray(np.float32(gaps / gaps.mean())),
+            jnp.asarray(np.full(len(gaps) + 1, bandwidth or 0.0, np.float32)),
+        )
+
+
+class Trace(NamedTuple):
+    """What a step did, for the diagnostics."""
+
+    alpha: jax.Array  # (T,) step size after the noise limit
+    noise: jax.Array  # (T,) standard deviation of a move's privacy noise, in bandwidths
+    bandwidth: jax.Array  # (T,)
+    marginal_error: jax.Array  # () largest L1 error of the couplings
+
+
+class Schedule(NamedTuple):
+    """Numbers (K,) of all steps; those of one step (`stride`) are arrays too, compiled once."""
+
+    step_size: Floats  # alpha
+    time_coupling: Floats  # weight of the neighbours
+    temperature: Floats  # standard deviation of a unit step's noise, in bandwidths
+    noise_limit: Floats  # largest noise of one step, in bandwidths over all coordinates
+    mass_rate: Floats  # gain of the running masses
+    relocate: Floats  # 1 while light particles may move, else 0
+    learn: Floats  # exponent of the bandwidth's move to its estimate
+    shrink: Floats  # smallest factor of the bandwidth in one step
+    grow: Floats  # largest
+
+
+def gradient_schedule(steps: int, time_coupling: float, features: int = 2) -> Schedule:
+    """Find the people's place and scale, anneal the bandwidth, then settle with smaller steps.
+
+    Langevin noise moves a particle by as many bandwidths in all d coordinates together as in two:
+    responsibilities follow the distance, and a particle that is kicked further each time the more
+    coordinates there are loses its people, and then its way.
+    """
+    s = np.arange(steps)
+    annealed = max(LEAST_ANNEALING, round((1 - SETTLING_SHARE) * steps))
+    searching, settling, hot = s < SEARCH_STEPS, s >= annealed, s < HOT_SHARE * steps
+    into = np.clip((s - annealed + 1) / max(steps - annealed, 1), 0.0, 1.0)
+    step_size = STEP_SIZE * (LAST_STEP_SIZE / STEP_SIZE) ** into
+    annealing = ANNEALED_TO ** (1 / max(annealed - SEARCH_STEPS, 1))
+    averaging = 1 / (np.maximum(s - annealed, 0) + SETTLING_MASSES)
+    return Schedule(
+        step_size=step_size,
+        time_coupling=np.where(searching, 0.0, time_coupling * step_size),
+        temperature=np.where(hot, TEMPERATURE * math.sqrt(2 / max(features, 2)), 0.0),
+        noise_limit=np.full(steps, NOISE_LIMIT),
+        mass_rate=np.where(searching, 0.0, np.where(settling, averaging, MASS_RATE)),
+        relocate=(~searching & hot).astype(float),
+        learn=np.where(settling, step_size, 1.0),
+        shrink=np.where(searching, SEARCH_SHRINK, np.where(settling, SETTLING_SHRINK, annealing)),
+        grow=np.where(settling, SETTLING_GROW, 1.0),
+    )
+
+
+def middle(times: int, m: int, features: int, rng: np.random.Generator) -> State:
+    """A small cluster in the middle of the unit cube, of the bandwidth of people anywhere in it.
+
+    The first step carries it to the people's mean, the annealing splits it as clusters split: no
+    particle starts where nobody is, so none is left behind.
+    """
+    offsets = CLUSTER_WIDTH * (rng.uniform(size=(times, m, features)) - 0.5)
+    return state(0.5 + offsets, np.full(times, FIRST_BANDWIDTH), 3 * (times - 1))
+
+
+def state(particles: Floats, bandwidth: Floats, problems: int) -> State:
+    """Particles (T, m, d) of equal masses, bandwidths (T,), and so many problems of transport."""
+    times, m, _ = particles.shape
+    mixture = Mixture(
+        jnp.asarray(particles.astype(np.float32)),
+        jnp.asarray(np.zeros((times, m), np.float32)),
+        jnp.asarray(bandwidth.astype(np.float32)),
+    )
+    return State(mixture, jnp.ones((times, m), jnp.float32), sinkhorn.cold(problems, m))
+
+
+class MomentSource(Protocol):
+    """Where moments come from."""
+
+    def __call__(self, mixture: Mixture) -> tuple[Moments, jax.Array]:
+        """Moments at the mixture, and the standard deviation (T,) of the noise in `drift`."""
+
+
+def run(
+    state: State,
+    measure: MomentSource,
+    schedule: S,
+    fixed: Any,
+    rng: np.random.Generator,
+    progress: Progress | None = None,
+    step: Callable[..., tuple[State, Trace]] | None = None,
+) -> tuple[State, Trace]:
+    """The loop: measure, move, repeat. The trace is stacked over steps.
+
+    rng: public randomness for the Langevin noise; the noise that protects is the guard's.
+    step: another move than `langevin_step`, with its own schedule and what it keeps fixed.
+    """
+    move, steps, traces = step or langevin_step, len(schedule[0]), []
+    for index in range(steps):
+        moments, noise = measure(state.mixture)
+        kicks = rng.standard_normal((2, *state.mixture.particles.shape), dtype=np.float32)
+        state, trace = move(state, moments, noise, kicks, stride(schedule, index), fixed)
+        traces.append(trace)
+        if progress is not None:
+            progress(index + 1, steps)
+    return state, jax.tree.map(lambda *rows: np.stack(rows), *traces)
+
+
+def stride(schedule: S, index: int) -> S:
+    """The numbers of one step."""
+    return jax.tree.map(lambda row: np.float32(row[index]), schedule)
+
+
+@jax.jit
+def langevin_step(
+    state: State,
+    moments: Moments,
+    noise: jax.Array,
+    kicks: jax.Array,
+    stride: Schedule,
+    fixed: Fixed,
+) -> tuple[State, Trace]:
+    """One move of everything.
+
+    noise: (T,) standard deviation already inside the drift.  kicks: (2, T, m, d) standard normal.
+    """
+    mixture = state.mixture
+    sigma = mixture.bandwidth
+    dimensions = mixture.particles.shape[-1]
+
+    relative = noise / sigma * jnp.sqrt(jnp.float32(dimensions))
+    alpha = jnp.minimum(stride.step_size, stride.noise_limit / jnp.maximum(relative, 1e-9))
+    drawn, coupling = transport_drift(mixture, state.coupling, fixed.gaps)
+    wanted = stride.temperature * sigma
+    missing = alpha * jnp.sqrt(jnp.maximum(wanted**2 - noise**2, 0.0))
+    particles = (
+        mixture.particles
+        - alpha[:, None, None] * moments.drift
+        + stride.time_coupling * drawn
+        + missing[:, None, None] * kicks[0]
+    )
+    bias = mixture.bias - alpha[:, None] * (moments.mass - 1)
+    bias = bias - bias.mean(axis=1, keepdims=True)
+    moved = Mixture(particles, jnp.clip(bias, -BIAS_LIMIT, BIAS_LIMIT), sigma)
+    mass = state.mass + stride.mass_rate * (moments.mass - state.mass)
+    moved, mass = _relocate(moved, mass, kicks[1], stride.relocate)
+    relative_noise = noise / (mass.shape[1] * KAPPA_SPREAD * sigma)
+    moved = moved._replace(
+        bandwidth=_bandwidth(sigma, moments.spread, relative_noise, stride, fixed.target)
+    )
+    trace = Trace(alpha, alpha * noise / sigma, moved.bandwidth, coupling.error.max())
+    return State(moved, mass, coupling), trace
+
+
+def transport_drift(
+    mixture: Mixture, coupling: Potentials, gaps: jax.Array
+) -> tuple[jax.Array, Potentials]:
+    """sum_j (bar_ij - bar_ii) / gap_ij at every particle, (T, m, d).
+
+    The regularisation of edge i is sigma^2 gap_i: diffusion that spreads as far over a mean gap as
+    one person's noise.
+    """
+    x, variance = mixture.particles, mixture.bandwidth**2
+    left, right = x[:-1], x[1:]
+    reg = (variance[:-1] + variance[1:]) / 2 * gaps
+    a = jnp.concatenate([left, left, right])
+    b = jnp.concatenate([right, left, right])
+    reg3 = jnp.concatenate([reg, reg, reg])
+    coupling, forth, back = sinkhorn.project(a, b, reg3, coupling, iterations=SINKHORN_SWEEPS)
+    ahead, own_left, own_right = jnp.split(forth, 3)
+    behind = back[: len(gaps)]
+    # gaps are never 0: the choice keeps XLA from a fusion that changes the bits of seeded fits
+    apart = (gaps > 0)[:, None, None]
+    left, right = jnp.where(apart, own_left, left), jnp.where(apart, own_right, right)
+    return between_times(ahead - left, behind - right, gaps), coupling
+
+
+def between_times(ahead: jax.Array, behind: jax.Array, gaps: jax.Array) -> jax.Array:
+    """Moves (T, m, d) from those (E, m, d) along every edge, ahead and back, over its gap."""
+    weight = (1 / gaps)[:, None, None]
+    still = jnp.zeros((len(gaps) + 1, *ahead.shape[1:]), ahead.dtype)
+    return still.at[:-1].add(weight * ahead).at[1:].add(weight * behind)
+
+
+def _relocate(
+    mixture: Mixture, mass: jax.Array, kicks: jax.Array, allowed: Floats
+) -> tuple[Mixture, jax.Array]:
+    """Pair the lightest with the heaviest; where both are extreme, split the heavy one."""
+    times, m = mass.shape
+    pairs = max(1, m // MOVED_AT_ONCE)
+    row = jnp.arange(times, dtype=jnp.int32)[:, None]
+    # equal masses must not make a particle light and heavy
+    rank = mass + 1e-5 * jnp.arange(m, dtype=jnp.float32)
+    light, heavy = jax.lax.top_k(-rank, pairs)[1], jax.lax.top_k(rank, pairs)[1]
+    from_mass, to_mass = mass[row, light], mass[row, heavy]
+    go = (from_mass < LIGHT) & (to_mass > HEAVY) & (allowed > 0)
+    x, b = mixture.particles, mixture.bias
+    place = x[row, heavy]
+    apart = SPLIT_APART * mixture.bandwidth[:, None, None] * kicks[:, :pairs]
+    x = x.at[row, light].set(jnp.where(go[..., None], place + apart, x[row, light]))
+    x = x.at[row, heavy].set(jnp.where(go[..., None], place - apart, place))
+    b = b.at[row, light].set(jnp.where(go, b[row, heavy], b[row, light]))
+    mass = mass.at[row, light].set(jnp.where(go, to_mass / 2, from_mass))
+    mass = mass.at[row, heavy].set(jnp.where(go, to_mass / 2, to_mass))
+    return mixture._replace(particles=jnp.clip(x, 0.0, 1.0), bias=b), mass
+
+
+def _bandwidth(
+    sigma: jax.Array, spread: jax.Array, noise: jax.Array, stride: Schedule, target: jax.Array
+) -> jax.Array:
+    """sigma <- sigma (estimate / sigma)^learn within the step's limits.
+
+    The estimate is the target (T,) set by hand where that is not 0, or the maximum-likelihood
+    bandwidth sigma sqrt(spread), the spread (T,) shrunk to 1 by its noise (T,): the posterior mean
+    1 + (spread - 1) / (1 + noise^2) of a prior of mean and deviation 1, since a bandwidth that took
+    noise at its word would fall in one step, and its people would be lost.
+    """
+    spread = 1 + (spread - 1) / (1 + noise**2)
+    estimate = sigma * jnp.sqrt(jnp.maximum(spread, LEAST_SPREAD))
+    ratio = jnp.where(target > 0, target, estimate) / sigma
+    moved = sigma * jnp.clip(ratio**stride.learn, stride.shrink, stride.grow)
+    return jnp.clip(moved, SMALLEST_BANDWIDTH, LARGEST_BANDWIDTH)

@@ -1,0 +1,124 @@
+"""Who is responsible for whom: the model "person = particle + noise" and its gradient.
+
+A person at y is explained by the particles x_1..x_m of their time with responsibilities
+    w_k(y) = softmax_k( -|x_k - y|^2 / (2 sigma^2) + b_k ).
+The per-person vector stacks everything that one release needs:
+    u_k = w_k (x_k - y)                                  (m, d)  gradient of the paper's data fit
+    q_k = mass w_k,  mass = kappa_mass(d) sigma          (m,)    how many people it stands for
+    s   = KAPPA_SPREAD sigma (sum_k w_k |x_k - y|^2 / (d sigma^2) - 1)      ()  residual variance
+The mean of u over the people of a time, over sigma^2, is the gradient of DF^sigma with respect to
+the particles; the mean of s is zero exactly when sigma is the maximum-likelihood bandwidth.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from privtraj.privacy.sums import GRID
+
+KAPPA_SPREAD = 0.3  # weight of the residual beside the gradient; set by hand on stand-ins, 2026-11
+KAPPA_MASS_EXPONENT = 0.25  # masses weigh (d / 2)^0.25: the gradient's norm grows with d; by hand
+CLIP_DRAWS = 128  # people drawn of the mixture to estimate a quantile; set by hand, 2026-11
+
+
+def kappa_mass(dimensions: int) -> float:
+    """Weight of the masses beside the gradient, whose norm grows with d and drowns them less."""
+    return (dimensions / 2) ** KAPPA_MASS_EXPONENT
+
+
+class Mixture(NamedTuple):
+    """Particles and what turns them into responsibilities; a leading time axis is optional."""
+
+    particles: jax.Array  # (..., m, d) in the unit cube
+    bias: jax.Array  # (..., m) b in the formula
+    bandwidth: jax.Array  # (...) sigma in the paper
+
+
+def mass_weight(mixture: Mixture) -> jax.Array:
+    """kappa_mass(d) sigma (...), as a multiple of 2^-16: on the grid of the exact sums."""
+    wanted = kappa_mass(mixture.particles.shape[-1]) * mixture.bandwidth
+    return jnp.rint(wanted * GRID) / GRID
+
+
+class Moments(NamedTuple):
+    """Means over the people of each time."""
+
+    drift: jax.Array  # (T, m, d) m * mean of w_k (x_k - y)
+    mass: jax.Array  # (T, m) m * mean of w_k: 1 where a particle stands for 1/m of the people
+    spread: jax.Array  # (T,) mean of |x_k - y|^2 / (d sigma^2) under the responsibilities
+
+
+def squared_distances(a: jax.Array, b: jax.Array) -> jax.Array:
+    """|a_i - b_j|^2, (n, m), from differences: exact zeros, no cancellation."""
+    total = jnp.zeros((len(a), len(b)), a.dtype)
+    for k in range(a.shape[-1]):  # coordinate by coordinate, which never holds (n, m, d)
+        total += (a[:, None, k] - b[None, :, k]) ** 2
+    return total
+
+
+def weights(distance: jax.Array, mixture: Mixture) -> jax.Array:
+    """w (n, m) from |x_k - y|^2 (n, m)."""
+    # softmax subtracts the largest exponent first: far points get their nearest particle, not NaN
+    return jax.nn.softmax(-distance / (2 * mixture.bandwidth**2) + mixture.bias, axis=-1)
+
+
+def weights_and_residual(distance: jax.Array, mixture: Mixture) -> tuple[jax.Array, jax.Array]:
+    """w (n, m) and s (n,) from |x_k - y|^2 (n, m): all of a person's vector but directions."""
+    w, d = weights(distance, mixture), mixture.particles.shape[-1]
+    residual = jnp.sum(w * distance, axis=-1) / (d * mixture.bandwidth**2)
+    return w, KAPPA_SPREAD * mixture.bandwidth * (residual - 1)
+
+
+def person_vectors(points: jax.Array, mixture: Mixture) -> jax.Array:
+    """(u, q, s) of each point, flattened: (n, m d + m + 1). A function of each point alone."""
+    w, s = weights_and_residual(squared_distances(points, mixture.particles), mixture)
+    u = w[:, :, None] * (mixture.particles[None] - points[:, None, :])
+    q = mass_weight(mixture) * w
+    return jnp.concatenate([u.reshape(len(points), -1), q, s[:, None]], axis=-1)
+
+
+@jax.jit
+def moments(sums: jax.Array, people: jax.Array, mixture: Mixture) -> Moments:
+    """Read summed person vectors (T, m d + m + 1) as means over `people` (T,)."""
+    times, m, d = mixture.particles.shape
+    mean = sums / people[:, None]
+    u, q, s = mean[:, : m * d], mean[:, m * d : m * d + m], mean[:, -1]
+    scale = mixture.bandwidth
+    return Moments(
+        drift=m * u.reshape(times, m, d),
+        mass=m * q / mass_weight(mixture)[:, None],
+        spread=1 + s / (KAPPA_SPREAD * scale),
+    )
+
+
+@jax.jit
+def norms(points: jax.Array, mixture: Mixture) -> jax.Array:
+    """|person vector| (T, n) for points (T, n, d): sum_k w_k^2 (|x_k - y|^2 + mass^2) + s^2."""
+
+    def one(points: jax.Array, mixture: Mixture) -> jax.Array:
+        distance = squared_distances(points, mixture.particles)
+        w, s = weights_and_residual(distance, mixture)
+        return jnp.sqrt(jnp.sum(w**2 * (distance + mass_weight(mixture) ** 2), axis=-1) + s**2)
+
+    return jax.vmap(one)(points, mixture)
+
+
+def typical_norm(
+    mixture: Mixture, rng: np.random.Generator, quantile: float, draws: int = CLIP_DRAWS
+) -> NDArray[np.float64]:
+    """(T,) quantile of |person vector| over people whom the mixture itself would produce.
+
+    y = x_J + sigma xi with J uniform: it uses released numbers only, so a clip set from it is free.
+    """
+    particles = np.asarray(mixture.particles)
+    times, m, d = particles.shape
+    pick = rng.integers(m, size=(times, draws, 1))
+    noise = rng.standard_normal((times, draws, d), dtype=np.float32)
+    points = np.take_along_axis(particles, pick, axis=1)
+    points = points + np.asarray(mixture.bandwidth)[:, None, None] * noise
+    return np.quantile(np.asarray(norms(points, mixture), dtype=np.float64), quantile, axis=1)

@@ -1,0 +1,329 @@
+"""A fit of columns of numbers: what private counts and private gradients have in common.
+
+    look        when people are, how features vary together, how they move: which windows to measure
+    count       how many people are in each window
+    measure     the main release, each its own (`counts`, `gradients`)
+    curves      through the clouds of the windows; back from a subspace, and into a domain
+    persist     how fast features of people with several records are forgotten
+
+Every step asks for the release that the plan has for it, and does without where there is none.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from privtraj.base.arrays import Floats, Mask, equal_weight
+from privtraj.base.errors import Arg, InputError
+from privtraj.base.space import hat_functions, unit_time
+from privtraj.domain.couplings import within
+from privtraj.measures.base import (
+    HEAD_COUNT,
+    Fit,
+    Marginals,
+    Measure,
+    Public,
+    Task,
+    counts_event,
+    head_count,
+    planned_event,
+    public_people,
+    reference_of,
+)
+from privtraj.measures.curves import knots_of, reading_times, stiffest_curves
+from privtraj.measures.persistence import (
+    PERSISTENCE,
+    measured_persistence,
+    persistence_event,
+    with_memory,
+)
+from privtraj.measures.subspace import (
+    LEAST_FEATURES,
+    SHARES,
+    Spectrum,
+    Subspace,
+    lifted,
+    measured_spread,
+    moment_events,
+)
+from privtraj.measures.windows import (
+    FEWEST_WINDOWS,
+    LISTED,
+    LISTED_SHARE,
+    MOST_LOOKED,
+    MOTION,
+    MOTION_SHARE,
+    WINDOW_NOISE,
+    WINDOW_NOISE_OF_GRADIENTS,
+    Windows,
+    even_windows,
+    look_at_motion,
+    may_be_listed,
+    moments_of,
+    most_windows,
+)
+from privtraj.motion.process import FITTED, Reference, Scale, follow, least_action
+from privtraj.motion.reference import by_itself, declared
+from privtraj.privacy import noise
+from privtraj.privacy.budget_plan import BudgetPlan, Planned
+from privtraj.privacy.events import Person
+from privtraj.privacy.guard import Guard
+from privtraj.privacy.questions import MAX_CELLS
+from privtraj.recipe import Recipe
+
+CURVES = 512
+"""Curves that carry the people; the error of so many points is below that of 5,000 people."""
+PARTICLES_PER_CURVE = 2
+"""Of a window, which curves are fitted to and which are not released: 256 leave a still ring of
+30,000 people at .0004 of squared W2, 1,024 at .0002."""
+STARTS = 256
+"""Particles of a window that are coupled with those of the next to begin with; more take longer."""
+READINGS = 4
+"""Times within a window at which curves are compared with its people."""
+
+
+class View(NamedTuple):
+    """What is measured of whom, once people were looked at.
+
+    guard: in the windows, along the axes of a subspace if there is one.  everywhere: the same in
+    all features.  spectrum: how features vary together, where it was asked.
+    """
+
+    guard: Guard
+    everywhere: Guard
+    windows: Windows
+    spectrum: Spectrum | None
+    subspace: Subspace | None
+
+
+class Measured(NamedTuple):
+    """What the main release gave: a cloud in each window, and what the model says about it."""
+
+    marginals: Marginals
+    worth: float
+    steps: int = 0
+    cells_per_side: int | None = None
+
+
+class Numbers(Measure):
+    """A measure of columns of numbers. seeks_subspace: whether many features are looked at first,
+    as few directions of them may hold most of the variance."""
+
+    seeks_subspace = False
+
+    def looks(self, recipe: Recipe) -> dict[str, float]:
+        """Looks of its own before the main release, and their shares of epsilon."""
+        return {}
+
+    @abstractmethod
+    def main(self, recipe: Recipe, person: Person, others: list[Any]) -> Planned | None:
+        """The bound of the main release beside the others; None if nothing is left for it."""
+
+    @abstractmethod
+    def main_releases(self, steps: int) -> dict[str, int]:
+        """As `most_releases`, of the main release and the looks of its own."""
+
+    @abstractmethod
+    def measured(self, view: View, people: Floats, task: Task) -> Measured:
+        """The main release, and the clouds that it shows, of people (K,) in the windows."""
+
+    def refuses(self, public: Public, recipe: Recipe) -> None:
+        axes, needed = public.axes, "" if recipe.delta > 0 else " and a delta above 0"
+        if axes.mixed:
+            raise InputError(
+                f"{self.name} are of numbers alone: for columns with categories or missing values "
+                "use ",
+                Arg("measure", "marginals"),
+                needed,
+            )
+        if isinstance(recipe.subspace, str):
+            return
+        if recipe.subspace >= len(axes.levels):
+            raise InputError(
+                Arg("subspace"),
+                f" must be below {len(axes.levels)}, the number of features: leave it out",
+            )
+        if public.plot is not None:
+            raise InputError(
+                Arg("subspace"), " is for columns of numbers without a domain: leave it out"
+            )
+        if not self._moment_events(public, recipe):
+            raise InputError(Arg("subspace"), " needs a delta above 0: leave it out")
+
+    # Plan -----------------------------------------------------------------------------------------
+
+    def plan(self, public: Public, recipe: Recipe) -> BudgetPlan:
+        person, d = public.shape.person, public.shape.n_features
+        if recipe.slabs != "bins":  # in windows a person's records may meet
+            person = person.in_slabs()
+        moments = list(self._moment_events(public, recipe).values())
+        shares: dict[str, float] = {}
+        if recipe.slabs != "bins" and may_be_listed(public.axis):
+            shares[LISTED] = LISTED_SHARE
+        if recipe.slabs == "auto" and (d <= MOST_LOOKED or moments):
+            shares[MOTION] = MOTION_SHARE
+        if recipe.public_counts is None:
+            shares[HEAD_COUNT] = recipe.count_share
+        shares |= self.looks(recipe)
+        first = []
+        for what, share in shares.items():
+            event = counts_event(recipe, share, what, person)
+            if event.epsilon > noise.EPSILON_RANGE[0] or what == HEAD_COUNT:
+                first.append(event)  # a budget that is too small does without looks
+        last = []
+        if recipe.persistence == "auto":
+            asked = persistence_event(recipe.epsilon, recipe.adjacency, person, d)
+            last = [] if asked is None else [asked]
+        main = self.main(recipe, person, [*moments, *first, *last])
+        if main is None:
+            raise self.nothing_left()
+        return BudgetPlan((*map(Planned, [*moments, *first]), main, *map(Planned, last)))
+
+    def most_releases(self, steps: int) -> dict[str, int]:
+        looks = dict.fromkeys([*SHARES, LISTED, MOTION, HEAD_COUNT], 1)
+        return {**looks, **self.main_releases(steps), PERSISTENCE: 1}
+
+    def _moment_events(self, public: Public, recipe: Recipe) -> dict[str, Any]:
+        """As which it is asked how features vary together, by name; none where it is not.
+
+        What is measured then follows from the answer, but never by which noise: of what a release
+        may tell, the plan knows the kind and the amount whatever the answer is.
+        """
+        if recipe.subspace == "off" or public.plot is not None:
+            return {}
+        many = len(public.axes.levels) >= LEAST_FEATURES
+        if recipe.subspace == "auto" and not (many and self.seeks_subspace):
+            return {}
+        person = public.shape.person
+        return moment_events(recipe.epsilon, recipe.delta, recipe.adjacency, person)
+
+    # Ask, and reconstruct -------------------------------------------------------------------------
+
+    def fit(self, guard: Guard, task: Task) -> Fit:
+        recipe, public, times = task.recipe, task.public, task.public.axis.times
+        view = self._looked(guard, task)
+        windows, subspace = view.windows, view.subspace
+        head = planned_event(task.plan, HEAD_COUNT)
+        if head is not None:
+            people = head_count(view.guard, head.epsilon)
+        else:  # public, and windows are made of whole bins
+            of_bins = public_people(recipe.public_counts or ())
+            people = np.bincount(windows.of_moment, of_bins).astype(np.float64)
+        cloud = self.measured(view, people, task)
+
+        reference, moments = reference_of(recipe), windows.moments
+        scale = Scale(public.bounds, float(moments[0]), float(moments[-1] - moments[0]))
+        unit = reference.within(scale)
+        along = unit if subspace is None else by_itself()  # in the cube of what was measured
+        still = np.array(public.axes.fixed) if subspace is None else None
+        marginals, knots = _through_windows(cloud.marginals, windows, task, along, still)
+        if subspace is not None:
+            marginals, knots = lifted(subspace, marginals, knots, times, along, task.rng)
+        if public.plot is not None:
+            marginals = within(public.plot, marginals)
+
+        told: dict[str, Any] = {"people_noise": 0.0}
+        if head is not None:
+            told["people_noise"] = noise.laplace_variance(head.epsilon) ** 0.5
+        if view.spectrum is not None:
+            told["subspace"] = view.spectrum.describe(subspace)
+        asked = planned_event(task.plan, PERSISTENCE)
+        if asked is not None:
+            when = times if knots is None else knots
+            found = measured_persistence(view.everywhere, asked, marginals, when, windows.listed)
+            told["persistence"] = found.to_dict()
+            if declared(recipe.reference) is None:
+                paths = marginals.particles.swapaxes(0, 1)
+                if knots is None:
+                    paths = least_action(marginals.particles, marginals.weights, when, unit)
+                reference = with_memory(reference, found, paths, when)
+        return Fit(
+            marginals,
+            knots,
+            windows,
+            people,
+            cloud.marginals.resolution,
+            reference,
+            cloud.worth,
+            {"measure": self.name, "steps": cloud.steps, "cells_per_side": cloud.cells_per_side},
+            told,
+        )
+
+    def _looked(self, guard: Guard, task: Task) -> View:
+        """Which windows, in which features."""
+        recipe, axis = task.recipe, task.public.axis
+        sums = {name: planned_event(task.plan, name) for name in SHARES}
+        spectrum, subspace, looking = None, None, guard
+        if all(sums.values()):
+            spectrum = Spectrum.of(measured_spread(guard, sums))
+            subspace = spectrum.chosen(recipe.subspace)
+            if subspace is not None or guard.n_features > MOST_LOOKED:
+                looking = guard.projected(spectrum.looked_along)
+        features = guard.n_features if subspace is None else subspace.projection.rank
+        if recipe.slabs == "bins":
+            windows = Windows(axis.times, True, np.arange(len(axis.times)))
+        else:
+            windows = self._windows(looking, task, features)
+            guard = guard.in_slabs(windows.cuts)
+        part = guard if subspace is None else guard.projected(subspace.projection)
+        return View(part, guard, windows, spectrum, subspace)
+
+    def _windows(self, guard: Guard, task: Task, features: int) -> Windows:
+        """As many windows as somebody set, or as suit how people move.
+
+        features: in which windows will be measured, which may not be those of this guard.
+        """
+        recipe, plan = task.recipe, task.plan
+        whole_bins = recipe.public_counts is not None  # the numbers of people are those of bins
+        asked = planned_event(plan, LISTED)
+        moments, listed = moments_of(guard, task.public.axis, asked, whole_bins)
+        most = MAX_CELLS // (recipe.cells or 1) ** features
+        most = min(most, most_windows(moments, listed))
+        asked = planned_event(plan, MOTION)
+        if asked is not None:
+            choice = look_at_motion(guard, asked, moments, listed, features, most)
+            return Windows(moments, listed, choice.of_moment, choice)
+        wanted = FEWEST_WINDOWS if recipe.slabs == "auto" else int(recipe.slabs)
+        return Windows(moments, listed, even_windows(len(moments), min(wanted, most)))
+
+
+def _through_windows(
+    marginals: Marginals,
+    windows: Windows,
+    task: Task,
+    reference: Reference,
+    still: Mask | None,
+) -> tuple[Marginals, Floats | None]:
+    """Curves through the marginals of the K windows, at knots, which are in data units.
+
+    Particle i of all knots is one of them.  reference: along which people move from window to
+    window, in the unit cube.  still: (d,) coordinates that never change. Where every listed time is
+    a window of its own, its marginal is what it is: no knots.
+    """
+    if not windows.need_curves:
+        return marginals, None
+    rng, m = task.rng, task.recipe.particles or CURVES
+    centres, clouds, weights = windows.centres, marginals.particles, marginals.weights
+    few = equal_weight(clouds, weights, min(STARTS, m), rng)
+    paths = follow(few, centres, reference.fitted(few[:, :: max(1, STARTS // FITTED)], centres))
+    clouds = equal_weight(clouds, weights, m * READINGS, rng)
+    start = paths[np.arange(m) % len(paths)]
+    # the constants of more features are near the largest noise: curves may not use all of it
+    of_features = WINDOW_NOISE.get(clouds.shape[2], WINDOW_NOISE_OF_GRADIENTS)
+    part = min(1.0, WINDOW_NOISE[2] / of_features)
+    allowed = 0.0 if windows.choice is None else part * windows.choice.noise
+    read = reading_times(windows.unit_moments, windows.of_moment, READINGS)
+    edges = knots_of(windows.unit_moments, windows.of_moment)
+    fixed = still if still is not None and still.any() else None
+    curves = stiffest_curves(clouds, read, edges, start, allowed, rng, fixed)
+    knots = windows.knots(task.public.axis.times)
+    at = unit_time(knots, windows.moments)
+    at_knots = marginals._replace(
+        particles=np.einsum("qk,mkd->qmd", hat_functions(at, edges), curves),
+        weights=np.full((len(knots), m), 1 / m),
+        bandwidth=np.interp(at, centres, marginals.bandwidth),
+    )
+    return at_knots, knots

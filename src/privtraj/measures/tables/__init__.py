@@ -1,1 +1,0 @@
-"""The third way to pay: noisy tables of few columns at a time, and particles that explain them."""

@@ -1,0 +1,360 @@
+"""From noisy counts to a measure: exact without noise, silent on noise alone, always finite."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from privtraj.measures import cells as constants
+from privtraj.measures.cells import (
+    blocks,
+    estimate,
+    levels_of,
+    noise_quantile,
+    reading,
+    significant,
+    spread_out,
+    without_islands,
+)
+from privtraj.privacy.noise import SeededSource, laplace_integers
+
+
+def counts_of(points, side):
+    """Exact counts (side ** d,) of points (n, d)."""
+    d = points.shape[1]
+    place = np.minimum((points * side).astype(int), side - 1)
+    flat = np.ravel_multi_index(tuple(place.T), (side,) * d)
+    return np.bincount(flat, minlength=side**d)
+
+
+def noisy(exact, epsilon, seed):
+    return exact + laplace_integers(SeededSource(seed), exact.shape, epsilon)
+
+
+def read_once(counts, epsilon, poolings):
+    """People (side, ...) read from counts of one time, with so many sizes of blocks."""
+    levels = levels_of(counts[None], epsilon, np.ones(1))
+    return reading(levels[: poolings + 1], epsilon)[0]
+
+
+def stands_out(counts, cells, epsilon):
+    """Which counts (side, ...) of one time are significant, each the sum of so many cells."""
+    exponent = constants.NEIGHBOUR_EXPONENT
+    return significant(counts[None], cells[None], np.ones((1, 1, 1)), epsilon, exponent)[0]
+
+
+def mean_of(measure, i):
+    return measure.weights[i] @ measure.centres[i]
+
+
+@pytest.mark.parametrize(("d", "side"), [(1, 16), (2, 8), (3, 4)])
+def test_without_noise_to_speak_of_the_cells_are_recovered_exactly(d, side):
+    points = np.random.default_rng(0).beta(2, 5, size=(400, d))
+    exact = counts_of(points, side)
+    measure = estimate(exact[None], side, 50.0, np.array([400.0]), d)
+    assert measure.sides[0] == 1 / side
+    assert measure.significant[0] == pytest.approx(1.0)
+    rebuilt = np.zeros((side,) * d)
+    used = measure.weights[0] > 0
+    for centre, weight in zip(measure.centres[0][used], measure.weights[0][used], strict=True):
+        rebuilt[tuple((centre * side).astype(int))] += weight
+    np.testing.assert_allclose(rebuilt.ravel(), exact / 400, atol=1e-12)
+
+
+def test_noise_alone_is_almost_always_not_significant():
+    times, side = 200, 16
+    counts = noisy(np.zeros((times, side * side), dtype=np.int64), 1.0, seed=3)
+    measure = estimate(counts, side, 1.0, np.full(times, 100.0), 2)
+    silent = measure.significant == 0
+    # false alarms are rare by design; most times must show none at all, and say so with the box
+    assert silent.mean() > 0.6
+    assert (measure.sides[silent] == 1.0).all()
+    assert (np.count_nonzero(measure.weights[silent], axis=1) == 1).all()
+    np.testing.assert_array_equal(measure.centres[silent][:, 0], 0.5)
+    assert measure.significant.mean() < 0.1
+
+
+def test_people_who_stand_out_are_found_in_noise():
+    rng = np.random.default_rng(1)
+    points = np.clip([0.3, 0.7] + 0.03 * rng.standard_normal((400, 2)), 0, 1)
+    counts = noisy(np.stack([counts_of(points, 16)] * 20), 1.0, seed=5)
+    measure = estimate(counts, 16, 1.0, np.full(20, 400.0), 2)
+    assert (measure.significant > 0.8).all()
+    for i in range(20):
+        np.testing.assert_allclose(mean_of(measure, i), [0.3, 0.7], atol=0.03)
+
+
+def test_concentrated_people_are_never_read_in_coarser_cells_than_people_spread_out():
+    rng = np.random.default_rng(2)
+    times, n, side = 10, 1500, 32
+    tight = [np.clip(0.4 + 0.02 * rng.standard_normal((n, 2)), 0, 1) for _ in range(times)]
+    loose = [rng.uniform(size=(n, 2)) for _ in range(times)]
+
+    def measure_of(clouds, seed):
+        counts = noisy(np.stack([counts_of(c, side) for c in clouds]), 1.0, seed)
+        return estimate(counts, side, 1.0, np.full(times, float(n)), 2)
+
+    tight, loose = measure_of(tight, 1), measure_of(loose, 2)
+    assert (tight.sides == 1 / side).all()
+    assert (loose.sides >= 1 / side).all()
+    assert min(tight.significant.min(), loose.significant.min()) > 0.7
+
+
+counts_arrays = arrays(
+    np.int64, (3, 64), elements=st.sampled_from([0, -1, -(10**9), 10**9]) | st.integers(-50, 50)
+)
+
+
+@settings(max_examples=80)
+@given(counts_arrays, st.floats(1e-3, 64), st.floats(1, 1e6))
+def test_any_counts_give_a_measure_in_the_box_whose_rows_sum_to_one(counts, epsilon, people):
+    measure = estimate(counts, 8, epsilon, np.full(3, people), 2)
+    for part in (measure.centres, measure.weights, measure.sides, measure.significant):
+        assert np.isfinite(part).all()
+    np.testing.assert_allclose(measure.weights.sum(axis=1), 1.0, rtol=1e-9)
+    assert (measure.weights >= 0).all()
+    assert ((measure.centres > 0) & (measure.centres < 1)).all()
+    assert ((measure.significant >= 0) & (measure.significant <= 1)).all()
+    assert ((measure.sides > 0) & (measure.sides <= 1)).all()
+
+
+@pytest.mark.parametrize("value", [0, -7])
+def test_counts_without_anybody_leave_the_whole_box(value):
+    measure = estimate(np.full((2, 64), value), 8, 1.0, np.ones(2), 2)
+    assert measure.significant.tolist() == [0, 0]
+    assert measure.sides.tolist() == [1, 1]
+    np.testing.assert_array_equal(measure.centres, 0.5)
+
+
+@pytest.mark.parametrize("side", [1, 2, 3, 5, 6])
+def test_sides_that_cannot_be_pooled_are_read_as_they_are(side):
+    exact = np.full(side * side, 90)
+    measure = estimate(exact[None], side, 10.0, np.array([90.0 * side**2]), 2)
+    assert measure.significant[0] == pytest.approx(1.0)
+    np.testing.assert_allclose(mean_of(measure, 0), 0.5)
+
+
+# What noise would hardly produce --------------------------------------------------------------
+
+
+def chernoff(cells, epsilon, x):
+    """Least of log E exp(s (S - x)) over a fine grid of s, for a sum S of Laplace variables."""
+    s = epsilon * (1 - np.geomspace(1e-9, 1, 200_000))
+    return np.min(-s * x - cells * np.log1p(-((s / epsilon) ** 2)))
+
+
+chances = st.floats(-60, -0.1)  # logarithms
+
+
+@settings(max_examples=100)
+@given(st.floats(1e-3, 64), chances)
+def test_the_quantile_of_one_cell_is_exact(epsilon, log_chance):
+    x = noise_quantile(1, epsilon, log_chance)
+    tail = -epsilon * x - math.log(2)  # log P(Laplace > x) for x >= 0
+    assert x >= 0
+    assert tail == pytest.approx(log_chance, rel=1e-9) if x else tail <= log_chance
+
+
+@settings(max_examples=30)
+@given(st.integers(2, 4096), st.floats(1e-2, 16), chances)
+def test_the_quantile_of_several_cells_is_where_chernoffs_bound_is_the_chance(
+    cells, epsilon, log_chance
+):
+    x = noise_quantile(cells, epsilon, log_chance)
+    assert chernoff(cells, epsilon, x) == pytest.approx(log_chance, rel=1e-3, abs=1e-4)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+@pytest.mark.parametrize("log_chance", [-1.0, -5.0, -30.0])
+def test_the_quantile_grows_with_the_cells_and_with_rarer_chances(epsilon, log_chance):
+    sums = (1, 2, 3, 4, 9, 16, 64, 256, 4096, 10**6)
+    by_cells = [noise_quantile(n, epsilon, log_chance) for n in sums]
+    assert all(a < b for a, b in pairwise(by_cells))
+    for n in sums:
+        rarer = [noise_quantile(n, epsilon, k * log_chance) for k in (1, 1.1, 2, 5)]
+        assert all(a < b for a, b in pairwise(rarer))
+        scaled = noise_quantile(n, 1.0, log_chance) / epsilon
+        assert by_cells[sums.index(n)] == pytest.approx(scaled, rel=1e-6)
+
+
+@pytest.mark.parametrize("cells", [1, 2, 4, 16, 64])
+def test_noise_exceeds_the_quantile_no_more_often_than_the_chance(cells):
+    """False alarms are the chance itself for one cell and 1/20 to 1/6 of it for more.
+
+    So Chernoff's bound is loose by a factor, not by orders of magnitude. The noise that counts
+    really have is in whole numbers: lighter, but for one cell, where rounding can add 5 % here.
+    """
+    rng, many, epsilon = np.random.default_rng(cells), 200_000, 0.1
+    smooth = sum(rng.laplace(scale=1 / epsilon, size=many) for _ in range(cells))
+    source = SeededSource(cells)
+    whole = sum(laplace_integers(source, (many // 4,), epsilon) for _ in range(cells))
+    for chance in (0.1, 0.01, 0.001):
+        x = noise_quantile(cells, epsilon, math.log(chance))
+        error = 4.5 * math.sqrt(chance / many)
+        share = (smooth > x).mean()
+        assert share < chance + error
+        assert (whole > x).mean() < 1.05 * chance + 2 * error
+        if cells == 1:
+            assert share > chance - error
+        else:
+            assert 0.02 * chance < share < 0.3 * chance
+
+
+def test_a_field_of_noise_raises_a_false_alarm_as_rarely_as_stated():
+    """Each of n cells at chance n^-STRONG / 2: some cell in n^(1 - STRONG) / 2 of the fields."""
+    fields, side, epsilon = 2000, 16, 0.1
+    noise = noisy(np.zeros((fields, side, side), dtype=np.int64), epsilon, seed=8)
+    ones = np.ones((side, side))
+    alarms = np.mean([stands_out(f, ones, epsilon).any() for f in noise])
+    stated = (side * side) ** (1 - constants.SIGNIFICANCE_EXPONENT) / 2
+    assert alarms < 1.05 * stated + 4.5 * math.sqrt(stated / fields)
+
+
+def test_a_doubtful_cell_is_significant_next_to_a_sure_one_only():
+    counts = np.zeros((16, 16))
+    doubtful = (
+        noise_quantile(1, 1.0, -2 * math.log(3) * constants.NEIGHBOUR_EXPONENT - math.log(2)) + 0.1
+    )
+    counts[4, 4] = 1000.0
+    counts[4, 5] = counts[12, 12] = doubtful
+    kept = stands_out(counts, np.ones((16, 16)), 1.0)
+    assert set(map(tuple, np.argwhere(kept))) == {(4, 4), (4, 5)}
+
+
+def test_sums_of_no_cells_are_not_significant():
+    assert not stands_out(np.full((4, 4), 1e6), np.zeros((4, 4)), 1.0).any()
+    assert stands_out(np.full((4, 4), 1e6), np.ones((4, 4)), 1.0).all()
+
+
+def test_a_count_that_noise_could_produce_once_is_significant_as_an_average_of_many_draws():
+    counts, ones = np.zeros((2, 16, 16)), np.ones((2, 16, 16))
+    counts[:, 5, 5] = 3.0
+    draws = np.array([1.0, 20.0]).reshape(2, 1, 1)
+    once, often = significant(counts, ones, draws, 1.0, constants.NEIGHBOUR_EXPONENT)
+    assert not once.any()
+    assert np.argwhere(often).tolist() == [[5, 5]]
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_blocks_that_are_spread_out_again_hold_their_sums_in_every_cell(d, level):
+    counts = np.random.default_rng(d).integers(-5, 50, size=(2, *(8,) * d)).astype(float)
+    sums = spread_out(blocks(counts, level), level)
+    assert sums.shape == counts.shape
+    for time, *place in np.ndindex(*counts.shape):
+        block = tuple(slice(p >> level << level, (p >> level) + 1 << level) for p in place)
+        assert sums[(time, *place)] == counts[(time, *block)].sum()
+
+
+# Blocks ---------------------------------------------------------------------------------------
+
+
+def test_people_too_thin_for_single_cells_are_found_in_blocks():
+    """Three in each of 4 x 4 cells at epsilon 1: less than a cell's noise tells, 48 in a block."""
+    exact = np.zeros((16, 16), dtype=np.int64)
+    exact[4:8, 8:12] = 3
+    alone, together, means = [], [], []
+    for seed in range(40):
+        counts = noisy(exact, 1.0, seed).astype(float)
+        alone.append(read_once(counts, 1.0, poolings=0).sum() / 48)
+        read = read_once(counts, 1.0, poolings=2)
+        together.append(read.sum() / 48)
+        places = (np.argwhere(read > 0) + 0.5) / 16
+        means.append(read[read > 0] @ places / max(read.sum(), 1))
+    assert np.mean(alone) < 0.2
+    assert np.median(together) == pytest.approx(1.0, abs=0.25)
+    assert np.mean(np.array(together) > 0.5) > 0.8
+    np.testing.assert_allclose(np.median(means, axis=0), [0.375, 0.625], atol=0.03)
+
+
+def test_a_significant_block_shares_its_people_as_the_counts_of_its_cells_suggest():
+    counts = np.zeros((8, 8))
+    counts[2:4, 4:6] = [[5.0, 5.0], [5.0, -1.0]]
+    assert not read_once(counts, 1.0, poolings=0).any()
+    read = read_once(counts, 1.0, poolings=1)
+    assert read.sum() == pytest.approx(14.0)
+    assert set(map(tuple, np.argwhere(read))) == {(2, 4), (2, 5), (3, 4), (3, 5)}
+    assert read[2, 4] == read[2, 5] == read[3, 4] > 3 * read[3, 5]
+
+
+def test_people_in_significant_cells_are_not_counted_again_in_blocks():
+    counts = np.zeros((8, 8))
+    counts[1, 1], counts[6, 6] = 500.0, 300.0
+    read = read_once(counts, 1.0, poolings=2)
+    np.testing.assert_allclose(sorted(read[read > 0]), [300.0, 500.0])
+
+
+# Times and places where little stands out ------------------------------------------------------
+
+
+def test_a_time_at_which_nothing_stands_out_is_read_as_its_nearest_neighbour():
+    points = np.clip([0.3, 0.7] + 0.03 * np.random.default_rng(1).standard_normal((400, 2)), 0, 1)
+    silent, seen = np.zeros(256, dtype=np.int64), counts_of(points, 16)
+    measure = estimate(np.stack([silent, seen, silent, silent]), 16, 4.0, np.full(4, 400.0), 2)
+    assert measure.significant.tolist()[0] == measure.significant.tolist()[2] == 0
+    assert measure.significant[1] > 0.9
+    for i in (0, 2, 3):
+        np.testing.assert_array_equal(measure.weights[i], measure.weights[1])
+        np.testing.assert_array_equal(measure.centres[i], measure.centres[1])
+
+
+def test_people_who_are_mostly_missed_are_looked_for_around_those_who_are_found():
+    """Many in one cell stand out; the more around them do not, but they are not forgotten."""
+    counts = np.zeros((16, 16), dtype=np.int64)
+    counts[:9, :9] = 1
+    counts[4, 4] = 25
+    measure = estimate(counts.reshape(1, -1), 16, 0.5, np.array([105.0]), 2)
+    assert 0 < measure.significant[0] < 0.5
+    spread = measure.weights[0] @ ((measure.centres[0] - mean_of(measure, 0)) ** 2).sum(axis=1)
+    assert 0.02 < spread < 0.12
+    np.testing.assert_allclose(mean_of(measure, 0), 4.5 / 16, atol=0.05)
+
+
+# Islands --------------------------------------------------------------------------------------
+
+
+def with_islands(group, lone):
+    """People (5, 16, 16): a group that stays, and one cell elsewhere at the third time."""
+    people = np.zeros((5, 16, 16))
+    people[:, 3:6, 3:6] = group
+    people[2, 12, 12] = lone
+    return people
+
+
+def test_an_island_that_noise_may_have_made_is_left_out_and_others_are_kept():
+    chance = math.log(constants.FALSE_ISLANDS / (5 * 256))
+    most = noise_quantile(1, 1.0, chance)
+    for lone, kept in ((0.9 * most, False), (1.1 * most, True)):
+        people = with_islands(20.0, lone)
+        found = without_islands(people, np.ones((16, 16)), 1.0)
+        assert (found[2, 12, 12] > 0) == kept
+        np.testing.assert_array_equal(found[:, :8], people[:, :8])
+
+
+def test_what_stays_for_a_while_is_no_island_in_time():
+    people = with_islands(20.0, 6.0)
+    assert without_islands(people, np.ones((16, 16)), 1.0)[2, 12, 12] == 0
+    people[:, 12, 12] = 6.0
+    np.testing.assert_array_equal(without_islands(people, np.ones((16, 16)), 1.0), people)
+
+
+def test_false_islands_are_as_rare_as_they_should_be():
+    """Far from one group there is noise alone. Of 60 fits with 0.05 islands each more than 9 have
+    some with a chance below 2e-3; if all significant cells are kept, about 28 have."""
+    exact = np.zeros((20, 16, 16), dtype=np.int64)
+    exact[:, :3, :3] = 40
+    flat, false = exact.reshape(20, -1), 0
+    for seed in range(60):
+        measure = estimate(noisy(flat, 1.0, seed), 16, 1.0, np.full(20, 360.0), 2)
+        far = (measure.centres.max(axis=2) > 8 / 16) & (measure.weights > 0)
+        false += int(far.any())
+    assert false <= 9
+
+
+def test_people_of_whom_nothing_is_found_are_left_as_they_are():
+    nobody = np.zeros((2, 8, 8))
+    np.testing.assert_array_equal(without_islands(nobody, np.ones((8, 8)), 1.0), nobody)
