@@ -193,7 +193,7 @@ _DATA = (
            "column of any kind and its public domain, as in: sex category values=F,M fixed; one "
            "or more", example={"sex": {"kind": "category", "values": ["F", "M"], "fixed": True}},
            more="Kinds: category and ordered have values, boolean needs nothing, number, integer "
-           "and date have low and high. Values too are from general knowledge (a code book, a "
+           "and date have low and high, angle has a period, such as 24. Values too are from general knowledge (a code book, a "
            "form), never from these data: a rare one may be that of one person. Each may have "
            'missing = true, if records may lack it, and fixed = true, if it never changes; other '
            '= "other" takes all values of a category that are not named.'),
