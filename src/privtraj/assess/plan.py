@@ -290,7 +290,7 @@ def _count_noise(question: Question) -> float:
     Gaussian of deviation z where there is a delta, else Laplace of scale 1 / e; records of a person
     are taken to be in different cells, which is the best case.
     """
-    from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace
+    from privtraj.privacy.ledger import calibrate_gaussian, calibrate_laplace
 
     recipe, person = question.recipe, Person(question.records_per_person, False)
     budget = (recipe.epsilon, recipe.delta, recipe.adjacency)
@@ -316,7 +316,7 @@ def price(
     person on average, noise per record is price / r times that of one at random, so paying for all
     is better where r > price.
     """
-    from privtraj.privacy.calibration import calibrate_laplace
+    from privtraj.privacy.ledger import calibrate_laplace
 
     if measure != "counts":
         return float(records) if together else math.sqrt(records)
@@ -328,32 +328,13 @@ def price(
 
 
 @dataclass(frozen=True)
-class PlannedRelease:
-    """One line of a plan, of up to so many times.
-
-    noise: standard deviation of each number, of all times together; unit: of the noise, in which a
-    contribution is the most that one record adds to a sum.
-    """
-
-    what: str
-    times: int
-    noise: float
-    unit: str
-
-    @property
-    def row(self) -> tuple[str, str, str]:
-        """What, how often, and with what noise, in words."""
-        often = "once" if self.times == 1 else f"up to {self.times} times"
-        if self.unit != "contributions":
-            return f"  {self.what}", often, f"{self.noise:.2g} {self.unit} in each number"
-        each = "" if self.times == 1 else ", all times together"
-        noise = f"{self.noise:.2g} times what one record adds at most{each}"
-        return f"  {self.what}", often, noise
-
-
-@dataclass(frozen=True)
 class Intention:
-    """A fit before it begins. slabs: the resolution in time, in words."""
+    """A fit before it begins. slabs: the resolution in time, in words.
+
+    releases: of each what it is, how many times at most, and the noise: the standard deviation of
+    each number, of all times together, in a unit, of which a contribution is the most that one
+    record adds to a sum.
+    """
 
     epsilon: float
     delta: float
@@ -361,11 +342,11 @@ class Intention:
     measure: str
     slabs: str
     records_per_person: int
-    releases: tuple[PlannedRelease, ...]
+    releases: tuple[dict[str, Any], ...]
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {**asdict(self), "releases": [asdict(one) for one in self.releases]}
+        return {**asdict(self), "releases": list(self.releases)}
 
     def __str__(self) -> str:
         most = self.records_per_person
@@ -375,7 +356,16 @@ class Intention:
             "gradients": "private gradients of particles",
             "marginals": "private tables of two columns at a time",
         }
-        rows = [("  what is released", "", "its noise"), *(one.row for one in self.releases)]
+        rows = [("  what is released", "", "its noise")]
+        for one in self.releases:
+            once = one["times"] == 1
+            noise = f"{one['noise']:.2g} {one['unit']} in each number"
+            if one["unit"] == "contributions":
+                noise = f"{one['noise']:.2g} times what one record adds at most"
+                noise += "" if once else ", all times together"
+            rows.append(
+                (f"  {one['what']}", "once" if once else f"up to {one['times']} times", noise)
+            )
         return (
             f"fit would spend epsilon {self.epsilon:g} and delta {short(self.delta)} "
             f"({self.adjacency}, {each} of a person),\n"
@@ -407,7 +397,8 @@ def intention(
             noise, unit = noise / event.weight, "people"
         elif isinstance(event, LaplaceCounts):
             unit = "records"
-        releases.append(PlannedRelease(event.what, planned.times, noise, unit))
+        about = {"what": event.what, "times": planned.times, "noise": noise, "unit": unit}
+        releases.append(about)
     slabs = {
         "bins": f"each of the {nobody.n_times} time bins by itself",
         "auto": "as many slabs of time as it finds to suit how people move",
