@@ -17,7 +17,7 @@ import pytest
 import privtraj as pt
 from privtraj import baselines, cli, paper
 from privtraj.base.errors import InputError
-from privtraj.data.checks import MIN_RECORDS
+from privtraj.data.records import MIN_RECORDS
 from privtraj.measures.persistence import PERSISTENCE
 from privtraj.privacy.ledger import Ledger
 

@@ -22,11 +22,10 @@ from privtraj.base.errors import InputError
 from privtraj.base.space import Slabs, to_unit
 from privtraj.columns.cells import MISSING
 from privtraj.columns.kinds import Angle, Category, Column, Date, Integer, Number
-from privtraj.data import arrow, checks
-from privtraj.data.checks import FaultCount
-from privtraj.data.dialect import Dialect
+from privtraj.data import arrow
+from privtraj.data.dialect import DATE, NUMBER, CellKind, Dialect, Readings, read_cells
 from privtraj.data.public import PublicInputs
-from privtraj.data.text_cells import DATE, NUMBER, CellKind, Readings, read_cells
+from privtraj.data.records import FaultCount, check_same_kind
 from privtraj.domain.domain import Domain
 
 if TYPE_CHECKING:
@@ -171,7 +170,7 @@ class ColumnTally:
             dates = isinstance(self.column, Date)
             values = (arrow.dates if dates else arrow.numbers)(cells, self.name)
         if self.column is None:
-            checks.check_same_kind(dates, self.dated, self.name)
+            check_same_kind(dates, self.dated, self.name)
         if isinstance(self.column, Angle):  # beyond its period it comes again
             known = np.isfinite(values)
             values[known] = self.column.wrapped(values[known])

@@ -19,7 +19,7 @@ import numpy as np
 from privtraj.base.arrays import Floats, Mask, equal_weight
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.space import hat_functions, unit_time
-from privtraj.domain.couplings import within
+from privtraj.domain.walking import within
 from privtraj.measures.base import (
     HEAD_COUNT,
     Fit,

@@ -29,7 +29,7 @@ Why the stated cost holds
 
     Nothing is refused after it was paid for. Whether a question can be answered is decided by
     public and released numbers, before it is paid for, and every table that passed the checks of
-    `data.checks` has an answer to it: a refusal that depended on the rows would be an answer too.
+    `data.records` has an answer to it: a refusal that depended on the rows would be an answer too.
 
     Several processes (`processes`) hold rows of different people. They add up exact integers; the
     first process alone adds noise, and the others are told its answer. Every process keeps the

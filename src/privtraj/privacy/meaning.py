@@ -27,7 +27,7 @@ EXPECTED_LOSSES = 0.1
 """delta times the number of people above which a guarantee comes with a warning: a release that
 publishes each record with chance delta keeps to (0, delta), and would publish so many of them."""
 FEWEST_PEOPLE = 10
-"""In any table that is fitted (`data.checks`): what is known of their number before anything is."""
+"""In any table that is fitted (`data.records`): what is known of their number before a release."""
 
 
 class Strength(NamedTuple):
