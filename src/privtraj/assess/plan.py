@@ -290,7 +290,7 @@ def _count_noise(question: Question) -> float:
     Gaussian of deviation z where there is a delta, else Laplace of scale 1 / e; records of a person
     are taken to be in different cells, which is the best case.
     """
-    from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace
+    from privtraj.privacy.ledger import calibrate_gaussian, calibrate_laplace
 
     recipe, person = question.recipe, Person(question.records_per_person, False)
     budget = (recipe.epsilon, recipe.delta, recipe.adjacency)
@@ -316,7 +316,7 @@ def price(
     person on average, noise per record is price / r times that of one at random, so paying for all
     is better where r > price.
     """
-    from privtraj.privacy.calibration import calibrate_laplace
+    from privtraj.privacy.ledger import calibrate_laplace
 
     if measure != "counts":
         return float(records) if together else math.sqrt(records)
