@@ -284,17 +284,14 @@ ELSEWHERE = {
     "paper/sampled.py:fit": TOGETHER,
     "paper/warm_starts.py": "called by the library with what it has made: tests/paper",
     "privacy/accounting.py": CORE,
-    "privacy/budget_plan.py": CORE,
+    "privacy/ledger.py": CORE,
     "privacy/events.py": CORE,
     "privacy/guard.py": CORE,
     "privacy/guarantee.py": CORE,
     "privacy/questions.py": CORE,
     "privacy/sums.py": CORE,
-    "privacy/ledger.py": CORE,
     "privacy/ledger_file.py:__post_init__": "a line of a ledger, never shown: tests/privacy",
     "privacy/noise.py": CORE,
-    "privacy/sampled_events.py": CORE,
-    "privacy/sampling.py": CORE,
 }
 
 

@@ -32,7 +32,7 @@ MEASURES = {
 }
 SMALL_CHUNKS = sums_module._Layout(16, 4, 512)  # so that these people fill many, unevenly
 BEYOND_FLOATS = 2**53 + 1  # no float64 is this number
-SECONDS = 120
+SECONDS = 1800  # of a machine that is busy with other things; they need one minute
 
 
 def crowd():
@@ -234,6 +234,7 @@ def pair(tmp_path_factory):
     return finished(processes, outs)
 
 
+@pytest.mark.thorough
 def test_four_devices_give_the_model_of_one(alone, tmp_path):
     out = tmp_path / "four.json"
     (found,) = finished([start(out, "alone", **devices(4))], [out])

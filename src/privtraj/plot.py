@@ -58,17 +58,29 @@ def paths(
     over time. Places on a map, such as lon and lat or x and y, keep their proportions, and coasts
     and borders stand behind longitude and latitude.
     """
+    from matplotlib.collections import LineCollection
+
     shown = _sampled(source)
     across, up = _two_names(shown, x, y)
-    ax = _axes(ax)
-    order = in_order(shown)
+    ax, order = _axes(ax), in_order(shown)
     people = np.unique(np.linspace(0, len(shown) - 1, min(len(shown), n)).round().astype(int))
-    lines = np.stack([_along(shown, name)[people][:, order] for name in (across, up)], axis=2)
+    times = shown.numeric_times[order]
+    known = np.concatenate([style.there(shown), np.zeros((*shown.values.shape[:2], 1))], axis=2)
+    known[..., -1] = shown.numeric_times
+    axes = [(*shown.features, shown.time_name).index(name) for name in (across, up)]
+    lines = known[people][:, order][:, :, axes]  # (n, q, 2)
     if across == shown.time_name:
         ax.plot(shown.times[order], lines[:, :, 1].T, color=BLUE, lw=0.8, alpha=0.5)
         style.time_axis(ax, shown.datetime)
-    else:
-        _coloured(ax, lines, shown.numeric_times[order], shown)
+    else:  # in pieces, each in the colour of its time
+        pieces = np.stack([lines[:, :-1], lines[:, 1:]], axis=2).reshape(-1, 2, 2)
+        whole = ~np.isnan(pieces).any(axis=(1, 2))  # between two times at which they are there
+        coloured = LineCollection(list(pieces[whole]), cmap="viridis", lw=0.9, alpha=0.6)
+        coloured.set_array(np.tile((times[:-1] + times[1:]) / 2, len(lines))[whole])
+        coloured.set_clim(times[0], times[-1])
+        ax.add_collection(coloured)
+        ax.autoscale_view()
+        style.time_bar(ax, coloured, shown)
         maps.draw_map(ax, shown, across, up)
     decorate(ax, literal(across), literal(up))
     style.date_marks(ax, shown, across, up)
@@ -178,11 +190,30 @@ def tradeoff(source: Forecast | TrajectoryModel | Certificate, *, ax: Axes | Non
     Of a forecast: quality, in people per time whose raw records would be as good, against epsilon.
     Of a model or certificate: the members that the best attack can find against its false alarms.
     """
+    ax = _axes(ax)
     if isinstance(source, TrajectoryModel | Certificate):
-        return _attack(_certificate(source), _axes(ax))
-    if not hasattr(source, "epsilons"):
+        certificate = _certificate(source)
+
+        def detected(alarms: Floats) -> Floats:
+            return 1 - certificate.trade_off(alarms)
+
+        label = "best possible attack"
+        style.attack_region(ax, detected, "members found, at most", lw=2, label=label)
+        _warn(ax, certificate)
+    elif not hasattr(source, "epsilons"):
         raise InputError("tradeoff takes a forecast of privtraj.plan, a model or a certificate")
-    return _forecast(source, _axes(ax))
+    else:  # less than one person is drawn as half of one: the axis has no zero
+        bands = source.low, source.worth, source.high
+        low, middle, high = (np.maximum(people, 0.5) for people in bands)
+        ax.fill_between(source.epsilons, low, high, color=PALE, lw=0, label="simulated fits")
+        ax.plot(source.epsilons, middle, color=BLUE, lw=2, marker="o", ms=4, label="expected")
+        ax.axvline(source.epsilon, color=VERMILION, lw=1.2, ls="--", label="asked for")
+        ax.set(xscale="log", yscale="log")
+        ax.set_xticks(source.epsilons, labels=[f"{epsilon:.3g}" for epsilon in source.epsilons])
+        ax.minorticks_off()
+        decorate(ax, r"$\varepsilon$", "worth so many people per time")
+    ax.legend(loc="lower right", fontsize=8.5, frameon=False)
+    return ax
 
 
 def overview(model: TrajectoryModel, people: Paths) -> Figure:
@@ -333,58 +364,9 @@ def _check_known(names: Sequence[str], known: Sequence[str]) -> None:
             raise InputError(f"there is no '{name}' to draw: choose among {', '.join(known)}")
 
 
-def _along(shown: Paths, name: str) -> Floats:
-    """(n, q) what people have at the times."""
-    if name in shown.features:
-        return style.there(shown)[:, :, shown.features.index(name)]
-    return np.broadcast_to(shown.numeric_times, shown.values.shape[:2])
-
-
-def _coloured(ax: Axes, points: Floats, times: Floats, shown: Paths) -> None:
-    """Lines (n, q, 2) in pieces, each in the colour of its time, and a bar that explains it."""
-    from matplotlib.collections import LineCollection
-
-    pieces = np.stack([points[:, :-1], points[:, 1:]], axis=2).reshape(-1, 2, 2)
-    whole = ~np.isnan(pieces).any(axis=(1, 2))  # between two times at which they are there
-    pieces = pieces[whole]
-    colour = np.tile((times[:-1] + times[1:]) / 2, len(points))[whole]
-    lines = LineCollection(list(pieces), cmap="viridis", lw=0.9, alpha=0.6)
-    lines.set_array(colour)
-    lines.set_clim(times[0], times[-1])
-    ax.add_collection(lines)
-    ax.autoscale_view()
-    style.time_bar(ax, lines, shown)
-
-
-def _attack(certificate: Certificate, ax: Axes) -> Axes:
-    def detected(alarms: Floats) -> Floats:
-        return 1 - certificate.trade_off(alarms)
-
-    label = "best possible attack"
-    style.attack_region(ax, detected, "members found, at most", lw=2, label=label)
-    ax.legend(loc="lower right", fontsize=8.5, frameon=False)
-    _warn(ax, certificate)
-    return ax
-
-
 def _warn(ax: Axes, certificate: Certificate) -> None:
     if not certificate.private:
         ax.set_title(f"NOT PRIVATE: {certificate.caveat}", color=VERMILION, fontsize=10)
-
-
-def _forecast(forecast: Forecast, ax: Axes) -> Axes:
-    epsilons = forecast.epsilons
-    # less than one person is drawn as half of one: the axis has no zero
-    low, middle, high = (np.maximum(v, 0.5) for v in (forecast.low, forecast.worth, forecast.high))
-    ax.fill_between(epsilons, low, high, color=PALE, lw=0, label="simulated fits")
-    ax.plot(epsilons, middle, color=BLUE, lw=2, marker="o", ms=4, label="expected")
-    ax.axvline(forecast.epsilon, color=VERMILION, lw=1.2, ls="--", label="asked for")
-    ax.set(xscale="log", yscale="log")
-    ax.set_xticks(epsilons, labels=[f"{epsilon:.3g}" for epsilon in epsilons])
-    ax.minorticks_off()
-    decorate(ax, r"$\varepsilon$", "worth so many people per time")
-    ax.legend(loc="lower right", fontsize=8.5, frameon=False)
-    return ax
 
 
 def _axes(ax: Axes | None) -> Axes:

@@ -62,7 +62,7 @@ def models():
 
 @pytest.fixture(scope="module")
 def found(models):
-    return {epsilon: estimated_quality(model) for epsilon, model in models.items()}
+    return {epsilon: estimated_quality(model, refits=2) for epsilon, model in models.items()}
 
 
 def test_more_budget_is_worth_more(found):

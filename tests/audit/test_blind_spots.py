@@ -333,7 +333,7 @@ def test_noise_of_sums_is_measured_by_its_clip_and_people_who_are_sampled_are_le
 
 
 def _sampled():
-    from privtraj.privacy.sampled_events import SampledSum
+    from privtraj.privacy.events import SampledSum
 
     return SampledSum(2.0, "s", rate=0.5)
 

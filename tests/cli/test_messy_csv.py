@@ -11,8 +11,8 @@ import pytest
 from privtraj import cli
 from privtraj.cli import config
 from privtraj.data import detection
+from privtraj.data.dialect import DATE, NUMBER
 from privtraj.data.snapshots import Snapshots
-from privtraj.data.text_cells import DATE, NUMBER
 
 N = 300
 HEAD = "Patient;Datum der Messung;Größe (cm);Gewicht [kg];Leukozyten [1/µl];Geschlecht"

@@ -12,8 +12,8 @@ from in_bins import rows_in_bins
 from privtraj.base.errors import InputError
 from privtraj.columns.kinds import Category, Date, Integer, Number
 from privtraj.data import arrow, tables
+from privtraj.data.dialect import TEXT
 from privtraj.data.snapshots import Snapshots
-from privtraj.data.text_cells import TEXT
 from privtraj.model.paths import Paths
 
 anndata = pytest.importorskip("anndata", reason="AnnData needs pip install 'privtraj[anndata]'")

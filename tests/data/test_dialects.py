@@ -15,9 +15,18 @@ from hypothesis import strategies as st
 from privtraj.base.errors import InputError
 from privtraj.columns.kinds import Category, Date
 from privtraj.data import detection, sql, tables
-from privtraj.data.dialect import DELIMITERS, PLAIN, Dialect
+from privtraj.data.dialect import (
+    DATE,
+    DELIMITERS,
+    NUMBER,
+    PLAIN,
+    TEXT,
+    CellKind,
+    Dialect,
+    Readings,
+    read_cells,
+)
 from privtraj.data.snapshots import Snapshots
-from privtraj.data.text_cells import DATE, NUMBER, TEXT, CellKind, Readings, read_cells
 
 SECRET = "123,4567"
 MARKS = [

@@ -266,7 +266,7 @@ queries = st.builds(
 @given(query=queries)
 def test_whatever_passes_is_moved_by_a_person_s_own_rows_only(opened, query):
     house, connection = next(iter(opened.items()))
-    if row_local.reason(query, "duckdb", partial(sql._views, connection)):
+    if row_local.reason(query, "duckdb", partial(row_local._views, connection)):
         return
     try:
         moved = _moved(opened, query)

@@ -16,7 +16,7 @@ from scipy.stats import norm
 from in_bins import rows_in_bins
 from privtraj.base.errors import InputError
 from privtraj.base.space import from_unit, moment, nearest_bin, to_unit
-from privtraj.data.checks import MIN_RECORDS
+from privtraj.data.records import MIN_RECORDS
 from privtraj.data.snapshots import Snapshots
 from privtraj.export import tables as export_tables
 

@@ -42,7 +42,10 @@ from privtraj.synthesizer import TrajectorySynthesizer
 
 SECRET = "123.4567"
 N = 600
-ENGINES = ["duckdb", "postgres", "pyspark"]
+POSTGRES, SPARK = (
+    pytest.param(name, marks=pytest.mark.thorough) for name in ("postgres", "pyspark")
+)
+ENGINES = ["duckdb", POSTGRES, SPARK]
 BOUNDS = {"x": (0.0, 0.3), "y": (-1e3 / 3, 1e-7)}
 SETTINGS = {"time": "t", "bounds": BOUNDS, "time_range": (-1.1, 7.3), "bins": 9}
 _NAMES = (f"t{k}" for k in itertools.count())
@@ -521,6 +524,7 @@ def test_a_seed_gives_the_same_model_and_no_record_is_fetched(load, clinic, coun
     assert _fit(load(clinic), COUNTS).sha256 == counted
 
 
+@pytest.mark.thorough
 @in_duckdb
 def test_gradients_give_the_same_model(load, clinic):
     there = load(clinic.take(np.random.default_rng(0).permutation(PEOPLE)))
@@ -608,7 +612,7 @@ def test_mistakes_are_explained_as_in_memory(load, mistake):
     assert _message(load(table), options) == _message(table, options)
 
 
-@pytest.mark.parametrize("load", ["postgres", "pyspark"], indirect=True)
+@pytest.mark.parametrize("load", [POSTGRES, SPARK], indirect=True)
 @pytest.mark.parametrize("mistake", ["text", "infinite in two", "missing in three", "two records"])
 def test_mistakes_are_explained_by_every_database(load, mistake):
     changes, options = MISTAKES[mistake]
@@ -896,6 +900,7 @@ def _count_people(connection):
     return sum(seen)
 
 
+@pytest.mark.thorough
 def test_what_duckdb_writes_to_the_disk_is_encrypted():
     assert _count_people(_duckdb(WITH_CIPHER, "40MB")) == 0
     plain = _duckdb(WITH_CIPHER, "40MB")
@@ -970,7 +975,7 @@ def test_a_connection_string_and_a_query_give_the_same_model(urls, clinic, count
         assert _fit(url, COUNTS, query=query).sha256 == counted
 
 
-@pytest.mark.parametrize("urls", ["duckdb", "postgres"], indirect=True)
+@pytest.mark.parametrize("urls", ["duckdb", POSTGRES], indirect=True)
 @pytest.mark.parametrize(
     ("query", "why"),
     [
@@ -987,7 +992,7 @@ def test_a_bad_query_is_explained_without_quoting_it(urls, query, why, clinic):
     assert why in _message(urls(clinic), {"query": query})
 
 
-@pytest.mark.parametrize("urls", ["pyspark"], indirect=True)
+@pytest.mark.parametrize("urls", [SPARK], indirect=True)
 def test_spark_says_what_its_views_are(urls, clinic, spark):
     urls(clinic)
     spark._session.sql("CREATE TABLE kept USING parquet AS SELECT * FROM visits")
@@ -998,14 +1003,14 @@ def test_spark_says_what_its_views_are(urls, clinic, spark):
     assert "in the view 'ranked'" in _message(spark.table("ranked"), {})
 
 
-@pytest.mark.parametrize("urls", ["duckdb", "postgres"], indirect=True)
+@pytest.mark.parametrize("urls", ["duckdb", POSTGRES], indirect=True)
 def test_an_error_on_the_way_is_explained_without_quoting_data(urls, clinic):
     query = "SELECT 't' || id AS id, CAST('x' || id AS BIGINT) AS t, height AS x, weight AS y "
     said = _message(urls(clinic), {"query": query + "FROM clinic.visits"})
     assert "could not answer a question about the records" in said
 
 
-@pytest.mark.parametrize("urls", ["postgres"], indirect=True)
+@pytest.mark.parametrize("urls", [POSTGRES], indirect=True)
 def test_a_wrong_password_is_not_repeated(urls, clinic):
     url = urls(clinic).replace(SECRET, SECRET * 2)
     assert "no connection to 'postgresql://...'" in _message(url, {"query": "clinic.visits"})
@@ -1066,7 +1071,7 @@ def _words(data, out, *more):
     return ["fit", str(data), *columns, *bounds, *ages, *budget, *shape, "--out", str(out), *more]
 
 
-@pytest.mark.parametrize("urls", ["postgres"], indirect=True)
+@pytest.mark.parametrize("urls", [POSTGRES], indirect=True)
 def test_the_command_line_takes_connections_folders_and_patterns(
     urls, clinic, counted, tmp_path, capsys
 ):

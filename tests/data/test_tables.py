@@ -19,16 +19,13 @@ from privtraj.base import errors, files
 from privtraj.base.errors import InputError
 from privtraj.cli import config
 from privtraj.data import (
-    anndata,
     arrow,
-    checks,
     records,
     snapshots,
     sql,
-    sql_rows,
     tables,
 )
-from privtraj.data.text_cells import TEXT
+from privtraj.data.dialect import TEXT
 from privtraj.export import tables as export_tables
 from privtraj.privacy import rows
 
@@ -344,8 +341,6 @@ def test_where_writing_is_refused(tmp_path):
 @pytest.mark.parametrize(
     "module",
     [
-        anndata,
-        checks,
         columns,
         config,
         datasets,
@@ -354,11 +349,10 @@ def test_where_writing_is_refused(tmp_path):
         rows,
         snapshots,
         sql,
-        sql_rows,
         tables,
     ],
 )
-def test_importing_needs_numpy_only(module):
+def test_importing_needs_arrays_and_arrow_only(module):
     tree = ast.parse(Path(module.__file__).read_text())
     imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
     roots = {
@@ -369,4 +363,4 @@ def test_importing_needs_numpy_only(module):
         )
         if name
     }
-    assert roots - set(sys.stdlib_module_names) <= {"lazy_loader", "numpy", "privtraj"}
+    assert roots - set(sys.stdlib_module_names) <= {"lazy_loader", "numpy", "privtraj", "pyarrow"}

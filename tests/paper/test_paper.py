@@ -11,8 +11,8 @@ from privtraj.paper.dynamics import at
 from privtraj.paper.objective import objective
 from privtraj.paper.synthesizer import PaperSynthesizer, Phase, TakingPart, TimeSample, WarmStart
 from privtraj.privacy import noise
+from privtraj.privacy.guard import SamplingGuard
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.sampling import SamplingGuard
 
 T, N = 3, 40
 QUICK = {"m": 6, "delta": 1e-4, "seed": 0}

@@ -22,10 +22,9 @@ from conftest import NASTY
 from privtraj import cli
 from privtraj.base.errors import InputError
 from privtraj.export import tables as export_tables
-from privtraj.privacy.calibration import calibrate_gaussian
 from privtraj.privacy.certificate import certify
 from privtraj.privacy.events import GaussianSum, LaplaceCounts
-from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.ledger import Ledger, calibrate_gaussian
 from privtraj.privacy.statements import (
     BY_PERSON,
     CHECKED,
@@ -328,10 +327,10 @@ def test_size_stays_below_three_megabytes(made_model, features, times):
 
 def test_budget_parts_add_up_and_leave_the_rest(model, page):
     *parts, left = budget(model.certificate)
-    assert [part.what for part in parts] == ["people per time", "people per cell"]
-    assert sum(part.epsilon for part in parts) == pytest.approx(model.certificate.epsilon)
-    assert left.epsilon == 1 - model.certificate.epsilon
-    assert sum(part.share for part in (*parts, left)) == pytest.approx(1)
+    assert [part["what"] for part in parts] == ["people per time", "people per cell"]
+    assert sum(part["epsilon"] for part in parts) == pytest.approx(model.certificate.epsilon)
+    assert left["epsilon"] == 1 - model.certificate.epsilon
+    assert sum(part["share"] for part in (*parts, left)) == pytest.approx(1)
     widths = [float(w) for w in re.findall(r'width="([\d.]+)" height="50"', page.html)]
     assert sum(widths) == pytest.approx(1000, abs=2 * len(widths) + 1)
     bare = replace(model, certificate=replace(model.certificate, ledger=()))
@@ -344,11 +343,11 @@ def test_dates_are_shown_as_dates(reports):
 
 def test_what_was_declared_is_listed(reports):
     model, page = reports("mixed")
-    rows = {row.name: row for row in declared(model.columns)}
-    assert rows["sex"].values == ["F", "M"]
-    assert rows["sex"].more == "never changes"
-    assert rows["code"].more == "may be missing, any other value counts as 'other'"
-    assert (rows["kids"].domain, rows["smoker"].values) == ("0 to 10", ["no", "yes"])
+    rows = {row["name"]: row for row in declared(model.columns)}
+    assert rows["sex"]["listed"] == ["F", "M"]
+    assert rows["sex"]["more"] == "never changes"
+    assert rows["code"]["more"] == "may be missing, any other value counts as 'other'"
+    assert (rows["kids"]["domain"], rows["smoker"]["listed"]) == ("0 to 10", ["no", "yes"])
     assert "1950-01-01 to 2010-01-01" in Read(page).text
 
 

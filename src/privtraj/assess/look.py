@@ -24,11 +24,10 @@ from privtraj.base.formats import READABLE, find_format
 from privtraj.columns.declared import declared_columns
 from privtraj.columns.kinds import Category
 from privtraj.columns.precision import written_times
-from privtraj.data import anndata, arrow, detection, sql, tables
+from privtraj.data import arrow, detection, sql, tables
 from privtraj.data.detection import Detected
-from privtraj.data.dialect import Dialect
+from privtraj.data.dialect import TEXT, CellKind, Dialect
 from privtraj.data.public import Options, PublicInputs, declared_axis
-from privtraj.data.text_cells import TEXT, CellKind
 from privtraj.domain.domain import Domain
 from privtraj.synthesizer import TrajectorySynthesizer
 
@@ -253,7 +252,7 @@ def _kinds(source: Any, query: str | None) -> list[tuple[str, str]]:
         if isinstance(source, pa.Table | pa.RecordBatch):
             return arrow.kinds_of(source.schema)
         in_memory = isinstance(source, Mapping) or hasattr(source, "head")
-        if anndata.is_anndata(source) or not in_memory:
+        if tables.is_anndata(source) or not in_memory:
             return []
         return [(name, _kind(source, name)) for name in arrow.object_names(source)]
     except InputError:  # a table that says nothing of them can still be read

@@ -290,7 +290,7 @@ def _count_noise(question: Question) -> float:
     Gaussian of deviation z where there is a delta, else Laplace of scale 1 / e; records of a person
     are taken to be in different cells, which is the best case.
     """
-    from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace
+    from privtraj.privacy.ledger import calibrate_gaussian, calibrate_laplace
 
     recipe, person = question.recipe, Person(question.records_per_person, False)
     budget = (recipe.epsilon, recipe.delta, recipe.adjacency)
@@ -317,7 +317,7 @@ def price(
     is better where r > price.
     """
     from privtraj.measures.registry import MEASURES
-    from privtraj.privacy.calibration import calibrate_laplace
+    from privtraj.privacy.ledger import calibrate_laplace
 
     if MEASURES[measure].needs_delta:  # whose noise is Gaussian
         return float(records) if together else math.sqrt(records)
@@ -329,32 +329,13 @@ def price(
 
 
 @dataclass(frozen=True)
-class PlannedRelease:
-    """One line of a plan, of up to so many times.
-
-    noise: standard deviation of each number, of all times together; unit: of the noise, in which a
-    contribution is the most that one record adds to a sum.
-    """
-
-    what: str
-    times: int
-    noise: float
-    unit: str
-
-    @property
-    def row(self) -> tuple[str, str, str]:
-        """What, how often, and with what noise, in words."""
-        often = "once" if self.times == 1 else f"up to {self.times} times"
-        if self.unit != "contributions":
-            return f"  {self.what}", often, f"{self.noise:.2g} {self.unit} in each number"
-        each = "" if self.times == 1 else ", all times together"
-        noise = f"{self.noise:.2g} times what one record adds at most{each}"
-        return f"  {self.what}", often, noise
-
-
-@dataclass(frozen=True)
 class Intention:
-    """A fit before it begins. slabs: the resolution in time, in words."""
+    """A fit before it begins. slabs: the resolution in time, in words.
+
+    releases: of each what it is, how many times at most, and the noise: the standard deviation of
+    each number, of all times together, in a unit, of which a contribution is the most that one
+    record adds to a sum.
+    """
 
     epsilon: float
     delta: float
@@ -362,18 +343,27 @@ class Intention:
     measure: str
     slabs: str
     records_per_person: int
-    releases: tuple[PlannedRelease, ...]
+    releases: tuple[dict[str, Any], ...]
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {**asdict(self), "releases": [asdict(one) for one in self.releases]}
+        return {**asdict(self), "releases": list(self.releases)}
 
     def __str__(self) -> str:
         from privtraj.measures.registry import MEASURES
 
         most = self.records_per_person
         each = "one record" if most == 1 else f"up to {most} records"
-        rows = [("  what is released", "", "its noise"), *(one.row for one in self.releases)]
+        rows = [("  what is released", "", "its noise")]
+        for one in self.releases:
+            once = one["times"] == 1
+            noise = f"{one['noise']:.2g} {one['unit']} in each number"
+            if one["unit"] == "contributions":
+                noise = f"{one['noise']:.2g} times what one record adds at most"
+                noise += "" if once else ", all times together"
+            rows.append(
+                (f"  {one['what']}", "once" if once else f"up to {one['times']} times", noise)
+            )
         return (
             f"fit would spend epsilon {self.epsilon:g} and delta {short(self.delta)} "
             f"({self.adjacency}, {each} of a person),\n"
@@ -405,7 +395,8 @@ def intention(
             noise, unit = noise / event.weight, "people"
         elif isinstance(event, LaplaceCounts):
             unit = "records"
-        releases.append(PlannedRelease(event.what, planned.times, noise, unit))
+        about = {"what": event.what, "times": planned.times, "noise": noise, "unit": unit}
+        releases.append(about)
     slabs = {
         "bins": f"each of the {nobody.n_times} time bins by itself",
         "auto": "as many slabs of time as it finds to suit how people move",

@@ -212,7 +212,7 @@ def worth_of_resolution(model: TrajectoryModel) -> float:
     Refits cannot tell: people drawn from a model that is too coarse are described without error by
     one that is as coarse. Stand-ins are not drawn from it.
     """
-    recipe, (people, each) = recipe_of(model), _people(model)
+    recipe, crowd = recipe_of(model), ModelCrowd(model)
     by_hand = {name: getattr(recipe, name) for name in RESOLUTION}
     by_hand = {name: value for name, value in by_hand.items() if is_number(value)}
     if not by_hand or model.axes.mixed:
@@ -221,30 +221,16 @@ def worth_of_resolution(model: TrajectoryModel) -> float:
     plain = Recipe(
         recipe.epsilon, recipe.delta, adjacency=recipe.adjacency, measure=measure, **by_hand
     )
-    question = Question(people, None, model.axes.n_numbers, plain, records_per_person=each)
+    features = model.axes.n_numbers
+    question = Question(crowd.people, None, features, plain, records_per_person=crowd.each)
     return mean_worth(worth_over(question, np.array([recipe.epsilon]))[0])
 
 
 def refitted(model: TrajectoryModel, times: Floats, seed: int) -> Simulated:
     """A fit to people drawn from the model, to fewer with less noise where they are many."""
-    people, each = _people(model)
-    recipe, people = fewer(recipe_of(model), model.settings["measure"], people, each)
-    return simulate(
-        recipe,
-        ModelCrowd(model),
-        people,
-        times,
-        seed=seed,
-        public_counts=PUBLIC_COUNTS in model.certificate.public_inputs,
-        released=PEOPLE,
-    )
-
-
-def _people(model: TrajectoryModel) -> tuple[int, int]:
-    """How many there were, by the released numbers, and the most records of one of them."""
-    each = int(model.certificate.public_inputs.get(MOST_RECORDS, 1))
-    records = max(float(np.sum(model.diagnostics["people_per_time"])), 2.0)
-    return max(round(records / each), 2), each
+    crowd, public = ModelCrowd(model), PUBLIC_COUNTS in model.certificate.public_inputs
+    recipe, people = fewer(recipe_of(model), model.settings["measure"], crowd.people, crowd.each)
+    return simulate(recipe, crowd, people, times, seed=seed, public_counts=public, released=PEOPLE)
 
 
 @dataclass(frozen=True)
@@ -252,6 +238,17 @@ class ModelCrowd:
     """The people of a released model, in its public frame."""
 
     model: TrajectoryModel
+
+    @property
+    def each(self) -> int:
+        """The most records of one of them."""
+        return int(self.model.certificate.public_inputs.get(MOST_RECORDS, 1))
+
+    @property
+    def people(self) -> int:
+        """How many there were, by the released numbers."""
+        records = max(float(np.sum(self.model.diagnostics["people_per_time"])), 2.0)
+        return max(round(records / self.each), 2)
 
     def places(self, moments: Floats, seed: int) -> Floats:
         """(n, d) in the unit cube: n people drawn from the model, each at one of the moments."""
@@ -267,9 +264,8 @@ class ModelCrowd:
 
     def recorded(self, people: int, seed: int) -> tuple[Floats, Snapshots]:
         """As the released numbers of people are spread over windows of time."""
-        model = self.model
+        model, each = self.model, self.each
         public: dict[str, Any] = model.certificate.public_inputs
-        each = int(public.get(MOST_RECORDS, 1))
         moments = np.sort(self._moments(people * each, np.random.default_rng(seed)))
         listed = "bin times" in public
         axis = TimeAxis(model.numeric_times.copy(), False, model.knots[[0, -1]].copy(), listed)

@@ -23,11 +23,10 @@ from privtraj.base.errors import InputError
 from privtraj.base.space import Slabs, to_unit
 from privtraj.columns.cells import MISSING
 from privtraj.columns.kinds import Angle, Category, Column, Date, Integer, Number
-from privtraj.data import arrow, checks
-from privtraj.data.checks import FaultCount
-from privtraj.data.dialect import Dialect
+from privtraj.data import arrow
+from privtraj.data.dialect import DATE, NUMBER, CellKind, Dialect, Readings, read_cells
 from privtraj.data.public import PublicInputs
-from privtraj.data.text_cells import DATE, NUMBER, CellKind, Readings, read_cells
+from privtraj.data.records import FaultCount, check_same_kind
 from privtraj.domain.domain import Domain
 
 if TYPE_CHECKING:
@@ -349,7 +348,7 @@ class TableTally:
         if column is None:
             name, dated = self.public.time_name, self.public.axis.datetime
             found = self.time.read(cells, None, self.readings[name])
-            checks.check_same_kind(found.dates, dated, name)
+            check_same_kind(found.dates, dated, name)
             self.time.add(found, self._windows, whole=False)
             return found
         tally = self.columns[column.name]

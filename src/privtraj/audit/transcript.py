@@ -23,11 +23,10 @@ from privtraj.audit.canaries import People, Worlds
 from privtraj.base.arrays import Floats
 from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.accounting import Tally, tally
-from privtraj.privacy.events import Event
+from privtraj.privacy.events import ChosenTimes, Event
 from privtraj.privacy.guarantee import releases
 from privtraj.privacy.questions import CellCounts, LagTable, Question, Release, Table, Tables
 from privtraj.privacy.rows import PublicShape, RepeatedRows, cell_of
-from privtraj.privacy.sampled_events import ChosenTimes
 from privtraj.privacy.sums import VectorSums
 
 

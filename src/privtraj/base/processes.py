@@ -20,6 +20,7 @@ Array = TypeVar("Array", bound=NDArray[np.generic])
 _PLACE = (Arg("coordinator"), ", ", Arg("processes"), " and ", Arg("process"))
 _KEYS = ("people of one h.", "people of one p.")  # sixteen letters each
 _AT_A_TIME = 2**23  # people of all processes
+PATIENCE = 1800  # seconds until all processes have started, on machines that are busy
 
 
 def start(
@@ -41,7 +42,7 @@ def start(
             f" must be from 0 to {processes - 1}, as there are {processes} processes",
         )
     try:
-        jax.distributed.initialize(coordinator, processes, process)
+        jax.distributed.initialize(coordinator, processes, process, initialization_timeout=PATIENCE)
     except (ValueError, RuntimeError):
         raise InputError(
             "this process cannot join the others: start all of them under Slurm, Open MPI or "

@@ -245,7 +245,7 @@ def _ledger(args: argparse.Namespace) -> LedgerFile | None:
 def _refuse_wrong(found: TableCheck) -> None:
     """Stop before anything is spent where a range is plainly wrong; nobody but the steward sees it.
 
-    It depends on records and is not paid for, as every refusal of a table (`data.checks`): so it
+    It depends on records and is not paid for, as every refusal of a table (`data.records`): so it
     comes before the ledger, and neither it nor its being overruled is written anywhere.
     """
     if found.wrong:

@@ -74,7 +74,7 @@ def _form(form: Any) -> Any:
         return _plain(form)
     need(form and all(isinstance(word, str) for word in form))
     made = {word: _plain(part) for word, part in form.items()}
-    for word in {"low", "high"} & form.keys():
+    for word in {"low", "high", "period"} & form.keys():
         if form.get("kind") == "date":  # a number, such as a year, is none
             made[word] = str(made[word]) if isinstance(made[word], int | float) else made[word]
         else:
@@ -193,8 +193,9 @@ _DATA = (
            "column of any kind and its public domain, as in: sex category values=F,M fixed; one "
            "or more", example={"sex": {"kind": "category", "values": ["F", "M"], "fixed": True}},
            more="Kinds: category and ordered have values, boolean needs nothing, number, integer "
-           "and date have low and high. Values too are from general knowledge (a code book, a "
-           "form), never from these data: a rare one may be that of one person. Each may have "
+           "and date have low and high, angle a period. Values too are from general knowledge (a "
+           "code book, a form), never from these data: a rare one may be that of one person. Each "
+           "may have "
            'missing = true, if records may lack it, and fixed = true, if it never changes; other '
            '= "other" takes all values of a category that are not named.'),
     Option("time_range", RANGE, example=[0.0, 20.0], about=

@@ -14,15 +14,14 @@ be somebody's.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, fields, replace
 from typing import Any
 
 import numpy as np
 
-from privtraj.base.errors import Arg, InputError, either, is_number, listed
-from privtraj.columns.kinds import KINDS, Angle, Boolean, Category, Column, Date, Number, Ordered
-from privtraj.columns.kinds import is_level as _is_level
+from privtraj.base.errors import Arg, InputError, either, is_number, is_whole, listed
+from privtraj.columns.kinds import KINDS, Boolean, Category, Column, Date, Number, Ordered
 
 _DATES = (dt.date, np.datetime64)  # a datetime is a date
 
@@ -55,7 +54,7 @@ def declared_columns(
         )
     kinds = columns or {}
     made = tuple(
-        declared_column(name, form) if name in kinds else _bounded(name, form)
+        declared_column(name, form) if name in kinds else Number(*_pair(name, form, float), name)
         for name, form in zip(names, domains, strict=True)
     )
     behind = tuple(more for column in made for more in column.more)
@@ -75,71 +74,45 @@ def declared_column(name: str, form: Any) -> Column:
         return _of_words(name, form)
     if form is bool or (isinstance(form, str) and form == Boolean.kind):
         return Boolean(name=name)
-    if hasattr(form, "categories"):
-        return _of_type(name, form)
-    return _of_values(name, form)
-
-
-def _of_type(name: str, kind: Any) -> Column:
-    """A type of pandas or polars, if it lists its values: not all of them do."""
-    values = kind.categories
-    if not hasattr(values, "to_list"):
-        raise InputError(f"the type of '{name}' lists no values: declare them, they are public")
-    made = Ordered if getattr(kind, "ordered", False) else Category
-    return made(tuple(values.to_list()), name)
-
-
-def _bounded(name: str, pair: Any) -> Column:
-    """A number, by its bounds."""
-    try:
-        low, high = (float(value) for value in pair)
-    except (TypeError, ValueError):
-        raise InputError(f"the bounds of '{name}' must be two numbers (low, high)") from None
-    return Number(low, high, name)
-
-
-def _of_values(name: str, form: Any) -> Column:
-    """Of a pair or a list."""
+    if hasattr(form, "categories"):  # a type of pandas or polars: not all of them list their values
+        if not hasattr(form.categories, "to_list"):
+            raise InputError(f"the type of '{name}' lists no values: declare them, they are public")
+        made = Ordered if getattr(form, "ordered", False) else Category
+        return made(tuple(form.categories.to_list()), name)
     values = [] if isinstance(form, str) or not np.iterable(form) else list(form)
+    if len(values) == 2 and all(map(is_number, values)):
+        return Number(float(values[0]), float(values[1]), name)
     if len(values) == 2 and all(isinstance(value, _DATES) for value in values):
         return Date(values[0], values[1], name)
-    if len(values) >= 2 and all(map(_is_level, values)) and not _is_pair(values):
+    if len(values) >= 2 and all(isinstance(one, str | bool) or is_whole(one) for one in values):
         return Category(tuple(values), name)
-    if not _is_pair(values):
-        raise InputError(
-            f"'{name}' must be declared as two numbers (low, high), as a list of the values of a "
-            "category, or as a kind of column"
-        )
-    return Number(float(values[0]), float(values[1]), name)
-
-
-def _is_pair(values: Sequence[Any]) -> bool:
-    return len(values) == 2 and all(map(is_number, values))
+    raise InputError(
+        f"'{name}' must be declared as two numbers (low, high), as a list of the values of a "
+        "category, or as a kind of column"
+    )
 
 
 def _of_words(name: str, words: Mapping[str, Any]) -> Column:
     """Of a mapping, as files have it."""
     words = dict(words)
     if "bounds" in words:
-        words["low"], words["high"] = _two(name, words.pop("bounds"))
+        words["low"], words["high"] = _pair(name, words.pop("bounds"))
     kind = words.pop("kind", "category" if "values" in words else "number")
     if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(f"the kind of '{name}' must be {either(KINDS)}")
-    made = KINDS[kind]
-    known = {field.name for field in fields(made)} - {"name"}
-    unknown = [word for word in words if word not in known]
+    settings = [one for one in fields(KINDS[kind]) if one.init and one.name != "name"]
+    unknown = words.keys() - {one.name for one in settings}
     if unknown:
-        raise InputError(f"'{name}' has {listed(unknown)}, which no {kind} has: remove it")
-    needed = {"values"} if issubclass(made, Category) else {"low", "high"}
-    needed = {"period"} if issubclass(made, Angle) else needed
-    if made is not Boolean and not needed <= words.keys():
+        raise InputError(f"'{name}' has {listed(sorted(unknown))}, which no {kind} has: remove it")
+    needed = [one.name for one in settings if one.default is MISSING]
+    if not words.keys() >= set(needed):
         raise InputError(f"'{name}' needs {listed(sorted(needed))}, which are public")
-    return made(**words, name=name)
+    return KINDS[kind](**words, name=name)
 
 
-def _two(name: str, pair: Any) -> tuple[Any, Any]:
+def _pair(name: str, pair: Any, kind: Callable[[Any], Any] = lambda end: end) -> tuple[Any, Any]:
     try:
-        low, high = pair
+        low, high = map(kind, pair)
     except (TypeError, ValueError):
         raise InputError(f"the bounds of '{name}' must be two numbers (low, high)") from None
     return low, high

@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 
 from privtraj.base import space
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import InputError, first_few, is_number, is_whole
+from privtraj.base.errors import InputError, first_few, is_number
 from privtraj.columns.cells import MISSING, cases, key_of
 from privtraj.columns.precision import DEGREES, in_steps, is_degrees, usual_step
 
@@ -290,7 +290,7 @@ class Angle(Number):
     kind: ClassVar[str] = "angle"
     low: float = field(default=0.0, init=False)
     high: float = field(default=0.0, init=False)
-    period: float = 360.0
+    period: float = field(kw_only=True)
 
     def __init__(
         self, period: float, name: str = "", missing: bool = False, fixed: bool = False
@@ -575,8 +575,3 @@ def _label(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def is_level(value: Any) -> bool:
-    """Whether a value may be one of a category's."""
-    return isinstance(value, str | bool) or is_whole(value)

@@ -5,25 +5,26 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
+from pyarrow import compute, types
+from pyarrow.types import is_boolean, is_dictionary, is_integer
 
 from privtraj.base.errors import InputError, either, first_few, listed
-from privtraj.columns.cells import MISSING, fingerprint, key_of
-from privtraj.columns.kinds import UNDECLARED, Category, Column, Date, Integer
-from privtraj.data import checks
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from privtraj.columns.cells import MISSING, key_of
 
 _SECONDS_PER_DAY = 86_400
+_MOMENTS = [pa.timestamp("us"), pa.timestamp("us", "UTC")]
+_IDENTIFIERS = """
+    boolean integer floating decimal null date time timestamp string large_string string_view
+    binary large_binary binary_view fixed_size_binary
+"""
 
 
 def read_object(source: Any, columns: list[str]) -> pa.Table:
-    import pyarrow as pa
-
     places = places_of(object_names(source), columns)
     names = list(places.values())
     if isinstance(source, pa.Table | pa.RecordBatch):
@@ -40,8 +41,6 @@ def read_object(source: Any, columns: list[str]) -> pa.Table:
 
 
 def object_names(source: Any) -> list[str]:
-    import pyarrow as pa
-
     if isinstance(source, pa.Table | pa.RecordBatch):
         return list(source.schema.names)
     if isinstance(source, Mapping):
@@ -58,8 +57,6 @@ def object_names(source: Any) -> list[str]:
 
 
 def _object_column(source: Any, name: str) -> pa.ChunkedArray:
-    import pyarrow as pa
-
     in_dictionary = isinstance(source, Mapping)
     key = next(key for key in (source if in_dictionary else source.columns) if str(key) == name)
     if in_dictionary:
@@ -73,8 +70,6 @@ def _object_column(source: Any, name: str) -> pa.ChunkedArray:
 
 def to_column(values: Any, name: str) -> pa.ChunkedArray:
     """A sequence of values as an Arrow column; None and NaN become null."""
-    import pyarrow as pa
-
     try:
         if hasattr(values, "__arrow_c_stream__"):
             return pa.chunked_array(values)
@@ -149,36 +144,6 @@ def numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
     return _floats(column)
 
 
-def values(cells: pa.ChunkedArray, column: Column) -> NDArray[np.float64]:
-    """Cells of a declared column as (n,) float64: numbers, or levels of a category; NaN for null,
-    unless missing is a level of its own."""
-    if isinstance(column, Category):
-        return levels(cells, column)
-    if isinstance(column, Date):
-        return dates(cells, column.name)
-    found = numbers(cells, column.name)
-    if isinstance(column, Integer):
-        broken = int(np.sum(np.isfinite(found) & (found != np.rint(found))))
-        checks.check_whole(checks.FaultCount([column.name], broken, len(found)))
-    return found
-
-
-def levels(cells: pa.ChunkedArray, column: Category) -> NDArray[np.float64]:
-    """Levels (n,) of the cells of a category; NaN for null."""
-    codes, keys = coded_keys(cells, column.name)
-    found = np.array([column.level_of(key) for key in (*keys, None)])[codes]
-    strange = int(np.sum(found == UNDECLARED))
-    checks.check_declared(checks.FaultCount([column.name], strange, len(found)), column)
-    return found
-
-
-def fingerprints(cells: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
-    """(n,) what a digest knows of the cells of a category."""
-    codes, keys = coded_keys(cells, name)
-    found: NDArray[np.float64] = np.array([fingerprint(key) for key in (*keys, None)])[codes]
-    return found
-
-
 def coded_keys(cells: pa.ChunkedArray, name: str) -> tuple[NDArray[np.int64], list[str | None]]:
     """Codes (n,), -1 for null, and the key of each code."""
     cells = _stored(cells)
@@ -209,8 +174,6 @@ def dates(cells: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
 
 def check_dates(kind: pa.DataType, name: str) -> None:
     """Refuse a column that has neither dates nor text."""
-    from pyarrow import types
-
     if not (_is_date(kind) or is_text(kind) or types.is_null(kind)):
         raise InputError(
             f"column '{name}' is declared as a date, and its type is {_outermost(kind)}: turn it "
@@ -219,15 +182,11 @@ def check_dates(kind: pa.DataType, name: str) -> None:
 
 
 def _read_dates(cells: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    import pyarrow as pa
-
     cells = without_missing(cells.cast(pa.large_string()))
     read = dated(cells)
     if read is not None:
         return read
-    wrong = min(
-        sum(not _reads_as(cell, kind) for cell in cells.drop_null()) for kind in _moment_kinds()
-    )
+    wrong = min(sum(not _reads_as(cell, kind) for cell in cells.drop_null()) for kind in _MOMENTS)
     raise InputError(
         f"column '{name}' holds text, and {wrong or 'some'} of its {len(cells)} rows do not read "
         "as dates: write all of them as 2024-01-31, or all as 2024-01-31T12:00"
@@ -236,9 +195,7 @@ def _read_dates(cells: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
 
 def dated(cells: pa.ChunkedArray) -> pa.ChunkedArray | None:
     """Text as moments, in UTC where it says in which zone; None if some of it reads otherwise."""
-    import pyarrow as pa
-
-    for kind in _moment_kinds():
+    for kind in _MOMENTS:
         try:
             return cells.cast(kind)
         except pa.ArrowInvalid:
@@ -247,8 +204,6 @@ def dated(cells: pa.ChunkedArray) -> pa.ChunkedArray | None:
 
 
 def _reads_as(cell: pa.Scalar, kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
     try:
         cell.cast(kind)
     except pa.ArrowInvalid:
@@ -256,17 +211,8 @@ def _reads_as(cell: pa.Scalar, kind: pa.DataType) -> bool:
     return True
 
 
-def _moment_kinds() -> list[pa.DataType]:
-    import pyarrow as pa
-
-    return [pa.timestamp("us"), pa.timestamp("us", "UTC")]
-
-
 def without_missing(cells: pa.ChunkedArray) -> pa.ChunkedArray:
     """Text with null for what means a missing value."""
-    import pyarrow as pa
-    from pyarrow import compute
-
     absent = compute.is_in(cells, value_set=pa.array(sorted(MISSING), cells.type))
     return compute.if_else(absent, pa.scalar(None, cells.type), cells)
 
@@ -277,8 +223,6 @@ def moments(column: pa.ChunkedArray, name: str) -> tuple[NDArray[np.float64], bo
     Numbers stay as they are. Dates and timestamps become seconds since 1970-01-01 in UTC; without
     a time zone they are read as UTC. The resolution is a microsecond.
     """
-    import pyarrow as pa
-
     column = plain(column)
     if not is_moment(column.type, name, column):
         return _floats(column), False
@@ -313,8 +257,6 @@ def identities(column: pa.ChunkedArray, name: str) -> tuple[NDArray[np.int64], p
     Equal values are one person, as a database has it: 0.0 and -0.0 are equal, NaN is missing. The
     identifiers are whole numbers, floats, decimals, text or bytes; times are whole numbers.
     """
-    import pyarrow as pa
-
     try:
         column = _stored(column)
         check_identifier(column.type, name)
@@ -330,26 +272,7 @@ def check_identifier(kind: pa.DataType | None, name: str) -> None:
 
     kind: None if nobody knows.
     """
-    from pyarrow import types
-
-    tests = (
-        types.is_boolean,
-        types.is_integer,
-        types.is_floating,
-        types.is_decimal,
-        types.is_null,
-        types.is_date,
-        types.is_time,
-        types.is_timestamp,
-        types.is_string,
-        types.is_large_string,
-        types.is_string_view,
-        types.is_binary,
-        types.is_large_binary,
-        types.is_binary_view,
-        types.is_fixed_size_binary,
-    )
-    if kind is None or not any(test(kind) for test in tests):
+    if kind is None or not _is(kind, _IDENTIFIERS):
         raise _no_identifier(kind, name)
 
 
@@ -367,29 +290,22 @@ def _outermost(kind: Any) -> str:
 
 def _stored(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The values themselves, of categories, of runs and of types that stand for another."""
-    import pyarrow as pa
-
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
         parts = [part.storage for part in column.chunks]
         return _stored(pa.chunked_array(parts, kind.storage_type))
     if pa.types.is_run_end_encoded(kind):
-        parts = [part.values.take(pa.array(_runs(part))) for part in column.chunks]
+        parts = []
+        for part in column.chunks:  # the run that each value is in
+            places = part.offset + np.arange(len(part))
+            runs = np.searchsorted(np.asarray(part.run_ends), places, side="right")
+            parts.append(part.values.take(pa.array(runs)))
         return _stored(pa.chunked_array(parts, kind.value_type))
     return _stored(plain(column)) if pa.types.is_dictionary(kind) else column
 
 
-def _runs(part: Any) -> NDArray[np.int64]:
-    """(n,) the run that each value of a run-end encoded array is in."""
-    places = part.offset + np.arange(len(part))
-    return np.searchsorted(np.asarray(part.run_ends), places, side="right")
-
-
 def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Values of which equal ones have equal bits."""
-    import pyarrow as pa
-    from pyarrow import compute, types
-
     kind = column.type
     if types.is_floating(kind):
         wide = column.cast(pa.float64())
@@ -406,8 +322,6 @@ def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The values themselves of a column of categories."""
-    import pyarrow as pa
-
     if not pa.types.is_dictionary(column.type):
         return column
     kind = column.type.value_type
@@ -417,29 +331,24 @@ def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array(parts, kind)
 
 
-def is_numeric(kind: pa.DataType) -> bool:
-    from pyarrow import types
+def _is(kind: pa.DataType, names: str) -> bool:
+    """Whether a type is one of those that `pyarrow.types` calls so."""
+    return any(getattr(types, f"is_{name}")(kind) for name in names.split())
 
-    tests = (types.is_boolean, types.is_integer, types.is_floating, types.is_decimal, types.is_null)
-    return any(test(kind) for test in tests)
+
+def is_numeric(kind: pa.DataType) -> bool:
+    return _is(kind, "boolean integer floating decimal null")
 
 
 def is_text(kind: pa.DataType) -> bool:
-    from pyarrow import types
-
-    tests = (types.is_string, types.is_large_string, types.is_string_view)
-    return any(test(kind) for test in tests)
+    return _is(kind, "string large_string string_view")
 
 
 def _is_date(kind: pa.DataType) -> bool:
-    from pyarrow import types
-
-    return bool(types.is_date(kind) or types.is_timestamp(kind))
+    return _is(kind, "date timestamp")
 
 
 def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
-    import pyarrow as pa
-
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
     if pa.types.is_decimal(column.type):
@@ -448,8 +357,6 @@ def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
 
 
 def _holds(kind: pa.DataType, cells: Iterable[pa.Scalar]) -> str:
-    import pyarrow as pa
-
     if is_text(kind):
         read = Counter(_reads_as_number(cell.as_py()) for cell in cells)
         return (
@@ -475,7 +382,6 @@ def kinds_of(schema: pa.Schema, coarse: bool = False) -> list[tuple[str, str]]:
     Unless `coarse`, whole numbers are "integer", flags "boolean", and codes that are numbers a
     "category"; whether text is stored as codes may depend on how often it is repeated.
     """
-    from pyarrow.types import is_boolean, is_dictionary, is_integer
 
     def kind_of(kind: pa.DataType) -> str:
         stored = kind.value_type if is_dictionary(kind) else kind

@@ -15,25 +15,28 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import compute
 
 from privtraj.base.formats import READABLE, find_format
 from privtraj.data.arrow import check_columns, kinds_of, unit_of
-from privtraj.data.dialect import BLANKS, ISO, PLAIN, Dialect
-from privtraj.data.tables import CsvReader, reader_of
-from privtraj.data.text_cells import (
+from privtraj.data.dialect import (
+    BLANKS,
     DATE,
     DATE_FORMS,
+    ISO,
     NUMBER,
     NUMBER_SIGNS,
+    PLAIN,
     TEXT,
     CellKind,
+    Dialect,
     Readings,
     read_cells,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from privtraj.data.tables import CsvReader, reader_of
 
 SAMPLE_BLOCKS = 4  # of a megabyte each, from which settings are guessed
 LOOKED_AT = 64  # blocks in which cells are counted, so that a large file takes seconds
@@ -145,8 +148,6 @@ def readings(path: Path, kinds: Mapping[str, CellKind], dialect: Dialect) -> lis
 
 
 def _joined(batches: Iterator[list[pa.Array]]) -> list[pa.Array]:
-    import pyarrow as pa
-
     return [pa.concat_arrays(parts) for parts in zip(*batches, strict=True)]
 
 
@@ -217,8 +218,6 @@ def _present(texts: pa.Array, dialect: Dialect) -> pa.Array:
 
 
 def _known_signs(texts: pa.Array) -> frozenset[str]:
-    from pyarrow import compute
-
     return KNOWN_SIGNS & frozenset(compute.unique(compute.utf8_trim(texts, BLANKS)).to_pylist())
 
 

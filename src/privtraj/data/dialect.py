@@ -4,21 +4,34 @@ A dialect is declared, never found, where a model is fitted: whatever is decided
 lets one person's cell change how the records of all others are read, and then a count moves by more
 than it pays for. Only the first line of a file, which names the columns and is public, may decide
 something: the delimiter, and by a byte order mark the encoding. `detection` guesses the rest for a
-steward to declare. A cell is then read by the kind of its column and the dialect alone
-(`text_cells`).
+steward to declare. Each cell is then read by itself, by the kind of its column and the dialect:
+
+    cell, kind, dialect  ->  a value, missing, or unreadable
+
+A column does not become text because of one of its cells, nor a date American because of another.
+What is unreadable is counted, over all cells, and the table refused with the count and what may be
+the reason, or taken as missing if that was declared. The reason is looked for among the first
+unreadable cells, and never quotes one.
 """
 
 from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from string import ascii_lowercase
 from typing import Any
 
-from privtraj.base.errors import Arg, InputError, either, listed
-from privtraj.columns.cells import MISSING
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import compute
+
+from privtraj.base.errors import Arg, InputError, Said, either, listed
+from privtraj.columns.cells import MISSING, spellings
+from privtraj.columns.kinds import Category, Column, Date
 
 ISO = "YYYY-MM-DD"
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
@@ -68,7 +81,7 @@ class Dialect:
             raise InputError(
                 Arg("csv"), " must be settings of a CSV file, such as {'decimal': ','}"
             )
-        known = [field.name for field in fields(cls)]
+        known = [one.name for one in fields(cls)]
         unknown = [str(word) for word in declared if word not in known]
         if unknown:
             raise _wrong(f"has no '{unknown[0]}': its settings are {either(known)}")
@@ -77,7 +90,7 @@ class Dialect:
 
     def settings(self) -> dict[str, Any]:
         """What is not as in plain CSV, as a configuration has it."""
-        told = {field.name: getattr(self, field.name) for field in fields(self)}
+        told = {one.name: getattr(self, one.name) for one in fields(self)}
         changed = {word: value for word, value in told.items() if value != getattr(PLAIN, word)}
         return {word: _written(value) for word, value in changed.items()}
 
@@ -234,3 +247,234 @@ _READ = {
     "missing": _missing,
     "unreadable": _unreadable,
 }
+
+
+# Cells ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CellKind:
+    """What the cells of a column are.
+
+    values: texts that are values of a category, even if they mean a missing value elsewhere.
+    """
+
+    word: str
+    values: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, column: Column) -> CellKind:
+        """Of a declared column."""
+        if isinstance(column, Category):
+            keys = (key for key in column.keys if key is not None)
+            return CellKind(EXACT.word, frozenset(text for key in keys for text in spellings(key)))
+        return DATE if isinstance(column, Date) else NUMBER
+
+
+NUMBER, DATE, TEXT = CellKind("number"), CellKind("date"), CellKind("text")
+EXACT = CellKind("category")  # texts such as "NA" are kept, as they may be values of it
+
+
+def read_cells(cells: pa.Array, kind: CellKind, dialect: Dialect) -> tuple[pa.Array, pa.Array]:
+    """Cells (n,) of text as values of a kind, null where missing or unreadable; and which are
+    unreadable."""
+    exact = kind.word == EXACT.word
+    signs = set(dialect.missing) - kind.values if exact else dialect.signs
+    trimmed = cells if exact else compute.utf8_trim(cells, BLANKS)
+    absent = compute.is_in(trimmed, value_set=pa.array(sorted(signs), pa.string()))
+    present = compute.if_else(absent, pa.scalar(None, pa.string()), cells)
+    if exact or kind == TEXT:
+        return present, pa.array(np.zeros(len(cells), dtype=bool))
+    present = compute.utf8_trim(present, BLANKS)
+    values = (_numbers if kind == NUMBER else _moments)(present, dialect)
+    return values, compute.and_(compute.is_valid(present), compute.is_null(values))
+
+
+def _numbers(cells: pa.Array, dialect: Dialect) -> pa.Array:
+    """float64, null for what is no number; true and false count as 1 and 0."""
+    cells = compute.replace_substring(cells, "\u2212", "-")  # the minus of typesetters
+    small = compute.utf8_lower(cells)
+    plain = cells
+    for word, number in (("true", "1"), ("false", "0")):
+        plain = compute.if_else(compute.equal(small, word), number, plain)
+    plain = compute.if_else(
+        compute.match_substring_regex(plain, dialect.number), plain, pa.scalar(None, pa.string())
+    )
+    if dialect.thousands:
+        plain = compute.replace_substring_regex(plain, dialect.grouping, "")
+    if dialect.decimal != ".":
+        plain = compute.replace_substring(plain, dialect.decimal, ".")
+    return plain.cast(pa.float64())
+
+
+def _moments(cells: pa.Array, dialect: Dialect) -> pa.Array:
+    """Microseconds in UTC, null for what is no date; a time without a zone is taken as UTC."""
+    micros = np.zeros(len(cells), dtype=np.int64)
+    known = np.zeros(len(cells), dtype=bool)
+    for pattern, places in dialect.moments:
+        found, right = _micros(cells, pattern, places)
+        micros[right], known = found[right], known | right
+    return pa.array(micros, mask=~known).cast(pa.timestamp("us"))
+
+
+def _micros(
+    cells: pa.Array, pattern: str, places: tuple[int, int, int]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Microseconds since 1970-01-01 UTC (n,) of cells of a form, and which are of it."""
+    letters = iter(ascii_lowercase)
+    named = re.sub(r"\((?!\?)", lambda _: f"(?P<{next(letters)}>", pattern)
+    parts = compute.extract_regex(cells, named)
+    matched = np.asarray(compute.is_valid(parts))
+
+    def digits(texts: pa.Array) -> NDArray[np.int64]:
+        present = compute.if_else(compute.equal(texts, ""), "0", texts)
+        return np.asarray(compute.fill_null(present, "0").cast("int64"))
+
+    def part(k: int) -> pa.Array:
+        return compute.struct_field(parts, [k])
+
+    year, month, day = (digits(part(k)) for k in places)
+    months = np.where(matched, 12 * (year - 1970) + month - 1, 0).astype("datetime64[M]")
+    first, after = (m.astype("datetime64[D]").astype(np.int64) for m in (months, months + 1))
+    right = matched & (day <= after - first)  # no 31st of April
+    hour, minute, second = (digits(part(k)) for k in (3, 4, 5))
+    fraction = compute.utf8_rpad(compute.utf8_slice_codeunits(part(6), 0, 6), 6, "0")
+    minutes = 60 * hour + minute - _offsets(part(7), digits)
+    seconds = 86_400 * (first + day - 1) + 60 * minutes + second
+    return 1_000_000 * seconds + digits(fraction), right
+
+
+def _offsets(zones: pa.Array, digits: Any) -> NDArray[np.int64]:
+    """Minutes (n,) by which clocks of these zones are ahead of UTC."""
+    plain = compute.replace_substring(zones, ":", "")
+    ahead = compute.if_else(compute.equal(plain, "Z"), "", plain)
+    behind = np.asarray(compute.fill_null(compute.starts_with(ahead, "-"), False))
+    hours = digits(compute.utf8_slice_codeunits(ahead, 1, 3))
+    minutes = hours * 60 + digits(compute.utf8_slice_codeunits(ahead, 3, 5))
+    return np.where(behind, -minutes, minutes)
+
+
+# What is unreadable ---------------------------------------------------------------------------
+
+LOOKED_AT = 10_000  # unreadable cells in which a reason is looked for: a share of them is enough
+
+NUMBER_SIGNS = [(",", ""), (".", ","), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'")]
+"""Decimal and thousands, the simplest first: the first that reads most cells is suggested."""
+DATE_FORMS = ["DD.MM.YYYY", "DD/MM/YYYY", "MM/DD/YYYY", "DD-MM-YYYY", "MM-DD-YYYY", "YYYY/MM/DD"]
+_RIVALS = {"DD/MM/YYYY": "MM/DD/YYYY", "DD-MM-YYYY": "MM-DD-YYYY", (",", ""): (".", ",")}
+_SIGNS = {".": "point", ",": "comma", " ": "space", "'": "apostrophe", "": "none"}
+
+
+class UnreadableCells(InputError):
+    """A column that has cells of another kind than its own.  reads_as: the kind of most of them."""
+
+    name: str = ""
+    reads_as: CellKind | None = None
+
+
+@dataclass
+class Readings:
+    """How the cells of one column are read: how many, how many missing, how many unreadable."""
+
+    name: str
+    kind: CellKind
+    dialect: Dialect
+    cells: int = 0
+    missing: int = 0
+    unreadable: int = 0
+    _odd: list[pa.Array] = field(default_factory=list, repr=False)
+
+    def read(self, cells: pa.Array) -> pa.Array:
+        """The values of cells, which are counted."""
+        values, odd = read_cells(cells, self.kind, self.dialect)
+        count = compute.sum(odd).as_py() or 0
+        self.cells += len(cells)
+        self.missing += values.null_count - count
+        self.unreadable += count
+        room = LOOKED_AT - sum(map(len, self._odd))
+        if count and room > 0:
+            self._odd.append(cells.filter(odd)[:room])
+        return values
+
+    def check(self) -> None:
+        """Refuse what is unreadable, unless it was declared to be missing."""
+        if self.unreadable and self.dialect.unreadable == "refuse":
+            raise self.error()
+
+    def error(self) -> UnreadableCells:
+        """How many cells are unreadable, and what to do about it, for whoever may see the data."""
+        why, likely = "", self._reasons()
+        do: tuple[str | Said, ...] = ("correct them, declare another kind or column",)
+        if likely:
+            why, do = likely[0].why + likely[0].what, likely[0].do
+        elif self.kind == DATE:
+            why, do = f"they should be as {' or '.join(self.dialect.dates)}", ("correct them",)
+        if len(likely) > 1:
+            why += f" or {likely[1].what}, which only you can tell"
+            do = (*do, " or ", *likely[1].do[1:])
+        error = UnreadableCells(
+            f"{self.unreadable} of {self.cells} cells of column '{self.name}' are not "
+            f"{self.kind.word}s: " + (f"{why}, so " if why else ""),
+            *do,
+            ", or count them as missing with ",
+            Said("csv={'unreadable': 'missing'}", "--csv unreadable=missing"),
+        )
+        error.name = self.name
+        error.reads_as = next((one.reads_as for one in likely if one.reads_as != self.kind), None)
+        return error
+
+    def _reasons(self) -> list[_Reason]:
+        """What most of the unreadable cells looked at are; two that these cells do not tell apart,
+        and none that explains fewer than half of them."""
+        odd = pa.concat_arrays(self._odd) if self._odd else pa.array([], pa.string())
+        suspects = list(self._suspects())
+        left = [read_cells(odd, why.reads_as, why.dialect)[1].true_count for why in suspects]
+        if not suspects or 2 * min(left) >= len(odd):
+            return []
+        best = [why for why, count in zip(suspects, left, strict=True) if count == min(left)]
+        rivals = [why for why in best[1:] if why.sign == _RIVALS.get(best[0].sign, "")]
+        return [best[0], *rivals[:1]]
+
+    def _suspects(self) -> Iterator[_Reason]:
+        """Explanations, the likeliest first."""
+        if self.kind == DATE:
+            for form in DATE_FORMS:
+                other = replace(self.dialect, dates=(form,))
+                yield _Reason("most are as ", form, _declaring(dates=form), DATE, other, form)
+            do = ("declare numbers",)
+            yield _Reason("most are ", "numbers", do, NUMBER, self.dialect)
+            return
+        for signs in NUMBER_SIGNS:
+            settings = dict(zip(("decimal", "thousands"), signs, strict=True))
+            told = {k: v for k, v in settings.items() if v != getattr(self.dialect, k)}
+            if told:
+                parts = [f"a decimal {_SIGNS[told['decimal']]}"] if "decimal" in told else []
+                if told.get("thousands"):
+                    article = "an" if told["thousands"] == "'" else "a"
+                    parts.append(f"thousands set off by {article} {_SIGNS[told['thousands']]}")
+                what = " and ".join(parts)
+                other = replace(self.dialect, decimal=signs[0], thousands=signs[1])
+                yield _Reason("most have ", what, _declaring(**told), NUMBER, other, signs)
+        for forms in (DATE_FORMS[:2], DATE_FORMS[2:4], DATE_FORMS[4:]):
+            other = replace(self.dialect, dates=tuple(forms))
+            yield _Reason("most are ", "dates", ("declare the column as a date",), DATE, other)
+
+
+@dataclass(frozen=True)
+class _Reason:
+    """Why cells may be unreadable, and what to do about it.
+
+    dialect, reads_as: how they are read if it is true.  sign: what is declared.
+    """
+
+    why: str
+    what: str
+    do: tuple[str | Said, ...]
+    reads_as: CellKind
+    dialect: Dialect = PLAIN
+    sign: str | tuple[str, str] = ""
+
+
+def _declaring(**settings: str) -> tuple[str | Said, ...]:
+    typed = " ".join(f"{word}={_SIGNS.get(value, value)}" for word, value in settings.items())
+    return "declare ", Said(f"csv={settings!r}", f"--csv {typed}")

@@ -1,4 +1,5 @@
-"""What the user declares as public: columns, times, and how many records of a person are kept."""
+"""What the user declares as public: columns, times, how many records of a person are kept, whose
+they are and how a file is written. So a table is read, by a fit and by `privtraj check` alike."""
 
 from __future__ import annotations
 
@@ -13,6 +14,8 @@ from privtraj.base.errors import Arg, InputError, is_whole
 from privtraj.base.space import Slabs, moment
 from privtraj.columns.kinds import LONGEST_NAME, Column, of_tables
 from privtraj.columns.precision import spread_times
+from privtraj.data.dialect import DATE, NUMBER, PLAIN, TEXT, CellKind, Dialect
+from privtraj.domain.domain import Domain
 
 _WHOSE = (" needs ", Arg("person="), ", which says whose record it is")
 _TIMES, _RANGE = Arg("bins", option="bin_times"), Arg("time_range")
@@ -86,12 +89,19 @@ class Options:
 
 @dataclass(frozen=True)
 class PublicInputs:
-    """All that is public about records: d columns, times, and how many of a person are kept."""
+    """All that is public about records: d columns, times, and how many of a person are kept.
+
+    person: the column that says whose a record is, in a table.  dialect: of CSV files.
+    domain: where people can be at all.
+    """
 
     columns: tuple[Column, ...]
     axis: TimeAxis
     time_name: str
     options: Options
+    person: str | None = None
+    dialect: Dialect = PLAIN
+    domain: Domain | None = None
 
     def __post_init__(self) -> None:
         if any(len(str(name)) > LONGEST_NAME for name in (self.time_name, *self.names)):
@@ -99,6 +109,10 @@ class PublicInputs:
                 f"a column has a name of more than {LONGEST_NAME} letters, which no model keeps: "
                 "rename it"
             )
+        if self.domain is not None:
+            where = Domain.read(self.domain).of_features(self.names)
+            where.ground(self.names, np.array([column.domain for column in self.columns]))
+            object.__setattr__(self, "domain", where)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -109,6 +123,13 @@ class PublicInputs:
     def asked(self) -> tuple[Column, ...]:
         """The columns that a table has: all but flags, which are made of them."""
         return of_tables(self.columns)
+
+    @property
+    def cell_kinds(self) -> dict[str, CellKind]:
+        """What the cells of each column of a table are."""
+        kinds = {self.time_name: DATE if self.axis.datetime else NUMBER}
+        kinds |= {column.name: CellKind.of(column) for column in self.asked}
+        return kinds if self.person is None else kinds | {self.person: TEXT}
 
     @property
     def together(self) -> bool:

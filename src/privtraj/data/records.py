@@ -1,28 +1,158 @@
-"""Records in memory: read from columns or arrays, checked, and at most so many kept of a person."""
+"""Records in memory: read from columns or arrays, checked, and at most so many kept of a person.
+
+The checks are by counts and names of columns, with the same sentences wherever the records live: in
+memory the counts come from masks, in a database from one query each. The domain of the guarantee is
+the tables that pass. Whether one does is told exactly and for nothing, and a message may count
+records, so it is for the steward alone: an exception while `Snapshots` are made, before there is a
+ledger to pay from, a model or a certificate. Neighbours are tables that both pass; of one that does
+not, nothing is ever released. Behind these checks a fit must not stop for anything that depends on
+records, as that would be seen (`guard`).
+"""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from privtraj.base import processes
-from privtraj.base.arrays import Floats, Ints, frozen
-from privtraj.base.errors import InputError
+from privtraj.base.arrays import Floats, Ints, Mask, frozen
+from privtraj.base.errors import Arg, InputError, listed
 from privtraj.base.space import utc_seconds
 from privtraj.columns.axes import encoded, to_unit
-from privtraj.columns.kinds import Category, Column
-from privtraj.data import arrow, checks
+from privtraj.columns.cells import fingerprint
+from privtraj.columns.kinds import UNDECLARED, Boolean, Category, Column, Date, Integer
+from privtraj.data import arrow
 from privtraj.data.public import PublicInputs
 from privtraj.privacy.rows import BLOCK, MemoryRows, digest_of
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+MIN_RECORDS = 10
+
+
+class FaultCount(NamedTuple):
+    """How many of all records have a fault, such as a missing value, and in which columns."""
+
+    columns: list[str]
+    records: int
+    total: int
+
+    @classmethod
+    def of(cls, faults: Mask, columns: Sequence[str]) -> FaultCount:
+        """From the faults (n, c) of n records in c columns."""
+        where = [name for name, bad in zip(columns, np.any(faults, axis=0), strict=True) if bad]
+        return cls(where, int(faults.any(axis=1).sum()), len(faults))
+
+    def __str__(self) -> str:
+        return f"{self.records} of {self.total} records"
+
+
+def check_same_kind(column: bool, axis: bool, time_name: str) -> None:
+    """Dates with dates, numbers with numbers."""
+    if column != axis:
+        held, given = ("dates", "numbers") if column else ("numbers", "dates")
+        raise InputError(
+            f"the time column '{time_name}' holds {held} but ",
+            Arg("time_range"),
+            f" and bins are {given}: write them as {held}" + " such as '2024-01-31'" * column,
+        )
+
+
+def check_infinite(faults: FaultCount) -> None:
+    if faults.columns:
+        raise InputError(
+            f"{faults} have infinite values in {listed(faults.columns)}: correct or remove them"
+        )
+
+
+def check_declared(faults: FaultCount, column: Category) -> None:
+    """Of a category: its values are public, and a new one would be somebody's."""
+    if faults.records and isinstance(column, Boolean):
+        raise InputError(
+            f"{faults} have values in {listed(faults.columns)} that are not true or false, yes or "
+            "no, 1 or 0: declare a category with its public values, or correct them"
+        )
+    if faults.records:
+        raise InputError(
+            f"{faults} have values in {listed(faults.columns)} that are not declared: declare "
+            "them, or an other that stands for them, or correct them"
+        )
+
+
+def check_whole(faults: FaultCount) -> None:
+    if faults.records:
+        raise InputError(
+            f"{faults} have values in {listed(faults.columns)} that are not whole: round them, or "
+            "declare numbers"
+        )
+
+
+def check_missing(faults: FaultCount, missing: str) -> None:
+    if faults.columns and missing == "refuse":
+        raise InputError(
+            f"{faults} have missing values in {listed(faults.columns)}: fill them in, or leave "
+            "these records out with ",
+            Arg("missing", "drop"),
+        )
+
+
+def check_identified(unidentified: int, total: int) -> None:
+    if unidentified:
+        raise InputError(
+            f"{unidentified} of {total} records do not say whose they are (",
+            Arg("person="),
+            "): fill it in, or remove these records",
+        )
+
+
+def refuse_several(several: int, people: int) -> None:
+    """Somebody has several records, and the user has not said what to do about it."""
+    raise InputError(
+        f"{several} of {people} people have more than one record: keep one record per person, or "
+        "let ",
+        Arg("one_per_person", "random"),
+        " choose it, or keep several of each with ",
+        Arg("records_per_person="),
+    )
+
+
+def check_enough(usable: int) -> None:
+    if usable < MIN_RECORDS:
+        raise InputError(
+            f"{usable} usable records are too few: the table must have at least {MIN_RECORDS}"
+        )
+
+
+# Cells of declared columns ------------------------------------------------------------------------
+
+
+def values_of(cells: pa.ChunkedArray, column: Column) -> Floats:
+    """Cells of a declared column as (n,) float64: numbers, or levels of a category; NaN for null,
+    unless missing is a level of its own."""
+    if isinstance(column, Category):
+        codes, keys = arrow.coded_keys(cells, column.name)
+        found = np.array([column.level_of(key) for key in (*keys, None)])[codes]
+        strange = int(np.sum(found == UNDECLARED))
+        check_declared(FaultCount([column.name], strange, len(found)), column)
+        return found
+    if isinstance(column, Date):
+        return arrow.dates(cells, column.name)
+    found = arrow.numbers(cells, column.name)
+    if isinstance(column, Integer):
+        broken = int(np.sum(np.isfinite(found) & (found != np.rint(found))))
+        check_whole(FaultCount([column.name], broken, len(found)))
+    return found
+
+
+def fingerprints(cells: pa.ChunkedArray, name: str) -> Floats:
+    """(n,) what a digest knows of the cells of a category."""
+    codes, keys = arrow.coded_keys(cells, name)
+    return np.asarray(np.array([fingerprint(key) for key in (*keys, None)])[codes])
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,10 +166,11 @@ class Records:
     people: tuple[Ints, Any] | None  # codes (n,) and the identifier of each code
 
     @classmethod
-    def of_table(cls, table: pa.Table, public: PublicInputs, person: str | None) -> Records:
+    def of_table(cls, table: pa.Table, public: PublicInputs) -> Records:
         """From the time column, the features and, if named, the person of a table."""
         times, datetime = arrow.moments(table.column(public.time_name), public.time_name)
         cells = [table.column(column.name) for column in public.asked]
+        person = public.person
         people = None if person is None else arrow.identities(table.column(person), person)
         return cls(times, datetime, *_read(cells, public.asked), people)
 
@@ -64,8 +195,8 @@ class Records:
 def _read(cells: Sequence[pa.ChunkedArray], columns: Sequence[Column]) -> tuple[Floats, Floats]:
     """Values (n, e) of cells, and fingerprints (n, c) of those of categories."""
     pairs = list(zip(cells, columns, strict=True))
-    values = np.column_stack([arrow.values(*pair) for pair in pairs])
-    texts = [arrow.fingerprints(cell, one.name) for cell, one in pairs if isinstance(one, Category)]
+    values = np.column_stack([values_of(*pair) for pair in pairs])
+    texts = [fingerprints(cell, one.name) for cell, one in pairs if isinstance(one, Category)]
     return values, np.column_stack(texts) if texts else values[:, :0]
 
 
@@ -123,63 +254,38 @@ def _times(times: Any) -> tuple[Floats, bool]:
 
 def rows_of(records: Records, public: PublicInputs) -> MemoryRows:
     """Checked and clamped rows; `sql_rows.rows_of` makes the same in a database."""
+    given = {"points": len(records.points)}
+    if records.people is not None:
+        given["person ids"] = len(records.people[0])
+    for what, count in given.items():
+        if count != len(records.times):
+            raise InputError(
+                f"there are {len(records.times)} times and {count} {what}: give one of each per "
+                "record"
+            )
+    check_same_kind(records.datetime, public.axis.datetime, public.time_name)
     names = [column.name for column in public.asked]
-    _check_lengths(records)
-    checks.check_same_kind(records.datetime, public.axis.datetime, public.time_name)
-    records = _complete(records, public)
-    digest = digest_of(names, _in_blocks(_digested(records, public.asked)))
+    cells = np.column_stack([records.times, records.points])
+    check_infinite(FaultCount.of(np.isinf(cells), (public.time_name, *names)))
+    allowed = np.array([False, *(column.missing for column in public.asked)])
+    absent = np.isnan(cells) & ~allowed
+    check_missing(FaultCount.of(absent, (public.time_name, *names)), public.options.missing)
+    if absent.any():
+        complete = ~np.any(absent, axis=1)
+        records, cells = records.keep(complete), cells[complete]
+    # In a digest fingerprints stand in place of levels: those who declare other values, or the
+    # same in another order, have the same people.
+    texts = [1 + k for k, column in enumerate(public.asked) if isinstance(column, Category)]
+    cells[:, texts] = records.texts
+    blocks = (cells[start : start + BLOCK] for start in range(0, len(cells), BLOCK))
+    digest = digest_of(names, blocks)
     records = _limited_per_person(records, public)
-    checks.check_enough(len(records.times))
+    check_enough(len(records.times))
     # A float64 in [0, 1] rounds to a float32 in [0, 1]: both ends are float32 numbers.
     points = to_unit(public.columns, encoded(public.columns, records.points)).astype(np.float32)
-    people = _people(records) if public.most_records > 1 else None
+    several = public.most_records > 1 and records.people is not None
+    people = frozen(records.people[0].copy()) if several and records.people else None
     return MemoryRows(frozen(points), frozen(records.times.copy()), digest, people)
-
-
-def _people(records: Records) -> Ints | None:
-    """(n,) whose, from 0, where that is known."""
-    return None if records.people is None else frozen(records.people[0].copy())
-
-
-def _check_lengths(records: Records) -> None:
-    n = len(records.times)
-    if len(records.points) != n:
-        raise InputError(
-            f"there are {n} times and {len(records.points)} points: give one of each per record"
-        )
-    if records.people is not None and len(records.people[0]) != n:
-        raise InputError(
-            f"there are {n} times and {len(records.people[0])} person ids: give one per record"
-        )
-
-
-def _complete(records: Records, public: PublicInputs) -> Records:
-    """Records without missing values where there may be none; infinite ones are refused."""
-    columns = (public.time_name, *(column.name for column in public.asked))
-    cells = _cells(records)
-    allowed = np.array([False, *(column.missing for column in public.asked)])
-    checks.check_infinite(checks.FaultCount.of(np.isinf(cells), columns))
-    absent = np.isnan(cells) & ~allowed
-    checks.check_missing(checks.FaultCount.of(absent, columns), public.options.missing)
-    return records.keep(~np.any(absent, axis=1)) if absent.any() else records
-
-
-def _cells(records: Records) -> Floats:
-    """(n, 1 + d) time and features."""
-    return np.column_stack([records.times, records.points])
-
-
-def _digested(records: Records, columns: Sequence[Column]) -> Floats:
-    """(n, 1 + e) time and features, with fingerprints in place of levels: those who declare other
-    values, or the same in another order, have the same people."""
-    cells = _cells(records)
-    cells[:, [1 + k for k, one in enumerate(columns) if isinstance(one, Category)]] = records.texts
-    return cells
-
-
-def _in_blocks(rows: Floats) -> Iterator[Floats]:
-    for start in range(0, len(rows), BLOCK):
-        yield rows[start : start + BLOCK]
 
 
 def _limited_per_person(records: Records, public: PublicInputs) -> Records:
@@ -188,7 +294,7 @@ def _limited_per_person(records: Records, public: PublicInputs) -> Records:
     if records.people is None:
         return records
     codes, ids = records.people
-    checks.check_identified(int((codes < 0).sum()), len(codes))
+    check_identified(int((codes < 0).sum()), len(codes))
     counts = np.bincount(codes, minlength=1)
     if processes.several():
         present = np.flatnonzero(counts)
@@ -197,11 +303,15 @@ def _limited_per_person(records: Records, public: PublicInputs) -> Records:
     if repeated == 0:
         return records
     if options.one_each:
-        checks.refuse_several(int(repeated), int(np.count_nonzero(counts)))
+        refuse_several(int(repeated), int(np.count_nonzero(counts)))
     order = np.lexsort((_random_keys(codes, counts, ids, options.seed), codes))
-    if not public.together:
-        order = _first_in_bin(order, codes, public.axis.bins.of(records.times))
-    return records.keep(_first_of_each(order, codes, options.records_per_person))
+    if not public.together:  # the first of each person in each bin
+        bins = public.axis.bins.of(records.times)
+        place = codes[order] * (int(bins.max()) + 1) + bins[order]
+        order = order[np.sort(np.unique(place, return_index=True)[1])]
+    who = codes[order]
+    rank = np.arange(len(who)) - np.searchsorted(who, who)
+    return records.keep(np.sort(order[rank < options.records_per_person]))
 
 
 def _random_keys(codes: Ints, counts: Ints, ids: Any, seed: int | None) -> NDArray[np.uint64]:
@@ -219,16 +329,3 @@ def _random_keys(codes: Ints, counts: Ints, ids: Any, seed: int | None) -> NDArr
         keys[row] = int.from_bytes(blake2b(record, key=secret, digest_size=8).digest())
         seen[who] += 1
     return keys
-
-
-def _first_in_bin(order: Ints, codes: Ints, bins: Ints) -> Ints:
-    """Of rows in an order, the first of each person in each bin."""
-    place = codes[order] * (int(bins.max()) + 1) + bins[order]
-    return order[np.sort(np.unique(place, return_index=True)[1])]
-
-
-def _first_of_each(order: Ints, codes: Ints, most: int) -> Ints:
-    """Of rows ordered by person, the first `most` of each, back in the order of the table."""
-    who = codes[order]
-    rank = np.arange(len(who)) - np.searchsorted(who, who)
-    return np.sort(order[rank < most])

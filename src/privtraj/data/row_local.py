@@ -16,8 +16,12 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
+
+from privtraj.base.errors import Arg, InputError
 
 # The definitions of the views that a table of a query may mean; None for one that may not be read.
 Views = Callable[[Any], Iterable[str | None]]
@@ -185,6 +189,36 @@ class _Reader:
                 yield from (f"{why} in {view}" for why in self.query(definition, seen))
 
 
+def check(query: Any, dialect: Any, connection: Any, database: str, *what: str | Arg) -> None:
+    """Refuse a query whose rows may depend on one another.
+
+    what: the query, in words.  database: its name.
+    """
+    stated = Arg("row_by_row", True)
+    own: list[str | None] = []
+    if connection.name == "duckdb":  # its macros come before its functions of the same name
+        functions = "SELECT DISTINCT lower(function_name) FROM duckdb_functions()"
+        own = _first_column(connection, f"{functions} WHERE NOT internal")
+    try:
+        why = reason(query, dialect, partial(_views, connection), frozenset(map(str, own)))
+    except Unreadable:
+        raise InputError(
+            *what,
+            f" cannot be read as a SELECT of {database}, so nobody can tell whether its rows "
+            "depend on other people: check its SQL, or state that each row is computed from one "
+            "row with ",
+            stated,
+        ) from None
+    if why is not None:
+        raise InputError(
+            "rows of ",
+            *what,
+            f" may depend on other people, because of {why}: compute each row from one row of one "
+            "table, or state that it is so with ",
+            stated,
+        )
+
+
 def reason(sql: str, dialect: Any, views: Views, own: frozenset[str] = frozenset()) -> str | None:
     """What in a query may make a row depend on other rows, in words; None if nothing does.
 
@@ -315,3 +349,41 @@ def _name(node: Any) -> str:
 def _word(text: str) -> str:
     """A word that can be shown; never a text from a query."""
     return text if re.fullmatch(r"\w{1,40}", text) else "something"
+
+
+# What a database tells of its views -------------------------------------------------------------
+
+
+def _views(connection: Any, table: Any) -> list[str | None]:
+    """The definitions of the views that a table of a query may mean, where its database tells.
+
+    None for one that may not be read. Spark tells nothing of temporary views.
+    """
+    name, schema = _literal(table.name), _literal(table.db)
+    if connection.name == "duckdb":  # in which a.b may also be the table b of the database a
+        where = f"lower(view_name) = lower({name}) AND NOT internal"
+        if table.db:
+            where += f" AND lower({schema}) IN (lower(schema_name), lower(database_name))"
+        return _first_column(connection, f"SELECT sql FROM duckdb_views() WHERE {where}")
+    if connection.name == "postgres":
+        where = f" AND lower(schemaname) = lower({schema})" if table.db else ""
+        return _first_column(
+            connection,
+            f"SELECT definition FROM pg_views WHERE lower(viewname) = lower({name}){where} "
+            "UNION ALL SELECT definition FROM pg_matviews "
+            f"WHERE lower(matviewname) = lower({name}){where}",
+        )
+    if connection.name == "pyspark":
+        full = ".".join(f"`{part.name}`" for part in table.parts)
+        with suppress(Exception):  # of a table that is not there, as the query itself will say
+            rows = connection.raw_sql(f"DESCRIBE TABLE EXTENDED {full}").collect()
+            return [row[1] for row in rows if row[0] == "View Text"]
+    return []
+
+
+def _first_column(connection: Any, query: str) -> list[str | None]:
+    return [row[0] for row in connection.raw_sql(query).fetchall()]
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

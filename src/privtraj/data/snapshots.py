@@ -27,11 +27,10 @@ from privtraj.columns.axes import Axes
 from privtraj.columns.declared import declared_columns
 from privtraj.columns.kinds import Column, of_tables
 from privtraj.columns.precision import written_times
-from privtraj.data import checks, sql, sql_rows
-from privtraj.data.dialect import Dialect
+from privtraj.data import sql
+from privtraj.data.dialect import DATE, Dialect, UnreadableCells
 from privtraj.data.public import Options, PublicInputs, TimeAxis, declared_axis
-from privtraj.data.records import Records, cells_of, rows_of, table_of
-from privtraj.data.text_cells import DATE, NUMBER, TEXT, CellKind, UnreadableCells
+from privtraj.data.records import Records, cells_of, check_same_kind, rows_of, table_of
 from privtraj.domain.domain import Domain, Plot
 from privtraj.privacy.events import Person
 from privtraj.privacy.rows import PublicShape, Rows
@@ -123,17 +122,19 @@ class Snapshots:
 
         The other arguments are those of `from_arrays`.
         """
-        declared = declared_columns(bounds, features, columns=columns)
-        axis = declared_axis(bins, time_range)
-        where = _declared_domain(domain, declared)
-        options = Options(
-            one_per_person, records_per_person, one_per_bin, missing, seed, person is not None
+        whose = person is not None
+        public = PublicInputs(
+            declared_columns(bounds, features, columns=columns),
+            declared_axis(bins, time_range),
+            time,
+            Options(one_per_person, records_per_person, one_per_bin, missing, seed, whose),
+            person,
+            Dialect.of(csv),
+            domain,
         )
-        public = PublicInputs(declared, axis, time, options)
         public.check_roles(person)
-        dialect = Dialect.of(csv)
-        rows = _rows_of_source(source, query, public, person, dialect, row_by_row)
-        return cls._build(rows, public, (ROW_BY_ROW,) if row_by_row else (), where)
+        rows = _rows_of_source(source, query, public, row_by_row)
+        return cls._build(rows, public, (ROW_BY_ROW,) if row_by_row else ())
 
     @classmethod
     def from_arrays(
@@ -191,22 +192,18 @@ class Snapshots:
             table = cells_of(points, [column.name for column in named])
             declared = declared_columns(bounds, features, len(table), columns)
         given = Records.of_arrays(times, table, person, of_tables(declared))
-        axis = declared_axis(bins, time_range)
-        where = _declared_domain(domain, declared)
-        options = Options(
-            one_per_person, records_per_person, one_per_bin, missing, seed, person is not None
+        whose = person is not None
+        public = PublicInputs(
+            declared,
+            declared_axis(bins, time_range),
+            "time",
+            Options(one_per_person, records_per_person, one_per_bin, missing, seed, whose),
+            domain=domain,
         )
-        public = PublicInputs(declared, axis, "time", options)
-        return cls._build(rows_of(given, public), public, domain=where)
+        return cls._build(rows_of(given, public), public)
 
     @classmethod
-    def _build(
-        cls,
-        rows: Rows,
-        public: PublicInputs,
-        stated: tuple[str, ...] = (),
-        domain: Domain | None = None,
-    ) -> Snapshots:
+    def _build(cls, rows: Rows, public: PublicInputs, stated: tuple[str, ...] = ()) -> Snapshots:
         whose = public.options.has_person
         return cls(
             public.axis,
@@ -216,7 +213,7 @@ class Snapshots:
             public.most_records,
             public.together,
             stated if whose else (EVERY_ROW, *stated),
-            domain,
+            public.domain,
             (BY_PERSON,) if whose else (),
         )
 
@@ -324,57 +321,26 @@ class Snapshots:
         return display.card(self)
 
 
-def _declared_domain(domain: Any, columns: tuple[Column, ...]) -> Domain | None:
-    """The domain with its two features, if it has a place inside their bounds."""
-    if domain is None:
-        return None
-    names = tuple(column.name for column in columns)
-    declared = Domain.read(domain).of_features(names)
-    declared.ground(names, np.array([column.domain for column in columns]))
-    return declared
-
-
-def _rows_of_source(
-    source: Any,
-    query: str | None,
-    public: PublicInputs,
-    person: str | None,
-    dialect: Dialect,
-    row_by_row: bool,
-) -> Rows:
+def _rows_of_source(source: Any, query: str | None, public: PublicInputs, row_by_row: bool) -> Rows:
     """The records, left in the database that holds them where that is possible."""
-    kinds = {
-        public.time_name: DATE if public.axis.datetime else NUMBER,
-        **{column.name: CellKind.of(column) for column in public.asked},
-        **({} if person is None else {person: TEXT}),
-    }
-    remote, table = _found(source, query, public, kinds, dialect, row_by_row)
+    kinds, dialect, table = public.cell_kinds, public.dialect, None
+    columns, unread = list(kinds), None
+    try:
+        remote = sql.remote_table(source, query, columns, kinds, dialect, row_by_row=row_by_row)
+        if remote is None:
+            table = sql.read_into_memory(source, columns, kinds, dialect)
+    except UnreadableCells as error:
+        unread = error
+    if unread is not None:
+        if unread.name == public.time_name and unread.reads_as is not None:
+            check_same_kind(unread.reads_as == DATE, public.axis.datetime, unread.name)
+        raise unread
     if remote is not None:
         if not processes.several():  # several processes compare their people, and so need them
-            rows = sql_rows.rows_of(remote, public, person)
+            from privtraj.data import sql_rows  # which needs Ibis
+
+            rows = sql_rows.rows_of(remote, public)
             if rows is not None:
                 return rows
         table = remote.read()
-    return rows_of(Records.of_table(table, public, person), public)
-
-
-def _found(
-    source: Any,
-    query: str | None,
-    public: PublicInputs,
-    kinds: dict[str, CellKind],
-    dialect: Dialect,
-    row_by_row: bool,
-) -> tuple[sql.RemoteTable | None, Any]:
-    """The table where it is, or else in memory."""
-    columns = list(kinds)
-    try:
-        remote = sql.remote_table(source, query, columns, kinds, dialect, row_by_row=row_by_row)
-        if remote is not None:
-            return remote, None
-        return None, sql.read_into_memory(source, columns, kinds, dialect)
-    except UnreadableCells as error:
-        unread = error
-    if unread.name == public.time_name and unread.reads_as is not None:
-        checks.check_same_kind(unread.reads_as == DATE, public.axis.datetime, unread.name)
-    raise unread
+    return rows_of(Records.of_table(table, public), public)

@@ -14,22 +14,19 @@ import tempfile
 import warnings
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from glob import escape, glob, has_magic
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.formats import TABLES, absent, extra, find_format
-from privtraj.data import arrow, detection, row_local, sql_text, tables
-from privtraj.data.dialect import PLAIN, Dialect
-from privtraj.data.text_cells import CellKind, Readings
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from privtraj.data import arrow, detection, row_local, tables
+from privtraj.data.dialect import BLANKS, DATE, EXACT, NUMBER, PLAIN, CellKind, Dialect, Readings
 
 LARGE_FILE = 512 * 2**20  # bytes on disk from which a file is not read into memory
 BATCH = 1 << 17  # rows that come back at a time
@@ -101,8 +98,6 @@ def read_into_memory(
     source: Any, columns: Sequence[str], kinds: Mapping[str, CellKind], dialect: Dialect
 ) -> pa.Table:
     """What `remote_table` leaves to be read: one file or table, or files in an odd encoding."""
-    import pyarrow as pa
-
     files = _files(source) if isinstance(source, str | os.PathLike) else None
     read = (tables.read_columns(each, columns, kinds, dialect) for each in files or [source])
     return pa.concat_tables(read)
@@ -131,8 +126,11 @@ def remote_table(
             name = str(source.get_backend().name)
         except Exception:
             name = "the database of the table"
-        if not row_by_row:
-            _check_expression(source, name)
+        with _saying(_failure(name)), _silence():
+            if not row_by_row:
+                backend = source.get_backend()
+                query = backend.compile(source)
+                row_local.check(query, backend.dialect, backend, name, "the Ibis table")
         return _selected(RemoteTable(source, _failure(name)), columns)
     files = _files(source) if isinstance(source, str | os.PathLike) else None
     if files is None or not all(_is_utf8(path, dialect) for path in files):
@@ -220,7 +218,13 @@ def _connected(url: str, query: str | None, row_by_row: bool) -> RemoteTable:
     connection = _connection(url, scheme)
     query = query.strip().rstrip(";")
     if not row_by_row:
-        _check_query(connection, query, scheme)
+        select, dialect = query, connection.dialect
+        if _is_name(query):
+            parts = ".".join(f'"{part}"' for part in query.split("."))
+            select, dialect = f"SELECT * FROM {parts}", None  # standard SQL, for its quotes
+        what = ("the query (", Arg("query="), ")")
+        with _saying(_failure(scheme)), _silence():
+            row_local.check(select, dialect, connection, scheme, *what)
     with _saying(
         f"{scheme} does not accept the query (",
         Arg("query="),
@@ -259,94 +263,6 @@ def _queried(connection: Any, query: str) -> Any:
 
 def _is_name(query: str) -> bool:
     return re.fullmatch(r"\w+(\.\w+)*", query) is not None
-
-
-# What a query computes ------------------------------------------------------------------------
-
-
-def _check_query(connection: Any, query: str, database: str) -> None:
-    dialect = connection.dialect
-    if _is_name(query):
-        parts = ".".join(f'"{part}"' for part in query.split("."))
-        query, dialect = f"SELECT * FROM {parts}", None  # standard SQL, for its quotes
-    _check_row_local(query, dialect, connection, database, ("the query (", Arg("query="), ")"))
-
-
-def _check_expression(table: Any, database: str) -> None:
-    with _saying(_failure(database)):
-        connection = table.get_backend()
-        query, dialect = connection.compile(table), connection.dialect
-    _check_row_local(query, dialect, connection, database, ("the Ibis table",))
-
-
-def _check_row_local(
-    query: Any, dialect: Any, connection: Any, database: str, what: tuple[str | Arg, ...]
-) -> None:
-    stated = Arg("row_by_row", True)
-    try:
-        with _silence():
-            views, own = partial(_views, connection), _own_functions(connection)
-            why = row_local.reason(query, dialect, views, own)
-    except row_local.Unreadable:
-        raise InputError(
-            *what,
-            f" cannot be read as a SELECT of {database}, so nobody can tell whether its rows "
-            "depend on other people: check its SQL, or state that each row is computed from one "
-            "row with ",
-            stated,
-        ) from None
-    if why is not None:
-        raise InputError(
-            "rows of ",
-            *what,
-            f" may depend on other people, because of {why}: compute each row from one row of one "
-            "table, or state that it is so with ",
-            stated,
-        )
-
-
-def _views(connection: Any, table: Any) -> list[str | None]:
-    """The definitions of the views that a table of a query may mean, where its database tells.
-
-    None for one that may not be read. Spark tells nothing of temporary views.
-    """
-    name, schema = _literal(table.name), _literal(table.db)
-    if connection.name == "duckdb":  # in which a.b may also be the table b of the database a
-        where = f"lower(view_name) = lower({name}) AND NOT internal"
-        if table.db:
-            where += f" AND lower({schema}) IN (lower(schema_name), lower(database_name))"
-        return _first_column(connection, f"SELECT sql FROM duckdb_views() WHERE {where}")
-    if connection.name == "postgres":
-        where = f" AND lower(schemaname) = lower({schema})" if table.db else ""
-        return _first_column(
-            connection,
-            f"SELECT definition FROM pg_views WHERE lower(viewname) = lower({name}){where} "
-            "UNION ALL SELECT definition FROM pg_matviews "
-            f"WHERE lower(matviewname) = lower({name}){where}",
-        )
-    if connection.name == "pyspark":
-        full = ".".join(f"`{part.name}`" for part in table.parts)
-        with suppress(Exception):  # of a table that is not there, as the query itself will say
-            rows = connection.raw_sql(f"DESCRIBE TABLE EXTENDED {full}").collect()
-            return [row[1] for row in rows if row[0] == "View Text"]
-    return []
-
-
-def _own_functions(connection: Any) -> frozenset[str]:
-    """Macros of DuckDB, which come before its functions of the same name."""
-    if connection.name != "duckdb":
-        return frozenset()
-    query = "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE NOT internal"
-    return frozenset(str(name) for name in _first_column(connection, query))
-
-
-def _first_column(connection: Any, query: str) -> list[str | None]:
-    with _saying(_failure(connection.name)):
-        return [row[0] for row in connection.raw_sql(query).fetchall()]
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 # Files ----------------------------------------------------------------------------------------
@@ -446,8 +362,8 @@ def _of_text(
     """Values of cells of text, after the same check as in memory of what is unreadable."""
     with _saying(remote.complaint):
         texts = _view(connection, connection.compile(remote.table))
-        values = _view(connection, sql_text.values(texts, kinds, dialect))
-        (counts,) = connection.raw_sql(sql_text.unreadable(texts, kinds, dialect)).fetchall()
+        values = _view(connection, _text_values(texts, kinds, dialect))
+        (counts,) = connection.raw_sql(_unreadable_texts(texts, kinds, dialect)).fetchall()
     for name, count in zip(kinds, counts, strict=True):
         if count and dialect.unreadable == "refuse":
             column = Readings(name, kinds[name], dialect)
@@ -483,3 +399,106 @@ def _frugal(connection: Any) -> Any:
     connection.raw_sql(f"SET memory_limit = '{MEMORY_LIMIT}'")
     connection.raw_sql(f"SET temp_directory = {_literal(directory.name)}")
     return connection
+
+
+# Cells of text in DuckDB: what `dialect.read_cells` does, in SQL, with the same patterns ----------
+
+_PARTS = "abcdefgh"  # of a date and a time, in the order of the pattern
+_MINUS = "\u2212"  # of typesetters
+
+
+def _text_values(table: str, kinds: Mapping[str, CellKind], dialect: Dialect) -> str:
+    """The query for the values of cells of a table, null where missing or unreadable."""
+    pairs = kinds.items()
+    parts = [f"{_text_value(name, kind, dialect)} AS {_quoted(name)}" for name, kind in pairs]
+    return f"SELECT {', '.join(parts)} FROM {_prepared(table, kinds, dialect)}"
+
+
+def _unreadable_texts(table: str, kinds: Mapping[str, CellKind], dialect: Dialect) -> str:
+    """The query for how many cells of each column are neither missing nor of its kind."""
+    counts = [
+        f"count({_quoted(name)}) - count({_text_value(name, kind, dialect)})"
+        for name, kind in kinds.items()
+    ]
+    return f"SELECT {', '.join(counts)} FROM {_prepared(table, kinds, dialect)}"
+
+
+def _prepared(table: str, kinds: Mapping[str, CellKind], dialect: Dialect) -> str:
+    """The texts, null where they mean a missing value, and the parts of dates in each form."""
+    texts = [f"{_present(name, kind, dialect)} AS {_quoted(name)}" for name, kind in kinds.items()]
+    letters = f"[{_listed(_PARTS)}]"
+    dates = [
+        f"regexp_extract({_quoted(name)}, {_literal(pattern)}, {letters}) AS {_parts_of(name, k)}"
+        for name, kind in kinds.items()
+        for k, (pattern, _) in enumerate(dialect.moments)
+        if kind == DATE
+    ]
+    texts_alone = f"(SELECT {', '.join(texts)} FROM {table})"
+    return f"(SELECT {', '.join(['*', *dates])} FROM {texts_alone})"
+
+
+def _present(name: str, kind: CellKind, dialect: Dialect) -> str:
+    """The text, without blanks around a number or a date; null where it means a missing value."""
+    exact = kind.word == EXACT.word
+    signs = set(dialect.missing) - kind.values if exact else dialect.signs
+    cell = _quoted(name)
+    if not signs:
+        return cell
+    trimmed = cell if exact else f"trim({cell}, {_literal(BLANKS)})"
+    shown = cell if kind not in (NUMBER, DATE) else trimmed
+    if kind == NUMBER:
+        shown = f"replace({shown}, {_literal(_MINUS)}, '-')"
+    return f"CASE WHEN {trimmed} NOT IN ({_listed(sorted(signs))}) THEN {shown} END"
+
+
+def _text_value(name: str, kind: CellKind, dialect: Dialect) -> str:
+    if kind == NUMBER:
+        return _number_of(_quoted(name), dialect)
+    if kind != DATE:
+        return _quoted(name)
+    forms = enumerate(places for _, places in dialect.moments)
+    moments = (_moment_of(_parts_of(name, k), places) for k, places in forms)
+    return f"coalesce({', '.join(moments)}, NULL::TIMESTAMP)"
+
+
+def _number_of(text: str, dialect: Dialect) -> str:
+    number = text
+    if dialect.thousands:
+        number = f"regexp_replace({number}, {_literal(dialect.grouping)}, '', 'g')"
+    if dialect.decimal != ".":
+        number = f"replace({number}, {_literal(dialect.decimal)}, '.')"
+    return (
+        f"CASE WHEN regexp_matches({text}, {_literal(dialect.number)}) THEN {number}::DOUBLE "
+        f"WHEN lower({text}) = 'true' THEN 1 WHEN lower({text}) = 'false' THEN 0 END"
+    )
+
+
+def _moment_of(parts: str, places: tuple[int, int, int]) -> str:
+    """Null for what is no date, such as the 31st of April."""
+    year, month, day = (f"{parts}.{_PARTS[k]}" for k in places)
+    hour, minute, second = (f"lpad({parts}.{part}, 2, '0')" for part in "def")
+    fraction = f"rpad(substr({parts}.g, 1, 6), 6, '0')"
+    date = f"{year} || '-' || {month} || '-' || {day}"
+    moment = f"{date} || ' ' || {hour} || ':' || {minute} || ':' || {second} || '.' || {fraction}"
+    zone = f"replace(replace({parts}.h, ':', ''), 'Z', '')"
+    hours, minutes = (
+        f"coalesce(try_cast(substr({zone}, {start}, 2) AS INTEGER), 0)" for start in (2, 4)
+    )
+    ahead = f"(CASE WHEN {zone} LIKE '-%' THEN -1 ELSE 1 END) * (60 * {hours} + {minutes})"
+    return f"(try_cast({moment} AS TIMESTAMP) - to_minutes({ahead}))"
+
+
+def _parts_of(name: str, k: int) -> str:
+    return _quoted(f"{name}\x1f{k}")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return ", ".join(map(_literal, texts))
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -26,9 +26,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import ibis
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from privtraj.base.arrays import Floats, Mask
@@ -45,12 +47,22 @@ from privtraj.columns.kinds import (
     Integer,
     of_tables,
 )
-from privtraj.data import arrow, checks
+from privtraj.data import arrow
+from privtraj.data.public import PublicInputs
+from privtraj.data.records import (
+    FaultCount,
+    check_declared,
+    check_enough,
+    check_identified,
+    check_infinite,
+    check_missing,
+    check_same_kind,
+    check_whole,
+    fingerprints,
+    refuse_several,
+)
 from privtraj.data.sql import RemoteTable
 from privtraj.privacy.rows import RepeatedRows, SlabRows, digest_of
-
-if TYPE_CHECKING:
-    from privtraj.data.public import PublicInputs
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,8 +86,6 @@ class SqlRows:
 
     def cell_counts(self, slabs: Slabs, sides: Sequence[int]) -> NDArray[np.int64]:
         """One group-by; the numbers of the cells and the counts come back."""
-        import ibis
-
         cells = math.prod(sides)
         unit = self.unit([k for k, along in enumerate(sides) if along > 1])
         table = unit.table
@@ -117,8 +127,6 @@ class SqlRows:
 
     def repeated(self) -> RepeatedRows:
         """Those of all who have several, found and numbered by the database."""
-        import ibis
-
         if self.people is None or self.repeated_count == 0:
             none = np.empty((0, len(self.columns)), np.float32)
             return RepeatedRows(np.empty(0, np.int64), np.empty(0), none)
@@ -141,20 +149,20 @@ class SqlRows:
         return digest_of([column.name for column in asked], batches)
 
 
-def rows_of(remote: RemoteTable, public: PublicInputs, person: str | None) -> SqlRows | None:
+def rows_of(remote: RemoteTable, public: PublicInputs) -> SqlRows | None:
     """Rows in the database, after the same checks as in memory, two passes over the records.
 
     None where the records are needed in memory: somebody has so many that some are to be chosen,
     which takes a random key for each, or there are dates that databases read in different ways.
     """
-    time, axis = public.time_name, public.axis
+    time, axis, person = public.time_name, public.axis, public.person
     datetime = _check_kinds(remote, public)
-    checks.check_same_kind(datetime, axis.datetime, time)
+    check_same_kind(datetime, axis.datetime, time)
     if person is not None:
         arrow.check_identifier(_arrow_type(remote.table[person]), person)
     if not all(_reads_dates(remote.table, column) for column in public.asked):
         return None
-    values = _values_of(remote.table, public, person, datetime)
+    values = _values_of(remote.table, public, datetime)
     missing = _checked(remote.with_table(remote.table.select(**values)), public)
     dropping = _required(public) if missing.records else []
 
@@ -169,7 +177,7 @@ def rows_of(remote: RemoteTable, public: PublicInputs, person: str | None) -> Sq
         if people.some_too_many:
             return None
         repeated = people.repeated
-    checks.check_enough(count)
+    check_enough(count)
 
     def unit(wanted: Sequence[int], *more: str) -> RemoteTable:
         places = {k: _place_of(public.columns[k], public) for k in wanted}
@@ -218,7 +226,7 @@ def _arrow_type(column: Any) -> Any:
         return None
 
 
-def _checked(records: RemoteTable, public: PublicInputs) -> checks.FaultCount:
+def _checked(records: RemoteTable, public: PublicInputs) -> FaultCount:
     """Records without what they must have, after all checks of values, in one pass."""
     table, names = records.table, dict(zip(_ys(public), public.asked, strict=True))
     required = _required(public)
@@ -233,20 +241,20 @@ def _checked(records: RemoteTable, public: PublicInputs) -> checks.FaultCount:
         counts |= {f"{what} {y}": table.count(where=test(table[y])) for y in places}
     counted = _one(records.with_table(table.aggregate(**counts)))
     for y, column in names.items():
-        wrong = checks.FaultCount([column.name], counted.get(f"wrong {y}", 0), counted["total"])
+        wrong = FaultCount([column.name], counted.get(f"wrong {y}", 0), counted["total"])
         if isinstance(column, Category):
-            checks.check_declared(wrong, column)
+            check_declared(wrong, column)
         else:
-            checks.check_whole(wrong)
+            check_whole(wrong)
     called = {"t": public.time_name} | {y: column.name for y, column in names.items()}
     infinite, missing = (
-        checks.FaultCount(
+        FaultCount(
             [called[y] for y in places if counted[f"{what} {y}"]], counted[what], counted["total"]
         )
         for what, (_, places) in tests.items()
     )
-    checks.check_infinite(infinite)
-    checks.check_missing(missing, public.options.missing)
+    check_infinite(infinite)
+    check_missing(missing, public.options.missing)
     return missing
 
 
@@ -270,9 +278,9 @@ def _counted_people(
         most=each["n"].max(where=known),
     )
     counts = _one(records.with_table(counted))
-    checks.check_identified(counts["unidentified"], count)
+    check_identified(counts["unidentified"], count)
     if counts["several"] and options.one_each:
-        checks.refuse_several(counts["several"], counts["people"])
+        refuse_several(counts["several"], counts["people"])
     too_many = counts["most"] > most
     if counts["several"] and not (too_many or public.together):
         too_many = _some_share_a_bin(records, public, datetime)
@@ -314,16 +322,12 @@ def _strange(levels: Any) -> Any:
 
 def _broken(column: Any) -> Any:
     """Whether a number is not whole; those that doubles have no fractions for are, as is NaN."""
-    import ibis
-
     large = (column >= _double(2.0**53)) | (column <= _double(-(2.0**53)))
     small = ibis.ifelse(large, _double(0), column)
     return small != small.floor().cast("float64")
 
 
 def _infinite(column: Any) -> Any:
-    import ibis
-
     if not column.type().is_floating():
         return ibis.literal(False)
     # Ibis 12 has a test of its own, which is never true on Spark.
@@ -338,9 +342,7 @@ def _missing(column: Any) -> Any:
 # What becomes of a record ---------------------------------------------------------------------
 
 
-def _values_of(
-    table: Any, public: PublicInputs, person: str | None, datetime: bool
-) -> dict[str, Any]:
+def _values_of(table: Any, public: PublicInputs, datetime: bool) -> dict[str, Any]:
     """Of a record the time t, cells c0, c1, ..., these as values y0, y1, ... in double, and who."""
     moment = table[public.time_name]
     if not datetime:
@@ -357,8 +359,8 @@ def _values_of(
             columns |= {f"c{k}": cell, f"y{k}": _seconds(cell)}
         else:
             columns |= {f"c{k}": _number(cell), f"y{k}": _number(cell)}
-    if person is not None:
-        columns["who"] = table[person]
+    if public.person is not None:
+        columns["who"] = table[public.person]
     return columns
 
 
@@ -374,8 +376,6 @@ def _comparable(cell: Any) -> Any:
 
 def _level(cell: Any, column: Category) -> Any:
     """`Category.level_of` as double; null for NaN."""
-    import ibis
-
     pairs = {text: level for key, level in column.keys.items() for text in _written(cell, key)}
     absent = _missing(cell)
     if cell.type().is_string():
@@ -444,8 +444,6 @@ def _place_of(column: Column, public: PublicInputs) -> str:
 
 def _point(value: Any, column: Column) -> Any:
     """Coordinate in the unit cube, of flags too, in float32."""
-    import ibis
-
     if isinstance(column, Flag):
         yes, no = (_double(float(unit)) for unit in column.to_unit([1, 0]))
         return ibis.ifelse(_missing(value), yes, no).cast("float32")
@@ -457,8 +455,6 @@ def _point(value: Any, column: Column) -> Any:
 
 def _unit(value: Any, column: Column) -> Any:
     """`Column.to_unit` as real; 0 at once where it would round to 0, an error in some databases."""
-    import ibis
-
     low, high = column.domain
     if isinstance(column, Integer):
         value = _clamped(value, *map(float, (column.low, column.high)))
@@ -473,8 +469,6 @@ def _unit(value: Any, column: Column) -> Any:
 
 
 def _clamped(value: Any, low: float, high: float) -> Any:
-    import ibis
-
     below = ibis.ifelse(value >= _double(high), _double(high), value)
     return ibis.ifelse(value <= _double(low), _double(low), below)
 
@@ -487,8 +481,6 @@ def _slab(moment: Any, slabs: Slabs, datetime: bool) -> Any:
 
 def _number_of(past: list[Any], numbers: list[int], first: int, last: int) -> Any:
     """numbers[i], i edges being past: all before `first` are, and none from `last` on is."""
-    import ibis
-
     if first == last:
         return ibis.literal(numbers[first])
     middle = (first + last) // 2
@@ -508,8 +500,6 @@ def _later(moment: Any, edge: float) -> Any:
 
 
 def _moment(micros: int, like: Any) -> Any:
-    import ibis
-
     zone = like.type().timezone
     start = dt.datetime(1970, 1, 1, tzinfo=None if zone is None else dt.UTC)
     text = (start + dt.timedelta(microseconds=micros)).isoformat(" ")
@@ -517,8 +507,6 @@ def _moment(micros: int, like: Any) -> Any:
 
 
 def _double(value: float | str) -> Any:
-    import ibis
-
     text = value if isinstance(value, str) else repr(float(value))
     return ibis.literal(text).cast("float64")
 
@@ -528,27 +516,21 @@ def _double(value: float | str) -> Any:
 
 def _batches(remote: RemoteTable) -> Iterator[list[NDArray[Any]]]:
     """The columns of a table as arrays, so many rows at a time; times in seconds."""
-    import pyarrow as pa
-
     for batch in remote.batches():
         yield [_array(pa.chunked_array([column])) for column in batch.columns]
 
 
 def _digested(batch: Any, columns: Sequence[Column]) -> Floats:
     """(n, 1 + e) time and features of a batch of cells, as `records` has them in memory."""
-    import pyarrow as pa
-
     time, *cells = (pa.chunked_array([column]) for column in batch.columns)
     words = [
-        arrow.fingerprints(cell, column.name) if isinstance(column, Category) else _array(cell)
+        fingerprints(cell, column.name) if isinstance(column, Category) else _array(cell)
         for cell, column in zip(cells, columns, strict=True)
     ]
     return np.column_stack([_array(time), *words])
 
 
 def _array(column: Any) -> NDArray[Any]:
-    import pyarrow as pa
-
     temporal = pa.types.is_temporal(column.type)
     array: NDArray[Any] = arrow.moments(column, "")[0] if temporal else column.to_numpy()
     return array

@@ -12,20 +12,32 @@ import gzip
 import io
 import os
 import re
+import sys
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TextIO
+from typing import Any, ClassVar, TextIO
 
-from privtraj.base.errors import InputError, Said
-from privtraj.base.formats import READABLE, format_of
-from privtraj.data import anndata
-from privtraj.data.arrow import places_of, read_object, without_unit
-from privtraj.data.dialect import DELIMITERS, PLAIN, Dialect
-from privtraj.data.text_cells import EXACT, TEXT, CellKind, Readings
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from pyarrow import csv as arrow_csv
+from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+from privtraj.base.errors import InputError, Said, first_few, listed
+from privtraj.base.formats import READABLE, extra, format_of
+from privtraj.data.arrow import (
+    dated,
+    is_text,
+    places_of,
+    plain,
+    read_object,
+    to_column,
+    without_unit,
+)
+from privtraj.data.dialect import DELIMITERS, EXACT, PLAIN, TEXT, CellKind, Dialect, Readings
 
 _VALUE = re.compile(r"[-+]?[\d.,]*\d[\d.,]*(e[-+]?\d+)?|\d+[-/.]\d+[-/.]\d+.*", re.IGNORECASE)
 
@@ -42,8 +54,8 @@ def read_columns(
         RecordBatch, pandas or polars DataFrame, AnnData, any object with `__arrow_c_stream__`, or
         a dictionary of arrays.
     columns: names to read, with or without the unit that a name in the table ends in; nothing else
-        is read. Those of AnnData are explained in `data.anndata`.
-    kinds: of columns of CSV files, as `text_cells` has them: each of their cells is read as such,
+        is read. Those of AnnData are explained below.
+    kinds: of columns of CSV files, as `dialect` has them: each of their cells is read as such,
         or is unreadable. Those that are not there get the type that all of their cells have, which
         is for looking at a file, not for a fit.
     dialect: of CSV files.
@@ -53,8 +65,8 @@ def read_columns(
         with reader_of(Path(source), dialect) as reader:
             reader.check(wanted)
             return reader.read(wanted, kinds)
-    if anndata.is_anndata(source):
-        return anndata.table(source, wanted, texts_among(kinds))
+    if is_anndata(source):
+        return _anndata_table(source, wanted, texts_among(kinds))
     return read_object(source, wanted)
 
 
@@ -140,13 +152,9 @@ class Reader:
 
 class ParquetReader(Reader, format="parquet"):
     def schema(self) -> pa.Schema:
-        import pyarrow.parquet as pq
-
         return pq.read_schema(self.path)
 
     def read(self, columns: Sequence[str], kinds: Mapping[str, CellKind]) -> pa.Table:
-        import pyarrow.parquet as pq
-
         names = list(self.check(columns).values())
         with pq.ParquetFile(self.path) as file:
             return file.read(columns=names).select(names).rename_columns(columns)
@@ -154,14 +162,10 @@ class ParquetReader(Reader, format="parquet"):
 
 class ArrowReader(Reader, format="arrow"):
     def schema(self) -> pa.Schema:
-        import pyarrow as pa
-
         with pa.ipc.open_file(str(self.path)) as file:
             return file.schema
 
     def read(self, columns: Sequence[str], kinds: Mapping[str, CellKind]) -> pa.Table:
-        import pyarrow as pa
-
         names = list(self.check(columns).values())
         with pa.ipc.open_file(str(self.path)) as file:
             return file.read_all().select(names).rename_columns(columns)
@@ -170,16 +174,16 @@ class ArrowReader(Reader, format="arrow"):
 class H5adReader(Reader, format="h5ad"):
     def schema(self) -> pa.Schema:
         """Text is looked at, as it may hold dates."""
-        with anndata.opened(self.path) as data:
-            return anndata.table(data, anndata.names(data)).schema
+        with _opened(self.path) as data:
+            return _anndata_table(data, _names(data)).schema
 
     def check(self, columns: Sequence[str]) -> dict[str, str]:
         """`anndata.table` does it, with the places where it looked."""
         return {name: name for name in columns}
 
     def read(self, columns: Sequence[str], kinds: Mapping[str, CellKind]) -> pa.Table:
-        with anndata.opened(self.path) as data:
-            return anndata.table(data, columns, texts_among(kinds))
+        with _opened(self.path) as data:
+            return _anndata_table(data, columns, texts_among(kinds))
 
 
 class CsvReader(Reader, format="csv"):
@@ -192,8 +196,6 @@ class CsvReader(Reader, format="csv"):
 
     def read(self, columns: Sequence[str], kinds: Mapping[str, CellKind]) -> pa.Table:
         """Cells of a kind are converted as they come: no more than a block of text is held."""
-        import pyarrow as pa
-
         names = list(self.check(columns).values())
         undecided = [name for name in columns if name not in kinds]
         if undecided:
@@ -210,9 +212,6 @@ class CsvReader(Reader, format="csv"):
 
     def texts(self, names: Sequence[str]) -> Iterator[list[pa.Array]]:
         """The cells of these columns of the file, as text, so many rows at a time."""
-        import pyarrow as pa
-        from pyarrow import csv as arrow_csv
-
         options = self._options(names, dict.fromkeys(names, pa.string()))
         with arrow_csv.open_csv(str(self.path), **options) as file:
             yield [pa.array([], pa.string()) for _ in names]  # of a file without rows
@@ -267,9 +266,6 @@ class CsvReader(Reader, format="csv"):
         kinds: Mapping[str, CellKind] | None = None,
     ) -> pa.Table:
         """Columns that get the type that all of their cells have, as Arrow finds it."""
-        import pyarrow as pa
-        from pyarrow import csv as arrow_csv
-
         kinds = kinds or {}
         pairs = zip(columns, names, strict=True)
         texts = {name: pa.string() for wanted, name in pairs if wanted in kinds}
@@ -293,8 +289,6 @@ class CsvReader(Reader, format="csv"):
         return io.TextIOWrapper(self.bytes(), encoding=encoding, newline="")
 
     def _options(self, names: Sequence[str], types: Mapping[str, pa.DataType]) -> dict[str, Any]:
-        from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions
-
         parse = ParseOptions(delimiter=self.header()[1], newlines_in_values=True)
         convert = ConvertOptions(
             include_columns=names,
@@ -307,3 +301,101 @@ class CsvReader(Reader, format="csv"):
             "parse_options": parse,
             "convert_options": convert,
         }
+
+
+# AnnData, in memory and in .h5ad files ----------------------------------------------------------
+#
+# Names are scanpy's: a column of obs by its name, coordinate k of obsm["X_pca"] as "X_pca-k", a
+# gene by its name in var.
+
+COORDINATE = re.compile(r"([^/]+)-(\d+)")  # HDF5 takes a slash for a folder
+
+
+def is_anndata(source: Any) -> bool:
+    """Whether it is an AnnData object; whoever has one has imported anndata."""
+    anndata = sys.modules.get("anndata")
+    return anndata is not None and isinstance(source, anndata.AnnData)
+
+
+def anndata_needed() -> Any:
+    """The module anndata."""
+    return extra("anndata", "AnnData and .h5ad files", "privtraj[anndata]")
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """The AnnData of a .h5ad file; its matrix stays there until columns of it are asked for."""
+    with warnings.catch_warnings():  # its words are not ours, and may quote names of records
+        warnings.simplefilter("ignore")
+        data = anndata_needed().read_h5ad(path, backed="r")
+        try:
+            yield data
+        finally:
+            data.file.close()
+
+
+def _names(data: Any) -> list[str]:
+    """Columns of obs and coordinates of obsm. Genes, which are many, are not listed."""
+    tables = {key: values for key, values in data.obsm.items() if values.ndim == 2}
+    coordinates = [f"{key}-{k}" for key, x in tables.items() for k in range(x.shape[1])]
+    return [*map(str, data.obs.columns), *coordinates]
+
+
+def _anndata_table(data: Any, columns: Sequence[str], text: Sequence[str] = ()) -> pa.Table:
+    """These columns, in their order; text that reads as dates becomes dates, but for `text`."""
+    _check_anndata(data, columns)
+    near = set(_names(data))
+    parts = {name: _obs_column(data, name, name in text) for name in columns if name in near}
+    parts |= _genes(data, [name for name in columns if name not in near])
+    return pa.table({name: parts[name] for name in columns})
+
+
+def _check_anndata(data: Any, columns: Sequence[str]) -> None:
+    known = _names(data)
+    for name in columns:
+        places = known.count(name) + int((data.var_names == name).sum())
+        if places > 1:
+            raise InputError(
+                f"obs, obsm and var have more than one column named '{name}': rename them"
+            )
+        if places == 0:
+            raise InputError(
+                f"there is no column '{name}' in obs or obsm and no gene of that name in var: obs "
+                f"and obsm have {first_few(known) or 'no columns'}"
+            )
+
+
+def _obs_column(data: Any, name: str, as_text: bool) -> pa.ChunkedArray:
+    if name in data.obs.columns:
+        column = read_object(data.obs, [name]).column(0)
+        words = plain(column)
+        if as_text or not is_text(words.type) or words.null_count == len(words):
+            return column
+        read = dated(words)  # a file has no dates: they are there as text, often as categories
+        return column if read is None else read
+    key, _, k = name.rpartition("-")
+    values = data.obsm[key]
+    values = values.iloc if hasattr(values, "iloc") else values
+    return to_column(_dense(values[:, [int(k)]])[:, 0], name)
+
+
+def _genes(data: Any, genes: list[str]) -> dict[str, pa.ChunkedArray]:
+    """All at once: a matrix on disk is read through for any of them."""
+    if not genes:
+        return {}
+    try:
+        empty = data.X is None
+    except KeyError:  # a file without one
+        empty = True
+    if empty:
+        raise InputError(
+            f"there are no values of the genes {listed(genes)}, as X is empty: fill it in, "
+            "or use columns of obs or obsm"
+        )
+    part = data[:, genes]
+    values = _dense((part.to_memory() if data.isbacked else part).X)
+    return {gene: to_column(values[:, k], gene) for k, gene in enumerate(genes)}
+
+
+def _dense(values: Any) -> NDArray[Any]:
+    return np.asarray(values.toarray() if hasattr(values, "toarray") else values)

@@ -23,7 +23,7 @@ from privtraj.base.space import moment
 from privtraj.columns.kinds import Number
 from privtraj.columns.precision import DEGREES as DEGREES_STEP
 from privtraj.columns.precision import axes, written_times
-from privtraj.data.anndata import COORDINATE, needed
+from privtraj.data.tables import COORDINATE, anndata_needed
 from privtraj.export.tables import PathRows, python_values, write_as
 
 DEGREES = "EPSG:4326"
@@ -202,7 +202,7 @@ def _needed(module: str) -> Any:
 
 def to_anndata(paths: PathRows, basis: str | None = None) -> Any:
     """See `Paths.to_anndata`."""
-    anndata = needed()
+    anndata = anndata_needed()
     d, frame = paths.values.shape[2], paths.to_frame()
     plain = [not paths.columns or type(paths.columns[k]) is Number for k in range(d)]
     numbers = np.flatnonzero(plain)
@@ -283,7 +283,7 @@ def check_paths(path: Path, features: tuple[str, ...], bounds: Any, times: int) 
     if kind == "geoparquet":
         _needed("geopandas")
     if kind == "h5ad":
-        needed()
+        anndata_needed()
 
 
 _GEOJSON = {"geojson": to_geojson, "trips": to_trips, "points": to_points}

@@ -19,7 +19,7 @@ import numpy as np
 from privtraj.base.arrays import Floats, Mask, equal_weight
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.space import hat_functions, unit_time
-from privtraj.domain.couplings import within
+from privtraj.domain.walking import within
 from privtraj.measures.base import (
     HEAD_COUNT,
     Fit,
@@ -69,9 +69,9 @@ from privtraj.measures.windows import (
 from privtraj.motion.process import FITTED, Reference, Scale, follow, least_action
 from privtraj.motion.reference import by_itself, declared
 from privtraj.privacy import noise
-from privtraj.privacy.budget_plan import BudgetPlan, Planned
 from privtraj.privacy.events import Person
 from privtraj.privacy.guard import Guard
+from privtraj.privacy.ledger import BudgetPlan, Planned
 from privtraj.privacy.questions import MAX_CELLS
 from privtraj.recipe import Recipe
 

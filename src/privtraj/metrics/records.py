@@ -19,9 +19,8 @@ from privtraj.base.errors import InputError, aligned
 from privtraj.base.space import hat_functions, nearest_bin
 from privtraj.columns.kinds import of_tables
 from privtraj.data import arrow, sql
-from privtraj.data.checks import FaultCount, check_infinite
-from privtraj.data.dialect import Dialect
-from privtraj.data.text_cells import DATE, NUMBER, TEXT, CellKind, UnreadableCells
+from privtraj.data.dialect import DATE, NUMBER, TEXT, CellKind, Dialect, UnreadableCells
+from privtraj.data.records import FaultCount, check_infinite, values_of
 from privtraj.metrics.columns import unit_points
 from privtraj.metrics.distances import as_points
 from privtraj.metrics.movement import correlation
@@ -134,7 +133,7 @@ def read_records(
     moments, datetime = arrow.moments(table.column(time), time)
     if len(moments):
         _check_times(datetime, model)
-    points = np.column_stack([arrow.values(table.column(each.name), each) for each in columns])
+    points = np.column_stack([values_of(table.column(each.name), each) for each in columns])
     cells = np.column_stack([moments, points])
     check_infinite(FaultCount.of(np.isinf(cells), (time, *names)))
     codes, ids = np.arange(len(cells)), ()

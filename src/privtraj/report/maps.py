@@ -36,7 +36,7 @@ Window = tuple[float, float, float, float]  # west, east, south, north, in degre
 _MARGIN = 2.0  # a page's window over the box: pictures twice as wide as high are filled
 _FAST = 0.95  # quantile of speeds
 _DETAILS = 2500  # a line may be off by this part of the window, less than a pixel of a picture
-_SIDES = (0, 0, 1, 1), (1, -1, 1, -1)  # of a window: the axis of each, and which way is inside
+_FRAME = 0.125  # margin around a window, as a share of it
 _WORLDS = (-360.0, 0.0, 360.0)  # shifts, for windows across the edge of the world
 
 
@@ -56,12 +56,13 @@ def window(bounds: Floats) -> Window:
 
 def backdrop(shown: Sampled) -> dict[str, Any] | None:
     """The map of a page, if its people have longitude and latitude: of land and borders all points,
-    as shares of the window, and how many each line has."""
+    as shares of the frame, and how many each line has."""
     if shown.globe is None:
         return None
     seen = window(shown.bounds[list(shown.globe)])
-    low, size = np.array(seen[::2]), np.array([seen[1] - seen[0], seen[3] - seen[2]])
-    made: dict[str, Any] = {"axes": shown.globe, "window": seen}
+    frame = framed(seen)
+    low, size = np.array(frame[::2]), np.array([frame[1] - frame[0], frame[3] - frame[2]])
+    made: dict[str, Any] = {"axes": shown.globe, "window": seen, "frame": frame}
     for kind, lines in zip(("land", "borders"), outlines(seen), strict=True):
         points = np.concatenate(lines) if lines else np.empty((0, 2))
         sizes = [len(line) for line in lines]
@@ -110,7 +111,7 @@ def draw_backdrop(axes: Axes) -> None:
     land, borders = outlines((west, east, south, north))
     axes.set_facecolor(SEA)
     if land:
-        rings = [Path(np.concatenate([ring, ring[:1]]), closed=True) for ring in land]
+        rings = [Path(ring, closed=True) for ring in land]
         whole = Path.make_compound_path(*rings)
         axes.add_patch(PathPatch(whole, facecolor=LAND, edgecolor=COAST, lw=0.8, zorder=0.1))
     axes.add_collection(LineCollection(borders, color=COAST, lw=0.8, ls="--", zorder=0.2))
@@ -153,62 +154,47 @@ def _lines() -> _Lines:
 
 
 def outlines(window: Window) -> tuple[list[Floats], list[Floats]]:
-    """Land and borders in a window, as finely as a picture of it can show.
+    """Land and borders in a window, as finely as a picture of it can show, and in a `framed` one
+    around it, where they are wrong: a picture must not show what is outside the window.
 
-    Land: rings (n, 2) of longitude, latitude, to be filled by the even-odd rule, holes among them;
-    along the window's edge where land goes on.  Borders: open lines (n, 2).
+    Land: rings (n, 2) of longitude, latitude, to be filled by the even-odd rule, holes among them.
+    Borders: open lines (n, 2).
+
+    Steps of a line are made shorter than the margin of the frame, and places beyond the frame are
+    moved to its edge. So whatever step touches the window has both ends where they were, and no
+    place of the window changes sides of a ring, as all others move outside the window.
     """
     west, east, south, north = window
     known = _lines()
     size = min((east - west) * np.cos(np.radians((south + north) / 2)), north - south)
     coarse = level_of(max(size / _DETAILS, FINEST))
-    land, borders = [], []
+    frame = np.reshape(framed(window), (2, 2)).T
+    margin = _FRAME * np.array([east - west, north - south])
+    land: list[Floats] = []
+    borders: list[Floats] = []
     upright = (known.boxes[:, 2] <= north) & (known.boxes[:, 3] >= south)
     for shift in _WORLDS:
         across = (known.boxes[:, 0] + shift <= east) & (known.boxes[:, 1] + shift >= west)
         for k in np.flatnonzero(upright & across):
             one = slice(known.starts[k], known.starts[k + 1])
             line = known.points[one][known.levels[one] >= coarse] + [shift, 0.0]
-            if k >= known.rings:
-                borders.extend(_clipped_line(line, window))
-            elif len(ring := _clipped_ring(line, window)) > 2:
-                land.append(ring)
+            if len(line) < 2:  # too small to be seen
+                continue
+            if k < known.rings:
+                line = np.concatenate([line, line[:1]])
+            parts = np.ceil(np.abs(np.diff(line, axis=0) / margin).max(axis=1)).clip(1)
+            at = np.concatenate([[0.0], np.cumsum(parts)])
+            finer = np.arange(at[-1] + 1)
+            line = np.stack([np.interp(finer, at, column) for column in line.T], axis=1)
+            line = np.clip(line, *frame)
+            moved = np.append(True, np.diff(line, axis=0).any(axis=1))
+            if moved.sum() > 1:
+                (land if k < known.rings else borders).append(line[moved])
     return land, borders
 
 
-def _clipped_ring(ring: Floats, window: Window) -> Floats:
-    """The part of a closed ring in the window, by Sutherland and Hodgman: one side at a time."""
-    for axis, sign, limit in zip(*_SIDES, window, strict=True):
-        if len(ring) < 3:
-            break
-        depth = sign * (ring[:, axis] - limit)  # at least 0 inside
-        if (depth >= 0).all():
-            continue
-        after, next_depth = np.roll(ring, -1, axis=0), np.roll(depth, -1)
-        crossing = (depth >= 0) != (next_depth >= 0)
-        share = np.where(crossing, depth, 0.0) / np.where(crossing, depth - next_depth, 1.0)
-        cut = ring + share[:, None] * (after - ring)
-        both = np.stack([ring, cut], axis=1)
-        ring = both[np.stack([depth >= 0, crossing], axis=1)]
-    return ring
-
-
-def _clipped_line(line: Floats, window: Window) -> list[Floats]:
-    """The parts of an open line in the window, by Liang and Barsky: of each segment the shares
-    from `enter` to `leave`."""
-    start, way = line[:-1], np.diff(line, axis=0)
-    enter, leave = np.zeros(len(way)), np.ones(len(way))
-    for axis, sign, limit in zip(*_SIDES, window, strict=True):
-        depth, gain = sign * (start[:, axis] - limit), sign * way[:, axis]
-        at = -depth / np.where(gain == 0, 1.0, gain)
-        enter = np.where(gain > 0, np.maximum(enter, at), enter)
-        leave = np.where(gain < 0, np.minimum(leave, at), leave)
-        leave = np.where((gain == 0) & (depth < 0), -1.0, leave)
-    inside = np.flatnonzero(enter < leave)
-    if not len(inside):
-        return []
-    head = start[inside] + enter[inside, None] * way[inside]
-    tail = start[inside] + leave[inside, None] * way[inside]
-    joined = (np.diff(inside) == 1) & (leave[inside][:-1] == 1) & (enter[inside][1:] == 0)
-    pieces = np.split(np.arange(len(inside)), np.flatnonzero(~joined) + 1)
-    return [np.concatenate([head[piece], tail[piece[-1:]]]) for piece in pieces]
+def framed(window: Window) -> Window:
+    """A little wider and higher."""
+    west, east, south, north = window
+    x, y = _FRAME * (east - west), _FRAME * (north - south)
+    return west - x, east + x, south - y, north + y

@@ -23,7 +23,7 @@ from privtraj.base.errors import InputError, short
 from privtraj.base.files import write_text
 from privtraj.base.formats import PEOPLE_DRAWN
 from privtraj.columns.kinds import Category, Column, Number
-from privtraj.privacy import meaning
+from privtraj.privacy import statements
 from privtraj.privacy.certificate import PROTECTS, Certificate
 from privtraj.privacy.ledger import up
 from privtraj.privacy.statements import records_in_words
@@ -233,8 +233,8 @@ def _guarantee(model: TrajectoryModel) -> dict[str, Any]:
     return {
         "warnings": warnings(model),
         "in_words": certificate.in_words,
-        "factor": meaning.factor(certificate.epsilon),
-        "failure": meaning.chance(certificate.delta) if certificate.delta else "",
+        "factor": statements.factor(certificate.epsilon),
+        "failure": statements.chance(certificate.delta) if certificate.delta else "",
         "facts": [(name, text) for name, text in facts if text],
         "dial": _dial(certificate.chance_right),
     }
@@ -254,20 +254,11 @@ def _dial(chance: float) -> dict[str, Any]:
     return {"chance": chance, "arcs": arcs, "needle": " ".join(corners)}
 
 
-@dataclass(frozen=True)
-class Part:
-    """What one entry of the ledger added to epsilon; start and share: of the whole bar."""
+def budget(certificate: Certificate) -> list[dict[str, Any]]:
+    """Where epsilon went at the certificate's delta, in the order of payment, and what is left.
 
-    what: str
-    how: str
-    epsilon: float
-    start: float
-    share: float
-    shade: str
-
-
-def budget(certificate: Certificate) -> list[Part]:
-    """Where epsilon went at the certificate's delta, in the order of payment, and what is left."""
+    start, share: of the whole bar.
+    """
     spent = [max(added, 0.0) for added in certificate.spending()]
     rest = max(certificate.target_epsilon - certificate.epsilon, 0.0)
     whole = sum(spent) + rest
@@ -286,9 +277,11 @@ def budget(certificate: Certificate) -> list[Part]:
         lines.append((entry["what"], how, epsilon, f"part-{order.index(k) % _COLOURS + 1}"))
     if rest / whole >= 5e-4:
         lines.append(("not spent", "", rest, "rest"))
-    parts, start = [], 0.0
+    parts: list[dict[str, Any]] = []
+    start = 0.0
     for what, how, epsilon, shade in lines:
-        parts.append(Part(what, how, epsilon, start, epsilon / whole, shade))
+        part = {"what": what, "how": how, "epsilon": epsilon, "shade": shade}
+        parts.append({**part, "start": start, "share": epsilon / whole})
         start += epsilon / whole
     return parts
 
@@ -336,22 +329,11 @@ def settings(model: TrajectoryModel) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class Declared:
-    """A column as it was declared public.
+def declared(columns: Sequence[Column]) -> list[dict[str, Any]]:
+    """All columns of the table: what somebody said of them, which is public.
 
-    domain: in words.  values: of a category, all of them.  more: whether fixed, missing, other.
+    domain: in words.  listed: of a category, all values.  more: whether fixed, missing, other.
     """
-
-    name: str
-    kind: str
-    domain: str
-    values: list[str]
-    more: str
-
-
-def declared(columns: Sequence[Column]) -> list[Declared]:
-    """All columns of the table: what somebody said of them, which is public."""
     made = []
     for column in columns:
         if column.of:
@@ -366,7 +348,8 @@ def declared(columns: Sequence[Column]) -> list[Declared]:
         else:
             assert isinstance(column, Number)
             domain = number_range(column)
-        made.append(Declared(column.name, column.kind, domain, values, ", ".join(more)))
+        said = {"domain": domain, "listed": values, "more": ", ".join(more)}
+        made.append({"name": column.name, "kind": column.kind, **said})
     return made
 
 

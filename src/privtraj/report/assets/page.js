@@ -231,29 +231,27 @@ function drawBackdrop(on) { // true where there is one
   const shown = Boolean(backdrop) && [state.across, state.up].every((axis) => backdrop.axes.includes(axis));
   canvas.dataset.map = shown ? "drawn" : "none";
   if (!shown) return false;
-  const [west, east, south, north] = backdrop.window, [lon, lat] = backdrop.axes, upright = state.across === lon, { box } = view;
-  const at = (x, y) => {
-    const spots = [inShares(lon, west + x * (east - west)), inShares(lat, south + y * (north - south))];
-    return upright ? [atX(spots[0]), atY(spots[1])] : [atX(spots[1]), atY(spots[0])];
-  };
+  const { window: seen, frame, axes: [lon, lat] } = backdrop, upright = state.across === lon, { box } = view;
+  const at = (x, y) => upright ? [atX(inShares(lon, x)), atY(inShares(lat, y))] : [atX(inShares(lat, y)), atY(inShares(lon, x))];
+  const along = (low, high, step) => low + step / STEPS * (high - low);
   const trace = ({ points, sizes }, closed) => {
     on.beginPath();
     let k = 0;
     for (const size of sizes) {
-      for (let i = 0; i < size; i++, k++) on[i ? "lineTo" : "moveTo"](...at(points[2 * k] / STEPS, points[2 * k + 1] / STEPS));
+      for (let i = 0; i < size; i++, k++) on[i ? "lineTo" : "moveTo"](...at(along(frame[0], frame[1], points[2 * k]), along(frame[2], frame[3], points[2 * k + 1])));
       if (closed) on.closePath();
     }
   };
-  const [[left, bottom], [right, top]] = [at(0, 0), at(1, 1)];
+  const [[left, bottom], [right, top]] = [at(seen[0], seen[2]), at(seen[1], seen[3])];
   on.save();
   clipBox(on, 0);
-  on.beginPath(); on.rect(left + 1, top + 1, right - left - 2, bottom - top - 2); on.clip(); // without the window's own edge
+  on.beginPath(); on.rect(left, top, right - left, bottom - top); on.clip(); // outlines are true in the window alone
   on.fillStyle = theme.sea; on.fillRect(box.left, box.top, box.right - box.left, box.bottom - box.top);
   on.fillStyle = theme.land; on.strokeStyle = theme.coast; on.lineWidth = 1; on.lineJoin = "round";
   trace(backdrop.land, true); on.fill("evenodd"); on.stroke();
   on.setLineDash([4, 3]); trace(backdrop.borders, false); on.stroke();
   on.restore();
-  drawScale(on, Math.abs(upright ? top - bottom : right - left) / (north - south) / 111.195);
+  drawScale(on, Math.abs(upright ? top - bottom : right - left) / (seen[3] - seen[2]) / 111.195);
   return true;
 }
 
