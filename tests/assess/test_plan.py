@@ -18,8 +18,8 @@ from privtraj.columns.axes import Axes
 from privtraj.columns.declared import declared_columns
 from privtraj.metrics.people import MOST_TOLD
 from privtraj.privacy.accounting import epsilon_at
-from privtraj.privacy.calibration import calibrate_gaussian
 from privtraj.privacy.events import GaussianSum
+from privtraj.privacy.ledger import calibrate_gaussian
 from privtraj.recipe import Recipe
 
 BUDGET = Recipe(1.0, 1e-5)

@@ -21,8 +21,7 @@ from domain.shapes import (
     square,
     streets,
 )
-from privtraj.domain.constants import MARGIN
-from privtraj.domain.walls import Walls, clipped
+from privtraj.domain.region import MARGIN, Network
 
 
 def places(area, n, seed=0):
@@ -34,18 +33,25 @@ def places(area, n, seed=0):
 # Inside ---------------------------------------------------------------------------------------
 
 
-def test_inside_is_what_another_library_says():
-    shapely = pytest.importorskip("shapely")
-    rng = np.random.default_rng(1)
-    for seed in range(5):
-        domain = random_polygon(np.random.default_rng(seed), vertices=30)
-        shape = shapely.build_area(
-            shapely.union_all(shapely.linestrings(domain.segments.reshape(-1, 2, 2)))
-        )
-        points = rng.uniform(size=(4000, 2))
-        area = ground(domain)
-        assert (area.inside(points) == shapely.contains_xy(shape, points)).all()
-        assert (domain.inside(points) == area.inside(points)).all()
+def even_odd(points, segments):
+    """The rule by itself: a ray to the right crosses an odd number of segments."""
+    (x, y), (x0, y0, x1, y1) = points.T[:, :, None], segments.T
+    over = (y0 <= y) != (y1 <= y)
+    crossing = x0 + (y - y0) * (x1 - x0) / np.where(y1 == y0, 1.0, y1 - y0)
+    return (over & (crossing > x)).sum(axis=1) % 2 == 1
+
+
+def overlapping():
+    """Two squares that share a corner of each other, which is in neither by the even-odd rule."""
+    return polygon(square(0.1, 0.6), square(0.4, 0.9))
+
+
+@pytest.mark.parametrize("make", [around_a_block, river, islands, overlapping, coast_mask])
+def test_inside_is_the_even_odd_rule(make):
+    domain = make()
+    points = np.random.default_rng(1).uniform(size=(4000, 2))
+    assert (domain.inside(points) == even_odd(points, domain.segments)).all()
+    assert (ground(domain).inside(points) == domain.inside(points)).all()
 
 
 def test_a_shared_border_of_two_districts_is_no_wall():
@@ -70,16 +76,19 @@ def test_a_mask_is_the_pixels_that_it_says_with_the_top_row_at_the_largest_y():
     assert (inside == np.random.default_rng(0).integers(0, 2, (20, 30)).astype(bool)).all()
 
 
-def test_walls_are_met_where_they_are():
-    walls = Walls(np.array([[0.5, 0.0, 0.5, 1.0], [0.8, 0.0, 0.8, 0.4]]))
-    a = np.array([[0.1, 0.5], [0.1, 0.2], [0.6, 0.2], [0.6, 0.9]])
-    b = np.array([[0.9, 0.5], [0.3, 0.9], [1.0, 0.2], [0.7, 0.1]])
-    assert walls.reach(a, b).tolist() == pytest.approx([0.5, np.inf, 0.5, np.inf])
+def test_who_would_leave_through_a_wall_comes_back_from_it():
+    area = ground(polygon(square(0.0, 1.0), [(0.5, 0), (0.6, 0), (0.6, 0.8), (0.5, 0.8)]))
+    start = np.array([[0.3, 0.5], [0.3, 0.9], [0.3, 0.5]])
+    moved = area.moved(start, np.array([[0.3, 0.0], [0.4, 0.0], [0.1, 0.2]]))
+    assert np.allclose(moved, [[0.4, 0.5], [0.7, 0.9], [0.4, 0.7]], atol=1e-3)
 
 
-def test_segments_are_clipped_to_the_box():
+def test_a_network_is_cut_to_the_box():
     given = np.array([[-1, 0.5, 2, 0.5], [0.5, 0.5, 0.5, 3], [2, 2, 3, 3], [-1, 0.0, 0.0, -1]])
-    assert clipped(given.astype(float)).tolist() == [[0, 0.5, 1, 0.5], [0.5, 0.5, 0.5, 1]]
+    ends = Network(given.astype(float)).nodes.tolist()
+    assert ends == [[0, 0.5], [0.5, 0.5], [0.5, 1], [1, 0.5]]
+    along_the_box = Network(np.array([[0.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 1.0]]))
+    assert len(along_the_box.nodes) == 3
 
 
 # Any polygon ----------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from privtraj.privacy.ledger import Ledger
 
 NASTY = '</script><b>"x"&\''
 LONG = "concentration of something with a very long name in the blood, yearly panel (mmol/l)"
+MANY = [f"{k} {LONG}" for k in range(12)]
 COAST = np.array([[-11.0, -7.0], [36.0, 42.0]])  # Lisbon, and water west of it
 
 

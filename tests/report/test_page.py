@@ -22,10 +22,9 @@ from scipy.stats import norm
 from privtraj import cli
 from privtraj.base.errors import InputError
 from privtraj.export import tables as export_tables
-from privtraj.privacy.calibration import calibrate_gaussian
 from privtraj.privacy.certificate import certify
 from privtraj.privacy.events import GaussianSum, LaplaceCounts
-from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.ledger import Ledger, calibrate_gaussian
 from privtraj.privacy.statements import (
     BY_PERSON,
     CHECKED,

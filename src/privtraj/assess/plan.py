@@ -290,7 +290,7 @@ def _count_noise(question: Question) -> float:
     Gaussian of deviation z where there is a delta, else Laplace of scale 1 / e; records of a person
     are taken to be in different cells, which is the best case.
     """
-    from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace
+    from privtraj.privacy.ledger import calibrate_gaussian, calibrate_laplace
 
     recipe, person = question.recipe, Person(question.records_per_person, False)
     budget = (recipe.epsilon, recipe.delta, recipe.adjacency)
@@ -316,9 +316,10 @@ def price(
     person on average, noise per record is price / r times that of one at random, so paying for all
     is better where r > price.
     """
-    from privtraj.privacy.calibration import calibrate_laplace
+    from privtraj.measures.registry import MEASURES
+    from privtraj.privacy.ledger import calibrate_laplace
 
-    if measure != "counts":
+    if MEASURES[measure].needs_delta:  # whose noise is Gaussian
         return float(records) if together else math.sqrt(records)
     budget = (epsilon, delta, adjacency)
     return calibrate_laplace(*budget) / calibrate_laplace(*budget, person=Person(records, together))
@@ -349,13 +350,10 @@ class Intention:
         return {**asdict(self), "releases": list(self.releases)}
 
     def __str__(self) -> str:
+        from privtraj.measures.registry import MEASURES
+
         most = self.records_per_person
         each = "one record" if most == 1 else f"up to {most} records"
-        on = {
-            "counts": "private counts of records over cells",
-            "gradients": "private gradients of particles",
-            "marginals": "private tables of two columns at a time",
-        }
         rows = [("  what is released", "", "its noise")]
         for one in self.releases:
             once = one["times"] == 1
@@ -369,7 +367,7 @@ class Intention:
         return (
             f"fit would spend epsilon {self.epsilon:g} and delta {short(self.delta)} "
             f"({self.adjacency}, {each} of a person),\n"
-            f"once, on {on[self.measure]}, in {self.slabs}.\n"
+            f"once, on {MEASURES[self.measure].words}, in {self.slabs}.\n"
         ) + "\n".join(aligned(rows))
 
 

@@ -11,21 +11,22 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import shapely
 
 from privtraj.base.arrays import Floats, Mask, frozen
 from privtraj.base.errors import InputError, listed
 from privtraj.base.space import from_unit, to_unit
 from privtraj.columns.precision import axes
 from privtraj.domain import shapes
-from privtraj.domain.constants import MOST_MET, MOST_NODES, MOST_SEGMENTS, REDRAWS
-from privtraj.domain.ground import Ground
+from privtraj.domain.region import Area, Network, Region, area_of, asked
 
-if TYPE_CHECKING:
-    from privtraj.domain.network import Network
-    from privtraj.domain.walls import Walls
+MOST_SEGMENTS = 10_000  # of a domain: what a model file can hold and be read in seconds
+MOST_MET = 1000  # sides of a domain on a line across it: what makes every question long
+MOST_NODES = 4096  # of a network: all shortest ways between them fit into 200 MB
+REDRAWS = 16  # of a particle's place in its cell before the nearest place inside is taken
 
 Kind = Literal["area", "network"]
 
@@ -135,10 +136,10 @@ class Domain:
         low, high = unit.reshape(-1, 2).min(axis=0), unit.reshape(-1, 2).max(axis=0)
         if not np.isfinite(unit).all() or (high <= 0).any() or (low >= 1).any():
             raise _elsewhere(names, at)
-        rise = np.abs(np.diff(np.clip(unit[:, [1, 3]], 0, 1), axis=1)).sum()
-        if rise > MOST_MET:
+        met = np.abs(np.clip(unit[:, :2], 0, 1) - np.clip(unit[:, 2:], 0, 1)).sum(axis=0).max()
+        if met > MOST_MET:
             raise InputError(
-                f"a line across the domain meets {rise:.0f} of its sides on average, and at most "
+                f"a line across the domain meets {met:.0f} of its sides on average, and at most "
                 f"{MOST_MET} can be used: simplify it first"
             )
         if self.kind == "network":
@@ -155,21 +156,20 @@ class Domain:
         its size."""
         places = np.asarray(points, np.float64).reshape(-1, 2)
         if self.kind == "area":
-            return self._walls.inside(places)
+            return asked(shapely.contains_xy, self.shape, places)
         return self._network.inside(to_unit(places, self._box, clamp=False))
 
     @cached_property
-    def _walls(self) -> Walls:
-        from privtraj.domain.walls import Walls
-
-        return Walls(self.segments)
+    def shape(self) -> Any:
+        """The polygons of an area, in data units."""
+        shape = area_of(self.segments)
+        shapely.prepare(shape)
+        return shape
 
     @cached_property
     def _network(self) -> Network:
-        from privtraj.domain.network import Network
-
-        edges = to_unit(self.segments.reshape(-1, 2), self._box, clamp=False)
-        return Network(edges.reshape(-1, 4))
+        """In units of its own box."""
+        return Network(to_unit(self.segments.reshape(-1, 2), self._box, clamp=False).reshape(-1, 4))
 
     @cached_property
     def _box(self) -> Floats:
@@ -217,7 +217,7 @@ class Plot:
     axes: which two.  bounds: (2, 2) of these.
     """
 
-    ground: Ground
+    ground: Region
     axes: tuple[int, int]
     bounds: Floats
     domain: Domain
@@ -225,14 +225,16 @@ class Plot:
     @classmethod
     def of(cls, domain: Domain, features: Sequence[str], bounds: Floats) -> Plot:
         """Refuses a domain outside the box, and networks that are too large."""
-        from privtraj.domain.area import Area
-        from privtraj.domain.network import Network
-
         at, unit = domain.check_box(features, bounds)
-        ground = Area(unit) if domain.kind == "area" else Network(unit)
+        box = bounds[list(at)]
+        ground: Region
+        if domain.kind == "network":
+            ground = Network(unit)
+        else:
+            ground = Area(shapely.transform(domain.shape, lambda x: to_unit(x, box, clamp=False)))
         if ground.empty:
             raise _elsewhere(features, at)
-        return cls(ground, at, bounds[list(at)], domain)
+        return cls(ground, at, box, domain)
 
     def snapped(self, points: Floats) -> Floats:
         """Points (..., d) of the unit cube, each at the nearest place inside."""
@@ -270,10 +272,9 @@ class Plot:
     def in_data_units(self, places: Floats) -> Floats:
         """Places (n, 2) of the ground in data units, where they are inside after rounding too."""
         data = np.clip(from_unit(places, self.bounds), *self.bounds.T)
-        close = np.flatnonzero(self.ground.beside_wall(places))
-        wrong = close[~self.domain.inside(data[close])]
-        if len(wrong):
-            data[wrong] = from_unit(self.ground.off_wall(places[wrong]), self.bounds)
+        if self.domain.kind == "area":
+            wrong = np.flatnonzero(~self.domain.inside(data))
+            data[wrong] = from_unit(self.ground.nearest(places[wrong]), self.bounds)
         return data
 
 

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from privtraj.base.arrays import Floats, Mask
 from privtraj.base.errors import InputError
 from privtraj.base.files import MOST_BYTES, strict_json
-from privtraj.domain.constants import MOST_PIXELS
+
+MOST_PIXELS = 4096**2
 
 _LINES, _AREAS = ("LineString", "MultiLineString"), ("Polygon", "MultiPolygon")
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from privtraj.base.arrays import Floats, Ints
-from privtraj.base.errors import Arg, InputError
+from privtraj.base.errors import InputError
 from privtraj.base.space import from_unit
 from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Category, Column, Flag
@@ -134,12 +134,7 @@ def _step_lengths(paths: Any, bounds: Any, globe: Globe | None) -> Floats:
     if globe is None:
         return np.linalg.norm(_steps(paths, bounds), axis=2)
     if bounds is not None:
-        raise InputError(
-            Arg("globe"),
-            " and ",
-            Arg("bounds"),
-            " do not go together: kilometres are no shares of a box",
-        )
+        raise InputError("globe and bounds do not go together: kilometres are no shares of a box")
     places = partial_paths(paths)[..., list(globe)]
     return kilometres(places[:, :-1], places[:, 1:])
 
@@ -351,5 +346,5 @@ def falling_share(paths: Any, feature: int, by: float, over: float, *, times: An
         compared |= np.isfinite(drops).any(axis=1)
         falls |= (drops > by).any(axis=1)
     if not compared.any():
-        raise InputError("nobody has two readings within ", Arg("over"), ": give a longer time")
+        raise InputError("nobody has two readings within over: give a longer time")
     return float(falls.sum() / compared.sum())

@@ -391,9 +391,9 @@ def contradiction(record: Record) -> str | None:
     for people in (record.diagnostics.get("people_per_time"), public.get(PUBLIC_COUNTS)):
         if people is not None and not (_is_list_or_none(people) and len(people) in lengths):
             return "its numbers of people are of other times"
-    measure, steps = record.settings.get("measure"), record.settings.get("steps")
+    measure, steps = record.settings.get("measure"), record.settings.get("steps", 0)
     if measure in MEASURES:
-        planned = MEASURES[measure].most_releases(steps if is_whole(steps) else 0)
+        planned = MEASURES[measure].most_releases(int(steps) if is_whole(steps) else 0)
         for entry in record.certificate.ledger:
             weight = entry.get("weight", 0)  # of a person: as many numbers of each feature
             whole = entry["what"] != PERSISTENCE or (

@@ -22,9 +22,8 @@ from privtraj.columns.axes import decoded
 from privtraj.columns.conditions import Conditions, in_order
 from privtraj.columns.kinds import Category, Column, Number, of_tables
 from privtraj.columns.precision import written_times
-from privtraj.domain.couplings import couplings_inside, parts_of
 from privtraj.domain.domain import Plot
-from privtraj.domain.paths import walkers
+from privtraj.domain.walking import couplings_inside, parts_of, walkers
 from privtraj.model.paths import Paths, fill_in_blocks
 from privtraj.model.record import Record
 from privtraj.motion.couplings import CouplingName, Couplings, Discrete, couple

@@ -155,11 +155,18 @@ def couple(
     return replace(couplings, transitions=couplings.matrices) if few else couplings
 
 
-def _exact(x: Floats, y: Floats, a: Floats, b: Floats) -> coo_array:
-    """The coupling (m, n) of least cost: at most m + n - 1 of its entries are not zero."""
+def least_cost(a: Floats, b: Floats, cost: Floats) -> coo_array:
+    """The coupling of a (m,) and b (n,) of least cost (m, n): at most m + n - 1 of its entries are
+    not zero."""
     import ot
 
-    return coo_array(ot.emd(a, b, ot.dist(x, y), numItermax=_PIVOTS))
+    return coo_array(ot.emd(a, b, cost, numItermax=_PIVOTS))
+
+
+def _exact(x: Floats, y: Floats, a: Floats, b: Floats) -> coo_array:
+    import ot
+
+    return least_cost(a, b, ot.dist(x, y))
 
 
 def _exact_within(

@@ -1,0 +1,136 @@
+"""People who walk in a domain: who becomes whom, and the ways they go.
+
+Couplings are exact optimal transport, as far as people have to walk: the cost of a pair is the
+squared length of the shortest way, plus the squared differences of the other features. Nobody
+leaves a connected part, as there is no way: each part is coupled by itself, and has the same share
+of the people at all times.
+
+A person is a chain of particles over the couplings and an offset of their own, as everywhere. At a
+knot they are at their particle moved by the offset, which walls turn back; between knots they walk
+the shortest way at constant speed. Features beside the two of the domain go straight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import coo_array
+
+from privtraj.base.arrays import LEAST_WEIGHT, Floats, Ints, steadied, total_variance
+from privtraj.base.space import fold
+from privtraj.domain.domain import Plot
+from privtraj.motion.couplings import Couplings, Discrete, Transition, least_cost
+
+
+def parts_of(plot: Plot, particles: Floats) -> Ints:
+    """Connected part (K, m) of every particle (K, m, d)."""
+    places = particles[..., plot.axes].reshape(-1, 2)
+    return plot.ground.part(places).reshape(particles.shape[:2])
+
+
+def within(plot: Plot, marginals: Any) -> Any:
+    """Marginals (`measures.marginals`) of which no mass is outside, and as much is in a part at all
+    times: the mean over time, see `steadied`."""
+    particles = plot.snapped(marginals.particles)
+    particles, weights, _ = steadied(particles, marginals.weights, parts_of(plot, particles))
+    return marginals._replace(particles=particles, weights=weights)
+
+
+def couplings_inside(
+    plot: Plot, particles: Floats, weights: Floats, discrete: Discrete | None = None
+) -> Couplings:
+    """Couplings of particles (K, m, d), all inside, with weights (K, m).
+
+    discrete: of particles that also have levels; its groups are within the parts.
+    """
+    weights = np.maximum(weights / weights.sum(axis=1, keepdims=True), LEAST_WEIGHT)
+    part = parts_of(plot, particles) if discrete is None else discrete.groups
+    others = particles[..., np.setdiff1d(np.arange(particles.shape[2]), plot.axes)]
+    if discrete is not None:
+        others = np.concatenate([others, discrete.codes], axis=-1)
+    places = particles[..., plot.axes]
+    transitions = []
+    for k in range(len(particles) - 1):
+        rows, columns, masses = [], [], []
+        for p in np.unique(part[k]):
+            i, j = np.flatnonzero(part[k] == p), np.flatnonzero(part[k + 1] == p)
+            if len(j) == 0:  # of a model that somebody made by hand: to the nearest there is
+                away = np.linalg.norm(particles[k, i, None] - particles[k + 1], axis=-1)
+                rows.append(i)
+                columns.append(away.argmin(axis=1))
+                masses.append(weights[k, i])
+                continue
+            pair = places[k, i], places[k + 1, j]
+            rest = ((others[k, i, None] - others[k + 1, j]) ** 2).sum(axis=-1)
+            plan = _shortest(plot, *pair, weights[k, i], weights[k + 1, j], rest)
+            rows.append(i[plan.row])
+            columns.append(j[plan.col])
+            masses.append(weights[k, i].sum() * plan.data)
+        row, column, mass = (np.concatenate(each) for each in (rows, columns, masses))
+        transitions.append(Transition(coo_array((mass, (row, column)), shape=2 * part[k].shape)))
+    widest = int(np.argmax(list(map(total_variance, particles, weights))))
+    return Couplings(weights, transitions, 0.0, widest)
+
+
+def _shortest(plot: Plot, x: Floats, y: Floats, a: Floats, b: Floats, rest: Floats) -> coo_array:
+    """The coupling (n, m) of weights a (n,) at x (n, 2) and b (m,) at y (m, 2), with total mass 1,
+    of least squared ways, and what is beside them, rest (n, m).
+
+    No way is shorter than the straight one: the coupling of straight ways is the right one where
+    nobody would go through a wall. Else all ways are computed.
+    """
+    straight = np.linalg.norm(x[:, None] - y, axis=-1)
+    plan = _plan(a, b, straight**2 + rest)
+    if plot.ground.sees(x[plan.row], y[plan.col]).all():
+        return plan
+    ways = plot.ground.distances(x, y)
+    finite = np.isfinite(ways)  # else too narrow for the nodes
+    ways = np.where(finite, ways, 4.0 + ways[finite].max(initial=0.0))
+    return _plan(a, b, ways**2 + rest)
+
+
+def _plan(a: Floats, b: Floats, cost: Floats) -> coo_array:
+    """The coupling of least cost (n, m); of equal weights a matching, which is found faster."""
+    if len(a) == len(b) and np.ptp(a) == np.ptp(b) == 0:
+        row, column = linear_sum_assignment(cost)
+        return coo_array((np.full(len(a), 1 / len(a)), (row, column)), shape=cost.shape)
+    return least_cost(a / a.sum(), b / b.sum(), cost)
+
+
+def walkers(
+    plot: Plot, particles: Floats, chain: Ints, width: Floats, clock: Floats, times: Floats
+) -> Callable[[slice, np.random.Generator], Floats]:
+    """What gives a block of people their points (b, q, d) at times (q,), inside the domain.
+
+    particles: (K, m, d) inside, at times clock (K,).  chain: (n, K) whose particle a person is.
+    width: (K,) of their own offset.
+    """
+
+    def places(people: slice, rng: np.random.Generator) -> Floats:
+        offset = rng.standard_normal((len(chain[people]), particles.shape[2]))
+        start = particles[np.arange(len(particles)), chain[people]]
+        knots = np.asarray(fold(start + width[:, None] * offset[:, None]), np.float64)
+        for k, w in enumerate(width):
+            step = w * offset[:, plot.axes]
+            knots[:, k, plot.axes] = plot.ground.moved(start[:, k, plot.axes], step)
+        return walked(plot, knots, clock, times)
+
+    return places
+
+
+def walked(plot: Plot, knots: Floats, clock: Floats, times: Floats) -> Floats:
+    """Places (n, q, d) at times (q,) of people who are at knots (n, K, d) at the times `clock`."""
+    left = np.clip(np.searchsorted(clock, times, side="right") - 1, 0, len(clock) - 2)
+    values = np.empty((len(knots), len(times), knots.shape[2]))
+    for k in np.unique(left):
+        now = np.flatnonzero(left == k)
+        shares = (times[now] - clock[k]) / (clock[k + 1] - clock[k])
+        start, end = knots[:, k], knots[:, k + 1]
+        values[:, now] = (1 - shares[:, None]) * start[:, None] + shares[:, None] * end[:, None]
+        ways = plot.ground.ways(start[:, plot.axes], end[:, plot.axes])
+        for axis, places in zip(plot.axes, np.moveaxis(ways.at(shares), -1, 0), strict=True):
+            values[:, now, axis] = places
+    return values
