@@ -78,7 +78,8 @@ def worth_interval(marginals: Any, truth: Any, *, level: float = 0.9, seed: int 
         raise InputError("worth needs at least two people at each time, on both sides")
     times = np.linspace(0, len(pairs) - 1, min(_COMPARED, len(pairs))).round().astype(int)
     splits = [
-        [_split(*pairs[i], rng) for i in times] for _ in range(max(1, _COMPARED // len(times)))
+        [_split(pairs[i][0], pairs[i][1], rng) for i in times]
+        for _ in range(max(1, _COMPARED // len(times)))
     ]
     every = [one for row in splits for one in row]
     error = float(np.mean([one.error for one in every]))
