@@ -27,7 +27,7 @@ import ot
 
 import privtraj as pt
 import transport
-from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace, calibrate_noise
+from privtraj.privacy.ledger import calibrate_gaussian, calibrate_laplace, calibrate_noise
 from transport import seconds
 
 T, N, D = 10, 626, 2

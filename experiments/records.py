@@ -14,9 +14,8 @@ import argparse
 import math
 
 from privtraj.privacy.accounting import Tally, bisect, tally
-from privtraj.privacy.calibration import calibrate_noise
-from privtraj.privacy.events import GaussianSum, Person
-from privtraj.privacy.sampled_events import sum_at_rate
+from privtraj.privacy.events import GaussianSum, Person, sum_at_rate
+from privtraj.privacy.ledger import calibrate_noise
 
 RUNS = {
     "20 full steps": (1.0, 20),

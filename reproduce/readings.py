@@ -20,8 +20,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from privtraj.privacy.accounting import bisect, epsilon_at, tally
-from privtraj.privacy.events import Adjacency, Event, GaussianSum, Opaque, check_adjacency
-from privtraj.privacy.sampled_events import ChosenTimes, clt_mu, sum_at_rate
+from privtraj.privacy.events import (
+    Adjacency,
+    ChosenTimes,
+    Event,
+    GaussianSum,
+    Opaque,
+    check_adjacency,
+    clt_mu,
+    sum_at_rate,
+)
 from reproduce.claims import Claim, Stated, Steps
 
 Parts = Sequence[Steps | Stated]

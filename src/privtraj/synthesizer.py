@@ -24,11 +24,10 @@ from privtraj.measures.registry import measure_for
 from privtraj.model.model import TrajectoryModel, assemble, diffusivity_or
 from privtraj.motion.growth import Growth
 from privtraj.motion.process import Scale
-from privtraj.privacy import meaning, noise
-from privtraj.privacy.budget_plan import BudgetPlan
+from privtraj.privacy import noise, statements
 from privtraj.privacy.certificate import CAUTION, Certificate, certify
 from privtraj.privacy.guard import Guard
-from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.ledger import BudgetPlan, Ledger
 from privtraj.privacy.ledger_file import LedgerFile
 from privtraj.privacy.questions import Watcher
 from privtraj.privacy.statements import PUBLIC_COUNTS
@@ -153,7 +152,7 @@ class TrajectorySynthesizer(Recipe):
             return []
         counts = self.public_counts
         people = None if counts is None else float(public_people(counts).sum())
-        return meaning.warnings(self.epsilon, self.delta, people)
+        return statements.warnings(self.epsilon, self.delta, people)
 
     def _reserved(self, ledger: LedgerFile, snapshots: Snapshots, new_people: bool) -> str:
         """The entry of a ledger in which the whole budget is recorded."""
@@ -176,7 +175,7 @@ class TrajectorySynthesizer(Recipe):
         """What was released, and what is wrong with delta now that people (K,) are counted."""
         told = {"resolution in time": found.windows.describe()}
         several, people = snapshots.records_per_person > 1, float(found.people.sum())
-        for warning in meaning.warnings(0.0, self.delta, people, at_most=several)[:1]:
+        for warning in statements.warnings(0.0, self.delta, people, at_most=several)[:1]:
             told[CAUTION] = warning
         public = self._public_inputs(snapshots)
         return certify(ledger, public_inputs=public, private_noise=private, found=told)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from privtraj import cli
 from privtraj.assess.plan import price
 from privtraj.privacy.accounting import Tally, epsilon_at, tally
-from privtraj.privacy.calibration import calibrate_gaussian, calibrate_laplace, calibrate_noise
 from privtraj.privacy.events import GaussianSum, LaplaceCounts, Opaque, Person
+from privtraj.privacy.ledger import calibrate_gaussian, calibrate_laplace, calibrate_noise
 
 FILE = Path(__file__).resolve().parents[2] / "experiments" / "records.py"
 SPEC = importlib.util.spec_from_file_location("records", FILE)

@@ -27,12 +27,13 @@ from privtraj.audit.canaries import (
     data_of,
     worlds_of,
 )
-from privtraj.audit.findings import Audit, compare
-from privtraj.audit.lower_bounds import (
+from privtraj.audit.findings import (
+    Audit,
     Rates,
     at_least,
     at_most,
     best_threshold,
+    compare,
     epsilon_of_rates,
     epsilon_of_shape,
     scale_of_shape,
@@ -45,11 +46,10 @@ from privtraj.measures import reweighting
 from privtraj.measures.persistence import PERSISTENCE
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import Tally, tally
-from privtraj.privacy.events import GaussianSum, LaplaceCounts, LaplaceShares
+from privtraj.privacy.events import GaussianSum, LaplaceCounts, LaplaceShares, sum_at_rate
+from privtraj.privacy.guard import SamplingGuard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.questions import CellCounts, Gaussian, LagTable, Laplace, Release
-from privtraj.privacy.sampled_events import sum_at_rate
-from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.sums import ClippedSums
 from privtraj.synthesizer import TrajectorySynthesizer
 

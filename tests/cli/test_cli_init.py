@@ -259,10 +259,7 @@ def test_from_data_to_model_by_files_alone(tmp_path, capsys, monkeypatch):
         '["<start>", "<end>"]': "[0, 20]",
         '"<epsilon>"': "2",
         '"<delta>"': "1e-4",
-        'measure = "auto"': 'measure = "counts"',
-        "# particles = 64": "particles = 24",
-        "# steps = 30": "steps = 4",
-        "# cells = 12": "cells = 6",
+        "# particles = 64": "particles = 64",
     }.items():
         assert old in text
         text = text.replace(old, new)

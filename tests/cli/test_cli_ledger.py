@@ -17,8 +17,7 @@ from privtraj import cli
 from privtraj.export import tables as export_tables
 from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.guard import Guard
-from privtraj.privacy.ledger_anchor import seal_of
-from privtraj.privacy.ledger_file import FITTED, RESERVED, LedgerFile
+from privtraj.privacy.ledger_file import FITTED, RESERVED, LedgerFile, seal_of
 
 PEOPLE = 60
 

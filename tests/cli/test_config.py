@@ -132,6 +132,7 @@ DOMAINS = {
     "number": ENDS,
     "integer": ENDS,
     "date": {"low": DATES, "high": DATES},
+    "angle": {"period": FLOATS},
     "category": {"values": LEVELS, "other": NAMES},
     "ordered": {"values": LEVELS},
     "boolean": {},

@@ -22,19 +22,22 @@ from privtraj.privacy.accounting import (
     gaussian_delta,
     tally,
 )
-from privtraj.privacy.calibration import (
-    calibrate_gaussian,
-    calibrate_laplace,
-    calibrate_noise,
-    calibrate_scale,
-)
-from privtraj.privacy.events import GaussianSum, LaplaceCounts, Opaque, Person
-from privtraj.privacy.sampled_events import (
+from privtraj.privacy.events import (
     ChosenTimes,
+    GaussianSum,
+    LaplaceCounts,
+    Opaque,
+    Person,
     SampledPair,
     SampledSum,
     clt_mu,
     sum_at_rate,
+)
+from privtraj.privacy.ledger import (
+    calibrate_gaussian,
+    calibrate_laplace,
+    calibrate_noise,
+    calibrate_scale,
 )
 
 ADJACENCIES = ["add-remove", "replace-one"]

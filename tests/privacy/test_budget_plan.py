@@ -10,13 +10,10 @@ from privtraj.measures.counts import CELLS, SURVEY
 from privtraj.measures.gradients import STEP
 from privtraj.measures.persistence import PERSISTENCE
 from privtraj.measures.windows import LISTED, MOTION
-from privtraj.privacy.budget_plan import BudgetPlan, Planned
-from privtraj.privacy.events import GaussianSum, LaplaceCounts, Opaque
-from privtraj.privacy.guard import Guard
-from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.events import ChosenTimes, GaussianSum, LaplaceCounts, Opaque, SampledSum
+from privtraj.privacy.guard import Guard, SamplingGuard
+from privtraj.privacy.ledger import BudgetPlan, Ledger, Planned
 from privtraj.privacy.questions import CellCounts, Gaussian, Laplace, Release
-from privtraj.privacy.sampled_events import ChosenTimes, SampledSum
-from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.sums import ClippedSums
 from privtraj.synthesizer import TrajectorySynthesizer
 

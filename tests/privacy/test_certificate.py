@@ -10,10 +10,17 @@ import pytest
 from privtraj.base.errors import InputError
 from privtraj.privacy.accounting import epsilon_at, gaussian_delta, tally
 from privtraj.privacy.certificate import Certificate, attacker, certify
-from privtraj.privacy.events import GaussianSum, LaplaceCounts, LaplaceShares, Opaque
+from privtraj.privacy.events import (
+    ChosenTimes,
+    GaussianSum,
+    LaplaceCounts,
+    LaplaceShares,
+    Opaque,
+    SampledSum,
+    clt_mu,
+)
 from privtraj.privacy.guarantee import Sequential, to_entries
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.sampled_events import ChosenTimes, SampledSum, clt_mu
 
 ADJACENCIES = ["add-remove", "replace-one"]
 COUNTS = LaplaceCounts(0.3, "counts per time")

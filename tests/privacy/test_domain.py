@@ -197,7 +197,7 @@ def test_whoever_adds_up_rows_refuses_nothing(module):
             assert "view" not in {argument.arg for argument in node.args.args}
 
 
-@pytest.mark.parametrize("path", ["privacy/guard.py", "privacy/sampling.py"])
+@pytest.mark.parametrize("path", ["privacy/guard.py"])
 def test_a_guard_refuses_before_it_pays_and_never_after(path):
     paying = [node for node in functions(path) if payments(node)]
     assert paying

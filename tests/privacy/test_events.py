@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 
 from privtraj.base.errors import InputError
 from privtraj.privacy.events import (
+    ChosenTimes,
     Event,
     GaussianSum,
     LaplaceCounts,
     LaplaceShares,
     Opaque,
+    SampledSum,
     check_adjacency,
     check_budget,
     check_delta,
@@ -21,7 +23,6 @@ from privtraj.privacy.events import (
     check_slack,
     people_moved,
 )
-from privtraj.privacy.sampled_events import ChosenTimes, SampledSum
 
 ADJACENCIES = ["add-remove", "replace-one"]
 

@@ -21,10 +21,9 @@ from privtraj.measures.windows import LISTED, MOTION
 from privtraj.paper.sampled import SampledGradients
 from privtraj.privacy import noise
 from privtraj.privacy.events import GaussianSum
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.guard import Guard, SamplingGuard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.questions import CellCounts, Laplace, Release
-from privtraj.privacy.sampling import SamplingGuard
 
 LIMIT = 5.4  # standard errors: 1e-7, both sides
 

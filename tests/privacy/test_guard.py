@@ -23,13 +23,13 @@ import privtraj
 from privtraj.base.errors import BudgetError, InputError
 from privtraj.data.snapshots import Snapshots
 from privtraj.measures.likelihood import Mixture, mass_weight, person_vectors
-from privtraj.privacy import noise, sampling
+from privtraj.privacy import guard as guards
+from privtraj.privacy import noise
 from privtraj.privacy import sums as sums_module
-from privtraj.privacy.events import GaussianSum, LaplaceCounts
+from privtraj.privacy.events import ChosenTimes, GaussianSum, LaplaceCounts
+from privtraj.privacy.guard import SamplingGuard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.questions import CellCounts, Gaussian, Laplace, Release
-from privtraj.privacy.sampled_events import ChosenTimes
-from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.sums import ClippedSums, clip_to_lattice, lattice_unit
 
 T, M, D = 3, 4, 2
@@ -799,7 +799,7 @@ def test_equal_words_are_drawn_again(silent):
         def words(self, count):
             return np.array(self.draws.pop(0), dtype=np.uint64)
 
-    assert sampling._without_ties(Tied(), 3).tolist() == [1, 2, 0]
+    assert guards._without_ties(Tied(), 3).tolist() == [1, 2, 0]
 
 
 @pytest.mark.parametrize(
@@ -960,7 +960,6 @@ def test_no_other_module_touches_the_raw_rows():
     allowed = {
         root / "data" / "snapshots.py",
         root / "privacy" / "guard.py",
-        root / "privacy" / "sampling.py",
         root / "baselines" / "base.py",
     }
     raw = re.compile(r"\.\s*_rows\b(?!\()|[\"']_rows[\"']")

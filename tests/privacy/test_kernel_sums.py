@@ -20,9 +20,9 @@ from privtraj.measures.likelihood import KAPPA_SPREAD, Mixture, mass_weight, wei
 from privtraj.privacy import noise
 from privtraj.privacy import sums as sums_module
 from privtraj.privacy.events import GaussianSum
+from privtraj.privacy.guard import SamplingGuard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.questions import Gaussian, Release
-from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.sums import (
     GRID,
     REACH,

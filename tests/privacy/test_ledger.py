@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 
 from privtraj.base.errors import BudgetError, InputError
 from privtraj.privacy.accounting import epsilon_at
-from privtraj.privacy.calibration import calibrate_gaussian
-from privtraj.privacy.events import GaussianSum, LaplaceCounts, Opaque
-from privtraj.privacy.ledger import Ledger, down, up
-from privtraj.privacy.sampled_events import ChosenTimes, SampledSum
-from privtraj.privacy.sampling import Allowance, reserve
+from privtraj.privacy.events import ChosenTimes, GaussianSum, LaplaceCounts, Opaque, SampledSum
+from privtraj.privacy.guard import Allowance, reserve
+from privtraj.privacy.ledger import Ledger, calibrate_gaussian, down, up
 
 ADJACENCIES = ["add-remove", "replace-one"]
 

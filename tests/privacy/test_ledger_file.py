@@ -22,8 +22,7 @@ from hypothesis import strategies as st
 
 from privtraj.base.errors import BudgetError, InputError
 from privtraj.privacy import ledger_file
-from privtraj.privacy.ledger_anchor import Anchor, seal_of
-from privtraj.privacy.ledger_file import CHARGED, FITTED, RESERVED, LedgerFile
+from privtraj.privacy.ledger_file import CHARGED, FITTED, RESERVED, Anchor, LedgerFile, seal_of
 
 MODEL = "ab" * 32
 FIRST, SECOND, THIRD, FOURTH = (hashlib.sha256(bytes([k])).digest() for k in range(4))
@@ -456,7 +455,7 @@ def test_a_reservation_waits_until_nobody_else_has_the_file(path):
 WORKER = """
 import os, sys
 from privtraj.base.errors import BudgetError
-from privtraj.privacy.ledger_anchor import Anchor, seal_of
+from privtraj.privacy.ledger_file import Anchor, seal_of
 from privtraj.privacy.ledger_file import LedgerFile
 path, cap, processes, times = sys.argv[1], *map(int, sys.argv[2:])
 for _ in range(processes - 1):

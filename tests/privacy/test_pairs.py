@@ -14,10 +14,9 @@ from privtraj.base.space import Slabs
 from privtraj.columns.axes import Axes
 from privtraj.data.snapshots import Snapshots
 from privtraj.privacy import noise, questions
-from privtraj.privacy.budget_plan import BudgetPlan
 from privtraj.privacy.events import LaplaceShares, Person
 from privtraj.privacy.guard import Guard
-from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.ledger import BudgetPlan, Ledger
 from privtraj.privacy.questions import (
     KINDS,
     LagTable,

@@ -22,8 +22,15 @@ from privtraj.privacy.accounting import (
     gaussian_delta,
     tally,
 )
-from privtraj.privacy.events import GaussianSum, LaplaceCounts, Opaque
-from privtraj.privacy.sampled_events import ChosenTimes, SampledPair, SampledSum, sum_at_rate
+from privtraj.privacy.events import (
+    ChosenTimes,
+    GaussianSum,
+    LaplaceCounts,
+    Opaque,
+    SampledPair,
+    SampledSum,
+    sum_at_rate,
+)
 
 ADJACENCIES = ["add-remove", "replace-one"]
 RELATIONS = {

@@ -8,9 +8,8 @@ from dp_accounting.pld.pld_pmf import DensePLDPmf
 
 from privtraj.privacy import pld
 from privtraj.privacy.accounting import delta_at, tally
-from privtraj.privacy.events import LaplaceCounts
+from privtraj.privacy.events import LaplaceCounts, SampledPair, SampledSum
 from privtraj.privacy.pld import Losses
-from privtraj.privacy.sampled_events import SampledPair, SampledSum
 
 mp = pytest.importorskip("mpmath")
 

@@ -15,12 +15,10 @@ from privtraj.base.errors import InputError
 from privtraj.data.snapshots import Snapshots
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import COARSE, FINE, epsilon_at, gaussian_delta, tally
-from privtraj.privacy.calibration import calibrate_gaussian
-from privtraj.privacy.events import GaussianSum
+from privtraj.privacy.events import ChosenTimes, GaussianSum, SampledSum, clt_mu
 from privtraj.privacy.guard import Guard
-from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.ledger import Ledger, calibrate_gaussian
 from privtraj.privacy.questions import Gaussian, Release
-from privtraj.privacy.sampled_events import ChosenTimes, SampledSum, clt_mu
 from privtraj.privacy.sums import ClippedSums, lattice_unit
 
 PEOPLE = {7: 626, 1: 674, 2: 397, 3: 408, 6: 394, 9: 396}  # by digit

@@ -16,16 +16,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jinja2 import UndefinedError
+from report_pages import NASTY
 from scipy.stats import norm
 
-from conftest import NASTY
 from privtraj import cli
 from privtraj.base.errors import InputError
 from privtraj.export import tables as export_tables
-from privtraj.privacy.calibration import calibrate_gaussian
 from privtraj.privacy.certificate import certify
 from privtraj.privacy.events import GaussianSum, LaplaceCounts
-from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.ledger import Ledger, calibrate_gaussian
 from privtraj.privacy.statements import (
     BY_PERSON,
     CHECKED,

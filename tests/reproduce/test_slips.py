@@ -10,7 +10,7 @@ from scipy.special import gammaln
 from privtraj.motion import sinkhorn
 from privtraj.paper.objective import objective
 from privtraj.privacy.accounting import epsilon_at, gaussian_delta
-from privtraj.privacy.sampled_events import ChosenTimes, SampledSum
+from privtraj.privacy.events import ChosenTimes, SampledSum
 
 pytestmark = pytest.mark.thorough
 

@@ -10,21 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from privtraj.assess.common import LEVELS, Finding, Words
-from privtraj.assess.tally import PARTS, LevelTally, RangeTally, TableTally
+from privtraj.assess.tally import PARTS, ColumnTally, TableTally
 from privtraj.base.errors import Arg, InputError, first_few, listed
 from privtraj.columns.kinds import Category, Integer, Number
+from privtraj.data import records as checks
 from privtraj.data.dialect import DATE, NUMBER
-from privtraj.data.records import (
-    FaultCount,
-    check_declared,
-    check_enough,
-    check_identified,
-    check_infinite,
-    check_missing,
-    check_same_kind,
-    check_whole,
-    refuse_several,
-)
 
 # Set by hand.
 MOST_OUTSIDE = 0.5
@@ -83,12 +73,12 @@ def _refusals(tally: TableTally) -> Iterator[Finding]:
     for name, error in tally.refused.items():
         yield Finding(name, "refused", error.args)
     options = tally.public.options
-    yield from _refused(check_infinite, tally.infinite)
-    yield from _refused(check_missing, tally.absent, options.missing)
+    yield from _refused(checks.check_infinite, tally.infinite)
+    yield from _refused(checks.check_missing, tally.absent, options.missing)
     usable = tally.records - (tally.absent.records if options.missing == "drop" else 0)
     if options.one_per_person == "random" and tally.people is not None:
         usable = min(usable, tally.people.more_than(0))
-    yield from _refused(check_enough, usable)
+    yield from _refused(checks.check_enough, usable)
 
 
 def _of_people(tally: TableTally) -> Iterator[Finding]:
@@ -97,10 +87,10 @@ def _of_people(tally: TableTally) -> Iterator[Finding]:
         seen = "no column says whose a record is, so nobody checks that each is another person's"
         yield Finding(None, "note", (seen,), ("name it with ", Arg("person="), ", if there is one"))
         return
-    yield from _refused(check_identified, tally.unidentified, tally.records)
+    yield from _refused(checks.check_identified, tally.unidentified, tally.records)
     several, most, everybody = people.more_than(1), tally.public.most_records, people.more_than(0)
     if several and options.one_each:
-        yield from _refused(refuse_several, several, everybody)
+        yield from _refused(checks.refuse_several, several, everybody)
     elif people.more_than(most):
         seen = (
             f"{people.more_than(most)} of {everybody} people have more records than the {most} "
@@ -113,23 +103,23 @@ def _of_people(tally: TableTally) -> Iterator[Finding]:
 
 
 def _of_time(tally: TableTally, csv: bool) -> Iterator[Finding]:
-    name, time = tally.public.time_name, tally.time
+    time, name, known = tally.time, tally.time.name, tally.time.counts["known"]
     if name in tally.refused:
         return
-    yield from _unreadable(tally, time, name, csv)
+    yield from _unreadable(tally, time, csv)
     advice: Words = ("check ", Arg("time_range"), " and the unit of the column")
     words = [f"have '{name}' {where} the time range" for where in ("before", "after", "outside")]
-    yield from _outside(name, time, words, advice)
-    if not time.known:
+    yield from _outside(time, words, advice)
+    if not known:
         return
     empty, fullest, bins = int((time.parts == 0).sum()), int(time.parts.max()), len(time.parts)
-    if fullest >= NEARLY_ALL * time.known and time.outside <= MOST_OUTSIDE * time.known:
+    if fullest >= NEARLY_ALL * known and time.outside <= MOST_OUTSIDE * known:
         seen = (
-            f"{share(fullest, time.known)} of the records are nearest to one of the {bins} times "
+            f"{share(fullest, known)} of the records are nearest to one of the {bins} times "
             "of interest, so there is hardly anything over time to tell"
         )
         advice = ("check ", Arg("time_range"), f" and the unit of '{name}'")
-        yield Finding(name, "wrong", (seen,), advice, {"share": fullest / time.known})
+        yield Finding(name, "wrong", (seen,), advice, {"share": fullest / known})
     elif empty:
         have = "has no record nearest to it" if empty == 1 else "have no record nearest to them"
         seen = f"{empty} of the {bins} times of interest {have}"
@@ -142,107 +132,108 @@ def _of_columns(tally: TableTally, csv: bool) -> Iterator[Finding]:
     for column in tally.public.asked:
         if column.name in tally.refused:
             continue
-        counts = tally.columns[column.name]
-        if isinstance(counts, LevelTally) and isinstance(column, Category):
-            yield from _of_category(counts, column, tally.records)
-        if isinstance(counts, RangeTally) and isinstance(column, Number):
-            yield from _of_number(tally, counts, column, csv)
-        if tally.records and not counts.known and column.missing:
+        found = tally.columns[column.name]
+        if isinstance(column, Category):
+            yield from _of_category(found.counts, column, tally.records)
+        if isinstance(column, Number):
+            yield from _of_number(tally, found, column, csv)
+        if tally.records and not found.counts["known"] and column.missing:
             seen = f"no record has a value of '{column.name}'"
             yield Finding(column.name, "wrong", (seen,), ("check the column",))
 
 
 def _of_number(
-    tally: TableTally, counts: RangeTally, column: Number, csv: bool
+    tally: TableTally, found: ColumnTally, column: Number, csv: bool
 ) -> Iterator[Finding]:
-    name, advice = column.name, ("check its bounds and its unit",)
-    yield from _unreadable(tally, counts, name, csv)
-    broken = FaultCount([name], counts.broken, tally.records)
-    yield from _refused(check_whole, broken, name=name)
+    name, counts, advice = column.name, found.counts, ("check its bounds and its unit",)
+    known = counts["known"]
+    yield from _unreadable(tally, found, csv)
+    broken = checks.FaultCount([name], counts["broken"], tally.records)
+    yield from _refused(checks.check_whole, broken, name=name)
     bounds = str(column).removeprefix(f"{name} in ").split(" or missing")[0].split(" (fixed)")[0]
     words = [f"have '{name}' {where} {bounds}" for where in ("below", "above", "outside")]
-    yield from _outside(name, counts, words, advice)
-    if not counts.known or counts.outside > MOST_OUTSIDE * counts.known:
+    yield from _outside(found, words, advice)
+    if not known or found.outside > MOST_OUTSIDE * known:
         return
     if isinstance(column, Integer):
         return
-    fullest = int(counts.parts.max())
-    if fullest >= NEARLY_ALL * counts.known:
+    fullest = int(found.parts.max())
+    if fullest >= NEARLY_ALL * known:
         seen = (
-            f"{share(fullest, counts.known)} of the values of '{name}' are in "
+            f"{share(fullest, known)} of the values of '{name}' are in "
             f"{100 // PARTS} % of its range, so hardly any difference will be seen"
         )
-        yield Finding(name, "doubtful", (seen,), advice, {"share": fullest / counts.known})
-    for end, many in (("lower", counts.at_low), ("upper", counts.at_high)):
-        if many > MANY_AT_BOUND * counts.known:
-            seen = f"{share(many, counts.known)} of the values of '{name}' are its {end} bound"
+        yield Finding(name, "doubtful", (seen,), advice, {"share": fullest / known})
+    for end, many in (("lower", counts["at_low"]), ("upper", counts["at_high"])):
+        if many > MANY_AT_BOUND * known:
+            seen = f"{share(many, known)} of the values of '{name}' are its {end} bound"
             measured = "make sure that they were measured, not cut off or filled in"
-            yield Finding(name, "note", (seen,), (measured,), {"share": many / counts.known})
+            yield Finding(name, "note", (seen,), (measured,), {"share": many / known})
 
 
-def _outside(
-    name: str, counts: RangeTally, words: Sequence[str], advice: Words
-) -> Iterator[Finding]:
+def _outside(found: ColumnTally, words: Sequence[str], advice: Words) -> Iterator[Finding]:
     """words: of records that are below, above and on both sides."""
     below, above, both = words
-    if counts.outside <= SOME_OUTSIDE * counts.known:
+    name, counts, known = found.name, found.counts, found.counts["known"]
+    if found.outside <= SOME_OUTSIDE * known:
         return
-    where = both if counts.below and counts.above else below if counts.below else above
+    where = both if counts["below"] and counts["above"] else below if counts["below"] else above
     ends = "its ends" if where is both else "its end"
-    seen = f"{share(counts.outside, counts.known)} of the records {where}, and move to {ends}"
-    wrong = counts.outside > MOST_OUTSIDE * counts.known
-    numbers = {"share": counts.outside / counts.known}
+    seen = f"{share(found.outside, known)} of the records {where}, and move to {ends}"
+    wrong = found.outside > MOST_OUTSIDE * known
+    numbers = {"share": found.outside / known}
     yield Finding(name, "wrong" if wrong else "doubtful", (seen,), advice, numbers)
     fitting = [
         (many, unit)
-        for many, unit in zip(counts.rescaled.tolist(), counts.units, strict=True)
-        if wrong and many >= FITTING * counts.known
+        for many, unit in zip(found.rescaled.tolist(), found.units, strict=True)
+        if wrong and many >= FITTING * known
     ]
     for many, (factor, unit) in fitting[:1]:
-        seen = f"times {factor:.4g}, {share(many, counts.known)} of '{name}' would be inside"
+        seen = f"times {factor:.4g}, {share(many, known)} of '{name}' would be inside"
         view = "Convert the column, not its range (your own view, never for release)"
         yield Finding(name, "note", (seen,), (f"is it {unit}? {view}",), {"factor": factor})
 
 
-def _unreadable(tally: TableTally, counts: RangeTally, name: str, csv: bool) -> list[Finding]:
+def _unreadable(tally: TableTally, found: ColumnTally, csv: bool) -> list[Finding]:
     """Cells that are no numbers or dates; of CSV in the words of a fit, and why they may not be."""
-    readings, many = tally.readings[name], f"{counts.unreadable} of {tally.records} cells"
+    name, readings, unreadable = found.name, found.readings, found.counts["unreadable"]
+    many = f"{unreadable} of {tally.records} cells"
     if not csv:
         numbers = readings.kind == NUMBER
-        if not counts.stored_as_text or not (numbers or counts.unreadable):
+        if not found.stored_as_text or not (numbers or unreadable):
             return []
         kind = "numbers" if numbers else "dates"
         seen = f"the {kind} of '{name}' are stored as text, of which {many} do not read as {kind}"
         advice = "turn them into numbers" if numbers else "write all of them as 2024-01-31"
         return [Finding(name, "refused", (seen,), (advice,))]
-    if not counts.unreadable:
+    if not unreadable:
         return []
     if readings.dialect.unreadable == "missing":
         seen = f"{many} of '{name}' are no {readings.kind.word}s"
         return [Finding(name, "doubtful", (seen,), ("they count as missing, as you declared",))]
     error, dates = readings.error(), tally.public.axis.datetime
-    if name == tally.public.time_name and error.reads_as is not None:
-        other = _refused(check_same_kind, error.reads_as == DATE, dates, name, name=name)
+    if found is tally.time and error.reads_as is not None:
+        other = _refused(checks.check_same_kind, error.reads_as == DATE, dates, name, name=name)
         if other:
             return other
     return [Finding(name, "refused", error.args)]
 
 
-def _of_category(counts: LevelTally, column: Category, records: int) -> Iterator[Finding]:
+def _of_category(counts: Mapping[str, int], column: Category, records: int) -> Iterator[Finding]:
     name = column.name
     if column.other is None:
-        strange = FaultCount([name], counts.undeclared, records)
-        yield from _refused(check_declared, strange, column, name=name)
-    elif counts.undeclared > MOST_OUTSIDE * counts.known:
-        many = share(counts.undeclared, counts.known)
-        verdict = "wrong" if counts.undeclared >= NEARLY_ALL * counts.known else "doubtful"
+        strange = checks.FaultCount([name], counts["undeclared"], records)
+        yield from _refused(checks.check_declared, strange, column, name=name)
+    elif counts["undeclared"] > MOST_OUTSIDE * counts["known"]:
+        many = share(counts["undeclared"], counts["known"])
+        verdict = "wrong" if counts["undeclared"] >= NEARLY_ALL * counts["known"] else "doubtful"
         advice = f"check its values, or all of these become '{column.other}'"
         seen = f"{many} of the values of '{name}' are not declared"
-        numbers = {"share": counts.undeclared / counts.known}
+        numbers = {"share": counts["undeclared"] / counts["known"]}
         yield Finding(name, verdict, (seen,), (advice,), numbers)
-    if counts.misspelt:
+    if counts["misspelt"]:
         seen = (
-            f"{counts.misspelt} of {records} values of '{name}' differ from a declared one by "
+            f"{counts['misspelt']} of {records} values of '{name}' differ from a declared one by "
             "blanks or capitals alone"
         )
         yield Finding(name, "doubtful", (seen,), ("write them as declared",))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from privtraj.assess.common import LEVELS, Finding
 from privtraj.assess.findings import findings, share
 from privtraj.assess.plan import Intention, intention
-from privtraj.assess.tally import LevelTally, RangeTally, TableTally
+from privtraj.assess.tally import TableTally
 from privtraj.base.errors import InputError, aligned
 from privtraj.base.formats import READABLE, find_format
 from privtraj.columns.declared import declared_columns
@@ -273,27 +273,19 @@ def _kind(source: Any, name: str) -> str:
 
 # Counts, and words ----------------------------------------------------------------------------
 
-_OF_RANGES = ("unreadable", "infinite", "below", "above", "at_low", "at_high")
-
 
 def _counts(tally: TableTally) -> Iterator[dict[str, Any]]:
     """Of the time and of each column, for JSON."""
-    public = tally.public
+    public, time = tally.public, tally.time
     first, last = (str(t) for t in written_times(public.axis.range, public.axis.datetime))
-    each: dict[str, tuple[str, RangeTally | LevelTally]]
-    each = {f"{public.time_name} from {first} to {last}": (public.time_name, tally.time)}
-    each |= {str(column): (column.name, tally.columns[column.name]) for column in public.asked}
-    for declared, (name, counts) in each.items():
-        row: dict[str, Any] = {"name": name, "declared": declared, "records": tally.records}
-        row |= {"known": counts.known, "missing": counts.missing}
-        if isinstance(counts, LevelTally):
-            yield row | {"undeclared": counts.undeclared, "misspelt": counts.misspelt}
-            continue
-        row |= {key: getattr(counts, key) for key in _OF_RANGES}
-        own = {"broken": counts.broken}
-        if counts is tally.time:
-            own = {"empty": int((counts.parts == 0).sum())}  # times of interest without a record
-        yield row | own
+    counts = {name: many for name, many in time.counts.items() if name != "broken"}
+    counts["empty"] = int((time.parts == 0).sum())  # times of interest without a record
+    about = {"name": time.name, "declared": f"{time.name} from {first} to {last}"}
+    yield {**about, "records": tally.records, **counts}
+    for column in public.asked:
+        counts = tally.columns[column.name].counts
+        about = {"name": column.name, "declared": str(column)}
+        yield {**about, "records": tally.records, **counts}
 
 
 def _table(columns: Sequence[dict[str, Any]]) -> str:

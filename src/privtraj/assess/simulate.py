@@ -28,8 +28,8 @@ from privtraj.metrics.distances import weighted_cost
 from privtraj.metrics.people import LADDER, MOST_TOLD, meeting, panel
 from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.accounting import epsilon_at
-from privtraj.privacy.calibration import calibrate_gaussian
 from privtraj.privacy.events import GaussianSum
+from privtraj.privacy.ledger import calibrate_gaussian
 from privtraj.recipe import Recipe
 from privtraj.synthesizer import TrajectorySynthesizer
 

@@ -11,14 +11,13 @@ those that are counted is that of all, and numbers are scaled by the share below
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.base.arrays import Floats, Ints, Mask
+from privtraj.base.arrays import Floats, Mask
 from privtraj.base.errors import InputError
 from privtraj.base.space import Slabs, to_unit
 from privtraj.columns.cells import MISSING
@@ -81,102 +80,104 @@ class CellValues(NamedTuple):
 
     values: Floats
     unreadable: Mask
-    dates: bool = False  # whether values are seconds since 1970-01-01 UTC
-    stored_as_text: bool = False
 
 
-@dataclass
-class RangeTally:
-    """Values of the time, or of a declared number or date, against a public range [low, high].
+class ColumnTally:
+    """Records of one declared column, or of the time, against what is public of it.
 
-    rescaled: (u,) how many would be inside in each of the other units.  broken: not whole.
+    counts: of known and missing ones; of a category those with a value that is not declared, and
+    of these the misspelt, which differ from a declared one by blanks, capitals and small letters
+    alone; of a range all others that `_RANGE` names, `broken` being those that are not whole.
+    rescaled: (u,) how many would be inside in each of the other units.
     parts: (PARTS,) or (bins,) how many are in each part of the range, those outside at its ends.
     """
 
-    low: float
-    high: float
-    units: tuple[tuple[float, str], ...] = ()
-    known: int = 0
-    missing: int = 0
-    unreadable: int = 0
-    infinite: int = 0
-    below: int = 0
-    above: int = 0
-    at_low: int = 0
-    at_high: int = 0
-    broken: int = 0
-    stored_as_text: bool = False
-    rescaled: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    parts: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    _RANGE = ("unreadable", "infinite", "below", "above", "at_low", "at_high", "broken")
+
+    def __init__(self, column: Column | None, public: PublicInputs, dialect: Dialect) -> None:
+        """column: None for the time."""
+        self.column, self.dated = column, public.axis.datetime
+        kind = DATE if self.dated else NUMBER
+        self.windows = Slabs.around(public.axis.times) if column is None else None
+        self.low, self.high = public.axis.range.tolist()
+        self.units: tuple[tuple[float, str], ...] = () if self.dated else TIME_UNITS
+        if column is not None:
+            kind = CellKind.of(column)
+            self.units = () if isinstance(column, Category | Date | Angle) else UNITS
+        if isinstance(column, Number):
+            self.low, self.high = float(column.low), float(column.high)
+        self.name = public.time_name if column is None else column.name
+        self.readings, self.stored_as_text = Readings(self.name, kind, dialect), False
+        own = ("undeclared", "misspelt") if isinstance(column, Category) else self._RANGE
+        self.counts = dict.fromkeys(("known", "missing", *own), 0)
+        self.rescaled, self.parts = np.zeros(len(self.units), np.int64), np.zeros(1, np.int64)
 
     @property
     def outside(self) -> int:
-        return self.below + self.above
+        return self.counts["below"] + self.counts["above"]
 
-    def read(self, cells: pa.ChunkedArray, column: Number | None, readings: Readings) -> CellValues:
-        """Values of cells, in data units; an `InputError` where the column has another type.
+    def add(self, cells: pa.ChunkedArray) -> CellValues:
+        """More cells; their values. An `InputError` where the type of the column is another."""
+        if isinstance(self.column, Category):
+            return self._add_levels(cells, self.column)
+        values, unreadable = self._read(cells)
+        infinite, known = np.isinf(values), values[np.isfinite(values)]
+        self._count(
+            known=np.ones(len(known)),
+            missing=np.isnan(values) & ~unreadable,
+            unreadable=unreadable,
+            infinite=infinite,
+            below=known < self.low,
+            above=known > self.high,
+            at_low=known == self.low,
+            at_high=known == self.high,
+            broken=(known != np.rint(known)) & isinstance(self.column, Integer),
+        )
+        for k, (factor, _) in enumerate(self.units):
+            other = known * factor
+            self.rescaled[k] += int(((self.low <= other) & (other <= self.high)).sum())
+        clipped = np.clip(known, self.low, self.high)
+        if self.windows is not None:
+            bins, part = self.windows.count, self.windows.of(clipped)
+        else:
+            unit, bins = to_unit(clipped, [self.low, self.high]), PARTS
+            part = np.minimum((unit * bins).astype(np.int64), bins - 1)
+        self.parts = self.parts + np.bincount(part, minlength=bins)
+        return CellValues(values, unreadable)
 
-        column: None for the time.  readings: of text, of which those that cannot be read are kept
-        in mind for their reason.
-        """
+    def _count(self, **masks: NDArray[Any]) -> None:
+        for name, mask in masks.items():
+            self.counts[name] += int(mask.sum())
+
+    def _read(self, cells: pa.ChunkedArray) -> CellValues:
+        """Numbers, dates or times. Text is read by itself, and what of it cannot be read is kept in
+        mind for its reason."""
         import pyarrow as pa
 
-        cells, name = arrow.plain(cells), readings.name
+        cells, readings = arrow.plain(cells), self.readings
+        unreadable: Mask = np.zeros(len(cells), np.bool_)
         if arrow.is_text(cells.type):
+            self.stored_as_text, dates = True, readings.kind == DATE
             texts = cells.cast(pa.string()).combine_chunks()
-            values, odd = read_cells(texts, readings.kind, readings.dialect)
-            unreadable: Mask = np.asarray(odd.fill_null(False), dtype=np.bool_)
+            read, odd = read_cells(texts, readings.kind, readings.dialect)
+            unreadable = np.asarray(odd.fill_null(False), dtype=np.bool_)
             readings.read(texts.filter(odd))
             readings.cells += int((~unreadable).sum())
-            found = arrow.moments(pa.chunked_array([values]), name)[0]
-            return CellValues(found, unreadable, readings.kind == DATE, stored_as_text=True)
-        dates = isinstance(column, Date)
-        if column is None:
-            found, dates = arrow.moments(cells, name)
+            values = arrow.moments(pa.chunked_array([read]), self.name)[0]
+        elif self.column is None:
+            values, dates = arrow.moments(cells, self.name)
         else:
-            found = arrow.dates(cells, name) if dates else arrow.numbers(cells, name)
-        return CellValues(found, np.zeros(len(found), np.bool_), dates)
+            dates = isinstance(self.column, Date)
+            values = (arrow.dates if dates else arrow.numbers)(cells, self.name)
+        if self.column is None:
+            check_same_kind(dates, self.dated, self.name)
+        if isinstance(self.column, Angle):  # beyond its period it comes again
+            known = np.isfinite(values)
+            values[known] = self.column.wrapped(values[known])
+        return CellValues(values, unreadable)
 
-    def add(self, cells: CellValues, windows: Slabs | None, whole: bool) -> None:
-        """More values. windows: the parts of the range, if not equal ones.  whole: they are to
-        be."""
-        values, readable = cells.values, ~cells.unreadable
-        self.stored_as_text |= cells.stored_as_text
-        self.unreadable += int(cells.unreadable.sum())
-        self.missing += int((np.isnan(values) & readable).sum())
-        self.infinite += int(np.isinf(values).sum())
-        known = values[np.isfinite(values)]
-        self.known += len(known)
-        self.below += int((known < self.low).sum())
-        self.above += int((known > self.high).sum())
-        self.at_low += int((known == self.low).sum())
-        self.at_high += int((known == self.high).sum())
-        self.broken += int((known != np.rint(known)).sum()) if whole else 0
-        others = [known * factor for factor, _ in self.units]
-        inside = [int(((self.low <= x) & (x <= self.high)).sum()) for x in others]
-        self.rescaled = np.array(inside, np.int64) + (self.rescaled if len(self.rescaled) else 0)
-        count, clipped = PARTS, np.clip(known, self.low, self.high)
-        if windows is None:
-            unit = to_unit(clipped, [self.low, self.high])
-            part = np.minimum((unit * count).astype(np.int64), count - 1)
-        else:
-            count, part = windows.count, windows.of(clipped)
-        self.parts = np.bincount(part, minlength=count) + (self.parts if len(self.parts) else 0)
-
-
-@dataclass
-class LevelTally:
-    """A declared category. undeclared: cells with values that are not declared; misspelt: of these,
-    those that differ by blanks, capitals and small letters from one that is."""
-
-    known: int = 0
-    missing: int = 0
-    undeclared: int = 0
-    misspelt: int = 0
-
-    def add(self, cells: pa.ChunkedArray, column: Category) -> CellValues:
-        """More cells; their levels (n,), NaN where missing, -1 where nothing stands for the
-        value. An `InputError` where the type of the column is another."""
+    def _add_levels(self, cells: pa.ChunkedArray, column: Category) -> CellValues:
+        """Levels (n,), NaN where missing, -1 where nothing stands for the value."""
         codes, coded = arrow.coded_keys(cells, column.name)
         keys = [*coded, None]  # the last for null
         near = {str(key).strip().lower() for key in column.keys if key is not None}
@@ -186,10 +187,8 @@ class LevelTally:
         absent = np.isnan(levels)
         if None in column.keys:
             absent |= levels == column.keys[None]
-        self.missing += int(absent.sum())
-        self.known += len(absent) - int(absent.sum())
-        self.undeclared += int(strange[codes].sum())
-        self.misspelt += int(misspelt[codes].sum())
+        counted = {"undeclared": strange[codes], "misspelt": misspelt[codes]}
+        self._count(known=~absent, missing=absent, **counted)
         return CellValues(levels, np.zeros(len(levels), np.bool_))
 
 
@@ -275,8 +274,8 @@ def text_hashes(texts: Iterable[object]) -> Hashes:
 class TableTally:
     """All that is counted of a table, block by block.
 
-    columns: counts of the declared ones, those of the time in `time`.  people: how often each has
-    a record; unidentified: records that do not say whose they are.
+    time, columns: counts of the time, and of the declared columns by name.  people: how often each
+    has a record; unidentified: records that do not say whose they are.
     refused: sentences about columns of which nothing can be counted, as a fit says them.
     """
 
@@ -284,47 +283,33 @@ class TableTally:
         self, public: PublicInputs, person: str | None, domain: Domain | None, dialect: Dialect
     ) -> None:
         self.public, self.person, self.domain = public, person, domain
-        dated, (low, high) = public.axis.datetime, public.axis.range.tolist()
-        self.time = RangeTally(low, high, () if dated else TIME_UNITS)
-        self.columns: dict[str, RangeTally | LevelTally] = {}
-        kinds = {public.time_name: DATE if dated else NUMBER}
-        for column in public.asked:
-            kinds[column.name] = CellKind.of(column)
-            if isinstance(column, Number):
-                units = () if isinstance(column, Date | Angle) else UNITS
-                ends = float(column.low), float(column.high)
-                self.columns[column.name] = RangeTally(*ends, units)
-            else:
-                self.columns[column.name] = LevelTally()
-        self.readings = {name: Readings(name, kind, dialect) for name, kind in kinds.items()}
+        self.time = ColumnTally(None, public, dialect)
+        self.columns = {one.name: ColumnTally(one, public, dialect) for one in public.asked}
         self.people = None if person is None else Repeats()
         self.rows = Repeats()
         self.records = self.unidentified = self.outside_domain = self.placed = 0
         self._infinite = self._absent = 0
         self.refused: dict[str, InputError] = {}
-        self._windows = Slabs.around(public.axis.times)
 
     def add(self, table: pa.Table) -> None:
         """More records."""
-        n, found, who = len(table), {}, None
+        n, found = len(table), {}
         self.records += n
-        time: list[Column | None] = [None]
-        for column in (*time, *self.public.asked):
-            name = self.public.time_name if column is None else column.name
-            cells = table.column(name)
-            values = self._unless_refused(name, partial(self._counted, column, cells))
-            if values is not None:
-                found[name] = values
+        for one in (self.time, *self.columns.values()):
+            cells = self._unless_refused(one.name, partial(one.add, table.column(one.name)))
+            if cells is not None:
+                found[one.name] = cells
+        who: Hashes | None = None
         if self.person is not None:
             whose = table.column(self.person)
             who = self._unless_refused(self.person, partial(self._identified, whose))
-        hashed = [one.values for one in found.values()]
+        hashed = [cells.values for cells in found.values()]
         self.rows.add(row_hashes(n, hashed if who is None else [*hashed, who]))
         absent, infinite = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
-        for name, one in found.items():
-            infinite |= np.isinf(one.values)
+        for name, cells in found.items():
+            infinite |= np.isinf(cells.values)
             if name not in self._may_be_missing:
-                absent |= np.isnan(one.values) & ~one.unreadable
+                absent |= np.isnan(cells.values) & ~cells.unreadable
         self._absent += int(absent.sum())
         self._infinite += int(infinite.sum())
         if self.domain is not None and {self.domain.x, self.domain.y} <= found.keys():
@@ -343,26 +328,6 @@ class TableTally:
             self.refused[name] = error
             return None
 
-    def _counted(self, column: Column | None, cells: pa.ChunkedArray) -> CellValues:
-        """More cells of a column, or of the time: their values."""
-        if column is None:
-            name, dated = self.public.time_name, self.public.axis.datetime
-            found = self.time.read(cells, None, self.readings[name])
-            check_same_kind(found.dates, dated, name)
-            self.time.add(found, self._windows, whole=False)
-            return found
-        tally = self.columns[column.name]
-        if isinstance(tally, LevelTally):
-            assert isinstance(column, Category)
-            return tally.add(cells, column)
-        assert isinstance(column, Number)
-        found = tally.read(cells, column, self.readings[column.name])
-        if isinstance(column, Angle):  # beyond its period it comes again
-            known = np.isfinite(found.values)
-            found.values[known] = column.wrapped(found.values[known])
-        tally.add(found, None, isinstance(column, Integer))
-        return found
-
     def _identified(self, cells: pa.ChunkedArray) -> Hashes:
         """A hash (n,) of whose each record is."""
         codes, ids = arrow.identities(cells, str(self.person))
@@ -377,19 +342,20 @@ class TableTally:
     def _may_be_missing(self) -> set[str]:
         return {column.name for column in self.public.asked if column.missing}
 
+    def _columns_with(self, fault: str) -> list[str]:
+        every = (self.time, *self.columns.values())
+        return [one.name for one in every if one.counts.get(fault)]
+
     @property
     def absent(self) -> FaultCount:
         """Records that lack what they must have."""
-        each = {self.public.time_name: self.time, **self.columns}
-        lacking = [k for k, one in each.items() if one.missing and k not in self._may_be_missing]
+        lacking = [k for k in self._columns_with("missing") if k not in self._may_be_missing]
         return FaultCount(lacking, self._absent, self.records)
 
     @property
     def infinite(self) -> FaultCount:
         """Records that have infinite values."""
-        each = {self.public.time_name: self.time, **self.columns}
-        names = [k for k, one in each.items() if isinstance(one, RangeTally) and one.infinite]
-        return FaultCount(names, self._infinite, self.records)
+        return FaultCount(self._columns_with("infinite"), self._infinite, self.records)
 
     @property
     def repeated_rows(self) -> int:

@@ -29,11 +29,10 @@ from privtraj.measures.pooling import GridMeasure
 from privtraj.measures.smoothing import MOST_CELLS_PER_TIME
 from privtraj.paper.warm_starts import on_simplex
 from privtraj.privacy import noise, questions
-from privtraj.privacy.calibration import calibrate_laplace
 from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.events import LaplaceCounts, Opaque
 from privtraj.privacy.guard import Guard
-from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.ledger import Ledger, calibrate_laplace
 from privtraj.privacy.questions import CellCounts, Laplace
 from privtraj.recipe import MOST_PARTICLES
 

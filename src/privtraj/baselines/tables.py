@@ -37,10 +37,10 @@ from privtraj.baselines.counted import in_cells, places_of
 from privtraj.data.snapshots import Snapshots
 from privtraj.measures.base import left
 from privtraj.privacy import questions
-from privtraj.privacy.calibration import calibrate_gaussian
 from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.events import Opaque, people_moved
 from privtraj.privacy.guard import Guard
+from privtraj.privacy.ledger import calibrate_gaussian
 from privtraj.privacy.questions import Gaussian, Table, Tables
 
 THEIR_NOISE = "OpenDP's, outside the guard"

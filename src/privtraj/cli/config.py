@@ -139,17 +139,17 @@ def _check_known(name: object, path: Path) -> None:
 
 def _checked(name: str, value: Any, path: Path) -> Any:
     kind = OPTIONS[name].kind
-    left, where = _placeholders(value), ""
+    parts: dict[str, Any] = {"": value}
     if name == "feature" and isinstance(value, list):  # one may be named like a placeholder
-        left = [str(x[0]) for x in value if isinstance(x, list) and _placeholders(x[1:])]
-        where = f" for {listed(left)}"
-    if name == "columns" and isinstance(value, dict):  # as may values of a category
-        left = [str(x) for x, form in value.items() if _placeholders(_domain(form))]
-        where = f" for {listed(left)}"
-    if name == "csv" and isinstance(value, dict):
-        left = [str(word) for word, setting in value.items() if _placeholders(setting)]
-        where = f" for {listed(left)}"
+        parts = {str(x[0]): x[1:] for x in value if isinstance(x, list) and x}
+    elif name == "columns" and isinstance(value, dict):  # as may values of a category
+        forms = {str(x): form for x, form in value.items() if isinstance(form, dict)}
+        parts = {x: [form.get(k) for k in ("low", "high", "values")] for x, form in forms.items()}
+    elif name == "csv" and isinstance(value, dict):
+        parts = {str(word): setting for word, setting in value.items()}
+    left = [part for part, inside in parts.items() if _placeholders(inside)]
     if left:
+        where = f" for {listed(left)}" if left != [""] else ""
         raise InputError(
             f"{name} in '{path}' is still to be filled in{where}: it must be {kind.must}"
         )
@@ -164,11 +164,6 @@ def _placeholders(value: Any) -> list[str]:
     """Those of the template that are left in a value."""
     parts = value if isinstance(value, list) else [value]
     return [part for part in parts if isinstance(part, str) and _PLACEHOLDER.fullmatch(part)]
-
-
-def _domain(form: Any) -> list[Any]:
-    """What the template has placeholders for, of a column."""
-    return [form.get(word) for word in ("low", "high", "values")] if isinstance(form, dict) else []
 
 
 def plain(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -210,7 +205,9 @@ def page(head: Sequence[str], options: Mapping[str, Any], path: str | os.PathLik
     for group in GROUPS:
         lines += ["", f"# {group.title.capitalize()}: {group.about} ".ljust(80, "-")]
         for key in group.options:
-            value = _relative(options.get(key.name, key.default), path)
+            value = options.get(key.name, key.default)
+            if isinstance(value, Path) and not value.is_absolute():
+                value = Path(os.path.relpath(value, path.parent))
             left_out = value is None or key.name in _SPOKEN
             left_out |= key.name == "data" and not is_public_source(value)
             shown = (key.default if key.example is None else key.example) if left_out else value
@@ -237,12 +234,6 @@ def _table(form: Any, sign: str) -> str:
         return _written(form, flat=True)
     inside = (f"{word}{sign}{_written(setting, flat=True)}" for word, setting in form.items())
     return f"{{ {', '.join(inside)} }}"
-
-
-def _relative(value: Any, path: Path) -> Any:
-    if not isinstance(value, Path) or value.is_absolute():
-        return value
-    return Path(os.path.relpath(value, path.parent))
 
 
 def comment(paragraph: str) -> list[str]:

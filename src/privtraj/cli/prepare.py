@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from privtraj import recipe
 from privtraj.base.errors import InputError, aligned
@@ -24,9 +24,6 @@ from privtraj.choices import BOOLEAN, Option, whole
 from privtraj.cli import config, fit, shared
 from privtraj.cli.console import PLAINLY_WRONG, Console
 from privtraj.cli.options import FILE, GROUPS, OPTIONS, Group, arguments, budget, changed, writing
-
-if TYPE_CHECKING:
-    from privtraj.data.detection import Detected
 
 # A configuration to fill in -------------------------------------------------------------------
 
@@ -52,10 +49,12 @@ def add_init(commands: Any) -> None:
 
 def run_init(args: argparse.Namespace, console: Console) -> None:
     shared.check_output(args.out, config.SUFFIXES, args.force)
-    from privtraj.data import sql
+    from privtraj.data import detection, sql
 
-    named = isinstance(args.data, Path) and args.query is None
-    found = _written_as(args.data) if named else None
+    found = None  # how the first of the files that a path means is written, if it is CSV
+    if isinstance(args.data, Path) and args.query is None:
+        first = sql.files_of(args.data)[0]
+        found = detection.detect(first) if detection.is_csv(first) else None
     columns = sql.columns_of(args.data, args.query) if found is None else found.kinds
     known = {"data": args.data, "query": args.query, "csv": (found and found.settings) or None}
     for note in found.notes() if found else ():
@@ -77,14 +76,6 @@ def run_init(args: argparse.Namespace, console: Console) -> None:
         f"Next: privtraj fit --config {shlex.quote(str(args.out))}"
     )
     console.result(values, text)
-
-
-def _written_as(path: Path) -> Detected | None:
-    """How the first of the files that a path means is written, if it is CSV."""
-    from privtraj.data import detection, sql
-
-    first = sql.files_of(path)[0]
-    return detection.detect(first) if detection.is_csv(first) else None
 
 
 def template(columns: Sequence[tuple[str, str]], known: Mapping[str, Any], path: str | Path) -> str:
@@ -181,7 +172,7 @@ def guess_roles(columns: Sequence[tuple[str, str]]) -> Roles:
     """By name and kind: a date, or a number named like a time, says when; "id" says who."""
     dates = [n for n, kind in columns if kind == "date" and not _words(n) & _FIXED_NAMES]
     numbers = [name for name, kind in columns if kind in ("number", "integer")]
-    times = dates + [name for name in numbers if _is_time(name)]
+    times = dates + [n for n in numbers if _words(n) & _TIME_NAMES or n.lower() == "t"]
     time = times[0] if times else None
     ids = [n for n, kind in columns if kind != "date" and n != time and _words(n) & _PERSON_NAMES]
     people = [name for name in ids if not _words(name) & _RECORD_NAMES]
@@ -190,10 +181,6 @@ def guess_roles(columns: Sequence[tuple[str, str]]) -> Roles:
     features = tuple(name for name, kind in left.items() if kind == "number")
     others = {name: _KINDS.get(kind, kind) for name, kind in left.items() if name not in features}
     return Roles(time, people[0] if people else None, features, others)
-
-
-def _is_time(name: str) -> bool:
-    return bool(_words(name) & _TIME_NAMES) or name.lower() == "t"
 
 
 def _words(name: str) -> set[str]:
@@ -340,23 +327,20 @@ def _asked(args: argparse.Namespace) -> dict[str, Any]:
     """The question: as given on the command line, else in the configuration."""
     names = [*(option.name for option in _COUNTS), "columns", "times", *_SHARED]
     given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
-    asked = given if args.config is None else _configured(args.config, given) | given
+    asked: dict[str, Any] = {}
+    if args.config is not None:
+        wanted = {*_SHARED, *_ADVANCED} - set(given)
+        if not given.keys() & {"features", "columns"}:
+            wanted |= {"feature", "columns"}
+        chosen = config.load(args.config, but=set(OPTIONS) - wanted)
+        asked = {name: chosen[name] for name in (*_SHARED, *_ADVANCED) if name in chosen}
+        if "public_counts" in asked:  # there, the numbers themselves
+            asked["public_counts"] = True
+        if "columns" in chosen:
+            asked["columns"] = shared.columns(chosen)
+        elif "feature" in chosen:
+            asked["features"] = len(shared.columns(chosen))
+    asked |= given
     needed = _COUNTS[:1] if "columns" in asked else _COUNTS
     shared.require(dict.fromkeys(names) | asked, *needed)
-    return asked
-
-
-def _configured(path: Path, given: dict[str, Any]) -> dict[str, Any]:
-    """What a configuration says that the command line does not."""
-    wanted = {*_SHARED, *_ADVANCED} - set(given)
-    if not given.keys() & {"features", "columns"}:
-        wanted |= {"feature", "columns"}
-    chosen = config.load(path, but=set(OPTIONS) - wanted)
-    asked = {name: chosen[name] for name in (*_SHARED, *_ADVANCED) if name in chosen}
-    if "public_counts" in asked:  # there, the numbers themselves
-        asked["public_counts"] = True
-    if "columns" in chosen:
-        asked["columns"] = shared.columns(chosen)
-    elif "feature" in chosen:
-        asked["features"] = len(shared.columns(chosen))
     return asked

@@ -258,7 +258,15 @@ def add_audit(commands: Any) -> None:
 
 def run_audit(args: argparse.Namespace, console: Console) -> int:
     """Exit code 1 if the claim is refuted."""
-    _check_audit(args)
+    from privtraj.audit.findings import check_confidence
+    from privtraj.privacy.events import check_budget
+
+    check_budget(args.epsilon, args.delta)
+    check_confidence(args.confidence)
+    if args.out is not None and args.plot is not None and args.out == args.plot:
+        raise InputError("--out and --plot name the same file: give each a name of its own")
+    shared.check_output(args.out, (".json",), args.force)
+    shared.check_output(args.plot, shared.PICTURES, args.force)
     from privtraj import plot
     from privtraj.audit.attack import audit
     from privtraj.report.style import save_figure
@@ -285,15 +293,3 @@ def run_audit(args: argparse.Namespace, console: Console) -> int:
     written = (f"Written: {path}" for path in console.written)
     console.result(values, "\n".join([str(result), *written]))
     return VIOLATED if result.violated else 0
-
-
-def _check_audit(args: argparse.Namespace) -> None:
-    from privtraj.audit.lower_bounds import check_confidence
-    from privtraj.privacy.events import check_budget
-
-    check_budget(args.epsilon, args.delta)
-    check_confidence(args.confidence)
-    if args.out is not None and args.plot is not None and args.out == args.plot:
-        raise InputError("--out and --plot name the same file: give each a name of its own")
-    shared.check_output(args.out, (".json",), args.force)
-    shared.check_output(args.plot, shared.PICTURES, args.force)

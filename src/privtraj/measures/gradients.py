@@ -41,12 +41,10 @@ from privtraj.measures.likelihood import (
 from privtraj.measures.numbers import Measured, Numbers, View
 from privtraj.measures.persistence import PERSISTENCE
 from privtraj.measures.reweighting import StepRelease, reweighted
-from privtraj.privacy.budget_plan import Planned
-from privtraj.privacy.calibration import calibrate_gaussian, calibrate_noise
-from privtraj.privacy.events import GaussianSum, Person
+from privtraj.privacy.events import GaussianSum, Person, sum_at_rate
 from privtraj.privacy.guard import Guard
+from privtraj.privacy.ledger import Planned, calibrate_gaussian, calibrate_noise
 from privtraj.privacy.questions import Gaussian, Release
-from privtraj.privacy.sampled_events import sum_at_rate
 from privtraj.privacy.sums import KernelSum, KernelSums
 from privtraj.recipe import Recipe
 

@@ -68,10 +68,9 @@ from privtraj.measures.windows import (
     most_windows,
 )
 from privtraj.privacy import noise
-from privtraj.privacy.budget_plan import BudgetPlan, Planned
-from privtraj.privacy.calibration import calibrate_gaussian
 from privtraj.privacy.events import GaussianSum
 from privtraj.privacy.guard import Guard
+from privtraj.privacy.ledger import BudgetPlan, Planned, calibrate_gaussian
 from privtraj.privacy.questions import Gaussian, Release, Table
 from privtraj.privacy.questions import Tables as TablesQuestion
 from privtraj.recipe import Recipe

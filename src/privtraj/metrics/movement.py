@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from privtraj.base.arrays import Floats, Ints
-from privtraj.base.errors import Arg, InputError
+from privtraj.base.errors import InputError
 from privtraj.base.space import from_unit
 from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Category, Column, Flag
 from privtraj.columns.precision import degrees, kilometres, speed_unit
-from privtraj.metrics.columns import known_columns, numbers_alone, total_variation
+from privtraj.metrics.columns import correlation, known_columns, numbers_alone, total_variation
 from privtraj.metrics.places import in_box
 from privtraj.metrics.registry import partial_paths, path_metric, path_pair, reading_times
 
@@ -31,7 +31,6 @@ Globe = tuple[int, int]  # which features are longitude and latitude, in degrees
 FAST = 0.95  # the quantile of speeds that counts as fast: few steps, yet not the single fastest
 _MOST_RATIO = 1000.0  # ratios are cut at this and its inverse, so that tables hold numbers
 _STILL = 1e-12  # a step of at most this length has no direction
-_SAME = 1e-12  # people do not differ whose spread is at most this share of their values
 
 # Lengths, speeds and turns --------------------------------------------------------------------
 
@@ -134,12 +133,7 @@ def _step_lengths(paths: Any, bounds: Any, globe: Globe | None) -> Floats:
     if globe is None:
         return np.linalg.norm(_steps(paths, bounds), axis=2)
     if bounds is not None:
-        raise InputError(
-            Arg("globe"),
-            " and ",
-            Arg("bounds"),
-            " do not go together: kilometres are no shares of a box",
-        )
+        raise InputError("globe and bounds do not go together: kilometres are no shares of a box")
     places = partial_paths(paths)[..., list(globe)]
     return kilometres(places[:, :-1], places[:, 1:])
 
@@ -294,17 +288,6 @@ def autocorrelation(paths: Any, *, times: Any = None) -> Floats:
         return total / weight
 
 
-def correlation(a: Floats, b: Floats) -> Floats:
-    """(d,) Pearson's of values (n, d) of the same people; 0 where they do not differ."""
-    x, y = a - a.mean(axis=0), b - b.mean(axis=0)
-    differ = np.ones(a.shape[1], dtype=bool)
-    for values, off in ((a, x), (b, y)):
-        differ &= np.sqrt((off**2).mean(axis=0)) > _SAME * np.abs(values).max(axis=0)
-    spread = np.sqrt((x**2).mean(axis=0) * (y**2).mean(axis=0))
-    found = (x * y).mean(axis=0) / np.where(differ, spread, 1.0)
-    return np.where(differ, np.clip(found, -1.0, 1.0), 0.0)
-
-
 def rank_persistence(paths: Any, *, times: Any = None) -> Floats:
     """`autocorrelation` of ranks among the people of a time, (T - 1, d): Spearman's correlation.
 
@@ -351,5 +334,5 @@ def falling_share(paths: Any, feature: int, by: float, over: float, *, times: An
         compared |= np.isfinite(drops).any(axis=1)
         falls |= (drops > by).any(axis=1)
     if not compared.any():
-        raise InputError("nobody has two readings within ", Arg("over"), ": give a longer time")
+        raise InputError("nobody has two readings within over: give a longer time")
     return float(falls.sum() / compared.sum())

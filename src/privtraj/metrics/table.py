@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import Arg, InputError, aligned
+from privtraj.base.errors import InputError, aligned
 from privtraj.base.space import from_unit
 from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Column
@@ -228,11 +228,7 @@ def _mixed(columns: Sequence[Column] | None, bounds: Any) -> Sequence[Column] | 
         return None
     if bounds is not None:
         raise InputError(
-            Arg("bounds"),
-            " and mixed ",
-            Arg("columns"),
-            " do not go together: give points of the unit cube, and ",
-            Arg("columns"),
-            " alone",
+            "bounds and mixed columns do not go together: give points of the unit cube, and columns"
+            " alone"
         )
     return columns

@@ -49,14 +49,18 @@ from privtraj.paper.dynamics import (
 )
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import epsilon_at
-from privtraj.privacy.budget_plan import BudgetPlan
-from privtraj.privacy.calibration import calibrate_scale
 from privtraj.privacy.certificate import certify
-from privtraj.privacy.events import Adjacency, Event, GaussianSum, LaplaceCounts, check_adjacency
-from privtraj.privacy.guard import Guard
-from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.sampled_events import ChosenTimes, sum_at_rate
-from privtraj.privacy.sampling import SamplingGuard
+from privtraj.privacy.events import (
+    Adjacency,
+    ChosenTimes,
+    Event,
+    GaussianSum,
+    LaplaceCounts,
+    check_adjacency,
+    sum_at_rate,
+)
+from privtraj.privacy.guard import Guard, SamplingGuard
+from privtraj.privacy.ledger import BudgetPlan, Ledger, calibrate_scale
 from privtraj.privacy.statements import DRAWN_TIMES, PUBLIC_COUNTS
 from privtraj.recipe import check_public_counts
 

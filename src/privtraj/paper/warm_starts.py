@@ -1,7 +1,7 @@
 """Private warm starts: where the people of each time are, roughly, before the first step.
 
 Section "Improvements Upon the Base Method" of the paper, paid for exactly. Whatever depends on the
-data here is one noisy sum per step over all bins (`Guard.sums`), a Gaussian mechanism of noise
+data here is one noisy sum per step over all bins (`ClippedSums`), a Gaussian mechanism of noise
 multiplier z: a person is in one bin, so the T bins are released in parallel, and for one person
 with one record added or removed K steps together are exactly mu-GDP with mu = sqrt(K) / z.
 Everything else is post-processing of these sums.

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from privtraj.base import __version__, display
 from privtraj.base.errors import InputError, is_number
 from privtraj.base.files import MOST_BYTES, strict_json
-from privtraj.privacy import meaning, statements
+from privtraj.privacy import statements
 from privtraj.privacy.accounting import Tally
 from privtraj.privacy.events import Adjacency, Event
 from privtraj.privacy.guarantee import (
@@ -130,7 +130,7 @@ class Certificate:
         """What the guarantee means for one person: the words follow epsilon and delta."""
         if not self.private:
             return f"nobody is protected: {self.caveat}"
-        return f"{self._secret} {meaning.shows(self.chance_right)} in what was released"
+        return f"{self._secret} {statements.shows(self.chance_right)} in what was released"
 
     @property
     def warnings(self) -> list[str]:
@@ -139,8 +139,8 @@ class Certificate:
             return []
         people = _public_people(self.public_inputs.get(PUBLIC_COUNTS))
         if people is None and CAUTION in self.found:  # which knows how many were counted
-            return [*meaning.warnings(self.epsilon, 0.0), self.found[CAUTION]]
-        return meaning.warnings(self.epsilon, self.delta, people)
+            return [*statements.warnings(self.epsilon, 0.0), self.found[CAUTION]]
+        return statements.warnings(self.epsilon, self.delta, people)
 
     @property
     def guarantee(self) -> Sequential:

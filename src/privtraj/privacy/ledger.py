@@ -1,19 +1,40 @@
-"""The budget of one fit and what was spent of it.
+"""The budget of one fit: what may be spent of it, what was spent, and how much noise it buys.
 
 A `Ledger` is the one place where privacy is spent: an event that does not fit, or is not on the
 plan that the ledger was given, raises `BudgetError` and leaves no trace.
+
+A `BudgetPlan` is the list of all releases of a fit, made from public numbers before the first.
+Composition is exact for events that are fixed in advance. A plan writes them down: kind, name, how
+often at most, and the noise where it is known; where it is not, a bound on what such releases may
+tell together.
+
+Calibration is the inverse of `accounting`, and never beyond the target: what is returned was found
+to fit. Where a grid of privacy losses is needed the search is on the coarse one, and the result
+certified on the fine one. Results are remembered: every fit of an audit asks the same questions.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
-from typing import Protocol
+from functools import lru_cache
+from typing import Protocol, Self
 
 from privtraj.base.errors import BudgetError
-from privtraj.privacy.accounting import Tally
-from privtraj.privacy.budget_plan import BudgetPlan
-from privtraj.privacy.calibration import ONE_RECORD, calibrate_gaussian, calibrate_laplace
-from privtraj.privacy.events import Adjacency, Event, check_adjacency, check_budget
+from privtraj.privacy.accounting import COARSE, FINE, Events, Tally, bisect, tally
+from privtraj.privacy.events import (
+    Adjacency,
+    Event,
+    GaussianSum,
+    LaplaceCounts,
+    Person,
+    check_adjacency,
+    check_budget,
+    check_slack,
+    sum_at_rate,
+)
 from privtraj.privacy.guarantee import Cost, Guarantee, Parallel, Sequential, cost
 
 _WORTH_NAMING = 1e-3  # less privacy loss than this buys nothing: call it spent
@@ -142,3 +163,210 @@ def down(value: float) -> str:
 def _rounded(value: float, towards: str) -> str:
     shortest = repr(float(value))  # the decimal a person typed, where one did
     return f"{float(Context(prec=4, rounding=towards).create_decimal(shortest)):.4g}"
+
+
+_TOLERANCE = 1e-9  # relative, for the rounding of shares that add up to the bound
+
+
+@dataclass(frozen=True)
+class Planned:
+    """Up to `times` releases of one kind: each is the event; or, where only its kind is known in
+    advance, they are `shared`: all together may tell no more than the one event."""
+
+    event: Event
+    times: int = 1
+    shared: bool = False
+    told: float = 0.0  # of the shared event's loudness
+
+    def after(self, event: Event, times: int) -> Planned | None:
+        """What is left after so many of the event; None if they are not covered."""
+        if times > self.times:
+            return None
+        if not self.shared:
+            same = event.ideal() == self.event.ideal()
+            return replace(self, times=self.times - times) if same else None
+        if event.kind != self.event.kind:
+            return None
+        told = self.told + times * event.loudness
+        covered = told <= self.event.loudness * (1 + _TOLERANCE)
+        return replace(self, times=self.times - times, told=told) if covered else None
+
+
+@dataclass(frozen=True)
+class BudgetPlan:
+    """The releases that may still be made."""
+
+    releases: tuple[Planned, ...] = ()
+
+    @classmethod
+    def of(cls, events: Iterable[tuple[Event, int]]) -> Self:
+        """A plan of events that are all known in advance, each so many times."""
+        return cls(tuple(Planned(event, times) for event, times in events))
+
+    def after(self, event: Event, times: int = 1) -> BudgetPlan:
+        """The plan that is left, or a `BudgetError` if the event is not on it."""
+        for k, planned in enumerate(self.releases):
+            left = planned.after(event, times)
+            if left is not None:
+                return BudgetPlan((*self.releases[:k], left, *self.releases[k + 1 :]))
+        raise BudgetError(
+            f"{event.describe(times)} is not on the plan of this fit, or no more of it: "
+            "plan every release before the first"
+        )
+
+
+CALIBRATION_MARGIN = 1e-9
+"""Relative amount by which calibrated values stay inside the budget: more than the rounding of
+thousands of added steps, far less than anyone could notice."""
+
+ONE_RECORD = Person()
+
+_SMALLEST, _LARGEST = 2.0**-40, 2.0**40
+_LEAST_NOISE = 0.05  # sampled sums of less noise have losses of hundreds, and grids of millions
+_QUIET = 4.0  # noise at which the grids of sampled sums are still short
+_ON_GRIDS = 1e-6  # precision beside sampled sums
+
+
+def calibrate_gaussian(
+    epsilon: float,
+    delta: float,
+    adjacency: Adjacency,
+    others: Events = (),
+    *,
+    slack: float = 0.0,
+    person: Person = ONE_RECORD,
+) -> float:
+    """The largest 1/z for which GaussianSum(z) fits into (epsilon, delta) beside the others.
+
+    K equal steps may share it: each of noise multiplier z sqrt(K). slack: what the new noise will
+    add, here and below. 0.0 if nothing fits.
+    """
+    spent = _spent(epsilon, delta, adjacency, others, slack)
+    return _largest_release(_sum_of, spent, epsilon, delta, person)
+
+
+def calibrate_laplace(
+    epsilon: float,
+    delta: float,
+    adjacency: Adjacency,
+    others: Events = (),
+    *,
+    slack: float = 0.0,
+    person: Person = ONE_RECORD,
+) -> float:
+    """The largest e for which LaplaceCounts(e) fits beside the others. 0.0 if nothing fits."""
+    spent = _spent(epsilon, delta, adjacency, others, slack)
+    return _largest_release(_counts_of, spent, epsilon, delta, person)
+
+
+def calibrate_noise(
+    epsilon: float,
+    delta: float,
+    adjacency: Adjacency,
+    *,
+    steps: int,
+    rate: float = 1.0,
+    person: Person = ONE_RECORD,
+    others: Events = (),
+    slack: float = 0.0,
+) -> float:
+    """The smallest z for which `steps` sampled sums fit beside the others. inf if nothing fits."""
+    spent = _spent(epsilon, delta, adjacency, others, slack)
+    return _least_noise(spent, epsilon, delta, steps, rate, person)
+
+
+def _sum_of(inverse: float, person: Person) -> GaussianSum:
+    return GaussianSum(1 / inverse, "", 0.0, *person)
+
+
+def _counts_of(epsilon: float, person: Person) -> LaplaceCounts:
+    return LaplaceCounts(epsilon, "", 0.0, *person)
+
+
+@lru_cache(maxsize=256)
+def _largest_release(
+    release: Callable[[float, Person], Event],
+    spent: Tally,
+    epsilon: float,
+    delta: float,
+    person: Person,
+) -> float:
+    """The largest size that fits, less the margin, where all smaller ones fit too; 0.0 if none."""
+
+    def fits(size: float) -> bool:
+        return spent.add(release(size, person)).delta(epsilon) <= delta
+
+    most, precision = _LARGEST, 1e-13
+    if spent.sampled:  # no more than without them, which needs no grid
+        alone = _largest_release(release, replace(spent, sampled=()), epsilon, delta, person)
+        most, precision = min(alone, 1 / _LEAST_NOISE), _ON_GRIDS
+    good = _halved_until(fits, most) if most else 0.0
+    if 0 < good < most:
+        good = bisect(fits, good=good, bad=2 * good, precision=precision)
+    return good * (1 - CALIBRATION_MARGIN)
+
+
+def _halved_until(fits: Callable[[float], bool], x: float) -> float:
+    """The first of x, x / 2, x / 4, ... that fits; 0.0 if none does."""
+    while not fits(x):
+        x /= 2
+        if x < _SMALLEST:
+            return 0.0
+    return x
+
+
+@lru_cache(maxsize=64)
+def _least_noise(
+    spent: Tally, epsilon: float, delta: float, steps: int, rate: float, person: Person
+) -> float:
+    start = _largest_release(_sum_of, spent, epsilon, delta, person) / math.sqrt(steps)
+    if start == 0 or rate == 1:
+        return 1 / start if start else math.inf
+
+    def fits(inverse: float, interval: float) -> bool:
+        event = sum_at_rate(_sum_of(inverse, person), rate)
+        return spent.add(event, steps).delta(epsilon, interval) <= delta
+
+    if not fits(_SMALLEST, FINE):  # the error of the grid alone may be more than delta
+        return math.inf
+    # Sampling never costs more than taking everybody, but for the error of the grid.
+    start = min(start * (1 - 1e-3), 1 / _LEAST_NOISE)
+    return 1 / _largest_on_grids(fits, start, 1 / _LEAST_NOISE)
+
+
+def calibrate_scale(
+    epsilon: float, delta: float, adjacency: Adjacency, events: Events, others: Events = ()
+) -> float:
+    """The largest factor by which the noise of all the events may be divided, beside the others.
+    0.0 if nothing fits."""
+    check_budget(epsilon, delta)
+    base, others = tally(events, adjacency), tuple(others)
+
+    def fits(factor: float, interval: float) -> bool:
+        total = tally(others, adjacency, base.scaled(factor))
+        return total.delta(epsilon, interval) <= delta
+
+    least = min((pair.noise_multiplier for pair, _ in base.sampled), default=_LARGEST)
+    start = _halved_until(lambda factor: fits(factor, FINE), min(1.0, least / _QUIET))
+    if start == 0:
+        return 0.0
+    return _largest_on_grids(fits, start, least / _LEAST_NOISE) * (1 - CALIBRATION_MARGIN)
+
+
+def _largest_on_grids(fits: Callable[[float, float], bool], good: float, most: float) -> float:
+    """The largest x up to `most` that fits, from a good one; fits(x, grid)."""
+    while good < most and fits(min(2 * good, most), COARSE):
+        good = min(2 * good, most)
+    good = bisect(lambda x: fits(x, COARSE), good, min(2 * good, most), 5e-4)
+    while not fits(good, FINE):
+        good *= 1 - 1e-3
+    return bisect(lambda x: fits(x, FINE), good, good * (1 + 1e-3), 2e-4)
+
+
+def _spent(
+    epsilon: float, delta: float, adjacency: Adjacency, others: Events, slack: float
+) -> Tally:
+    check_budget(epsilon, delta)
+    check_slack(slack)
+    spent = tally(others, adjacency)
+    return replace(spent, slack=spent.slack + slack)

@@ -3,9 +3,12 @@
 The file is JSON Lines and only ever grows. Its first line is a header (version, salt, adjacency).
 Each later line is a reservation, or the note that a reserved fit made its model; each carries the
 sha256 of the line before it and of itself, so a change to any line is noticed. That the end was cut
-off, or an old copy put back, is noticed by an anchor (`ledger_anchor`): the seal beside the file,
-or the code that the steward noted. Hashes catch accidents; against somebody who may write all files
-of the house and knows this program, only a code that is kept elsewhere helps.
+off, or an old copy put back, is noticed by an anchor: the number of lines and the hash of the last,
+kept where a change to the file does not reach it. A ledger that only grew since still has that line
+at that place. Two remember it: a small file beside the ledger, its *seal*, which every new line
+replaces; and the steward, who may note the *code* that each fit prints. Hashes and seals catch
+accidents; against somebody who may write all files of the house and knows this program, only a code
+that is kept elsewhere helps.
 
 Ledgers of version 1 have lines without a hash of themselves; they are read, and go on with it.
 
@@ -45,7 +48,6 @@ from privtraj.base.errors import Arg, BudgetError, InputError, aligned, is_numbe
 from privtraj.privacy.certificate import PROTECTS
 from privtraj.privacy.events import Adjacency, check_adjacency, check_budget
 from privtraj.privacy.ledger import down, up
-from privtraj.privacy.ledger_anchor import Anchor, read_seal, seal_of, write_seal
 
 RESERVED = "reserved: no model was recorded, counts all the same"
 CHARGED = "charged: released elsewhere"
@@ -592,3 +594,65 @@ def _sync_directory(path: Path) -> None:
         os.fsync(directory)
     finally:
         os.close(directory)
+
+
+_DIGITS = 16  # of a sha256, in hex
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """So many lines, and the first digits of the sha256 of the last of them."""
+
+    lines: int
+    digits: str
+
+    @classmethod
+    def of(cls, hashes: Sequence[str]) -> Anchor:
+        """Of a ledger whose lines have these sha256."""
+        return cls(len(hashes), hashes[-1][:_DIGITS])
+
+    @classmethod
+    def parsed(cls, text: str) -> Anchor:
+        """The inverse of `str`; a ValueError if it is none."""
+        found = re.fullmatch(rf"([1-9][0-9]{{0,8}})-([0-9a-f]{{{_DIGITS}}})", text.strip())
+        if found is None:
+            raise ValueError
+        return cls(int(found[1]), found[2])
+
+    def is_in(self, hashes: Sequence[str]) -> bool:
+        """Whether a ledger whose lines have these sha256 goes on from here."""
+        return self.lines <= len(hashes) and hashes[self.lines - 1].startswith(self.digits)
+
+    def __str__(self) -> str:
+        return f"{self.lines}-{self.digits}"
+
+
+def seal_of(ledger: Path) -> Path:
+    """The file beside a ledger that remembers its end; one for all links to it."""
+    real = ledger.resolve()
+    return real.with_name(f"{real.name}.seal")
+
+
+def read_seal(ledger: Path) -> Anchor | None:
+    """What the seal of a ledger remembers; None where there is none that can be read."""
+    path = seal_of(ledger)
+    with suppress(OSError, ValueError):
+        if stat.S_ISREG(path.stat().st_mode):
+            return Anchor.parsed(path.read_text(encoding="ascii"))
+    return None
+
+
+def write_seal(ledger: Path, anchor: Anchor) -> None:
+    """Replace the seal at once, after the line that it remembers is on the disk.
+
+    A crash before leaves the old seal, which the longer ledger still holds. Where nothing can be
+    written the ledger has no seal, and the line counts all the same.
+    """
+    path = seal_of(ledger)
+    draft = path.with_name(f"{path.name}.new")  # one name: what a crash leaves is written over
+    with suppress(OSError):
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write(f"{anchor}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)

@@ -47,6 +47,7 @@ from privtraj.privacy.events import (
     LaplaceShares,
     Person,
     people_moved,
+    sum_at_rate,
 )
 from privtraj.privacy.rows import (
     PublicShape,
@@ -54,7 +55,6 @@ from privtraj.privacy.rows import (
     Rows,
     check_windows,
 )
-from privtraj.privacy.sampled_events import sum_at_rate
 
 MAX_CELLS = 2**26  # noisy counts per release, over all windows
 KINDS = 4  # of a pair: in the same outer third, in neighbours, in opposites, both in the middle

@@ -49,8 +49,7 @@ from numpy.typing import NDArray
 
 from privtraj.base import processes
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import BudgetError, InputError
-from privtraj.columns.axes import Embedding
+from privtraj.base.errors import Arg, BudgetError, InputError
 from privtraj.privacy import noise
 from privtraj.privacy.events import Adjacency, GaussianSum, Person, people_moved
 from privtraj.privacy.questions import Gaussian, Question, View, gaussian_event
@@ -117,8 +116,8 @@ class VectorSums(Question, abstract=True):
     deviation S on every integer makes it the Gaussian mechanism with noise multiplier z
     (`events.GaussianSum`).
 
-    Records may take part by chance (`sampling`); what is summed is then never divided by the number
-    of those who did, and an empty batch is noise alone.
+    Records may take part by chance (`SamplingGuard`); what is summed is then never divided by the
+    number of those who did, and an empty batch is noise alone.
     """
 
     noise = Gaussian
@@ -126,6 +125,11 @@ class VectorSums(Question, abstract=True):
     clip: Floats  # (K,) c, from released numbers only
 
     def _check_shapes(self, shape: PublicShape, parameters: Any) -> None:
+        if shape.axes.mixed:
+            raise InputError(
+                "sums of clipped vectors are of numbers, and a column here is none: use ",
+                Arg("measure", "marginals"),
+            )
         # other shapes would be broadcast: one exact sum under two noises, or two under one noise
         windows = shape.windows.count
         leaves = jax.tree.leaves(parameters)
@@ -171,7 +175,7 @@ class ClippedSums(VectorSums):
     clip: Floats
 
     def width(self, shape: PublicShape) -> int:
-        row = jax.ShapeDtypeStruct((1, Embedding(shape.axes).width), jnp.float32)
+        row = jax.ShapeDtypeStruct((1, shape.n_features), jnp.float32)
         one = jax.tree.map(
             lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), self.parameters
         )
@@ -195,8 +199,8 @@ class ClippedSums(VectorSums):
         return (block * unit[:, None]).astype(np.float64)
 
     def vector(self, shape: PublicShape, window: int, point: NDArray[np.float32]) -> Floats:
-        (point,) = Embedding(shape.axes).of(shape.seen(point[None]))
-        vector = _one_vector(self.statistic, self.parameters, window, point)
+        (seen,) = shape.seen(point[None])
+        vector = _one_vector(self.statistic, self.parameters, window, seen)
         return np.asarray(vector, dtype=np.float64)
 
 
@@ -244,9 +248,9 @@ class KernelSums(VectorSums):
         return (block * self.lattice(scale).unit[:, None]).astype(np.float64)
 
     def vector(self, shape: PublicShape, window: int, point: NDArray[np.float32]) -> Floats:
-        (point,) = Embedding(shape.axes).of(shape.seen(point[None]))
+        (seen,) = shape.seen(point[None])
         kernel = jax.tree.map(lambda leaf: leaf[window], self.kernel)
-        return kernel_vector(self.weight_fn, kernel, point)
+        return kernel_vector(self.weight_fn, kernel, seen)
 
 
 def lattice_unit(clip: Floats, scale: float, width: int) -> Floats:
@@ -272,8 +276,6 @@ def chunks_of(view: View) -> Chunks:
     """The rows of a view in chunks, which are kept for the next question."""
     if view.chunks is None:
         points, windows = view.rows.in_slabs(view.shape.windows)
-        if view.shape.axes.mixed:
-            points = Embedding(view.shape.axes).of(points)
         view.chunks = chunked(points, windows, view.shape.windows.count)
     chunks: Chunks = view.chunks
     return chunks

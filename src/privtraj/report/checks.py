@@ -20,10 +20,10 @@ from privtraj.assess.ranges import LIMITS, pile_up, timing
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import about
 from privtraj.columns.axes import Axes
-from privtraj.columns.kinds import Integer, Number
+from privtraj.columns.kinds import Angle, Integer, Number, of_tables
 from privtraj.measures.counts import CELLS
 from privtraj.measures.gradients import CLIP_QUANTILE
-from privtraj.privacy import meaning
+from privtraj.privacy import statements
 from privtraj.privacy.statements import MOST_RECORDS
 from privtraj.report.labels import percent, percent_up, round_number, time_labels, whole_number
 
@@ -154,7 +154,7 @@ def warnings(model: TrajectoryModel) -> list[str]:
     if not certificate.private or certificate.counts_are_public or not people:
         return certificate.warnings
     several = certificate.public_inputs.get(MOST_RECORDS) != 1
-    return meaning.warnings(certificate.epsilon, certificate.delta, people, at_most=several)
+    return statements.warnings(certificate.epsilon, certificate.delta, people, at_most=several)
 
 
 def _guarantee(model: TrajectoryModel) -> Iterator[Finding]:
@@ -162,19 +162,19 @@ def _guarantee(model: TrajectoryModel) -> Iterator[Finding]:
     certificate = model.certificate
     right = {"right": percent_up(certificate.chance_right), "words": certificate.in_words}
     check = judged("attacker", certificate.chance_right, **right)
-    if certificate.private and certificate.epsilon > meaning.LARGE_EPSILON:
+    if certificate.private and certificate.epsilon > statements.LARGE_EPSILON:
         check = _at_best_fair(check)
     weak = [f"{one[:1].upper()}{one[1:]}." for one in warnings(model) if one.startswith("epsilon")]
     yield replace(check, seen=(" ".join([check.sentence, *weak]),))
     if certificate.private and certificate.delta:
         people = sum(_numbers(model, "people_per_time"))
-        least = max(people, meaning.FEWEST_PEOPLE)
+        least = max(people, statements.FEWEST_PEOPLE)
         yield judged(
             "delta",
             certificate.delta * least,
-            chance=meaning.chance(certificate.delta),
+            chance=statements.chance(certificate.delta),
             people=f"about {whole_number(least)}" if people else f"{least} or more",
-            limit=f"{meaning.EXPECTED_LOSSES / least:.1g}",
+            limit=f"{statements.EXPECTED_LOSSES / least:.1g}",
         )
 
 
@@ -234,11 +234,12 @@ def _detail(model: TrajectoryModel, people: Floats) -> Iterator[Finding]:
         groups = small_groups(model.particles, model.weights, *there, fewest)
         words = {"share": percent(groups.share), "worst": percent(groups.worst)}
         yield judged("groups", groups.share, fewest=round_number(f"{groups.fewest:.2g}"), **words)
-    numbers = [column for column in model.columns if isinstance(column, Number)]
+    numbers = [column for column in of_tables(model.columns) if isinstance(column, Number)]
     smooth = [  # numbers that are rounded have gaps of their own
         k
         for k, column in enumerate(numbers)
-        if not isinstance(column, Integer) and column.name not in model.constraints.precision
+        if not isinstance(column, Integer | Angle)
+        and column.name not in model.constraints.precision
     ]
     if sides and smooth and max(sides) < 1:
         at = np.linspace(0, 1, people.shape[1])

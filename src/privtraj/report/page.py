@@ -23,7 +23,7 @@ from privtraj.base.errors import InputError, short
 from privtraj.base.files import write_text
 from privtraj.base.formats import PEOPLE_DRAWN
 from privtraj.columns.kinds import Category, Column, Number
-from privtraj.privacy import meaning
+from privtraj.privacy import statements
 from privtraj.privacy.certificate import PROTECTS, Certificate
 from privtraj.privacy.ledger import up
 from privtraj.privacy.statements import records_in_words
@@ -233,8 +233,8 @@ def _guarantee(model: TrajectoryModel) -> dict[str, Any]:
     return {
         "warnings": warnings(model),
         "in_words": certificate.in_words,
-        "factor": meaning.factor(certificate.epsilon),
-        "failure": meaning.chance(certificate.delta) if certificate.delta else "",
+        "factor": statements.factor(certificate.epsilon),
+        "failure": statements.chance(certificate.delta) if certificate.delta else "",
         "facts": [(name, text) for name, text in facts if text],
         "dial": _dial(certificate.chance_right),
     }
