@@ -13,6 +13,7 @@ from privtraj.columns.axes import decoded, encoded, to_unit
 from privtraj.columns.declared import declared_columns
 from privtraj.columns.kinds import Angle, Category, Number, Ordered, from_dict, to_dict
 from privtraj.metrics.columns import unit_points
+from privtraj.report.people import page_sampler, sampled
 
 HOUR = Angle(24, "hour")
 finite = st.floats(-1e6, 1e6)
@@ -174,3 +175,13 @@ def test_an_hour_may_be_missing():
     rows = snapshots(table, Angle(24, missing=True))._rows
     assert (rows.points[:100, 1:3] == 0.5).all()
     assert (rows.points[:, 3] > 0.5).sum() == 100
+
+
+def test_the_page_shows_hours_and_can_draw_them(model):
+    shown = sampled(model)
+    assert shown.bounds.tolist() == [[0, 100], [0, 24]]
+    hours = 24 * shown.people[:, 0, 1]  # at the start, around nine in the evening
+    assert abs(HOUR.difference(21, HOUR.mean(hours))) < 0.5
+    hour, sine = page_sampler(model, 0)["columns"][1:]
+    assert (hour["sine"], hour["flag"], hour["ends"]) == (2, None, [0, 24])
+    assert (sine["name"], sine["of"]) == ("", "hour")

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from privtraj.motion.reference.words import by_itself
-from privtraj.privacy.projection import Projection
 
 import privtraj as pt
 from privtraj.measures import subspace as moments
@@ -30,9 +28,11 @@ from privtraj.measures.subspace import (
     within,
 )
 from privtraj.measures.windows import MOTION
+from privtraj.motion.reference import by_itself
 from privtraj.privacy.events import Person
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.rows import Projection
 
 BUDGET = (1.0, 1e-5, "add-remove")
 

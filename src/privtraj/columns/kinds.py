@@ -96,6 +96,11 @@ class Axis:
         return coordinates[0]
 
     @property
+    def span(self) -> tuple[float, float]:
+        """The ends of the values that a table has, where a picture begins and ends."""
+        return self.domain
+
+    @property
     def farthest(self) -> float:
         """The largest difference between two values."""
         low, high = self.domain
@@ -307,6 +312,10 @@ class Angle(Number):
     def domain(self) -> tuple[float, float]:
         """Of cosines."""
         return -1.0, 1.0
+
+    @property
+    def span(self) -> tuple[float, float]:
+        return 0.0, float(self.period)
 
     @property
     def more(self) -> tuple[Column, ...]:

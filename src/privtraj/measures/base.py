@@ -32,9 +32,9 @@ from privtraj.motion.diffusions import Brownian
 from privtraj.motion.process import Reference
 from privtraj.motion.reference import by_itself, declared
 from privtraj.privacy import noise
-from privtraj.privacy.events import Adjacency, Event, LaplaceCounts, Person
+from privtraj.privacy.events import Event, LaplaceCounts, Person
 from privtraj.privacy.guard import Guard
-from privtraj.privacy.ledger import BudgetPlan, calibrate_laplace
+from privtraj.privacy.ledger import BudgetPlan, Ledger, calibrate_laplace
 from privtraj.privacy.questions import CellCounts, Laplace, Release
 from privtraj.privacy.rows import PublicShape
 from privtraj.recipe import MeasureName, Recipe
@@ -170,19 +170,7 @@ def reference_of(recipe: Recipe) -> Reference:
 # Shares of the budget -----------------------------------------------------------------------------
 
 
-class Spending(Protocol):
-    """What has an epsilon to share: a recipe, or a ledger."""
-
-    @property
-    def epsilon(self) -> float:
-        """Of all releases together."""
-
-    @property
-    def adjacency(self) -> Adjacency:
-        """Which tables are neighbours."""
-
-
-def counts_event(budget: Spending, share: float, what: str, person: Person) -> LaplaceCounts:
+def counts_event(budget: Recipe | Ledger, share: float, what: str, person: Person) -> LaplaceCounts:
     """Counts that cost this share of epsilon together, within the range of the noise.
 
     A person moves counts by 1 for each record if added or removed, and by 2 if replaced.
@@ -193,8 +181,11 @@ def counts_event(budget: Spending, share: float, what: str, person: Person) -> L
 
 
 def planned_event(plan: BudgetPlan, what: str) -> Any:
-    """The event of this name that is still on the plan; None if there is none."""
-    return next((one.event for one in plan.releases if one.event.what == what), None)
+    """The event of this name that is on the plan; None if there is none."""
+    for planned in plan.releases:
+        if planned.event.what == what:
+            return planned.event
+    return None
 
 
 def slack_reserve(delta: float) -> float:

@@ -25,6 +25,7 @@ anything else, so that thresholds are for fewer cells and blocks have the noise 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -76,45 +77,44 @@ def estimate(
         read.append(without_islands(reading(levels[k:], epsilon), level.cells, epsilon))
     coarse = levels[-1].average(levels[-1].counts)
     cells = [level.cells for level in levels]
-    chosen = []
-    for t, total in enumerate(people):
-        grids = [level[t] for level in read]
-        chosen.append(_best_reading(grids, total, coarse[t], cells, inside is not None))
-    shares = np.array([share for _, share in chosen])
+    chosen, shares = [], np.zeros(len(people))
+    for t, grids in enumerate(zip(*read, strict=True)):
+        best, shares[t] = _best_reading(grids, people[t], coarse[t], cells, inside is not None)
+        chosen.append(best)
     trusted = np.flatnonzero(shares > MAJORITY)
     if len(trusted):
         for silent in np.flatnonzero(shares == 0):
             chosen[silent] = chosen[trusted[np.abs(trusted - silent).argmin()]]
-    return stacked([one for one, _ in chosen], shares)
+    return stacked(chosen, shares)
 
 
 def stacked(readings: list[Reading], significant: Floats) -> GridMeasure:
     """The readings of all times."""
-    most = max(len(one.counts) for one in readings)
-    centres = np.full((len(readings), most, readings[0].centres.shape[1]), 0.5)
+    every, counts, sides = zip(*readings, strict=True)
+    most = max(map(len, counts))
+    centres = np.full((len(readings), most, every[0].shape[1]), 0.5)
     weights = np.zeros((len(readings), most))
-    for i, one in enumerate(readings):
-        centres[i, : len(one.counts)] = one.centres
-        weights[i, : len(one.counts)] = one.counts / one.counts.sum()
-    sides = np.array([one.side for one in readings])
-    return GridMeasure(centres, weights, sides, significant)
+    for i, held in enumerate(counts):
+        centres[i, : len(held)] = every[i]
+        weights[i, : len(held)] = held / held.sum()
+    return GridMeasure(centres, weights, np.array(sides), significant)
 
 
 def _best_reading(
-    grids: list[Floats], people: float, coarse: Floats, cells: list[Floats], bounded: bool
+    grids: Sequence[Floats], people: float, coarse: Floats, cells: list[Floats], bounded: bool
 ) -> tuple[Reading, float]:
     """The reading of one time with the least estimated error, and the share of people in it.
 
     grids: people in cells of every size.  coarse: the counts of the largest cells.  cells: of every
     size, how many counted cells are in each.  bounded: whether there is a domain.
     """
-    readings = [as_reading(grid) for grid in grids]
-    counted = [one.counts.sum() for one in readings]
-    spread = 0.0  # total variance of the people, as the widest reading has it
-    for one, total in zip(readings, counted, strict=True):
+    readings = list(map(as_reading, grids))
+    spread, shares = 0.0, []  # spread: total variance of the people, as the widest reading has it
+    for one in readings:
+        total = one.counts.sum()
+        shares.append(min(total / people, 1.0))
         if len(one.counts):
             spread = max(spread, total_variance(one.centres, one.counts / total))
-    shares = [min(total / people, 1.0) for total in counted]
     errors = []
     for one, share in zip(readings, shares, strict=True):
         missed = (1 - share) ** 2 * max(spread, one.side**2)

@@ -207,9 +207,12 @@ def occupied_area(
 
 def cells_per_side(people: float, features: int, epsilon: float, area: float = 1.0) -> int:
     """The G with the least E within the number of cells allowed, an even number."""
-    allowed = [side for side in _SIDES if side**features <= MOST_CELLS_PER_TIME] or [2]
-    errors = [expected_error(side, people, features, epsilon, area) for side in allowed]
-    return allowed[int(np.argmin(errors))]
+    best, least = 2, math.inf
+    for side in _SIDES:
+        error = expected_error(side, people, features, epsilon, area)
+        if side**features <= MOST_CELLS_PER_TIME and error < least:
+            best, least = side, error
+    return best
 
 
 def expected_error(

@@ -87,36 +87,33 @@ def moment_paths(
 def _functions(cells_per_side: int, features: int) -> tuple[Floats, Floats]:
     """phi and |grad phi|^2 (S, cells) of S products of cosines, of order 1 to MOST_ORDER."""
     most = min(cells_per_side - 1, MOST_ORDER)
-    orders = [
-        order for order in product(range(most + 1), repeat=features) if 0 < sum(order) <= most
-    ]
     at = (np.arange(cells_per_side) + 0.5) / cells_per_side
     turn = np.pi * np.arange(most + 1)[:, None]
     wave, slope = np.cos(turn * at), -turn * np.sin(turn * at)  # (order, cells of a side)
     cells = np.indices((cells_per_side,) * features).reshape(features, -1)
     phi, squared_slope = [], []
-    for order in orders:
-        waves = [wave[k][cells[axis]] for axis, k in enumerate(order)]
-        slopes = [slope[k][cells[axis]] for axis, k in enumerate(order)]
+    for order in product(range(most + 1), repeat=features):
+        if not 0 < sum(order) <= most:
+            continue
+        waves = wave[np.array(order)[:, None], cells]  # (d, cells)
+        slopes = slope[np.array(order)[:, None], cells]
         phi.append(np.prod(waves, axis=0))
-        parts = [
-            slopes[axis] * np.prod([w for j, w in enumerate(waves) if j != axis], axis=0)
-            for axis in range(features)
-        ]
+        parts = np.empty_like(waves)
+        for axis in range(features):
+            parts[axis] = slopes[axis] * np.prod(np.delete(waves, axis, axis=0), axis=0)
         squared_slope.append(np.sum(np.square(parts), axis=0))
     return np.array(phi), np.array(squared_slope)
 
 
 def motion(paths: MomentPaths, moments: Floats, window_of_moment: Ints) -> Floats:
     """Q (M, M) at moments (M,) in [0, 1], seen as means over F windows of them; 0 for none."""
-    waves = _waves(moments)
-    look = _Look.at(paths, waves, window_of_moment)
-    gains = look.gains(paths.variance)
+    look = _Look.at(paths, moments, window_of_moment)
+    gains, waves = look.gains(paths.variance), look.waves
     best = gains.argmax(axis=1)
-    if gains.max(axis=1).sum() <= STILL_PREFERENCE * len(gains):
-        return np.zeros((len(moments), len(moments)))
-    both = waves @ look.seen.T @ look.directions  # (M, F - 1)
     total = np.zeros((len(moments), len(moments)))
+    if gains.max(axis=1).sum() <= STILL_PREFERENCE * len(gains):
+        return total
+    both = waves @ look.seen.T @ look.directions  # (M, F - 1)
     each = zip(_AMPLITUDES[best], look.along.T, paths.variance, paths.scale, strict=True)
     for a, one, v, scale in each:
         kept = a / (a * look.strength + v)
@@ -128,31 +125,40 @@ def motion(paths: MomentPaths, moments: Floats, window_of_moment: Ints) -> Float
 
 def overlooked(paths: MomentPaths, moments: Floats, window_of_moment: Ints) -> Floats:
     """Q (M, M) of the usual motion, as far as it is not refuted by what was seen."""
-    waves = _waves(moments)
-    gain = _Look.at(paths, waves, window_of_moment).gains(paths.variance).sum(axis=0)
+    look = _Look.at(paths, moments, window_of_moment)
+    gain = look.gains(paths.variance).sum(axis=0)
     possible = _AMPLITUDES[(gain >= -REFUTED) & (_AMPLITUDES <= USUAL_MOTION)]
-    usual: Floats = possible[-1] * paths.scale.sum() * waves @ waves.T
+    usual: Floats = possible[-1] * paths.scale.sum() * look.waves @ look.waves.T
     return usual
 
 
 class _Look(NamedTuple):
     """What was seen along the axes on which noise and motion are independent.
 
+    waves: (M, f) cosines over twice the time, weighed by how fast energy falls with frequency.
     seen: (F - 1, f) from waves to contrasts of windows.  strength: (F - 1,) of motion of A = 1
     along the directions (F - 1, F - 1).  along: (F - 1, S) of the paths.
     """
 
+    waves: Floats
     seen: Floats
     strength: Floats
     directions: Floats
     along: Floats
 
     @classmethod
-    def at(cls, paths: MomentPaths, waves: Floats, window_of_moment: Ints) -> _Look:
-        change = _contrasts(len(paths.values[0]))  # the constant is left out of what is seen
+    def at(cls, paths: MomentPaths, moments: Floats, window_of_moment: Ints) -> _Look:
+        frequency = np.arange(1.0, _FREQUENCIES + 1)
+        cosines = np.cos(np.pi / 2 * np.outer(moments + 0.5, frequency))
+        waves = cosines * frequency ** (-ROUGHNESS / 2)
+        windows = len(paths.values[0])
+        t = (np.arange(windows) + 0.5) / windows
+        # orthonormal rows, orthogonal to the constant, which is left out of what is seen
+        change = np.sqrt(2 / windows) * np.cos(np.pi * np.outer(np.arange(1, windows), t))
         seen = change @ window_means(window_of_moment) @ waves
         strength, directions = np.linalg.eigh(seen @ seen.T)
-        return cls(seen, strength, directions, directions.T @ change @ paths.values.T)
+        along = directions.T @ change @ paths.values.T
+        return cls(waves, seen, strength, directions, along)
 
     def gains(self, variance: Floats) -> Floats:
         """(S, amplitudes) log evidence of every A over that of no motion."""
@@ -165,23 +171,9 @@ class _Look(NamedTuple):
         return gain
 
 
-def _waves(moments: Floats) -> Floats:
-    """(M, f) cosines over twice the time, weighed by how fast energy falls with frequency."""
-    frequency = np.arange(1.0, _FREQUENCIES + 1)
-    cosines = np.cos(np.pi / 2 * np.outer(moments + 0.5, frequency))
-    waves: Floats = cosines * frequency ** (-ROUGHNESS / 2)
-    return waves
-
-
 def window_means(window_of_moment: Ints) -> Floats:
     """(F, M) the mean over the moments of each window, as a matrix."""
     windows = np.arange(window_of_moment[-1] + 1)
     inside = (window_of_moment[None] == windows[:, None]).astype(np.float64)
     means: Floats = inside / inside.sum(axis=1, keepdims=True)
     return means
-
-
-def _contrasts(n: int) -> Floats:
-    """(n - 1, n) orthonormal rows, orthogonal to the constant."""
-    t = (np.arange(n) + 0.5) / n
-    return np.sqrt(2 / n) * np.cos(np.pi * np.outer(np.arange(1, n), t))

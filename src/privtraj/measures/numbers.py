@@ -42,6 +42,7 @@ from privtraj.measures.persistence import (
 )
 from privtraj.measures.subspace import (
     LEAST_FEATURES,
+    MOMENTS,
     SHARES,
     Spectrum,
     Subspace,
@@ -174,7 +175,7 @@ class Numbers(Measure):
             if event.epsilon > noise.EPSILON_RANGE[0] or what == HEAD_COUNT:
                 first.append(event)  # a budget that is too small does without looks
         last = []
-        if recipe.persistence == "auto":
+        if recipe.persistence == "auto" and person.records > 1:
             asked = persistence_event(recipe.epsilon, recipe.adjacency, person, d)
             last = [] if asked is None else [asked]
         main = self.main(recipe, person, [*moments, *first, *last])
@@ -255,9 +256,9 @@ class Numbers(Measure):
     def _looked(self, guard: Guard, task: Task) -> View:
         """Which windows, in which features."""
         recipe, axis = task.recipe, task.public.axis
-        sums = {name: planned_event(task.plan, name) for name in SHARES}
         spectrum, subspace, looking = None, None, guard
-        if all(sums.values()):
+        if planned_event(task.plan, MOMENTS) is not None:
+            sums = {name: planned_event(task.plan, name) for name in SHARES}
             spectrum = Spectrum.of(measured_spread(guard, sums))
             subspace = spectrum.chosen(recipe.subspace)
             if subspace is not None or guard.n_features > MOST_LOOKED:

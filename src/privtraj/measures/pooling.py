@@ -171,8 +171,10 @@ def _in_blocks(centres: Floats, weights: Floats, per_side: int) -> _Blocks:
     _, of_cell = np.unique(place, axis=0, return_inverse=True)
     of_cell = of_cell.ravel()
     masses: Floats = np.bincount(of_cell, weights).astype(np.float64)
-    middle = [np.bincount(of_cell, weights * axis) / masses for axis in centres.T]
-    return _Blocks(np.stack(middle, axis=1), masses, of_cell)
+    middle = np.empty((len(masses), centres.shape[1]))
+    for axis, along in enumerate(centres.T):
+        middle[:, axis] = np.bincount(of_cell, weights * along) / masses
+    return _Blocks(middle, masses, of_cell)
 
 
 def _motion(times: list[_Blocks]) -> float:
@@ -201,7 +203,7 @@ def _solved(
     rest_t)^power, with K = exp(-min(|a_i - b_j|, reach)^2 / eta), up to a factor, and never 0.
     """
     noisy = [one.masses for one in times]
-    marginals, scaling = list(noisy), [np.ones_like(mass) for mass in noisy]
+    marginals, scaling = list(noisy), list(map(np.ones_like, noisy))
     for factor, sweeps in zip(BLURS, SWEEPS, strict=True):
         kernels = []
         for (a, b), gap in zip(pairwise(times), gaps, strict=True):
@@ -225,7 +227,7 @@ def _scaled(
     of messages and scalings are free, since marginals are normalised; they are kept near 1.
     """
     last, marginals = len(noisy) - 1, list(noisy)
-    back = [np.ones_like(mass) for mass in noisy]
+    back = list(map(np.ones_like, noisy))
     for sweep in range(sweeps):
         before = np.concatenate(marginals)
         for t in range(last, 0, -1):

@@ -123,7 +123,8 @@ class Windows:
     @cached_property
     def cuts(self) -> Slabs:
         """Time cut half way between the last moment of a window and the first of the next."""
-        return cut_time(self.moments, self.of_moment)
+        ends = np.flatnonzero(np.diff(self.of_moment))
+        return Slabs.between(bin_edges(self.moments)[ends])
 
     def knots(self, times: Floats) -> Floats:
         """Times of a model's curves: the ends, the edges of windows, and those of interest (T,).
@@ -181,11 +182,6 @@ def close_to(times: Floats) -> Slabs:
     return Slabs(edges, np.arange(len(edges) + 1) % 2)
 
 
-def cut_time(moments: Floats, of_moment: Ints) -> Slabs:
-    """Windows of all time, cut half way between moments (M,) of different windows."""
-    return Slabs.between(bin_edges(moments)[np.flatnonzero(np.diff(of_moment))])
-
-
 def most_windows(moments: Floats, listed: bool) -> int:
     """One for each moment; of continuous time so many that more gain nothing."""
     return len(moments) if listed else min(len(moments), MOST_WINDOWS)
@@ -215,7 +211,7 @@ def look_at_motion(
     seen = even_windows(len(moments), min(most_windows(moments, listed), LOOK_BINS))
     side = LOOK_SIDES.get(guard.n_features, 2)
     release = Release(CellCounts(side), Laplace(event.epsilon), event.what)
-    counts = guard.in_slabs(cut_time(moments, seen)).ask(release)
+    counts = guard.in_slabs(Windows(moments, listed, seen).cuts).ask(release)
     people, noise = max(float(counts.sum()), float(len(counts))), laplace_variance(event.epsilon)
     paths = moment_paths(counts, side, noise, people, guard.n_features)
     moving = motion(paths, unit, seen)
@@ -227,24 +223,22 @@ def look_at_motion(
 def choose_windows(
     motion: Floats, moments: Floats, people: float, epsilon: float, features: int, most: int
 ) -> WindowChoice:
-    """The windows with the least E, `most` at most.
+    """The windows with the least E: all numbers up to 6, then in steps of a quarter, and the most.
 
     motion: Q (M, M) at the moments (M,) in [0, 1].  people: at all times together, released.
     """
+    numbers = {*range(FEWEST_WINDOWS, 6), *np.round(6 * 1.25 ** np.arange(40)).astype(int).tolist()}
     per_window = WINDOW_NOISE.get(features, WINDOW_NOISE_OF_GRADIENTS) / (people * epsilon)
     clock = even_motion(motion, moments)
-    options = []
-    for wanted in ladder(most):
+    best = None
+    for wanted in sorted({min(number, most) for number in numbers}):
         windows = windows_of(clock, wanted)
         hidden = UNSEEN_MOTION * unseen(motion, moments, windows)
-        options.append(WindowChoice(windows, hidden, (windows[-1] + 1) * per_window))
-    return min(options, key=lambda option: option.motion + option.noise)
-
-
-def ladder(most: int) -> list[int]:
-    """Numbers of windows to choose among: all up to 6, then in steps of a quarter, and the most."""
-    numbers = np.unique(np.round(6 * 1.25 ** np.arange(40)).astype(int))
-    return [k for k in (*range(FEWEST_WINDOWS, 6), *numbers.tolist()) if k < most] + [most]
+        option = WindowChoice(windows, hidden, (windows[-1] + 1) * per_window)
+        if best is None or option.motion + option.noise < best.motion + best.noise:
+            best = option
+    assert best is not None
+    return best
 
 
 def even_motion(motion: Floats, moments: Floats) -> Floats:

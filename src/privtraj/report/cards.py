@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privtraj.base.errors import short
-from privtraj.columns.kinds import Category, Column, Date
+from privtraj.columns.kinds import Angle, Category, Column, Date
 from privtraj.columns.precision import written_times
 from privtraj.privacy.ledger import up
 from privtraj.privacy.statements import records_in_words
@@ -117,7 +117,7 @@ def _domain(column: Column) -> str:
         more = column.levels - _FEW
         return f"{column.kind}: {few}{f' and {more} more' if more > 0 else ''}"
     gaps = ", may be missing" if column.missing else ""
-    if isinstance(column, Date):
+    if isinstance(column, Date | Angle):
         return f"{str(column).removeprefix(f'{column.name} ')}{gaps}"
     return f"in [{column.low:g}, {column.high:g}]{gaps}"
 

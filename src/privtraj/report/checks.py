@@ -20,7 +20,7 @@ from privtraj.assess.ranges import LIMITS, pile_up, timing
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import about
 from privtraj.columns.axes import Axes
-from privtraj.columns.kinds import Integer, Number
+from privtraj.columns.kinds import Angle, Integer, Number, of_tables
 from privtraj.measures.counts import CELLS
 from privtraj.measures.gradients import CLIP_QUANTILE
 from privtraj.privacy import statements
@@ -234,11 +234,12 @@ def _detail(model: TrajectoryModel, people: Floats) -> Iterator[Finding]:
         groups = small_groups(model.particles, model.weights, *there, fewest)
         words = {"share": percent(groups.share), "worst": percent(groups.worst)}
         yield judged("groups", groups.share, fewest=round_number(f"{groups.fewest:.2g}"), **words)
-    numbers = [column for column in model.columns if isinstance(column, Number)]
+    numbers = [column for column in of_tables(model.columns) if isinstance(column, Number)]
     smooth = [  # numbers that are rounded have gaps of their own
         k
         for k, column in enumerate(numbers)
-        if not isinstance(column, Integer) and column.name not in model.constraints.precision
+        if not isinstance(column, Integer | Angle)
+        and column.name not in model.constraints.precision
     ]
     if sides and smooth and max(sides) < 1:
         at = np.linspace(0, 1, people.shape[1])

@@ -14,9 +14,9 @@ from privtraj.assess.common import Finding
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import about
 from privtraj.base.files import write_text
-from privtraj.columns.axes import Axes
-from privtraj.columns.kinds import Category, Column, Number
-from privtraj.metrics.columns import is_missing
+from privtraj.base.space import to_unit
+from privtraj.columns.axes import Axes, decoded
+from privtraj.columns.kinds import Category, Column, Number, of_tables
 from privtraj.report.checks import judged
 from privtraj.report.labels import percent, shares_of, whole_number
 from privtraj.report.page import Page, check_name, page, sha256
@@ -135,8 +135,10 @@ def _row(score: Score) -> dict[str, Any]:
 
 def _numbers(points: Floats, columns: Sequence[Column]) -> Floats:
     """(n, k) numbers of points (n, d), nan where missing."""
-    places = [k for k, column in enumerate(columns) if isinstance(column, Number)]
-    values = [np.where(is_missing(points, columns, k), np.nan, points[:, k]) for k in places]
+    coordinates = [column.from_unit(points[:, k]) for k, column in enumerate(columns)]
+    table = decoded(columns, np.stack(coordinates, axis=1))
+    pairs = enumerate(of_tables(columns))
+    values = [to_unit(table[:, k], one.span) for k, one in pairs if isinstance(one, Number)]
     return np.stack(values, axis=1) if values else points[:, :0]
 
 

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.space import as_user_times, to_unit
-from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Category, Column, Date, Integer, Number, text_of
 from privtraj.columns.precision import degrees
 from privtraj.model.sampler import FEWEST_PARTICLES, FEWEST_TRIED, LEAST_SHARE
@@ -91,7 +90,7 @@ class Sampled:
     @property
     def bounds(self) -> Floats:
         """(k, 2) of the numbers."""
-        return np.array([column.domain for column in self.numbers]).reshape(-1, 2)
+        return np.array([column.span for column in self.numbers]).reshape(-1, 2)
 
     @property
     def globe(self) -> tuple[int, int] | None:
@@ -122,7 +121,8 @@ def sampled(model: TrajectoryModel, seed: int = SEED) -> Sampled:
     drawn = int(np.clip(_NUMBERS // size, _FEWEST, _PEOPLE))
     paths = model.sample(many, as_user_times(times, model.datetime), seed=seed)
     numbers = [isinstance(column, Number) for column in paths.columns]
-    values = to_unit(paths.values[..., numbers], model.bounds[Axes.of(model.columns).numbers])
+    spans = [column.span for column in paths.columns if isinstance(column, Number)]
+    values = to_unit(paths.values[..., numbers], np.reshape(spans, (-1, 2)))
     ranges = axis_ranges(values)
     chosen = np.random.default_rng(seed).permutation(many)
     never = np.any(np.all(np.isnan(values[chosen]), axis=1), axis=1)  # have some number
@@ -332,6 +332,7 @@ def _column(model: TrajectoryModel, k: int) -> dict[str, Any]:
     column, (low, high) = model.columns[k], model.bounds[k].tolist()
     common = {
         "name": "" if column.of else column.name,
+        "of": column.of,
         "kind": column.kind,
         "low": low,
         "high": high,
@@ -342,11 +343,12 @@ def _column(model: TrajectoryModel, k: int) -> dict[str, Any]:
     if isinstance(column, Category):
         labels = [None if label is None else text_of(label) for label in column.labels]
         return common | {"labels": labels, "ladder": len(column.values) * column.ordered}
-    flags = [one.of == column.name for one in model.columns]
+    made = {one.kind: j for j, one in enumerate(model.columns) if one.of == column.name}
     usual = 1.0 if isinstance(column, Integer) else column.step
     step = float(model.constraints.precision.get(column.name, usual))
     return common | {
-        "flag": flags.index(True) if any(flags) else None,  # the axis that says where it is missing
+        "flag": made.get("flag"),  # the axis that says where it is missing
+        "sine": made.get("sine"),  # that of an angle, which itself is its cosine
         "step": step,
         "decimals": max(0, -int(Decimal(repr(step)).as_tuple().exponent)),
         "ends": [column.low, column.high],

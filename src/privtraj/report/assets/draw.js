@@ -68,7 +68,7 @@ function condition(row) {
     return field.value.trim() === "" ? null : value;
   });
   if (low === null && high === null) throw new Mistake(find("low"), `Say from where or to where ${axis.name} goes.`);
-  if (low !== null && high !== null && low > high) throw new Mistake(find("low"), `The range of ${axis.name} is reversed: low goes first.`);
+  if (low !== null && high !== null && low > high && axis.kind !== "angle") throw new Mistake(find("low"), `The range of ${axis.name} is reversed: low goes first.`);
   return { ...asked, low: low ?? -Infinity, high: high ?? Infinity };
 }
 

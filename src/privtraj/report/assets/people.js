@@ -105,7 +105,8 @@ class Sampler {
         draw: moves ? this.move : column.fixed ? this.stay : this.jump,
       };
     });
-    this.shown = this.axes.flatMap((axis, k) => axis.kind === "flag" ? [] : [k]);
+    this.shown = this.axes.flatMap((axis, k) => axis.of ? [] : [k]);
+    this.at = {}; // the stop at which a fixed column is, by its name
     if (given.lives) this.ends = Float64Array.from(pairs(given.lives.ends), (step) => step / STEPS);
   }
 
@@ -144,7 +145,8 @@ class Sampler {
   }
 
   stay(axis, curve, plan, out, chance) { // fixed: as at one stop of the curve, any of them
-    const at = chance.below(this.stops.length);
+    const at = axis.kind === "sine" ? this.at[axis.of] : chance.below(this.stops.length);
+    this.at[axis.name] = at;
     const u = axis.places[curve * this.stops.length + at];
     const value = axis.levels ? level(axis, u) : fold(u + this.steady * chance.normal());
     out.fill(value, 0, plan.places.length);
@@ -173,6 +175,10 @@ class Sampler {
       const axis = this.axes[k], state = states[k][q];
       if (axis.levels) return state;
       if (axis.flag !== null && states[axis.flag][q] === 1) return NaN;
+      if (axis.sine !== null) {
+        const turn = Math.atan2(states[axis.sine][q] - 0.5, state - 0.5) / (2 * Math.PI), period = axis.ends[1];
+        return written(axis, (turn < 0 ? turn + 1 : turn) * period) % period;
+      }
       return written(axis, clamp(axis.low + state * (axis.high - axis.low), axis.low, axis.high));
     });
   }
@@ -206,7 +212,8 @@ function evenTimes([start, end], count, dates) { // as even as people write them
 
 function holds(condition, value) { // a level that may be, missing, or from low to high
   if (condition.levels) return condition.levels.includes(value);
-  return condition.missing ? Number.isNaN(value) : value >= condition.low && value <= condition.high;
+  return condition.missing ? Number.isNaN(value) : condition.low > condition.high // of an angle, through 0
+    ? value >= condition.low || value <= condition.high : value >= condition.low && value <= condition.high;
 }
 
 class TooFew extends Error {}
