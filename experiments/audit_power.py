@@ -16,7 +16,7 @@ from collections import Counter
 import numpy as np
 
 from privtraj.audit.attack import audit
-from privtraj.audit.lower_bounds import at_least, at_most
+from privtraj.audit.findings import at_least, at_most
 from privtraj.audit.scores import ALL
 from privtraj.privacy import noise
 from privtraj.synthesizer import TrajectorySynthesizer

@@ -27,12 +27,13 @@ from privtraj.audit.canaries import (
     data_of,
     worlds_of,
 )
-from privtraj.audit.findings import Audit, compare
-from privtraj.audit.lower_bounds import (
+from privtraj.audit.findings import (
+    Audit,
     Rates,
     at_least,
     at_most,
     best_threshold,
+    compare,
     epsilon_of_rates,
     epsilon_of_shape,
     scale_of_shape,

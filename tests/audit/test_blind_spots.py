@@ -20,10 +20,18 @@ from scipy.stats import binom, kstest
 
 from privtraj.audit.attack import Scores, audit, conclude, learned_scores
 from privtraj.audit.canaries import CANARIES, People, Worlds, data_of
-from privtraj.audit.lower_bounds import POWER, Rates, could_see, epsilon_of_rates
-from privtraj.audit.noise_tests import SCALE, NoiseTests, Signs, Squares, standardised
+from privtraj.audit.findings import POWER, Rates, could_see, epsilon_of_rates
 from privtraj.audit.scores import ALL, ATTACKS, Attack
-from privtraj.audit.transcript import Answer, Run, Transcript
+from privtraj.audit.transcript import (
+    SCALE,
+    Answer,
+    NoiseTests,
+    Run,
+    Signs,
+    Squares,
+    Transcript,
+    standardised,
+)
 from privtraj.measures.base import HEAD_COUNT
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import tally

@@ -15,8 +15,7 @@ from scipy.stats import chi2, kstest
 
 import privtraj as pt
 from privtraj.audit.canaries import People
-from privtraj.audit.noise_tests import standardised
-from privtraj.audit.transcript import Run, Transcript, added_by
+from privtraj.audit.transcript import Run, Transcript, added_by, standardised
 from privtraj.base.errors import BudgetError, InputError
 from privtraj.base.space import Slabs
 from privtraj.columns.axes import Axes

@@ -3,7 +3,7 @@
 Half of the runs are fits in a world without the person of a canary (`canaries`), half in the other,
 and attacks guess which (`scores`). Two views: "transcript", everything that left the guard, which
 is what the claim is about, and the model; "released", the finished model alone, which is what the
-public sees. `lower_bounds` turns the rates into bounds; `noise_tests` holds the noise of every
+public sees. `findings` turns the rates into bounds; `transcript` holds the noise of every
 release against its entry in the ledger.
 
 What the confidence leaves, 1 - confidence, is the chance of a false alarm of the whole audit. The
@@ -23,12 +23,9 @@ from typing import NamedTuple, get_args
 import numpy as np
 
 from privtraj.audit.canaries import CANARIES, Worlds, columns_of, data_of, worlds_of
-from privtraj.audit.findings import Audit, Finding, compare
-from privtraj.audit.learning import held_out, learned
-from privtraj.audit.lower_bounds import best_threshold, check_confidence
-from privtraj.audit.noise_tests import NoiseTests
-from privtraj.audit.scores import ATTACKS, Attack, View
-from privtraj.audit.transcript import Run, Transcript, run_of
+from privtraj.audit.findings import Audit, Finding, best_threshold, check_confidence, compare
+from privtraj.audit.scores import ATTACKS, Attack, View, held_out, learned
+from privtraj.audit.transcript import NoiseTests, Run, Transcript, run_of
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import InputError, check_whole
 from privtraj.columns.axes import Axes

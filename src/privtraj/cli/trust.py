@@ -258,7 +258,7 @@ def add_audit(commands: Any) -> None:
 
 def run_audit(args: argparse.Namespace, console: Console) -> int:
     """Exit code 1 if the claim is refuted."""
-    from privtraj.audit.lower_bounds import check_confidence
+    from privtraj.audit.findings import check_confidence
     from privtraj.privacy.events import check_budget
 
     check_budget(args.epsilon, args.delta)
