@@ -126,5 +126,3 @@ def test_without_a_delta_levels_have_no_measure():
 def test_axes_say_what_is_crossed():
     axes = Axes((0, 3, 2, 0), (False,) * 4, (False, True, False, True))
     assert (axes.n_numbers, axes.combinations) == (2, 6)
-    assert axes.only_numbers(8) == (8, 1, 1, 8)
-    assert axes.still_numbers.tolist() == [False, True]
