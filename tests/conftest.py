@@ -38,7 +38,7 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 # What takes longest begins first, so that no process works alone in the end: measured, in order.
 LONGEST = (
     "test_docs.py",
-    "test_report_sampler.py",
+    "test_draw.py",
     "test_browser.py",
     "test_journeys.py",
     "test_sql_rows.py",
@@ -66,7 +66,6 @@ LONGEST = (
     "test_mixed_model.py",
     "test_measured_tables.py",
     "test_mistakes.py",
-    "test_looks.py",
     "test_page.py",
     "test_people.py",
     "test_rates.py",
@@ -82,7 +81,7 @@ SLOW = {
     "test_docs.py",
     "test_journeys.py",
     "test_precision.py",
-    "test_report_sampler.py",
+    "test_draw.py",
     "test_processes.py",
     "test_sql_rows.py",
 }

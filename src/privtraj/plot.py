@@ -190,6 +190,8 @@ def tradeoff(source: Forecast | TrajectoryModel | Certificate, *, ax: Axes | Non
     Of a forecast: quality, in people per time whose raw records would be as good, against epsilon.
     Of a model or certificate: the members that the best attack can find against its false alarms.
     """
+    if not isinstance(source, TrajectoryModel | Certificate) and not hasattr(source, "epsilons"):
+        raise InputError("tradeoff takes a forecast of privtraj.plan, a model or a certificate")
     ax = _axes(ax)
     if isinstance(source, TrajectoryModel | Certificate):
         certificate = _certificate(source)
@@ -200,8 +202,6 @@ def tradeoff(source: Forecast | TrajectoryModel | Certificate, *, ax: Axes | Non
         label = "best possible attack"
         style.attack_region(ax, detected, "members found, at most", lw=2, label=label)
         _warn(ax, certificate)
-    elif not hasattr(source, "epsilons"):
-        raise InputError("tradeoff takes a forecast of privtraj.plan, a model or a certificate")
     else:  # less than one person is drawn as half of one: the axis has no zero
         bands = source.low, source.worth, source.high
         low, middle, high = (np.maximum(people, 0.5) for people in bands)

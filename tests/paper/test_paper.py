@@ -7,12 +7,12 @@ from scipy.special import logsumexp
 from in_bins import rows_in_bins
 from privtraj import Snapshots
 from privtraj.base.errors import BudgetError, InputError
-from privtraj.paper.dynamics import at
-from privtraj.paper.objective import objective
+from privtraj.paper.dynamics import at, objective
 from privtraj.paper.synthesizer import PaperSynthesizer, Phase, TakingPart, TimeSample, WarmStart
 from privtraj.privacy import noise
 from privtraj.privacy.guard import SamplingGuard
 from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.questions import CellCounts, Laplace, Release
 
 T, N = 3, 40
 QUICK = {"m": 6, "delta": 1e-4, "seed": 0}
@@ -137,13 +137,13 @@ def test_the_certificate_states_what_was_foretold(people):
 
 def test_the_recipe_is_held_to_its_plan(people, monkeypatch):
     """Whatever is asked beyond it, however little, is not answered."""
-    counts = SamplingGuard.counts
+    ask = SamplingGuard.ask
 
-    def curious(guard, cells_per_side, epsilon, what):
-        counts(guard, 2, 1e-3, "only a little")
-        return counts(guard, cells_per_side, epsilon, what)
+    def curious(guard, release):
+        ask(guard, Release(CellCounts(2), Laplace(1e-3), "only a little"))
+        return ask(guard, release)
 
-    monkeypatch.setattr(SamplingGuard, "counts", curious)
+    monkeypatch.setattr(SamplingGuard, "ask", curious)
     with pytest.raises(BudgetError, match=r"'only a little'.* is not on the plan"):
         PaperSynthesizer(FULL, **QUICK).fit(people)
 

@@ -10,8 +10,8 @@ import time
 import numpy as np
 import pyarrow as pa
 import pytest
+from report_pages import LONG, NASTY
 
-from conftest import LONG, NASTY
 from privtraj.metrics import evaluate
 from privtraj.metrics.records import read_records
 from privtraj.report.comparison import comparison

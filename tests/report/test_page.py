@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jinja2 import UndefinedError
+from report_pages import NASTY
 from scipy.stats import norm
 
-from conftest import NASTY
 from privtraj import cli
 from privtraj.base.errors import InputError
 from privtraj.export import tables as export_tables
