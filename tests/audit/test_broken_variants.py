@@ -282,7 +282,7 @@ def test_trap_clip_threshold_taken_from_data(snapshots_of):
 
 
 class Forgetful(Broken):
-    """Answers by the book how many people there are and when, and counts of cells past the ledger."""
+    """Answers by the book how many people there are, and when; counts of cells past the ledger."""
 
     def ask(self, release):
         paid = release.what in (HEAD_COUNT, LISTED)
