@@ -346,6 +346,7 @@ def test_compiled_code_is_kept_where_caches_belong(clinic, tmp_path):
         "import jax; jax.jit(lambda x: 2 * x)(1.0)"
     )
     environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
     (folder,) = (tmp_path / "cache" / "privtraj" / "compiled").iterdir()
     assert any(folder.iterdir())

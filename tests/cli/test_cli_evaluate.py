@@ -143,7 +143,7 @@ def test_help_says_that_it_is_not_for_release(capsys):
         (["{model}", "few.csv"], "no time of the table has"),
         (["{model}", "{clinic}", "--person", "nobody"], "no column 'nobody'"),
         (["{model}", "{clinic}", "--person", "height"], "is the person and also"),
-        (["{model}", "{clinic}", "--n", "3"], "at least 10"),
+        (["{model}", "{clinic}", "--n", "3"], "from 10 to"),
         (["{model}", "{clinic}", "--seed", "-1"], "at least 0"),
         (["{model}", "{clinic}", "--out", "scores.csv"], "must end in .json"),
         (["{model}", "{clinic}", "--out", "missing/scores.json"], "no directory"),

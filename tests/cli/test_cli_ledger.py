@@ -452,8 +452,8 @@ def test_no_guard_holds_records_before_the_reservation_is_on_disk(fit, ledger, m
 @pytest.mark.parametrize(
     ("owner", "method", "raised", "code"),
     [
-        (Guard, "counts", MemoryError(), 2),
-        (Guard, "counts", KeyboardInterrupt(), 130),
+        (Guard, "ask", MemoryError(), 2),
+        (Guard, "ask", KeyboardInterrupt(), 130),
         (TrajectoryModel, "save", OSError(28, "No space left on device"), 2),
         (TrajectoryModel, "save", KeyboardInterrupt(), 130),
     ],
