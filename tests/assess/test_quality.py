@@ -208,7 +208,7 @@ def test_categories_have_bands_and_groups():
     table = pt.datasets.diabetes_clinic(2000, seed=2)
     columns = {name: pt.datasets.DIABETES_COLUMNS[name] for name in ("hba1c", "diagnosis")}
     snapshots = pt.Snapshots.from_table(table, time="month", columns=columns, time_range=(0, 24))
-    model = pt.TrajectorySynthesizer(4.0, 1e-5, measure="counts", seed=1).fit(snapshots)
+    model = pt.TrajectorySynthesizer(4.0, 1e-5, seed=1).fit(snapshots)
     quality = estimated_quality(model, refits=1)
     assert list(quality.shares) == ["diagnosis"]
     assert np.array(quality.shares["diagnosis"]).shape == (len(quality.numeric_times), 5)

@@ -13,18 +13,8 @@ from privtraj.assess.common import LEVELS, Finding, Words
 from privtraj.assess.tally import PARTS, ColumnTally, TableTally
 from privtraj.base.errors import Arg, InputError, first_few, listed
 from privtraj.columns.kinds import Category, Integer, Number
+from privtraj.data import records as checks
 from privtraj.data.dialect import DATE, NUMBER
-from privtraj.data.records import (
-    FaultCount,
-    check_declared,
-    check_enough,
-    check_identified,
-    check_infinite,
-    check_missing,
-    check_same_kind,
-    check_whole,
-    refuse_several,
-)
 
 # Set by hand.
 MOST_OUTSIDE = 0.5
@@ -83,12 +73,12 @@ def _refusals(tally: TableTally) -> Iterator[Finding]:
     for name, error in tally.refused.items():
         yield Finding(name, "refused", error.args)
     options = tally.public.options
-    yield from _refused(check_infinite, tally.infinite)
-    yield from _refused(check_missing, tally.absent, options.missing)
+    yield from _refused(checks.check_infinite, tally.infinite)
+    yield from _refused(checks.check_missing, tally.absent, options.missing)
     usable = tally.records - (tally.absent.records if options.missing == "drop" else 0)
     if options.one_per_person == "random" and tally.people is not None:
         usable = min(usable, tally.people.more_than(0))
-    yield from _refused(check_enough, usable)
+    yield from _refused(checks.check_enough, usable)
 
 
 def _of_people(tally: TableTally) -> Iterator[Finding]:
@@ -97,10 +87,10 @@ def _of_people(tally: TableTally) -> Iterator[Finding]:
         seen = "no column says whose a record is, so nobody checks that each is another person's"
         yield Finding(None, "note", (seen,), ("name it with ", Arg("person="), ", if there is one"))
         return
-    yield from _refused(check_identified, tally.unidentified, tally.records)
+    yield from _refused(checks.check_identified, tally.unidentified, tally.records)
     several, most, everybody = people.more_than(1), tally.public.most_records, people.more_than(0)
     if several and options.one_each:
-        yield from _refused(refuse_several, several, everybody)
+        yield from _refused(checks.refuse_several, several, everybody)
     elif people.more_than(most):
         seen = (
             f"{people.more_than(most)} of {everybody} people have more records than the {most} "
@@ -158,8 +148,8 @@ def _of_number(
     name, counts, advice = column.name, found.counts, ("check its bounds and its unit",)
     known = counts["known"]
     yield from _unreadable(tally, found, csv)
-    broken = FaultCount([name], counts["broken"], tally.records)
-    yield from _refused(check_whole, broken, name=name)
+    broken = checks.FaultCount([name], counts["broken"], tally.records)
+    yield from _refused(checks.check_whole, broken, name=name)
     bounds = str(column).removeprefix(f"{name} in ").split(" or missing")[0].split(" (fixed)")[0]
     words = [f"have '{name}' {where} {bounds}" for where in ("below", "above", "outside")]
     yield from _outside(found, words, advice)
@@ -223,7 +213,7 @@ def _unreadable(tally: TableTally, found: ColumnTally, csv: bool) -> list[Findin
         return [Finding(name, "doubtful", (seen,), ("they count as missing, as you declared",))]
     error, dates = readings.error(), tally.public.axis.datetime
     if found is tally.time and error.reads_as is not None:
-        other = _refused(check_same_kind, error.reads_as == DATE, dates, name, name=name)
+        other = _refused(checks.check_same_kind, error.reads_as == DATE, dates, name, name=name)
         if other:
             return other
     return [Finding(name, "refused", error.args)]
@@ -232,8 +222,8 @@ def _unreadable(tally: TableTally, found: ColumnTally, csv: bool) -> list[Findin
 def _of_category(counts: Mapping[str, int], column: Category, records: int) -> Iterator[Finding]:
     name = column.name
     if column.other is None:
-        strange = FaultCount([name], counts["undeclared"], records)
-        yield from _refused(check_declared, strange, column, name=name)
+        strange = checks.FaultCount([name], counts["undeclared"], records)
+        yield from _refused(checks.check_declared, strange, column, name=name)
     elif counts["undeclared"] > MOST_OUTSIDE * counts["known"]:
         many = share(counts["undeclared"], counts["known"])
         verdict = "wrong" if counts["undeclared"] >= NEARLY_ALL * counts["known"] else "doubtful"

@@ -10,7 +10,7 @@ person cost.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -34,7 +34,8 @@ from privtraj.privacy.events import (
 from privtraj.recipe import LARGEST_EPSILON, SMALLEST_EPSILON, Recipe
 
 if TYPE_CHECKING:  # heavy, and not needed where the answer is known already
-    from privtraj.data.public import PublicInputs
+    from privtraj.data.public import PublicInputs, TimeAxis
+    from privtraj.data.snapshots import Snapshots
     from privtraj.domain.domain import Domain
     from privtraj.synthesizer import TrajectorySynthesizer
 
@@ -113,7 +114,9 @@ def plan(
     if not keep:
         return made()
     key = {**question.to_dict(), "stand_ins": list(STAND_INS)}
-    found = kept("plan", key, Forecast.from_dict, made)
+    found = kept(
+        "plan", key, lambda answer: replace(Forecast.from_dict(answer), question=question), made
+    )
     assert found is not None
     return found
 
@@ -249,54 +252,54 @@ def _first(question: Question, name: str, values: Iterable[int]) -> int | None:
 # What is known without a simulation -----------------------------------------------------------
 
 
-def _outlook(question: Question, columns: Sequence[Column]) -> MixedForecast:
-    """What is known without any data of a fit of these columns."""
+def _outlook(question: Question, columns: tuple[Column, ...]) -> MixedForecast:
+    """What is known without any data of a fit of these columns; refuses what no fit takes.
+
+    count_noise is the deviation of a Gaussian count, when the whole budget buys one table of counts
+    of disjoint cells; records of a person are taken to be in different cells, which is the best
+    case.
+    """
+    from privtraj.data.public import declared_axis
+    from privtraj.privacy.ledger import calibrate_gaussian
     from privtraj.synthesizer import TrajectorySynthesizer
 
-    recipe = question.recipe
-    measure = TrajectorySynthesizer.of(recipe).measure_for(Axes.of(columns))
+    recipe, each = question.recipe, question.records_per_person
+    frame = (declared_axis(None, (0.0, 1.0)), columns, "time", each, False)
+    measure = TrajectorySynthesizer.of(recipe).checked_for(_nobody(*frame)).name
     shown = [column for column in columns if not column.of]
     levels = [column.levels for column in shown if isinstance(column, Category)]
-    few, count = len(levels), f"{len(shown)} column" + "s" * (len(shown) != 1)
     what = "some numbers may be missing"
-    if few:
-        what = f"there {'is 1 category' if few == 1 else f'are {few} categories'} among the columns"
-    why = {
-        "counts": f"{count} can be counted all together",
-        "gradients": f"{count} have too many cells to be counted all together",
-        "marginals": "tables of two columns at a time are few and small",
-    }
-    reason = f"{what}, and {why[measure]}"
-    if recipe.measure != "auto":
-        reason = "you set it by hand"
-    elif recipe.delta == 0:
-        reason = "delta is 0, and only counts do without one"
+    if levels:
+        many = "is 1 category" if len(levels) == 1 else f"are {len(levels)} categories"
+        what = f"there {many} among the columns"
+    by_hand = recipe.measure != "auto"
+    mu = calibrate_gaussian(
+        recipe.epsilon, recipe.delta, recipe.adjacency, person=Person(each, False)
+    )
     return MixedForecast(
         question,
         tuple(map(str, shown)),
         numbers=sum(isinstance(column, Number) for column in shown),
-        categories=few,
+        categories=len(levels),
         values=sum(levels),
         combinations=math.prod(levels),
         measure=measure,
-        reason=reason,
-        count_noise=_count_noise(question),
+        reason="you set it by hand"
+        if by_hand
+        else f"{what}, and tables of two columns at a time are few and small",
+        count_noise=1 / mu,
     )
 
 
-def _count_noise(question: Question) -> float:
-    """Deviation of a count, when the whole budget buys one table of counts of disjoint cells.
+def _nobody(
+    axis: TimeAxis, columns: tuple[Column, ...], time_name: str, most: int, together: bool
+) -> Snapshots:
+    """Snapshots of no people, which have all that is public."""
+    from privtraj.data.snapshots import Snapshots
+    from privtraj.privacy.rows import MemoryRows
 
-    Gaussian of deviation z where there is a delta, else Laplace of scale 1 / e; records of a person
-    are taken to be in different cells, which is the best case.
-    """
-    from privtraj.privacy.ledger import calibrate_gaussian, calibrate_laplace
-
-    recipe, person = question.recipe, Person(question.records_per_person, False)
-    budget = (recipe.epsilon, recipe.delta, recipe.adjacency)
-    if recipe.delta == 0:
-        return math.sqrt(2) / calibrate_laplace(*budget, person=person)
-    return 1 / calibrate_gaussian(*budget, person=person)
+    rows = MemoryRows(np.empty((0, len(columns)), np.float32), np.empty(0))
+    return Snapshots(axis, columns, time_name, rows, most, together)
 
 
 def price(
@@ -375,18 +378,9 @@ def intention(
     synthesizer: TrajectorySynthesizer, public: PublicInputs, domain: Domain | None
 ) -> Intention:
     """What this synthesizer would do with any table of these columns; refuses what none would."""
-    from privtraj.data.snapshots import Snapshots
-    from privtraj.privacy.rows import MemoryRows
-
-    nobody = Snapshots(
-        public.axis,
-        public.columns,
-        public.time_name,
-        MemoryRows(np.empty((0, len(public.columns)), np.float32), np.empty(0)),
-        public.most_records,
-        public.together,
-        domain=domain,
-    )
+    most, together = public.most_records, public.together
+    nobody = _nobody(public.axis, public.columns, public.time_name, most, together)
+    nobody = replace(nobody, domain=domain)
     releases = []
     for planned in synthesizer.planned(nobody).releases:
         event: Any = planned.event

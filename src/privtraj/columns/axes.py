@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -67,23 +66,9 @@ class Axes:
         """p, how many are numbers."""
         return int(self.numbers.sum())
 
-    @property
-    def still_numbers(self) -> Mask:
-        """(p,) which numbers never change."""
-        return np.array(self.fixed)[self.numbers]
-
-    @property
-    def combinations(self) -> int:
-        """L, of levels: their product over the categories; 1 where there are none."""
-        return math.prod(levels or 1 for levels in self.levels)
-
     def sides(self, cells_per_side: int) -> tuple[int, ...]:
         """(d,) cells along each axis: so many of a number, and all levels of a category."""
         return tuple(levels or cells_per_side for levels in self.levels)
-
-    def only_numbers(self, cells_per_side: int) -> tuple[int, ...]:
-        """(d,) cells along each axis: so many of a number, and one of a category."""
-        return tuple(1 if levels else cells_per_side for levels in self.levels)
 
     def level_of(self, unit: NDArray[Any]) -> Ints:
         """Levels (..., d) of points (..., d); 0 for numbers."""

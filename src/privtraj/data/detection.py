@@ -183,42 +183,28 @@ def _guessed(
 ) -> tuple[Dialect, dict[str, CellKind], dict[str, tuple[str, ...]]]:
     """Dialect, kinds and questions from texts of columns."""
     marked = replace(start, missing=tuple(KNOWN_SIGNS))
-    present = {name: _present(texts, marked) for name, texts in cells.items()}
-    numbers, dates = (
-        {name: _readable(texts, dialects, kind) for name, texts in present.items()}
-        for dialects, kind in ((_number_dialects(marked), NUMBER), (_date_dialects(marked), DATE))
-    )
+    present = {k: read_cells(texts, TEXT, marked)[0].drop_null() for k, texts in cells.items()}
+    by_signs = {s: replace(marked, decimal=s[0], thousands=s[1]) for s in _SIGNS}
+    by_form = {form: replace(marked, dates=(form,)) for form in (ISO, *DATE_FORMS)}
+    numbers = {name: _readable(texts, by_signs, NUMBER) for name, texts in present.items()}
+    dates = {name: _readable(texts, by_form, DATE) for name, texts in present.items()}
     kinds = {
         name: _kind(len(texts), max(numbers[name].values()), max(dates[name].values()))
         for name, texts in present.items()
     }
     signs, signs_asked = _number_signs(_total(numbers, kinds, NUMBER))
     forms, forms_asked = _date_forms(_total(dates, kinds, DATE))
-    used = (_known_signs(cells[name]) for name, kind in kinds.items() if kind != TEXT)
+    written: set[str] = set()
+    for name in (name for name, kind in kinds.items() if kind != TEXT):
+        written |= set(compute.unique(compute.utf8_trim(cells[name], BLANKS)).to_pylist())
     dialect = replace(
         start,
         decimal=signs[0],
         thousands=signs[1],
         dates=forms or PLAIN.dates,
-        missing=tuple(sorted(frozenset().union(*used))),
+        missing=tuple(sorted(KNOWN_SIGNS & written)),
     )
     return dialect, kinds, signs_asked | forms_asked
-
-
-def _number_dialects(start: Dialect) -> dict[Any, Dialect]:
-    return {signs: replace(start, decimal=signs[0], thousands=signs[1]) for signs in _SIGNS}
-
-
-def _date_dialects(start: Dialect) -> dict[Any, Dialect]:
-    return {form: replace(start, dates=(form,)) for form in (ISO, *DATE_FORMS)}
-
-
-def _present(texts: pa.Array, dialect: Dialect) -> pa.Array:
-    return read_cells(texts, TEXT, dialect)[0].drop_null()
-
-
-def _known_signs(texts: pa.Array) -> frozenset[str]:
-    return KNOWN_SIGNS & frozenset(compute.unique(compute.utf8_trim(texts, BLANKS)).to_pylist())
 
 
 def _readable(texts: pa.Array, dialects: Mapping[Any, Dialect], kind: CellKind) -> Counter[Any]:

@@ -186,15 +186,12 @@ def _saying(*sentence: str | Arg) -> Iterator[None]:
         raise
     except Exception as error:
         if type(error).__name__ == "OutOfMemoryException":
-            raise _too_little_memory() from None
+            raise InputError(
+                "DuckDB has too little memory for the records, and writes them to the disk only "
+                "encrypted: run INSTALL httpfs in DuckDB, which brings the cipher, or use a "
+                "machine with more memory"
+            ) from None
         raise InputError(*sentence) from None
-
-
-def _too_little_memory() -> InputError:
-    return InputError(
-        "DuckDB has too little memory for the records, and writes them to the disk only encrypted: "
-        "run INSTALL httpfs in DuckDB, which brings the cipher, or use a machine with more memory"
-    )
 
 
 @contextmanager

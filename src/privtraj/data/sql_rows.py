@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import or_
-from typing import Any, NamedTuple
+from typing import Any
 
 import ibis
 import numpy as np
@@ -173,10 +173,10 @@ def rows_of(remote: RemoteTable, public: PublicInputs) -> SqlRows | None:
     count = missing.total - missing.records
     repeated = 0
     if person is not None:
-        people = _counted_people(remote.with_table(complete(["t", "who"])), count, public, datetime)
-        if people.some_too_many:
+        people = remote.with_table(complete(["t", "who"]))
+        too_many, repeated = _counted_people(people, count, public, datetime)
+        if too_many:
             return None
-        repeated = people.repeated
     check_enough(count)
 
     def unit(wanted: Sequence[int], *more: str) -> RemoteTable:
@@ -233,19 +233,20 @@ def _checked(records: RemoteTable, public: PublicInputs) -> FaultCount:
     counts = {"total": table.count()}
     for y, column in names.items():
         if isinstance(column, Category | Integer):
-            test = _strange if isinstance(column, Category) else _broken
-            counts[f"wrong {y}"] = table.count(where=test(table[y]))
+            strange = table[y] == _double(UNDECLARED)
+            wrong = strange if isinstance(column, Category) else _broken(table[y])
+            counts[f"wrong {y}"] = table.count(where=wrong)
     tests = {"infinite": (_infinite, ["t", *names]), "missing": (_missing, required)}
     for what, (test, places) in tests.items():
         counts[what] = table.count(where=_any(test, table, places))
         counts |= {f"{what} {y}": table.count(where=test(table[y])) for y in places}
     counted = _one(records.with_table(table.aggregate(**counts)))
     for y, column in names.items():
-        wrong = FaultCount([column.name], counted.get(f"wrong {y}", 0), counted["total"])
+        faults = FaultCount([column.name], counted.get(f"wrong {y}", 0), counted["total"])
         if isinstance(column, Category):
-            check_declared(wrong, column)
+            check_declared(faults, column)
         else:
-            check_whole(wrong)
+            check_whole(faults)
     called = {"t": public.time_name} | {y: column.name for y, column in names.items()}
     infinite, missing = (
         FaultCount(
@@ -258,15 +259,11 @@ def _checked(records: RemoteTable, public: PublicInputs) -> FaultCount:
     return missing
 
 
-class _People(NamedTuple):
-    some_too_many: bool  # whether somebody has more records than are kept
-    repeated: int  # records of all who have several
-
-
 def _counted_people(
     records: RemoteTable, count: int, public: PublicInputs, datetime: bool
-) -> _People:
-    """Who has how many records, unless several are refused; one pass, or two."""
+) -> tuple[bool, int]:
+    """Whether somebody has more records than are kept, and the records of all who have several,
+    unless these are refused; one pass, or two."""
     options, most = public.options, public.most_records
     each = records.table.group_by("who").aggregate(n=records.table.count())
     known = ~_missing(each["who"])
@@ -282,17 +279,12 @@ def _counted_people(
     if counts["several"] and options.one_each:
         refuse_several(counts["several"], counts["people"])
     too_many = counts["most"] > most
-    if counts["several"] and not (too_many or public.together):
-        too_many = _some_share_a_bin(records, public, datetime)
-    return _People(too_many, counts["repeated"])
-
-
-def _some_share_a_bin(records: RemoteTable, public: PublicInputs, datetime: bool) -> bool:
-    """Whether somebody has two records in one time bin."""
-    table = records.table
-    own = table.select(who=table["who"], bin=_slab(table["t"], public.axis.bins, datetime))
-    each = own.group_by("who", "bin").aggregate(n=own.count())
-    return _one(records.with_table(each.aggregate(most=each["n"].max())))["most"] > 1
+    if counts["several"] and not (too_many or public.together):  # has somebody two in one bin?
+        table = records.table
+        own = table.select(who=table["who"], bin=_slab(table["t"], public.axis.bins, datetime))
+        each = own.group_by("who", "bin").aggregate(n=own.count())
+        too_many = _one(records.with_table(each.aggregate(most=each["n"].max())))["most"] > 1
+    return too_many, counts["repeated"]
 
 
 def _one(counts: RemoteTable) -> dict[str, int]:
@@ -314,10 +306,6 @@ def _required(public: PublicInputs) -> list[str]:
 
 def _any(test: Callable[[Any], Any], table: Any, names: Sequence[str]) -> Any:
     return reduce(or_, (test(table[name]) for name in names))
-
-
-def _strange(levels: Any) -> Any:
-    return levels == _double(UNDECLARED)
 
 
 def _broken(column: Any) -> Any:

@@ -9,7 +9,6 @@ from .clinics import diagnosis_shares as diagnosis_shares
 from .clinics import growth_at as growth_at
 from .clinics import growth_clinic as growth_clinic
 from .clinics import growth_paths as growth_paths
-from .pens import strokes as strokes
 from .plane import BRANCH_RATES as BRANCH_RATES
 from .plane import PROCESS_BOUNDS as PROCESS_BOUNDS
 from .plane import PROCESSES as PROCESSES
@@ -19,6 +18,7 @@ from .plane import BranchingPopulation as BranchingPopulation
 from .plane import branching_population as branching_population
 from .plane import one_snapshot_each as one_snapshot_each
 from .plane import process_paths as process_paths
+from .plane import strokes as strokes
 from .plane import three_modes as three_modes
 from .plane import three_modes_centres as three_modes_centres
 from .plane import three_modes_paths as three_modes_paths

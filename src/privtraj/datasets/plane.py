@@ -1,11 +1,13 @@
-"""Simulated people and cells in the plane, whose paths are known: three modes that part and meet
-again, as in the paper; diffusions; cells that divide. And snapshots of paths: everybody seen once.
+"""Paths in the plane that are known: three modes that part and meet again, as in the paper;
+diffusions; cells that divide; pen strokes of a file. And snapshots of paths: everybody seen once.
 """
 
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -240,3 +242,93 @@ def _middle(times: Floats, branch: Ints) -> Floats:
     s = np.clip(2 * times - 0.5, 0.0, 1.0)
     side = np.where(branch == 0, 0.7, -0.7)
     return np.stack([1.6 * times - 0.8, side * s**2 * (3 - 2 * s)], axis=1)
+
+
+# Pen strokes of handwritten digits, from files of the reader ------------------------------------
+
+_PIXELS = 28
+
+
+def strokes(
+    path: str | os.PathLike[str], digit: int, times: int = 10, *, split: str = "train"
+) -> NDArray[np.float32]:
+    """Pen paths (n, T, 2) of one digit, (x, y) in [0, 1]^2 with y up.
+
+    path: an .npz file with arrays `d<digit>_T<times>` of shape (n, T, 2), or the directory of
+    text files that Edwin de Jong publishes as "MNIST digits stroke sequence data":
+    `trainimg-<k>-points.txt` with a header, one "column,row" per line counted from 1 and negative
+    markers where the pen lifts or stops. The labels come from `trainlabels.txt`, or from the first
+    ten columns of `trainimg-<k>-targetdata.txt`. T points are taken evenly by index and scaled by
+        x = (column - 1/2) / 28,    y = 1 - (row - 1/2) / 28.
+    split: "train" or "test" images of such a directory.
+    """
+    path = Path(path)
+    if path.is_dir():
+        return _strokes_from_directory(path, digit, times, split)
+    if not path.is_file():
+        raise InputError(f"there is no file or directory '{path}': check the path")
+    return _strokes_from_npz(path, digit, times)
+
+
+def _strokes_from_npz(path: Path, digit: int, times: int) -> NDArray[np.float32]:
+    try:
+        file = np.load(path)
+        names = list(file.files)
+    except Exception:
+        raise InputError(f"'{path}' cannot be read as an .npz file of strokes") from None
+    with file:
+        name = f"d{digit}_T{times}"
+        if name not in names:
+            raise InputError(
+                f"'{path}' has no strokes of digit {digit} at {times} times: it has "
+                + (", ".join(sorted(n for n in names if "_T" in n)) or "no strokes at all")
+            )
+        return np.asarray(file[name], dtype=np.float32)
+
+
+def _strokes_from_directory(path: Path, digit: int, times: int, split: str) -> NDArray[np.float32]:
+    if times < 1:
+        raise InputError(f"times is {times}: take at least one point of each stroke")
+    files = {int(f.name.split("-")[1]): f for f in path.glob(f"{split}img-*-points.txt")}
+    if not files:
+        raise InputError(
+            f"the directory '{path}' has no files {split}img-*-points.txt: give the directory "
+            "that holds them"
+        )
+    labels = _stroke_labels(path, sorted(files), split)
+    chosen = [k for k, label in labels.items() if label == digit]
+    if not chosen:
+        raise InputError(
+            f"the directory '{path}' has no strokes of digit {digit}: it has digits "
+            + ", ".join(str(label) for label in sorted(set(labels.values())))
+        )
+    return np.stack([_pen_path(files[k], times) for k in chosen])
+
+
+def _stroke_labels(path: Path, images: list[int], split: str) -> dict[int, int]:
+    listed = path / f"{split}labels.txt"
+    try:
+        if listed.is_file():
+            labels = np.loadtxt(listed, ndmin=1).astype(int)
+            return {k: int(labels[k]) for k in images}
+        targets = {k: path / f"{split}img-{k}-targetdata.txt" for k in images}
+        return {k: int(np.argmax(np.loadtxt(f, max_rows=1)[:10])) for k, f in targets.items()}
+    except (OSError, ValueError, IndexError):
+        raise InputError(
+            f"the directory '{path}' does not say which digits its images show: it needs a "
+            f"complete {listed.name}, or {split}img-*-targetdata.txt for every image"
+        ) from None
+
+
+def _pen_path(path: Path, times: int) -> NDArray[np.float32]:
+    """T points (T, 2) of one image."""
+    try:
+        cells = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
+        drawn = cells[(cells >= 0).all(axis=1)]
+        if drawn.shape[0] == 0 or drawn.shape[1] != 2:
+            raise ValueError
+    except ValueError:
+        raise InputError(f"'{path}' has no pen points: it needs lines of column,row") from None
+    at = np.rint(np.linspace(0, len(drawn) - 1, times)).astype(int)
+    scaled = (drawn[at] - 0.5) / _PIXELS
+    return np.column_stack([scaled[:, 0], 1 - scaled[:, 1]]).astype(np.float32)

@@ -25,7 +25,7 @@ CELLS = 8
 """Of a number's public range, in tables of two columns; set by hand: two groups that are a quarter
 of the range apart have an empty cell between them, and a table of two numbers has 64 cells."""
 
-_CONSTANT = 1e-12  # a deviation below which a correlation is 0 by definition
+_SAME = 1e-12  # people do not differ whose spread is at most this share of their values
 _SHOWN = 12  # worst pairs in a text
 _WIDEST = 30  # letters of a name in a text
 
@@ -222,13 +222,23 @@ def correlation_errors(
             continue
         found = []
         for points in sides:
-            absent = is_missing(points, known, i) | is_missing(points, known, j)
-            a, b = points[~absent, i], points[~absent, j]
-            same = len(a) < 2 or min(a.std(), b.std()) < _CONSTANT
-            moment = 0.0 if same else ((a - a.mean()) * (b - b.mean())).mean()
-            found.append(0.0 if same else moment / (a.std() * b.std()))
+            both = points[~(is_missing(points, known, i) | is_missing(points, known, j))]
+            found.append(float(correlation(both[:, [i]], both[:, [j]])[0]))
         errors.append(abs(found[0] - found[1]))
     return np.array(errors)
+
+
+def correlation(a: Floats, b: Floats) -> Floats:
+    """(d,) Pearson's of values (n, d) of the same people; 0 where they do not differ."""
+    if len(a) < 2:
+        return np.zeros(a.shape[1])
+    x, y = a - a.mean(axis=0), b - b.mean(axis=0)
+    differ = np.ones(a.shape[1], dtype=bool)
+    for values, off in ((a, x), (b, y)):
+        differ &= np.sqrt((off**2).mean(axis=0)) > _SAME * np.abs(values).max(axis=0)
+    spread = np.sqrt((x**2).mean(axis=0) * (y**2).mean(axis=0))
+    found = (x * y).mean(axis=0) / np.where(differ, spread, 1.0)
+    return np.where(differ, np.clip(found, -1.0, 1.0), 0.0)
 
 
 # All of them ----------------------------------------------------------------------------------

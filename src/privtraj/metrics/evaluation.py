@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -193,8 +193,7 @@ def evaluate(
     scores = cloud_scores(
         *sides[:2], fresh=others, columns=columns, seed=seed, progress=within(1, _SCORED)
     )
-    ours, theirs, floor = (_positions(side, axes, columns) for side in sides)
-    found = _worth(ours, theirs, floor, seed)
+    found = _worth(sides, axes, columns, seed)
     within(0, _VALUED)(1)
     paths: dict[str, Any] = {}
     path_times = kept[:0]
@@ -212,11 +211,19 @@ def evaluate(
     within(0, 100)(1)
     when = written_times(model.numeric_times, model.datetime)
     times = [str(when[i]) for i in kept]
-    notes = (*_notes(records, len(kept), model), *paths.pop("notes", ()))
+    missed = len(when) - len(kept)
+    notes = {
+        "distances, grids and worth are those of the numbers alone": (
+            axes.mixed and axes.numbers.any()
+        ),
+        f"{records.incomplete} records with missing values are left out": records.incomplete,
+        f"{missed} of {len(when)} times have too few people and are left out": missed,
+        **dict.fromkeys(paths.pop("notes", ()), True),
+    }
     return Evaluation(
         tuple(scores),
         *found,
-        memorisation(*(_encoded(side, axes, columns) for side in sides)),
+        memorisation(*(_encoded(side, columns) for side in sides)),
         {
             "records": len(records.bins),
             "people": records.n_people,
@@ -227,7 +234,7 @@ def evaluate(
             "path_times": [str(when[i]) for i in path_times],
             "private": model.certificate.private,
         },
-        notes=notes,
+        notes=tuple(note for note, so in notes.items() if so),
         columns=column_scores(*sides, columns, times) if axes.mixed else None,
         **paths,
     )
@@ -284,12 +291,19 @@ def _readings(
 
 
 def _worth(
-    synthetic: list[Floats], real: list[Floats], fresh: list[Floats], seed: int
+    sides: Sequence[list[Floats]], axes: Axes, columns: Any, seed: int
 ) -> tuple[Worth, float, float]:
     """Worth of the synthetic people with its interval, of fresh real people, of uniform ones.
 
-    All real people together stand for the population; so many fresh ones are worth their number.
+    By numbers, or by categories where there is no number. All real people together stand for the
+    population; so many fresh ones are worth their number.
     """
+    synthetic, real, fresh = (
+        [numbers_alone(cloud, columns) for cloud in side]
+        if axes.numbers.any()
+        else _encoded(side, columns)
+        for side in sides
+    )
     everybody = [np.concatenate(both) for both in zip(real, fresh, strict=True)]
     rng = np.random.default_rng(seed)
     spread = [uniform_like(x, None, rng) for x in synthetic]
@@ -298,16 +312,9 @@ def _worth(
     return ours, floor, worth(spread, everybody, seed=seed)
 
 
-def _positions(clouds: list[Floats], axes: Axes, columns: Any) -> list[Floats]:
-    """What worth is measured by: numbers, or categories where there is no number."""
-    if not axes.numbers.any():
-        return _encoded(clouds, axes, columns)
-    return [numbers_alone(cloud, columns) for cloud in clouds]
-
-
-def _encoded(clouds: list[Floats], axes: Axes, columns: Any) -> list[Floats]:
+def _encoded(clouds: list[Floats], columns: Any) -> list[Floats]:
     """Points whose distances count categories too."""
-    return [one_hot(cloud, columns) for cloud in clouds] if axes.mixed else clouds
+    return [one_hot(cloud, columns) for cloud in clouds] if Axes.of(columns).mixed else clouds
 
 
 def _path_results(
@@ -328,9 +335,7 @@ def _path_results(
     how: dict[str, Any] = {"columns": columns, "seed": seed, "progress": progress}
     fields = {
         "path_scores": tuple(path_scores(synthetic, real, fresh=others, times=when, **how)),
-        "path_memorisation": path_memorisation(
-            *_encoded([synthetic, real, others], Axes.of(columns), columns)
-        ),
+        "path_memorisation": path_memorisation(*_encoded([synthetic, real, others], columns)),
         "ground": ground(synthetic, real, columns, when, model.time_name, model.datetime),
     }
     return fields, times
@@ -349,18 +354,6 @@ def _common_times(reference: Records, fresh: Records) -> Ints:
         best = max(times, key=lambda i: complete([j for j in times if j != i]))
         times.remove(best)
     return np.array(times, dtype=np.int64)
-
-
-def _notes(records: Records, kept: int, model: TrajectoryModel) -> list[str]:
-    notes, times = [], len(model.numeric_times)
-    axes = Axes.of(model.columns)
-    if axes.mixed and axes.numbers.any():
-        notes.append("distances, grids and worth are those of the numbers alone")
-    if records.incomplete:
-        notes.append(f"{records.incomplete} records with missing values are left out")
-    if kept < times:
-        notes.append(f"{times - kept} of {times} times have too few people and are left out")
-    return notes
 
 
 def _plain(value: Any) -> Any:

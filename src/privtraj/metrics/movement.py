@@ -22,7 +22,7 @@ from privtraj.base.space import from_unit
 from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Category, Column, Flag
 from privtraj.columns.precision import degrees, kilometres, speed_unit
-from privtraj.metrics.columns import known_columns, numbers_alone, total_variation
+from privtraj.metrics.columns import correlation, known_columns, numbers_alone, total_variation
 from privtraj.metrics.places import in_box
 from privtraj.metrics.registry import partial_paths, path_metric, path_pair, reading_times
 
@@ -31,7 +31,6 @@ Globe = tuple[int, int]  # which features are longitude and latitude, in degrees
 FAST = 0.95  # the quantile of speeds that counts as fast: few steps, yet not the single fastest
 _MOST_RATIO = 1000.0  # ratios are cut at this and its inverse, so that tables hold numbers
 _STILL = 1e-12  # a step of at most this length has no direction
-_SAME = 1e-12  # people do not differ whose spread is at most this share of their values
 
 # Lengths, speeds and turns --------------------------------------------------------------------
 
@@ -287,17 +286,6 @@ def autocorrelation(paths: Any, *, times: Any = None) -> Floats:
             total[lag] += people * correlation(points[both, i], points[both, j])
     with np.errstate(invalid="ignore"):
         return total / weight
-
-
-def correlation(a: Floats, b: Floats) -> Floats:
-    """(d,) Pearson's of values (n, d) of the same people; 0 where they do not differ."""
-    x, y = a - a.mean(axis=0), b - b.mean(axis=0)
-    differ = np.ones(a.shape[1], dtype=bool)
-    for values, off in ((a, x), (b, y)):
-        differ &= np.sqrt((off**2).mean(axis=0)) > _SAME * np.abs(values).max(axis=0)
-    spread = np.sqrt((x**2).mean(axis=0) * (y**2).mean(axis=0))
-    found = (x * y).mean(axis=0) / np.where(differ, spread, 1.0)
-    return np.where(differ, np.clip(found, -1.0, 1.0), 0.0)
 
 
 def rank_persistence(paths: Any, *, times: Any = None) -> Floats:

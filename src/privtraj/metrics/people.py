@@ -68,7 +68,52 @@ def worth_interval(marginals: Any, truth: Any, *, level: float = 0.9, seed: int 
     low, high: n for which the difference is within its standard error times the normal quantile.
     Its variance over people of R is that of the difference of dual potentials, divided by |R|.
     """
-    return _Comparison(marginals, truth, seed).worth(level)
+    from scipy.stats import norm
+
+    if not 0 < level < 1:
+        raise InputError("the level of an interval must be between 0 and 1")
+    rng = np.random.default_rng(seed)
+    pairs = list(zip(map(cloud, marginals), map(cloud, truth), strict=True))
+    if min(min(len(s), len(y)) for s, y in pairs) < 2:
+        raise InputError("worth needs at least two people at each time, on both sides")
+    times = np.linspace(0, len(pairs) - 1, min(_COMPARED, len(pairs))).round().astype(int)
+    splits = [
+        [_split(pairs[i][0], pairs[i][1], rng) for i in times]
+        for _ in range(max(1, _COMPARED // len(times)))
+    ]
+    every = [one for row in splits for one in row]
+    error = float(np.mean([one.error for one in every]))
+    real = min(len(one.pool) for one in every)
+    rungs = [n for n in LADDER if n <= max(real, min(len(one.drawn) for one in every))]
+
+    @cache
+    def rung(n: int) -> tuple[float, float]:
+        """Mean error of panels of n people, and the standard error of its difference from ours."""
+        if n > real:
+            known = max(k for k in rungs if k <= real)
+            more, fewer = (
+                float(np.mean([cost_and_potential(one.drawn[:k], one.twin)[0] for one in every]))
+                for k in (n, known)
+            )
+            return rung(known)[0] * more / max(fewer, 1e-300), rung(known)[1]
+        means, doubts = [], []
+        for row in splits:
+            found = [cost_and_potential(one.pool[:n], one.reference) for one in row]
+            means.append(np.mean([cost for cost, _ in found]))
+            spread = [
+                np.var(one.potential - potential) / len(one.reference)
+                for one, (_, potential) in zip(row, found, strict=True)
+            ]
+            doubts.append(np.mean(spread) / len(row))
+        luck = np.var(means) / len(means)
+        return float(np.mean(means)), float(np.sqrt(np.mean(doubts) + luck))
+
+    def people(side: float) -> float:
+        return meeting(rungs, lambda n: rung(n)[0] + side * rung(n)[1], error)
+
+    wide = _NARROW * float(norm.ppf((1 + level) / 2))
+    low, middle, high = people(-wide), people(0), people(wide)
+    return Worth(middle, min(low, middle), max(high, middle), level, error, rungs[-1])
 
 
 @dataclass(frozen=True)
@@ -104,75 +149,6 @@ class _Split(NamedTuple):
     potential: Floats
     twin: Floats
     drawn: Floats
-
-
-class _Rung(NamedTuple):
-    """Mean error of panels of n people, and the standard error of its difference from ours."""
-
-    error: float
-    doubt: float
-
-
-class _Comparison:
-    """Synthetic people, and panels of real ones, against the same other real ones."""
-
-    def __init__(self, marginals: Any, truth: Any, seed: int) -> None:
-        rng = np.random.default_rng(seed)
-        pairs = list(zip(map(cloud, marginals), map(cloud, truth), strict=True))
-        if min(min(len(s), len(y)) for s, y in pairs) < 2:
-            raise InputError("worth needs at least two people at each time, on both sides")
-        kept = np.linspace(0, len(pairs) - 1, min(_COMPARED, len(pairs))).round().astype(int)
-        pairs = [pairs[i] for i in kept]
-        splits = max(1, _COMPARED // len(pairs))
-        self._splits = [[_split(s, y, rng) for s, y in pairs] for _ in range(splits)]
-        self.error = float(np.mean([[one.error for one in row] for row in self._splits]))
-        every = [one for row in self._splits for one in row]
-        self._real = min(len(one.pool) for one in every)
-        most = max(self._real, min(len(one.drawn) for one in every))
-        self._rungs = [n for n in LADDER if n <= most]
-        self._rung = cache(self._measured)
-
-    def worth(self, level: float) -> Worth:
-        from scipy.stats import norm
-
-        if not 0 < level < 1:
-            raise InputError("the level of an interval must be between 0 and 1")
-        wide = _NARROW * float(norm.ppf((1 + level) / 2))
-        low, people, high = (self._meeting(side * wide) for side in (-1, 0, 1))
-        most = self._rungs[-1]
-        return Worth(people, min(low, people), max(high, people), level, self.error, most)
-
-    def _meeting(self, side: float) -> float:
-        def curve(n: int) -> float:
-            rung = self._rung(n)
-            return rung.error + side * rung.doubt
-
-        return meeting(self._rungs, curve, self.error)
-
-    def _measured(self, n: int) -> _Rung:
-        if n > self._real:
-            known = max(k for k in self._rungs if k <= self._real)
-            real = self._rung(known)
-            falls = self._of_drawn(n) / max(self._of_drawn(known), 1e-300)
-            return _Rung(real.error * falls, real.doubt)
-        means, doubts = [], []
-        for row in self._splits:
-            found = [cost_and_potential(one.pool[:n], one.reference) for one in row]
-            means.append(np.mean([cost for cost, _ in found]))
-            spread = [
-                np.var(one.potential - potential) / len(one.reference)
-                for one, (_, potential) in zip(row, found, strict=True)
-            ]
-            doubts.append(np.mean(spread) / len(row))
-        luck = np.var(means) / len(means)
-        return _Rung(float(np.mean(means)), float(np.sqrt(np.mean(doubts) + luck)))
-
-    def _of_drawn(self, n: int) -> float:
-        """Error of n synthetic people against others."""
-        costs = [
-            [cost_and_potential(one.drawn[:n], one.twin)[0] for one in row] for row in self._splits
-        ]
-        return float(np.mean(costs))
 
 
 def _split(synthetic: Floats, real: Floats, rng: np.random.Generator) -> _Split:

@@ -21,9 +21,8 @@ from privtraj.columns.kinds import of_tables
 from privtraj.data import arrow, sql
 from privtraj.data.dialect import DATE, NUMBER, TEXT, CellKind, Dialect, UnreadableCells
 from privtraj.data.records import FaultCount, check_infinite, values_of
-from privtraj.metrics.columns import unit_points
+from privtraj.metrics.columns import correlation, unit_points
 from privtraj.metrics.distances import as_points
-from privtraj.metrics.movement import correlation
 from privtraj.metrics.registry import cloud, each_time, halves, pair, path_pair
 from privtraj.metrics.table import Score
 

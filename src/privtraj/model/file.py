@@ -5,7 +5,7 @@ model.json                        the fields of the model, the SHA-256 of every 
                                   certificate, which carries the digest of the whole model
 model.sha256                      of model.json
 
-A file may come from anybody. It is read within the bounds of `safe_zip` and `strict_json`, nothing
+A file may come from anybody. It is read within the bounds of `read_zip` and `strict_json`, nothing
 in it is evaluated, and what is not as it should be is answered by one sentence.
 """
 
