@@ -24,9 +24,15 @@ from privtraj.base.arrays import Floats
 from privtraj.measures.langevin import run
 from privtraj.measures.likelihood import Mixture, Moments
 from privtraj.motion import sinkhorn
-from privtraj.paper import objective
-from privtraj.paper.dynamics import PlainFixed, Weighted, at, mean_vectors, plain_step
-from privtraj.paper.objective import OBJECTIVE_SWEEPS
+from privtraj.paper import dynamics
+from privtraj.paper.dynamics import (
+    OBJECTIVE_SWEEPS,
+    PlainFixed,
+    Weighted,
+    at,
+    mean_vectors,
+    plain_step,
+)
 from privtraj.paper.synthesizer import Phase, plain_schedule
 
 
@@ -44,10 +50,10 @@ class Problem:
     sigma: float
     tau: float
 
-    def objective(self, particles: Floats) -> objective.Objective:
+    def objective(self, particles: Floats) -> dynamics.Objective:
         """F of particles (T, m, d), and its parts."""
         weights = {"lam": self.lam, "sigma": self.sigma, "tau": self.tau}
-        return objective.objective(particles, list(self.people), self.gaps, **weights)
+        return dynamics.objective(particles, list(self.people), self.gaps, **weights)
 
 
 class FullBatch:

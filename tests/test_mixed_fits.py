@@ -6,7 +6,6 @@ import pytest
 
 import privtraj as pt
 from privtraj.base.errors import InputError
-from privtraj.columns.axes import Axes
 from privtraj.columns.kinds import Category, Number
 
 pytestmark = pytest.mark.slow
@@ -121,8 +120,3 @@ def test_what_measures_numbers_alone_refuses_levels_before_anything_is_spent(mea
 def test_without_a_delta_levels_have_no_measure():
     with pytest.raises(InputError, match="use measure='marginals' and a delta above 0"):
         pt.TrajectorySynthesizer(1.0, 0.0).fit(snapshots(50))
-
-
-def test_axes_say_what_is_crossed():
-    axes = Axes((0, 3, 2, 0), (False,) * 4, (False, True, False, True))
-    assert (axes.n_numbers, axes.combinations) == (2, 6)

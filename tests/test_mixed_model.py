@@ -247,9 +247,6 @@ def test_transitions_are_those_of_the_people_who_are_drawn(curves, reference):
         assert np.abs(drawn - said.mass[k]).max() < 5.5 * np.sqrt(0.25 / 20_000)
     np.testing.assert_allclose(said.shares[0], said.mass[0].sum(axis=1))
     assert (said.rates >= 0).all()
-    table = said.to_arrow()
-    assert table.column_names == ["begin", "end", "from", "to", "share", "rate"]
-    assert sum(table["share"].to_pylist()) == pytest.approx(3)
 
 
 def test_nothing_goes_between_the_levels_of_a_fixed_column():

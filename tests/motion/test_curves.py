@@ -1,11 +1,13 @@
 """Curves that carry people: who keeps their rank, who forgets, and what stays the law."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from privtraj.columns.kinds import plain_numbers
 from privtraj.metrics import autocorrelation, wasserstein2
-from privtraj.motion.curves import Curves, Motion
+from privtraj.motion.curves import Curves
 from privtraj.motion.reference import Inertia
 from privtraj.motion.states import Parts
 
@@ -25,7 +27,8 @@ def curves():
 
 def people(curves, n, times, reference, directions=FREE, width=0.01):
     rng = np.random.default_rng(1)
-    read = curves.people(n, times, Motion(np.full(6, width), reference, directions), rng)
+    curves = replace(curves, process=reference, directions=directions)
+    read = curves.people(n, times, np.full(6, width), None, rng)
     return np.asarray(read(slice(0, n), rng), dtype=np.float64)
 
 

@@ -68,16 +68,6 @@ def test_a_drift_in_data_units_is_one_of_the_box():
     assert max(seen) == pytest.approx(9.0)
 
 
-def test_the_cost_is_the_transition_density():
-    x, y = np.random.default_rng(1).uniform(size=(2, 6, 2))
-    for process in (Brownian(0.04), PULLED):
-        mean, variance = process.ahead(x, 0.0, 0.3), float(process.variance(np.array(0.3)))
-        squares = ((mean[:, None] - y[None]) ** 2).sum(axis=-1)
-        np.testing.assert_allclose(process.cost(x, y, 0.0, 0.3), squares / (2 * variance))
-    action = Inertia().cost(x, y, 0.0, 0.3)
-    np.testing.assert_allclose(action, ((x[:, None] - y[None]) ** 2).sum(axis=-1) / 0.6)
-
-
 # Bridges --------------------------------------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import ot
 import pytest
 
-from privtraj.paper.objective import objective
+from privtraj.paper.dynamics import objective
 
 SETTINGS = {"lam": 0.5, "sigma": 0.2, "tau": 0.1}
 
@@ -52,7 +52,7 @@ def test_the_entropy_of_a_normal_cloud(d):
     """Of 4000 points the estimate is within a few hundredths; seeded."""
     cloud = np.random.default_rng(3).normal(0.0, 0.3, size=(2, 4000, d))
     exact = d / 2 * math.log(2 * math.pi * math.e * 0.3**2)
-    from privtraj.paper import objective as module
+    from privtraj.paper import dynamics as module
 
     for x in cloud:
         assert -module._negative_entropy(x) == pytest.approx(exact, abs=0.06 * d)

@@ -7,8 +7,7 @@ from scipy.special import logsumexp
 from in_bins import rows_in_bins
 from privtraj import Snapshots
 from privtraj.base.errors import BudgetError, InputError
-from privtraj.paper.dynamics import at
-from privtraj.paper.objective import objective
+from privtraj.paper.dynamics import at, objective
 from privtraj.paper.synthesizer import PaperSynthesizer, Phase, TakingPart, TimeSample, WarmStart
 from privtraj.privacy import noise
 from privtraj.privacy.guard import SamplingGuard

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import gammaln
 
 from privtraj.motion import sinkhorn
-from privtraj.paper.objective import objective
+from privtraj.paper.dynamics import objective
 from privtraj.privacy.accounting import epsilon_at, gaussian_delta
 from privtraj.privacy.events import ChosenTimes, SampledSum
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -66,11 +65,6 @@ class Axes:
     def n_numbers(self) -> int:
         """p, how many are numbers."""
         return int(self.numbers.sum())
-
-    @property
-    def combinations(self) -> int:
-        """L, of levels: their product over the categories; 1 where there are none."""
-        return math.prod(levels or 1 for levels in self.levels)
 
     def sides(self, cells_per_side: int) -> tuple[int, ...]:
         """(d,) cells along each axis: so many of a number, and all levels of a category."""

@@ -6,6 +6,7 @@ area, or the edges of a network.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -198,11 +199,12 @@ class Domain:
 
     def public_inputs(self) -> dict[str, Any]:
         """What a certificate says of it."""
+        text = json.dumps(self.to_dict(), sort_keys=True, allow_nan=False)
         return {
             "kind": self.kind,
             "features": [self.x, self.y],
             "sides": len(self.segments),
-            "sha256": sha256(shapes.as_text(self.to_dict()).encode()).hexdigest(),
+            "sha256": sha256(text.encode()).hexdigest(),
         }
 
     def __repr__(self) -> str:

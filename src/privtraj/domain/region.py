@@ -30,7 +30,6 @@ _RADIUS = 1.8 / _SIDE  # how far apart those are that are linked, and
 _NEAR = 4.0  # in these radii: as far it is asked who sees whom
 _PULLS = 12  # rounds in which ways are straightened; set by time to build, 2026-11-16
 _CORNERS_SEEN, _PLACES_SEEN = 24, 4  # nearest ones that are tried from a place
-_BLOCK = 2**12  # pairs of places at a time
 
 
 _LOCK = Lock()  # GEOS keeps notes in a prepared shape while it answers: one thread at a time
@@ -156,12 +155,6 @@ class Region(ABC):
 
     def ways(self, x: Floats, y: Floats) -> Ways:
         """The shortest way of each from x (n, 2) to y (n, 2)."""
-        parts = [self._ways(x[i : i + _BLOCK], y[i : i + _BLOCK]) for i in range(0, len(x), _BLOCK)]
-        longest = max(part.corners.shape[1] for part in parts)
-        corners = [_padded(part.corners, longest) for part in parts]
-        return Ways(np.concatenate(corners), np.concatenate([part.apart for part in parts]))
-
-    def _ways(self, x: Floats, y: Floats) -> Ways:
         apart = ~self.sees(x, y)
         corners, around = np.stack([x, y], axis=1), np.flatnonzero(apart)
         if len(around) == 0 or len(self.nodes) == 0:
@@ -171,7 +164,7 @@ class Region(ABC):
         apart[around] = False
         detours = np.concatenate([x[around, None], self.nodes[nodes], y[around, None]], axis=1)
         detours = self._pulled(detours)
-        corners = _padded(corners, detours.shape[1])
+        corners = np.concatenate([x[:, None], np.repeat(y[:, None], detours.shape[1] - 1, 1)], 1)
         corners[around] = detours
         return Ways(corners, apart)
 
@@ -215,11 +208,6 @@ def _compact(corners: Floats, kept: Mask) -> Floats:
     order = np.argsort(~kept, axis=1, kind="stable")[:, :longest]
     number = np.minimum(np.arange(longest), kept.sum(axis=1, keepdims=True) - 1)
     return np.take_along_axis(corners, np.take_along_axis(order, number, 1)[..., None], axis=1)
-
-
-def _padded(corners: Floats, length: int) -> Floats:
-    more = length - corners.shape[1]
-    return np.concatenate([corners, np.repeat(corners[:, -1:], more, axis=1)], axis=1)
 
 
 class Area(Region):
@@ -441,7 +429,8 @@ def area_of(segments: Floats) -> Any:
 def _polygons(shape: Any) -> Any:
     """Those of a geometry that has any."""
     parts = shapely.get_parts(shape)
-    return parts[shapely.get_type_id(parts) == shapely.GeometryType.POLYGON]
+    polygons = shapely.get_type_id(parts) == shapely.GeometryType.POLYGON
+    return parts[polygons & ~shapely.is_empty(parts)]
 
 
 def _segments(rings: Any) -> Floats:

@@ -5,7 +5,6 @@ Everything here may come from anybody, and is public: what cannot be used gets o
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.base.arrays import Floats, Mask
+from privtraj.base.arrays import Floats, Ints, Mask
 from privtraj.base.errors import InputError
 from privtraj.base.files import MOST_BYTES, strict_json
 
@@ -31,10 +30,13 @@ def geojson_segments(given: Any) -> tuple[Floats, bool]:
         raise InputError(
             "the GeoJSON of a domain must hold polygons, or lines for a network, and one kind only"
         )
-    rings = [line for shape in shapes for line in _lines(shape)]
-    area = kinds == {True}
-    pieces = [_joined(ring, closed=area) for ring in rings]
-    return np.concatenate(pieces) if pieces else np.zeros((0, 4)), area
+    area, segments = kinds == {True}, [np.zeros((0, 4))]
+    for shape in shapes:
+        for line in _lines(shape):
+            if area and (line[0] != line[-1]).any():  # a ring is closed
+                line = np.concatenate([line, line[:1]])
+            segments.append(np.hstack([line[:-1], line[1:]]))
+    return np.concatenate(segments), area
 
 
 def _parsed(given: Any) -> Any:
@@ -70,19 +72,14 @@ def read_bytes(given: Any) -> bytes:
 def _geometries(value: Any) -> Iterator[dict[str, Any]]:
     """All geometries of a GeoJSON object, however nested; points are passed over."""
     kind = value.get("type") if isinstance(value, Mapping) else None
-    if kind == "FeatureCollection":
-        inside = value.get("features")
-    elif kind == "GeometryCollection":
-        inside = value.get("geometries")
-    elif kind == "Feature":
-        inside = [value.get("geometry")]
-    else:
-        inside = None
-    if isinstance(inside, list):
-        for item in inside:
-            yield from _geometries(item)
-    elif kind in (*_LINES, *_AREAS):
+    if kind in (*_LINES, *_AREAS):
         yield dict(value)
+    elif kind == "Feature":
+        yield from _geometries(value.get("geometry"))
+    elif kind in ("FeatureCollection", "GeometryCollection"):
+        inside = value.get("features" if kind == "FeatureCollection" else "geometries")
+        for item in inside if isinstance(inside, list) else ():
+            yield from _geometries(item)
 
 
 def _lines(shape: Mapping[str, Any]) -> list[Floats]:
@@ -93,25 +90,14 @@ def _lines(shape: Mapping[str, Any]) -> list[Floats]:
         for _ in range(depth[shape["type"]]):
             lists = [line for many in lists for line in many or ()]
         lines = [np.array([place[:2] for place in line], np.float64) for line in lists]
+        if not all(line.ndim == 2 and line.shape[1] == 2 and len(line) >= 2 for line in lines):
+            raise ValueError("no places")
     except (TypeError, ValueError, KeyError):
-        raise _no_places() from None
-    if not all(line.ndim == 2 and line.shape[1] == 2 and len(line) >= 2 for line in lines):
-        raise _no_places()
+        raise InputError(
+            "the domain has coordinates that cannot be read: every ring or line must list places "
+            "of two numbers, x (or longitude) first"
+        ) from None
     return lines
-
-
-def _no_places() -> InputError:
-    return InputError(
-        "the domain has coordinates that cannot be read: every ring or line must list places of "
-        "two numbers, x (or longitude) first"
-    )
-
-
-def _joined(line: Floats, closed: bool) -> Floats:
-    """Segments from place to place (p, 2), and from the last to the first if closed."""
-    if closed and (line[0] != line[-1]).any():
-        line = np.concatenate([line, line[:1]])
-    return np.hstack([line[:-1], line[1:]])
 
 
 def mask_segments(mask: Any, extent: Any) -> Floats:
@@ -119,46 +105,34 @@ def mask_segments(mask: Any, extent: Any) -> Floats:
 
     Row 0 is the top (largest y), as of an image.  extent: (xmin, xmax, ymin, ymax) of all of it.
     """
-    inside = _mask(mask)
-    try:
-        x0, x1, y0, y1 = (float(value) for value in extent)
-    except (TypeError, ValueError):
-        x0, x1, y0, y1 = (np.nan,) * 4
-    if not (np.isfinite([x0, x1, y0, y1]).all() and x0 < x1 and y0 < y1):
-        raise InputError("the extent of a mask must be four numbers: (xmin, xmax, ymin, ymax)")
-    rows, columns = inside.shape
-    upright, level = _sides(inside), _sides(inside.T)  # (s, 3): line, from, to
-    xs, ys = np.linspace(x0, x1, columns + 1), np.linspace(y1, y0, rows + 1)
-    vertical = np.stack(
-        [xs[upright[:, 0]], ys[upright[:, 1]], xs[upright[:, 0]], ys[upright[:, 2]]], axis=1
-    )
-    horizontal = np.stack(
-        [xs[level[:, 1]], ys[level[:, 0]], xs[level[:, 2]], ys[level[:, 0]]], axis=1
-    )
-    return np.concatenate([vertical, horizontal])
-
-
-def _mask(mask: Any) -> Mask:
     array = np.asarray(mask)
     if array.ndim != 2 or array.dtype.kind not in "biuf" or array.size > MOST_PIXELS:
         raise InputError(
             "the mask of a domain must be a table of true and false, one for each pixel, and of at "
             "most 4096 x 4096 of them"
         )
-    inside: Mask = array != 0
-    return inside
+    try:
+        x0, x1, y0, y1 = (float(value) for value in extent)
+    except (TypeError, ValueError):
+        x0, x1, y0, y1 = (np.nan,) * 4
+    if not (np.isfinite([x0, x1, y0, y1]).all() and x0 < x1 and y0 < y1):
+        raise InputError("the extent of a mask must be four numbers: (xmin, xmax, ymin, ymax)")
+    (rows, columns), inside = array.shape, array != 0
+    xs, ys = np.linspace(x0, x1, columns + 1), np.linspace(y1, y0, rows + 1)
+    line, first, last = _sides(inside)
+    upright = np.stack([xs[line], ys[first], xs[line], ys[last]], axis=1)
+    line, first, last = _sides(inside.T)
+    level = np.stack([xs[first], ys[line], xs[last], ys[line]], axis=1)
+    return np.concatenate([upright, level])
 
 
-def _sides(inside: Mask) -> NDArray[np.int64]:
-    """Runs (s, 3) of upright sides between pixels that differ: column line, first and last row."""
+def _sides(inside: Mask) -> tuple[Ints, Ints, Ints]:
+    """Runs of upright sides between pixels that differ: column line, first and last row (s,)."""
     padded = np.pad(inside, ((0, 0), (1, 1))).astype(np.int8)
-    change = np.diff(padded, axis=1)  # (rows, columns + 1)
-    framed = np.pad(change, ((1, 1), (0, 0)))
-    begins = (framed[1:] != framed[:-1]) & (framed[1:] != 0)
-    ends = (framed[1:] != framed[:-1]) & (framed[:-1] != 0)
-    line, first = np.nonzero(begins.T)
-    last = np.nonzero(ends.T)[1]
-    return np.stack([line, first, last], axis=1)
+    framed = np.pad(np.diff(padded, axis=1), ((1, 1), (0, 0)))  # (rows + 2, columns + 1)
+    turns = framed[1:] != framed[:-1]
+    line, first = np.nonzero((turns & (framed[1:] != 0)).T)
+    return line, first, np.nonzero((turns & (framed[:-1] != 0)).T)[1]
 
 
 def npz_mask(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -175,9 +149,9 @@ def npz_mask(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def edge_segments(edges: Any) -> Floats:
     """Segments (E, 4) of a list of ((x0, y0), (x1, y1)), a table (E, 4), a .csv file or GeoJSON."""
-    if isinstance(edges, str | os.PathLike) and str(edges).lower().endswith(".csv"):
-        return _csv_edges(Path(edges))
-    if isinstance(edges, str | os.PathLike | Mapping):
+    named = isinstance(edges, str | os.PathLike)
+    table = named and str(edges).lower().endswith(".csv")
+    if not table and (named or isinstance(edges, Mapping)):
         segments, area = geojson_segments(edges)
         if area:
             raise InputError(
@@ -185,23 +159,12 @@ def edge_segments(edges: Any) -> Floats:
             )
         return segments
     try:
+        if table:
+            lines = read_bytes(edges).decode("utf-8", errors="replace").splitlines()
+            return np.array([[float(x) for x in line.split(",")] for line in lines[1:] if line])
         return np.asarray(edges, np.float64).reshape(len(edges), 4)
-    except (TypeError, ValueError):
-        raise _no_edges("the edges of a network") from None
-
-
-def _csv_edges(path: Path) -> Floats:
-    lines = read_bytes(path).decode("utf-8", errors="replace").splitlines()
-    try:
-        return np.array([[float(cell) for cell in line.split(",")] for line in lines[1:] if line])
-    except ValueError:
-        raise _no_edges(f"'{path}'") from None
-
-
-def _no_edges(what: str) -> InputError:
-    return InputError(f"{what} must be pairs of places: x0, y0, x1, y1 of each edge")
-
-
-def as_text(value: Mapping[str, Any]) -> str:
-    """JSON of which a hash can be taken."""
-    return json.dumps(value, sort_keys=True, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        what = f"'{edges}'" if table else "the edges of a network"
+        raise InputError(f"{what} must be pairs of places: x0, y0, x1, y1 of each edge") from None

@@ -13,6 +13,7 @@ the shortest way at constant speed. Features beside the two of the domain go str
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,9 @@ from privtraj.base.arrays import LEAST_WEIGHT, Floats, Ints, steadied, total_var
 from privtraj.base.space import fold
 from privtraj.domain.domain import Plot
 from privtraj.motion.couplings import Couplings, Discrete, Transition, least_cost
+from privtraj.motion.curves import Carrier, Curves, Places
+from privtraj.motion.process import Interpolation
+from privtraj.motion.states import Parts
 
 
 def parts_of(plot: Plot, particles: Floats) -> Ints:
@@ -100,25 +104,56 @@ def _plan(a: Floats, b: Floats, cost: Floats) -> coo_array:
     return least_cost(a / a.sum(), b / b.sum(), cost)
 
 
-def walkers(
-    plot: Plot, particles: Floats, chain: Ints, width: Floats, clock: Floats, times: Floats
-) -> Callable[[slice, np.random.Generator], Floats]:
-    """What gives a block of people their points (b, q, d) at times (q,), inside the domain.
+@dataclass(frozen=True)
+class OnFoot(Carrier):
+    """Inside a domain: chains over its couplings, and from knot to knot by the shortest way.
 
-    particles: (K, m, d) inside, at times clock (K,).  chain: (n, K) whose particle a person is.
-    width: (K,) of their own offset.
+    numbers: (K, m, dm) particles inside.  states: of everything beside the numbers that move, for
+    chains (n, K).
     """
 
-    def places(people: slice, rng: np.random.Generator) -> Floats:
-        offset = rng.standard_normal((len(chain[people]), particles.shape[2]))
-        start = particles[np.arange(len(particles)), chain[people]]
-        knots = np.asarray(fold(start + width[:, None] * offset[:, None]), np.float64)
-        for k, w in enumerate(width):
-            step = w * offset[:, plot.axes]
-            knots[:, k, plot.axes] = plot.ground.moved(start[:, k, plot.axes], step)
-        return walked(plot, knots, clock, times)
+    plot: Plot
+    couplings: Couplings
+    numbers: Floats
+    clock: Floats
+    states: Callable[[Ints], Curves]
+    parts: Parts
 
-    return places
+    def people(
+        self,
+        n: int,
+        where: Floats,
+        width: Floats,
+        interpolation: Interpolation | None,
+        rng: np.random.Generator,
+    ) -> Places:
+        chain, parts = self.couplings.walk(n, rng), self.parts
+        walked = self._walked(chain, width, where)
+        if parts.plain:
+            return walked
+        others = self.states(chain).others(where, float(width.mean()))
+
+        def places(people: slice, rng: np.random.Generator) -> Any:
+            unit = others(np.arange(n)[people], rng).astype(np.float64)
+            unit[..., parts.moving] = walked(people, rng)
+            return unit
+
+        return places
+
+    def _walked(self, chain: Ints, width: Floats, where: Floats) -> Places:
+        """The numbers that move, of people who are these particles (n, K) at the knots."""
+        plot = self.plot
+
+        def places(people: slice, rng: np.random.Generator) -> Floats:
+            start = self.numbers[np.arange(len(self.clock)), chain[people]]
+            offset = rng.standard_normal(start[:, 0].shape)
+            knots = np.asarray(fold(start + width[:, None] * offset[:, None]), np.float64)
+            for k, w in enumerate(width):
+                step = w * offset[:, plot.axes]
+                knots[:, k, plot.axes] = plot.ground.moved(start[:, k, plot.axes], step)
+            return walked(plot, knots, self.clock, where)
+
+        return places
 
 
 def walked(plot: Plot, knots: Floats, clock: Floats, times: Floats) -> Floats:

@@ -47,51 +47,33 @@ def stiffest_curves(
 ) -> Floats:
     """Control points (m, K + 1, d) of m curves, as stiff as the windows allow.
 
-    noise: squared W2 to expect between the people of a window and those who were there. The others
-    are those of `fit_curves`.
-    """
-    least = np.inf
-    for bending in BENDING:
-        control, distance = fit_curves(clouds, times, knots, start, bending, rng, still)
-        if distance > least + CONTRADICTION * noise:
-            break
-        least, best = min(least, distance), control
-    return best
-
-
-def fit_curves(
-    clouds: Floats,
-    times: Floats,
-    knots: Floats,
-    start: Floats,
-    bending: float,
-    rng: np.random.Generator,
-    still: Mask | None = None,
-) -> tuple[Floats, float]:
-    """Control points (m, K + 1, d) of m curves, and their squared distance from the people.
-
     clouds: (K, m J, d) people of each window, equally many.  times: (K, J) when curves are read.
     knots: (K + 1,) increasing.  start: (m, K, d) where each curve is in each window, roughly.
+    noise: squared W2 to expect between the people of a window and those who were there.
     still: (d,) coordinates that never change: curves are constant there.
-    The distance is how far the last rounds would carry the readings, in the mean over the windows.
     """
-    windows, total, d = clouds.shape
-    readings = times.shape[1]
-    m = total // readings
-    basis = hat_functions(times.ravel(), knots)
-    rigid = penalty(windows + 1, bending, ACTION)
-    smooth = np.linalg.solve(basis.T @ basis / readings + rigid, basis.T / readings)
-    middle = hat_functions(times.mean(axis=1), knots)
-    control = np.einsum("ek,mkd->med", np.linalg.solve(middle.T @ middle + rigid, middle.T), start)
-    distances = []
-    for _ in range(ROUNDS):
-        points = np.einsum("qe,med->qmd", basis, control).reshape(windows, total, d)
-        carried = _carried(points, clouds, rng)
-        distances.append(np.mean(np.sum((carried - points) ** 2, axis=2)))
-        control = np.einsum("eq,qmd->med", smooth, carried.reshape(windows * readings, m, d))
-        if still is not None:
-            control[:, :, still] = control[:, :, still].mean(axis=1, keepdims=True)
-    return np.clip(control, 0.0, 1.0), float(np.mean(distances[ROUNDS // 2 :]))
+    (windows, total, d), readings = clouds.shape, times.shape[1]
+    basis, middle = hat_functions(times.ravel(), knots), hat_functions(times.mean(axis=1), knots)
+    least = np.inf
+    for bending in BENDING:
+        rigid = penalty(windows + 1, bending, ACTION)
+        smooth = np.linalg.solve(basis.T @ basis / readings + rigid, basis.T / readings)
+        first = np.linalg.solve(middle.T @ middle + rigid, middle.T)
+        control = np.einsum("ek,mkd->med", first, start)
+        distances = []  # how far each round would carry the readings, in the mean over the windows
+        for _ in range(ROUNDS):
+            points = np.einsum("qe,med->qmd", basis, control).reshape(windows, total, d)
+            carried = _carried(points, clouds, rng)
+            distances.append(np.mean(np.sum((carried - points) ** 2, axis=2)))
+            at_readings = carried.reshape(windows * readings, total // readings, d)
+            control = np.einsum("eq,qmd->med", smooth, at_readings)
+            if still is not None:
+                control[:, :, still] = control[:, :, still].mean(axis=1, keepdims=True)
+        distance = float(np.mean(distances[ROUNDS // 2 :]))
+        if distance > least + CONTRADICTION * noise:
+            break
+        least, best = min(least, distance), np.clip(control, 0.0, 1.0)
+    return best
 
 
 def _carried(points: Floats, clouds: Floats, rng: np.random.Generator) -> Floats:

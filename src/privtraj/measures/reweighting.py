@@ -99,7 +99,11 @@ def explaining_weights(gram: Floats, known: Floats, worth: float = PRIOR_WORTH) 
     weights = np.full(n, 1 / n)
     reached = value(weights)
     for _ in range(NEWTON_STEPS):
-        change = _newton(gram, known, worth, weights) / weights
+        slope = worth * np.log(n * weights) + gram @ weights - known
+        factor = cho_factor(gram + np.diag(worth / weights), overwrite_a=True, check_finite=False)
+        sides = np.stack([slope, np.ones(n)], axis=1)
+        down, even = cho_solve(factor, sides, check_finite=False).T
+        change = (even * (down.sum() / even.sum()) - down) / weights  # of weights: of sum 0
         size = float(np.abs(change).max())
         if size < NEWTON_TOLERANCE:
             break
@@ -113,16 +117,6 @@ def explaining_weights(gram: Floats, known: Floats, worth: float = PRIOR_WORTH) 
             break  # as far as float64 goes
         weights, reached = tried, value(tried)
     return weights
-
-
-def _newton(gram: Floats, known: Floats, worth: float, weights: Floats) -> Floats:
-    """Newton's step (n,) of sum 0 from weights (n,)."""
-    slope = worth * np.log(len(known) * weights) + gram @ weights - known
-    factor = cho_factor(gram + np.diag(worth / weights), overwrite_a=True, check_finite=False)
-    sides = np.stack([slope, np.ones(len(known))], axis=1)
-    down, even = cho_solve(factor, sides, check_finite=False).T
-    step: Floats = even * (down.sum() / even.sum()) - down
-    return step
 
 
 def normal_equations(

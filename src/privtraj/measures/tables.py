@@ -26,6 +26,7 @@ from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.space import Slabs
 from privtraj.columns.axes import Axes
+from privtraj.measures import pairs
 from privtraj.measures.base import (
     Fit,
     Marginals,
@@ -37,24 +38,6 @@ from privtraj.measures.base import (
     planned_event,
     reference_of,
     slack_reserve,
-)
-from privtraj.measures.pairs import (
-    Known,
-    Pair,
-    Pairs,
-    cell_middles,
-    covariances,
-    denoised,
-    group_count,
-    group_scores,
-    groups_of_category,
-    groups_of_number,
-    groups_of_ordered,
-    indicator,
-    measured_pairs,
-    noise_of,
-    smoothed,
-    with_margins,
 )
 from privtraj.measures.products import Problem, Target, drawn, evened, fitted
 from privtraj.measures.windows import (
@@ -172,7 +155,7 @@ class Tables(Measure):
             moving.sizes,
             width,
             reference_of(recipe),
-            min(people**2 / max(noise_of(found), 1.0), people / windows.count),
+            min(people**2 / max(pairs.noise_of(found), 1.0), people / windows.count),
             {"measure": self.name, "steps": len(ROUNDS), "cells_per_side": None},
             {},
         )
@@ -205,19 +188,19 @@ class _Moving(NamedTuple):
     @property
     def noise_of_sizes(self) -> float:
         """Deviation of a number of people, the mean over the columns of sums over groups."""
-        cells = sum(map(group_count, self.groups))
+        cells = sum(map(pairs.group_count, self.groups))
         return self.noise * math.sqrt(cells) / len(self.groups)
 
 
-def _alone(asked: _Asked, axes: Axes, sides: Sequence[int]) -> list[Known]:
+def _alone(asked: _Asked, axes: Axes, sides: Sequence[int]) -> list[pairs.Known]:
     """Every column by itself."""
     wanted = [((j,), _ALWAYS) for j in range(len(sides))]
     tables, noise = asked.tables(1, wanted, sides)
     found = []
     for (counts,), levels in zip(tables, axes.levels, strict=True):
-        clean = counts if levels else smoothed(counts, noise)
+        clean = counts if levels else pairs.smoothed(counts, noise)
         total = max(float(counts.sum()), 1.0)
-        found.append(Known(total * on_simplex(clean / total), np.full(len(counts), noise**2)))
+        found.append(pairs.Known(total * on_simplex(clean / total), np.full(len(counts), noise**2)))
     return found
 
 
@@ -225,9 +208,9 @@ def _over_time(
     asked: _Asked,
     axes: Axes,
     sides: Sequence[int],
-    known: list[Known],
+    known: list[pairs.Known],
     windows: Windows,
-) -> tuple[_Moving, list[Known]]:
+) -> tuple[_Moving, list[pairs.Known]]:
     """Every column in S windows, and what is known then."""
     noise = asked.deviation(2, len(sides))
     people = float(np.mean([one.people.sum() for one in known]))
@@ -240,10 +223,10 @@ def _over_time(
     ]
     clean = []
     for j, (one, mine, table) in enumerate(zip(better, of, tables, strict=True)):
-        still = np.outer(sizes, one.shares @ indicator(mine))
-        scores = group_scores(mine) if near(axes, j) else None
+        still = np.outer(sizes, one.shares @ pairs.indicator(mine))
+        scores = pairs.group_scores(mine) if near(axes, j) else None
         if not axes.fixed[j]:
-            still = denoised(table, still, noise, windows.centres, scores)
+            still = pairs.denoised(table, still, noise, windows.centres, scores)
         clean.append(still)
     return _Moving(sizes, of, clean, noise), better
 
@@ -252,10 +235,10 @@ def _pairs(
     asked: _Asked,
     axes: Axes,
     sides: Sequence[int],
-    known: list[Known],
+    known: list[pairs.Known],
     windows: Slabs,
     moving: _Moving,
-) -> tuple[Pairs, list[Ints], list[Known]]:
+) -> tuple[pairs.Pairs, list[Ints], list[pairs.Known]]:
     """Tables of two columns, their groups, and what is known of single columns then."""
     people, d = float(moving.sizes.sum()), len(sides)
     noise = asked.deviation(3, max(d * (d - 1) // 2, 1))
@@ -266,29 +249,32 @@ def _pairs(
     asking = [(pair, _ALWAYS) for pair in every]
     tables, deviation = asked.tables(3, asking, sides, of) if every else ([], noise)
     first = [
-        table.reshape(group_count(of[i]), -1) for (i, j), table in zip(every, tables, strict=True)
+        table.reshape(pairs.group_count(of[i]), -1)
+        for (i, j), table in zip(every, tables, strict=True)
     ]
-    better = with_margins(known, of, every, first, deviation)
+    better = pairs.with_margins(known, of, every, first, deviation)
     by_part = [
-        indicator(part).T @ _in_cells(one.shares, table, mine) @ indicator(together)
+        pairs.indicator(part).T @ _in_cells(one.shares, table, mine) @ pairs.indicator(together)
         for one, table, mine, together in zip(better, moving.tables, moving.groups, of, strict=True)
     ]
-    scores = [group_scores(mine) if near(axes, j) else None for j, mine in enumerate(of)]
+    scores = [pairs.group_scores(mine) if near(axes, j) else None for j, mine in enumerate(of)]
 
-    def again(chosen: Sequence[Pair]) -> tuple[list[Floats], float]:
+    def again(chosen: Sequence[pairs.Pair]) -> tuple[list[Floats], float]:
         return asked.tables(4, [(pair, parts) for pair in chosen], sides, of)
 
-    found = measured_pairs(by_part, scores, dict(zip(every, first, strict=True)), deviation, again)
+    found = pairs.measured_pairs(
+        by_part, scores, dict(zip(every, first, strict=True)), deviation, again
+    )
     return found, of, better
 
 
 def _problem(
-    axes: Axes, known: list[Known], moving: _Moving, found: Pairs, in_pairs: list[Ints]
+    axes: Axes, known: list[pairs.Known], moving: _Moving, found: pairs.Pairs, in_pairs: list[Ints]
 ) -> Problem:
     people = float(moving.sizes.sum())
     shares = [one.shares for one in known]
     numbers = np.flatnonzero(axes.numbers).tolist()
-    together, precision = covariances(found, in_pairs, shares, numbers)
+    together, precision = pairs.covariances(found, in_pairs, shares, numbers)
     part = part_of_window(len(moving.sizes))
     return Problem(
         sizes=_single(moving.sizes / people),
@@ -300,11 +286,11 @@ def _problem(
         ),
         pairs=_target(found.always, found.precision[0], people),
         parts=_target(found.parts, found.precision[1], people),
-        part_of_window=_single(indicator(part).T),
+        part_of_window=_single(pairs.indicator(part).T),
         covariances=Target(_single(together), _single(precision)),
-        means=_single([shares[j] @ cell_middles(len(shares[j])) for j in numbers]),
-        time_groups=tuple(_single(indicator(one)) for one in moving.groups),
-        pair_groups=tuple(_single(indicator(one)) for one in in_pairs),
+        means=_single([shares[j] @ pairs.cell_middles(len(shares[j])) for j in numbers]),
+        time_groups=tuple(_single(pairs.indicator(one)) for one in moving.groups),
+        pair_groups=tuple(_single(pairs.indicator(one)) for one in in_pairs),
     )
 
 
@@ -340,7 +326,7 @@ class _Asked:
 
 
 def _grouped(
-    axes: Axes, known: list[Known], people: float, count: float, noise: float
+    axes: Axes, known: list[pairs.Known], people: float, count: float, noise: float
 ) -> list[Ints]:
     """(L_j,) of each column: at most `count` groups of a number, and of a category those levels
     that stand out where they are spread over so many cells."""
@@ -349,9 +335,13 @@ def _grouped(
     made = []
     for one, levels, ordered in zip(known, axes.levels, axes.ordered, strict=True):
         if not levels:
-            made.append(groups_of_number(one.shares, most))
+            made.append(pairs.groups_of_number(one.shares, most))
         else:
-            made.append((groups_of_ordered if ordered else groups_of_category)(one.shares, least))
+            made.append(
+                (pairs.groups_of_ordered if ordered else pairs.groups_of_category)(
+                    one.shares, least
+                )
+            )
     return made
 
 

@@ -229,7 +229,7 @@ def correlation_errors(
 
 
 def correlation(a: Floats, b: Floats) -> Floats:
-    """(d,) Pearson's of values (n, d) of the same people; 0 where they do not differ, or are one."""
+    """(d,) Pearson's of values (n, d) of the same people; 0 where they do not differ."""
     if len(a) < 2:
         return np.zeros(a.shape[1])
     x, y = a - a.mean(axis=0), b - b.mean(axis=0)

@@ -7,9 +7,7 @@ asked of people (`Conditions`), and what a table may show of them.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, get_args
 
@@ -23,15 +21,14 @@ from privtraj.columns.conditions import Conditions, in_order
 from privtraj.columns.kinds import Category, Column, Number, of_tables
 from privtraj.columns.precision import written_times
 from privtraj.domain.domain import Plot
-from privtraj.domain.walking import couplings_inside, parts_of, walkers
+from privtraj.domain.walking import OnFoot, couplings_inside, parts_of
 from privtraj.model.paths import Paths, fill_in_blocks
 from privtraj.model.record import Record
 from privtraj.motion.couplings import CouplingName, Couplings, Discrete, couple
 from privtraj.motion.curves import (
     Carried,
+    Carrier,
     Curves,
-    Motion,
-    Places,
     fine_stops,
     momentary,
     smooth_between,
@@ -63,93 +60,16 @@ MOST_NUMBERS = 2**25
 
 
 class How(NamedTuple):
-    """How people are drawn. noise: whether they have offsets of their own."""
+    """How people are drawn. noise: whether they have offsets of their own.
+
+    coupling, interpolation: by which couplings and how between knots, if not as usual.
+    """
 
     rng: np.random.Generator
     noise: bool = True
     interpolation: Interpolation | None = None
     coupling: CouplingName | None = None
     branching: bool = False
-
-
-class Carrier(ABC):
-    """A way in which people are carried from knot to knot."""
-
-    @abstractmethod
-    def people(self, n: int, where: Floats, width: Floats, how: How) -> Places:
-        """What gives a block of n people their points (b, q, d) in the unit cube, at times where
-        (q,) in [0, 1].  width: (K,) of a person's own offset."""
-
-    def possible(self, asked: Conditions, where: Floats) -> tuple[Carrier, int | None]:
-        """The carrier of those who can be as they must at times where (q,), and how many there are
-        where everybody is carried by themselves. Too few particles there are refused."""
-        return self, None
-
-
-@dataclass(frozen=True)
-class AlongCurves(Carrier):
-    """Along curves: of least action, of a pedigree, or of chains over couplings.
-
-    process: by which numbers move between the knots.  directions: (d,) in which these go.
-    usual: how they go between knots unless somebody says; None: as the process does.
-    alone: whether everybody has a curve of their own.
-    """
-
-    curves: Curves
-    process: Reference
-    directions: Floats
-    usual: Interpolation | None = None
-    alone: bool = False
-
-    def people(self, n: int, where: Floats, width: Floats, how: How) -> Places:
-        between = how.interpolation or self.usual
-        motion = Motion(width, self.process, self.directions, between)
-        return self.curves.people(n, where, motion, how.rng)
-
-    def possible(self, asked: Conditions, where: Floats) -> tuple[Carrier, int | None]:
-        """Of numbers nothing is known before people are drawn; where people change places, all of
-        them are possible."""
-        curves = self.curves
-        if curves.parts.plain:
-            return self, None
-        held = curves.can_be(asked, where)
-        knot = int(np.searchsorted(curves.clock, where.min(), side="right")) - 1
-        if len(np.unique(curves.knots[held, knot], axis=0)) < FEWEST_PARTICLES:
-            raise _too_few()
-        if not self.process.forgets:
-            curves = curves._replace(knots=curves.knots[held])
-        carrier = AlongCurves(curves, self.process, self.directions, self.usual)
-        return carrier, len(curves.knots) if self.alone else None
-
-
-@dataclass(frozen=True)
-class OnFoot(Carrier):
-    """Inside a domain: chains over its couplings, and from knot to knot by the shortest way.
-
-    numbers: (K, m, dm) particles inside.  states: of everything beside the numbers that move, for
-    chains (n, K).
-    """
-
-    region: Plot
-    couplings: Couplings
-    numbers: Floats
-    clock: Floats
-    states: Callable[[Ints], Curves]
-    parts: Parts
-
-    def people(self, n: int, where: Floats, width: Floats, how: How) -> Places:
-        chain, parts = self.couplings.walk(n, how.rng), self.parts
-        walked = walkers(self.region, self.numbers, chain, width, self.clock, where)
-        if parts.plain:
-            return walked
-        others = self.states(chain).others(where, float(width.mean()))
-
-        def places(people: slice, rng: np.random.Generator) -> Any:
-            unit = others(np.arange(n)[people], rng).astype(np.float64)
-            unit[..., parts.moving] = walked(people, rng)
-            return unit
-
-        return places
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,10 +158,13 @@ class Sampler:
         record, where = self.record, unit_time(at, self.record.knots)
         carrier = self._carrier(n, how, knots)
         if asked is not None:
-            carrier, fewer = carrier.possible(asked, where)
-            n = n if fewer is None else fewer
+            possible = carrier.possible(asked, where)
+            if possible.particles is not None and possible.particles < FEWEST_PARTICLES:
+                raise _too_few()
+            carrier = possible.carrier
+            n = n if possible.people is None else possible.people
         width = record.bandwidth if how.noise else np.zeros_like(record.bandwidth)
-        places = carrier.people(n, where, width, how)
+        places = carrier.people(n, where, width, how.interpolation, how.rng)
         bounds = np.tile(record.bounds, (len(at), 1))  # of all numbers of a path
         values = np.empty((n, len(bounds)))
 
@@ -288,8 +211,8 @@ class Sampler:
             places = to_unit(self._values(most, at, How(rng, on_foot), mine), record.bounds)
         else:
             carrier = self._carrier(most, How(rng), mine)
-            assert isinstance(carrier, AlongCurves)
-            parts, knots = self.parts, carrier.curves.knots
+            assert isinstance(carrier, Curves)
+            parts, knots = self.parts, carrier.knots
             places = (knots if parts.plain else filled(knots, clock, parts)).astype(np.float64)
             places[..., parts.moving] = in_order(places[..., parts.moving], self._directions)
         thin = len(places) > most
@@ -314,17 +237,18 @@ class Sampler:
             made = self.couplings("exact")
             numbers = self._inside(*self._steady[:2])
             return OnFoot(self.region, made, numbers, self.clock, self._chained, self.parts)
+        if knots is None and how.coupling is None and not self._varies:
+            return self._curves
         if knots is not None:
-            return AlongCurves(self._through(knots), self._process, self._directions)
-        if how.coupling is None and not self._varies:
-            return AlongCurves(self._curves, self._process, self._directions)
+            return self._through(knots)
         chain = self.couplings(how.coupling or "entropic").walk(n, how.rng)
         process = self._process if how.coupling is None else Brownian(self.record.diffusivity)
-        return AlongCurves(self._chained(chain), process, self._directions, "bridge", alone=True)
+        return replace(self._chained(chain), process=process, usual="bridge", alone=True)
 
     def _through(self, places: Points) -> Curves:
         """The curves through places (N, K, d) at the knots."""
-        return Curves(places.astype(np.float32, copy=False), self.clock, self.parts)
+        places = places.astype(np.float32, copy=False)
+        return Curves(places, self.clock, self.parts, self._process, self._directions)
 
     def _chained(self, chain: Ints) -> Curves:
         """The curves of chains (n, K) of particles."""

@@ -12,7 +12,9 @@ What each person is moved by is smoothed over time: the jumps of sorting are no 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,46 +45,76 @@ Places = Callable[[slice, np.random.Generator], NDArray[Any]]
 """What gives a block of people their points (b, q, d)."""
 
 
-class Motion(NamedTuple):
-    """How people move who are on curves. width: (K,) of a person's own offset.
+class Carrier(ABC):
+    """A way in which people are carried from knot to knot."""
 
-    process: by which numbers move between knots.  directions: (d,) in which these go.
-    interpolation: between knots, if not as the process has it.
-    """
+    @abstractmethod
+    def people(
+        self,
+        n: int,
+        where: Floats,
+        width: Floats,
+        interpolation: Interpolation | None,
+        rng: np.random.Generator,
+    ) -> Places:
+        """What gives a block of n people their points (b, q, d) in the unit cube, at times where
+        (q,) in [0, 1].  width: (K,) of a person's own offset.  interpolation: between knots, if not
+        as usual."""
 
-    width: Floats
-    process: Reference
-    directions: Floats
-    interpolation: Interpolation | None = None
+    def possible(self, asked: Conditions, where: Floats) -> Possible:
+        """Those who can be as they must at times where (q,): all, where nothing is known."""
+        return Possible(self)
 
 
-class Curves(NamedTuple):
-    """N curves of equal weight. knots: (N, K, d) in the unit cube.  clock: (K,) from 0 to 1.
+class Possible(NamedTuple):
+    """carrier: of people who can be as they must.  people: how many of them, where everybody is
+    carried by themselves.  particles: through how many they go at first, if that is known."""
 
-    parts: what their columns do.
+    carrier: Carrier
+    people: int | None = None
+    particles: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Curves(Carrier):
+    """Along N curves of equal weight: of least action, of a pedigree, or of chains over couplings.
+
+    knots: (N, K, d) in the unit cube.  clock: (K,) from 0 to 1.  parts: what their columns do.
+    process: by which numbers move between the knots.  directions: (d,) in which these go.
+    usual: how they go between knots unless somebody says; None: as the process does.
+    alone: whether everybody has a curve of their own.
     """
 
     knots: Points
     clock: Floats
     parts: Parts
+    process: Reference = field(default_factory=Reference)
+    directions: Floats = field(default_factory=lambda: np.zeros(1))
+    usual: Interpolation | None = None
+    alone: bool = False
 
-    def people(self, n: int, where: Floats, motion: Motion, rng: np.random.Generator) -> Places:
-        """What gives a block of n people their points (b, q, d) at times where (q,) in [0, 1].
-
-        Every curve has as many of the n as any other, up to one, and person i is on curve i where
-        there are n of them.
-        """
+    def people(
+        self,
+        n: int,
+        where: Floats,
+        width: Floats,
+        interpolation: Interpolation | None,
+        rng: np.random.Generator,
+    ) -> Places:
+        """Every curve has as many of the n as any other, up to one, and person i is on curve i
+        where there are n of them."""
         parts, chosen = self.parts, np.arange(n)
         if len(self.knots) != n:
             chosen = rng.permutation(systematic(np.ones(len(self.knots)), n, rng))
         numbers = None
         if parts.moving.any():
-            forgets = isinstance(motion.process, Inertia) and motion.process.forgets
-            draw = self._forgetful if forgets else self._numbers
-            numbers = draw(chosen, where, motion, rng)
+            if isinstance(self.process, Inertia) and self.process.forgets:
+                numbers = self._forgetful(chosen, where, width)
+            else:
+                numbers = self._numbers(chosen, where, width, interpolation, rng)
             if parts.plain:
                 return numbers
-        others = self.others(where, float(motion.width.mean()))
+        others = self.others(where, float(width.mean()))
 
         def places(people: slice, rng: np.random.Generator) -> NDArray[Any]:
             unit = others(chosen[people], rng)
@@ -92,6 +124,16 @@ class Curves(NamedTuple):
 
         return places
 
+    def possible(self, asked: Conditions, where: Floats) -> Possible:
+        """By their categories; where people change places, on any curve."""
+        if self.parts.plain:
+            return Possible(self)
+        held = self.can_be(asked, where)
+        knot = int(np.searchsorted(self.clock, where.min(), side="right")) - 1
+        particles = len(np.unique(self.knots[held, knot], axis=0))
+        curves = self if self.process.forgets else replace(self, knots=self.knots[held])
+        return Possible(curves, len(curves.knots) if self.alone else None, particles)
+
     def _moving(self) -> Points:
         """(N, K, dm) knots of the numbers that move."""
         if self.parts.plain:
@@ -99,13 +141,18 @@ class Curves(NamedTuple):
         return filled(self.knots, self.clock, self.parts)[..., self.parts.moving]
 
     def _numbers(
-        self, chosen: Ints, where: Floats, motion: Motion, rng: np.random.Generator
+        self,
+        chosen: Ints,
+        where: Floats,
+        width: Floats,
+        interpolation: Interpolation | None,
+        rng: np.random.Generator,
     ) -> Places:
         """Numbers that move, of people on these curves (n,), who stay on them."""
-        process, ordered = motion.process, motion.directions.any()
-        knots = in_order(self._moving(), motion.directions) if ordered else self._moving()
-        offset = _Offset.at(where, self.clock, motion)
-        smooth: Interpolation | None = "spline" if ordered else motion.interpolation
+        process, ordered = self.process, self.directions.any()
+        knots = in_order(self._moving(), self.directions) if ordered else self._moving()
+        offset = _Offset.at(where, self.clock, width, self.directions)
+        smooth = "spline" if ordered else interpolation or self.usual
 
         def read(some: Points, rng: np.random.Generator) -> Points:
             if smooth is None:
@@ -122,15 +169,13 @@ class Curves(NamedTuple):
 
         return places
 
-    def _forgetful(
-        self, chosen: Ints, where: Floats, motion: Motion, rng: np.random.Generator
-    ) -> Places:
+    def _forgetful(self, chosen: Ints, where: Floats, width: Floats) -> Places:
         """Numbers that move, of people who change places. They are drawn in crowds, as many as it
         takes to be a cloud."""
-        process, directions = motion.process, motion.directions
+        process, directions = self.process, self.directions
         assert isinstance(process, Inertia)
         on_grid = process.through(self._moving(), self.clock, GRID, np.random.default_rng(0))
-        offset = _Offset.at(GRID, self.clock, motion)
+        offset = _Offset.at(GRID, self.clock, width, directions)
         groups = None
         if not self.parts.plain:
             groups = self.parts.alike(self.knots)[:, nearest_bin(GRID, self.clock)]
@@ -203,11 +248,11 @@ class _Offset(NamedTuple):
     ordered: NDArray[np.bool_]
 
     @classmethod
-    def at(cls, times: Floats, clock: Floats, motion: Motion) -> _Offset:
+    def at(cls, times: Floats, clock: Floats, width: Floats, directions: Floats) -> _Offset:
         """A width that changes would move people against their direction: there it is the mean."""
-        ordered = motion.directions != 0
-        own = np.interp(times, clock, motion.width)[:, None]
-        widths = np.where(ordered, motion.width.mean(), own).astype(np.float32)
+        ordered = directions != 0
+        own = np.interp(times, clock, width)[:, None]
+        widths = np.where(ordered, width.mean(), own).astype(np.float32)
         return cls(widths, ordered)
 
     def added(self, part: Points, rng: np.random.Generator) -> Points:

@@ -69,16 +69,6 @@ class Reference(ABC):
         """Per coordinate over gaps dt, by which entropic couplings are blurred; 0: least action."""
         return np.zeros_like(dt)
 
-    def cost(self, x: Floats, y: Floats, t: float, dt: float) -> Floats:
-        """-log of the transition density from x (n, d) to y (m, d), up to a constant: (n, m).
-
-        |ahead(x, t, dt) - y|^2 / (2 variance(dt)): what an entropic coupling minimises, blurred by
-        its entropy. Without variance it is the action, |ahead(x, t, dt) - y|^2 / (2 dt).
-        """
-        from_x = self.ahead(x, t, dt)
-        squares = ((from_x[:, None] - y[None]) ** 2).sum(axis=-1)
-        return np.asarray(squares / (2 * (float(self.variance(np.asarray(dt))) or dt)))
-
     def bridge(
         self, x: Points, y: Points, ends: Ends, times: Floats, rng: np.random.Generator
     ) -> Points:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from privtraj.base.arrays import Floats, Ints, Mask, systematic
 from privtraj.columns.axes import Axes
-from privtraj.columns.kinds import Category, Column, Flag, Label, Number, text_of
+from privtraj.columns.kinds import Category, Column, Flag, Label, Number
 from privtraj.motion.process import MOST_MATCHED, Points, Reference, matched
 
 CODED = 64
@@ -214,23 +214,6 @@ class Transitions(NamedTuple):
         rates = self.mass / np.where(before > 0, before, 1.0) / gaps[:, None, None]
         rates[:, np.arange(len(self.labels)), np.arange(len(self.labels))] = 0.0
         return np.asarray(rates)
-
-    def to_arrow(self) -> Any:
-        """A table (pyarrow) of those that happen: from when until when, from, to, share, rate."""
-        import pyarrow as pa
-
-        k, a, b = np.nonzero(self.mass)
-        names = [text_of(label) for label in self.labels]
-        return pa.table(
-            {
-                "begin": self.times[k],
-                "end": self.times[k + 1],
-                "from": [names[level] for level in a],
-                "to": [names[level] for level in b],
-                "share": self.mass[k, a, b],
-                "rate": self.rates[k, a, b],
-            }
-        )
 
 
 def moved_mass(levels: Ints, count: int) -> Floats:

@@ -1,0 +1,55 @@
+"""What every registered way to pay promises: a plan within its budget, of releases it names."""
+
+import numpy as np
+import pytest
+
+import privtraj as pt
+from privtraj.measures.registry import MEASURES
+from privtraj.privacy.ledger import Ledger
+from privtraj.recipe import Recipe
+
+SETTINGS = [
+    {},
+    {"slabs": "bins"},
+    {"slabs": 3, "adjacency": "replace-one"},
+    {"epsilon": 0.05, "persistence": "off"},
+]
+
+
+def snapshots(features, records=1):
+    rng = np.random.default_rng(0)
+    whose = {"person": np.arange(60) // records, "records_per_person": records}
+    return pt.Snapshots.from_arrays(
+        np.tile(np.arange(5.0), 12), rng.random((60, features)), bounds=[(0, 1)] * features,
+        bins=np.arange(5.0), **(whose if records > 1 else {}),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize(("features", "records"), [(1, 1), (2, 3), (7, 1)])
+def test_a_plan_fits_its_budget_and_has_no_release_without_a_name(
+    name, settings, features, records
+):
+    measure, public = MEASURES[name], snapshots(features, records)
+    recipe = Recipe(measure=name, **settings)
+    measure.refuses(public, recipe)
+    plan = measure.plan(public, recipe)
+    most = measure.most_releases(20)
+    ledger = Ledger(recipe.epsilon, recipe.delta, recipe.adjacency)
+    for planned in plan.releases:
+        assert planned.times <= most[planned.event.what]
+        ledger.spend(planned.event)  # of shared ones the bound: all of them together
+    assert sum(planned.shared for planned in plan.releases) == 1
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_a_measure_says_what_it_is_and_whether_it_needs_a_delta(name):
+    measure = MEASURES[name]
+    assert measure.name == name
+    assert measure.words
+    if measure.needs_delta:
+        with pytest.raises(pt.InputError, match="need a delta above 0"):
+            pt.TrajectorySynthesizer(1.0, 0.0, measure=name).fit(snapshots(2))
+    else:
+        assert measure.plan(snapshots(2), Recipe(1.0, 0.0, measure=name)).releases
