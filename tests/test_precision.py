@@ -46,6 +46,7 @@ def fits(x64):
     return subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.thorough
 def test_fits_and_samples_have_the_same_bits_in_both_modes():
     assert fits(x64=True) == fits(x64=False)
 
