@@ -106,7 +106,7 @@ def test_the_bare_command_says_what_to_do_next(capsys):
                 "evaluate",
             ],
         ),
-        (["demo"], ["example:", "data:", "privacy:", "output:"]),
+        (["demo"], ["example:", "--people", "--epsilon", "--out"]),
         (["fit"], ["example:", "data:", "privacy:", "ledger:", "output:", "advanced:"]),
         (["fit"], ["before anything is spent:", "--dry-run", "--yes"]),
         (["check"], ["examples:", "never for release", "exit codes:", "data:", "privacy:"]),
@@ -316,9 +316,12 @@ def test_an_interrupted_fit_says_what_was_spent(clinic, tmp_path, capsys, monkey
     assert _files(tmp_path) == set()
 
 
-@pytest.mark.slow
-def test_gradients_say_where_they_are_computed(clinic, tmp_path, capsys):
-    assert cli.main([*_fit_words(clinic, tmp_path / "m.privtraj"), "--measure", "gradients"]) == 0
+def test_gradients_say_where_they_are_computed(clinic, tmp_path, capsys, monkeypatch):
+    def fit(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pt.TrajectorySynthesizer, "fit", fit)
+    cli.main([*_fit_words(clinic, tmp_path / "m.privtraj"), "--measure", "gradients"])
     assert "privtraj: note: gradients are computed on 1 cpu" in capsys.readouterr().err
 
 
@@ -339,13 +342,13 @@ def test_what_is_left_follows_from_what_was_done(elapsed, done, total, said):
 
 
 @pytest.mark.slow
-def test_compiled_code_is_kept_where_caches_belong(clinic, tmp_path):
-    """What is compiled after a fit has begun, be it as small as this."""
-    words = _fit_words(clinic, tmp_path / "m.privtraj")
-    code = f"from privtraj import cli; assert cli.main({words}) == 0; " + (
+def test_compiled_code_is_kept_where_caches_belong(tmp_path):
+    """What is compiled after a command that fits or draws has begun, be it as small as this."""
+    code = "from privtraj.cli import shared; shared.keep_compiled(); " + (
         "import jax; jax.jit(lambda x: 2 * x)(1.0)"
     )
     environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
     (folder,) = (tmp_path / "cache" / "privtraj" / "compiled").iterdir()
     assert any(folder.iterdir())

@@ -109,7 +109,7 @@ def test_help_tells_the_default_numbers_of_runs(capsys):
         (["--epsilon", "-1"], "epsilon must be"),
         (["--delta", "1"], "delta must be"),
         (["--confidence", "1"], "confidence must be"),
-        (["--runs", "10"], "at least 20"),
+        (["--runs", "10"], "from 20"),
         (["--view", "everything"], "--view must be transcript or released"),
         (
             ["--canary", "yellow"],

@@ -143,7 +143,7 @@ def test_help_says_that_it_is_not_for_release(capsys):
         (["{model}", "few.csv"], "no time of the table has"),
         (["{model}", "{clinic}", "--person", "nobody"], "no column 'nobody'"),
         (["{model}", "{clinic}", "--person", "height"], "is the person and also"),
-        (["{model}", "{clinic}", "--n", "3"], "at least 10"),
+        (["{model}", "{clinic}", "--n", "3"], "from 10"),
         (["{model}", "{clinic}", "--seed", "-1"], "at least 0"),
         (["{model}", "{clinic}", "--out", "scores.csv"], "must end in .json"),
         (["{model}", "{clinic}", "--out", "missing/scores.json"], "no directory"),
@@ -176,7 +176,7 @@ def test_people_in_both_tables_are_refused(words, folder, tmp_path, capsys):
     assert "30 people are in the table and in the hold-out" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_many_records_take_less_than_half_a_minute_and_show_how_far_it_is(
     folder, tmp_path, capsys, monkeypatch
 ):

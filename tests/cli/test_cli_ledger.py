@@ -22,7 +22,7 @@ from privtraj.privacy.ledger_file import FITTED, RESERVED, LedgerFile, seal_of
 PEOPLE = 60
 
 # The shape that the other tests of the command line have: compiling is what takes time.
-SHAPE = ["--measure", "counts", "--particles", "24", "--steps", "4", "--cells", "6"]
+SHAPE = ["--measure", "counts", "--particles", "24", "--cells", "6", "--slabs", "bins", "--yes"]
 BOUNDS = ["--feature", "height", "40", "210", "--feature", "weight", "1", "140"]
 TIMES = ["--time-range", "0", "20", "--bins", "5"]
 CAPS = ["--cap-epsilon", "1", "--cap-delta", "1e-4"]
@@ -452,8 +452,8 @@ def test_no_guard_holds_records_before_the_reservation_is_on_disk(fit, ledger, m
 @pytest.mark.parametrize(
     ("owner", "method", "raised", "code"),
     [
-        (Guard, "counts", MemoryError(), 2),
-        (Guard, "counts", KeyboardInterrupt(), 130),
+        (Guard, "ask", MemoryError(), 2),
+        (Guard, "ask", KeyboardInterrupt(), 130),
         (TrajectoryModel, "save", OSError(28, "No space left on device"), 2),
         (TrajectoryModel, "save", KeyboardInterrupt(), 130),
     ],
@@ -522,7 +522,7 @@ MOMENTS = {
 AFTER = {"while it starts": (0.2, 1.0), "a while after that": (0.05, 0.6)}  # seconds
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @needs_posix
 def test_whatever_moment_a_fit_is_killed_at_its_model_is_covered(clinic, tmp_path):
     ledger, rng = tmp_path / "clinic.ledger", random.Random(0)
@@ -555,7 +555,7 @@ def test_whatever_moment_a_fit_is_killed_at_its_model_is_covered(clinic, tmp_pat
     assert killed >= 4
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @needs_posix
 def test_of_two_fits_at_once_the_cap_admits_one(clinic, tmp_path):
     ledger = tmp_path / "clinic.ledger"

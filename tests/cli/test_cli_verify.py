@@ -20,7 +20,7 @@ from privtraj.model.model import load
 
 # The shape that the other tests of the command line have: compiling is what takes time.
 PUBLIC = ["--adjacency", "replace-one", "--public-counts", "40", "40", "40", "40", "40"]
-SHAPE = ["--measure", "counts", "--particles", "24", "--steps", "4", "--cells", "6"]
+SHAPE = ["--measure", "counts", "--particles", "24", "--cells", "6", "--slabs", "bins"]
 
 
 class Pair(NamedTuple):

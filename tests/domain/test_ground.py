@@ -286,3 +286,10 @@ def test_a_domain_larger_than_the_box_is_cut_to_it():
     a, b = np.array([[0.2, 0.9]]), np.array([[0.9, 0.2]])
     known = np.hypot(0.2, 0.5) + np.hypot(0.5, 0.2)
     assert area.distances(a, b)[0, 0] == pytest.approx(known, abs=1e-5)
+
+
+@pytest.mark.parametrize("ring", [[(-0.5, 0.6), (0.6, 2), (-0.5, 2)], [(0.1, 0.1), (0.9, 0.9)]])
+def test_a_domain_without_any_place_in_the_box_is_refused(ring):
+    """A corner that the box misses, and a ring that has no inside."""
+    with pytest.raises(pt.InputError, match=r"no place in common|empty"):
+        ground(polygon(ring))

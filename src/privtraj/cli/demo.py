@@ -12,7 +12,7 @@ from privtraj.base.formats import PEOPLE_DRAWN
 from privtraj.choices import Option, whole
 from privtraj.cli import fit, results, shared
 from privtraj.cli.console import Console, parser
-from privtraj.cli.options import budget, changed, writing
+from privtraj.cli.options import Group, budget, changed, writing
 from privtraj.columns.cells import words_of
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ def add(commands: Any) -> None:
     people = Option("people", whole(100), text, default=6000)
     where = {"default": Path("privtraj-demo"), "metavar": "DIR", "needed": ""}
     out = changed("out", "directory to write to, made if missing", **where)
-    has = people, *budget(), out, *writing("write into a directory that is not empty")
+    files = Group("output", (out, *writing("write into a directory that is not empty")))
+    has = Group("data", (people,)), Group("privacy", budget()), files
     shared.command(commands, "demo", about, run, *has, epilog=_EXAMPLE)
 
 

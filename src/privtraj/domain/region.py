@@ -429,7 +429,8 @@ def area_of(segments: Floats) -> Any:
 def _polygons(shape: Any) -> Any:
     """Those of a geometry that has any."""
     parts = shapely.get_parts(shape)
-    return parts[shapely.get_type_id(parts) == shapely.GeometryType.POLYGON]
+    polygons = shapely.get_type_id(parts) == shapely.GeometryType.POLYGON
+    return parts[polygons & ~shapely.is_empty(parts)]
 
 
 def _segments(rings: Any) -> Floats:
