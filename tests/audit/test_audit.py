@@ -42,14 +42,16 @@ from privtraj.audit.scores import ALL, answer_evidence, log_density, log_likelih
 from privtraj.audit.transcript import Answer, Transcript
 from privtraj.base.errors import InputError
 from privtraj.base.space import Slabs
+from privtraj.columns.axes import Axes
 from privtraj.measures import reweighting
 from privtraj.measures.persistence import PERSISTENCE
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import Tally, tally
-from privtraj.privacy.events import GaussianSum, LaplaceCounts, LaplaceShares, sum_at_rate
+from privtraj.privacy.events import GaussianSum, LaplaceCounts, Person, sum_at_rate
 from privtraj.privacy.guard import SamplingGuard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.questions import CellCounts, Gaussian, LagTable, Laplace, Release
+from privtraj.privacy.rows import PublicShape
 from privtraj.privacy.sums import ClippedSums
 from privtraj.synthesizer import TrajectorySynthesizer
 
@@ -519,7 +521,8 @@ def test_what_a_person_adds_to_the_answer_about_pairs_is_known():
     transcript = Transcript(pair(person_at(1, [1.0, 0.5], 3)))
     answer = np.zeros((2, 8), np.int64)
     answer[0, [0, 7]] = 64
-    transcript.released(LaplaceShares(0.1, PERSISTENCE, 0.0, 3, True, weight=128), question, answer)
+    shape = PublicShape(Slabs.between(np.empty(0)), Axes.numeric(2), Person(3, True))
+    transcript.released(Release(question, Laplace(0.1), PERSISTENCE), shape, answer)
     (told,) = transcript.answers
     np.testing.assert_array_equal(told.present, answer)
     assert not told.without.any()

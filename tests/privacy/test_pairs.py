@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from privtraj.base.errors import BudgetError, InputError
+from privtraj.base.errors import InputError
 from privtraj.base.space import Slabs
 from privtraj.columns.axes import Axes
 from privtraj.data.snapshots import Snapshots
 from privtraj.privacy import noise, questions
 from privtraj.privacy.events import LaplaceShares, Person
 from privtraj.privacy.guard import Guard
-from privtraj.privacy.ledger import BudgetPlan, Ledger
+from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.questions import (
     KINDS,
     LagTable,
@@ -136,30 +136,6 @@ def test_nobody_is_repeated_where_nobody_knows_whose_records_are():
 def guarded(rows, ledger, source=None, records=2, watcher=None):
     shape = PublicShape(Slabs.between(np.empty(0)), Axes.numeric(1), Person(records, True))
     return Guard(rows, shape, ledger, source or noise.SeededSource(0), watcher=watcher)
-
-
-class _Unread(MemoryRows):
-    """Rows of which nobody may ask."""
-
-    def repeated(self):
-        raise AssertionError("the rows were read")
-
-
-def test_the_answer_is_paid_for_before_anything_is_read():
-    question, rows = thirds(1), _Unread(np.zeros((2, 1), np.float32), np.zeros(2))
-    planned = BudgetPlan.of([(LaplaceShares(0.5, WHAT, 0.0, 2, True, weight=1), 1)])
-    ledger = Ledger(1.0, 0.0, plan=planned)
-    guard = guarded(rows, ledger)
-    for epsilon, name in ((0.6, WHAT), (0.5, "another")):
-        with pytest.raises(BudgetError, match="not on the plan"):
-            guard.ask(Release(question, Laplace(epsilon), name))
-    assert ledger.events == ()
-    with pytest.raises(AssertionError, match="the rows were read"):
-        guard.ask(Release(question, Laplace(0.5), WHAT))
-    (paid,) = ledger.events
-    assert paid == (LaplaceShares(0.5, WHAT, 0.0, 2, True, weight=1), 1)
-    with pytest.raises(BudgetError, match="or no more of it"):
-        guard.ask(Release(question, Laplace(0.5), WHAT))
 
 
 def test_a_question_that_does_not_fit_is_refused_before_it_is_paid_for():

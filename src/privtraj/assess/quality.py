@@ -127,20 +127,19 @@ def estimated_quality(
     if not can_be_refitted(model):
         return None
     done = progress or (lambda step, steps: None)
-    times, people = read_times(model, READ_TIMES), []
     done(0, refits)
-    people.append(drawn(model, times, PEOPLE, seed))
-    for k in range(1, refits + 1):
-        try:
-            people.append(refitted(model, times, seed + k)[1])
-        except (InputError, BudgetError):
-            return None
-        done(k, refits)
+    times = read_times(model, READ_TIMES)
+    people = [drawn(model, times, PEOPLE, seed)]
+    try:
+        for k in range(1, refits + 1):
+            people.append(refitted(model, times, seed + k).people)
+            done(k, refits)
+        most = worth_of_resolution(model)
+    except (InputError, BudgetError):
+        return None
     numbers = [numbers_alone(each, model.columns) for each in people]
     counted = max(float(np.sum(model.diagnostics["people_per_time"])), 1.0)
     budget = counted * model.certificate.target_epsilon
-
-    most = worth_of_resolution(model)
 
     def judged(worth: float) -> Estimate:
         return Estimate.of(min(worth, most), model.settings["measure"], budget)

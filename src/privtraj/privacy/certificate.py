@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -130,7 +131,11 @@ class Certificate:
         """What the guarantee means for one person: the words follow epsilon and delta."""
         if not self.private:
             return f"nobody is protected: {self.caveat}"
-        return f"{self._secret} {statements.shows(self.chance_right)} in what was released"
+        secret = "whether any one person is in the data"
+        if self.adjacency == "replace-one":
+            beyond = ", beyond their time bins," * self.counts_are_public
+            secret = f"what any one person's records say{beyond}"
+        return f"{secret} {statements.shows(self.chance_right)} in what was released"
 
     @property
     def warnings(self) -> list[str]:
@@ -192,10 +197,15 @@ class Certificate:
                 "the certificate promises what its public inputs give away: with public numbers of "
                 "people nothing hides whether a person is in the data, so do not rely on it"
             )
-        computed = self._computed_again() if statements.is_ledger(self.ledger) else None
-        if computed is None:
+        computed = None
+        if statements.is_ledger(self.ledger):
+            total = self.cost
+            with suppress(ArithmeticError, ValueError), np.errstate(all="ignore"):
+                computed = _computed(self.guarantee, total, self.delta, self.counts_are_public)
+        if computed is None:  # its numbers are absurd
             raise InputError("the certificate was changed: its ledger cannot be read")
-        for name, value in computed.items():
+        again = to_entries(self.guarantee, self.adjacency)
+        for name, value in {**computed, "ledger": again}.items():
             if not _agree(value, getattr(self, name)):
                 raise InputError(
                     f"the certificate was changed: its {name.replace('_', ' ')} does not follow "
@@ -203,27 +213,14 @@ class Certificate:
                 )
         if self.epsilon > self.target_epsilon * (1 + _AGREEMENT):
             raise InputError("the certificate was changed: it spends more than its budget")
-        self._check_agreement()
-        return float(computed["epsilon"])
-
-    def _computed_again(self) -> dict[str, Any] | None:
-        """All that follows from the ledger; None where its numbers are absurd."""
-        total = self.cost
-        try:
-            with np.errstate(all="ignore"):
-                computed = _computed(self.guarantee, total, self.delta, self.counts_are_public)
-        except (ArithmeticError, ValueError):
-            return None
-        return {**computed, "ledger": to_entries(self.guarantee, self.adjacency)}
-
-    def _check_agreement(self) -> None:
         if self.private and self.noise == SEEDED_NOISE:
             raise InputError("the certificate was changed: its noise is not private, it says it is")
-        name = statements.contradiction(self.public_inputs, releases(self.guarantee))
-        if name is not None:
+        wrong = statements.contradiction(self.public_inputs, releases(self.guarantee))
+        if wrong is not None:
             raise InputError(
-                f"the certificate was changed: its public input '{name}' contradicts its ledger"
+                f"the certificate was changed: its public input '{wrong}' contradicts its ledger"
             )
+        return float(computed["epsilon"])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; an infinite epsilon is written as None."""
@@ -284,40 +281,55 @@ class Certificate:
             promise, attack = "With private noise it would be", "With private noise, an attack"
         right = f"{math.ceil(1000 * self.chance_right - 1e-9) / 10:g}% of cases at most"
         records = statements.records_in_words(self.public_inputs)
-        lines = [
-            f"Privacy certificate (privtraj {self.version})",
+        public = [name for name in self.public_inputs if name not in (STATED, CHECKED)]
+        finds = "finds a member"
+        if self.adjacency == "replace-one":
+            within = ", both in the same time bins," * self.counts_are_public
+            finds = f"knows which of two sets of records is a person's{within}"
+        other = _other(self.adjacency)
+        rest = f"NOT protected: {self.not_protected}"
+        if self.not_protected is None:
+            rest = f"About {PROTECTS[other]} ({other}) the same release has epsilon = "
+            rest += up(self.epsilon_other_adjacency)
+        lines = [f"Privacy certificate (privtraj {self.version})"]
+        lines.append(
             f"  {promise} differential privacy with epsilon = {up(self.epsilon)}, "
-            f"delta = {self.delta:g} (budget: epsilon = {self.target_epsilon:g}).",
-            *self._more_about_epsilon(),
+            f"delta = {self.delta:g} (budget: epsilon = {self.target_epsilon:g})."
+        )
+        if self.mu:
+            lines.append(f"  Equivalently: {up(self.mu)}-Gaussian differential privacy.")
+        if self.epsilon_clt is not None:
+            lines.append(
+                f"  (The central limit theorem would say epsilon = {self.epsilon_clt:.4g}; "
+                "that is an approximation, not a guarantee.)"
+            )
+        lines += [
             *(f"  WARNING: {said}." for said in self.warnings),
             f"  Meaning: {self.in_words}; who holds both for equally likely is right in {right}.",
             f"  It is about: {self.protected} ({self.adjacency}).",
-            self._about_the_rest(),
-            f"  {attack} with {alarms} false alarms {self._finding} with probability at most "
+            f"  {rest}.",
+            f"  {attack} with {alarms} false alarms {finds} with probability at most "
             f"{members} (advantage at most {up(self.attacker['advantage'])}).",
             *([f"  A person has {records}."] if records else []),
             "  Paid for:",
             *(_entry_lines(self.ledger) or ["    nothing was released"]),
             f"  Noise: {self.noise}.",
-            f"  Taken as public: {', '.join(self._public_names()) or 'nothing'}.",
-            *(f"  Stated by the steward, and not checked: {said}." for said in self._stated()),
-            *(f"  Found from these releases: {name}: {said}." for name, said in self._found()),
+            f"  Taken as public: {', '.join(public) or 'nothing'}.",
+            *(
+                f"  Stated by the steward, and not checked: {said}."
+                for said in self.public_inputs.get(STATED, [])
+            ),
+            *(
+                f"  Found from these releases: {name}: {said}."
+                for name, said in self.found.items()
+                if name != CAUTION
+            ),
             f"  Model: sha256 {self.model_sha256 or 'none yet'}.",
             *([f"  Signed by: key sha256 {self.signed_by}."] if self.signature else []),
         ]
         if not self.private:
             lines.insert(0, f"NOT PRIVATE: {self.caveat}. Do not release the result.")
         return "\n".join(lines)
-
-    def _public_names(self) -> list[str]:
-        return [name for name in self.public_inputs if name not in (STATED, CHECKED)]
-
-    def _stated(self) -> list[str]:
-        said: list[str] = self.public_inputs.get(STATED, [])
-        return said
-
-    def _found(self) -> list[tuple[str, str]]:
-        return [(name, said) for name, said in self.found.items() if name != CAUTION]
 
     def _repr_html_(self) -> str:
         return display.card(self)
@@ -327,45 +339,6 @@ class Certificate:
         """Why a result that is not private is not."""
         seeded = self.noise == SEEDED_NOISE
         return "the noise came from a seed" if seeded else "the records were used as they are"
-
-    @property
-    def _secret(self) -> str:
-        """What of one person the guarantee hides, or not."""
-        if self.adjacency == "add-remove":
-            return "whether any one person is in the data"
-        return "what any one person's records say" + (
-            ", beyond their time bins," * self.counts_are_public
-        )
-
-    @property
-    def _finding(self) -> str:
-        """What an attack on one person finds."""
-        if self.adjacency == "add-remove":
-            return "finds a member"
-        return "knows which of two sets of records is a person's" + (
-            ", both in the same time bins," * self.counts_are_public
-        )
-
-    def _about_the_rest(self) -> str:
-        """What is said of the other neighbouring relation."""
-        if self.not_protected is not None:
-            return f"  NOT protected: {self.not_protected}."
-        other = _other(self.adjacency)
-        return (
-            f"  About {PROTECTS[other]} ({other}) the same release has "
-            f"epsilon = {up(self.epsilon_other_adjacency)}."
-        )
-
-    def _more_about_epsilon(self) -> list[str]:
-        lines = []
-        if self.mu:
-            lines.append(f"  Equivalently: {up(self.mu)}-Gaussian differential privacy.")
-        if self.epsilon_clt is not None:
-            lines.append(
-                f"  (The central limit theorem would say epsilon = {self.epsilon_clt:.4g}; "
-                "that is an approximation, not a guarantee.)"
-            )
-        return lines
 
 
 def certify(

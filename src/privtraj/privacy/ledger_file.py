@@ -158,11 +158,15 @@ class LedgerFile:
         with self._locked(os.O_RDONLY) as file:
             book = self._read(file)
         caps = self._caps or book.entries[-1].caps
+        names, groups = ("group", "epsilon", "delta", "left_epsilon", "left_delta"), []
+        for group in book.groups or (None,):
+            spent = book.spent(group)
+            groups.append(dict(zip(names, (group, *spent, *_left(spent, caps)), strict=True)))
         return {
             "adjacency": book.adjacency,
             "code": str(Anchor.of(book.hashes)),
             **dict(zip(("cap_epsilon", "cap_delta"), caps, strict=True)),
-            "groups": [_group_row(book, group, caps) for group in book.groups or (None,)],
+            "groups": groups,
             "entries": [_entry_row(entry, book.fitted.get(entry.id)) for entry in book.entries],
         }
 
@@ -172,10 +176,16 @@ class LedgerFile:
         adjacency: Adjacency = summary["adjacency"]
         several = len(summary["groups"]) > 1
         rows = [_cells(entry, several) for entry in summary["entries"]]
+        totals = [
+            f"{'Group ' + str(row['group']) if several else 'Total'}: "
+            f"epsilon {up(row['epsilon'])} and delta {up(row['delta'])} spent, "
+            f"epsilon {down(row['left_epsilon'])} and delta {down(row['left_delta'])} left."
+            for row in summary["groups"]
+        ]
         lines = [
             f"Protected: {PROTECTS[adjacency]} ({adjacency}).",
             f"Cap: epsilon {summary['cap_epsilon']:g}, delta {summary['cap_delta']:g}.",
-            *(_total_text(row, several) for row in summary["groups"]),
+            *totals,
             *aligned([list(rows[0]), *(list(row.values()) for row in rows)]),
             f"Code: {summary['code']} (note it elsewhere: given as --ledger-code, it tells later "
             "whether lines were cut off).",
@@ -194,7 +204,9 @@ class LedgerFile:
         check_budget(epsilon, delta)
         check_adjacency(adjacency)
         with self._locked(os.O_RDWR | os.O_APPEND | (os.O_CREAT if self._caps else 0)) as file:
-            book = self._read(file, _new_book(adjacency))
+            salt = secrets.token_bytes(16)
+            header = {"privtraj ledger": 2, "salt": salt.hex(), "adjacency": adjacency}
+            book = self._read(file, new=_Book(salt, adjacency, last=_line(header)))
             if book.adjacency != adjacency:
                 raise InputError(
                     f"the ledger '{self.path}' counts under {book.adjacency}, which does not add "
@@ -424,12 +436,6 @@ class _Book:
         )
 
 
-def _new_book(adjacency: Adjacency) -> _Book:
-    salt = secrets.token_bytes(16)
-    header = {"privtraj ledger": 2, "salt": salt.hex(), "adjacency": adjacency}
-    return _Book(salt, adjacency, last=_line(header))
-
-
 def _parse(data: bytes, path: Path) -> _Book | None:
     """The checked lines, or None where a crash left no whole entry of a new ledger.
 
@@ -545,12 +551,6 @@ def _sum(amounts: Iterable[float]) -> float:
 # For people ---------------------------------------------------------------------------------
 
 
-def _group_row(book: _Book, group: int | None, caps: _Pair) -> dict[str, Any]:
-    spent = book.spent(group)
-    names = ("group", "epsilon", "delta", "left_epsilon", "left_delta")
-    return dict(zip(names, (group, *spent, *_left(spent, caps)), strict=True))
-
-
 def _entry_row(entry: _Entry, note: _Fitted | None) -> dict[str, Any]:
     own = {name: value for name, value in asdict(entry).items() if not name.startswith("cap_")}
     return {
@@ -559,14 +559,6 @@ def _entry_row(entry: _Entry, note: _Fitted | None) -> dict[str, Any]:
         "spent_epsilon": note.spent_epsilon if note else None,
         "model": note.model if note else None,
     }
-
-
-def _total_text(row: Mapping[str, Any], several: bool) -> str:
-    return (
-        f"{'Group ' + str(row['group']) if several else 'Total'}: "
-        f"epsilon {up(row['epsilon'])} and delta {up(row['delta'])} spent, "
-        f"epsilon {down(row['left_epsilon'])} and delta {down(row['left_delta'])} left."
-    )
 
 
 def _cells(entry: Mapping[str, Any], several: bool) -> dict[str, str]:
