@@ -277,9 +277,10 @@ TOGETHER = "needs several processes: tests/test_processes.py"
 ELSEWHERE = {
     "motion/growth.py:from_dict": "a file, told in other words: tests/growth",
     "data/sql_rows.py:_changed": "records that change while they are read: tests/data",
-    "data/sql.py:_too_little_memory": "needs a small machine: tests/data",
+    "data/sql.py:_saying": "needs a small machine: tests/data",
     "base/processes.py:refuse_shared_people": TOGETHER,
-    "synthesizer.py:_paid": TOGETHER,
+    "measures/tables.py:refuses": "a recipe without delta is refused before: tests/measures",
+    "synthesizer.py:_reserved": TOGETHER,
     "paper/synthesizer.py:fit": TOGETHER,
     "paper/sampled.py:fit": TOGETHER,
     "paper/warm_starts.py": "called by the library with what it has made: tests/paper",

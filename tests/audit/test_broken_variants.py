@@ -282,10 +282,10 @@ def test_trap_clip_threshold_taken_from_data(snapshots_of):
 
 
 class Forgetful(Broken):
-    """Answers by the book how many people there are, and the counts of cells past the ledger."""
+    """Answers by the book how many people there are, and when; counts of cells past the ledger."""
 
     def ask(self, release):
-        paid = release.what == HEAD_COUNT
+        paid = release.what in (HEAD_COUNT, LISTED)
         return (super() if paid else self._unpaid).ask(release)
 
 

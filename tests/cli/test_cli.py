@@ -106,7 +106,7 @@ def test_the_bare_command_says_what_to_do_next(capsys):
                 "evaluate",
             ],
         ),
-        (["demo"], ["example:", "data:", "privacy:", "output:"]),
+        (["demo"], ["example:", "--people", "--epsilon", "--out"]),
         (["fit"], ["example:", "data:", "privacy:", "ledger:", "output:", "advanced:"]),
         (["fit"], ["before anything is spent:", "--dry-run", "--yes"]),
         (["check"], ["examples:", "never for release", "exit codes:", "data:", "privacy:"]),

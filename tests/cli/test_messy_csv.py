@@ -25,7 +25,6 @@ FILLED = {
     '"<epsilon>"': "4",
     '"<delta>"': "1e-4",
     'missing = "refuse"': 'missing = "drop"',
-    'measure = "auto"': 'measure = "marginals"',
     "# particles = 64": "particles = 16",
     "# steps = 30": "steps = 3",
     "# cells = 12": "cells = 4",

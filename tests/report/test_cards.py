@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import privtraj as pt
+from mixed_clinic import COLUMNS, mixed_records, mixed_table
 
 NASTY = """<b>"x"&'</b>"""
 
@@ -78,3 +79,22 @@ def test_paths_show_a_few_rows(model):
     html = model.sample(20, [0.5, 1.5])._repr_html_()
     assert "20 synthetic people at 2 times, 40 rows" in html
     assert html.count("<tr>") == 7
+
+
+def test_columns_of_every_kind_have_their_words(reports):
+    model = reports("mixed")[0]
+    assert "8: hb, weight, sex, stage, smoker, kids, born, code" in model._repr_html_()
+    rows = model.sample(3, seed=0)._repr_html_()
+    assert any(f">{label}<" in rows for label in ("F", "M"))
+    public = pt.Snapshots.from_table(
+        mixed_table(mixed_records(30)),
+        time="year",
+        time_range=(0, 2),
+        columns=COLUMNS,
+        person="who",
+        records_per_person=5,
+    )._repr_html_()
+    assert "category: F, M, never changes" in public
+    assert "E05 and 14 more, may be missing" in public
+    assert "number: 4 to 16, may be missing" in public
+    assert "hb missing" not in public + rows

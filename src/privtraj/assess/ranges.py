@@ -25,6 +25,9 @@ WALL = 0.02
 """How near to a bound is at it, as a share of the box, where the model resolves so much."""
 WIDEST = 0.25
 """How near is at it where it resolves less: two such strips at each end are the whole box."""
+COARSEST = 0.1
+"""Where a model resolves less than this, no bounds are called plainly wrong: noise alone may put
+everybody into one cell, and a range may be that much too wide."""
 CLEAR = 2.0
 """Deviations of its noise below which a number of people may as well be none."""
 CLEAR_IN_ALL = 5.0
@@ -114,7 +117,7 @@ def doubts(model: TrajectoryModel) -> tuple[Finding, ...]:
     """Ranges that the released numbers say are plainly wrong; mostly none."""
     found = []
     worst, filled = pile_up(model), timing(model)
-    if worst is not None and worst.excess > LIMITS["bounds"][1]:
+    if worst is not None and worst.wall <= COARSEST and worst.excess > LIMITS["bounds"][1]:
         seen = f"{100 * worst.share:.0f} % of the released people are at the {worst.end} bound of "
         advice = "its bounds, or its unit, are plainly wrong"
         numbers = {"share": worst.share, "excess": worst.excess}

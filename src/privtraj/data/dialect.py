@@ -409,7 +409,7 @@ class Readings:
             why, do = likely[0].why + likely[0].what, likely[0].do
         elif self.kind == DATE:
             why, do = f"they should be as {' or '.join(self.dialect.dates)}", ("correct them",)
-        if len(likely) > 1:
+        if len(likely) > 1 and likely[1].what != likely[0].what:
             why += f" or {likely[1].what}, which only you can tell"
             do = (*do, " or ", *likely[1].do[1:])
         error = UnreadableCells(

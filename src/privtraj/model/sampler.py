@@ -97,8 +97,8 @@ class Sampler:
             )
         scale = record.scale
         read = np.append(at, scale.start + MOMENTS * scale.length) if how.branching else at
-        draw = self._conditioned(n, read, how, asked) if asked else self._drawn(n, read, how)
-        values, lives = draw
+        draw = self._conditioned if asked else self._drawn
+        values, lives = draw(n, read, how, asked)
         there: dict[str, Any] = {}
         if lives is not None:
             ways = record.constraints.directions(record.features)
@@ -110,7 +110,7 @@ class Sampler:
         return Paths(self._shown(values), at, names, record.time_name, record.datetime, **there)
 
     def _drawn(
-        self, n: int, at: Floats, how: How, asked: Conditions | None = None
+        self, n: int, at: Floats, how: How, asked: Conditions
     ) -> tuple[Floats, Lives | None]:
         """Values (n, q, d) of n people at times (q,), and their lives where people come and go.
 
@@ -157,7 +157,7 @@ class Sampler:
         """
         record, where = self.record, unit_time(at, self.record.knots)
         carrier = self._carrier(n, how, knots)
-        if asked is not None:
+        if asked:
             possible = carrier.possible(asked, where)
             if possible.particles is not None and possible.particles < FEWEST_PARTICLES:
                 raise _too_few()
@@ -166,24 +166,18 @@ class Sampler:
         width = record.bandwidth if how.noise else np.zeros_like(record.bandwidth)
         places = carrier.people(n, where, width, how.interpolation, how.rng)
         bounds = np.tile(record.bounds, (len(at), 1))  # of all numbers of a path
-        values = np.empty((n, len(bounds)))
+        values, d, region = np.empty((n, len(bounds))), len(record.columns), self.region
+        xy = np.flatnonzero(self.parts.moving)[list(region.axes) if region else []]
 
         def fill(people: slice, rng: np.random.Generator) -> None:
             unit = np.ascontiguousarray(places(people, rng)).reshape(people.stop - people.start, -1)
             np.clip(from_unit(unit, bounds), *bounds.T, out=values[people])
-            if self.region is not None:
-                self._keep_inside(unit, values[people])
+            if region is not None:  # inside after rounding, too
+                ground = unit.reshape(-1, d)[:, xy].astype(np.float64)
+                values[people].reshape(-1, d)[:, xy] = region.in_data_units(ground)
 
         fill_in_blocks(fill, n, len(bounds), how.rng)
         return values.reshape(n, len(at), -1)
-
-    def _keep_inside(self, unit: Floats, values: Floats) -> None:
-        """Values (b, q d) in data units, of points (b, q d), inside the domain after rounding."""
-        assert self.region is not None
-        axes = np.flatnonzero(self.parts.moving)[list(self.region.axes)]
-        d = len(self.parts.columns)
-        places = unit.reshape(-1, d)[:, axes].astype(np.float64)
-        values.reshape(-1, d)[:, axes] = self.region.in_data_units(places)
 
     def _shown(self, values: Floats) -> Floats:
         """Values (n, q, e) of tables, from (n, q, d), which are changed: those that can be, NaN
