@@ -28,7 +28,7 @@ from mutants import suite, verdict
 from mutants.suite import ROOT, SOURCE, Mutant
 
 CAUGHT, ELSEWHERE, SURVIVED, USELESS = "caught", "caught elsewhere", "SURVIVED", "USELESS"
-WORKERS = 2
+WORKERS = os.cpu_count() or 2
 MOST_SECONDS = 1200  # of one run of pytest
 
 
@@ -87,7 +87,9 @@ def tested(folder: Path, tests: Sequence[str], cache: Path, *options: str) -> Te
     report.unlink(missing_ok=True)
     environment = {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT / "tests")]),
+        "PYTHONPATH": os.pathsep.join(
+            [str(folder), str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]
+        ),
         "JAX_COMPILATION_CACHE_DIR": str(cache),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",

@@ -187,7 +187,8 @@ def audit(
     runs: for each canary, `RUNS` of the view unless given.
     synthesizer: its settings, but for the seed, and for public numbers, which are those of the
         audit's own data.  features, times: of these data.
-    canary: whom to look for, a name of `canaries.CANARIES`, or "all" for all of them.
+    canary: whom to look for, a name of `canaries.CANARIES`, or "all" for all of them whose columns
+        the synthesizer's measure takes.
     seed: None for the noise of real releases; a number makes the audit repeatable.
     """
     if view not in get_args(View):
@@ -198,7 +199,10 @@ def audit(
     runs = RUNS[view] if runs is None else runs
     _check(synthesizer, runs, features, times)
     check_confidence(confidence)
-    names = list(CANARIES) if canary == ALL_CANARIES else [canary]
+    names = [canary]
+    if canary == ALL_CANARIES:
+        mixed = synthesizer.measure in ("auto", "marginals")
+        names = [name for name in CANARIES if mixed or not _axes_of(name, features).mixed]
     total, seeds = len(names) * runs, np.random.SeedSequence(seed)
     run_seeds = iter(seeds.generate_state(total, np.uint64))
     noise = NoiseTests(np.random.default_rng(seeds.spawn(1)[0]))
@@ -212,7 +216,7 @@ def audit(
             columns = columns_of(scores.canary, features)
             data = [data_of(worlds, person, times, columns) for person in worlds[1:]]
             lean = view == "transcript"
-            fitted = _lean(synthesizer, Axes.of(columns)) if lean else synthesizer
+            fitted = _lean(synthesizer, _axes_of(scores.canary, features)) if lean else synthesizer
             if synthesizer.public_counts is not None:
                 fitted = fitted.again(public_counts=worlds.people_per_time(times))
             for number in range(runs):
@@ -239,6 +243,10 @@ def _run(
     transcript = Transcript(worlds)
     model = synthesizer.again(seed=seed).fit(data, watcher=transcript)
     return run_of(model, transcript, here)
+
+
+def _axes_of(name: str, features: int) -> Axes:
+    return Axes.of(columns_of(name, features))
 
 
 def _lean(synthesizer: TrajectorySynthesizer, axes: Axes) -> TrajectorySynthesizer:
