@@ -38,8 +38,7 @@ _FARTHEST = 9e12  # seconds from 1970 that a date can be, in microseconds of 64 
 _NUMBERS = ("expected_worth", "noise_over_bandwidth", "effective_temperature", "marginal_error")
 _LISTS = ("people_per_time", "significant_share", "spread")
 
-Values = dict[str, Any]
-"""Fields of a record by name."""
+Values = dict[str, Any]  # fields of a record by name
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,8 +30,7 @@ from privtraj.motion.states import Parts, filled, jumped
 
 GRID = np.linspace(0, 1, 129)
 """Times at which people who forget are computed; between them they are read smoothly."""
-AT_LEAST = 2048
-"""People who are carried together; of fewer, the cloud is too coarse to carry."""
+AT_LEAST = 2048  # people who are carried together; of fewer, the cloud is too coarse to carry
 ROUNDS = 12
 """Of carrying; 20 change squared W2 by less than a tenth of what 2,048 people have by chance."""
 SMOOTHING = 0.03

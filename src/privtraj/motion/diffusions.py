@@ -31,8 +31,7 @@ from privtraj.motion.process import Ends, Points, Reference, Scale, follow, stra
 
 STEPS = 32
 """Steps of Runge and Kutta's method over the whole range of time; a half turn errs by 1e-6."""
-ROUNDS = 4
-"""Of fitting and coupling; on a turning cloud the third no longer changes who is who."""
+ROUNDS = 4  # of fitting and coupling; on a turning cloud the third no longer changes who is who
 RIDGE = 0.01
 """Of the fit, in shares of the mean variance of the people: settles what they do not tell. A turn
 is learned 6 % too slow with .03."""

@@ -42,10 +42,8 @@ BLUR = 0.05
 """Of Sinkhorn's entropy, in shares of APART^2: .04 of the box, less than groups are apart."""
 ITERATIONS = 200
 """Of Sinkhorn's algorithm, each of which leaves 1 / (1 + BLUR) of an error in the masses."""
-MOMENTS = np.linspace(0, 1, 129)
-"""Of the clock from 0 to 1, at which people of families are born."""
-PARTING = 0.1
-"""Share of the range over which a mother and her daughter part."""
+MOMENTS = np.linspace(0, 1, 129)  # of the clock from 0 to 1, at which people of families are born
+PARTING = 0.1  # share of the range over which a mother and her daughter part
 
 _GRID = np.linspace(0, 1, 2049)  # even moments at which births and departures are added up
 _GOLDEN = (5**0.5 - 1) / 2

@@ -29,8 +29,7 @@ Ends = tuple[float, float]
 
 MOST_MATCHED = 512
 """People at each time who are matched; as many carry a model, and more take minutes."""
-FITTED = 128
-"""People at each time to whom a drift is fitted: a few numbers, again and again."""
+FITTED = 128  # people at each time to whom a drift is fitted: a few numbers, again and again
 
 
 class Scale(NamedTuple):
