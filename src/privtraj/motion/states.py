@@ -216,13 +216,6 @@ class Transitions(NamedTuple):
         return np.asarray(rates)
 
 
-def moved_mass(levels: Ints, count: int) -> Floats:
-    """(K-1, C, C) of N curves of equal weight with these levels (N, K) of one column."""
-    pairs = levels[:, :-1] * count + levels[:, 1:]
-    mass = [np.bincount(column, minlength=count**2) for column in pairs.T]
-    return np.stack(mass).reshape(-1, count, count) / len(levels)
-
-
 @dataclass(frozen=True, eq=False)
 class OnNumbers(Reference):
     """A process of the numbers that move, among all columns: the others stay."""
