@@ -58,8 +58,7 @@ class Brownian(Reference):
         self, x: Points, y: Points, ends: Ends, times: Floats, rng: np.random.Generator
     ) -> Points:
         """The straight line from x to y plus a bridge from 0 to 0."""
-        values = straight(x, y, ends, times)
-        return add_bridge(values, self.diffusivity, ends, times, rng)
+        return add_bridge(straight(x, y, ends, times), self.diffusivity, ends, times, rng)
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": self.kind, "diffusivity": self.diffusivity}
@@ -118,8 +117,7 @@ class OrnsteinUhlenbeck(Reference):
     def ahead(self, x: Floats, t: float, dt: float) -> Floats:
         """mean + (x - mean) exp(-rate dt)."""
         mean = np.asarray(self.mean)
-        place: Floats = mean + (x - mean) * np.exp(-self.rate * dt)
-        return place
+        return np.asarray(mean + (x - mean) * np.exp(-self.rate * dt))
 
     def variance(self, dt: Floats) -> Floats:
         """D (1 - exp(-2 rate dt)) / (2 rate)."""
@@ -160,12 +158,8 @@ class OrnsteinUhlenbeck(Reference):
 
     def to_dict(self) -> dict[str, Any]:
         mean = np.atleast_1d(np.asarray(self.mean, dtype=np.float64)).tolist()
-        return {
-            "kind": self.kind,
-            "mean": mean,
-            "rate": self.rate,
-            "diffusivity": self.diffusivity,
-        }
+        said = {"kind": self.kind, "mean": mean, "rate": self.rate}
+        return {**said, "diffusivity": self.diffusivity}
 
 
 class Affine(NamedTuple):
@@ -175,8 +169,7 @@ class Affine(NamedTuple):
     offset: Floats
 
     def __call__(self, x: Floats, t: float) -> Floats:
-        velocity: Floats = x @ np.asarray(self.matrix).T + np.asarray(self.offset)
-        return velocity
+        return np.asarray(x @ np.asarray(self.matrix).T + np.asarray(self.offset))
 
 
 Velocity = Callable[[Floats, float], Floats]
@@ -199,8 +192,19 @@ class Drift(Reference):
 
     def __post_init__(self) -> None:
         check_range("diffusivity", self.diffusivity, 0.0, 1e6)
-        if not callable(self.velocity):
-            object.__setattr__(self, "velocity", _affine(self.velocity))
+        if callable(self.velocity):
+            return
+        try:
+            matrix, offset = (np.asarray(part, dtype=np.float64) for part in self.velocity)
+            d = len(offset)
+            if matrix.shape != (d, d) or offset.shape != (d,) or not np.isfinite(matrix).all():
+                raise ValueError
+        except (TypeError, ValueError):
+            raise InputError(
+                Arg("velocity"),
+                " must be a function of places and time, or a pair: (d, d) and (d,)",
+            ) from None
+        object.__setattr__(self, "velocity", Affine(matrix, offset))
 
     def within(self, scale: Scale) -> Drift:
         velocity = self._field
@@ -273,19 +277,6 @@ class Drift(Reference):
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Drift:
         return cls((values["matrix"], values["offset"]), values["diffusivity"])
-
-
-def _affine(pair: Any) -> Affine:
-    try:
-        matrix, offset = (np.asarray(part, dtype=np.float64) for part in pair)
-        d = len(offset)
-        if matrix.shape != (d, d) or offset.shape != (d,) or not np.isfinite(matrix).all():
-            raise ValueError
-    except (TypeError, ValueError):
-        raise InputError(
-            Arg("velocity"), " must be a function of places and time, or a pair: (d, d) and (d,)"
-        ) from None
-    return Affine(matrix, offset)
 
 
 @dataclass(frozen=True)

@@ -189,14 +189,19 @@ class Sizes(NamedTuple):
 def released_sizes(diagnostics: Mapping[str, Any], start: float, length: float) -> Sizes:
     """By the diagnostics of a model, growing on at the same rate from the middles of the outer
     windows to the ends of the range."""
+    unknown = InputError(
+        Arg("growth", "released"),
+        " needs numbers of people over time, which this model does not "
+        "have: give their size as a table {time: size}",
+    )
     numbers, noise = [diagnostics.get(name) for name in (PEOPLE, MIDDLES, LENGTHS)], None
     if all(isinstance(n, list) and n and all(map(is_number, n)) for n in numbers):
         noise = diagnostics.get(NOISE)
     if not (is_number(noise) and len({len(n) for n in numbers if n}) == 1):
-        raise _unknown()
+        raise unknown
     people, middles, lengths = (np.array(n, dtype=np.float64) for n in numbers)
     if not ((people > 0).all() and (lengths > 0).all() and (np.diff(middles) > 0).all()):
-        raise _unknown()
+        raise unknown
     clock = (middles - start) / length
     variance = (float(noise or 0.0) ** 2 + people) / people**2
     log_size = smoothed(np.log(people / lengths), variance, clock)
@@ -208,14 +213,6 @@ def released_sizes(diagnostics: Mapping[str, Any], start: float, length: float) 
     return Sizes(
         np.concatenate([[0.0], clock[inside], [1.0]]),
         np.concatenate([[first], log_size[inside], [last]]),
-    )
-
-
-def _unknown() -> InputError:
-    return InputError(
-        Arg("growth", "released"),
-        " needs numbers of people over time, which this model does not "
-        "have: give their size as a table {time: size}",
     )
 
 

@@ -42,8 +42,7 @@ class Scale(NamedTuple):
     @property
     def widths(self) -> Floats:
         """(d,) of the box."""
-        widths: Floats = self.bounds[:, 1] - self.bounds[:, 0]
-        return widths
+        return np.asarray(self.bounds[:, 1] - self.bounds[:, 0])
 
 
 class Reference(ABC):

@@ -79,15 +79,10 @@ class Parts:
         """(d,) the columns of a table: all but flags."""
         return np.array([not column.of for column in self.columns])
 
-    @property
-    def flags(self) -> tuple[tuple[int, int], ...]:
-        """(number, flag) axes of numbers that may be missing."""
-        return self.axes.flags
-
     def absent(self, unit: NDArray[Any]) -> Mask:
         """(..., d) which numbers of points (..., d) are missing."""
         absent = np.zeros(unit.shape, bool)
-        for number, flag in self.flags:
+        for number, flag in self.axes.flags:
             absent[..., number] = unit[..., flag] > 0.5
         return absent
 
@@ -100,7 +95,7 @@ class Parts:
 
         What is missing is at the mean of what is not, where it draws nobody anywhere.
         """
-        if not self.flags:
+        if not self.axes.flags:
             return np.asarray(particles[..., self.moving])
         there = np.where(self.absent(particles), 0.0, weights[..., None])
         mass = there.sum(axis=1, keepdims=True)
@@ -165,11 +160,9 @@ def jumped(
     Of a jump that has not come by the share s of the interval, the chance that it comes by s' is
     (s' - s) / (1 - s). Levels in order that are r apart are r steps, each at its own time.
     """
-    shape = len(levels), len(times), levels.shape[2]
-    values = np.empty(shape, levels.dtype)
+    values = np.empty((len(levels), len(times), levels.shape[2]), levels.dtype)
     order = np.argsort(times, kind="stable")
-    last = len(clock) - 2
-    knot = np.clip(np.searchsorted(clock, times, side="right") - 1, 0, last)
+    knot = np.clip(np.searchsorted(clock, times, side="right") - 1, 0, len(clock) - 2)
     for k in np.unique(knot):
         a, b = levels[:, k], levels[:, k + 1]
         rows, columns = np.nonzero(a != b)
@@ -239,10 +232,8 @@ def filled(knots: Points, clock: Floats, parts: Parts) -> Points:
         gone = absent[:, :, axis]
         before = np.maximum.accumulate(np.where(gone, -1, number), axis=1)
         after = np.minimum.accumulate(np.where(gone, len(clock), number)[:, ::-1], axis=1)[:, ::-1]
-        before, after = (
-            np.where(before < 0, after, before),
-            np.where(after == len(clock), before, after),
-        )
+        late = after == len(clock)
+        before, after = np.where(before < 0, after, before), np.where(late, before, after)
         known = (before >= 0) & (before < len(clock))  # else it is missing all the time
         first, last = (np.where(known, side, 0) for side in (before, after))
         gap = clock[last] - clock[first]
