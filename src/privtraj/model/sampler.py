@@ -304,17 +304,17 @@ class Sampler:
         if column not in known:
             among = f"they are {listed([*known])}" if known else "there are none"
             raise InputError(f"'{column}' is not among the columns that are categories: {among}")
-        k = self.record.features.index(column)
-        levels, count = self.parts.levels(self._steady[0])[..., k], self.parts.axes.levels[k]
+        k, axes = self.record.features.index(column), self.parts.axes
+        count = axes.levels[k]
         if self._varies or self.region is not None:
-            chain = self.couplings("entropic")
+            chain, levels = self.couplings("entropic"), axes.level_of(self._steady[0])[..., k]
             pairs = zip(chain.weights, chain.matrices, levels[:-1], levels[1:], strict=False)
             mass, one = [], np.eye(count)
             for weights, matrix, before, after in pairs:
                 mass.append((one[before] * weights[:, None]).T @ matrix @ one[after])
             moved = np.stack(mass)
         else:
-            along = self.parts.levels(self._curves.knots)[..., k]  # of curves of equal weight
+            along = axes.level_of(self._curves.knots)[..., k]  # of curves of equal weight
             steps = (along[:, :-1] * count + along[:, 1:]).T
             pairs_of = np.stack([np.bincount(step, minlength=count**2) for step in steps])
             moved = pairs_of.reshape(-1, count, count) / len(along)

@@ -132,7 +132,8 @@ class Curves(Carrier):
         if parts.plain:
             return Possible(self)
         held = np.ones(len(self.knots), bool)  # curves (N,) along which it can be
-        levels, shown = parts.levels(self.knots), np.flatnonzero(parts.shown)
+        levels = parts.axes.level_of(self.knots)
+        shown = np.flatnonzero([not column.of for column in parts.columns])  # all but flags
         last = len(self.clock) - 2
         knot = np.clip(np.searchsorted(self.clock, where, side="right") - 1, 0, last)
         first = knot[[int(np.argmin(where))]]
@@ -220,7 +221,7 @@ class Curves(Carrier):
         def states(mine: Ints, rng: np.random.Generator) -> Singles:
             unit = np.zeros((len(mine), len(where), len(parts.columns)), np.float32)
             if parts.jumping.any():
-                levels = parts.levels(self.knots[mine])[..., parts.jumping]
+                levels = parts.axes.level_of(self.knots[mine])[..., parts.jumping]
                 ladder = parts.ladder[parts.jumping]
                 now = jumped(levels, self.clock, ladder, where, rng)
                 unit[..., parts.jumping] = (now + 0.5) / counts

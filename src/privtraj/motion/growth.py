@@ -59,7 +59,14 @@ class Growth:
         if not (is_number(self.turnover) and 0 <= self.turnover < np.inf):
             raise InputError(Arg("turnover"), " must be a rate, not negative")
         if isinstance(self.size, Mapping):
-            object.__setattr__(self, "size", _table(self.size))
+            rows = sorted((*moment(time, Arg("growth")), size) for time, size in self.size.items())
+            if not (2 <= len(rows) <= MOST_SIZES and len({dated for _, dated, _ in rows}) == 1):
+                few = f" must have two times at least, and {MOST_SIZES} at most"
+                raise InputError(Arg("growth"), few)
+            if not all(is_number(size) and 0 < size < np.inf for *_, size in rows):
+                raise InputError(Arg("growth"), " must be a table of sizes above 0")
+            table = tuple((time, float(size), dated) for time, dated, size in rows)
+            object.__setattr__(self, "size", table)
         elif is_number(self.size) and np.isfinite(self.size):
             object.__setattr__(self, "size", float(self.size))
         elif not (self.size == RELEASED or (self.size is None and callable(self.by_place))):
@@ -134,16 +141,6 @@ class Growth:
             return cls(table, by_place, turnover)
         except (KeyError, TypeError, ValueError, IndexError):
             raise InputError("the growth of a population cannot be read") from None
-
-
-def _table(sizes: Mapping[Any, Any]) -> tuple[tuple[float, float, bool], ...]:
-    """(time, size, whether it is a date), in the order of time."""
-    rows = sorted((*moment(time, Arg("growth")), size) for time, size in sizes.items())
-    if not (2 <= len(rows) <= MOST_SIZES and len({dated for _, dated, _ in rows}) == 1):
-        raise InputError(Arg("growth"), f" must have two times at least, and {MOST_SIZES} at most")
-    if not all(is_number(size) and 0 < size < np.inf for *_, size in rows):
-        raise InputError(Arg("growth"), " must be a table of sizes above 0")
-    return tuple((time, float(size), dated) for time, dated, size in rows)
 
 
 def _from_words(text: str) -> Growth:
