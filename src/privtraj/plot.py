@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from privtraj.audit.findings import Audit, Finding
 
 _PEOPLE = 1000  # sampled from a model
-_TIMES = 101
-_PANELS = 8  # features of an overview
 
 
 def paths(
@@ -119,16 +117,15 @@ def marginals(
         panels = list(np.ravel(np.asarray(ax, dtype=object)))
     if len(panels) != count:
         raise InputError(f"{count} features need as many axes: ax has {len(panels)}")
-    explained = False
+    banded: list[Axes] = []
     for panel, name in zip(panels, names, strict=True):
-        column = style.category(shown, name)
-        if column is not None:
+        if column := style.category(shown, name):
             style.draw_shares(panel, shown, column)
-            continue
-        style.draw_bands(panel, shown, shown.features.index(name))
-        if not explained:
-            panel.legend(fontsize=8.5, frameon=False)
-            explained = True
+        else:
+            style.draw_bands(panel, shown, shown.features.index(name))
+            banded.append(panel)
+    for panel in banded[:1]:  # all have the same legend
+        panel.legend(fontsize=8.5, frameon=False)
     return panels[0] if count == 1 else np.array(panels, dtype=object)
 
 
@@ -144,11 +141,7 @@ def shares(source: Paths | TrajectoryModel, column: str, *, ax: Axes | None = No
 
 
 def flows(
-    source: Paths | TrajectoryModel,
-    column: str,
-    times: Any = None,
-    *,
-    ax: Axes | None = None,
+    source: Paths | TrajectoryModel, column: str, times: Any = None, *, ax: Axes | None = None
 ) -> Axes:
     """Who goes from which value of a category to which between times, each band a share of people.
 
@@ -229,11 +222,10 @@ def overview(model: TrajectoryModel, people: Paths) -> Figure:
     """
     from matplotlib.figure import Figure
 
-    names = people.features[:_PANELS]
+    names = people.features[:8]
     numbers = [name for name in people.features if not style.category(people, name)]
     count = len(names) + (len(numbers) > 1)
-    columns = min(count, 3)
-    rows = -(-count // columns)
+    rows, columns = -(-count // 3), min(count, 3)
     size = (max(4.3 * columns, 6.4), 3.7 * rows + 0.9)
     figure = Figure(figsize=size, layout="constrained", facecolor="white")
     axes = [figure.add_subplot(rows, columns, k + 1) for k in range(count)]
@@ -323,7 +315,7 @@ def _sampled(source: Any) -> Paths:
         return source
     model = _model(source)
     knots = model.numeric_times
-    times = np.union1d(np.linspace(knots[0], knots[-1], _TIMES), knots)
+    times = np.union1d(np.linspace(knots[0], knots[-1], 101), knots)
     return model.sample(_PEOPLE, as_user_times(times, model.datetime), seed=0)
 
 

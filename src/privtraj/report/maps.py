@@ -32,9 +32,7 @@ LAND, SEA, COAST = "#f3f0e7", "#e6eff4", "#a9a48f"  # of figures; pages have the
 
 Window = tuple[float, float, float, float]  # west, east, south, north, in degrees
 
-_DETAILS = 2500  # a line may be off by this part of the window, less than a pixel of a picture
 _FRAME = 0.125  # margin around a window, as a share of it
-_WORLDS = (-360.0, 0.0, 360.0)  # shifts, for windows across the edge of the world
 
 
 # On a page -------------------------------------------------------------------------------------
@@ -154,13 +152,13 @@ def outlines(window: Window) -> tuple[list[Floats], list[Floats]]:
     west, east, south, north = window
     points, levels, starts, boxes, rings = _lines()
     size = min((east - west) * np.cos(np.radians((south + north) / 2)), north - south)
-    coarse = level_of(max(size / _DETAILS, FINEST))
+    coarse = level_of(max(size / 2500, FINEST))  # off by less than a pixel of a picture
     frame = np.reshape(framed(window), (2, 2)).T
     margin = _FRAME * np.array([east - west, north - south])
     land: list[Floats] = []
     borders: list[Floats] = []
     upright = (boxes[:, 2] <= north) & (boxes[:, 3] >= south)
-    for shift in _WORLDS:
+    for shift in (-360.0, 0.0, 360.0):  # for windows across the edge of the world
         across = (boxes[:, 0] + shift <= east) & (boxes[:, 1] + shift >= west)
         for k in np.flatnonzero(upright & across):
             one = slice(starts[k], starts[k + 1])

@@ -49,9 +49,6 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]
 
 _SCRIPTS = ("page.js", "charts.js", "people.js", "draw.js")
-_METHODS = ("counts", "gradients", "marginals")
-_COLOURS = 5  # of the parts of a budget
-_MOST_TIMES = 16  # listed one by one
 
 
 # Templates and files ---------------------------------------------------------------------------
@@ -184,10 +181,16 @@ def page(
     values: dict[str, Any],
     data: dict[str, Any],
 ) -> Page:
-    """A page with pictures of sampled people, and of real ones where data have them."""
+    """A page with pictures of sampled people, and of real ones where data have them.
+
+    names: the first few features, and how many more there are.
+    """
+    names = [cut(column.name) for column in shown.columns[:3]]
+    if len(shown.columns) > 3:
+        names[2:] = [f"{len(shown.columns) - 2} more"]
     common = {
         "certificate": model.certificate,
-        "names": listed_names([column.name for column in shown.columns]),
+        "names": " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names),
         "time_name": model.time_name,
         "numbers": len(shown.numbers),
         "kinds": sorted({one["kind"] for one in data["categories"]}),
@@ -197,14 +200,6 @@ def page(
         "doubted": any(data["doubt"]),
     }
     return Page(template, {**common, **values}, {**data, "backdrop": backdrop(shown)})
-
-
-def listed_names(features: Sequence[str]) -> str:
-    """The first few names, and how many more there are."""
-    names = [cut(name) for name in features[:3]]
-    if len(features) > 3:
-        names[2:] = [f"{len(features) - 2} more"]
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 # The guarantee ---------------------------------------------------------------------------------
@@ -270,7 +265,7 @@ def budget(certificate: Certificate) -> list[dict[str, Any]]:
         else:
             times = f"{entry['times']} releases, each with " if entry["times"] > 1 else ""
             how = times + ", ".join([f"{entry['mechanism']} noise", *numbers])
-        lines.append((entry["what"], how, epsilon, f"part-{order.index(k) % _COLOURS + 1}"))
+        lines.append((entry["what"], how, epsilon, f"part-{order.index(k) % 5 + 1}"))
     if rest / whole >= 5e-4:
         lines.append(("not spent", "", rest, "rest"))
     starts = accumulate((epsilon / whole for _, _, epsilon, _ in lines), initial=0.0)
@@ -289,7 +284,7 @@ def settings(model: TrajectoryModel) -> dict[str, Any]:
     certificate = model.certificate
     labels = time_labels(model.numeric_times, model.datetime)
     times = ", ".join(labels)
-    if len(labels) > _MOST_TIMES:
+    if len(labels) > 16:
         times = f"{len(labels)} times from {labels[0]} to {labels[-1]}"
     inputs = certificate.public_inputs.items()
     public = [(name, _text(value)) for name, value in inputs if name not in ("bounds", "bin times")]
@@ -299,8 +294,9 @@ def settings(model: TrajectoryModel) -> dict[str, Any]:
     keeps = "that they keep their place among the others, or forget it, is an assumption"
     if "persistence" in model.diagnostics:
         keeps = "how fast they forget was measured on people with several records"
+    ours = method in ("counts", "gradients", "marginals")
     made = [
-        ("method", f"private {method}" if method in _METHODS else method),
+        ("method", f"private {method}" if ours else method),
         *((key.replace("_", " "), _text(value)) for key, value in model.settings.items()
           if key != "measure" and value not in (None, 0, "")),
         *certificate.found.items(),

@@ -41,13 +41,7 @@ STOPS = 65
 CELLS = 10_000_000
 """Of a table that a page makes: 80 MB of numbers, and twice that of text."""
 
-_PEOPLE = 800  # who are drawn
-_FEWEST = 10
-_MANY = 4000  # of whom bands and densities are made
 _NUMBERS = 400_000  # of all people who are drawn: about 1 MB
-_MANY_NUMBERS = 4_000_000
-_FRAMES = 61
-_FEWEST_FRAMES = 5
 
 _MAPS = (
     (r"lon|lng|long|longitude", r"lat|latitude"),
@@ -98,8 +92,7 @@ class Sampled:
 
 def frame_times(knots: Floats, features: int) -> Floats:
     """(Q,) times between and at the fitted ones; fewer of them where there are many features."""
-    few = _NUMBERS // (200 * features)  # so that 200 people fit
-    most = int(np.clip(few, _FEWEST_FRAMES, _FRAMES))
+    most = int(np.clip(_NUMBERS // (200 * features), 5, 61))  # so that 200 people fit
     if len(knots) > most:
         return np.linspace(knots[0], knots[-1], most)
     parts = max(1, (most - 1) // (len(knots) - 1))
@@ -115,8 +108,8 @@ def sampled(model: TrajectoryModel, seed: int = SEED) -> Sampled:
     model = model if model.growth is None else model.with_growth(None)
     times = frame_times(model.numeric_times, len(model.features))
     size = len(times) * len(model.features)
-    many = int(np.clip(_MANY_NUMBERS // size, 200, _MANY))
-    drawn = int(np.clip(_NUMBERS // size, _FEWEST, _PEOPLE))
+    many = int(np.clip(4_000_000 // size, 200, 4000))
+    drawn = int(np.clip(_NUMBERS // size, 10, 800))
     paths = model.sample(many, as_user_times(times, model.datetime), seed=seed)
     numbers = [isinstance(column, Number) for column in paths.columns]
     spans = [column.span for column in paths.columns if isinstance(column, Number)]

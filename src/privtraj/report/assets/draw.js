@@ -72,15 +72,6 @@ function condition(row) {
   return { ...asked, low: low ?? -Infinity, high: high ?? Infinity };
 }
 
-function request() {
-  const times = chosenTimes(), most = Math.floor(given.cells / times.length / (shown.length + 2));
-  return {
-    people: wholeNumber("draw-people", 1, Math.max(most, 1), "With as many times, the number of people"), times,
-    seed: wholeNumber("draw-seed", 0, Number.MAX_SAFE_INTEGER, "The seed"),
-    conditions: Array.from(byId("draw-conditions").children, condition),
-  };
-}
-
 // Conditions ------------------------------------------------------------------------------------
 
 let made = 0;
@@ -164,7 +155,12 @@ async function drawn() { // rows and cells of the table, or null and words why n
   for (const id of buttons) byId(id).disabled = true;
   let last = performance.now();
   try {
-    const asked = request();
+    const times = chosenTimes(), most = Math.floor(given.cells / times.length / (shown.length + 2));
+    const asked = {
+      people: wholeNumber("draw-people", 1, Math.max(most, 1), "With as many times, the number of people"), times,
+      seed: wholeNumber("draw-seed", 0, Number.MAX_SAFE_INTEGER, "The seed"),
+      conditions: Array.from(byId("draw-conditions").children, condition),
+    };
     const made = await People.draw(sampler, asked, async (share) => {
       if (performance.now() - last < 100) return; // so that the page stays alive
       say(`Drawing: ${Math.round(100 * share)} %`);

@@ -239,19 +239,16 @@ function drawBackdrop(on) { // true where there is one
   trace(backdrop.land, true); on.fill("evenodd"); on.stroke();
   on.setLineDash([4, 3]); trace(backdrop.borders, false); on.stroke();
   on.restore();
-  drawScale(on, Math.abs(upright ? top - bottom : right - left) / (seen[3] - seen[2]) / 111.195);
-  return true;
-}
-
-function drawScale(on, pixels) { // of a kilometre, in the middle of the picture
-  const { box } = view, most = (box.right - box.left) / 4 / pixels;
-  if (most > 1500) return; // no one scale is true of half a world
+  const pixels = Math.abs(upright ? top - bottom : right - left) / (seen[3] - seen[2]) / 111.195; // of a kilometre
+  const most = (box.right - box.left) / 4 / pixels;
+  if (most > 1500) return true; // no one scale is true of half a world
   const power = 10 ** Math.floor(Math.log10(most)), length = [5, 2, 1].map((k) => k * power).find((k) => k <= most);
-  const right = box.right - 10, y = box.bottom - 10, left = right - length * pixels;
+  const to = box.right - 10, y = box.bottom - 10, from = to - length * pixels;
   on.strokeStyle = on.fillStyle = theme.ink; on.lineWidth = 1.5;
-  on.beginPath(); on.moveTo(left, y - 5); on.lineTo(left, y); on.lineTo(right, y); on.lineTo(right, y - 5); on.stroke();
+  on.beginPath(); on.moveTo(from, y - 5); on.lineTo(from, y); on.lineTo(to, y); on.lineTo(to, y - 5); on.stroke();
   on.font = `12px ${theme.sans}`; on.textAlign = "center"; on.textBaseline = "bottom";
-  on.fillText(length >= 1 ? `${length} km` : `${Math.round(length * 1000)} m`, (left + right) / 2, y - 3);
+  on.fillText(length >= 1 ? `${length} km` : `${Math.round(length * 1000)} m`, (from + to) / 2, y - 3);
+  return true;
 }
 
 // People
@@ -284,7 +281,7 @@ function drawStill() {
   on.restore();
 }
 
-function drawReal() {
+function drawReal() { // rings of the records at the nearest fitted time
   const bin = nearestKnot(state.time), start = real.starts[bin], count = real.counts[bin];
   pen.strokeStyle = theme.real; pen.lineWidth = 1.3; pen.globalAlpha = 0.75;
   for (let k = 0; k < count; k++) {
