@@ -83,10 +83,7 @@ class RemoteTable:
 
 
 def read_columns(
-    source: Any,
-    columns: Sequence[str],
-    kinds: Mapping[str, CellKind],
-    dialect: Dialect = PLAIN,
+    source: Any, columns: Sequence[str], kinds: Mapping[str, CellKind], dialect: Dialect = PLAIN
 ) -> pa.Table:
     """The named columns in memory, of what `tables.read_columns` reads and of what stays."""
     # nothing is released
