@@ -37,7 +37,7 @@ def _numbers(value: Any) -> list[float]:
     return counts
 
 
-def _number_or_text(value: Any) -> Any:
+def _number_or_text(value: Any) -> float | str:
     try:
         return NUMBER.read(value)
     except ValueError:
