@@ -161,17 +161,15 @@ class Ground:
         return asdict(self)
 
     def __str__(self) -> str:
-        parts = (
-            ("a path has", self.length, "km"),
-            ("usual speed", self.speed, self.unit),
-            ("fast, at 95 %", self.fast, self.unit),
-        )
-        return "On the ground: {}.".format(
-            ", ".join(
-                f"{what} {ours:.2g} {unit} ({theirs:.2g} of real people)"
-                for what, (ours, theirs), unit in parts
+        parts = [
+            f"{what} {ours:.2g} {unit} ({theirs:.2g} of real people)"
+            for what, (ours, theirs), unit in (
+                ("a path has", self.length, "km"),
+                ("usual speed", self.speed, self.unit),
+                ("fast, at 95 %", self.fast, self.unit),
             )
-        )
+        ]
+        return f"On the ground: {', '.join(parts)}."
 
 
 def ground(

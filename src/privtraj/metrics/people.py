@@ -49,8 +49,7 @@ def panel(truth: Sequence[Floats], n: int, rng: np.random.Generator) -> list[Flo
 def worth(marginals: Any, truth: Any, *, seed: int = 0) -> float:
     """Worth n people: the number of real people per time whose raw records would score the same.
 
-    marginals: T clouds (n, d), such as (T, m, d).  truth: T clouds of real people, who stand for
-    all.
+    marginals: T clouds (n, d).  truth: T clouds of real people, who stand for all.
     0.0 means worse than one person; MOST_TOLD is reported where even that many are beaten.
     """
     return worth_interval(marginals, truth, seed=seed).people

@@ -109,10 +109,9 @@ def read_records(
 ) -> Records:
     """The records of a table, file or dictionary of arrays (see `sql.read_columns`).
 
-    csv: how a CSV file is written, as `Snapshots.from_table` has it.
-
-    As in a fit, values outside the box and times outside the range are clamped. Incomplete records
-    are left out, but for what the model's columns say may be missing.
+    csv: how a CSV file is written, as `Snapshots.from_table` has it.  As in a fit, values outside
+    the box and times outside the range are clamped. Incomplete records are left out, but for what
+    the model's columns say may be missing.
     """
     columns = of_tables(model.columns)
     names, time = [column.name for column in columns], model.time_name
