@@ -43,19 +43,15 @@ from privtraj.privacy.rows import MemoryRows
 from privtraj.privacy.statements import MOST_RECORDS, PUBLIC_COUNTS, SHARED_BINS
 from privtraj.recipe import MeasureName, Recipe
 
-REFITS = 3
-"""Fits that are made again: their mean error varies little, and each takes as long as the fit."""
-READ_TIMES = 8
-"""Times at which models are compared, where people are at any time or at more of them."""
+REFITS = 3  # whose mean error varies little; each takes as long as the fit
+READ_TIMES = 8  # when models are compared, if people are at any time or at more of them
 DOUBT = 4.0
 """Half width of a band, in root mean squared changes of refits: holds the truth in nine of ten."""
-LEAST_GROUP = 0.05
-"""Share of people from which a value of a category is a group."""
+LEAST_GROUP = 0.05  # share of people from which a value of a category is a group
 MOST_GROUPS = 24
 RESOLUTION = ("particles", "steps", "cells", "slabs", "subspace", "bandwidth")
 """Settings that decide how fine a model can be; chosen by the fit itself unless set by hand."""
-MOMENTS = 64
-"""At which people are who come at any time: more moments make more calls, and no other crowd."""
+MOMENTS = 64  # of people who come at any time: more of them make more calls, and no other crowd
 PEOPLE = 2000  # of each model, whose medians, shares and correlations are compared
 
 

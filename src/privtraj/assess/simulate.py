@@ -52,11 +52,9 @@ class Crowd(Protocol):
 
     def places(self, moments: Floats, seed: int) -> Floats:
         """(n, d) in the unit cube: where n people are, each at one of the moments (n,)."""
-        ...
 
     def recorded(self, people: int, seed: int) -> tuple[Floats, Snapshots]:
         """So many of them, with all their records: moments (n,) in order, and the snapshots."""
-        ...
 
 
 class Simulated(NamedTuple):

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 Hashes = NDArray[np.uint64]
 Read = TypeVar("Read")
 
-PARTS = 50
-"""Equal parts of a range, to see whether nearly all records are in one of them."""
+PARTS = 50  # equal ones of a range, to see whether nearly all records are in one of them
 MOST = 1 << 21
 """Different hashes that are counted: 32 MB, and a few times that while they are put in order."""
 _KEY = np.uint64(0x9E3779B97F4A7C15)

@@ -29,8 +29,7 @@ from privtraj.metrics.registry import (
 
 Cost = Literal["euclidean", "sqeuclidean"]
 
-LEAST_GROUP = 8
-"""Real people of a level, below which it is left out: as for a time of an evaluation."""
+LEAST_GROUP = 8  # real people of a level, below which it is left out: as for an evaluation's time
 
 # Of the classifier; set by hand
 _FOLDS = 5

@@ -20,8 +20,7 @@ from privtraj.base.errors import InputError
 from privtraj.metrics.distances import average_squared_w2, cost_and_potential
 from privtraj.metrics.registry import cloud
 
-LADDER = (1, 2, 5, 10, 20, 50, 100, 200, 500)
-"""Numbers of real people whose error is measured."""
+LADDER = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # real people whose error is measured
 MOST_TOLD = 500
 """Real people per time beyond which nothing is told apart: as many synthetic ones are looked at."""
 _REFERENCE = 250  # of the truth at each time, with which both sides are compared
