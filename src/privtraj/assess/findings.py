@@ -36,8 +36,7 @@ def findings(
         *_of_people(tally),
         *_of_time(tally, csv),
         *_of_columns(tally, csv),
-        *_of_table(tally, public_counts),
-        *_of_unused(unused),
+        *_of_table(tally, unused, public_counts),
     ]
     return tuple(sorted(found, key=lambda one: LEVELS.index(one.verdict)))
 
@@ -229,8 +228,11 @@ def _of_category(counts: Mapping[str, int], column: Category, records: int) -> I
 # Whole records --------------------------------------------------------------------------------
 
 
-def _of_table(tally: TableTally, public_counts: Sequence[float] | None) -> Iterator[Finding]:
-    """Places outside the domain, another number of records than is public, equal rows."""
+def _of_table(
+    tally: TableTally, unused: Mapping[str, str], public_counts: Sequence[float] | None
+) -> Iterator[Finding]:
+    """Places outside the domain, other numbers of records than public ones, equal rows, and columns
+    that are not used."""
     domain, outside, placed = tally.domain, tally.outside_domain, tally.placed
     if domain is not None and outside > SOME_OUTSIDE * placed:
         names = listed([str(domain.x), str(domain.y)])
@@ -243,25 +245,20 @@ def _of_table(tally: TableTally, public_counts: Sequence[float] | None) -> Itera
         seen = f"the table has {tally.records} records, and the public numbers are {stated:g}"
         about = ("check ", Arg("public_counts"), ", and that this is the table they are about")
         yield Finding(None, "wrong", (seen,), about)
-    if not tally.repeated_rows:
-        return
     many = f"{tally.repeated_rows} of {tally.records} records"
-    if tally.people is not None:
+    if tally.repeated_rows and tally.people is not None:
         seen = f"{many} are equal to an earlier one of the same person, in time and all columns"
         yield Finding(None, "doubtful", (seen,), ("remove what was copied by mistake",))
-    else:
+    elif tally.repeated_rows:
         seen = f"{many} are equal to an earlier one in time and all columns"
         often = tally.repeated_rows > SOME_OUTSIDE * tally.records
         twice = ("if a person is there twice, name who it is with ", Arg("person="))
         yield Finding(None, "doubtful" if often else "note", (seen,), twice)
-
-
-def _of_unused(unused: Mapping[str, str]) -> Iterator[Finding]:
     texts = [name for name, kind in unused.items() if kind in ("text", "mixed")]
     others = [name for name in unused if name not in texts]
     if texts:
         option = Arg("columns", option="column")
-        advice = ("declare one that is wanted as a category, with ", option)
-        yield Finding(None, "note", (f"columns of text are not used: {first_few(texts)}",), advice)
+        wanted = ("declare one that is wanted as a category, with ", option)
+        yield Finding(None, "note", (f"columns of text are not used: {first_few(texts)}",), wanted)
     if others:
         yield Finding(None, "note", (f"other columns are not used: {first_few(others)}",))

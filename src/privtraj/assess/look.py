@@ -266,9 +266,6 @@ def _kind(source: Any, name: str) -> str:
         return "mixed"
 
 
-# Counts, and words ----------------------------------------------------------------------------
-
-
 def _counts(tally: TableTally) -> Iterator[dict[str, Any]]:
     """Of the time and of each column, for JSON."""
     public, time = tally.public, tally.time

@@ -314,9 +314,6 @@ def price(
     return calibrate_laplace(*budget) / calibrate_laplace(*budget, person=Person(records, together))
 
 
-# What a fit would release ---------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Intention:
     """A fit before it begins. slabs: the resolution in time, in words.

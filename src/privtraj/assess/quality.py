@@ -288,9 +288,6 @@ def read_times(model: TrajectoryModel, most: int) -> Floats:
     return start + (end - start) * (np.arange(most) + 0.5) / most
 
 
-# Worth ----------------------------------------------------------------------------------------
-
-
 def _groups(
     model: TrajectoryModel, people: Sequence[Floats], judged: Callable[[float], Estimate]
 ) -> tuple[Group, ...]:

@@ -112,9 +112,6 @@ def fewer(recipe: Recipe, measure: str, people: int, records_each: int) -> tuple
     return recipe.again(epsilon=min(epsilon, LARGEST_SIMULATED_EPSILON)), round(people / factor)
 
 
-# Stand-ins ------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class StandIn:
     """A public crowd over [0, 1], by name. times: at which all its records are; None: at any.
@@ -170,9 +167,6 @@ class StandIn:
             seed=0,
         )
         return moments, snapshots
-
-
-# The yardstick --------------------------------------------------------------------------------
 
 
 class Yardstick:

@@ -191,9 +191,6 @@ class ColumnTally:
         return CellValues(levels, np.zeros(len(levels), np.bool_))
 
 
-# What comes back ------------------------------------------------------------------------------
-
-
 class Repeats:
     """Counts of hashes that are spread evenly over 64 bits."""
 
@@ -205,7 +202,6 @@ class Repeats:
         self._waiting: list[Hashes] = []
 
     def add(self, hashes: Hashes) -> None:
-        """Some more of them (n,)."""
         self._waiting.append(self._below(hashes))
         if sum(map(len, self._waiting)) > self._most:
             self._compact()
@@ -267,9 +263,6 @@ def text_hashes(texts: Iterable[object]) -> Hashes:
     return np.array([hash(str(text)) % 2**64 for text in texts], dtype=np.uint64)
 
 
-# The table ------------------------------------------------------------------------------------
-
-
 class TableTally:
     """All that is counted of a table, block by block.
 
@@ -291,7 +284,6 @@ class TableTally:
         self.refused: dict[str, InputError] = {}
 
     def add(self, table: pa.Table) -> None:
-        """More records."""
         n, found = len(table), {}
         self.records += n
         for one in (self.time, *self.columns.values()):

@@ -237,9 +237,6 @@ def correlation(a: Floats, b: Floats) -> Floats:
     return np.where(differ, np.clip(found, -1.0, 1.0), 0.0)
 
 
-# All of them ----------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class ColumnScore:
     """Of one column: errors as in `column_errors`, means over times, and at the worst time.

@@ -161,9 +161,6 @@ def randomly_coupled(paths: Any, *, seed: int = 0) -> Floats:
     return array
 
 
-# A time left out ------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class HeldOut:
     """W2 to the people at a time that was left out; lower is better.
@@ -226,9 +223,6 @@ def displacement_interpolation(a: Any, b: Any, share: float) -> tuple[Floats, Fl
     plan = ot.emd(mass, other, ot.dist(x, y), numItermax=5_000_000)
     i, j = np.nonzero(plan)
     return (1 - share) * x[i] + share * y[j], plan[i, j] / plan[i, j].sum()
-
-
-# Told apart -----------------------------------------------------------------------------------
 
 
 @cloud_metric("auc", "classifier AUC", better="0.5")

@@ -145,9 +145,6 @@ def _ratio(ours: float, theirs: float) -> float:
     return float(np.clip(ours / max(theirs, ours / _MOST_RATIO), 1 / _MOST_RATIO, _MOST_RATIO))
 
 
-# On the ground --------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Ground:
     """Of synthetic people and of real ones: median length of a path, median and 95 % speed."""

@@ -228,9 +228,6 @@ def path_memorisation(synthetic: Any, training: Any, holdout: Any) -> Memorisati
     return memorisation([as_points(x)], [as_points(y)], [as_points(z)])
 
 
-# Repeated records -----------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Repeated:
     """Correlations (L, d) of a person's values by the time between two records.
