@@ -52,10 +52,9 @@ def whole(least: int, most: float = LARGEST_NUMBER, *words: str) -> Kind:
     must = either([*(f"'{word}'" for word in words), f"a whole number {limits}"])
 
     def fits(value: Any) -> bool:
-        return value in words if isinstance(value, str) else is_whole(value) and in_range(value)
-
-    def in_range(value: Any) -> bool:
-        return least <= value <= most
+        if isinstance(value, str):
+            return value in words
+        return is_whole(value) and least <= value <= most
 
     def typed(text: str) -> str | int:
         try:
