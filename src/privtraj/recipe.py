@@ -243,7 +243,8 @@ class Recipe:
         from privtraj.motion.reference import declared
 
         reference, growth = declared(self.reference), Growth.declared(self.growth)
-        return all(each is None or each.can_be_written for each in (reference, growth))
+        by_reference = reference is None or reference.can_be_written
+        return by_reference and (growth is None or growth.can_be_written)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, of JSON, that `from_dict` reads; every setting, defaults too."""
@@ -251,10 +252,12 @@ class Recipe:
 
         if not self.can_be_written:
             raise InputError("a recipe with a function of yours cannot be written down")
-        values = {each.name: getattr(self, each.name) for each in fields(Recipe)}
+        values: dict[str, Any] = {}
+        for each in fields(Recipe):
+            values[each.name] = _plain(getattr(self, each.name))
         if isinstance(self.growth, Mapping):
-            values["growth"] = Growth.declared(self.growth)
-        return {name: _plain(value) for name, value in values.items()}
+            values["growth"] = _plain(Growth.declared(self.growth))
+        return values
 
     @classmethod
     def from_dict(cls, values: Any) -> Self:

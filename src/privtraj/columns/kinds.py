@@ -497,9 +497,6 @@ class Ordered(Category):
         return self.levels - 1.0
 
 
-_ANSWERS = {"no": 0, "n": 0, "f": 0, "yes": 1, "y": 1, "t": 1}
-
-
 @dataclass(frozen=True)
 class Boolean(Category):
     """True or false; cells may say yes and no, y and n, t and f as well."""
@@ -516,7 +513,8 @@ class Boolean(Category):
     def keys(self) -> dict[str | None, int]:
         """Levels by the keys of their labels, and by answers in capitals and small letters."""
         found = {key_of(label): level for level, label in enumerate(self.labels)}
-        found.update((case, level) for word, level in _ANSWERS.items() for case in cases(word))
+        answers = {"no": 0, "n": 0, "f": 0, "yes": 1, "y": 1, "t": 1}
+        found.update((case, level) for word, level in answers.items() for case in cases(word))
         return found
 
     def __str__(self) -> str:

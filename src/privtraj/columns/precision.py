@@ -45,7 +45,8 @@ def in_steps(values: Floats, step: float, low: float, high: float) -> Floats:
         first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     if not math.isfinite(first) or first > last:
         return np.clip(values, low, high)
-    scale = 10.0 ** _decimals(step)
+    exponent = Decimal(repr(float(step))).as_tuple().exponent
+    scale = 10.0 ** max(0, -int(exponent))
     whole = float(round(step * scale))  # the step, in units of its last digit
     steps = np.clip(np.rint(values / step), first, last)
     return np.clip(steps * whole / scale, low, high)
@@ -84,12 +85,6 @@ def _power_of_ten(size: float) -> float:
     if not 1e-300 < size < np.inf:
         return 0.0
     return float(f"1e{math.floor(math.log10(size) + 1e-9)}")
-
-
-def _decimals(step: float) -> int:
-    """Digits behind the point."""
-    exponent = Decimal(repr(float(step))).as_tuple().exponent
-    return max(0, -int(exponent))
 
 
 def _resolution(low: float, high: float) -> float:

@@ -169,7 +169,19 @@ def dates(cells: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
     """A column of days or moments, or of text that reads as such, as `moments`."""
     cells = plain(cells)
     check_dates(cells.type, name)
-    return moments(_read_dates(cells, name) if is_text(cells.type) else cells, name)[0]
+    if not is_text(cells.type):
+        return moments(cells, name)[0]
+    cells = cells.cast(pa.large_string())
+    absent = compute.is_in(cells, value_set=pa.array(sorted(MISSING), cells.type))
+    cells = compute.if_else(absent, pa.scalar(None, cells.type), cells)
+    read = dated(cells)
+    if read is not None:
+        return moments(read, name)[0]
+    wrong = min(sum(not _reads_as(cell, kind) for cell in cells.drop_null()) for kind in _MOMENTS)
+    raise InputError(
+        f"column '{name}' holds text, and {wrong or 'some'} of its {len(cells)} rows do not read "
+        "as dates: write all of them as 2024-01-31, or all as 2024-01-31T12:00"
+    )
 
 
 def check_dates(kind: pa.DataType, name: str) -> None:
@@ -179,18 +191,6 @@ def check_dates(kind: pa.DataType, name: str) -> None:
             f"column '{name}' is declared as a date, and its type is {_outermost(kind)}: turn it "
             "into dates such as 2024-01-31, or declare another kind"
         )
-
-
-def _read_dates(cells: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    cells = without_missing(cells.cast(pa.large_string()))
-    read = dated(cells)
-    if read is not None:
-        return read
-    wrong = min(sum(not _reads_as(cell, kind) for cell in cells.drop_null()) for kind in _MOMENTS)
-    raise InputError(
-        f"column '{name}' holds text, and {wrong or 'some'} of its {len(cells)} rows do not read "
-        "as dates: write all of them as 2024-01-31, or all as 2024-01-31T12:00"
-    )
 
 
 def dated(cells: pa.ChunkedArray) -> pa.ChunkedArray | None:
@@ -209,12 +209,6 @@ def _reads_as(cell: pa.Scalar, kind: pa.DataType) -> bool:
     except pa.ArrowInvalid:
         return False
     return True
-
-
-def without_missing(cells: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Text with null for what means a missing value."""
-    absent = compute.is_in(cells, value_set=pa.array(sorted(MISSING), cells.type))
-    return compute.if_else(absent, pa.scalar(None, cells.type), cells)
 
 
 def moments(column: pa.ChunkedArray, name: str) -> tuple[NDArray[np.float64], bool]:

@@ -20,7 +20,6 @@ from privtraj.domain.domain import Domain
 _WHOSE = (" needs ", Arg("person="), ", which says whose record it is")
 _TIMES, _RANGE = Arg("bins", option="bin_times"), Arg("time_range")
 
-
 MOST_TIMES = 50_000  # of interest, as many as a model file holds
 READ_AT = 25  # times, evenly spread, at which a model is read where nobody names any
 

@@ -152,9 +152,12 @@ def pooled_over_time(
     if time_coupling == 0:
         return measure
     per_side = BLOCKS_PER_SIDE.get(measure.centres.shape[2], BLOCKS_PER_SIDE_BEYOND)
-    cells = zip(measure.centres, measure.weights, strict=True)
-    times = [_in_blocks(centres, weights, per_side) for centres, weights in cells]
-    variance = float(np.mean([total_variance(one.centres, one.masses) for one in times]))
+    times, variances = [], []
+    for centres, weights in zip(measure.centres, measure.weights, strict=True):
+        one = _in_blocks(centres, weights, per_side)
+        times.append(one)
+        variances.append(total_variance(one.centres, one.masses))
+    variance = float(np.mean(variances))
     price = np.sqrt(len(times) / effective_people) / max(variance, 1e-12)
     price = time_coupling * min(price, MOTION_PRICE / max(_motion(times), 1e-12))
     masses = _solved(times, gaps / gaps.mean(), price, TRANSPORT_BLUR / per_side**2, reach)
@@ -214,7 +217,8 @@ def _solved(
         power = 1 / (1 + price * factor * blur)
         marginals = _scaled(noisy, kernels, power, scaling, sweeps)
         # a scaling is exp(potential / eta), and the next eta is a quarter
-        scaling = [np.maximum(u, 1e-75) ** 4 for u in scaling]
+        for t, u in enumerate(scaling):
+            scaling[t] = np.maximum(u, 1e-75) ** 4
     return marginals
 
 

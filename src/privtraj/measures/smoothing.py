@@ -27,7 +27,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from privtraj.base.arrays import Floats, Ints, Mask, systematic
+from privtraj.base.arrays import Floats, Mask, systematic
 from privtraj.domain.domain import Plot
 from privtraj.measures.cells import Reading, as_reading, blocks, spread_out, stacked
 from privtraj.measures.pooling import GridMeasure
@@ -131,29 +131,22 @@ class _Blur:
 def placed(
     measure: GridMeasure, m: int, rng: np.random.Generator, plot: Plot | None = None
 ) -> tuple[Floats, Floats]:
-    """Particles (T, m, d) and weights (T, m) that fill the cells evenly.
+    """Particles (T, m, d) and weights (T, m) that fill the cells evenly, with a domain its inside.
 
-    With a domain, particles are in the part of a cell that is inside.
+    Every cell with people has one particle and more in proportion, all of a cell of equal weight;
+    if there are more cells than particles, a systematic sample of them has equal weights.
     """
     clouds, shares = [], []
     for places, weights, side in zip(measure.centres, measure.weights, measure.sides, strict=True):
-        cell, share = _shared_out(weights, m, rng)
+        held = np.flatnonzero(weights)
+        if len(held) > m:
+            cell, share = systematic(weights, m, rng), np.full(m, 1 / m)
+        else:
+            more = systematic(weights, m - len(held), rng) if m > len(held) else held[:0]
+            cell = np.sort(np.concatenate([held, more]))
+            share = weights[cell] / np.bincount(cell)[cell]
         within = rng.uniform(-0.5, 0.5, size=(m, places.shape[1]))
         cloud = np.clip(places[cell] + side * within, 0, 1)
         clouds.append(cloud if plot is None else plot.settled(cloud, places[cell], side, rng))
         shares.append(share)
     return np.stack(clouds), np.stack(shares)
-
-
-def _shared_out(weights: Floats, m: int, rng: np.random.Generator) -> tuple[Ints, Floats]:
-    """Cells (m,) of m particles and their weights (m,), which add up to the cells' where they can.
-
-    Every cell with people has one particle and more in proportion, all of a cell of equal weight;
-    if there are more cells than particles, a systematic sample of them has equal weights.
-    """
-    held = np.flatnonzero(weights)
-    if len(held) > m:
-        return systematic(weights, m, rng), np.full(m, 1 / m)
-    more = systematic(weights, m - len(held), rng) if m > len(held) else held[:0]
-    index = np.sort(np.concatenate([held, more]))
-    return index, weights[index] / np.bincount(index)[index]
