@@ -60,8 +60,7 @@ class TrajectorySynthesizer(Recipe):
     @property
     def recipe(self) -> Recipe | None:
         """The settings alone, as a model carries them; None for a kind that has more of them."""
-        own = {each.name: getattr(self, each.name) for each in fields(self)}
-        return Recipe(**own) if len(own) == len(fields(Recipe)) else None
+        return Recipe(**vars(self)) if len(fields(self)) == len(fields(Recipe)) else None
 
     def fit(
         self,
@@ -82,7 +81,11 @@ class TrajectorySynthesizer(Recipe):
         if not isinstance(snapshots, Snapshots):
             raise InputError("fit takes Snapshots, from Snapshots.from_table or from_arrays")
         measure = self.checked_for(snapshots)
-        weak = self._warnings_of_guarantee()
+        weak: list[str] = []  # about epsilon and delta, by the people as far as they are public
+        if self.seed is None:
+            counts = self.public_counts
+            people = None if counts is None else float(public_people(counts).sum())
+            weak = statements.warnings(self.epsilon, self.delta, people)
         for warning in weak:
             warnings.warn(warning, WeakGuaranteeWarning, stacklevel=2)
         plan = measure.plan(snapshots, self)
@@ -145,14 +148,6 @@ class TrajectorySynthesizer(Recipe):
         measure = self._measure(snapshots)
         measure.refuses(snapshots, self)
         return measure
-
-    def _warnings_of_guarantee(self) -> list[str]:
-        """What is weak about epsilon and delta, by the number of people as far as it is public."""
-        if self.seed is not None:
-            return []
-        counts = self.public_counts
-        people = None if counts is None else float(public_people(counts).sum())
-        return statements.warnings(self.epsilon, self.delta, people)
 
     def _reserved(self, ledger: LedgerFile, snapshots: Snapshots, new_people: bool) -> str:
         """The entry of a ledger in which the whole budget is recorded."""

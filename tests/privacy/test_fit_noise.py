@@ -23,7 +23,7 @@ from privtraj.privacy import noise
 from privtraj.privacy.events import GaussianSum
 from privtraj.privacy.guard import Guard, SamplingGuard
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.questions import CellCounts, Laplace, Release
+from privtraj.privacy.questions import CellCounts
 
 LIMIT = 5.4  # standard errors: 1e-7, both sides
 
@@ -218,10 +218,10 @@ def test_places_without_anybody_have_as_much_noise_as_others(counted, many_bins)
 
 def test_every_release_of_a_fit_is_the_last_entry_of_its_ledger(many_bins):
     class Paying(Guard):
-        def counts(self, cells_per_side, epsilon, what):
+        def ask(self, release):
             before = len(self.ledger.events)
-            answer = super().ask(Release(CellCounts(cells_per_side), Laplace(epsilon), what))
-            assert [event.what for event, _ in self.ledger.events[before:]] == [what]
+            answer = super().ask(release)
+            assert [event.what for event, _ in self.ledger.events[before:]] == [release.what]
             return answer
 
     class Pipeline(TrajectorySynthesizer):

@@ -65,9 +65,6 @@ class Finding:
         return PrivtrajError(*self.seen, *((": ", *self.advice) if self.advice else ()))
 
 
-# Worth ----------------------------------------------------------------------------------------
-
-
 class Optimism(NamedTuple):
     """Simulated worth over true worth, middle (10^4 / (N epsilon))^power in the median of
     populations; in 5 % of them it is below `least` times that, in 5 % above `most` times."""
@@ -129,9 +126,6 @@ class Estimate:
 def mean_worth(worths: Any) -> float:
     """Geometric mean of fits (n,); what is worse than one person counts as half a person."""
     return float(np.exp(np.log(np.maximum(worths, 0.5)).mean()))
-
-
-# Answers that are kept ------------------------------------------------------------------------
 
 
 def kept_file(kind: str, key: Mapping[str, Any]) -> Path:

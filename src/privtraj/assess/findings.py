@@ -16,20 +16,13 @@ from privtraj.columns.kinds import Category, Integer, Number
 from privtraj.data import records as checks
 from privtraj.data.dialect import DATE, NUMBER
 
-# Set by hand.
-MOST_OUTSIDE = 0.5
-"""Share of records outside a range from which on it is plainly wrong: that of another thing, or in
-another unit."""
-SOME_OUTSIDE = 0.02
-"""The same from which on it is doubtful: as many people are moved to its ends."""
-NEARLY_ALL = 0.98
-"""Share of records in one part of a range that leaves nothing to tell apart."""
-MANY_AT_BOUND = 0.2
-"""Share of records exactly at a bound that is worth a word: a limit of detection, or clamped."""
-FITTING = 0.9
-"""Share of records that another unit must bring inside to be named."""
-FAR_OFF = 2.0
-"""How many times more, or fewer, records than public numbers say are plainly others."""
+# Set by hand: shares of records.
+MOST_OUTSIDE = 0.5  # outside a range that is plainly wrong: of another thing, or in another unit
+SOME_OUTSIDE = 0.02  # outside one that is doubtful: as many people are moved to its ends
+NEARLY_ALL = 0.98  # in one part of a range, which leaves nothing to tell apart
+MANY_AT_BOUND = 0.2  # exactly at a bound, worth a word: a limit of detection, or clamped
+FITTING = 0.9  # that another unit must bring inside to be named
+FAR_OFF = 2.0  # how many times more, or fewer, records than public numbers say are plainly others
 
 
 def findings(
@@ -40,12 +33,10 @@ def findings(
 ) -> tuple[Finding, ...]:
     """All of them. unused: {name: kind} of other columns.  csv: whether cells came as text."""
     found = [
-        *_refusals(tally),
         *_of_people(tally),
         *_of_time(tally, csv),
         *_of_columns(tally, csv),
-        *_of_table(tally, public_counts),
-        *_of_unused(unused),
+        *_of_table(tally, unused, public_counts),
     ]
     return tuple(sorted(found, key=lambda one: LEVELS.index(one.verdict)))
 
@@ -69,20 +60,17 @@ def _refused(check: Callable[..., None], *counts: Any, name: str | None = None) 
     return []
 
 
-def _refusals(tally: TableTally) -> Iterator[Finding]:
+def _of_people(tally: TableTally) -> Iterator[Finding]:
+    """What a fit would refuse, and whose records they are."""
+    people, options = tally.people, tally.public.options
     for name, error in tally.refused.items():
         yield Finding(name, "refused", error.args)
-    options = tally.public.options
     yield from _refused(checks.check_infinite, tally.infinite)
     yield from _refused(checks.check_missing, tally.absent, options.missing)
     usable = tally.records - (tally.absent.records if options.missing == "drop" else 0)
-    if options.one_per_person == "random" and tally.people is not None:
-        usable = min(usable, tally.people.more_than(0))
+    if options.one_per_person == "random" and people is not None:
+        usable = min(usable, people.more_than(0))
     yield from _refused(checks.check_enough, usable)
-
-
-def _of_people(tally: TableTally) -> Iterator[Finding]:
-    people, options = tally.people, tally.public.options
     if people is None:
         seen = "no column says whose a record is, so nobody checks that each is another person's"
         yield Finding(None, "note", (seen,), ("name it with ", Arg("person="), ", if there is one"))
@@ -153,9 +141,7 @@ def _of_number(
     bounds = str(column).removeprefix(f"{name} in ").split(" or missing")[0].split(" (fixed)")[0]
     words = [f"have '{name}' {where} {bounds}" for where in ("below", "above", "outside")]
     yield from _outside(found, words, advice)
-    if not known or found.outside > MOST_OUTSIDE * known:
-        return
-    if isinstance(column, Integer):
+    if not known or found.outside > MOST_OUTSIDE * known or isinstance(column, Integer):
         return
     fullest = int(found.parts.max())
     if fullest >= NEARLY_ALL * known:
@@ -242,8 +228,11 @@ def _of_category(counts: Mapping[str, int], column: Category, records: int) -> I
 # Whole records --------------------------------------------------------------------------------
 
 
-def _of_table(tally: TableTally, public_counts: Sequence[float] | None) -> Iterator[Finding]:
-    """Places outside the domain, another number of records than is public, equal rows."""
+def _of_table(
+    tally: TableTally, unused: Mapping[str, str], public_counts: Sequence[float] | None
+) -> Iterator[Finding]:
+    """Places outside the domain, other numbers of records than public ones, equal rows, and columns
+    that are not used."""
     domain, outside, placed = tally.domain, tally.outside_domain, tally.placed
     if domain is not None and outside > SOME_OUTSIDE * placed:
         names = listed([str(domain.x), str(domain.y)])
@@ -256,25 +245,20 @@ def _of_table(tally: TableTally, public_counts: Sequence[float] | None) -> Itera
         seen = f"the table has {tally.records} records, and the public numbers are {stated:g}"
         about = ("check ", Arg("public_counts"), ", and that this is the table they are about")
         yield Finding(None, "wrong", (seen,), about)
-    if not tally.repeated_rows:
-        return
     many = f"{tally.repeated_rows} of {tally.records} records"
-    if tally.people is not None:
+    if tally.repeated_rows and tally.people is not None:
         seen = f"{many} are equal to an earlier one of the same person, in time and all columns"
         yield Finding(None, "doubtful", (seen,), ("remove what was copied by mistake",))
-    else:
+    elif tally.repeated_rows:
         seen = f"{many} are equal to an earlier one in time and all columns"
         often = tally.repeated_rows > SOME_OUTSIDE * tally.records
         twice = ("if a person is there twice, name who it is with ", Arg("person="))
         yield Finding(None, "doubtful" if often else "note", (seen,), twice)
-
-
-def _of_unused(unused: Mapping[str, str]) -> Iterator[Finding]:
     texts = [name for name, kind in unused.items() if kind in ("text", "mixed")]
     others = [name for name in unused if name not in texts]
     if texts:
         option = Arg("columns", option="column")
-        advice = ("declare one that is wanted as a category, with ", option)
-        yield Finding(None, "note", (f"columns of text are not used: {first_few(texts)}",), advice)
+        wanted = ("declare one that is wanted as a category, with ", option)
+        yield Finding(None, "note", (f"columns of text are not used: {first_few(texts)}",), wanted)
     if others:
         yield Finding(None, "note", (f"other columns are not used: {first_few(others)}",))

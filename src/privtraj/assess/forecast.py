@@ -81,14 +81,12 @@ class Question:
         return statements.warnings(self.recipe.epsilon, self.recipe.delta, self.people)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON; `from_dict` undoes it."""
         own = {name: value for name, value in vars(self).items() if name != "recipe"}
         budget = {name: getattr(self.recipe, name) for name in _BUDGET}
         return {**own, **budget, "settings": self.by_hand}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Question:
-        """The question that `to_dict` wrote."""
         own = dict(values)
         budget = {name: own.pop(name) for name in _BUDGET}
         return cls(recipe=Recipe(**budget, **own.pop("settings")), **own)
@@ -204,7 +202,6 @@ class Forecast:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON; `from_dict` undoes it."""
         return {
             "question": self.question.to_dict(),
             "expected": _written(self.expected),
@@ -225,7 +222,6 @@ class Forecast:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Forecast:
-        """The forecast that `to_dict` wrote."""
         curve = [dict(point) for point in values["curve"]]
         remedies = values["remedies"]
         return cls(
@@ -325,7 +321,6 @@ class MixedForecast:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
         return {
             **vars(self),
             "question": self.question.to_dict(),

@@ -35,9 +35,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 NOTICE = "a look at the raw records, for their steward alone: never for release"
-HEAD = 100
-"""Rows of a table in memory that tell the kind of a column that nobody asked for."""
-
+HEAD = 100  # rows of a table in memory that tell the kind of a column that nobody asked for
 _HEADINGS = {
     "refused": "Refused: fit stops at these",
     "wrong": "Plainly wrong: fit stops before these cost anything, unless told to go on",
@@ -75,6 +73,10 @@ class TableCheck:
 
     def to_dict(self, typed: bool = False) -> dict[str, Any]:
         """For JSON; typed: in the words of the command line."""
+        rows = [
+            {"level": f.verdict, "column": f.name, "sentence": f.typed() if typed else f.sentence}
+            for f in self.findings
+        ]
         return {
             "notice": NOTICE,
             "fine": self.fine,
@@ -83,14 +85,7 @@ class TableCheck:
             "people": self.people,
             "exact": self.exact,
             "columns": [dict(column) for column in self.columns],
-            "findings": [
-                {
-                    "level": one.verdict,
-                    "column": one.name,
-                    "sentence": one.typed() if typed else one.sentence,
-                }
-                for one in self.findings
-            ],
+            "findings": rows,
             "fit": self.intention and self.intention.to_dict(),
             "privacy_spent": 0,
         }
@@ -271,9 +266,6 @@ def _kind(source: Any, name: str) -> str:
         return "mixed"
 
 
-# Counts, and words ----------------------------------------------------------------------------
-
-
 def _counts(tally: TableTally) -> Iterator[dict[str, Any]]:
     """Of the time and of each column, for JSON."""
     public, time = tally.public, tally.time
@@ -283,9 +275,8 @@ def _counts(tally: TableTally) -> Iterator[dict[str, Any]]:
     about = {"name": time.name, "declared": f"{time.name} from {first} to {last}"}
     yield {**about, "records": tally.records, **counts}
     for column in public.asked:
-        counts = tally.columns[column.name].counts
         about = {"name": column.name, "declared": str(column)}
-        yield {**about, "records": tally.records, **counts}
+        yield {**about, "records": tally.records, **tally.columns[column.name].counts}
 
 
 def _table(columns: Sequence[dict[str, Any]]) -> str:

@@ -89,7 +89,15 @@ def plan(
     check_budget(epsilon, delta)
     if public_counts:
         check_hides_counts(adjacency)
-    declared = _declared(features, columns)
+    if features is None and columns is None:
+        raise InputError("say what columns there are: ", Arg("features"), " or ", Arg("columns"))
+    least = 1 if columns is None else 0
+    count = 0 if features is None else _whole("features", features, least, LARGEST_FEATURES)
+    declared: tuple[Column, ...] = tuple(Number(0.0, 1.0, f"number {k + 1}") for k in range(count))
+    if columns is not None:
+        made_before = all(isinstance(column, Number | Category) for column in columns)
+        others = columns if made_before else declared_columns(None, None, columns=columns)
+        declared = (*declared, *others)
     if settings.keys() - {each.name for each in fields(Recipe)} - {"pull"} or "seed" in settings:
         raise InputError(
             f"there is no such setting among {', '.join(settings)}: use those of "
@@ -113,28 +121,16 @@ def plan(
 
     if not keep:
         return made()
-    key = {**question.to_dict(), "stand_ins": list(STAND_INS)}
-    found = kept(
-        "plan", key, lambda answer: replace(Forecast.from_dict(answer), question=question), made
-    )
+
+    def read(answer: dict[str, Any]) -> Forecast:
+        return replace(Forecast.from_dict(answer), question=question)
+
+    found = kept("plan", {**question.to_dict(), "stand_ins": list(STAND_INS)}, read, made)
     assert found is not None
     return found
 
 
 forecast = plan  # the same call, by the name of what it returns
-
-
-def _declared(features: Any, columns: Any) -> tuple[Column, ...]:
-    """So many numbers, and the columns."""
-    if features is None and columns is None:
-        raise InputError("say what columns there are: ", Arg("features"), " or ", Arg("columns"))
-    least = 1 if columns is None else 0
-    count = 0 if features is None else _whole("features", features, least, LARGEST_FEATURES)
-    numbers = tuple(Number(0.0, 1.0, f"number {k + 1}") for k in range(count))
-    if columns is None:
-        return numbers
-    made = all(isinstance(column, Number | Category) for column in columns)
-    return (*numbers, *(columns if made else declared_columns(None, None, columns=columns)))
 
 
 def _whole(name: str, value: Any, low: int, high: int) -> int:
@@ -146,19 +142,11 @@ def _whole(name: str, value: Any, low: int, high: int) -> int:
 def _check(question: Question) -> None:
     times = question.times or 1
     if question.people < times:
-        raise InputError(
-            Arg("people"),
-            f" is {question.people} and ",
-            Arg("times"),
-            f" is {times}: a forecast needs at least one person per time",
-        )
+        few = f" is {times}: a forecast needs at least one person per time"
+        raise InputError(Arg("people"), f" is {question.people} and ", Arg("times"), few)
     if question.records_per_person > (question.times or LARGEST_TIMES):
-        raise InputError(
-            Arg("records_per_person"),
-            " must not exceed ",
-            Arg("times"),
-            ": a person has one per time",
-        )
+        most = (" must not exceed ", Arg("times"), ": a person has one per time")
+        raise InputError(Arg("records_per_person"), *most)
     question.recipe.check()
 
 
@@ -268,11 +256,11 @@ def _outlook(question: Question, columns: tuple[Column, ...]) -> MixedForecast:
     measure = TrajectorySynthesizer.of(recipe).checked_for(_nobody(*frame)).name
     shown = [column for column in columns if not column.of]
     levels = [column.levels for column in shown if isinstance(column, Category)]
-    what = "some numbers may be missing"
+    reason = "some numbers may be missing"
     if levels:
         many = "is 1 category" if len(levels) == 1 else f"are {len(levels)} categories"
-        what = f"there {many} among the columns"
-    by_hand = recipe.measure != "auto"
+        reason = f"there {many} among the columns"
+    reason += ", and tables of two columns at a time are few and small"
     mu = calibrate_gaussian(
         recipe.epsilon, recipe.delta, recipe.adjacency, person=Person(each, False)
     )
@@ -284,9 +272,7 @@ def _outlook(question: Question, columns: tuple[Column, ...]) -> MixedForecast:
         values=sum(levels),
         combinations=math.prod(levels),
         measure=measure,
-        reason="you set it by hand"
-        if by_hand
-        else f"{what}, and tables of two columns at a time are few and small",
+        reason=reason if recipe.measure == "auto" else "you set it by hand",
         count_noise=1 / mu,
     )
 
@@ -328,9 +314,6 @@ def price(
     return calibrate_laplace(*budget) / calibrate_laplace(*budget, person=Person(records, together))
 
 
-# What a fit would release ---------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Intention:
     """A fit before it begins. slabs: the resolution in time, in words.
@@ -349,7 +332,6 @@ class Intention:
     releases: tuple[dict[str, Any], ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
         return {**asdict(self), "releases": list(self.releases)}
 
     def __str__(self) -> str:

@@ -43,19 +43,15 @@ from privtraj.privacy.rows import MemoryRows
 from privtraj.privacy.statements import MOST_RECORDS, PUBLIC_COUNTS, SHARED_BINS
 from privtraj.recipe import MeasureName, Recipe
 
-REFITS = 3
-"""Fits that are made again: their mean error varies little, and each takes as long as the fit."""
-READ_TIMES = 8
-"""Times at which models are compared, where people are at any time or at more of them."""
+REFITS = 3  # whose mean error varies little; each takes as long as the fit
+READ_TIMES = 8  # when models are compared, if people are at any time or at more of them
 DOUBT = 4.0
 """Half width of a band, in root mean squared changes of refits: holds the truth in nine of ten."""
-LEAST_GROUP = 0.05
-"""Share of people from which a value of a category is a group."""
+LEAST_GROUP = 0.05  # share of people from which a value of a category is a group
 MOST_GROUPS = 24
 RESOLUTION = ("particles", "steps", "cells", "slabs", "subspace", "bandwidth")
 """Settings that decide how fine a model can be; chosen by the fit itself unless set by hand."""
-MOMENTS = 64
-"""At which people are who come at any time: more moments make more calls, and no other crowd."""
+MOMENTS = 64  # of people who come at any time: more of them make more calls, and no other crowd
 PEOPLE = 2000  # of each model, whose medians, shares and correlations are compared
 
 
@@ -87,12 +83,10 @@ class Quality:
     refits: int
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON; `from_dict` undoes it."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Quality:
-        """What `to_dict` wrote."""
         return cls(
             Estimate(**values["worth"]),
             tuple(values["numeric_times"]),
@@ -149,12 +143,10 @@ def estimated_quality(
         crowd = ModelCrowd(model).places(np.repeat(times, POPULATION), seed + 101)
         crowd = numbers_alone(crowd, model.columns).reshape(len(times), POPULATION, -1)
         yards = [Yardstick([cloud]) for cloud in crowd]
-        errors = np.array(
-            [
-                [yard.error([each[:RELEASED, t]]) for t, yard in enumerate(yards)]
-                for each in numbers[1:]
-            ]
-        )  # (B, Q)
+        releases = [each[:RELEASED] for each in numbers[1:]]
+        errors = np.array(  # (B, Q)
+            [[yard.error([each[:, t]]) for t, yard in enumerate(yards)] for each in releases]
+        )
 
         def at_all_times(n: int) -> float:
             return float(np.mean([yard.errors(n) for yard in yards]))
@@ -167,9 +159,7 @@ def estimated_quality(
         tuple(times.tolist()),
         at_times,
         _groups(model, people, judged),
-        _median_bands(model, numbers),
-        _share_bands(model, people),
-        _correlation_band(numbers),
+        *_bands(model, people, numbers),
         refits,
     )
 
@@ -263,9 +253,22 @@ class ModelCrowd:
 
     def recorded(self, people: int, seed: int) -> tuple[Floats, Snapshots]:
         """As the released numbers of people are spread over windows of time."""
-        model, each = self.model, self.each
+        model, each, counted = self.model, self.each, self.model.diagnostics
         public: dict[str, Any] = model.certificate.public_inputs
-        moments = np.sort(self._moments(people * each, np.random.default_rng(seed)))
+        rng, n = np.random.default_rng(seed), people * each
+        counts = np.maximum(np.asarray(counted["people_per_time"], float), 0)
+        window = rng.choice(len(counts), n, p=counts / counts.sum() if counts.any() else None)
+        if counted["listed_times"]:
+            ends = np.cumsum(np.asarray(counted["people_lengths"], float)).astype(int)
+            first = np.concatenate([[0], ends[:-1]])
+            moments = np.sort(model.numeric_times[rng.integers(first[window], ends[window])])
+        else:
+            edges = model.knots[0] + np.concatenate([[0.0], np.cumsum(counted["people_lengths"])])
+            at = edges[window] + rng.random(n) * np.diff(edges)[window]
+            width = (edges[-1] - edges[0]) / MOMENTS
+            step = np.minimum(((at - edges[0]) / width).astype(int), MOMENTS - 1)
+            middles = edges[0] + (step + 0.5) * width
+            moments = np.sort(np.clip(middles, *model.knots[[0, -1]]))
         listed = "bin times" in public
         axis = TimeAxis(model.numeric_times.copy(), False, model.knots[[0, -1]].copy(), listed)
         # in order of time, so that records of one person are far apart
@@ -275,21 +278,6 @@ class ModelCrowd:
         frame = (axis, model.columns, model.time_name, rows, each, together, (), model.domain)
         return moments, Snapshots(*frame)
 
-    def _moments(self, n: int, rng: np.random.Generator) -> Floats:
-        """(n,), in any order."""
-        model, counted = self.model, self.model.diagnostics
-        people = np.maximum(np.asarray(counted["people_per_time"], float), 0)
-        window = rng.choice(len(people), n, p=people / people.sum() if people.any() else None)
-        if counted["listed_times"]:
-            ends = np.cumsum(np.asarray(counted["people_lengths"], float)).astype(int)
-            first = np.concatenate([[0], ends[:-1]])
-            return model.numeric_times[rng.integers(first[window], ends[window])]
-        edges = model.knots[0] + np.concatenate([[0.0], np.cumsum(counted["people_lengths"])])
-        at = edges[window] + rng.random(n) * np.diff(edges)[window]
-        width = (edges[-1] - edges[0]) / MOMENTS
-        step = np.minimum(((at - edges[0]) / width).astype(int), MOMENTS - 1)
-        return np.clip(edges[0] + (step + 0.5) * width, *model.knots[[0, -1]])
-
 
 def read_times(model: TrajectoryModel, most: int) -> Floats:
     """When models are compared: the listed times, if people are at these, or even ones."""
@@ -298,9 +286,6 @@ def read_times(model: TrajectoryModel, most: int) -> Floats:
         return times[np.linspace(0, len(times) - 1, min(most, len(times))).round().astype(int)]
     start, end = model.knots[[0, -1]]
     return start + (end - start) * (np.arange(most) + 0.5) / most
-
-
-# Worth ----------------------------------------------------------------------------------------
 
 
 def _groups(
@@ -341,37 +326,30 @@ def half_widths(own: Floats, others: Floats) -> Floats:
     return DOUBT * np.sqrt((squares + squares.mean(axis=0)) / 2)
 
 
-def _median_bands(
-    model: TrajectoryModel, numbers: Sequence[Floats]
-) -> dict[str, tuple[float, ...]]:
+def _bands(
+    model: TrajectoryModel, people: Sequence[Floats], numbers: Sequence[Floats]
+) -> tuple[dict[str, tuple[float, ...]], dict[str, tuple[tuple[float, ...], ...]], float | None]:
+    """Half widths: of medians, of shares of categories, and of correlations at one time, all times
+    and pairs together."""
     own, *others = (np.median(each, axis=0) for each in numbers)
     places = np.flatnonzero(model.axes.numbers)
     widths = half_widths(own, np.array(others)) * np.ptp(model.bounds[places], axis=1)
-    return {
+    medians = {
         model.columns[k].name: tuple(widths[:, j].tolist())
         for j, k in enumerate(places.tolist())
         if not (model.columns[k].of or isinstance(model.columns[k], Angle))  # a cosine, a sine
     }
-
-
-def _share_bands(
-    model: TrajectoryModel, people: Sequence[Floats]
-) -> dict[str, tuple[tuple[float, ...], ...]]:
-    bands, levels = {}, [model.axes.level_of(each) for each in people]
+    shares, levels = {}, [model.axes.level_of(each) for each in people]
     for k, column in enumerate(model.columns):
         if isinstance(column, Category):
             every = np.arange(column.levels)
             own, *others = ((at[..., [k]] == every).mean(axis=0) for at in levels)  # (Q, levels)
-            bands[column.name] = tuple(map(tuple, half_widths(own, np.array(others)).tolist()))
-    return bands
-
-
-def _correlation_band(numbers: Sequence[Floats]) -> float | None:
-    """Of correlations at one time, all times and pairs together."""
+            shares[column.name] = tuple(map(tuple, half_widths(own, np.array(others)).tolist()))
     if numbers[0].shape[2] < 2:
-        return None
+        return medians, shares, None
     own, *others = map(correlations, numbers)
-    return DOUBT * math.sqrt(float(np.mean([np.mean((each - own) ** 2) for each in others])))
+    squares = float(np.mean([np.mean((each - own) ** 2) for each in others]))
+    return medians, shares, DOUBT * math.sqrt(squares)
 
 
 def correlations(numbers: Floats) -> Floats:

@@ -21,19 +21,14 @@ if TYPE_CHECKING:
 # Set by hand, 2026-11.
 LIMITS = {"bounds": (0.05, 0.8), "time": (0.5, 0.8)}
 """Of `PileUp.excess` and `Timing.off`: good up to the first, plainly wrong beyond the second."""
-WALL = 0.02
-"""How near to a bound is at it, as a share of the box, where the model resolves so much."""
-WIDEST = 0.25
-"""How near is at it where it resolves less: two such strips at each end are the whole box."""
+WALL = 0.02  # how near to a bound is at it, in shares of the box, if the model resolves so much
+WIDEST = 0.25  # the same where it resolves less: two such strips at each end are the whole box
 COARSEST = 0.1
 """Where a model resolves less than this, no bounds are called plainly wrong: noise alone may put
 everybody into one cell, and a range may be that much too wide."""
-CLEAR = 2.0
-"""Deviations of its noise below which a number of people may as well be none."""
-CLEAR_IN_ALL = 5.0
-"""The same of all people together, for their times to say anything."""
-THIN = 0.1
-"""Of an even share of people, below which a window counts as empty."""
+CLEAR = 2.0  # deviations of its noise below which a number of people may as well be none
+CLEAR_IN_ALL = 5.0  # the same of all people together, for their times to say anything
+THIN = 0.1  # of an even share of people, below which a window counts as empty
 
 
 class PileUp(NamedTuple):

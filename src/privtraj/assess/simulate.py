@@ -52,11 +52,9 @@ class Crowd(Protocol):
 
     def places(self, moments: Floats, seed: int) -> Floats:
         """(n, d) in the unit cube: where n people are, each at one of the moments (n,)."""
-        ...
 
     def recorded(self, people: int, seed: int) -> tuple[Floats, Snapshots]:
         """So many of them, with all their records: moments (n,) in order, and the snapshots."""
-        ...
 
 
 class Simulated(NamedTuple):
@@ -114,9 +112,6 @@ def fewer(recipe: Recipe, measure: str, people: int, records_each: int) -> tuple
     return recipe.again(epsilon=min(epsilon, LARGEST_SIMULATED_EPSILON)), round(people / factor)
 
 
-# Stand-ins ------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class StandIn:
     """A public crowd over [0, 1], by name. times: at which all its records are; None: at any.
@@ -172,9 +167,6 @@ class StandIn:
             seed=0,
         )
         return moments, snapshots
-
-
-# The yardstick --------------------------------------------------------------------------------
 
 
 class Yardstick:

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 Hashes = NDArray[np.uint64]
 Read = TypeVar("Read")
 
-PARTS = 50
-"""Equal parts of a range, to see whether nearly all records are in one of them."""
+PARTS = 50  # equal ones of a range, to see whether nearly all records are in one of them
 MOST = 1 << 21
 """Different hashes that are counted: 32 MB, and a few times that while they are put in order."""
 _KEY = np.uint64(0x9E3779B97F4A7C15)
@@ -192,9 +191,6 @@ class ColumnTally:
         return CellValues(levels, np.zeros(len(levels), np.bool_))
 
 
-# What comes back ------------------------------------------------------------------------------
-
-
 class Repeats:
     """Counts of hashes that are spread evenly over 64 bits."""
 
@@ -206,7 +202,6 @@ class Repeats:
         self._waiting: list[Hashes] = []
 
     def add(self, hashes: Hashes) -> None:
-        """Some more of them (n,)."""
         self._waiting.append(self._below(hashes))
         if sum(map(len, self._waiting)) > self._most:
             self._compact()
@@ -268,9 +263,6 @@ def text_hashes(texts: Iterable[object]) -> Hashes:
     return np.array([hash(str(text)) % 2**64 for text in texts], dtype=np.uint64)
 
 
-# The table ------------------------------------------------------------------------------------
-
-
 class TableTally:
     """All that is counted of a table, block by block.
 
@@ -292,7 +284,6 @@ class TableTally:
         self.refused: dict[str, InputError] = {}
 
     def add(self, table: pa.Table) -> None:
-        """More records."""
         n, found = len(table), {}
         self.records += n
         for one in (self.time, *self.columns.values()):

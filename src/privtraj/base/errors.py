@@ -137,9 +137,6 @@ def short(value: float) -> str:
     return f"{value:g}".replace("e-0", "e-")
 
 
-_ROUND = (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)
-
-
 def about(people: float) -> str:
     """A number of people that is known within a factor of two or so, without false precision."""
     if people < 1:
@@ -147,7 +144,8 @@ def about(people: float) -> str:
     if people < 10:
         return f"{people:.0f}"
     power = 10 ** (len(f"{people:.0f}") - 1)
-    return f"{min(_ROUND, key=lambda r: abs(r * power / people - 1)) * power:,.0f}"
+    digits = (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)
+    return f"{min(digits, key=lambda r: abs(r * power / people - 1)) * power:,.0f}"
 
 
 def aligned(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> list[str]:

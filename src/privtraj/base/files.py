@@ -107,9 +107,10 @@ def read_zip(path: Path) -> dict[str, bytes]:
         with open(path, "rb") as raw:
             _check_directory(raw)
             with zipfile.ZipFile(raw) as file:
-                _check_members(file.infolist(), os.fstat(raw.fileno()).st_size)
+                infos = file.infolist()
+                _check_members(infos, os.fstat(raw.fileno()).st_size)
                 members = {}
-                for info in file.infolist():
+                for info in infos:
                     with file.open(info) as member:
                         data = member.read(info.file_size)  # unpacks no more, whatever there is
                     if len(data) < info.file_size:
@@ -175,8 +176,20 @@ def strict_json(data: bytes) -> Any:
         )
     except RecursionError:
         raise ValueError("too deep") from None
-    _check_depth(value)
-    return value
+    layer = [value]
+    for _ in range(DEEPEST):  # or it is too deep for whoever walks through it later
+        inside: list[Any] = []
+        for item in layer:
+            if isinstance(item, dict):
+                inside += [*item, *item.values()]
+            elif isinstance(item, list):
+                inside += item
+            elif isinstance(item, str) and len(item) > LONGEST_TEXT:
+                raise ValueError("too long a text")
+        if not inside:
+            return value
+        layer = inside
+    raise ValueError("too deep")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -193,21 +206,3 @@ def _number(text: str) -> int | float:
     if not math.isfinite(value) or text.lstrip("-").isdigit():
         raise ValueError("too large a number, or none")
     return value
-
-
-def _check_depth(value: Any) -> None:
-    """Refuse what is nested too deeply for whoever walks through it later, and endless texts."""
-    layer = [value]
-    for _ in range(DEEPEST):
-        inside: list[Any] = []
-        for item in layer:
-            if isinstance(item, dict):
-                inside += [*item, *item.values()]
-            elif isinstance(item, list):
-                inside += item
-            elif isinstance(item, str) and len(item) > LONGEST_TEXT:
-                raise ValueError("too long a text")
-        if not inside:
-            return
-        layer = inside
-    raise ValueError("too deep")

@@ -37,17 +37,13 @@ def key_of(value: Any) -> str | None:
     if value is None or value != value:
         return None
     if isinstance(value, str):
-        return _key_of_text(value)
+        if value.endswith(".0") and is_whole(value[:-2]):
+            return value[:-2]
+        return _WORDS.get(value.lower(), value) if len(value) < 6 else value
     if isinstance(value, float | Decimal):
         number = float(value)
         return str(int(number)) if number.is_integer() else repr(number)
     return str(int(value))
-
-
-def _key_of_text(text: str) -> str:
-    if text.endswith(".0") and is_whole(text[:-2]):
-        return text[:-2]
-    return _WORDS.get(text.lower(), text) if len(text) < 6 else text
 
 
 def is_whole(key: str) -> bool:
@@ -106,18 +102,15 @@ def typed_column(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
 
 def words_of(name: str, form: Mapping[str, Any]) -> list[str]:
     """The words that `typed_column` makes this form of."""
-    settings = {
-        word: value for word, value in form.items() if word != "kind" and value is not False
-    }
-    return [name, str(form["kind"]), *(_typed(*setting) for setting in settings.items())]
-
-
-def _typed(word: str, value: Any) -> str:
-    if word != "values":
-        return word if value is True else f"{word}={value}"
-    plain = all(isinstance(label, str) and "," not in label for label in value)
-    plain = plain and not value[0].startswith("[")
-    return f"{word}={','.join(value) if plain else json.dumps(value)}"
+    words = [name, str(form["kind"])]
+    for word, value in form.items():
+        if word == "values":
+            plain = all(isinstance(label, str) and "," not in label for label in value)
+            plain = plain and not value[0].startswith("[")
+            words.append(f"{word}={','.join(value) if plain else json.dumps(value)}")
+        elif word != "kind" and value is not False:
+            words.append(word if value is True else f"{word}={value}")
+    return words
 
 
 def _setting(name: str, word: str, text: str) -> Any:

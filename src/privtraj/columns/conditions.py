@@ -34,8 +34,7 @@ from privtraj.columns.kinds import (
     text_of,
 )
 
-RANGE = ".."
-"""Between low and high, as text."""
+RANGE = ".."  # between low and high, as text
 
 
 @dataclass(frozen=True)
@@ -96,20 +95,19 @@ def _declared(columns: Sequence[Column], said: Any, what: Arg) -> tuple[Conditio
         raise InputError(
             what, f" names {listed(unknown)}, not among the columns {first_few(names)}"
         )
-    return tuple(
-        _condition(columns[names.index(name)], names.index(name), value, what)
-        for name, value in said.items()
-    )
-
-
-def _condition(column: Column, axis: int, value: Any, what: Arg) -> Condition:
-    if isinstance(column, Category):
-        return Condition(axis, levels=_levels(column, value, what))
-    if value is None or (isinstance(value, str) and not value):
-        if not column.missing:
-            raise InputError(what, f" asks for '{column.name}' to be missing, which it never is")
-        return Condition(axis, missing=True)
-    return Condition(axis, range=_range(column, value, what))
+    made = []
+    for name, value in said.items():
+        axis = names.index(name)
+        column = columns[axis]
+        if isinstance(column, Category):
+            made.append(Condition(axis, levels=_levels(column, value, what)))
+        elif value is not None and not (isinstance(value, str) and not value):
+            made.append(Condition(axis, range=_range(column, value, what)))
+        elif column.missing:
+            made.append(Condition(axis, missing=True))
+        else:
+            raise InputError(what, f" asks for '{name}' to be missing, which it never is")
+    return tuple(made)
 
 
 def _levels(column: Category, value: Any, what: Arg) -> tuple[int, ...]:
@@ -117,17 +115,13 @@ def _levels(column: Category, value: Any, what: Arg) -> tuple[int, ...]:
     asked = list(value) if isinstance(value, list | tuple | set | np.ndarray) else [value]
     if isinstance(value, str) and value not in texts:
         asked = value.split(",")
-    wanted = [text_of(_plain(label)) for label in asked]
+    wanted = [text_of(one.item() if isinstance(one, np.generic) else one) for one in asked]
     if not wanted or any(text not in texts for text in wanted):
         known = first_few([text for text in texts if text])
         raise InputError(
             what, f" asks for a value that '{column.name}' does not have: it has {known}"
         )
     return tuple(sorted({texts.index(text) for text in wanted}))
-
-
-def _plain(label: Any) -> Any:
-    return label.item() if isinstance(label, np.generic) else label
 
 
 def _range(column: Number, value: Any, what: Arg) -> tuple[float, float]:
@@ -176,8 +170,7 @@ def within_reach(one: Condition, before: NDArray[Any], after: NDArray[Any], ladd
 # Constraints ------------------------------------------------------------------------------------
 
 RISING, FALLING = "rising", "falling"
-ROUNDS = 8
-"""Of putting paths in order and restoring the marginals; set by hand, more change nothing."""
+ROUNDS = 8  # of putting paths in order and restoring the marginals; set by hand, as more do nothing
 
 
 @dataclass(frozen=True)

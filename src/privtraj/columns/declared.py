@@ -27,10 +27,7 @@ _DATES = (dt.date, np.datetime64)  # a datetime is a date
 
 
 def declared_columns(
-    bounds: Any,
-    features: Sequence[str] | None,
-    n_features: int | None = None,
-    columns: Any = None,
+    bounds: Any, features: Sequence[str] | None, n_features: int | None = None, columns: Any = None
 ) -> tuple[Column, ...]:
     """The columns that the user declares, with a flag at the end for each number that may lack.
 

@@ -16,7 +16,6 @@ from pyarrow.types import is_boolean, is_dictionary, is_integer
 from privtraj.base.errors import InputError, either, first_few, listed
 from privtraj.columns.cells import MISSING, key_of
 
-_SECONDS_PER_DAY = 86_400
 _MOMENTS = [pa.timestamp("us"), pa.timestamp("us", "UTC")]
 _IDENTIFIERS = """
     boolean integer floating decimal null date time timestamp string large_string string_view
@@ -31,7 +30,17 @@ def read_object(source: Any, columns: list[str]) -> pa.Table:
         return pa.table(source.select(names)).rename_columns(columns)
     if not isinstance(source, Mapping) and not hasattr(source, "columns"):
         return pa.table(source).select(names).rename_columns(columns)
-    parts = {name: _object_column(source, place) for name, place in places.items()}
+    in_dictionary = isinstance(source, Mapping)
+    keys = {str(key): key for key in (source if in_dictionary else source.columns)}
+    parts = {}
+    for name, place in places.items():
+        if in_dictionary:
+            parts[name] = to_column(source[keys[place]], place)
+            continue
+        try:  # one column at a time, so that one that cannot be converted can be named
+            parts[name] = pa.table(source[[keys[place]]]).column(0)
+        except Exception:
+            raise _mixed(place) from None
     if len({len(part) for part in parts.values()}) > 1:
         raise InputError(
             f"the columns {listed(columns)} differ in length: give every column one value per "
@@ -54,18 +63,6 @@ def object_names(source: Any) -> list[str]:
         "CSV, Parquet, Arrow or .h5ad file, an Arrow, pandas or polars table, AnnData, or a "
         "dictionary of arrays"
     )
-
-
-def _object_column(source: Any, name: str) -> pa.ChunkedArray:
-    in_dictionary = isinstance(source, Mapping)
-    key = next(key for key in (source if in_dictionary else source.columns) if str(key) == name)
-    if in_dictionary:
-        return to_column(source[key], name)
-    # One column at a time, so that a column that cannot be converted can be named.
-    try:
-        return pa.table(source[[key]]).column(0)
-    except Exception:
-        raise _mixed(name) from None
 
 
 def to_column(values: Any, name: str) -> pa.ChunkedArray:
@@ -169,7 +166,19 @@ def dates(cells: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
     """A column of days or moments, or of text that reads as such, as `moments`."""
     cells = plain(cells)
     check_dates(cells.type, name)
-    return moments(_read_dates(cells, name) if is_text(cells.type) else cells, name)[0]
+    if not is_text(cells.type):
+        return moments(cells, name)[0]
+    cells = cells.cast(pa.large_string())
+    absent = compute.is_in(cells, value_set=pa.array(sorted(MISSING), cells.type))
+    cells = compute.if_else(absent, pa.scalar(None, cells.type), cells)
+    read = dated(cells)
+    if read is not None:
+        return moments(read, name)[0]
+    wrong = min(sum(not _reads_as(cell, kind) for cell in cells.drop_null()) for kind in _MOMENTS)
+    raise InputError(
+        f"column '{name}' holds text, and {wrong or 'some'} of its {len(cells)} rows do not read "
+        "as dates: write all of them as 2024-01-31, or all as 2024-01-31T12:00"
+    )
 
 
 def check_dates(kind: pa.DataType, name: str) -> None:
@@ -179,18 +188,6 @@ def check_dates(kind: pa.DataType, name: str) -> None:
             f"column '{name}' is declared as a date, and its type is {_outermost(kind)}: turn it "
             "into dates such as 2024-01-31, or declare another kind"
         )
-
-
-def _read_dates(cells: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    cells = without_missing(cells.cast(pa.large_string()))
-    read = dated(cells)
-    if read is not None:
-        return read
-    wrong = min(sum(not _reads_as(cell, kind) for cell in cells.drop_null()) for kind in _MOMENTS)
-    raise InputError(
-        f"column '{name}' holds text, and {wrong or 'some'} of its {len(cells)} rows do not read "
-        "as dates: write all of them as 2024-01-31, or all as 2024-01-31T12:00"
-    )
 
 
 def dated(cells: pa.ChunkedArray) -> pa.ChunkedArray | None:
@@ -211,12 +208,6 @@ def _reads_as(cell: pa.Scalar, kind: pa.DataType) -> bool:
     return True
 
 
-def without_missing(cells: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Text with null for what means a missing value."""
-    absent = compute.is_in(cells, value_set=pa.array(sorted(MISSING), cells.type))
-    return compute.if_else(absent, pa.scalar(None, cells.type), cells)
-
-
 def moments(column: pa.ChunkedArray, name: str) -> tuple[NDArray[np.float64], bool]:
     """A time column as ((n,) float64, whether it holds dates); NaN for null.
 
@@ -227,7 +218,7 @@ def moments(column: pa.ChunkedArray, name: str) -> tuple[NDArray[np.float64], bo
     if not is_moment(column.type, name, column):
         return _floats(column), False
     if pa.types.is_date(column.type):
-        return _floats(column.cast(pa.date32()).cast(pa.int32())) * _SECONDS_PER_DAY, True
+        return _floats(column.cast(pa.date32()).cast(pa.int32())) * 86_400, True
     micros = column.cast(pa.timestamp("us", tz=column.type.tz), safe=False)
     return _floats(micros.cast(pa.int64())) / 1e6, True
 

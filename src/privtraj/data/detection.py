@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import codecs
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -127,10 +127,13 @@ def detect(path: Path) -> Detected:
             encoding=None if encoding == "utf-8" else encoding,
             delimiter=None if delimiter == "," else delimiter,
         )
-        sample = _joined(islice(reader.texts(names), SAMPLE_BLOCKS + 1))
+        batches = islice(reader.texts(names), SAMPLE_BLOCKS + 1)
+        sample = [pa.concat_arrays(parts) for parts in zip(*batches, strict=True)]
         dialect, kinds, questions = _guessed(dict(zip(names, sample, strict=True)), start)
-        columns, whole = _counted(reader, kinds, dialect)
-    return Detected(dialect, columns, questions, whole)
+        columns = tuple(Readings(name, kind, dialect) for name, kind in kinds.items())
+        rest = reader.texts(list(kinds))
+        _count(columns, islice(rest, LOOKED_AT + 1))
+        return Detected(dialect, columns, questions, whole=next(rest, None) is None)
 
 
 def readings(path: Path, kinds: Mapping[str, CellKind], dialect: Dialect) -> list[Readings]:
@@ -141,25 +144,14 @@ def readings(path: Path, kinds: Mapping[str, CellKind], dialect: Dialect) -> lis
     with reader_of(path, dialect) as reader:
         names = reader.check(list(kinds))
         columns = [Readings(name, kind, dialect) for name, kind in kinds.items()]
-        for texts in reader.texts(list(names.values())):
-            for column, cells in zip(columns, texts, strict=True):
-                column.read(cells)
+        _count(columns, reader.texts(list(names.values())))
     return columns
 
 
-def _joined(batches: Iterator[list[pa.Array]]) -> list[pa.Array]:
-    return [pa.concat_arrays(parts) for parts in zip(*batches, strict=True)]
-
-
-def _counted(
-    reader: CsvReader, kinds: Mapping[str, CellKind], dialect: Dialect
-) -> tuple[tuple[Readings, ...], bool]:
-    columns = tuple(Readings(name, kind, dialect) for name, kind in kinds.items())
-    batches = reader.texts(list(kinds))
-    for texts in islice(batches, LOOKED_AT + 1):
+def _count(columns: Sequence[Readings], batches: Iterator[list[pa.Array]]) -> None:
+    for texts in batches:
         for column, cells in zip(columns, texts, strict=True):
             column.read(cells)
-    return columns, next(batches, None) is None
 
 
 def _encoding(reader: CsvReader) -> str:
@@ -188,10 +180,12 @@ def _guessed(
     by_form = {form: replace(marked, dates=(form,)) for form in (ISO, *DATE_FORMS)}
     numbers = {name: _readable(texts, by_signs, NUMBER) for name, texts in present.items()}
     dates = {name: _readable(texts, by_form, DATE) for name, texts in present.items()}
-    kinds = {
-        name: _kind(len(texts), max(numbers[name].values()), max(dates[name].values()))
-        for name, texts in present.items()
-    }
+    kinds = {}  # that of most cells; numbers where there are none
+    for name, texts in present.items():
+        most = max(numbers[name].values()), max(dates[name].values())
+        kinds[name] = NUMBER if most[0] >= most[1] else DATE
+        if 2 * max(most) < len(texts):
+            kinds[name] = TEXT
     signs, signs_asked = _number_signs(_total(numbers, kinds, NUMBER))
     forms, forms_asked = _date_forms(_total(dates, kinds, DATE))
     written: set[str] = set()
@@ -211,13 +205,6 @@ def _readable(texts: pa.Array, dialects: Mapping[Any, Dialect], kind: CellKind) 
     """How many cells are of a kind, by what would have to be declared."""
     values = ((what, read_cells(texts, kind, each)[0]) for what, each in dialects.items())
     return Counter({what: len(texts) - read.null_count for what, read in values})
-
-
-def _kind(cells: int, numbers: int, dates: int) -> CellKind:
-    """That of most cells; numbers where there are none."""
-    if 2 * max(numbers, dates) < cells:
-        return TEXT
-    return NUMBER if numbers >= dates else DATE
 
 
 def _total(

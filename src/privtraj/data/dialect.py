@@ -38,7 +38,7 @@ DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 """By name and as they are: a shell and a configuration make some of them hard to write."""
 DECIMALS = {"point": ".", "comma": ","}
 THOUSANDS = {"none": "", "point": ".", "comma": ",", "space": " ", "apostrophe": "'"}
-UNREADABLE = ("refuse", "missing")
+_NAMES_OF_SIGNS = {"delimiter": DELIMITERS, "decimal": DECIMALS, "thousands": THOUSANDS}
 
 BLANKS = " \t\r\n\u00a0\u2009\u202f"
 """Around cells: no part of them. The last three are what programs put between thousands."""
@@ -85,14 +85,18 @@ class Dialect:
         unknown = [str(word) for word in declared if word not in known]
         if unknown:
             raise _wrong(f"has no '{unknown[0]}': its settings are {either(known)}")
-        read = {word: _READ[word](value) for word, value in declared.items()}
+        read = {word: _setting(word, value) for word, value in declared.items()}
         return replace(PLAIN, **read)._checked()
 
     def settings(self) -> dict[str, Any]:
         """What is not as in plain CSV, as a configuration has it."""
-        told = {one.name: getattr(self, one.name) for one in fields(self)}
-        changed = {word: value for word, value in told.items() if value != getattr(PLAIN, word)}
-        return {word: _written(value) for word, value in changed.items()}
+        changed: dict[str, Any] = {}
+        for word in (one.name for one in fields(self)):
+            value = getattr(self, word)
+            if value != getattr(PLAIN, word):
+                texts = list(value) if isinstance(value, tuple) else [value]
+                changed[word] = texts[0] if len(texts) == 1 else texts
+        return changed
 
     def __str__(self) -> str:
         """In words: what is between cells, and how numbers and dates are written."""
@@ -149,19 +153,17 @@ class Dialect:
         forms = dict.fromkeys(self.dates)
         if not any(form.startswith("YYYY-") for form in forms):
             forms[ISO] = None
-        return tuple(_moment_pattern(form) for form in forms)
+        made = []
+        for form in forms:
+            first, sign, second, third = _parts_of(form)
+            parts, digits = (first, second, third), _LOOSE if sign else _TIGHT
+            date = (f"[{sign}]" if sign else "").join(f"({digits[part]})" for part in parts)
+            year, month, day = (parts.index(part) for part in ("YYYY", "MM", "DD"))
+            made.append((f"^{date}{_CLOCK}$", (year, month, day)))
+        return tuple(made)
 
 
 PLAIN = Dialect()
-
-
-def _moment_pattern(form: str) -> tuple[str, tuple[int, int, int]]:
-    first, sign, second, third = _parts_of(form)
-    parts = (first, second, third)
-    digits = _LOOSE if sign else _TIGHT
-    date = (f"[{sign}]" if sign else "").join(f"({digits[part]})" for part in parts)
-    year, month, day = (parts.index(part) for part in ("YYYY", "MM", "DD"))
-    return f"^{date}{_CLOCK}$", (year, month, day)
 
 
 def _parts_of(form: str) -> tuple[str, str, str, str]:
@@ -179,15 +181,30 @@ def _wrong(what: str) -> InputError:
     return InputError(Arg("csv"), f" {what}")
 
 
-def _sign(word: str, names: Mapping[str, str]) -> Any:
-    """Reads one of these signs, or its name."""
-
-    def read(value: Any) -> str:
+def _setting(word: str, value: Any) -> Any:
+    """A setting as a dialect has it."""
+    if word == "encoding":
+        return _encoding(value)
+    if word == "unreadable":
+        if value not in ("refuse", "missing"):
+            raise _wrong("must say of unreadable cells to refuse them, or that they are missing")
+        return str(value)
+    if word in _NAMES_OF_SIGNS:
+        names = _NAMES_OF_SIGNS[word]
         if isinstance(value, str) and value in (*names, *names.values()):
             return names.get(value, value)
         raise _wrong(f"has no such {word}: it must be {either(names)}, or the sign itself")
-
-    return read
+    texts = (value,) if isinstance(value, str) else value
+    if not isinstance(texts, Sequence) or not texts or not all(isinstance(x, str) for x in texts):
+        raise _wrong(f"must give {word} as a text or a list of texts")
+    if word == "missing":
+        return tuple(dict.fromkeys(text.strip(BLANKS) for text in texts))
+    forms = [text.upper() for text in texts]
+    for strptime, form in (("%D", "DD"), ("%M", "MM"), ("%Y", "YYYY")):
+        forms = [text.replace(strptime, form) for text in forms]
+    for form in forms:
+        _parts_of(form)
+    return tuple(dict.fromkeys(forms))
 
 
 def _encoding(value: Any) -> str:
@@ -200,53 +217,6 @@ def _encoding(value: Any) -> str:
             "has an encoding that is not known: use utf-8, windows-1252, latin-1 or utf-16"
         ) from None
     return known.name
-
-
-def _dates(value: Any) -> tuple[str, ...]:
-    forms = (value,) if isinstance(value, str) else _texts("dates", value)
-    plain = {"%D": "DD", "%M": "MM", "%Y": "YYYY"}  # as strptime has them
-    read = []
-    for form in forms:
-        form = form.upper()
-        for word, meaning in plain.items():
-            form = form.replace(word, meaning)
-        _parts_of(form)
-        read.append(form)
-    return tuple(dict.fromkeys(read))
-
-
-def _missing(value: Any) -> tuple[str, ...]:
-    texts = (value,) if isinstance(value, str) else _texts("missing", value)
-    return tuple(dict.fromkeys(text.strip(BLANKS) for text in texts))
-
-
-def _texts(word: str, value: Any) -> tuple[str, ...]:
-    if not isinstance(value, Sequence) or not value or not all(isinstance(x, str) for x in value):
-        raise _wrong(f"must give {word} as a text or a list of texts")
-    return tuple(value)
-
-
-def _unreadable(value: Any) -> str:
-    if value not in UNREADABLE:
-        raise _wrong("must say of unreadable cells to refuse them, or that they are missing")
-    return str(value)
-
-
-def _written(value: Any) -> Any:
-    if not isinstance(value, tuple):
-        return value
-    return value[0] if len(value) == 1 else list(value)
-
-
-_READ = {
-    "delimiter": _sign("delimiter", DELIMITERS),
-    "encoding": _encoding,
-    "decimal": _sign("decimal", DECIMALS),
-    "thousands": _sign("thousands", THOUSANDS),
-    "dates": _dates,
-    "missing": _missing,
-    "unreadable": _unreadable,
-}
 
 
 # Cells ------------------------------------------------------------------------------------------
@@ -339,19 +309,14 @@ def _micros(
     right = matched & (day <= after - first)  # no 31st of April
     hour, minute, second = (digits(part(k)) for k in (3, 4, 5))
     fraction = compute.utf8_rpad(compute.utf8_slice_codeunits(part(6), 0, 6), 6, "0")
-    minutes = 60 * hour + minute - _offsets(part(7), digits)
+    zone = compute.replace_substring(part(7), ":", "")
+    ahead = compute.if_else(compute.equal(zone, "Z"), "", zone)
+    behind = np.asarray(compute.fill_null(compute.starts_with(ahead, "-"), False))
+    offset = 60 * digits(compute.utf8_slice_codeunits(ahead, 1, 3))
+    offset += digits(compute.utf8_slice_codeunits(ahead, 3, 5))
+    minutes = 60 * hour + minute - np.where(behind, -offset, offset)
     seconds = 86_400 * (first + day - 1) + 60 * minutes + second
     return 1_000_000 * seconds + digits(fraction), right
-
-
-def _offsets(zones: pa.Array, digits: Any) -> NDArray[np.int64]:
-    """Minutes (n,) by which clocks of these zones are ahead of UTC."""
-    plain = compute.replace_substring(zones, ":", "")
-    ahead = compute.if_else(compute.equal(plain, "Z"), "", plain)
-    behind = np.asarray(compute.fill_null(compute.starts_with(ahead, "-"), False))
-    hours = digits(compute.utf8_slice_codeunits(ahead, 1, 3))
-    minutes = hours * 60 + digits(compute.utf8_slice_codeunits(ahead, 3, 5))
-    return np.where(behind, -minutes, minutes)
 
 
 # What is unreadable ---------------------------------------------------------------------------

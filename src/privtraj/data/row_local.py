@@ -106,9 +106,7 @@ _MOMENTS = frozenset(["now", "today", "tomorrow", "yesterday"])  # that database
 # Clauses ---------------------------------------------------------------------------------------
 
 _SELECT = ("with", "expressions", "from", "prewhere", "where", "order")
-_NESTED = ("this", "alias")
 _TABLE = ("this", "alias", "db", "catalog")
-_CTE = ("this", "alias", "materialized")
 _CLAUSES = {
     "distinct": "DISTINCT",
     "group": "GROUP BY",
@@ -146,7 +144,7 @@ class _Reader:
         if kind in _SETS:
             yield kind.upper()
         elif kind == "Subquery":
-            yield from _others(node, _NESTED)
+            yield from _others(node, ("this", "alias"))
             yield from self._rows(node.this, seen, named)
         elif kind == "Select":
             yield from self._select(node, seen, named)
@@ -155,8 +153,9 @@ class _Reader:
 
     def _select(self, node: Any, seen: tuple[str, ...], named: frozenset[str]) -> Iterator[str]:
         yield from _others(node, _SELECT)
-        for cte in _with(node):
-            yield from _others(cte, _CTE)
+        given = _clause(node, "with")
+        for cte in [] if given is None else given.expressions:
+            yield from _others(cte, ("this", "alias", "materialized"))
             yield from self._rows(cte.this, seen, named)
             named |= {cte.alias}
         if (source := _clause(node, "from")) is None:
@@ -269,7 +268,8 @@ def _row_values(node: Any) -> Iterator[str]:
     elif kind == "Dot" and isinstance(node.expression, exp.Func):
         yield f"the function {_name(node.expression)} of a schema or in a chain"
     elif not _is_known(node):
-        yield _said(node)
+        what = f"the function {_name(node)}" if isinstance(node, exp.Func) else _word(kind.upper())
+        yield f"{what}, which is not known to use one row alone"
     elif kind != "DataType":
         for part in node.iter_expressions():
             yield from _row_values(part)
@@ -316,11 +316,6 @@ def _others(node: Any, known: tuple[str, ...]) -> Iterator[str]:
         yield "a recursive WITH"
 
 
-def _with(node: Any) -> list[Any]:
-    given = _clause(node, "with")
-    return [] if given is None else list(given.expressions)
-
-
 def _clause(node: Any, name: str) -> Any:
     """A clause by its name, which newer versions of sqlglot end in _ where Python has the word."""
     return node.args.get(name) or node.args.get(f"{name}_")
@@ -328,15 +323,6 @@ def _clause(node: Any, name: str) -> Any:
 
 def _kind(node: Any) -> str:
     return type(node).__name__
-
-
-def _said(node: Any) -> str:
-    from sqlglot import exp
-
-    what = (
-        f"the function {_name(node)}" if isinstance(node, exp.Func) else _word(_kind(node).upper())
-    )
-    return f"{what}, which is not known to use one row alone"
 
 
 def _name(node: Any) -> str:
@@ -359,7 +345,7 @@ def _views(connection: Any, table: Any) -> list[str | None]:
 
     None for one that may not be read. Spark tells nothing of temporary views.
     """
-    name, schema = _literal(table.name), _literal(table.db)
+    name, schema = literal(table.name), literal(table.db)
     if connection.name == "duckdb":  # in which a.b may also be the table b of the database a
         where = f"lower(view_name) = lower({name}) AND NOT internal"
         if table.db:
@@ -385,5 +371,6 @@ def _first_column(connection: Any, query: str) -> list[str | None]:
     return [row[0] for row in connection.raw_sql(query).fetchall()]
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
+    """A text as SQL has it."""
     return "'" + text.replace("'", "''") + "'"

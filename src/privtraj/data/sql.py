@@ -27,6 +27,7 @@ from privtraj.base.errors import Arg, InputError
 from privtraj.base.formats import TABLES, absent, extra, find_format
 from privtraj.data import arrow, detection, row_local, tables
 from privtraj.data.dialect import BLANKS, DATE, EXACT, NUMBER, PLAIN, CellKind, Dialect, Readings
+from privtraj.data.row_local import literal
 
 LARGE_FILE = 512 * 2**20  # bytes on disk from which a file is not read into memory
 BATCH = 1 << 17  # rows that come back at a time
@@ -40,7 +41,6 @@ _PACKAGES = {
 }
 _STAYING = "records that stay where they are"
 _NO_TEXT = "\x1fprivtraj: no cell is this text\x1f"  # or DuckDB would make null of empty ones
-_TEMPORARY_VIEWS = ("duckdb", "postgres", "pyspark")
 
 
 @dataclass(frozen=True, repr=False)
@@ -83,10 +83,7 @@ class RemoteTable:
 
 
 def read_columns(
-    source: Any,
-    columns: Sequence[str],
-    kinds: Mapping[str, CellKind],
-    dialect: Dialect = PLAIN,
+    source: Any, columns: Sequence[str], kinds: Mapping[str, CellKind], dialect: Dialect = PLAIN
 ) -> pa.Table:
     """The named columns in memory, of what `tables.read_columns` reads and of what stays."""
     # nothing is released
@@ -214,9 +211,10 @@ def _connected(url: str, query: str | None, row_by_row: bool) -> RemoteTable:
     scheme = re.split(r"\W", url)[0]
     connection = _connection(url, scheme)
     query = query.strip().rstrip(";")
+    is_name = re.fullmatch(r"\w+(\.\w+)*", query) is not None
     if not row_by_row:
         select, dialect = query, connection.dialect
-        if _is_name(query):
+        if is_name:
             parts = ".".join(f'"{part}"' for part in query.split("."))
             select, dialect = f"SELECT * FROM {parts}", None  # standard SQL, for its quotes
         what = ("the query (", Arg("query="), ")")
@@ -227,7 +225,14 @@ def _connected(url: str, query: str | None, row_by_row: bool) -> RemoteTable:
         Arg("query="),
         "): check its SQL and the names in it, and that you may read what it selects",
     ):
-        return RemoteTable(_queried(connection, query), _failure(scheme))
+        if is_name:
+            database, _, name = query.rpartition(".")
+            table = connection.table(name, database=database or None)
+        elif connection.name not in ("duckdb", "postgres", "pyspark"):
+            table = connection.sql(query)
+        else:  # Ibis 12 finds columns by statements that new DuckDB and sqlglot do not take
+            table = connection.table(_view(connection, query))
+        return RemoteTable(table, _failure(scheme))
 
 
 def _connection(url: str, scheme: str) -> Any:
@@ -246,20 +251,6 @@ def _connection(url: str, scheme: str) -> Any:
             f"there is no connection to '{scheme}://...': check the address, the user and the "
             "password, and that the server runs"
         ) from None
-
-
-def _queried(connection: Any, query: str) -> Any:
-    if _is_name(query):
-        database, _, table = query.rpartition(".")
-        return connection.table(table, database=database or None)
-    if connection.name not in _TEMPORARY_VIEWS:
-        return connection.sql(query)
-    # Ibis 12 finds the columns of a query by statements that new DuckDB and sqlglot do not take.
-    return connection.table(_view(connection, query))
-
-
-def _is_name(query: str) -> bool:
-    return re.fullmatch(r"\w+(\.\w+)*", query) is not None
 
 
 # Files ----------------------------------------------------------------------------------------
@@ -328,8 +319,18 @@ def _in_duckdb(
     with _saying(complaint):
         connection = _frugal(ibis.duckdb.connect())
         if kind == "csv":
-            table = connection.read_csv(
-                names, union_by_name=True, **_csv_options(files[0], dialect)
+            with tables.reader_of(files[0], dialect) as reader:
+                delimiter = reader.header()[1]
+            table = connection.read_csv(  # the texts of all cells, as `CsvReader` gives them
+                names,
+                union_by_name=True,
+                delim=delimiter,
+                header=True,
+                skip=0,
+                quote='"',
+                escape='"',
+                all_varchar=True,
+                nullstr=_NO_TEXT,
             )
         else:
             table = connection.read_parquet(names, union_by_name=True)
@@ -338,29 +339,19 @@ def _in_duckdb(
     return remote if kind != "csv" else _of_text(remote, connection, kinds, dialect)
 
 
-def _csv_options(path: Path, dialect: Dialect) -> dict[str, Any]:
-    """So that DuckDB gives the texts of all cells, as `CsvReader` does."""
-    with tables.reader_of(path, dialect) as reader:
-        delimiter = reader.header()[1]
-    return {
-        "delim": delimiter,
-        "header": True,
-        "skip": 0,
-        "quote": '"',
-        "escape": '"',
-        "all_varchar": True,
-        "nullstr": _NO_TEXT,
-    }
-
-
 def _of_text(
     remote: RemoteTable, connection: Any, kinds: Mapping[str, CellKind], dialect: Dialect
 ) -> RemoteTable:
-    """Values of cells of text, after the same check as in memory of what is unreadable."""
+    """Values of cells of text, null where missing or unreadable, after the same check as in memory
+    of how many are neither missing nor of the kind of their column."""
     with _saying(remote.complaint):
         texts = _view(connection, connection.compile(remote.table))
-        values = _view(connection, _text_values(texts, kinds, dialect))
-        (counts,) = connection.raw_sql(_unreadable_texts(texts, kinds, dialect)).fetchall()
+        prepared = _prepared(texts, kinds, dialect)
+        read = {_quoted(name): _text_value(name, kind, dialect) for name, kind in kinds.items()}
+        selected = ", ".join(f"{value} AS {name}" for name, value in read.items())
+        counted = ", ".join(f"count({name}) - count({value})" for name, value in read.items())
+        values = _view(connection, f"SELECT {selected} FROM {prepared}")
+        (counts,) = connection.raw_sql(f"SELECT {counted} FROM {prepared}").fetchall()
     for name, count in zip(kinds, counts, strict=True):
         if count and dialect.unreadable == "refuse":
             column = Readings(name, kinds[name], dialect)
@@ -394,30 +385,13 @@ def _frugal(connection: Any) -> Any:
     directory = tempfile.TemporaryDirectory(prefix="privtraj-")
     weakref.finalize(connection, directory.cleanup)
     connection.raw_sql(f"SET memory_limit = '{MEMORY_LIMIT}'")
-    connection.raw_sql(f"SET temp_directory = {_literal(directory.name)}")
+    connection.raw_sql(f"SET temp_directory = {literal(directory.name)}")
     return connection
 
 
 # Cells of text in DuckDB: what `dialect.read_cells` does, in SQL, with the same patterns ----------
 
 _PARTS = "abcdefgh"  # of a date and a time, in the order of the pattern
-_MINUS = "\u2212"  # of typesetters
-
-
-def _text_values(table: str, kinds: Mapping[str, CellKind], dialect: Dialect) -> str:
-    """The query for the values of cells of a table, null where missing or unreadable."""
-    pairs = kinds.items()
-    parts = [f"{_text_value(name, kind, dialect)} AS {_quoted(name)}" for name, kind in pairs]
-    return f"SELECT {', '.join(parts)} FROM {_prepared(table, kinds, dialect)}"
-
-
-def _unreadable_texts(table: str, kinds: Mapping[str, CellKind], dialect: Dialect) -> str:
-    """The query for how many cells of each column are neither missing nor of its kind."""
-    counts = [
-        f"count({_quoted(name)}) - count({_text_value(name, kind, dialect)})"
-        for name, kind in kinds.items()
-    ]
-    return f"SELECT {', '.join(counts)} FROM {_prepared(table, kinds, dialect)}"
 
 
 def _prepared(table: str, kinds: Mapping[str, CellKind], dialect: Dialect) -> str:
@@ -425,7 +399,7 @@ def _prepared(table: str, kinds: Mapping[str, CellKind], dialect: Dialect) -> st
     texts = [f"{_present(name, kind, dialect)} AS {_quoted(name)}" for name, kind in kinds.items()]
     letters = f"[{_listed(_PARTS)}]"
     dates = [
-        f"regexp_extract({_quoted(name)}, {_literal(pattern)}, {letters}) AS {_parts_of(name, k)}"
+        f"regexp_extract({_quoted(name)}, {literal(pattern)}, {letters}) AS {_parts_of(name, k)}"
         for name, kind in kinds.items()
         for k, (pattern, _) in enumerate(dialect.moments)
         if kind == DATE
@@ -441,31 +415,27 @@ def _present(name: str, kind: CellKind, dialect: Dialect) -> str:
     cell = _quoted(name)
     if not signs:
         return cell
-    trimmed = cell if exact else f"trim({cell}, {_literal(BLANKS)})"
+    trimmed = cell if exact else f"trim({cell}, {literal(BLANKS)})"
     shown = cell if kind not in (NUMBER, DATE) else trimmed
     if kind == NUMBER:
-        shown = f"replace({shown}, {_literal(_MINUS)}, '-')"
+        shown = f"replace({shown}, '\u2212', '-')"  # the minus of typesetters
     return f"CASE WHEN {trimmed} NOT IN ({_listed(sorted(signs))}) THEN {shown} END"
 
 
 def _text_value(name: str, kind: CellKind, dialect: Dialect) -> str:
-    if kind == NUMBER:
-        return _number_of(_quoted(name), dialect)
-    if kind != DATE:
-        return _quoted(name)
-    forms = enumerate(places for _, places in dialect.moments)
-    moments = (_moment_of(_parts_of(name, k), places) for k, places in forms)
-    return f"coalesce({', '.join(moments)}, NULL::TIMESTAMP)"
-
-
-def _number_of(text: str, dialect: Dialect) -> str:
-    number = text
+    text = number = _quoted(name)
+    if kind == DATE:
+        forms = enumerate(places for _, places in dialect.moments)
+        moments = (_moment_of(_parts_of(name, k), places) for k, places in forms)
+        return f"coalesce({', '.join(moments)}, NULL::TIMESTAMP)"
+    if kind != NUMBER:
+        return text
     if dialect.thousands:
-        number = f"regexp_replace({number}, {_literal(dialect.grouping)}, '', 'g')"
+        number = f"regexp_replace({number}, {literal(dialect.grouping)}, '', 'g')"
     if dialect.decimal != ".":
-        number = f"replace({number}, {_literal(dialect.decimal)}, '.')"
+        number = f"replace({number}, {literal(dialect.decimal)}, '.')"
     return (
-        f"CASE WHEN regexp_matches({text}, {_literal(dialect.number)}) THEN {number}::DOUBLE "
+        f"CASE WHEN regexp_matches({text}, {literal(dialect.number)}) THEN {number}::DOUBLE "
         f"WHEN lower({text}) = 'true' THEN 1 WHEN lower({text}) = 'false' THEN 0 END"
     )
 
@@ -494,8 +464,4 @@ def _quoted(name: str) -> str:
 
 
 def _listed(texts: Iterable[str]) -> str:
-    return ", ".join(map(_literal, texts))
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+    return ", ".join(map(literal, texts))

@@ -47,20 +47,8 @@ from privtraj.columns.kinds import (
     Integer,
     of_tables,
 )
-from privtraj.data import arrow
+from privtraj.data import arrow, records
 from privtraj.data.public import PublicInputs
-from privtraj.data.records import (
-    FaultCount,
-    check_declared,
-    check_enough,
-    check_identified,
-    check_infinite,
-    check_missing,
-    check_same_kind,
-    check_whole,
-    fingerprints,
-    refuse_several,
-)
 from privtraj.data.sql import RemoteTable
 from privtraj.privacy.rows import RepeatedRows, SlabRows, digest_of
 
@@ -157,7 +145,7 @@ def rows_of(remote: RemoteTable, public: PublicInputs) -> SqlRows | None:
     """
     time, axis, person = public.time_name, public.axis, public.person
     datetime = _check_kinds(remote, public)
-    check_same_kind(datetime, axis.datetime, time)
+    records.check_same_kind(datetime, axis.datetime, time)
     if person is not None:
         arrow.check_identifier(_arrow_type(remote.table[person]), person)
     if not all(_reads_dates(remote.table, column) for column in public.asked):
@@ -177,7 +165,7 @@ def rows_of(remote: RemoteTable, public: PublicInputs) -> SqlRows | None:
         too_many, repeated = _counted_people(people, count, public, datetime)
         if too_many:
             return None
-    check_enough(count)
+    records.check_enough(count)
 
     def unit(wanted: Sequence[int], *more: str) -> RemoteTable:
         places = {k: _place_of(public.columns[k], public) for k in wanted}
@@ -226,9 +214,9 @@ def _arrow_type(column: Any) -> Any:
         return None
 
 
-def _checked(records: RemoteTable, public: PublicInputs) -> FaultCount:
+def _checked(remote: RemoteTable, public: PublicInputs) -> records.FaultCount:
     """Records without what they must have, after all checks of values, in one pass."""
-    table, names = records.table, dict(zip(_ys(public), public.asked, strict=True))
+    table, names = remote.table, dict(zip(_ys(public), public.asked, strict=True))
     required = _required(public)
     counts = {"total": table.count()}
     for y, column in names.items():
@@ -240,32 +228,32 @@ def _checked(records: RemoteTable, public: PublicInputs) -> FaultCount:
     for what, (test, places) in tests.items():
         counts[what] = table.count(where=_any(test, table, places))
         counts |= {f"{what} {y}": table.count(where=test(table[y])) for y in places}
-    counted = _one(records.with_table(table.aggregate(**counts)))
+    counted = _one(remote.with_table(table.aggregate(**counts)))
     for y, column in names.items():
-        faults = FaultCount([column.name], counted.get(f"wrong {y}", 0), counted["total"])
+        faults = records.FaultCount([column.name], counted.get(f"wrong {y}", 0), counted["total"])
         if isinstance(column, Category):
-            check_declared(faults, column)
+            records.check_declared(faults, column)
         else:
-            check_whole(faults)
+            records.check_whole(faults)
     called = {"t": public.time_name} | {y: column.name for y, column in names.items()}
     infinite, missing = (
-        FaultCount(
+        records.FaultCount(
             [called[y] for y in places if counted[f"{what} {y}"]], counted[what], counted["total"]
         )
         for what, (_, places) in tests.items()
     )
-    check_infinite(infinite)
-    check_missing(missing, public.options.missing)
+    records.check_infinite(infinite)
+    records.check_missing(missing, public.options.missing)
     return missing
 
 
 def _counted_people(
-    records: RemoteTable, count: int, public: PublicInputs, datetime: bool
+    remote: RemoteTable, count: int, public: PublicInputs, datetime: bool
 ) -> tuple[bool, int]:
     """Whether somebody has more records than are kept, and the records of all who have several,
     unless these are refused; one pass, or two."""
     options, most = public.options, public.most_records
-    each = records.table.group_by("who").aggregate(n=records.table.count())
+    each = remote.table.group_by("who").aggregate(n=remote.table.count())
     known = ~_missing(each["who"])
     counted = each.aggregate(
         unidentified=each["n"].sum(where=~known),
@@ -274,16 +262,16 @@ def _counted_people(
         repeated=each["n"].sum(where=known & (each["n"] > 1)),
         most=each["n"].max(where=known),
     )
-    counts = _one(records.with_table(counted))
-    check_identified(counts["unidentified"], count)
+    counts = _one(remote.with_table(counted))
+    records.check_identified(counts["unidentified"], count)
     if counts["several"] and options.one_each:
-        refuse_several(counts["several"], counts["people"])
+        records.refuse_several(counts["several"], counts["people"])
     too_many = counts["most"] > most
     if counts["several"] and not (too_many or public.together):  # has somebody two in one bin?
-        table = records.table
+        table = remote.table
         own = table.select(who=table["who"], bin=_slab(table["t"], public.axis.bins, datetime))
         each = own.group_by("who", "bin").aggregate(n=own.count())
-        too_many = _one(records.with_table(each.aggregate(most=each["n"].max())))["most"] > 1
+        too_many = _one(remote.with_table(each.aggregate(most=each["n"].max())))["most"] > 1
     return too_many, counts["repeated"]
 
 
@@ -431,21 +419,16 @@ def _place_of(column: Column, public: PublicInputs) -> str:
 
 
 def _point(value: Any, column: Column) -> Any:
-    """Coordinate in the unit cube, of flags too, in float32."""
+    """Coordinate in the unit cube, of flags too, in float32: `Column.to_unit`, and 0 at once where
+    it would round to 0, which is an error in some databases."""
+    absent, (low, high) = _missing(value), column.domain
     if isinstance(column, Flag):
         yes, no = (_double(float(unit)) for unit in column.to_unit([1, 0]))
-        return ibis.ifelse(_missing(value), yes, no).cast("float32")
-    point = _unit(value, column)
-    if column.missing and not isinstance(column, Category):
-        point = ibis.ifelse(_missing(value), _double(0.5).cast("float32"), point)
-    return point
-
-
-def _unit(value: Any, column: Column) -> Any:
-    """`Column.to_unit` as real; 0 at once where it would round to 0, an error in some databases."""
-    low, high = column.domain
+        return ibis.ifelse(absent, yes, no).cast("float32")
     if isinstance(column, Integer):
-        value = _clamped(value, *map(float, (column.low, column.high)))
+        first, last = _double(column.low), _double(column.high)
+        below = ibis.ifelse(value >= last, last, value)
+        value = ibis.ifelse(value <= first, first, below)
 
     def rounds_to_zero(y: Floats) -> Mask:
         return ((y - low) / (high - low)).astype(np.float32) == 0
@@ -453,12 +436,10 @@ def _unit(value: Any, column: Column) -> Any:
     (zero,) = largest(rounds_to_zero, np.array([low]), np.array([high]))
     inside = (value - _double(low)) / _double(high - low)
     upper = ibis.ifelse(value >= _double(high), _double(1), inside)
-    return ibis.ifelse(value <= _double(zero), _double(0), upper).cast("float32")
-
-
-def _clamped(value: Any, low: float, high: float) -> Any:
-    below = ibis.ifelse(value >= _double(high), _double(high), value)
-    return ibis.ifelse(value <= _double(low), _double(low), below)
+    point = ibis.ifelse(value <= _double(zero), _double(0), upper).cast("float32")
+    if column.missing and not isinstance(column, Category):
+        point = ibis.ifelse(absent, _double(0.5).cast("float32"), point)
+    return point
 
 
 def _slab(moment: Any, slabs: Slabs, datetime: bool) -> Any:
@@ -512,7 +493,7 @@ def _digested(batch: Any, columns: Sequence[Column]) -> Floats:
     """(n, 1 + e) time and features of a batch of cells, as `records` has them in memory."""
     time, *cells = (pa.chunked_array([column]) for column in batch.columns)
     words = [
-        fingerprints(cell, column.name) if isinstance(column, Category) else _array(cell)
+        records.fingerprints(cell, column.name) if isinstance(column, Category) else _array(cell)
         for cell, column in zip(cells, columns, strict=True)
     ]
     return np.column_stack([_array(time), *words])

@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, TextIO
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -191,14 +191,19 @@ class CsvReader(Reader, format="csv"):
         names, delimiter = self.header()
         if not set(columns) <= {*names, *map(without_unit, names)}:
             self.check_header(names)  # or the sentence would list it
-            self._check_delimiter(names, delimiter)
+            for word, sign in DELIMITERS.items():  # another one may have been declared
+                if sign != delimiter and len(names) == 1 and sign in names[0]:
+                    raise InputError(
+                        f"the first line of '{self.path}' has one name, with a {word} in it: "
+                        "declare ",
+                        Said(f"csv={{'delimiter': {sign!r}}}", f"--csv delimiter={word}"),
+                    )
         return places_of(names, columns)
 
     def read(self, columns: Sequence[str], kinds: Mapping[str, CellKind]) -> pa.Table:
         """Cells of a kind are converted as they come: no more than a block of text is held."""
         names = list(self.check(columns).values())
-        undecided = [name for name in columns if name not in kinds]
-        if undecided:
+        if not kinds.keys() >= set(columns):
             return self._table(columns, names, kinds)
         readings = {name: Readings(name, kinds[name], self.dialect) for name in columns}
         batches = [
@@ -220,7 +225,8 @@ class CsvReader(Reader, format="csv"):
 
     def header(self) -> tuple[list[str], str]:
         """Column names, and the delimiter: whichever of , ; tab | the first line has most of."""
-        with self._open() as file:
+        encoding = "utf-8-sig" if self.encoding == "utf-8" else self.encoding
+        with io.TextIOWrapper(self.bytes(), encoding=encoding, newline="") as file:
             line = file.readline()
             if not line.strip():
                 raise InputError(
@@ -250,23 +256,10 @@ class CsvReader(Reader, format="csv"):
                 "columns first"
             )
 
-    def _check_delimiter(self, names: Sequence[str], delimiter: str) -> None:
-        """Of a first line that was declared to have another one."""
-        for word, sign in DELIMITERS.items():
-            if sign != delimiter and len(names) == 1 and sign in names[0]:
-                raise InputError(
-                    f"the first line of '{self.path}' has one name, with a {word} in it: declare ",
-                    Said(f"csv={{'delimiter': {sign!r}}}", f"--csv delimiter={word}"),
-                )
-
     def _table(
-        self,
-        columns: Sequence[str],
-        names: Sequence[str],
-        kinds: Mapping[str, CellKind] | None = None,
+        self, columns: Sequence[str], names: Sequence[str], kinds: Mapping[str, CellKind]
     ) -> pa.Table:
         """Columns that get the type that all of their cells have, as Arrow finds it."""
-        kinds = kinds or {}
         pairs = zip(columns, names, strict=True)
         texts = {name: pa.string() for wanted, name in pairs if wanted in kinds}
         table = arrow_csv.read_csv(str(self.path), **self._options(names, texts))
@@ -284,23 +277,16 @@ class CsvReader(Reader, format="csv"):
         zipped = self.path.name.lower().endswith(".gz")
         return gzip.open(self.path) if zipped else open(self.path, "rb")
 
-    def _open(self) -> TextIO:
-        encoding = "utf-8-sig" if self.encoding == "utf-8" else self.encoding
-        return io.TextIOWrapper(self.bytes(), encoding=encoding, newline="")
-
     def _options(self, names: Sequence[str], types: Mapping[str, pa.DataType]) -> dict[str, Any]:
-        parse = ParseOptions(delimiter=self.header()[1], newlines_in_values=True)
         convert = ConvertOptions(
             include_columns=names,
             column_types=types,
             null_values=sorted(self.dialect.signs),
             decimal_point=self.dialect.decimal,
         )
-        return {
-            "read_options": ReadOptions(encoding=self.encoding),
-            "parse_options": parse,
-            "convert_options": convert,
-        }
+        parse = ParseOptions(delimiter=self.header()[1], newlines_in_values=True)
+        read = ReadOptions(encoding=self.encoding)
+        return {"read_options": read, "parse_options": parse, "convert_options": convert}
 
 
 # AnnData, in memory and in .h5ad files ----------------------------------------------------------
@@ -343,14 +329,6 @@ def _names(data: Any) -> list[str]:
 
 def _anndata_table(data: Any, columns: Sequence[str], text: Sequence[str] = ()) -> pa.Table:
     """These columns, in their order; text that reads as dates becomes dates, but for `text`."""
-    _check_anndata(data, columns)
-    near = set(_names(data))
-    parts = {name: _obs_column(data, name, name in text) for name in columns if name in near}
-    parts |= _genes(data, [name for name in columns if name not in near])
-    return pa.table({name: parts[name] for name in columns})
-
-
-def _check_anndata(data: Any, columns: Sequence[str]) -> None:
     known = _names(data)
     for name in columns:
         places = known.count(name) + int((data.var_names == name).sum())
@@ -363,6 +341,9 @@ def _check_anndata(data: Any, columns: Sequence[str]) -> None:
                 f"there is no column '{name}' in obs or obsm and no gene of that name in var: obs "
                 f"and obsm have {first_few(known) or 'no columns'}"
             )
+    parts = {name: _obs_column(data, name, name in text) for name in columns if name in known}
+    parts |= _genes(data, [name for name in columns if name not in known])
+    return pa.table({name: parts[name] for name in columns})
 
 
 def _obs_column(data: Any, name: str, as_text: bool) -> pa.ChunkedArray:

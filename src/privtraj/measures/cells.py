@@ -27,6 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,11 +73,11 @@ def estimate(
     """
     fine = counts.astype(np.float64).reshape(-1, *(cells_per_side,) * dimensions)
     levels = levels_of(fine, epsilon, people, gaps, inside)
-    read = []
+    read, cells = [], []
     for k, level in enumerate(levels):
+        cells.append(level.cells)
         read.append(without_islands(reading(levels[k:], epsilon), level.cells, epsilon))
     coarse = levels[-1].average(levels[-1].counts)
-    cells = [level.cells for level in levels]
     chosen, shares = [], np.zeros(len(people))
     for t, grids in enumerate(zip(*read, strict=True)):
         best, shares[t] = _best_reading(grids, people[t], coarse[t], cells, inside is not None)
@@ -294,7 +295,7 @@ def noise_quantile(cells: int, epsilon: float, log_chance: float) -> float:
 def _quantiles(draws: Floats, epsilon: float, log_chance: float) -> Floats:
     """Quantiles of sums of so many draws, linear between whole numbers of them."""
     known = _WHOLE_DRAWS[: np.searchsorted(_WHOLE_DRAWS, draws.max()) + 1]
-    values = [noise_quantile(int(n), epsilon, log_chance) for n in known]
+    values = list(map(noise_quantile, map(int, known), repeat(epsilon), repeat(log_chance)))
     quantiles: Floats = np.interp(draws, known, values)
     return quantiles
 

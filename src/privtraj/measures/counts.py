@@ -132,7 +132,14 @@ class Counts(Numbers):
         inside = None if plot is None else plot.cells(side, d)
         held = counts if inside is None else counts[:, inside.ravel()]
         head = planned_event(task.plan, HEAD_COUNT)
-        total, variance = (people, 0.0) if head is None else _combined(people, held, epsilon, head)
+        total, variance = people, 0.0
+        if head is not None:  # with the sum of all cells, each weighted by the other's noise
+            of_head = laplace_variance(head.epsilon)
+            of_cells = held.shape[1] * laplace_variance(epsilon)
+            summed = steadied_counts(held.sum(axis=1).astype(np.float64), of_cells)
+            both = of_cells + of_head
+            total = (people * of_cells + summed * of_head) / both
+            variance = of_cells * of_head / both
         coupling = TIME_COUPLING if recipe.time_coupling is None else recipe.time_coupling
         gaps = np.diff(view.windows.centres)
         together = gaps if coupling > 0 else None
@@ -223,15 +230,3 @@ def expected_error(
     cost = NOISE_COST.get(features, NOISE_COST_BEYOND) * width**2
     noise = cost * (width * side) ** (features / 2) / (people * epsilon)
     return features / (24 * side**2) + noise
-
-
-def _combined(
-    people: Floats, counts: NDArray[np.int64], epsilon: float, head: LaplaceCounts
-) -> tuple[Floats, float]:
-    """People per time (T,): the head count and the sum of all cells, weighted by their noise, and
-    the variance that is left."""
-    in_cells = counts.shape[1] * laplace_variance(epsilon)
-    in_head = laplace_variance(head.epsilon)
-    summed = steadied_counts(counts.sum(axis=1).astype(np.float64), in_cells)
-    both = in_cells + in_head
-    return (people * in_cells + summed * in_head) / both, in_cells * in_head / both

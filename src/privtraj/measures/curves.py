@@ -63,7 +63,12 @@ def stiffest_curves(
         distances = []  # how far each round would carry the readings, in the mean over the windows
         for _ in range(ROUNDS):
             points = np.einsum("qe,med->qmd", basis, control).reshape(windows, total, d)
-            carried = _carried(points, clouds, rng)
+            # margins along a random basis become those of the clouds
+            axes, _ = np.linalg.qr(rng.standard_normal((windows, d, d)))
+            along, wanted = points @ axes, np.sort(clouds @ axes, axis=1)
+            reached = np.empty_like(along)
+            np.put_along_axis(reached, np.argsort(along, axis=1), wanted, axis=1)
+            carried = points + (reached - along) @ np.swapaxes(axes, 1, 2)
             distances.append(np.mean(np.sum((carried - points) ** 2, axis=2)))
             at_readings = carried.reshape(windows * readings, total // readings, d)
             control = np.einsum("eq,qmd->med", smooth, at_readings)
@@ -74,17 +79,6 @@ def stiffest_curves(
             break
         least, best = min(least, distance), np.clip(control, 0.0, 1.0)
     return best
-
-
-def _carried(points: Floats, clouds: Floats, rng: np.random.Generator) -> Floats:
-    """Points (K, n, d) moved so that their margins along a random basis are those of the clouds."""
-    d = points.shape[2]
-    axes, _ = np.linalg.qr(rng.standard_normal((len(points), d, d)))
-    along, wanted = points @ axes, np.sort(clouds @ axes, axis=1)
-    reached = np.empty_like(along)
-    np.put_along_axis(reached, np.argsort(along, axis=1), wanted, axis=1)
-    moved: Floats = points + (reached - along) @ np.swapaxes(axes, 1, 2)
-    return moved
 
 
 def knots_of(moments: Floats, window_of_moment: Ints) -> Floats:

@@ -141,13 +141,20 @@ def gradient_settings(
     mu: 1/z of all steps together, sqrt(K) / z.
     """
     typical = float(np.median(people))
-    noise = clip_per_bandwidth(features) * math.sqrt(features * steps)
+    # CLIP(d), norm of a typical person's vector in bandwidths: 0.75 at d = 2 and 2.3 at d = 8
+    clip = CLIP_PER_ROOT * math.sqrt(features) * (1 + CLIP_GROWTH * max(features - 2, 0))
+    noise = clip * math.sqrt(features * steps)
     bought = NOISE_PER_BANDWIDTH * typical * mu / noise
     work = typical * len(people) * steps * (features + 1)
     affordable = max(MOST_WORK / work, LEAST_AFFORDED)
+    # down to three leading binary digits (4, 5, 6, 7, 8, 10, 12, 14, 16, 20, ...): noise in the
+    # number of people then hardly ever means another compilation
+    count = float(np.clip(bought, LEAST_PARTICLES, MAX_PARTICLES))
+    power = 2 ** math.floor(math.log2(count))
+    rung = int(power * (1 + 0.25 * math.floor(4 * (count / power - 1))))
     coupling = recipe.time_coupling
     return GradientSettings(
-        particles=recipe.particles or int(min(_rung(bought), affordable)),
+        particles=recipe.particles or int(min(rung, affordable)),
         steps=steps,
         noise_multiplier=math.sqrt(steps) / mu,
         worth=bought,
@@ -155,19 +162,6 @@ def gradient_settings(
         bandwidth=recipe.bandwidth,
         by_hand=recipe.particles is not None or recipe.bandwidth is not None,
     )
-
-
-def clip_per_bandwidth(features: int) -> float:
-    """CLIP(d): norm of a typical person's vector in bandwidths, 0.75 at d = 2 and 2.3 at d = 8."""
-    return CLIP_PER_ROOT * math.sqrt(features) * (1 + CLIP_GROWTH * max(features - 2, 0))
-
-
-def _rung(count: float) -> int:
-    """Within limits, down to three leading binary digits (4, 5, 6, 7, 8, 10, 12, 14, 16, 20, ...):
-    noise in the number of people then hardly ever means another compilation."""
-    count = float(np.clip(count, LEAST_PARTICLES, MAX_PARTICLES))
-    power = 2 ** math.floor(math.log2(count))
-    return int(power * (1 + 0.25 * math.floor(4 * (count / power - 1))))
 
 
 class PrivateGradients:

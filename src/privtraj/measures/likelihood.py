@@ -26,11 +26,6 @@ KAPPA_MASS_EXPONENT = 0.25  # masses weigh (d / 2)^0.25: the gradient's norm gro
 CLIP_DRAWS = 128  # people drawn of the mixture to estimate a quantile; set by hand, 2026-11
 
 
-def kappa_mass(dimensions: int) -> float:
-    """Weight of the masses beside the gradient, whose norm grows with d and drowns them less."""
-    return (dimensions / 2) ** KAPPA_MASS_EXPONENT
-
-
 class Mixture(NamedTuple):
     """Particles and what turns them into responsibilities; a leading time axis is optional."""
 
@@ -41,7 +36,8 @@ class Mixture(NamedTuple):
 
 def mass_weight(mixture: Mixture) -> jax.Array:
     """kappa_mass(d) sigma (...), as a multiple of 2^-16: on the grid of the exact sums."""
-    wanted = kappa_mass(mixture.particles.shape[-1]) * mixture.bandwidth
+    kappa_mass = (mixture.particles.shape[-1] / 2) ** KAPPA_MASS_EXPONENT
+    wanted = kappa_mass * mixture.bandwidth
     return jnp.rint(wanted * GRID) / GRID
 
 

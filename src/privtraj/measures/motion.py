@@ -71,11 +71,28 @@ def moment_paths(
 
     noise_variance: of one count.  people: in all windows together, released.
     """
-    phi, slope = _functions(cells_per_side, features)  # (S, cells) each
+    # phi and |grad phi|^2 (S, cells) of S products of cosines, of order 1 to MOST_ORDER
+    most = min(cells_per_side - 1, MOST_ORDER)
+    at = (np.arange(cells_per_side) + 0.5) / cells_per_side
+    turn = np.pi * np.arange(most + 1)[:, None]
+    wave, slope = np.cos(turn * at), -turn * np.sin(turn * at)  # (order, cells of a side)
+    cells = np.indices((cells_per_side,) * features).reshape(features, -1)
+    functions, squared_slopes = [], []
+    for order in product(range(most + 1), repeat=features):
+        if not 0 < sum(order) <= most:
+            continue
+        waves = wave[np.array(order)[:, None], cells]  # (d, cells)
+        slopes = slope[np.array(order)[:, None], cells]
+        functions.append(np.prod(waves, axis=0))
+        parts = np.empty_like(waves)
+        for axis in range(features):
+            parts[axis] = slopes[axis] * np.prod(np.delete(waves, axis, axis=0), axis=0)
+        squared_slopes.append(np.sum(np.square(parts), axis=0))
+    phi = np.array(functions)
     per_window = people / len(counts)
     in_cell = np.maximum(counts.sum(axis=0), 0.0)
     share = in_cell / max(in_cell.sum(), 1.0)
-    scale = 1 / np.maximum(slope @ share, SMALLEST_SLOPE)
+    scale = 1 / np.maximum(np.array(squared_slopes) @ share, SMALLEST_SLOPE)
     phi = phi - (phi @ share)[:, None]  # so that more people at a time are no motion
     values = counts @ phi.T / per_window  # (F, S)
     square = phi**2
@@ -84,31 +101,10 @@ def moment_paths(
     return MomentPaths(values.T, variance, scale)
 
 
-def _functions(cells_per_side: int, features: int) -> tuple[Floats, Floats]:
-    """phi and |grad phi|^2 (S, cells) of S products of cosines, of order 1 to MOST_ORDER."""
-    most = min(cells_per_side - 1, MOST_ORDER)
-    at = (np.arange(cells_per_side) + 0.5) / cells_per_side
-    turn = np.pi * np.arange(most + 1)[:, None]
-    wave, slope = np.cos(turn * at), -turn * np.sin(turn * at)  # (order, cells of a side)
-    cells = np.indices((cells_per_side,) * features).reshape(features, -1)
-    phi, squared_slope = [], []
-    for order in product(range(most + 1), repeat=features):
-        if not 0 < sum(order) <= most:
-            continue
-        waves = wave[np.array(order)[:, None], cells]  # (d, cells)
-        slopes = slope[np.array(order)[:, None], cells]
-        phi.append(np.prod(waves, axis=0))
-        parts = np.empty_like(waves)
-        for axis in range(features):
-            parts[axis] = slopes[axis] * np.prod(np.delete(waves, axis, axis=0), axis=0)
-        squared_slope.append(np.sum(np.square(parts), axis=0))
-    return np.array(phi), np.array(squared_slope)
-
-
 def motion(paths: MomentPaths, moments: Floats, window_of_moment: Ints) -> Floats:
     """Q (M, M) at moments (M,) in [0, 1], seen as means over F windows of them; 0 for none."""
     look = _Look.at(paths, moments, window_of_moment)
-    gains, waves = look.gains(paths.variance), look.waves
+    gains, waves = look.gains, look.waves
     best = gains.argmax(axis=1)
     total = np.zeros((len(moments), len(moments)))
     if gains.max(axis=1).sum() <= STILL_PREFERENCE * len(gains):
@@ -126,7 +122,7 @@ def motion(paths: MomentPaths, moments: Floats, window_of_moment: Ints) -> Float
 def overlooked(paths: MomentPaths, moments: Floats, window_of_moment: Ints) -> Floats:
     """Q (M, M) of the usual motion, as far as it is not refuted by what was seen."""
     look = _Look.at(paths, moments, window_of_moment)
-    gain = look.gains(paths.variance).sum(axis=0)
+    gain = look.gains.sum(axis=0)
     possible = _AMPLITUDES[(gain >= -REFUTED) & (_AMPLITUDES <= USUAL_MOTION)]
     usual: Floats = possible[-1] * paths.scale.sum() * look.waves @ look.waves.T
     return usual
@@ -138,6 +134,7 @@ class _Look(NamedTuple):
     waves: (M, f) cosines over twice the time, weighed by how fast energy falls with frequency.
     seen: (F - 1, f) from waves to contrasts of windows.  strength: (F - 1,) of motion of A = 1
     along the directions (F - 1, F - 1).  along: (F - 1, S) of the paths.
+    gains: (S, amplitudes) log evidence of every A over that of no motion.
     """
 
     waves: Floats
@@ -145,6 +142,7 @@ class _Look(NamedTuple):
     strength: Floats
     directions: Floats
     along: Floats
+    gains: Floats
 
     @classmethod
     def at(cls, paths: MomentPaths, moments: Floats, window_of_moment: Ints) -> _Look:
@@ -158,17 +156,11 @@ class _Look(NamedTuple):
         seen = change @ window_means(window_of_moment) @ waves
         strength, directions = np.linalg.eigh(seen @ seen.T)
         along = directions.T @ change @ paths.values.T
-        return cls(waves, seen, strength, directions, along)
-
-    def gains(self, variance: Floats) -> Floats:
-        """(S, amplitudes) log evidence of every A over that of no motion."""
-        noise = variance[:, None, None]
-        total = _AMPLITUDES[None, :, None] * self.strength + noise
-        energy = self.along.T[:, None, :] ** 2
-        gain: Floats = 0.5 * np.sum(
-            energy * (1 / noise - 1 / total) - np.log(total / noise), axis=2
-        )
-        return gain
+        noise = paths.variance[:, None, None]
+        total = _AMPLITUDES[None, :, None] * strength + noise
+        energy = along.T[:, None, :] ** 2
+        gains = 0.5 * np.sum(energy * (1 / noise - 1 / total) - np.log(total / noise), axis=2)
+        return cls(waves, seen, strength, directions, along, gains)
 
 
 def window_means(window_of_moment: Ints) -> Floats:

@@ -131,23 +131,6 @@ class Pairs(NamedTuple):
     precision: tuple[Floats, Floats]
 
 
-def with_margins(
-    known: list[Known],
-    in_groups: list[Ints],
-    every: list[Pair],
-    tables: list[Floats],
-    deviation: float,
-) -> list[Known]:
-    """What is known of single columns, with what tables of two of them say about each."""
-    better = list(known)
-    for pair, table in zip(every, tables, strict=True):
-        for axis, j in enumerate(pair):
-            summed = table.sum(axis=1 - axis)
-            variance = table.shape[1 - axis] * deviation**2
-            better[j] = better[j].updated(in_groups[j], summed, variance)
-    return better
-
-
 def measured_pairs(
     by_part: list[Floats],
     scores: list[Floats | None],
@@ -167,15 +150,16 @@ def measured_pairs(
         np.zeros((parts, width, width)),
         (np.zeros((width, width)), np.zeros((parts, width, width))),
     )
+    depend = []
     for (i, j), table in tables.items():
-        clean = denoised(table, _independent(by_part, i, j), deviation, scores[i], scores[j])
+        expected = _independent(by_part, i, j)
+        clean = denoised(table, expected, deviation, scores[i], scores[j])
         found.always[blocks[i], blocks[j]] = clean
         found.precision[0][blocks[i], blocks[j]] = deviation**-2
-    depend = [
-        pair
-        for pair, table in tables.items()
-        if _stands_out(table - _independent(by_part, *pair), deviation)
-    ]
+        # the squared distance of n cells with noise of variance v has mean n v, variance 2 n v^2
+        excess = float(((table - expected) ** 2).sum()) / deviation**2 - table.size
+        if excess > SIGNIFICANT * math.sqrt(2 * table.size):
+            depend.append((i, j))
     chosen = depend or list(tables)
     answers, noise = again(chosen) if chosen else ([], deviation)
     for (i, j), answer in zip(chosen, answers, strict=True):
@@ -243,15 +227,6 @@ def _independent(by_part: list[Floats], i: int, j: int) -> Floats:
     return table
 
 
-def _stands_out(away: Floats, deviation: float) -> bool:
-    """Whether a table is farther from that of independent columns than noise would carry it.
-
-    The squared distance of n cells with noise of variance v has mean n v and variance 2 n v^2.
-    """
-    excess = float((away**2).sum()) / deviation**2 - away.size
-    return excess > SIGNIFICANT * math.sqrt(2 * away.size)
-
-
 def denoised(
     table: Floats,
     expected: Floats,
@@ -277,28 +252,22 @@ def denoised(
 def smoothed(counts: Floats, deviation: float) -> Floats:
     """Counts (n,) of neighbouring cells, n a power of two, without noise; nobody is beyond them."""
     size = len(counts)
+    least = deviation * math.sqrt(2 * math.log(max(size, 2)))
     padded = np.concatenate([np.zeros(size), counts, np.zeros(size)])
     total = np.zeros_like(padded)
     for shift in range(size):
-        blocks = np.roll(padded, shift).reshape(3, size)
-        total += np.roll(_thresholded(blocks, deviation).ravel(), -shift)
+        means, kept = np.roll(padded, shift).reshape(3, size), []
+        while means.shape[1] > 1:
+            even, odd = means[:, ::2], means[:, 1::2]
+            differences = (even - odd) / math.sqrt(2)
+            kept.append(np.where(np.abs(differences) > least, differences, 0.0))
+            means = (even + odd) / math.sqrt(2)
+        for differences in reversed(kept):
+            pairs = np.stack([means + differences, means - differences], axis=2) / math.sqrt(2)
+            means = pairs.reshape(3, -1)
+        total += np.roll(means.ravel(), -shift)
     mean: Floats = total[size:-size] / size
     return mean
-
-
-def _thresholded(blocks: Floats, deviation: float) -> Floats:
-    """Blocks (k, n) of n cells each, of whose Haar coefficients only those above noise are left."""
-    means, kept = blocks, []
-    least = deviation * math.sqrt(2 * math.log(max(blocks.shape[1], 2)))
-    while means.shape[1] > 1:
-        even, odd = means[:, ::2], means[:, 1::2]
-        differences = (even - odd) / math.sqrt(2)
-        kept.append(np.where(np.abs(differences) > least, differences, 0.0))
-        means = (even + odd) / math.sqrt(2)
-    for differences in reversed(kept):
-        pairs = np.stack([means + differences, means - differences], axis=2) / math.sqrt(2)
-        means = pairs.reshape(len(means), -1)
-    return means
 
 
 def _axes(scores: Floats | None, size: int) -> Floats:

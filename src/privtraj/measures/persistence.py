@@ -242,7 +242,17 @@ def fit_persistence(
 
     moments: times at which people are, as shares of the range, where they are at no others.
     """
-    lags, shares = _lags_within(edges, moments)
+    if moments is None:  # people are at any time, and lags have density 2 (1 - h)
+        places = (np.arange(_PLACES) + 0.5) / _PLACES
+        lags = edges[:-1, None] + np.diff(edges)[:, None] * places
+        weights = 1 - lags
+    else:  # all pairs count alike
+        apart = np.unique(np.abs(moments[:, None] - moments).round(9), return_counts=True)
+        seen, often = apart[0][1:], apart[1][1:]  # not those of a record with itself
+        own = np.searchsorted(edges[1:-1], seen) == np.arange(len(edges) - 1)[:, None]
+        lags, weights = np.tile(seen, (len(edges) - 1, 1)), own * often
+    total = weights.sum(axis=1, keepdims=True)  # 0 of a bin that has no lags
+    shares = weights / np.where(total > 0, total, 1)
     possible = shares.sum(axis=1) > 0
     counts, lags, shares = counts[possible], lags[possible], shares[possible]
     features = [
@@ -252,12 +262,13 @@ def fit_persistence(
     smooth, lasting, fresh, memory = map(
         np.array, zip(*(feature.fit(family) for feature in features), strict=True)
     )
-    measured = [feature.measured() for feature in features]
+    measured = zip(*(feature.measured() for feature in features), strict=True)
+    correlations, error = (np.stack(of, axis=1) for of in measured)
     return Persistence(
         (lags * shares).sum(axis=1),
         counts.sum(axis=2).mean(axis=1),
-        np.stack([correlation for correlation, _ in measured], axis=1),
-        np.stack([error for _, error in measured], axis=1),
+        correlations,
+        error,
         lasting,
         fresh,
         memory,
@@ -374,21 +385,3 @@ def _table_of_kinds(middle: float) -> Floats:
 def _kernel(x: Floats, smooth: Any) -> Floats:
     decay: Floats = np.exp(-x)
     return np.where(smooth, (1 + x) * decay, decay)
-
-
-def _lags_within(edges: Floats, moments: Floats | None) -> tuple[Floats, Floats]:
-    """Lags (L, n) that stand for those of each bin, and their shares; a bin without any has none.
-
-    Of people at any time, lags have density 2 (1 - h); of people at moments, all pairs count alike.
-    """
-    if moments is None:
-        places = (np.arange(_PLACES) + 0.5) / _PLACES
-        lags = edges[:-1, None] + np.diff(edges)[:, None] * places
-        weights = 1 - lags
-    else:
-        apart = np.unique(np.abs(moments[:, None] - moments).round(9), return_counts=True)
-        seen, often = apart[0][1:], apart[1][1:]  # not those of a record with itself
-        own = np.searchsorted(edges[1:-1], seen) == np.arange(len(edges) - 1)[:, None]
-        lags, weights = np.tile(seen, (len(edges) - 1, 1)), own * often
-    total = weights.sum(axis=1, keepdims=True)
-    return lags, weights / np.where(total > 0, total, 1)

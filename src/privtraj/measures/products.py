@@ -91,28 +91,18 @@ Logits = tuple[jax.Array, ...]
 
 def fitted(problem: Problem, axes: Axes, rng: np.random.Generator) -> list[Floats]:
     """q_j (S, M, L_j) of each column; S is 1 for a fixed one."""
-    start = tuple(
-        _start(np.asarray(target.shares, np.float64), levels, rng)
-        for target, levels in zip(problem.alone, axes.levels, strict=True)
-    )
-    windows = len(problem.sizes)
-    spread = tuple(
-        jnp.asarray(np.repeat(one[None], 1 if fixed else windows, axis=0), jnp.float32)
-        for one, fixed in zip(start, axes.fixed, strict=True)
-    )
-    logits = _descended(problem, spread, axes)
+    start = []  # (M, L) logits: the shares of all people, times what makes each particle another
+    for target, levels, fixed in zip(problem.alone, axes.levels, axes.fixed, strict=True):
+        shares = np.maximum(np.asarray(target.shares, np.float64), 0) + LEAST_SHARE
+        own = rng.standard_normal((PARTICLES, len(shares)))
+        if not levels:
+            places = np.arange(len(shares)) / len(shares)
+            centre = places[rng.choice(len(shares), PARTICLES, p=shares / shares.sum())]
+            own = -0.5 * ((places - centre[:, None]) / WIDEST) ** 2
+        windows = 1 if fixed else len(problem.sizes)
+        start.append(jnp.asarray(np.repeat((np.log(shares) + own)[None], windows, 0), jnp.float32))
+    logits = _descended(problem, tuple(start), axes)
     return [np.asarray(jax.nn.softmax(one), np.float64) for one in logits]
-
-
-def _start(shares: Floats, levels: int, rng: np.random.Generator) -> Floats:
-    """(M, L) logits: the shares of all people, times what makes every particle another one."""
-    shares = np.maximum(shares, 0) + LEAST_SHARE
-    own = rng.standard_normal((PARTICLES, len(shares)))
-    if not levels:
-        places = np.arange(len(shares)) / len(shares)
-        centre = places[rng.choice(len(shares), PARTICLES, p=shares / shares.sum())]
-        own = -0.5 * ((places - centre[:, None]) / WIDEST) ** 2
-    return np.log(shares) + own
 
 
 @partial(jax.jit, static_argnums=2)
@@ -238,13 +228,18 @@ def drawn(q: list[Floats], axes: Axes, ends: Ends, count: int, rng: np.random.Ge
     and numbers, go on as they went.
     """
     particles, may_lack = q[0].shape[1], {number for number, _ in axes.flags}
-    particle = np.repeat(np.arange(particles), -(-count // particles))
+    each = -(-count // particles)
+    particle = np.repeat(np.arange(particles), each)
     columns = []
     for j, shares in enumerate(q):
-        rank = _spread(particles, len(particle) // particles, rng)
+        # of one particle a rank in each of equal parts
+        parts = (np.arange(each) + rng.random((particles, each))) / each
+        rank = rng.permuted(parts, axis=1).ravel()
         levels = axes.levels[j]
-        if j in may_lack:
-            shares = _of_those_who_have_it(shares)
+        if j in may_lack:  # whoever lacks it is counted in the middle cell: as its neighbours then
+            middle, present = shares.shape[-1] // 2, shares.copy()
+            present[..., middle] = (shares[..., middle - 1] + shares[..., middle + 1]) / 2
+            shares = _shares(present)
         if levels and not axes.fixed[j]:
             shares = _shares(ends.reached(shares))
         one = _levels if levels and not axes.ordered[j] else _quantiles
@@ -257,27 +252,11 @@ def drawn(q: list[Floats], axes: Axes, ends: Ends, count: int, rng: np.random.Ge
     return np.stack(columns, axis=2)
 
 
-def _of_those_who_have_it(shares: Floats) -> Floats:
-    """(S, M, L) shares of the cells of a number, of people who have it.
-
-    Whoever lacks it is counted in the middle cell, which gets the mean of its neighbours instead.
-    """
-    middle, present = shares.shape[-1] // 2, shares.copy()
-    present[..., middle] = (shares[..., middle - 1] + shares[..., middle + 1]) / 2
-    return _shares(present)
-
-
 def _shares(values: Floats) -> Floats:
     """Not negative, and 1 in all."""
     positive = np.maximum(values, 1e-12)
     shares: Floats = positive / positive.sum(axis=-1, keepdims=True)
     return shares
-
-
-def _spread(particles: int, each: int, rng: np.random.Generator) -> Floats:
-    """(particles * each,) in [0, 1], those of one particle one in each of equal parts."""
-    parts = (np.arange(each) + rng.random((particles, each))) / each
-    return rng.permuted(parts, axis=1).ravel()
 
 
 def _quantiles(q: Floats, particle: Ints, rank: Floats, rng: np.random.Generator) -> Floats:

@@ -155,7 +155,10 @@ def measured_spread(guard: Guard, events: Mapping[str, GaussianSum]) -> Spread:
     clip = math.hypot(weight * radius, radius**2)
     moments = total(MOMENTS, _moments, clip, centre, weight) / people
     off = moments[:d] / weight
-    covariance = _matrix(moments[d:], d) - np.outer(off, off)
+    row, column = np.triu_indices(d)
+    triangle, matrix = moments[d:], np.zeros((d, d))
+    matrix[row, column] = np.where(row == column, triangle, triangle / math.sqrt(2))
+    covariance = matrix + np.triu(matrix, 1).T - np.outer(off, off)
     return Spread(centre + off, covariance, clip * noise[MOMENTS] / people / math.sqrt(2))
 
 
@@ -188,14 +191,6 @@ def _moments(points: jax.Array, parameters: Any) -> jax.Array:
     row, column = np.triu_indices(points.shape[1])
     scale = np.where(row == column, 1.0, math.sqrt(2)).astype(np.float32)
     return jnp.concatenate([weight * away, scale * away[:, row] * away[:, column]], axis=1)
-
-
-def _matrix(triangle: Floats, d: int) -> Floats:
-    """The symmetric matrix (d, d) of its scaled upper triangle."""
-    row, column = np.triu_indices(d)
-    matrix = np.zeros((d, d))
-    matrix[row, column] = np.where(row == column, triangle, triangle / math.sqrt(2))
-    return matrix + np.triu(matrix, 1).T
 
 
 # Which subspace --------------------------------------------------------------------------------

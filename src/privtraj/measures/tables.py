@@ -134,7 +134,13 @@ class Tables(Measure):
         people = max(float(first.sum()), 1.0)
         cells = cells_of_number(people, asked.deviation(1, guard.n_features))
         sides = axes.sides(cells)
-        known = _alone(asked, axes, sides)
+        known = []  # of every column by itself
+        tables, noise_of_cell = asked.tables(1, [((j,), _ALWAYS) for j in range(len(sides))], sides)
+        for (counts,), levels in zip(tables, axes.levels, strict=True):
+            clean = counts if levels else pairs.smoothed(counts, noise_of_cell)
+            total = max(float(counts.sum()), 1.0)
+            variance = np.full(len(counts), noise_of_cell**2)
+            known.append(pairs.Known(total * on_simplex(clean / total), variance))
         done(2, len(ROUNDS) + 1)
         moving, known = _over_time(asked, axes, sides, known, windows)
         done(3, len(ROUNDS) + 1)
@@ -146,7 +152,9 @@ class Tables(Measure):
         done(len(ROUNDS) + 1, len(ROUNDS) + 1)
         people = float(moving.sizes.sum())
         width = np.full(len(particles), 1 / (cells * math.sqrt(12)))
-        told = {"people_noise": moving.noise_of_sizes}
+        # of a number of people, the mean over the columns of sums over groups
+        of_groups = math.sqrt(sum(map(pairs.group_count, moving.groups)))
+        told = {"people_noise": moving.noise * of_groups / len(moving.groups)}
         weights = np.full(particles.shape[:2], 1 / particles.shape[1])
         return Fit(
             Marginals(particles, weights, width / 2, width, told),
@@ -184,24 +192,6 @@ class _Moving(NamedTuple):
     groups: list[Ints]
     tables: list[Floats]
     noise: float
-
-    @property
-    def noise_of_sizes(self) -> float:
-        """Deviation of a number of people, the mean over the columns of sums over groups."""
-        cells = sum(map(pairs.group_count, self.groups))
-        return self.noise * math.sqrt(cells) / len(self.groups)
-
-
-def _alone(asked: _Asked, axes: Axes, sides: Sequence[int]) -> list[pairs.Known]:
-    """Every column by itself."""
-    wanted = [((j,), _ALWAYS) for j in range(len(sides))]
-    tables, noise = asked.tables(1, wanted, sides)
-    found = []
-    for (counts,), levels in zip(tables, axes.levels, strict=True):
-        clean = counts if levels else pairs.smoothed(counts, noise)
-        total = max(float(counts.sum()), 1.0)
-        found.append(pairs.Known(total * on_simplex(clean / total), np.full(len(counts), noise**2)))
-    return found
 
 
 def _over_time(
@@ -252,11 +242,17 @@ def _pairs(
         table.reshape(pairs.group_count(of[i]), -1)
         for (i, j), table in zip(every, tables, strict=True)
     ]
-    better = pairs.with_margins(known, of, every, first, deviation)
-    by_part = [
-        pairs.indicator(part).T @ _in_cells(one.shares, table, mine) @ pairs.indicator(together)
-        for one, table, mine, together in zip(better, moving.tables, moving.groups, of, strict=True)
-    ]
+    better = list(known)
+    for pair, table in zip(every, first, strict=True):  # which say something of single columns too
+        for axis, j in enumerate(pair):
+            variance = table.shape[1 - axis] * deviation**2
+            better[j] = better[j].updated(of[j], table.sum(axis=1 - axis), variance)
+    by_part = []
+    columns = zip(better, moving.tables, moving.groups, of, strict=True)
+    for one, table, mine, together in columns:
+        grown = np.maximum(table, 0.0) / np.maximum(np.bincount(mine, one.shares), 1e-12)
+        cells = one.shares * grown[:, mine]  # (S, L) people
+        by_part.append(pairs.indicator(part).T @ cells @ pairs.indicator(together))
     scores = [pairs.group_scores(mine) if near(axes, j) else None for j, mine in enumerate(of)]
 
     def again(chosen: Sequence[pairs.Pair]) -> tuple[list[Floats], float]:
@@ -294,16 +290,15 @@ def _problem(
     )
 
 
-class _Asked:
-    """Questions to a guard, each round at its share of 1/z."""
+class _Asked(NamedTuple):
+    """Questions to a guard, each round at its share of mu, 1/z of all of them together."""
 
-    def __init__(self, guard: Guard, mu: float) -> None:
-        self._guard = guard
-        self._mu = mu
+    guard: Guard
+    mu: float
 
     def deviation(self, turn: int, tables: int) -> float:
         """Standard deviation of a cell in a round of so many tables, in people."""
-        return math.sqrt(tables / ROUNDS[turn]) / self._mu
+        return math.sqrt(tables / ROUNDS[turn]) / self.mu
 
     def tables(
         self,
@@ -320,9 +315,9 @@ class _Asked:
             if grouped is not None:
                 few = tuple(one if j in columns else None for j, one in enumerate(grouped))
             questions.append(Table(windows, mine, groups=few))
-        z = 1 / (self._mu * math.sqrt(ROUNDS[turn]))
+        z = 1 / (self.mu * math.sqrt(ROUNDS[turn]))
         release = Release(TablesQuestion(questions), Gaussian(z), TABLES)
-        return self._guard.ask(release), self.deviation(turn, len(questions))
+        return self.guard.ask(release), self.deviation(turn, len(questions))
 
 
 def _grouped(
@@ -336,12 +331,10 @@ def _grouped(
     for one, levels, ordered in zip(known, axes.levels, axes.ordered, strict=True):
         if not levels:
             made.append(pairs.groups_of_number(one.shares, most))
+        elif ordered:
+            made.append(pairs.groups_of_ordered(one.shares, least))
         else:
-            made.append(
-                (pairs.groups_of_ordered if ordered else pairs.groups_of_category)(
-                    one.shares, least
-                )
-            )
+            made.append(pairs.groups_of_category(one.shares, least))
     return made
 
 
@@ -359,14 +352,6 @@ def cells_of_number(people: float, noise: float) -> int:
     """The power of two next to N / (CELL_PEOPLE noise), within limits."""
     wanted = math.log2(max(people / (CELL_PEOPLE * noise), 1.0))
     return int(2 ** np.clip(round(wanted), *np.log2(CELLS)))
-
-
-def _in_cells(share: Floats, over_time: Floats, in_time: Ints) -> Floats:
-    """(S, L) people in the cells of a column, from their shares (L,) and their groups over time."""
-    of_group = np.bincount(in_time, share)
-    grown = np.maximum(over_time, 0.0) / np.maximum(of_group, 1e-12)
-    cells: Floats = share * grown[:, in_time]
-    return cells
 
 
 def on_simplex(shares: Floats) -> Floats:

@@ -227,11 +227,11 @@ def choose_windows(
 
     motion: Q (M, M) at the moments (M,) in [0, 1].  people: at all times together, released.
     """
-    numbers = {*range(FEWEST_WINDOWS, 6), *np.round(6 * 1.25 ** np.arange(40)).astype(int).tolist()}
+    numbers = np.append(np.arange(FEWEST_WINDOWS, 6), np.round(6 * 1.25 ** np.arange(40)))
     per_window = WINDOW_NOISE.get(features, WINDOW_NOISE_OF_GRADIENTS) / (people * epsilon)
     clock = even_motion(motion, moments)
     best = None
-    for wanted in sorted({min(number, most) for number in numbers}):
+    for wanted in np.unique(np.minimum(numbers, most)).astype(int).tolist():
         windows = windows_of(clock, wanted)
         hidden = UNSEEN_MOTION * unseen(motion, moments, windows)
         option = WindowChoice(windows, hidden, (windows[-1] + 1) * per_window)

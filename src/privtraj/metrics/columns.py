@@ -21,6 +21,8 @@ from privtraj.columns.axes import Axes, encoded, to_unit
 from privtraj.columns.kinds import Angle, Category, Column, Flag, Number, Sine
 from privtraj.metrics.registry import cloud_metric, pair
 
+Meaning = Sequence[Column] | None
+"""What the coordinates of points mean; numbers, if nobody says."""
 CELLS = 8
 """Of a number's public range, in tables of two columns; set by hand: two groups that are a quarter
 of the range apart have an empty cell between them, and a table of two numbers has 64 cells."""
@@ -32,7 +34,7 @@ _WIDEST = 30  # letters of a name in a text
 # Points of mixed columns ----------------------------------------------------------------------
 
 
-def known_columns(columns: Sequence[Column] | None, d: int) -> tuple[Column, ...]:
+def known_columns(columns: Meaning, d: int) -> tuple[Column, ...]:
     """What each of d coordinates means; numbers, if nobody says."""
     if columns is None:
         return tuple(Number(0.0, 1.0, f"x{k + 1}") for k in range(d))
@@ -116,14 +118,12 @@ def one_hot(points: Floats, columns: Sequence[Column]) -> Floats:
 
 
 @cloud_metric("column_error", "columns, mean error", mixed=True)
-def mean_column_error(
-    synthetic: Any, real: Any, *, columns: Sequence[Column] | None = None
-) -> float:
+def mean_column_error(synthetic: Any, real: Any, *, columns: Meaning = None) -> float:
     """Mean of `column_errors`."""
     return float(column_errors(synthetic, real, columns=columns).mean())
 
 
-def column_errors(synthetic: Any, real: Any, *, columns: Sequence[Column] | None = None) -> Floats:
+def column_errors(synthetic: Any, real: Any, *, columns: Meaning = None) -> Floats:
     """(e,) of points (n, d), (k, d) in the unit cube, each from 0 to 1; lower is better.
 
     A category: total variation of the shares of its levels, sum_c |p_c - q_c| / 2, missing among
@@ -153,7 +153,7 @@ def column_errors(synthetic: Any, real: Any, *, columns: Sequence[Column] | None
     return np.array(errors)
 
 
-def missing_errors(synthetic: Any, real: Any, *, columns: Sequence[Column] | None = None) -> Floats:
+def missing_errors(synthetic: Any, real: Any, *, columns: Meaning = None) -> Floats:
     """(e,) difference of the shares of people who lack a column; nan where nobody may."""
     x, y = pair(synthetic, real)
     known = known_columns(columns, x.shape[1])
@@ -174,21 +174,19 @@ def total_variation(a: Any, b: Any, size: int) -> float:
 
 
 @cloud_metric("pair_tv", "total variation of pairs", mixed=True)
-def pair_tv(synthetic: Any, real: Any, *, columns: Sequence[Column] | None = None) -> float:
+def pair_tv(synthetic: Any, real: Any, *, columns: Meaning = None) -> float:
     """Mean of `pair_errors` over the pairs of columns; nan where there is one column."""
     return _mean(pair_errors(synthetic, real, columns=columns))
 
 
 @cloud_metric("correlation_error", "correlations of numbers, mean error", mixed=True)
-def correlation_error(
-    synthetic: Any, real: Any, *, columns: Sequence[Column] | None = None
-) -> float:
+def correlation_error(synthetic: Any, real: Any, *, columns: Meaning = None) -> float:
     """Mean of `correlation_errors` over the pairs of numbers; nan where there is none."""
     errors = correlation_errors(synthetic, real, columns=columns)
     return _mean(errors[np.isfinite(errors)])
 
 
-def pair_errors(synthetic: Any, real: Any, *, columns: Sequence[Column] | None = None) -> Floats:
+def pair_errors(synthetic: Any, real: Any, *, columns: Meaning = None) -> Floats:
     """(P,) total variation of the tables of two columns, from 0 to 1; lower is better.
 
     Of points (n, d), (k, d) in the unit cube. Categories have their levels, numbers 8 equal cells
@@ -205,9 +203,7 @@ def pair_errors(synthetic: Any, real: Any, *, columns: Sequence[Column] | None =
     return np.array(errors)
 
 
-def correlation_errors(
-    synthetic: Any, real: Any, *, columns: Sequence[Column] | None = None
-) -> Floats:
+def correlation_errors(synthetic: Any, real: Any, *, columns: Meaning = None) -> Floats:
     """(P,) |r - s| of Pearson's correlations of two numbers, from 0 to 2; nan for other pairs.
 
     Over the people who have both; 0 by definition where they do not differ. One less half of it is
@@ -239,9 +235,6 @@ def correlation(a: Floats, b: Floats) -> Floats:
     spread = np.sqrt((x**2).mean(axis=0) * (y**2).mean(axis=0))
     found = (x * y).mean(axis=0) / np.where(differ, spread, 1.0)
     return np.where(differ, np.clip(found, -1.0, 1.0), 0.0)
-
-
-# All of them ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from privtraj.base.arrays import Floats, Mask
+from privtraj.base.arrays import Floats
 from privtraj.base.errors import InputError
 from privtraj.columns.axes import Axes
-from privtraj.columns.kinds import Category, Column
-from privtraj.metrics.columns import known_columns, numbers_alone, of_table, one_hot
+from privtraj.columns.kinds import Category
+from privtraj.metrics.columns import Meaning, known_columns, numbers_alone, of_table, one_hot
 from privtraj.metrics.registry import (
     MOST,
     cloud,
@@ -29,8 +29,7 @@ from privtraj.metrics.registry import (
 
 Cost = Literal["euclidean", "sqeuclidean"]
 
-LEAST_GROUP = 8
-"""Real people of a level, below which it is left out: as for a time of an evaluation."""
+LEAST_GROUP = 8  # real people of a level, below which it is left out: as for an evaluation's time
 
 # Of the classifier; set by hand
 _FOLDS = 5
@@ -105,9 +104,7 @@ def _least_cost(a: Any, b: Any, cost: Cost) -> float:
 
 
 @cloud_metric("group_squared_w2", "squared W2 of numbers in groups", most=MOST, mixed=True)
-def group_squared_w2(
-    synthetic: Any, real: Any, *, columns: Sequence[Column] | None = None
-) -> float:
+def group_squared_w2(synthetic: Any, real: Any, *, columns: Meaning = None) -> float:
     """Mean over categories of sum_c q_c W2(numbers of c, numbers of c)^2, q_c real shares.
 
     Of points (n, d), (k, d) in the unit cube; lower is better. Levels of fewer than 8 real people
@@ -162,9 +159,6 @@ def randomly_coupled(paths: Any, *, seed: int = 0) -> Floats:
         there = np.flatnonzero(np.isfinite(array[:, i, 0]))
         array[there, i] = array[rng.permutation(there), i]
     return array
-
-
-# A time left out ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -231,9 +225,6 @@ def displacement_interpolation(a: Any, b: Any, share: float) -> tuple[Floats, Fl
     return (1 - share) * x[i] + share * y[j], plan[i, j] / plan[i, j].sum()
 
 
-# Told apart -----------------------------------------------------------------------------------
-
-
 @cloud_metric("auc", "classifier AUC", better="0.5")
 def two_sample_auc(
     synthetic: Any,
@@ -242,7 +233,7 @@ def two_sample_auc(
     folds: int = _FOLDS,
     most: int = 1000,
     seed: int = 0,
-    columns: Sequence[Column] | None = None,
+    columns: Meaning = None,
 ) -> float:
     """AUC of a classifier that tells synthetic from real people (n, d), (k, d): the chance that a
     synthetic person it has not seen looks more synthetic to it than a real one.
@@ -255,6 +246,8 @@ def two_sample_auc(
 
     columns: of points in the unit cube, if some are categories, which are then one-hot encoded.
     """
+    from scipy.stats import rankdata
+
     x, y = pair(synthetic, real)
     if columns is not None:
         x, y = (one_hot(side, known_columns(columns, side.shape[1])) for side in (x, y))
@@ -273,14 +266,16 @@ def two_sample_auc(
         # w that minimises |A w - t|^2 / n + ridge |w|^2
         square = known.T @ known / len(known) + _RIDGE * np.eye(known.shape[1])
         weights = np.linalg.solve(square, known.T @ target / len(known))
-        aucs.append(_auc(features[~seen] @ weights, kind[~seen] > 0))
+        # P(score of a positive > score of a negative) + P(equal) / 2
+        positive = kind[~seen] > 0
+        count = int(positive.sum())
+        ranks = rankdata(features[~seen] @ weights)[positive].sum() - count * (count + 1) / 2
+        aucs.append(ranks / (count * (len(positive) - count)))
     return float(np.mean(aucs))
 
 
 @path_metric("path_auc", "classifier AUC of paths", better="0.5")
-def path_auc(
-    synthetic: Any, real: Any, *, seed: int = 0, columns: Sequence[Column] | None = None
-) -> float:
+def path_auc(synthetic: Any, real: Any, *, seed: int = 0, columns: Meaning = None) -> float:
     """`two_sample_auc` of whole paths (n, T, d), (k, T, d), each a point of T d features."""
     x, y = path_pair(synthetic, real)
     if columns is not None:
@@ -305,12 +300,3 @@ def _features(points: Floats, rng: np.random.Generator) -> Floats:
         angles = z @ rng.standard_normal((d, _WAVES)) / (width * middle)
         waves.append(np.cos(angles + rng.uniform(0, 2 * np.pi, _WAVES)))
     return standard(np.concatenate([z, z[:, i] * z[:, j], *waves], axis=1))
-
-
-def _auc(score: Floats, positive: Mask) -> float:
-    """P(score of a positive > score of a negative) + P(equal) / 2."""
-    from scipy.stats import rankdata
-
-    count = int(positive.sum())
-    ranks = rankdata(score)[positive].sum() - count * (count + 1) / 2
-    return float(ranks / (count * (len(score) - count)))

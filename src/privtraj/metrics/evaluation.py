@@ -91,7 +91,7 @@ class Evaluation:
     def __str__(self) -> str:
         s = self.settings
         limits = (self.worth.people, self.worth_floor, self.worth_ceiling)
-        rows = [*(score.line for score in self.scores)]
+        rows = [score.line for score in self.scores]
         rows.append(("worth (people per time)", *limits, "higher"))
         heading = (
             f"{s['synthetic_people']} synthetic people against {s['records']} records of "
@@ -176,8 +176,7 @@ def evaluate(
         return lambda share: progress(round(start + share * (stop - start)), 100)
 
     columns, axes = model.columns, Axes.of(model.columns)
-    records = _read(table, model, person, csv)
-    reference, fresh = _sides(records, holdout, model, person, seed, csv)
+    records, reference, fresh = _sides(table, holdout, model, person, seed, csv)
     kept = np.flatnonzero(np.minimum(reference.counts(), fresh.counts()) >= LEAST)
     if len(kept) == 0:
         raise InputError(
@@ -202,10 +201,7 @@ def evaluate(
         paths, path_times = _path_results(drawn, model, reference, fresh, seed, part)
         if axes.numbers.any():
             names = [c.name for c, number in zip(columns, axes.numbers, strict=True) if number]
-            both = [
-                replace(side, points=numbers_alone(side.points, columns))
-                for side in (reference, fresh)
-            ]
+            both = [replace(r, points=numbers_alone(r.points, columns)) for r in (reference, fresh)]
             people = numbers_alone(values.reshape(n, len(readings), -1), columns)
             paths["repeated"] = compare_repeated(people, readings, both, names, model.datetime)
     within(0, 100)(1)
@@ -240,32 +236,30 @@ def evaluate(
     )
 
 
-def _read(source: Any, model: TrajectoryModel, person: str | None, csv: Any) -> Records:
-    records = read_records(source, model, person, csv)
-    if len(records.bins) < 2:
-        raise InputError(
-            "the table has fewer than two complete records: there is nothing to compare"
-        )
-    return records
-
-
 def _sides(
-    records: Records, holdout: Any, model: TrajectoryModel, person: str | None, seed: int, csv: Any
-) -> tuple[Records, Records]:
-    """The reference, and the real people that make the floor."""
+    table: Any, holdout: Any, model: TrajectoryModel, person: str | None, seed: int, csv: Any
+) -> tuple[Records, Records, Records]:
+    """All records of the table, the reference, and the real people that make the floor."""
+    read: list[Records] = []
+    for source in (table,) if holdout is None else (table, holdout):
+        read.append(read_records(source, model, person, csv))
+        if len(read[-1].bins) < 2:
+            raise InputError(
+                "the table has fewer than two complete records: there is nothing to compare"
+            )
+    records, fresh = read[0], read[-1]
     if holdout is None:
         if records.n_people < 2:
             raise InputError(
                 "all records of the table belong to one person: there is nothing to compare"
             )
         fresh, reference = records.halves(np.random.default_rng(seed))
-        return reference, fresh
-    fresh = _read(holdout, model, person, csv)
+        return records, reference, fresh
     if both := shared_people(records, fresh):
         raise InputError(
             f"{both} people are in the table and in the hold-out: a hold-out must hold other people"
         )
-    return records, fresh
+    return records, records, fresh
 
 
 def _readings(
@@ -325,8 +319,16 @@ def _path_results(
     seed: int,
     progress: Callable[[float], None],
 ) -> tuple[dict[str, Any], Ints]:
-    """Fields of an `Evaluation`, and the times of paths."""
-    times = _common_times(reference, fresh)
+    """Fields of an `Evaluation`, and the times of paths: all, less those whose loss makes the most
+    people complete, until there are enough people on both sides."""
+    sides, left = [reference.seen(), fresh.seen()], list(range(reference.times))
+
+    def complete(chosen: list[int]) -> int:
+        return min(int(seen[:, chosen].all(axis=1).sum()) for seen in sides)
+
+    while len(left) > 1 and complete(left) < LEAST_PATHS:
+        left.remove(max(left, key=lambda i: complete([j for j in left if j != i])))
+    times = np.array(left, dtype=np.int64)
     if len(times) < 2:
         few = f"fewer than {LEAST_PATHS} people on a side have several times"
         return {"notes": (f"no scores of paths: {few}",)}, times[:0]
@@ -339,21 +341,6 @@ def _path_results(
         "ground": ground(synthetic, real, columns, when, model.time_name, model.datetime),
     }
     return fields, times
-
-
-def _common_times(reference: Records, fresh: Records) -> Ints:
-    """The times of paths: all, less those whose loss makes the most people complete, until there
-    are enough people on both sides."""
-    sides = [reference.seen(), fresh.seen()]
-    times = list(range(reference.times))
-
-    def complete(chosen: list[int]) -> int:
-        return min(int(seen[:, chosen].all(axis=1).sum()) for seen in sides)
-
-    while len(times) > 1 and complete(times) < LEAST_PATHS:
-        best = max(times, key=lambda i: complete([j for j in times if j != i]))
-        times.remove(best)
-    return np.array(times, dtype=np.int64)
 
 
 def _plain(value: Any) -> Any:

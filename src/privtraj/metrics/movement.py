@@ -145,9 +145,6 @@ def _ratio(ours: float, theirs: float) -> float:
     return float(np.clip(ours / max(theirs, ours / _MOST_RATIO), 1 / _MOST_RATIO, _MOST_RATIO))
 
 
-# On the ground --------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Ground:
     """Of synthetic people and of real ones: median length of a path, median and 95 % speed."""
@@ -161,17 +158,15 @@ class Ground:
         return asdict(self)
 
     def __str__(self) -> str:
-        parts = (
-            ("a path has", self.length, "km"),
-            ("usual speed", self.speed, self.unit),
-            ("fast, at 95 %", self.fast, self.unit),
-        )
-        return "On the ground: {}.".format(
-            ", ".join(
-                f"{what} {ours:.2g} {unit} ({theirs:.2g} of real people)"
-                for what, (ours, theirs), unit in parts
+        parts = [
+            f"{what} {ours:.2g} {unit} ({theirs:.2g} of real people)"
+            for what, (ours, theirs), unit in (
+                ("a path has", self.length, "km"),
+                ("usual speed", self.speed, self.unit),
+                ("fast, at 95 %", self.fast, self.unit),
             )
-        )
+        ]
+        return f"On the ground: {', '.join(parts)}."
 
 
 def ground(

@@ -20,8 +20,7 @@ from privtraj.base.errors import InputError
 from privtraj.metrics.distances import average_squared_w2, cost_and_potential
 from privtraj.metrics.registry import cloud
 
-LADDER = (1, 2, 5, 10, 20, 50, 100, 200, 500)
-"""Numbers of real people whose error is measured."""
+LADDER = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # real people whose error is measured
 MOST_TOLD = 500
 """Real people per time beyond which nothing is told apart: as many synthetic ones are looked at."""
 _REFERENCE = 250  # of the truth at each time, with which both sides are compared
@@ -49,8 +48,7 @@ def panel(truth: Sequence[Floats], n: int, rng: np.random.Generator) -> list[Flo
 def worth(marginals: Any, truth: Any, *, seed: int = 0) -> float:
     """Worth n people: the number of real people per time whose raw records would score the same.
 
-    marginals: T clouds (n, d), such as (T, m, d).  truth: T clouds of real people, who stand for
-    all.
+    marginals: T clouds (n, d).  truth: T clouds of real people, who stand for all.
     0.0 means worse than one person; MOST_TOLD is reported where even that many are beaten.
     """
     return worth_interval(marginals, truth, seed=seed).people

@@ -109,10 +109,9 @@ def read_records(
 ) -> Records:
     """The records of a table, file or dictionary of arrays (see `sql.read_columns`).
 
-    csv: how a CSV file is written, as `Snapshots.from_table` has it.
-
-    As in a fit, values outside the box and times outside the range are clamped. Incomplete records
-    are left out, but for what the model's columns say may be missing.
+    csv: how a CSV file is written, as `Snapshots.from_table` has it.  As in a fit, values outside
+    the box and times outside the range are clamped. Incomplete records are left out, but for what
+    the model's columns say may be missing.
     """
     columns = of_tables(model.columns)
     names, time = [column.name for column in columns], model.time_name
@@ -227,9 +226,6 @@ def path_memorisation(synthetic: Any, training: Any, holdout: Any) -> Memorisati
     x, y = path_pair(synthetic, training)
     z, y = path_pair(holdout, y)
     return memorisation([as_points(x)], [as_points(y)], [as_points(z)])
-
-
-# Repeated records -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -65,11 +65,6 @@ class Metric:
         known = signature(self.compare).parameters
         return partial(self.compare, **{k: v for k, v in options.items() if k in known})
 
-    @property
-    def takes_columns(self) -> bool:
-        """Whether it makes sense of categories."""
-        return "columns" in signature(self.compare).parameters
-
 
 _CLOUDS: dict[str, Metric] = {}
 _PATHS: dict[str, Metric] = {}

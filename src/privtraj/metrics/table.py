@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -130,13 +131,11 @@ def path_scores(
     coupled = [randomly_coupled(floor[0], seed=seed)]
     at = reading_times(times, reference[0].shape[1])
     options = {"columns": mixed, "times": at, "bounds": bounds, "seed": seed}
-    scores = _scores(
-        path_metrics(),
-        lambda metric: (value, floor, coupled if metric.coupled else uniform),
-        reference,
-        options,
-        progress,
-    )
+
+    def candidates(metric: Metric) -> _Candidates:
+        return value, floor, coupled if metric.coupled else uniform
+
+    scores = _scores(path_metrics(), candidates, reference, options, progress)
     return [replace(score, per_time=()) for score in scores]
 
 
@@ -178,7 +177,7 @@ def _scores(
             for clouds in candidates_for(metric)
             for x, y in zip(clouds, reference, strict=True)
         ]
-        if columns is not None and not metric.takes_columns:
+        if columns is not None and "columns" not in signature(metric.compare).parameters:
             cases = [(numbers_alone(x, columns), numbers_alone(y, columns)) for x, y in cases]
         try:
             found = list(on_all_cores(metric.with_options(**options), cases))
@@ -188,10 +187,8 @@ def _scores(
             progress(number / len(metrics))
         of = np.array(found).reshape(3, -1)
         if not np.isnan(of[0]).all():
-            value, floor, ceiling = of.mean(axis=1).tolist()
-            per_time = tuple(of[0].tolist())
-            line = Score(metric.name, metric.label, value, floor, ceiling, metric.better, per_time)
-            scores.append(line)
+            means, per_time = of.mean(axis=1).tolist(), tuple(of[0].tolist())
+            scores.append(Score(metric.name, metric.label, *means, metric.better, per_time))
     return scores
 
 

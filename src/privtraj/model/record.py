@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -107,9 +108,9 @@ def scale_of(bounds: Floats, knots: Floats) -> Scale:
 def _without_nan(value: Any) -> Any:
     """None for what is not finite: no diagnostic may keep a paid-for model from disk."""
     if isinstance(value, dict):
-        return {key: _without_nan(item) for key, item in value.items()}
+        return dict(zip(value, map(_without_nan, value.values()), strict=True))
     if isinstance(value, list):
-        return [_without_nan(item) for item in value]
+        return list(map(_without_nan, value))
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -149,10 +150,15 @@ WRONG = (InputError, AttributeError, KeyError, TypeError, ValueError, OverflowEr
 
 def written(record: Record) -> tuple[Values, dict[str, NDArray[Any]]]:
     """Header and arrays of a file, all but the certificate."""
-    header = {name: one.write(record) for name, one in FIELDS.items()}
-    arrays = {name: getattr(record, attribute) for name, (attribute, _) in ARRAYS.items()}
+    header, arrays = {}, {}
+    for name, one in FIELDS.items():
+        value = one.write(record)
+        if value is not LEFT_OUT:
+            header[name] = value
+    for name, (attribute, _) in ARRAYS.items():
+        arrays[name] = getattr(record, attribute)
     arrays["particles"] = record.particles.astype(np.float32)
-    return {name: value for name, value in header.items() if value is not LEFT_OUT}, arrays
+    return header, arrays
 
 
 def values_of(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Values:
@@ -197,7 +203,7 @@ def _as_is(name: str, fault: str, holds: Callable[[Any, Values], Any]) -> Field:
         _require(holds(value, known), fault)
         return {name: value}
 
-    return Field(lambda record: getattr(record, name), read, fault)
+    return Field(attrgetter(name), read, fault)
 
 
 def _is_name(name: Any, _: Values | None = None) -> bool:
