@@ -158,7 +158,16 @@ class Region(ABC):
         around, nodes = around[found], nodes[found]
         apart[around] = False
         detours = np.concatenate([x[around, None], self.nodes[nodes], y[around, None]], axis=1)
-        detours = self._pulled(detours)
+        detours = _compact(detours, np.any(np.diff(detours, axis=1) != 0, axis=2))
+        for odd in range(2 * self.pulls):  # without the corners that need not be gone by
+            inner = np.arange(1 + odd % 2, detours.shape[1] - 1, 2)
+            if len(inner) == 0:
+                continue
+            before, after = detours[:, inner - 1], detours[:, inner + 1]
+            free = self.sees(before.reshape(-1, 2), after.reshape(-1, 2))
+            kept = np.ones(detours.shape[:2], bool)
+            kept[:, inner] = ~free.reshape(len(detours), -1)
+            detours = _compact(detours, kept[:, 1:])
         corners = np.concatenate([x[:, None], np.repeat(y[:, None], detours.shape[1] - 1, 1)], 1)
         corners[around] = detours
         return Ways(corners, apart)
@@ -180,20 +189,6 @@ class Region(ABC):
             here = np.where(here == first, first, before[first, here])
             steps.append(here)
         return np.stack(steps[::-1], axis=1), np.isfinite(best)
-
-    def _pulled(self, corners: Floats) -> Floats:
-        """Ways (n, L, 2) without the corners that need not be gone by."""
-        corners = _compact(corners, np.any(np.diff(corners, axis=1) != 0, axis=2))
-        for odd in range(2 * self.pulls):
-            inner = np.arange(1 + odd % 2, corners.shape[1] - 1, 2)
-            if len(inner) == 0:
-                continue
-            before, after = corners[:, inner - 1], corners[:, inner + 1]
-            free = self.sees(before.reshape(-1, 2), after.reshape(-1, 2))
-            kept = np.ones(corners.shape[:2], bool)
-            kept[:, inner] = ~free.reshape(len(corners), -1)
-            corners = _compact(corners, kept[:, 1:])
-        return corners
 
 
 def _compact(corners: Floats, kept: Mask) -> Floats:

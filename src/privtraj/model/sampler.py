@@ -25,8 +25,9 @@ from privtraj.domain.walking import OnFoot, couplings_inside, parts_of
 from privtraj.model.paths import Paths, fill_in_blocks
 from privtraj.model.record import Record
 from privtraj.motion.couplings import CouplingName, Couplings, Discrete, couple
-from privtraj.motion.curves import Carried, Carrier, Curves, fine_stops, momentary, smooth_between
+from privtraj.motion.curves import Carried, Carrier, Curves, fine_stops
 from privtraj.motion.diffusions import Brownian
+from privtraj.motion.inertia import Inertia
 from privtraj.motion.population import MOMENTS, Lives, Population, settled
 from privtraj.motion.process import FITTED, Interpolation, Points, Reference, Scale, even_clouds
 from privtraj.motion.states import (
@@ -49,6 +50,7 @@ FEWEST_TRIED = 10_000
 """People who are drawn before it is said that those who meet conditions are too few."""
 MOST_NUMBERS = 2**25
 """Of people drawn at once while those who meet conditions are looked for: 256 MB."""
+_MOMENT = 1e-6  # share of the range in which any process is as Brownian motion
 
 
 class How(NamedTuple):
@@ -197,7 +199,12 @@ class Sampler:
         """See `TrajectoryModel.carried`."""
         record, rng, clock = self.record, np.random.default_rng(seed), self.clock
         process, width, on_foot = self._process, record.bandwidth, self.region is not None
-        spline = None if on_foot else smooth_between(process, self._directions)
+        spline: bool | None = None  # else people go in some way that has to be drawn
+        if not (on_foot or process.forgets):
+            if self._directions.any() or isinstance(process, Inertia):
+                spline = True
+            elif type(process).bridge is Reference.bridge or isinstance(process, Brownian):
+                spline = False
         if spline is None:
             clock = fine_stops(clock, stops)
             width = np.interp(clock, self.clock, width)
@@ -214,6 +221,7 @@ class Sampler:
             parts, knots = self.parts, carrier.knots
             places = (knots if parts.plain else filled(knots, clock, parts)).astype(np.float64)
             places[..., parts.moving] = in_order(places[..., parts.moving], self._directions)
+        momentary = float(process.variance(np.array([_MOMENT]))[0] / _MOMENT)
         thin = len(places) > most
         return Carried(
             places[systematic(np.ones(len(places)), most)] if thin else places,
@@ -221,8 +229,8 @@ class Sampler:
             np.zeros_like(width) if on_foot else width,
             0.0 if on_foot else float(record.bandwidth.mean()),
             process.forgets if spline is None else spline,
-            0.0 if on_foot or spline else momentary(process),
-            not (thin or spline is None or momentary(process) or mine is not None),
+            0.0 if on_foot or spline else momentary,
+            not (thin or spline is None or momentary or mine is not None),
             None if lives is None else np.stack(lives, axis=1),
             mine is not None,
         )

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from privtraj.base.arrays import Floats, Ints, Singles, systematic
 from privtraj.base.space import fold, nearest_bin
 from privtraj.columns.conditions import Conditions, in_order, within_reach
-from privtraj.motion.diffusions import Brownian
 from privtraj.motion.inertia import Inertia
 from privtraj.motion.process import Interpolation, Points, Reference, between
 from privtraj.motion.states import Parts, filled, jumped
@@ -38,7 +37,6 @@ SMOOTHING = 0.03
 shortest memory. .015 leaves paths of a smooth process 5 % too long at 200 readings, .06 blurs."""
 
 _APART = 1e3  # boxes between groups, many times what anybody is moved by
-_MOMENT = 1e-6  # share of the range in which any process is as Brownian motion
 
 Places = Callable[[slice, np.random.Generator], NDArray[Any]]
 """What gives a block of people their points (b, q, d)."""
@@ -320,22 +318,6 @@ class Carried(NamedTuple):
     whole: bool
     lives: Floats | None = None
     own_lives: bool = False
-
-
-def smooth_between(process: Reference, directions: Floats) -> bool | None:
-    """How people go between the knots: by splines, or as Brownian motion or straight; None: in
-    some other way, which has to be drawn."""
-    if process.forgets:
-        return None
-    if directions.any() or isinstance(process, Inertia):
-        return True
-    straight = type(process).bridge is Reference.bridge
-    return False if straight or isinstance(process, Brownian) else None
-
-
-def momentary(process: Reference) -> float:
-    """Diffusivity of a process over a moment: variance per time and coordinate."""
-    return float(process.variance(np.array([_MOMENT]))[0] / _MOMENT)
 
 
 def fine_stops(knots: Floats, most: int) -> Floats:

@@ -95,6 +95,7 @@ class OrnsteinUhlenbeck(Reference):
     """
 
     kind: ClassVar[str] = "ornstein-uhlenbeck"
+    couples = True
     mean: ArrayLike
     rate: float
     diffusivity: float = 0.0
@@ -109,10 +110,6 @@ class OrnsteinUhlenbeck(Reference):
             raise InputError(f"the mean needs {len(scale.bounds)} numbers, one for each feature")
         unit = to_unit(mean, scale.bounds, clamp=False)
         return replace(self, mean=unit, rate=self.rate * scale.length)
-
-    @property
-    def couples(self) -> bool:
-        return True
 
     def ahead(self, x: Floats, t: float, dt: float) -> Floats:
         """mean + (x - mean) exp(-rate dt)."""
@@ -187,6 +184,7 @@ class Drift(Reference):
     """
 
     kind: ClassVar[str] = "drift"
+    couples = True
     velocity: Velocity | tuple[Any, Any]
     diffusivity: float = 0.0
 
@@ -226,10 +224,6 @@ class Drift(Reference):
     def _field(self) -> Velocity:
         assert callable(self.velocity)
         return self.velocity
-
-    @property
-    def couples(self) -> bool:
-        return True
 
     def ahead(self, x: Floats, t: float, dt: float) -> Floats:
         """Along the field, by Runge and Kutta's method of fourth order."""
@@ -288,6 +282,7 @@ class Learned(Reference):
     """
 
     kind: ClassVar[str] = "learned"
+    couples = True
     rounds: int = ROUNDS
     diffusivity: float = 0.0
 
@@ -300,10 +295,6 @@ class Learned(Reference):
         for _ in range(self.rounds):
             field = fitted_field(follow(clouds, clock, Drift(field)), clock)
         return Drift(field, self.diffusivity)
-
-    @property
-    def couples(self) -> bool:
-        return True
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": self.kind, "rounds": self.rounds, "diffusivity": self.diffusivity}

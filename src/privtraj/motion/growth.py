@@ -78,14 +78,28 @@ class Growth:
 
     @classmethod
     def declared(cls, given: Any) -> Growth | None:
-        """As users give it; None for nobody who comes or goes."""
+        """As users give it, or in words such as "released by_place=learned turnover=0.1"; None for
+        nobody who comes or goes."""
         if given is None or isinstance(given, Growth):
             return given
-        if isinstance(given, str):
-            return _from_words(given)
         if callable(given):
             return cls(None, by_place=given)
-        return cls(given)
+        if not isinstance(given, str):
+            return cls(given)
+        try:
+            size, *rest = given.split()
+            settings = dict(setting.split("=") for setting in rest)
+            turnover = float(settings.pop("turnover", 0.0))
+            by_place: Any = settings.pop("by_place", None)
+            if settings:
+                raise ValueError("other settings")
+            return cls(size if size == RELEASED else float(size), by_place, turnover)
+        except ValueError as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(
+                Arg("growth"), " must be 'released' or a rate per unit of time, such as 0.5"
+            ) from None
 
     def check(self, datetime: bool) -> None:
         """Refuse a table of dates for times that are numbers, and the other way round."""
@@ -141,24 +155,6 @@ class Growth:
             return cls(table, by_place, turnover)
         except (KeyError, TypeError, ValueError, IndexError):
             raise InputError("the growth of a population cannot be read") from None
-
-
-def _from_words(text: str) -> Growth:
-    """Such as "released", "0.5", "released by_place=learned turnover=0.1"."""
-    try:
-        size, *rest = text.split()
-        settings = dict(setting.split("=") for setting in rest)
-        turnover = float(settings.pop("turnover", 0.0))
-        by_place: Any = settings.pop("by_place", None)
-        if settings:
-            raise ValueError("other settings")
-        return Growth(size if size == RELEASED else float(size), by_place, turnover)
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(
-            Arg("growth"), " must be 'released' or a rate per unit of time, such as 0.5"
-        ) from None
 
 
 class Sizes(NamedTuple):
