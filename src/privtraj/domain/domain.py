@@ -18,7 +18,7 @@ import numpy as np
 import shapely
 
 from privtraj.base.arrays import Floats, Mask, frozen
-from privtraj.base.errors import InputError, listed
+from privtraj.base.errors import InputError, is_number, listed
 from privtraj.base.space import from_unit, to_unit
 from privtraj.columns.precision import axes
 from privtraj.domain import shapes
@@ -207,7 +207,8 @@ class Domain:
             raise ValueError("of no kind")
         if not all(isinstance(values[name], str) for name in ("x", "y")):
             raise ValueError("no names")
-        if len(segments) > MOST_SEGMENTS or not all(map(_is_segment, segments)):
+        rows = (isinstance(s, list) and len(s) == 4 and all(map(is_number, s)) for s in segments)
+        if len(segments) > MOST_SEGMENTS or not all(rows):
             raise ValueError("no segments")
         return cls(values["kind"], np.array(segments, np.float64), values["x"], values["y"])
 
@@ -283,12 +284,4 @@ def _elsewhere(features: Sequence[str], at: tuple[int, int]) -> InputError:
     return InputError(
         f"the domain and the bounds of {listed([features[k] for k in at])} have no place in "
         "common: compare their units, and the order of x and y"
-    )
-
-
-def _is_segment(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and len(value) == 4
-        and all(isinstance(x, int | float) and not isinstance(x, bool) for x in value)
     )

@@ -146,7 +146,7 @@ def couple(
     problems = x, y, weights[:-1], weights[1:]
     if coupling == "exact":
         masses = zip(*problems, groups, strict=True)
-        transitions, error = [Transition(_exact_within(*each)) for each in masses], 0.0
+        transitions, error = [Transition(_exact(*each)) for each in masses], 0.0
     else:
         singles = (array.astype(np.float32) for array in (*problems, variance))
         x32, y32, a32, b32, reg = singles
@@ -167,18 +167,13 @@ def least_cost(a: Floats, b: Floats, cost: Floats) -> coo_array:
     return coo_array(ot.emd(a, b, cost, numItermax=_PIVOTS))
 
 
-def _exact(x: Floats, y: Floats, a: Floats, b: Floats) -> coo_array:
-    import ot
-
-    return least_cost(a, b, ot.dist(x, y))
-
-
-def _exact_within(
-    x: Floats, y: Floats, a: Floats, b: Floats, groups: tuple[Ints, ...]
-) -> coo_array:
-    """The same, group by group if there are any, which have the same mass in a and b (m,)."""
+def _exact(x: Floats, y: Floats, a: Floats, b: Floats, groups: tuple[Ints, ...] = ()) -> coo_array:
+    """The coupling of least squared distance from x (m, d) to y (n, d), group by group if there are
+    any, which have the same mass in a (m,) and b (n,)."""
     if not groups:
-        return _exact(x, y, a, b)
+        import ot
+
+        return least_cost(a, b, ot.dist(x, y))
     rows, columns, masses = [], [], []
     for group in np.unique(groups[0][a > 0]):
         i, j = (np.flatnonzero(side == group) for side in groups)
@@ -233,7 +228,7 @@ def _matched(
         return coo_array(shape)
     columns = columns * (total / missed)
     if groups:
-        part = _exact_within(x, y, rows / total, columns / total, groups)
+        part = _exact(x, y, rows / total, columns / total, groups)
         return coo_array((total * part.data, (part.row, part.col)), shape=shape)
     if total <= _REPAIR:
         return _in_order(rows, columns)

@@ -27,8 +27,7 @@ from privtraj.motion.inertia import Inertia
 from privtraj.motion.process import Interpolation, Points, Reference, between
 from privtraj.motion.states import Parts, filled, jumped
 
-GRID = np.linspace(0, 1, 129)
-"""Times at which people who forget are computed; between them they are read smoothly."""
+GRID = np.linspace(0, 1, 129)  # times at which people who forget are computed; smooth in between
 AT_LEAST = 2048  # people who are carried together; of fewer, the cloud is too coarse to carry
 ROUNDS = 12
 """Of carrying; 20 change squared W2 by less than a tenth of what 2,048 people have by chance."""

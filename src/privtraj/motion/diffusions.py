@@ -29,8 +29,7 @@ from privtraj.base.errors import Arg, InputError, check_range, check_whole
 from privtraj.base.space import from_unit, to_unit
 from privtraj.motion.process import Ends, Points, Reference, Scale, follow, straight
 
-STEPS = 32
-"""Steps of Runge and Kutta's method over the whole range of time; a half turn errs by 1e-6."""
+STEPS = 32  # of Runge and Kutta's method over the range of time; a half turn errs by 1e-6
 ROUNDS = 4  # of fitting and coupling; on a turning cloud the third no longer changes who is who
 RIDGE = 0.01
 """Of the fit, in shares of the mean variance of the people: settles what they do not tell. A turn

@@ -191,13 +191,10 @@ def inertial(
 
 
 MEMORIES = (0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28)  # in shares of the range of time
-SWINGS = (np.pi, 2 * np.pi, 4 * np.pi)
-"""Radians per range of time, of memories from .16 on: half a swing, one and two over the range."""
+SWINGS = (np.pi, 2 * np.pi, 4 * np.pi)  # of memories from .16 on: half a swing, one, and two
 LAGS = np.linspace(0.02, 1.0, 50)  # at which a curve is followed
-NEAR_CURVE = 0.03
-"""How near to it, root mean square: a little below what its errors are at the usual budget."""
-AGREES = 0.3
-"""Mean squared distance, in squared errors, at which a mixture agrees; at 1 it is biased."""
+NEAR_CURVE = 0.03  # how near, root mean square: a little below its errors at the usual budget
+AGREES = 0.3  # mean squared distance, in squared errors, of a mixture that agrees; 1 is biased
 TURNED_BACK = 1.5  # errors below 0 that a correlation must be for people to swing
 AT_ONCE = 0.01  # memory, for the speed, of what is forgotten at once: the last to be believed
 

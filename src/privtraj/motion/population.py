@@ -36,12 +36,9 @@ from privtraj.columns.axes import Axes
 from privtraj.motion.growth import Growth, Sizes
 from privtraj.motion.process import FITTED, MOST_MATCHED, Reference, Scale, matched
 
-APART = 0.2
-"""Distance, in shares of the box, beyond which masses change by growth rather than by motion."""
-BLUR = 0.05
-"""Of Sinkhorn's entropy, in shares of APART^2: .04 of the box, less than groups are apart."""
-ITERATIONS = 200
-"""Of Sinkhorn's algorithm, each of which leaves 1 / (1 + BLUR) of an error in the masses."""
+APART = 0.2  # shares of the box, beyond which masses change by growth rather than by motion
+BLUR = 0.05  # Sinkhorn's entropy, in shares of APART^2: .04 of the box, less than between groups
+ITERATIONS = 200  # of Sinkhorn, each of which leaves 1 / (1 + BLUR) of an error in the masses
 MOMENTS = np.linspace(0, 1, 129)  # of the clock from 0 to 1, at which people of families are born
 PARTING = 0.1  # share of the range over which a mother and her daughter part
 
@@ -49,8 +46,7 @@ _GRID = np.linspace(0, 1, 2049)  # even moments at which births and departures a
 _GOLDEN = (5**0.5 - 1) / 2
 _ALIKE = 1e3  # boxes that are between people who differ in what is fixed
 
-UnitRate = Callable[[Floats, float], Floats]
-"""g(x, t) (n,) of places (n, d) in the unit cube, per range of time."""
+UnitRate = Callable[[Floats, float], Floats]  # as `growth.Rate`, in the unit cube and range of time
 
 
 class Lives(NamedTuple):

@@ -27,8 +27,7 @@ Interpolation = Literal["bridge", "linear", "spline"]
 Points = NDArray[np.floating[Any]]
 Ends = tuple[float, float]
 
-MOST_MATCHED = 512
-"""People at each time who are matched; as many carry a model, and more take minutes."""
+MOST_MATCHED = 512  # people at each time who are matched: they carry a model; more take minutes
 FITTED = 128  # people at each time to whom a drift is fitted: a few numbers, again and again
 
 
