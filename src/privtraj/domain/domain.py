@@ -215,12 +215,8 @@ class Domain:
     def public_inputs(self) -> dict[str, Any]:
         """What a certificate says of it."""
         text = json.dumps(self.to_dict(), sort_keys=True, allow_nan=False)
-        return {
-            "kind": self.kind,
-            "features": [self.x, self.y],
-            "sides": len(self.segments),
-            "sha256": sha256(text.encode()).hexdigest(),
-        }
+        shown = {"kind": self.kind, "features": [self.x, self.y], "sides": len(self.segments)}
+        return {**shown, "sha256": sha256(text.encode()).hexdigest()}
 
     def __repr__(self) -> str:
         about = "" if self.x is None else f" of {self.x} and {self.y}"

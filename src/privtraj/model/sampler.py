@@ -324,8 +324,8 @@ class Sampler:
         else:
             along = axes.level_of(self._curves.knots)[..., k]  # of curves of equal weight
             steps = (along[:, :-1] * count + along[:, 1:]).T
-            pairs_of = np.stack([np.bincount(step, minlength=count**2) for step in steps])
-            moved = pairs_of.reshape(-1, count, count) / len(along)
+            counts = np.stack([np.bincount(step, minlength=count**2) for step in steps])
+            moved = counts.reshape(-1, count, count) / len(along)
         times = as_user_times(self.record.knots, self.record.datetime)
         return Transitions(known[column], times, moved)
 
