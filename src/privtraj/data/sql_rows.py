@@ -167,8 +167,11 @@ def rows_of(remote: RemoteTable, public: PublicInputs) -> SqlRows | None:
             return None
     records.check_enough(count)
 
+    asked = [column.name for column in public.asked]
+    about = [c.of if isinstance(c, Flag) else c.name for c in public.columns]  # flags, of others
+
     def unit(wanted: Sequence[int], *more: str) -> RemoteTable:
-        places = {k: _place_of(public.columns[k], public) for k in wanted}
+        places = {k: f"y{asked.index(about[k])}" for k in wanted}
         table = complete(["t", *more, *places.values()])
         points = {f"u{k}": _point(table[y], public.columns[k]) for k, y in places.items()}
         return remote.with_table(table.select(*more, "t", **points))
@@ -410,12 +413,6 @@ def _number(column: Any) -> Any:
     if column.type().is_boolean():
         column = column.cast("int32")
     return column.cast("float64")
-
-
-def _place_of(column: Column, public: PublicInputs) -> str:
-    """The name here of the values that a column, or a flag, is about."""
-    name = column.of if isinstance(column, Flag) else column.name
-    return f"y{[asked.name for asked in public.asked].index(name)}"
 
 
 def _point(value: Any, column: Column) -> Any:
