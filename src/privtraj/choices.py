@@ -14,9 +14,6 @@ from typing import Any
 
 from privtraj.base.errors import either, is_number, is_whole, short
 
-LARGEST_NUMBER = 10**9
-
-
 # What a value may be --------------------------------------------------------------------------
 
 
@@ -46,7 +43,7 @@ def need(condition: object) -> None:
         raise ValueError
 
 
-def whole(least: int, most: float = LARGEST_NUMBER, *words: str) -> Kind:
+def whole(least: int, most: float = 10**9, *words: str) -> Kind:
     """Whole numbers in a range, or one of these words."""
     limits = f"of at least {least}" if most == math.inf else f"from {least} to {most}"
     must = either([*(f"'{word}'" for word in words), f"a whole number {limits}"])
@@ -70,12 +67,8 @@ def whole(least: int, most: float = LARGEST_NUMBER, *words: str) -> Kind:
 def number(low: float = -math.inf, high: float = math.inf) -> Kind:
     """Numbers in a range."""
     must = "a number" if high == math.inf else f"between {low:g} and {high:g}"
-    return Kind(
-        must,
-        lambda value: is_number(value) and low <= value <= high,
-        {"type": typed_number, "metavar": "X"},
-        finite,
-    )
+    typed = {"type": _typed_number, "metavar": "X"}
+    return Kind(must, lambda value: is_number(value) and low <= value <= high, typed, finite)
 
 
 def one_of(*choices: str) -> Kind:
@@ -95,7 +88,7 @@ def finite(value: Any) -> float:
     return made
 
 
-def typed_number(text: str) -> float:
+def _typed_number(text: str) -> float:
     """A number on the command line."""
     try:
         return float(text)

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.base.arrays import Floats
 from privtraj.base.errors import InputError, short
 from privtraj.base.space import as_user_times
 from privtraj.columns.kinds import Category
@@ -40,8 +39,6 @@ if TYPE_CHECKING:
     from privtraj.audit.findings import Audit, Finding
 
 _PEOPLE = 1000  # sampled from a model
-_TIMES = 101
-_PANELS = 8  # features of an overview
 
 
 def paths(
@@ -61,7 +58,14 @@ def paths(
     from matplotlib.collections import LineCollection
 
     shown = _sampled(source)
-    across, up = _two_names(shown, x, y)
+    usual = [name for name in shown.features if not style.category(shown, name)]
+    usual = usual or list(shown.features)
+    across = x or (usual[0] if len(usual) > 1 and y != usual[0] else shown.time_name)
+    up = y or next((name for name in usual if name != across), usual[0])
+    _check_known((across, up), (*shown.features, shown.time_name))
+    for name in (across, up):
+        if style.category(shown, name):
+            raise InputError(f"'{name}' is a category, which has no line: draw it with plot.shares")
     ax, order = _axes(ax), in_order(shown)
     people = np.unique(np.linspace(0, len(shown) - 1, min(len(shown), n)).round().astype(int))
     times = shown.numeric_times[order]
@@ -102,18 +106,27 @@ def marginals(
     names = shown.features if features is None else features
     names = (names,) if isinstance(names, str) else tuple(names)
     _check_known(names, shown.features)
-    panels = _panels(len(names), ax)
-    explained = False
+    count = len(names)
+    if ax is None:
+        from matplotlib import pyplot
+
+        rows, columns = -(-count // 3), min(count, 3)
+        figure = pyplot.figure(figsize=(4.3 * columns, 3.4 * rows), layout="constrained")
+        panels = [figure.add_subplot(rows, columns, k + 1) for k in range(count)]
+    else:
+        panels = list(np.ravel(np.asarray(ax, dtype=object)))
+    if len(panels) != count:
+        raise InputError(f"{count} features need as many axes: ax has {len(panels)}")
+    banded: list[Axes] = []
     for panel, name in zip(panels, names, strict=True):
-        column = style.category(shown, name)
-        if column is not None:
+        if column := style.category(shown, name):
             style.draw_shares(panel, shown, column)
-            continue
-        style.draw_bands(panel, shown, shown.features.index(name))
-        if not explained:
-            panel.legend(fontsize=8.5, frameon=False)
-            explained = True
-    return panels[0] if len(names) == 1 else np.array(panels, dtype=object)
+        else:
+            style.draw_bands(panel, shown, shown.features.index(name))
+            banded.append(panel)
+    for panel in banded[:1]:  # all have the same legend
+        panel.legend(fontsize=8.5, frameon=False)
+    return panels[0] if count == 1 else np.array(panels, dtype=object)
 
 
 def shares(source: Paths | TrajectoryModel, column: str, *, ax: Axes | None = None) -> Axes:
@@ -122,18 +135,13 @@ def shares(source: Paths | TrajectoryModel, column: str, *, ax: Axes | None = No
     The seven most frequent values have a colour each, all others one together.
     """
     shown = _sampled(source)
-    category = _category(shown, column)
-    ax = _axes(ax)
+    category, ax = _category(shown, column), _axes(ax)
     style.draw_shares(ax, shown, category)
     return ax
 
 
 def flows(
-    source: Paths | TrajectoryModel,
-    column: str,
-    times: Any = None,
-    *,
-    ax: Axes | None = None,
+    source: Paths | TrajectoryModel, column: str, times: Any = None, *, ax: Axes | None = None
 ) -> Axes:
     """Who goes from which value of a category to which between times, each band a share of people.
 
@@ -142,23 +150,16 @@ def flows(
     """
     if isinstance(source, Paths):
         if times is not None:
-            raise InputError(
-                "paths have times of their own: leave out times, or draw a model at others"
-            )
-        shown = source
-        few = in_order(shown)[three_times(len(shown.numeric_times))]
-        shown = replace(
-            shown,
-            values=shown.values[:, few],
-            numeric_times=shown.numeric_times[few],
-            present=shown.present[:, few],
-        )
+            own = "paths have times of their own"
+            raise InputError(f"{own}: leave out times, or draw a model at others")
+        few = in_order(source)[three_times(len(source.numeric_times))]
+        here: dict[str, Any] = {"values": source.values[:, few], "present": source.present[:, few]}
+        shown = replace(source, numeric_times=source.numeric_times[few], **here)
     else:
         model = _model(source)
         at = model.times[three_times(len(model.times))] if times is None else times
         shown = model.sample(_PEOPLE, at, seed=0)
-    category = _category(shown, column)
-    ax = _axes(ax)
+    category, ax = _category(shown, column), _axes(ax)
     labels = time_labels(shown.numeric_times[in_order(shown)], shown.datetime)
     style.draw_flows(ax, shown, category, labels)
     return ax
@@ -194,13 +195,10 @@ def tradeoff(source: Forecast | TrajectoryModel | Certificate, *, ax: Axes | Non
         raise InputError("tradeoff takes a forecast of privtraj.plan, a model or a certificate")
     ax = _axes(ax)
     if isinstance(source, TrajectoryModel | Certificate):
-        certificate = _certificate(source)
-
-        def detected(alarms: Floats) -> Floats:
-            return 1 - certificate.trade_off(alarms)
-
-        label = "best possible attack"
-        style.attack_region(ax, detected, "members found, at most", lw=2, label=label)
+        certificate, label = _certificate(source), "best possible attack"
+        style.attack_region(
+            ax, lambda x: 1 - certificate.trade_off(x), "members found, at most", lw=2, label=label
+        )
         _warn(ax, certificate)
     else:  # less than one person is drawn as half of one: the axis has no zero
         bands = source.low, source.worth, source.high
@@ -224,11 +222,10 @@ def overview(model: TrajectoryModel, people: Paths) -> Figure:
     """
     from matplotlib.figure import Figure
 
-    names = people.features[:_PANELS]
+    names = people.features[:8]
     numbers = [name for name in people.features if not style.category(people, name)]
     count = len(names) + (len(numbers) > 1)
-    columns = min(count, 3)
-    rows = -(-count // columns)
+    rows, columns = -(-count // 3), min(count, 3)
     size = (max(4.3 * columns, 6.4), 3.7 * rows + 0.9)
     figure = Figure(figsize=size, layout="constrained", facecolor="white")
     axes = [figure.add_subplot(rows, columns, k + 1) for k in range(count)]
@@ -318,7 +315,7 @@ def _sampled(source: Any) -> Paths:
         return source
     model = _model(source)
     knots = model.numeric_times
-    times = np.union1d(np.linspace(knots[0], knots[-1], _TIMES), knots)
+    times = np.union1d(np.linspace(knots[0], knots[-1], 101), knots)
     return model.sample(_PEOPLE, as_user_times(times, model.datetime), seed=0)
 
 
@@ -343,21 +340,6 @@ def _certificate(source: Any) -> Certificate:
     return certificate
 
 
-def _two_names(shown: Paths, x: str | None, y: str | None) -> tuple[str, str]:
-    """What is drawn across and up."""
-    numbers = [name for name in shown.features if not style.category(shown, name)]
-    usual = numbers or list(shown.features)
-    several = len(usual) > 1
-    across = x or (usual[0] if several and y != usual[0] else shown.time_name)
-    left = [name for name in usual if name != across]
-    up = y or (left[0] if left else usual[0])
-    _check_known((across, up), (*shown.features, shown.time_name))
-    for name in (across, up):
-        if style.category(shown, name):
-            raise InputError(f"'{name}' is a category, which has no line: draw it with plot.shares")
-    return across, up
-
-
 def _check_known(names: Sequence[str], known: Sequence[str]) -> None:
     for name in names:
         if name not in known:
@@ -375,16 +357,3 @@ def _axes(ax: Axes | None) -> Axes:
     from matplotlib import pyplot
 
     return pyplot.subplots(layout="constrained")[1]
-
-
-def _panels(count: int, ax: Axes | Sequence[Axes] | None) -> list[Axes]:
-    if ax is None:
-        from matplotlib import pyplot
-
-        rows, columns = -(-count // 3), min(count, 3)
-        figure = pyplot.figure(figsize=(4.3 * columns, 3.4 * rows), layout="constrained")
-        return [figure.add_subplot(rows, columns, k + 1) for k in range(count)]
-    given: list[Axes] = list(np.ravel(np.asarray(ax, dtype=object)))
-    if len(given) != count:
-        raise InputError(f"{count} features need as many axes: ax has {len(given)}")
-    return given

@@ -13,20 +13,7 @@ from dataclasses import KW_ONLY, InitVar, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from privtraj.base.errors import Arg, InputError, is_number
-from privtraj.choices import (
-    NAMES,
-    NUMBER,
-    TEXT,
-    Kind,
-    Option,
-    finite,
-    need,
-    number,
-    one_of,
-    text,
-    typed_number,
-    whole,
-)
+from privtraj.choices import NAMES, NUMBER, TEXT, Kind, Option, need, number, one_of, text, whole
 
 if TYPE_CHECKING:  # heavy, and not needed by the command line before a recipe is used
     from privtraj.motion.process import Reference
@@ -45,14 +32,14 @@ SMALLEST_BANDWIDTH, LARGEST_BANDWIDTH = 0.004, 0.5  # in shares of the box; set 
 
 def _numbers(value: Any) -> list[float]:
     need(isinstance(value, list) and len(value) >= 2)
-    counts = [finite(count) for count in value]
+    counts = [NUMBER.read(count) for count in value]
     need(min(counts) >= 0)
     return counts
 
 
 def _number_or_text(value: Any) -> float | str:
     try:
-        return finite(value)
+        return NUMBER.read(value)
     except ValueError:
         return text(value)
 
@@ -60,12 +47,12 @@ def _number_or_text(value: Any) -> float | str:
 def _steps(value: Any) -> list[list[Any]]:
     need(isinstance(value, list) and value)
     need(all(isinstance(item, list) and len(item) == 2 for item in value))
-    return [[text(name), finite(step)] for name, step in value]
+    return [[text(name), NUMBER.read(step)] for name, step in value]
 
 
 # fmt: off
 COUNTS = Kind("a list of numbers that are not negative, one for each time bin", plain=_numbers,
-              typed={"nargs": "+", "type": typed_number, "metavar": "N"})
+              typed={**NUMBER.typed, "nargs": "+", "metavar": "N"})
 GROWTH = Kind('"released" or a rate per unit of time, with settings such as "by_place=learned"',
               plain=_number_or_text)
 STEPS = Kind('a list of columns with their step, such as [["height", 0.1]]', plain=_steps,
@@ -74,8 +61,12 @@ STEPS = Kind('a list of columns with their step, such as [["height", 0.1]]', pla
 
 
 def choice(group: str, default: Any, kind: Kind, about: str, **words: Any) -> Any:
-    """A field of a recipe, in a group of choices; words: the rest of an `Option`."""
-    return field(default=default, metadata={"group": group, "kind": kind, "about": about, **words})
+    """A field of a recipe, in a group of choices; words: the rest of an `Option`.
+
+    What every user must choose has no default on the command line.
+    """
+    words |= {"kind": kind, "about": about, "default": None if "needed" in words else default}
+    return field(default=default, metadata={"group": group, "words": words})
 
 
 @dataclass(frozen=True, repr=False)
@@ -198,14 +189,12 @@ class Recipe:
     def chosen(self) -> dict[str, Any]:
         """Epsilon, delta, and the settings that are not as they are by default."""
         defaults = {each.name: each.default for each in fields(self)}
-        values = {name: getattr(self, name) for name in defaults}
-        return {
-            name: value
-            for name, value in values.items()
-            if name in ("epsilon", "delta")
-            or type(value) is not type(defaults[name])
-            or value != defaults[name]
-        }
+        chosen = {"epsilon": self.epsilon, "delta": self.delta}
+        for name, default in defaults.items():
+            value = getattr(self, name)
+            if type(value) is not type(default) or value != default:
+                chosen[name] = value
+        return chosen
 
     def again(self, **changes: Any) -> Self:
         """The same recipe with some settings changed: how a fit is made once more."""
@@ -237,15 +226,13 @@ class Recipe:
         declared(self.reference)
         Constraints.declared(self.monotone, self.precision)
         Growth.declared(self.growth)
+        must = ""
         if self.epsilon < SMALLEST_EPSILON:
-            raise InputError(
-                Arg("epsilon"),
-                f" must be at least {SMALLEST_EPSILON:g}: less does not buy a head count",
-            )
+            must = f" must be at least {SMALLEST_EPSILON:g}: less does not buy a head count"
         if self.epsilon > LARGEST_EPSILON:
-            raise InputError(
-                Arg("epsilon"), f" must be at most {LARGEST_EPSILON:g}: more protects nobody"
-            )
+            must = f" must be at most {LARGEST_EPSILON:g}: more protects nobody"
+        if must:
+            raise InputError(Arg("epsilon"), must)
 
     # In files ---------------------------------------------------------------------------------
 
@@ -291,13 +278,7 @@ class Recipe:
         return made
 
 
-def _option(each: Any) -> Option:
-    """The choice that a field is; what every user must choose has no default for the others."""
-    words = {name: word for name, word in each.metadata.items() if name != "group"}
-    return Option(each.name, default=None if "needed" in words else each.default, **words)
-
-
-OPTIONS = {each.name: _option(each) for each in fields(Recipe)}
+OPTIONS = {each.name: Option(each.name, **each.metadata["words"]) for each in fields(Recipe)}
 """Every setting as a choice: the command line and the configuration are made of these."""
 
 

@@ -20,8 +20,7 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-LEAST_WEIGHT = 1e-12
-"""Of a particle: potentials of lighter ones leave the range of float32."""
+LEAST_WEIGHT = 1e-12  # of a particle: potentials of lighter ones leave the range of float32
 
 
 def total_variance(points: Floats, weights: Floats) -> float:

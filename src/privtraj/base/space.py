@@ -136,16 +136,18 @@ def moment(value: Any, what: str | Arg = "the time") -> tuple[float, bool]:
     """One public time as (number, False) or, for a date in any form, (UTC seconds, True)."""
     if isinstance(value, str):
         value = _parsed(value, what)
-    if isinstance(value, np.datetime64):
-        return _finite(utc_seconds(np.asarray(value)).item(), what), True
     if isinstance(value, dt.datetime):
         aware = value if value.tzinfo else value.replace(tzinfo=dt.UTC)
         return (aware - _EPOCH).total_seconds(), True
     if isinstance(value, dt.date):
         return (value - _EPOCH.date()).total_seconds(), True
-    if isinstance(value, Real):
-        return _finite(float(value), what), False
-    raise InputError(what, f" must be made of numbers or dates, not of {type(value).__name__}")
+    dates = isinstance(value, np.datetime64)
+    if not dates and not isinstance(value, Real):
+        raise InputError(what, f" must be made of numbers or dates, not of {type(value).__name__}")
+    number = float(utc_seconds(np.asarray(value)).item() if dates else value)
+    if not np.isfinite(number):
+        raise InputError(what, " must be finite")
+    return number, dates
 
 
 def _parsed(text: str, what: str | Arg) -> float | dt.datetime:
@@ -156,12 +158,6 @@ def _parsed(text: str, what: str | Arg) -> float | dt.datetime:
         except ValueError:
             continue
     raise InputError(what, f" has '{text}', which is neither a number nor a date like 2024-01-31")
-
-
-def _finite(value: float, what: str | Arg) -> float:
-    if not np.isfinite(value):
-        raise InputError(what, " must be finite")
-    return value
 
 
 def utc_seconds(array: NDArray[Any]) -> Floats:

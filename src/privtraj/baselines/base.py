@@ -90,11 +90,8 @@ class Baseline(ABC):
         if self.public_counts is not None:
             public[PUBLIC_COUNTS] = list(self.public_counts)
         made = self._release(snapshots, guard, np.random.default_rng(self.seed))
-        certificate = certify(
-            self._accounted(ledger),
-            public_inputs=public,
-            private_noise=source.private,
-        )
+        accounted = self._accounted(ledger)
+        certificate = certify(accounted, public_inputs=public, private_noise=source.private)
         times, m, _ = made.particles.shape
         return assemble(
             snapshots,
@@ -176,8 +173,7 @@ class ClusterMixture(Baseline):
 
     def _release(self, snapshots: Snapshots, guard: Guard, rng: np.random.Generator) -> Release:
         people = self._people(guard)
-        mu = left(guard, calibrate_gaussian)
-        z = math.sqrt(self.steps) / mu
+        z = math.sqrt(self.steps) / left(guard, calibrate_gaussian)
         clusters = warm.private_clusters(guard, people, self.k, z, self.steps)
         particles = warm.mixture_particles(clusters, self.points, clusters.spread, rng)
         return Release(particles, clusters.spread)

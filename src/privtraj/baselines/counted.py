@@ -23,6 +23,7 @@ from privtraj.base.errors import InputError, check_whole
 from privtraj.baselines.base import Baseline, Release, unguarded
 from privtraj.columns.axes import Axes
 from privtraj.data.snapshots import Snapshots
+from privtraj.measures.base import left
 from privtraj.measures.langevin import TIME_COUPLING, Fixed, gradient_schedule, middle, run
 from privtraj.measures.likelihood import Mixture, Moments, moments, person_vectors
 from privtraj.measures.pooling import GridMeasure
@@ -54,9 +55,7 @@ class Counted(Baseline):
 
     def _left(self, guard: Guard) -> float:
         """The epsilon of one more noisy count of everybody, in the noise's own units."""
-        ledger = guard.ledger
-        budget = (ledger.epsilon, ledger.delta, ledger.adjacency, ledger.events)
-        return min(calibrate_laplace(*budget, person=guard.person), noise.EPSILON_RANGE[1])
+        return min(left(guard, calibrate_laplace), noise.EPSILON_RANGE[1])
 
 
 class ThresholdedHistogram(Counted):
@@ -95,20 +94,17 @@ class PrivateMeasure(Counted):
     """
 
     def _release(self, snapshots: Snapshots, guard: Guard, rng: np.random.Generator) -> Release:
-        people, left, d = self._people(guard), self._left(guard), guard.n_features
-        levels = depth(float(np.median(people)), d, left)
+        people, budget, d = self._people(guard), self._left(guard), guard.n_features
+        levels = depth(float(np.median(people)), d, budget)
         if self.cells is not None:
             levels = int(self.cells).bit_length() - 1
-        budgets = level_budgets(left, levels, d)
+        budgets = level_budgets(budget, levels, d)
         if budgets[0] < noise.EPSILON_RANGE[0]:
             raise InputError(f"epsilon is too small for {levels} levels: use fewer cells")
         mass = people[:, None]
         for level, epsilon in enumerate(budgets, start=1):
-            counts = guard.ask(
-                questions.Release(
-                    CellCounts(2**level), Laplace(float(epsilon)), f"{CELLS}, level {level}"
-                )
-            )
+            cells, drawn = CellCounts(2**level), Laplace(float(epsilon))
+            counts = guard.ask(questions.Release(cells, drawn, f"{CELLS}, level {level}"))
             mass = consistent(mass, counts.astype(np.float64), d)
         return in_cells(occupied(mass, 2**levels, d), 2**levels, self.points, rng)
 
@@ -255,8 +251,8 @@ class NonPrivate(Baseline):
     steps: int = 60
 
     def _release(self, snapshots: Snapshots, guard: Guard, rng: np.random.Generator) -> Release:
-        everything = Opaque(*NOTHING_PROMISED, "all records, as they are", self.adjacency)
-        guard.ledger.spend(everything)
+        what = "all records, as they are"
+        guard.ledger.spend(Opaque(*NOTHING_PROMISED, what, self.adjacency))
         return inferred(unguarded(snapshots), snapshots.gaps, self.particles, self.steps, rng)
 
     def _ledger(self) -> Ledger:
@@ -305,11 +301,19 @@ class MeasureThenInference(Counted):
 def inferred(
     clouds: Sequence[Floats], gaps: Floats, particles: int, steps: int, rng: np.random.Generator
 ) -> Release:
-    """Mean-field Langevin dynamics on T clouds (n_i, d) of the unit cube, gaps (T - 1,) apart."""
+    """Mean-field Langevin dynamics on T clouds (n_i, d) of the unit cube, gaps (T - 1,) apart.
+
+    Points of a time have equal weights; a time without any has one in the middle.
+    """
     times, dimensions = len(clouds), clouds[0].shape[1]
+    most = max(1, *(len(cloud) for cloud in clouds))
+    centres, parts = np.full((times, most, dimensions), 0.5), np.zeros((times, most))
+    for i, cloud in enumerate(clouds):
+        centres[i, : len(cloud)] = cloud
+        parts[i, : max(len(cloud), 1)] = 1 / max(len(cloud), 1)
     state, _ = run(
         middle(times, particles, dimensions, rng),
-        HistogramMoments(_as_measure(clouds)),
+        HistogramMoments(GridMeasure(centres, parts, np.zeros(times), np.ones(times))),
         gradient_schedule(steps, TIME_COUPLING, dimensions),
         Fixed.between(gaps),
         rng,
@@ -341,11 +345,11 @@ def _weighted_moments(
 ) -> tuple[Moments, jax.Array]:
     """Moments of weighted points: centres (T, n, CELL_CHUNK, d), weights (T, n, CELL_CHUNK)."""
 
-    def one(centres: jax.Array, weights: jax.Array, mixture: Mixture) -> jax.Array:
-        chunks = centres, weights
+    def one(given: tuple[jax.Array, jax.Array, Mixture]) -> jax.Array:
+        *chunks, mixture = given
         return jax.lax.map(lambda c: c[1] @ person_vectors(c[0], mixture), chunks).sum(axis=0)
 
-    sums = jax.lax.map(lambda args: one(*args), (centres, weights, mixture))
+    sums = jax.lax.map(one, (centres, weights, mixture))
     ones = jnp.ones(len(centres), jnp.float32)
     return moments(sums, ones, mixture), jnp.zeros_like(ones)
 
@@ -354,14 +358,3 @@ def check_inference(particles: int, steps: int) -> None:
     """Refuse settings that the dynamics cannot use."""
     check_whole("particles", particles, 2, MOST_PARTICLES)
     check_whole("steps", steps, 2, 10_000)
-
-
-def _as_measure(clouds: Sequence[Floats]) -> GridMeasure:
-    """Equal weights on the points of each time; a time without any has one in the middle."""
-    times, most = len(clouds), max(1, *(len(cloud) for cloud in clouds))
-    centres = np.full((times, most, clouds[0].shape[1]), 0.5)
-    weights = np.zeros((times, most))
-    for i, cloud in enumerate(clouds):
-        centres[i, : len(cloud)] = cloud
-        weights[i, : max(len(cloud), 1)] = 1 / max(len(cloud), 1)
-    return GridMeasure(centres, weights, np.zeros(times), np.ones(times))

@@ -1,9 +1,7 @@
-"""Tables of columns: AIM and MST by OpenDP, and PrivPGD.
+"""Tables of columns: AIM and MST by OpenDP, and PrivPGD, particles that descend to noisy tables.
 
 McKenna, Mullins, Sheldon and Miklau, "AIM: an adaptive and iterative mechanism for differentially
 private synthetic data" (2022); McKenna, Miklau and Sheldon, "Winning the NIST contest" (2021).
-
-PrivPGD: noisy tables of all pairs of columns, and particles that gradient descent takes to them.
 
 Donhauser, Abad, Hulkund and Yang, "Privacy-preserving data release leveraging optimal transport and
 particle gradient descent" (2024). Their package asks for one release each of Python, NumPy and
@@ -29,6 +27,7 @@ from itertools import combinations
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from scipy.special import softmax
 
 from privtraj.base.arrays import Floats, Ints, Mask, systematic
 from privtraj.base.errors import InputError, check_whole
@@ -42,8 +41,6 @@ from privtraj.privacy.events import Opaque, people_moved
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import calibrate_gaussian
 from privtraj.privacy.questions import Gaussian, Table, Tables
-
-THEIR_NOISE = "OpenDP's, outside the guard"
 
 
 @dataclass(kw_only=True)
@@ -101,9 +98,8 @@ class MarginalSynthesizer(Baseline):
         """
         dp, pl = _opendp()
         names = [f"x{k}" for k in range(len(sides))]
-        loss = {"epsilon": self.epsilon}
-        if self.delta:
-            loss = {"rho": _rho(dp, self.epsilon, self.delta)}
+        delta = self.delta
+        loss = {"rho": _rho(dp, self.epsilon, delta)} if delta else {"epsilon": self.epsilon}
         context = dp.Context.compositor(
             data=pl.DataFrame(rows, schema=names, orient="row").lazy(),
             privacy_unit=dp.unit_of(contributions=unit),
@@ -119,7 +115,7 @@ class MarginalSynthesizer(Baseline):
         return made.select(names).to_numpy()
 
     def _certificate(self, exact: Certificate) -> Certificate:
-        return replace(exact, noise=THEIR_NOISE) if exact.private else exact
+        return replace(exact, noise="OpenDP's, outside the guard") if exact.private else exact
 
     def check(self) -> None:
         super().check()
@@ -204,7 +200,10 @@ class PrivPGD(Baseline):
         sides = guard.axes.sides(self.cells)
         pairs: list[tuple[int, ...]] = list(combinations(range(len(sides)), 2))
         pairs = pairs or [(0,)]  # one column has a table of its own
-        tables = [Table(snapshots.axis.bins, _only(sides, pair)) for pair in pairs]
+        tables = []
+        for pair in pairs:  # one cell along all other axes
+            cells = tuple(side if k in pair else 1 for k, side in enumerate(sides))
+            tables.append(Table(snapshots.axis.bins, cells))
         counts = guard.ask(questions.Release(Tables(tables), Gaussian(1 / mu), "pairs of columns"))
         wanted = []
         for noisy, pair in zip(shares(counts), pairs, strict=True):
@@ -222,11 +221,6 @@ class PrivPGD(Baseline):
         check_whole("steps", self.steps, 1, 100_000)
         if self.delta == 0:
             raise InputError("tables with Gaussian noise need a delta above 0: set one")
-
-
-def _only(sides: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:
-    """Cells along these axes, one along all others."""
-    return tuple(side if k in axes else 1 for k, side in enumerate(sides))
 
 
 def _centres(sides: Sequence[int]) -> Floats:
@@ -266,12 +260,11 @@ def projected(noisy: Floats, centres: Floats, rng: np.random.Generator) -> Float
     logs = np.log(positive / positive.sum(axis=1, keepdims=True))
     adam = Adam(logs.shape)
     for step in range(PROJECTION_STEPS):
-        u = _softmax(logs)
+        u = softmax(logs, axis=1)
         slope = gradient(u)
-        logs = logs - adam.step(
-            u * (slope - (u * slope).sum(axis=1, keepdims=True)), _rate(step, PROJECTION_STEPS)
-        )
-    return _softmax(logs)
+        of_logs = u * (slope - (u * slope).sum(axis=1, keepdims=True))
+        logs = logs - adam.step(of_logs, _rate(step, PROJECTION_STEPS))
+    return softmax(logs, axis=1)
 
 
 def descended(
@@ -326,8 +319,3 @@ def _rate(step: int, steps: int) -> float:
 def _directions(count: int, dimensions: int, rng: np.random.Generator) -> Floats:
     drawn = rng.standard_normal((count, dimensions))
     return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
-
-
-def _softmax(logs: Floats) -> Floats:
-    raised: Floats = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return raised / raised.sum(axis=1, keepdims=True)

@@ -41,7 +41,11 @@ def load(path: str | os.PathLike[str], but: Container[str] = ()) -> dict[str, An
     if "pull" in values:  # its name before version 0.2
         values["time_coupling"] = values.pop("pull")
     for name in values:
-        _check_known(name, path)
+        if name not in OPTIONS:
+            near = get_close_matches(str(name).lower().replace("-", "_"), OPTIONS, n=1, cutoff=0.5)
+            see = "see 'privtraj fit --help' for all of them"
+            hint = f"did you mean {near[0]}?" if near else see
+            raise InputError(f"'{path}' has '{name}', which is not a choice of fit: {hint}")
     values = {name: value for name, value in values.items() if name not in but}
     if "bins" in values and "bin_times" in values:
         raise InputError(f"'bins' and 'bin_times' exclude each other: keep one of them in '{path}'")
@@ -60,20 +64,19 @@ def _parsed(path: Path) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
     except UnicodeError:
         raise InputError(f"the file '{path}' is not text in UTF-8: save it as UTF-8") from None
-    values = _toml(text, path) if path.suffix.lower() == ".toml" else _yaml(text, path)
+    if path.suffix.lower() == ".toml":
+        import tomllib
+
+        try:
+            values: Any = tomllib.loads(text)
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            where = re.search(r"at line (\d+)", str(error))
+            raise _malformed(path, "TOML", where and where[1]) from None
+    else:
+        values = _yaml(text, path)
     if not isinstance(values, dict):
         raise InputError(f"'{path}' has no choices: it must have lines such as epsilon: 1.0")
     return values
-
-
-def _toml(text: str, path: Path) -> Any:
-    import tomllib
-
-    try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        where = re.search(r"at line (\d+)", str(error))
-        raise _malformed(path, "TOML", where and where[1]) from None
 
 
 def _yaml(text: str, path: Path) -> Any:
@@ -127,14 +130,6 @@ def _malformed(path: Path, kind: str, line: object) -> InputError:
         f"'{path}' is not valid {kind}{where}: every line gives one choice, once, and text is in "
         "quotes"
     )
-
-
-def _check_known(name: object, path: Path) -> None:
-    if name in OPTIONS:
-        return
-    near = get_close_matches(str(name).lower().replace("-", "_"), OPTIONS, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}?" if near else "see 'privtraj fit --help' for all of them"
-    raise InputError(f"'{path}' has '{name}', which is not a choice of fit: {hint}")
 
 
 def _checked(name: str, value: Any, path: Path) -> Any:

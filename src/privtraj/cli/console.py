@@ -1,7 +1,4 @@
-"""Talking to the user: what was typed, results, progress, notes, and what went wrong.
-
-What was typed and is not understood is said plainly, with what was meant.
-"""
+"""Talking to the user: what was typed, results, progress, notes, and what went wrong."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ import sys
 import time
 import unicodedata
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -24,7 +21,6 @@ from privtraj.base import __version__
 from privtraj.base.errors import InputError, either, masked
 from privtraj.base.files import write_text
 
-BAD_INPUT = 2
 PLAINLY_WRONG = 3  # a range, as a look at the records or at what was released says
 INTERRUPTED = 130
 UNREAD = 141
@@ -74,7 +70,7 @@ class Console:
         """The result on stdout: one JSON object, or text."""
         print(json.dumps(values, allow_nan=False) if self.json else text)
 
-    def fail(self, sentence: str, code: int = BAD_INPUT) -> int:
+    def fail(self, sentence: str, code: int = 2) -> int:
         """The one sentence about what went wrong; returns the exit code."""
         kept = ", ".join(str(path) for path in self.written)
         kept = f" (written before that, and complete: {kept})" if kept else ""
@@ -84,12 +80,9 @@ class Console:
     def _say(self, text: str) -> None:
         start = "\n" if self._line else ""  # leave the progress line as it is
         self._line = False
-        print(f"{start}privtraj: {_plain(' '.join(text.split()))}", file=sys.stderr)
-
-
-def _plain(text: str) -> str:
-    """Without what would steer a terminal: names in a message may be somebody else's."""
-    return "".join("?" if unicodedata.category(letter)[0] == "C" else letter for letter in text)
+        # without what would steer a terminal: names in a message may be somebody else's
+        letters = ("?" if unicodedata.category(c)[0] == "C" else c for c in " ".join(text.split()))
+        print(f"{start}privtraj: {''.join(letters)}", file=sys.stderr)
 
 
 def remaining(elapsed: float, done: int, total: int) -> str:
@@ -119,13 +112,6 @@ def notes(console: Console) -> Iterator[None]:
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = show
         yield
-
-
-def os_sentence(error: OSError) -> str:
-    """What the system refused, without Python's numbers."""
-    reason = error.strerror or str(error) or type(error).__name__
-    where = f" ('{error.filename}')" if error.filename else ""
-    return f"the system refused: {reason}{where}"
 
 
 def give_up_stdout_if_broken() -> None:
@@ -171,8 +157,15 @@ class _Parser(argparse.ArgumentParser):
             self.error(f"this command needs {', '.join(map(str, absent))}")
         if rest and self._subparsers is not None:
             self.error(f"{rest[0]} must come after the command that it is for")
+        if rest and not rest[0].startswith("-"):
+            typed = masked(rest[0])
+            self.error(f"'{typed}' is one word too many: put quotes around what has spaces")
         if rest:
-            self.error(_unknown_option(rest[0], self._option_string_actions))
+            name, known = rest[0].partition("=")[0], list(self._option_string_actions)
+            longer = [option for option in known if option.startswith(name)]
+            near = longer or get_close_matches(name, known, n=1, cutoff=0.75)
+            hint = f": did you mean {near[0]}?" if near else ""
+            self.error(f"there is no option {name}{hint}")
         return values, rest
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -205,13 +198,3 @@ def parser(*adds: Callable[[Any], None]) -> argparse.ArgumentParser:
     for add in adds:
         add(commands)
     return top
-
-
-def _unknown_option(typed: str, options: Iterable[str]) -> str:
-    """The sentence about an option that a command does not have, or a word too many."""
-    if not typed.startswith("-"):
-        return f"'{masked(typed)}' is one word too many: put quotes around what has spaces"
-    name, known = typed.partition("=")[0], list(options)
-    longer = [option for option in known if option.startswith(name)]
-    near = longer or get_close_matches(name, known, n=1, cutoff=0.75)
-    return f"there is no option {name}" + (f": did you mean {near[0]}?" if near else "")

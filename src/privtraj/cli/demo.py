@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from privtraj.base.errors import InputError, aligned
 from privtraj.base.formats import PEOPLE_DRAWN
@@ -15,12 +15,7 @@ from privtraj.cli.console import Console, parser
 from privtraj.cli.options import Group, budget, changed, writing
 from privtraj.columns.cells import words_of
 
-if TYPE_CHECKING:
-    from privtraj.model.model import TrajectoryModel
-
-_EXAMPLE = """\
-example:
-  privtraj demo --epsilon 0.5 --out half"""
+_EXAMPLE = "example:\n  privtraj demo --epsilon 0.5 --out half"
 
 _FILES = {
     "clinic.csv": "the sensitive table (simulated): one visit per person",
@@ -53,7 +48,14 @@ def run(args: argparse.Namespace, console: Console) -> None:
     from privtraj.synthesizer import TrajectorySynthesizer
 
     TrajectorySynthesizer(args.epsilon, args.delta).check()
-    _make_directory(args.out, args.force)
+    if args.out.exists() and not args.out.is_dir():
+        raise InputError(f"'{args.out}' is a file: give --out the name of a directory")
+    if args.out.is_dir() and any(args.out.iterdir()) and not args.force:
+        raise InputError(
+            f"the directory '{args.out}' is not empty: choose another with --out, or write into it "
+            "with --force"
+        )
+    args.out.mkdir(parents=True, exist_ok=True)
     files = {name: args.out / name for name in _FILES}
     write_table(datasets.diabetes_clinic(args.people), files["clinic.csv"], args.force)
     console.written.append(files["clinic.csv"])
@@ -67,20 +69,20 @@ def run(args: argparse.Namespace, console: Console) -> None:
     save_figure(overview(model, paths), files["overview.png"], args.force)
     console.written.append(files["overview.png"])
     write_report(model, files["report.html"], force=args.force)
-    shown = {"overview": str(files["overview.png"]), "report": str(files["report.html"])}
-    _result(args, {**fitted, **drawn, **shown}, model, console)
-
-
-def _make_directory(path: Path, force: bool) -> None:
-    """Make it if missing; one that holds something is refused unless forced."""
-    if path.exists() and not path.is_dir():
-        raise InputError(f"'{path}' is a file: give --out the name of a directory")
-    if path.is_dir() and any(path.iterdir()) and not force:
-        raise InputError(
-            f"the directory '{path}' is not empty: choose another with --out, or write into it "
-            "with --force"
-        )
-    path.mkdir(parents=True, exist_ok=True)
+    mine = args.out / "mine.privtraj"
+    by_hand = [_fit_words(args, mine), _sample_words(mine, args.out / "mine.csv")]
+    commands = [shlex.join(["privtraj", *words]) for words in by_hand]
+    rows = aligned([(str(files[name]), about) for name, about in _FILES.items()])
+    listing = "\n".join(f"  {row}" for row in rows)
+    to_type = "\n".join(f"  {command}" for command in commands)
+    text = (
+        f"{model.certificate}\n\nWritten:\n{listing}\n\n"
+        f"The same by hand (the noise differs each time):\n{to_type}\n\n"
+        f"To look at it, open {files['report.html']} in a browser"
+    )
+    values = {"command": "demo", "directory": str(args.out), "data": str(files["clinic.csv"])}
+    values |= {**fitted, **drawn, "overview": str(files["overview.png"])}
+    console.result({**values, "report": str(files["report.html"]), "commands": commands}, text)
 
 
 def _fit_words(args: argparse.Namespace, model: Path) -> list[str]:
@@ -98,24 +100,6 @@ def _fit_words(args: argparse.Namespace, model: Path) -> list[str]:
 
 def _sample_words(model: Path, paths: Path) -> list[str]:
     return ["sample", str(model), "-n", str(PEOPLE_DRAWN), "--at", "25", "--out", str(paths)]
-
-
-def _result(
-    args: argparse.Namespace, values: dict[str, Any], model: TrajectoryModel, console: Console
-) -> None:
-    mine = args.out / "mine.privtraj"
-    by_hand = [_fit_words(args, mine), _sample_words(mine, args.out / "mine.csv")]
-    commands = [shlex.join(["privtraj", *words]) for words in by_hand]
-    rows = aligned([(str(args.out / name), about) for name, about in _FILES.items()])
-    files = "\n".join(f"  {row}" for row in rows)
-    typed = "\n".join(f"  {command}" for command in commands)
-    text = (
-        f"{model.certificate}\n\nWritten:\n{files}\n\n"
-        f"The same by hand (the noise differs each time):\n{typed}\n\n"
-        f"To look at it, open {args.out / 'report.html'} in a browser"
-    )
-    places = {"directory": str(args.out), "data": str(args.out / "clinic.csv")}
-    console.result({"command": "demo", **places, **values, "commands": commands}, text)
 
 
 def _typed(number: float) -> str:

@@ -56,10 +56,15 @@ then, filled in:   privtraj fit --config fit.toml"""
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code."""
-    user = console.Console()
+    code, user = 0, console.Console()
     try:
         with console.notes(user):
-            code = _run(full_parser().parse_args(argv), user)
+            args = full_parser().parse_args(argv)
+            if args.command is None:
+                print(WELCOME)
+            else:
+                user.quiet, user.json = bool(getattr(args, "quiet", False)), bool(args.json)
+                code = args.run(args, user) or 0
             sys.stdout.flush()
     except PrivtrajError as error:
         return user.fail(error.typed())
@@ -70,7 +75,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return console.UNREAD
     except OSError as error:
         console.give_up_stdout_if_broken()
-        return user.fail(console.os_sentence(error))
+        reason = error.strerror or str(error) or type(error).__name__  # without Python's numbers
+        where = f" ('{error.filename}')" if error.filename else ""
+        return user.fail(f"the system refused: {reason}{where}")
     except KeyboardInterrupt as stop:
         said = "; ".join(["nothing is left half-written", *getattr(stop, "__notes__", [])])
         return user.fail(f"interrupted: {said}{user.remains}", console.INTERRUPTED)
@@ -80,11 +87,3 @@ def main(argv: Sequence[str] | None = None) -> int:
 def full_parser() -> argparse.ArgumentParser:
     """The parser of `privtraj` with all its commands."""
     return console.parser(*COMMANDS)
-
-
-def _run(args: argparse.Namespace, user: console.Console) -> int:
-    if args.command is None:
-        print(WELCOME)
-        return 0
-    user.quiet, user.json = bool(getattr(args, "quiet", False)), bool(args.json)
-    return args.run(args, user) or 0

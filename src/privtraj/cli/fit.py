@@ -39,11 +39,8 @@ or write all of that to a file, fill it in, and use it:
 
 def add(commands: Any) -> None:
     about = "spend a privacy budget on a table, once, and write a model that may be released"
-    words: dict[str, Any] = {
-        "usage": "privtraj fit DATA [options]",
-        "epilog": _EXAMPLE,
-        "configured": True,
-    }
+    usage = "privtraj fit DATA [options]"
+    words: dict[str, Any] = {"usage": usage, "epilog": _EXAMPLE, "configured": True}
     # fmt: off
     files = (
         Option("config", FILE,
@@ -82,8 +79,14 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
     args = settled(args)
     console.quiet, console.json = args.quiet, args.json
-    if args.dry_run:
-        return _dry_run(args, console)
+    if args.dry_run:  # all that comes before the first payment, and what would come after it
+        look = shared.looked(vars(args), _prepared(args))
+        names = ("ledger", "out", "certificate", "paths", "write_config")
+        files = [str(getattr(args, name)) for name in names if getattr(args, name) is not None]
+        values = {"command": "fit", "dry_run": True, **look.to_dict(typed=True)}
+        text = f"{look.text(typed=True)}\nfit would write: {', '.join(files)}"
+        console.result({**values, "would_write": files}, text)
+        return 0 if look.fine else PLAINLY_WRONG
     together = (args.coordinator, args.processes, args.process)
     if args.distributed or together != (None, None, None):
         processes.start(*together)
@@ -105,17 +108,6 @@ def run(args: argparse.Namespace, console: Console) -> int:
     return PLAINLY_WRONG if found else 0
 
 
-def _dry_run(args: argparse.Namespace, console: Console) -> int:
-    """All that comes before the first payment, and what would come after it."""
-    synthesizer = _prepared(args)
-    found = shared.looked(vars(args), synthesizer)
-    names = ("ledger", "out", "certificate", "paths", "write_config")
-    files = [str(getattr(args, name)) for name in names if getattr(args, name) is not None]
-    values = {"command": "fit", "dry_run": True, **found.to_dict(typed=True), "would_write": files}
-    console.result(values, f"{found.text(typed=True)}\nfit would write: {', '.join(files)}")
-    return 0 if found.fine else PLAINLY_WRONG
-
-
 def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel, dict[str, Any]]:
     """The model, saved with all that was asked for, and what to say about it."""
     from privtraj.base import processes
@@ -130,12 +122,8 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
         console.note(f"gradients are computed on {processes.device()}")
     if args.ledger is not None:
         console.remains = ", but what was reserved in the ledger counts"
-    model = synthesizer.fit(
-        snapshots,
-        ledger=_ledger(args),
-        new_people=args.new_people,
-        progress=console.progress("fitting"),
-    )
+    file, show = _ledger(args), console.progress("fitting")
+    model = synthesizer.fit(snapshots, ledger=file, new_people=args.new_people, progress=show)
     if not processes.is_first():  # every process has the model now; the first one writes it
         return model, {}
     # The budget is spent now: the model goes to disk before anything else can fail.
@@ -167,21 +155,8 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
 
 
 def _prepared(args: argparse.Namespace) -> TrajectorySynthesizer:
-    """What will fit, after all checks that need no record."""
-    _check(args)
-    shared.keep_compiled()
-    from privtraj.data.public import Options
-    from privtraj.synthesizer import TrajectorySynthesizer
-
-    synthesizer = TrajectorySynthesizer(**arguments(TrajectorySynthesizer, vars(args)))
-    synthesizer.check()
-    kept = (args.one_per_person, args.records_per_person, True, args.missing, args.seed)
-    Options(*kept, has_person=args.person is not None)  # refuses what does not go together
-    return synthesizer
-
-
-def _check(args: argparse.Namespace) -> None:
-    """Refuse what does not go together, and files that could not be written."""
+    """What will fit, after all checks that need no record: that choices go together, and that files
+    can be written."""
     from privtraj.privacy.events import check_budget
 
     check_table(args)
@@ -221,6 +196,15 @@ def _check(args: argparse.Namespace) -> None:
         columns = shared.columns(vars(args))[: len(features)]  # flags of what is missing come last
         check_paths(args.paths, features, [column.domain for column in columns], args.at or 2)
     shared.check_output(args.write_config, config.SUFFIXES, args.force)
+    shared.keep_compiled()
+    from privtraj.data.public import Options
+    from privtraj.synthesizer import TrajectorySynthesizer
+
+    synthesizer = TrajectorySynthesizer(**arguments(TrajectorySynthesizer, vars(args)))
+    synthesizer.check()
+    kept = (args.one_per_person, args.records_per_person, True, args.missing, args.seed)
+    Options(*kept, has_person=args.person is not None)  # refuses what does not go together
+    return synthesizer
 
 
 def check_table(args: argparse.Namespace) -> None:
@@ -257,33 +241,29 @@ def _refuse_wrong(found: TableCheck) -> None:
 
 
 def _note(args: argparse.Namespace, synthesizer: TrajectorySynthesizer, console: Console) -> None:
+    """What the user should know before a fit."""
     if args.seed is not None:
         console.note(
             "NOT PRIVATE: --seed makes the noise predictable; use the result for research only and "
             "never release it"
         )
     if args.records_per_person > 1:
-        console.note(_price_of_records(args, synthesizer))
+        # whether all records or one at random is better, as far as can be said without looking
+        from privtraj.assess.plan import price
+        from privtraj.columns.axes import Axes
+
+        measure = synthesizer.measure_for(Axes.of(shared.columns(vars(args))))
+        most, together = args.records_per_person, synthesizer.slabs != "bins"
+        if not together:
+            most = min(most, args.bins or len(args.bin_times or []) or most)
+        budget = {"epsilon": args.epsilon, "delta": args.delta, "adjacency": args.adjacency}
+        ratio = f"{float(f'{price(most, measure, together=together, **budget):.2g}'):g}"
+        console.note(
+            f"up to {most} records of a person need {ratio} times the noise of one ({measure}): if "
+            f"people have fewer than {ratio} records on average, --one-per-person random is better"
+        )
     if args.person is None:
         console.note(
             "without --person every row is taken to be a different person, and the guarantee holds "
             "only if that is true"
         )
-
-
-def _price_of_records(args: argparse.Namespace, synthesizer: TrajectorySynthesizer) -> str:
-    """Whether all records or one at random is better, as far as can be said without looking."""
-    from privtraj.assess.plan import price
-    from privtraj.columns.axes import Axes
-
-    measure = synthesizer.measure_for(Axes.of(shared.columns(vars(args))))
-    most, together = args.records_per_person, synthesizer.slabs != "bins"
-    if not together:
-        most = min(most, args.bins or len(args.bin_times or []) or most)
-    budget = {"epsilon": args.epsilon, "delta": args.delta, "adjacency": args.adjacency}
-    ratio = f"{float(f'{price(most, measure, together=together, **budget):.2g}'):g}"
-    return (
-        f"up to {most} records of a person need {ratio} times the noise of "
-        f"one ({measure}): if people have fewer than {ratio} records on average, "
-        "--one-per-person random is better"
-    )

@@ -18,19 +18,7 @@ from typing import Any
 
 from privtraj import recipe
 from privtraj.base.formats import PEOPLE_DRAWN
-from privtraj.choices import (
-    BOOLEAN,
-    NUMBER,
-    TEXT,
-    Kind,
-    Option,
-    finite,
-    names,
-    need,
-    one_of,
-    text,
-    whole,
-)
+from privtraj.choices import BOOLEAN, NUMBER, TEXT, Kind, Option, names, need, one_of, text, whole
 from privtraj.columns.cells import typed_column
 
 # What a value may be, of choices that no recipe has -------------------------------------------
@@ -41,24 +29,21 @@ def _moment(value: Any) -> float | str:
     if isinstance(value, dt.date):  # a datetime is one
         return value.isoformat()
     try:
-        return finite(value)
+        return NUMBER.read(value)
     except ValueError:
         dt.datetime.fromisoformat(text(value))
         return str(value)
 
 
-def _moments(least: int, most: int | None = None) -> Callable[[Any], list[float | str]]:
-    def read(value: Any) -> list[float | str]:
-        need(isinstance(value, list) and least <= len(value) <= (most or len(value)))
-        return [_moment(time) for time in value]
-
-    return read
+def _moments(value: Any) -> list[float | str]:
+    need(isinstance(value, list) and value)
+    return [_moment(time) for time in value]
 
 
 def _features(value: Any) -> list[list[Any]]:
     need(isinstance(value, list) and value)
     need(all(isinstance(item, list) and len(item) == 3 for item in value))
-    return [[text(name), finite(low), finite(high)] for name, low, high in value]
+    return [[text(name), NUMBER.read(low), NUMBER.read(high)] for name, low, high in value]
 
 
 def _columns(value: Any) -> dict[str, Any]:
@@ -79,7 +64,7 @@ def _form(form: Any) -> Any:
             made[word] = str(made[word]) if isinstance(made[word], int | float) else made[word]
         else:
             with suppress(ValueError):
-                made[word] = finite(form[word])
+                made[word] = NUMBER.read(form[word])
     return made
 
 
@@ -138,9 +123,9 @@ FILE = Kind("the name of a file, in quotes", typed={"type": Path, "metavar": "FI
             plain=lambda value: Path(text(value)))
 SOURCE = Kind("the name of a file, or a connection string, in quotes", typed={"type": source},
               plain=lambda value: source(text(value)))
-RANGE = Kind("two times, [start, end], numbers or dates such as 2024-01-31", plain=_moments(2, 2),
-             typed={"nargs": 2, "metavar": ("START", "END")})
-TIMES = Kind("a list of numbers or of dates such as 2024-01-31", plain=_moments(1),
+RANGE = Kind("two times, [start, end], numbers or dates such as 2024-01-31", plain=_moments,
+             fits=lambda value: len(value) == 2, typed={"nargs": 2, "metavar": ("START", "END")})
+TIMES = Kind("a list of numbers or of dates such as 2024-01-31", plain=_moments,
              typed={"nargs": "+", "metavar": "T"})
 FEATURES = Kind('a list of columns with their bounds, such as [["height", 40, 210]]',
                 typed={"nargs": 3, "action": "append", "metavar": ("NAME", "LOW", "HIGH")},
@@ -244,6 +229,8 @@ _OUTPUT = (
     Option("json", BOOLEAN, default=False, about="print the result as one JSON object"),
     Option("quiet", BOOLEAN, default=False, about="show no progress"),
 )
+MODEL = Option("model", FILE, "model file that fit has written", metavar="MODEL", placed=True,
+               needed="a model")
 _PROCESSES = (
     Option("distributed", BOOLEAN, default=False, about=
            "join the processes that Slurm, Open MPI or Kubernetes started"),
@@ -275,9 +262,6 @@ GROUPS = (
     Group("advanced", ADVANCED, "chosen from public and released numbers where left out"),
 )
 OPTIONS = {option.name: option for group in GROUPS for option in group.options}
-MODEL = Option(
-    "model", FILE, "model file that fit has written", metavar="MODEL", placed=True, needed="a model"
-)
 
 
 def changed(name: str, about: str = "", **words: Any) -> Option:
@@ -286,11 +270,10 @@ def changed(name: str, about: str = "", **words: Any) -> Option:
     return replace(option, about=about or option.about, **words)
 
 
-def budget() -> tuple[Option, Option]:
+def budget() -> tuple[Option, ...]:
     """The two numbers of the guarantee, where they need not be chosen."""
     names = ("epsilon", "delta")
-    epsilon, delta = (changed(name, default=OPTIONS[name].example, needed="") for name in names)
-    return epsilon, delta
+    return tuple(changed(name, default=OPTIONS[name].example, needed="") for name in names)
 
 
 def writing(force: str = "replace an existing file") -> tuple[Option, ...]:

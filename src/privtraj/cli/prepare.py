@@ -61,21 +61,17 @@ def run_init(args: argparse.Namespace, console: Console) -> None:
         console.note(note)
     shared.note_left_out(args.data, args.out, "to fit on the command line", console)
     console.write(template(columns, known, args.out), args.out, args.force)
-    roles = guess_roles(columns)
-    values = {
-        "command": "init",
-        "config": str(args.out),
-        "columns": dict(columns),
-        **({} if found is None else {"csv": found.settings, "units": found.units}),
-        **asdict(roles),
-    }
-    shown = "" if found is None else f"{args.data} has {found.dialect}\n"
+    values: dict[str, Any] = {"config": str(args.out), "columns": dict(columns)}
+    shown = ""
+    if found is not None:
+        values |= {"csv": found.settings, "units": found.units}
+        shown = f"{args.data} has {found.dialect}\n"
     text = (
         f"{shown}{len(columns)} columns, by name and kind, in {args.out}: fill in what is in "
         "<angle brackets>, check what is guessed\n\n"
         f"Next: privtraj fit --config {shlex.quote(str(args.out))}"
     )
-    console.result(values, text)
+    console.result({"command": "init", **values} | asdict(guess_roles(columns)), text)
 
 
 def template(columns: Sequence[tuple[str, str]], known: Mapping[str, Any], path: str | Path) -> str:
@@ -97,12 +93,13 @@ def template(columns: Sequence[tuple[str, str]], known: Mapping[str, Any], path:
         "folder.",
         "The columns, by name, kind and unit; no value of the data is in this file:",
     ]
-    names = [name if name.isprintable() else config.quoted(name) for name, _ in columns]
-    units = (f"in {unit}" if unit else "" for unit in (unit_of(name) for name, _ in columns))
-    kinds = [(kind, roles.of(name)) for name, kind in columns]
-    rows = [
-        (s, kind, unit, role) for s, unit, (kind, role) in zip(names, units, kinds, strict=True)
-    ]
+    guesses = {roles.time: "time?", roles.person: "person?"}
+    guesses |= {column: f"{kind}?" for column, kind in roles.kinds.items()}
+    rows = []
+    for name, kind in columns:
+        shown = name if name.isprintable() else config.quoted(name)
+        unit, guess = unit_of(name), "feature?" if name in roles.features else ""
+        rows.append((shown, kind, f"in {unit}" if unit else "", guesses.get(name, guess)))
     listing = [f"#   {line}" for line in aligned(rows)]
     numbers = roles.features or (() if roles.kinds else ("<column>",))
     guessed = {
@@ -129,7 +126,6 @@ def _form(name: str, kind: str) -> dict[str, Any]:
 
 # Guessing by name -----------------------------------------------------------------------------
 
-
 _TIME_NAMES = {
     "time", "date", "datetime", "timestamp", "day", "days", "hour", "hours", "week", "month",
     "months", "year", "years", "age", "when", "pseudotime", "timepoint",
@@ -142,12 +138,9 @@ _RECORD_NAMES = {  # an id of these is another one in every record, whoever it i
     "visit", "record", "sample", "row", "event", "encounter", "admission", "order", "trip",
     "measurement", "observation", "cell", "index", "session",
 }  # fmt: skip
-
-
 _FIXED_NAMES = {  # what never changes, so that a date of these does not say when a record was taken
     "sex", "gender", "birth", "birthday", "birthdate", "dob", "born", "ethnicity", "race",
 }  # fmt: skip
-_KINDS = {"text": "category"}  # of a table, by the name that a configuration has
 
 
 @dataclass(frozen=True)
@@ -162,11 +155,6 @@ class Roles:
     features: tuple[str, ...]
     kinds: dict[str, str] = field(default_factory=dict)
 
-    def of(self, name: str) -> str:
-        known = {self.time: "time?", self.person: "person?"}
-        known |= {column: f"{kind}?" for column, kind in self.kinds.items()}
-        return known.get(name, "feature?" if name in self.features else "")
-
 
 def guess_roles(columns: Sequence[tuple[str, str]]) -> Roles:
     """By name and kind: a date, or a number named like a time, says when; "id" says who."""
@@ -179,7 +167,8 @@ def guess_roles(columns: Sequence[tuple[str, str]]) -> Roles:
     used = {time, *ids, *(name for name in times if name in numbers)}
     left = {name: kind for name, kind in columns if name not in used}
     features = tuple(name for name, kind in left.items() if kind == "number")
-    others = {name: _KINDS.get(kind, kind) for name, kind in left.items() if name not in features}
+    named = {"text": "category"}  # by the name that a configuration has
+    others = {name: named.get(kind, kind) for name, kind in left.items() if name not in features}
     return Roles(time, people[0] if people else None, features, others)
 
 
@@ -206,11 +195,8 @@ exit codes: 0, fit would take the table and no range is plainly wrong; 3, one is
 
 def add_check(commands: Any) -> None:
     about = "look at your own table before anything is spent; never for release"
-    words: dict[str, Any] = {
-        "usage": "privtraj check DATA [options]",
-        "epilog": _CHECK,
-        "configured": True,
-    }
+    usage = "privtraj check DATA [options]"
+    words: dict[str, Any] = {"usage": usage, "epilog": _CHECK, "configured": True}
     file = Option("config", FILE, "TOML or YAML file of a fit; options on the command line win")
     left_out = ("seed", "not_private")  # nothing is drawn
     groups = [
@@ -251,7 +237,6 @@ examples:
       --column smoker boolean --epsilon 1 --delta 1e-5"""
 
 _SHARED = ("epsilon", "delta", "adjacency", "measure", "public_counts", "records_per_person")
-_ADVANCED = tuple(option.name for option in recipe.options("advanced"))
 # fmt: off
 _COUNTS = (
     Option("people", whole(2), "how many there are, at all times together; a round number will do",
@@ -294,7 +279,13 @@ def run_plan(args: argparse.Namespace, console: Console) -> None:
     from privtraj.assess.forecast import Forecast
     from privtraj.assess.plan import plan
 
-    forecast = plan(**asked, keep=not args.no_cache, progress=_when_simulating(console))
+    @cache  # a bar, and heavy parts that are loaded, only if the answer is not known yet
+    def bar() -> Callable[[int, int], None]:
+        shared.keep_compiled()
+        return console.progress("simulating")
+
+    kept = not args.no_cache
+    forecast = plan(**asked, keep=kept, progress=lambda done, total: bar()(done, total))
     text, files = str(forecast), {}
     if args.plot is not None:
         if not isinstance(forecast, Forecast):
@@ -312,28 +303,18 @@ def run_plan(args: argparse.Namespace, console: Console) -> None:
     console.result({"command": "plan", **forecast.to_dict(), **files}, text)
 
 
-def _when_simulating(console: Console) -> Callable[[int, int], None]:
-    """A bar that appears, and heavy parts that are loaded, only if the answer is not known yet."""
-
-    @cache
-    def bar() -> Callable[[int, int], None]:
-        shared.keep_compiled()
-        return console.progress("simulating")
-
-    return lambda done, total: bar()(done, total)
-
-
 def _asked(args: argparse.Namespace) -> dict[str, Any]:
     """The question: as given on the command line, else in the configuration."""
     names = [*(option.name for option in _COUNTS), "columns", "times", *_SHARED]
     given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
     asked: dict[str, Any] = {}
     if args.config is not None:
-        wanted = {*_SHARED, *_ADVANCED} - set(given)
+        settings = [*_SHARED, *(option.name for option in recipe.options("advanced"))]
+        wanted = set(settings) - set(given)
         if not given.keys() & {"features", "columns"}:
             wanted |= {"feature", "columns"}
         chosen = config.load(args.config, but=set(OPTIONS) - wanted)
-        asked = {name: chosen[name] for name in (*_SHARED, *_ADVANCED) if name in chosen}
+        asked = {name: chosen[name] for name in settings if name in chosen}
         if "public_counts" in asked:  # there, the numbers themselves
             asked["public_counts"] = True
         if "columns" in chosen:

@@ -157,13 +157,9 @@ def run_report(args: argparse.Namespace, console: Console) -> None:
 
     write_report(model, args.out, force=args.force, progress=console.progress("fits made again"))
     console.written.append(args.out)
-    values = {
-        "command": "report",
-        "model": str(args.model),
-        "private": model.certificate.private,
-        "out": str(args.out),
-    }
-    console.result(values, f"Written: {args.out}\nTo look at it, open {args.out} in a browser")
+    values = {"model": str(args.model), "private": model.certificate.private, "out": str(args.out)}
+    text = f"Written: {args.out}\nTo look at it, open {args.out} in a browser"
+    console.result({"command": "report", **values}, text)
 
 
 # A comparison with raw data -------------------------------------------------------------------
@@ -175,7 +171,6 @@ examples:
   privtraj evaluate growth.privtraj clinic.csv --report compare.html
 
 The result compares with raw data: it is not private, and not for release."""
-LEAST_PEOPLE = 10
 # fmt: off
 _COMPARED = (
     MODEL,
@@ -188,7 +183,7 @@ _COMPARED = (
             "scores of paths"),
     OPTIONS["csv"],
     Option("config", FILE, "configuration of the fit, which may say that too"),
-    Option("n", whole(LEAST_PEOPLE), "number of synthetic people", default=PEOPLE_DRAWN),
+    Option("n", whole(10), "number of synthetic people", default=PEOPLE_DRAWN),
     changed("seed", "of all that is drawn at random", default=0),
 )
 _SCORES = (
@@ -208,7 +203,16 @@ def add_evaluate(commands: Any) -> None:
 
 
 def run_evaluate(args: argparse.Namespace, console: Console) -> None:
-    _check_files(args)
+    shared.check_output(args.out, (".json",), args.force)
+    shared.check_output(args.report, (".html",), args.force)
+    read = {"model": args.model, "table": args.table, "holdout": args.holdout}
+    read = {name: path for name, path in read.items() if path is not None}
+    inputs = {path.resolve() for path in read.values()}
+    if len(inputs) < len(read):
+        raise InputError("MODEL, TABLE and --holdout must be different files")
+    for name, path in (("--out", args.out), ("--report", args.report)):
+        if path is not None and path.resolve() in inputs:
+            raise InputError(f"{name} names a file that is read: give it a name of its own")
     from privtraj.metrics.evaluation import NOTICE, evaluate
     from privtraj.metrics.records import read_records
     from privtraj.model.model import load
@@ -219,12 +223,10 @@ def run_evaluate(args: argparse.Namespace, console: Console) -> None:
     chosen["csv"] = args.csv
     if args.csv is None and args.config is not None:
         chosen["csv"] = config.load(args.config, but=set(OPTIONS) - {"csv"}).get("csv")
-    show = console.progress("evaluating")
-    evaluation = evaluate(model, args.table, **chosen, progress=show)
+    evaluation = evaluate(model, args.table, **chosen, progress=console.progress("evaluating"))
     for note in evaluation.notes:
         console.note(note)
-    read = {"model": args.model, "table": args.table, "holdout": args.holdout}
-    files = {name: str(path) for name, path in read.items() if path is not None}
+    files = {name: str(path) for name, path in read.items()}
     values = {"notice": NOTICE, "command": "evaluate", **files, **evaluation.to_dict()}
     if args.out is not None:
         console.write(json.dumps(values, indent=1, allow_nan=False) + "\n", args.out, args.force)
@@ -238,14 +240,3 @@ def run_evaluate(args: argparse.Namespace, console: Console) -> None:
     if console.written:
         text += f"\n\nWritten, and not for release: {', '.join(map(str, console.written))}"
     console.result(values, text)
-
-
-def _check_files(args: argparse.Namespace) -> None:
-    shared.check_output(args.out, (".json",), args.force)
-    shared.check_output(args.report, (".html",), args.force)
-    inputs = [path.resolve() for path in (args.model, args.table, args.holdout) if path is not None]
-    if len(set(inputs)) < len(inputs):
-        raise InputError("MODEL, TABLE and --holdout must be different files")
-    for name, path in (("--out", args.out), ("--report", args.report)):
-        if path is not None and path.resolve() in inputs:
-            raise InputError(f"{name} names a file that is read: give it a name of its own")

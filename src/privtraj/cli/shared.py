@@ -40,26 +40,21 @@ def command(
     added = commands.add_parser(name, help=about, **{"description": about, **more})
     added.set_defaults(run=run)
     for each in has:
-        if isinstance(each, Option):
-            _add(added, each, configured)
-            continue
-        group = added.add_argument_group(each.title, each.about or None)
-        for option in each.options:
-            _add(group, option, configured)
+        group, options = added, (each,) if isinstance(each, Option) else each.options
+        if isinstance(each, Group):
+            group = added.add_argument_group(each.title, each.about or None)
+        for option in options:
+            words: dict[str, Any] = {"help": option.help, **option.kind.typed}
+            if option.metavar is not None:
+                words["metavar"] = option.metavar
+            if option.placed:
+                nargs = "?" if configured or not option.needed else None
+                group.add_argument(option.name, nargs=nargs, **words)
+                continue
+            flags = [option.short, option.flag] if option.short else [option.flag]
+            words["default"] = None if configured else option.default
+            group.add_argument(*flags, dest=option.name, **words)
     return added
-
-
-def _add(group: Any, option: Option, configured: bool) -> None:
-    words: dict[str, Any] = {"help": option.help, **option.kind.typed}
-    if option.metavar is not None:
-        words["metavar"] = option.metavar
-    if option.placed:
-        nargs = "?" if configured or not option.needed else None
-        group.add_argument(option.name, nargs=nargs, **words)
-        return
-    flags = [option.short, option.flag] if option.short else [option.flag]
-    words["default"] = None if configured else option.default
-    group.add_argument(*flags, dest=option.name, **words)
 
 
 def load_model(path: Path, what: str, console: Console) -> TrajectoryModel:
@@ -111,9 +106,8 @@ def looked(
     """The steward's own look at the records; synthesizer: of the fit, if its budget is known."""
     from privtraj.assess.look import check
 
-    return check(
-        chosen["data"], **table(chosen, check), synthesizer=synthesizer, ranges_only=ranges_only
-    )
+    known = table(chosen, check)
+    return check(chosen["data"], **known, synthesizer=synthesizer, ranges_only=ranges_only)
 
 
 def columns(chosen: Mapping[str, Any]) -> tuple[Column, ...]:

@@ -1,9 +1,4 @@
-"""Trust in a model: `privtraj verify`, `sign`, `ledger` and `audit`.
-
-`verify` says whether a model file is whole, its certificate right and its own, and whose; `sign`
-puts a signature on both, or makes the key for it; `ledger` shows what was spent on the same people
-so far; `audit` attacks the pipeline itself and sets what is found beside what it claims.
-"""
+"""Trust in a model: `privtraj verify`, `sign`, `ledger` and `audit`."""
 
 from __future__ import annotations
 
@@ -21,7 +16,6 @@ from privtraj.cli.options import FILE, MODEL, OPTIONS, Group, arguments, budget,
 
 if TYPE_CHECKING:
     from privtraj.model.model import TrajectoryModel
-    from privtraj.privacy.certificate import Certificate
 
 # Whether a certificate is right ---------------------------------------------------------------
 
@@ -56,9 +50,17 @@ def run_verify(args: argparse.Namespace, console: Console) -> None:
         "signed_by": certificate.signed_by,
         "signature_checked": args.key is not None,
     }
+    whose = "That the noise was drawn as stated is the word of whoever ran the fit"
+    if args.key is not None:
+        whose = f"The key in '{args.key}' has signed it; that the noise was drawn as stated is its"
+        whose += " word."
+    elif certificate.signature is None:
+        whose += "."
+    else:
+        whose += ";\nthe signature was not checked: give the public key with --key FILE."
     text = (
         f"{certificate}\n\nThe file is whole, the certificate is its own, and its epsilon follows "
-        f"from what was paid for.\n{_whose_word(certificate, args.key)}"
+        f"from what was paid for.\n{whose}"
     )
     console.result(values, text)
 
@@ -91,15 +93,6 @@ def verified(
     return model, recomputed
 
 
-def _whose_word(certificate: Certificate, key: Path | None) -> str:
-    if key is not None:
-        return f"The key in '{key}' has signed it; that the noise was drawn as stated is its word."
-    word = "That the noise was drawn as stated is the word of whoever ran the fit"
-    if certificate.signature is None:
-        return f"{word}."
-    return f"{word};\nthe signature was not checked: give the public key with --key FILE."
-
-
 # Signatures -----------------------------------------------------------------------------------
 
 _SIGN = """\
@@ -126,7 +119,19 @@ def add_sign(commands: Any) -> None:
 
 def run_sign(args: argparse.Namespace, console: Console) -> None:
     if args.new_key is not None:
-        return _new_key(args, console)
+        if args.model is not None or args.key is not None or args.certificate is not None:
+            raise InputError("--new-key only makes a key: sign with --key FILE afterwards")
+        from privtraj.privacy.signatures import PUBLIC_SUFFIX, new_key
+
+        made, public = new_key(args.new_key), f"{args.new_key}{PUBLIC_SUFFIX}"
+        keys = {"private_key": str(args.new_key), "public_key": public, "fingerprint": made}
+        text = (
+            f"a key, which nobody but you may have, in {args.new_key}\n"
+            f"its public part, for everybody, in {public}\n"
+            f"fingerprint {made}"
+        )
+        console.result({"command": "sign", **keys}, text)
+        return
     if args.model is None or args.key is None:
         raise InputError(
             "MODEL and --key FILE are needed: name what to sign and your key, or make one with "
@@ -146,22 +151,6 @@ def run_sign(args: argparse.Namespace, console: Console) -> None:
     files = [str(path) for path in console.written]
     values = {"command": "sign", "signed": files, "key": key, "model_sha256": signed.sha256}
     console.result(values, f"signed {' and '.join(files)}\nby the key {key}")
-    return None
-
-
-def _new_key(args: argparse.Namespace, console: Console) -> None:
-    if args.model is not None or args.key is not None or args.certificate is not None:
-        raise InputError("--new-key only makes a key: sign with --key FILE afterwards")
-    from privtraj.privacy.signatures import PUBLIC_SUFFIX, new_key
-
-    made, public = new_key(args.new_key), f"{args.new_key}{PUBLIC_SUFFIX}"
-    values = {"command": "sign", "private_key": str(args.new_key), "public_key": public}
-    text = (
-        f"a key, which nobody but you may have, in {args.new_key}\n"
-        f"its public part, for everybody, in {public}\n"
-        f"fingerprint {made}"
-    )
-    console.result({**values, "fingerprint": made}, text)
 
 
 # What was spent -------------------------------------------------------------------------------
@@ -273,18 +262,13 @@ def run_audit(args: argparse.Namespace, console: Console) -> int:
     from privtraj.synthesizer import TrajectorySynthesizer
 
     claimed = {**vars(args), "seed": None}  # the seed is the attack's
-    names = ("runs", "confidence", "features", "view", "canary")
+    synthesizer = TrajectorySynthesizer(**arguments(TrajectorySynthesizer, claimed))
+    names = ("runs", "confidence", "features", "view", "canary", "seed")
     attack = {name: getattr(args, name) for name in names}
-    result = audit(
-        TrajectorySynthesizer(**arguments(TrajectorySynthesizer, claimed)),
-        **attack,
-        seed=args.seed,
-        progress=console.progress("auditing"),
-    )
+    result = audit(synthesizer, **attack, progress=console.progress("auditing"))
     values = {"command": "audit", **result.to_dict(scores=False)}
     if args.out is not None:
-        text = json.dumps(result.to_dict(), allow_nan=False) + "\n"
-        console.write(text, args.out, args.force)
+        console.write(json.dumps(result.to_dict(), allow_nan=False) + "\n", args.out, args.force)
         values["out"] = str(args.out)
     if args.plot is not None:
         save_figure(plot.audit(result), args.plot, args.force)

@@ -34,8 +34,7 @@ from privtraj.columns.kinds import (
     text_of,
 )
 
-RANGE = ".."
-"""Between low and high, as text."""
+RANGE = ".."  # between low and high, as text
 
 
 @dataclass(frozen=True)
@@ -171,8 +170,7 @@ def within_reach(one: Condition, before: NDArray[Any], after: NDArray[Any], ladd
 # Constraints ------------------------------------------------------------------------------------
 
 RISING, FALLING = "rising", "falling"
-ROUNDS = 8
-"""Of putting paths in order and restoring the marginals; set by hand, more change nothing."""
+ROUNDS = 8  # of putting paths in order and restoring the marginals; set by hand, as more do nothing
 
 
 @dataclass(frozen=True)

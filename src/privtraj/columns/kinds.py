@@ -33,15 +33,10 @@ from privtraj.base.errors import InputError, first_few, is_number
 from privtraj.columns.cells import MISSING, cases, key_of
 from privtraj.columns.precision import DEGREES, in_steps, is_degrees, usual_step
 
-LONGEST_NAME = 1000
-"""Letters of a column's name in a model, and of a value of a category."""
-MOST_LEVELS = 10_000
-"""Of a category: a table of two such columns is more than anybody counts."""
-UNDECLARED = -1
-"""The level of a value that is not declared, where no other stands for it."""
-SHOWN = 5
-"""Values of a category that are shown where there is no place for all."""
-
+LONGEST_NAME = 1000  # letters of a column's name in a model, and of a value of a category
+MOST_LEVELS = 10_000  # of a category: a table of two such columns is more than anybody counts
+UNDECLARED = -1  # the level of a value that is not declared, where no other stands for it
+SHOWN = 5  # values of a category that are shown where there is no place for all
 DAY = 86_400.0  # seconds
 
 Label = str | int | bool
@@ -204,7 +199,6 @@ class Number(Axis):
         return in_steps(values, self.step if step is None else step, self.low, self.high)
 
     def public_inputs(self) -> Any:
-        """The domain as a certificate writes it."""
         plain = self.kind == "number" and not (self.missing or self.fixed)
         return [self.low, self.high] if plain else self._public(low=self.low, high=self.high)
 
@@ -472,7 +466,6 @@ class Category(Axis):
         return np.where(np.asarray(share) < 0.5, start, end)
 
     def public_inputs(self) -> Any:
-        """The domain as a certificate writes it."""
         more = {} if self.other is None else {"other": self.other}
         return self._public(values=list(self.values), **more)
 

@@ -19,10 +19,8 @@ from privtraj.base.arrays import Floats
 from privtraj.base.errors import InputError, Said, listed
 from privtraj.base.space import as_user_times
 
-SHARE = 1e-4
-"""Of the range, the coarsest step: far below what any budget resolves, and few digits."""
-DEGREES = 1e-6
-"""Of longitudes and latitudes, a tenth of a metre: RFC 7946 advises no more digits."""
+SHARE = 1e-4  # of the range, the coarsest step: far below what any budget resolves, and few digits
+DEGREES = 1e-6  # of longitudes and latitudes, a tenth of a metre: RFC 7946 advises no more digits
 _CALENDAR = (86_400.0, 3600.0, 60.0, 1.0)  # seconds of a day, an hour, a minute, a second
 _UNITS = ("D", "s", "ms")  # of datetime64, coarsest first
 
@@ -112,28 +110,25 @@ def is_degrees(name: str) -> bool:
 
 def axes(features: tuple[str, ...], x: str | None = None, y: str | None = None) -> tuple[int, int]:
     """Which features are longitude (or x) and latitude (or y): as named, else guessed by name."""
-    first, second = (_axis(features, *pair) for pair in zip((x, y), "xy", _NAMES, strict=True))
+    lower, known = [name.lower() for name in features], listed(features)
+    found: list[int] = []
+    for given, what, names in zip((x, y), "xy", _NAMES, strict=True):
+        named = [lower.index(name) for name in names if name in lower]
+        if given is not None and given not in features:
+            raise InputError(f"{what}='{given}' is not a feature: the paths have {known}")
+        if given is None and not named:
+            raise InputError(
+                f"no feature is named like a {names[1]} ({', '.join(names)}): ",
+                Said(
+                    f"name one so, or say with {what}= which of {known} it is",
+                    f"rename one of {known}, or choose a table such as .csv",
+                ),
+            )
+        found.append(named[0] if given is None else features.index(given))
+    first, second = found
     if first == second:
         raise InputError(f"x and y are both '{features[first]}': name two features")
     return first, second
-
-
-def _axis(features: tuple[str, ...], given: str | None, what: str, names: tuple[str, ...]) -> int:
-    if given in features:
-        return features.index(given)
-    if given is not None:
-        raise InputError(f"{what}='{given}' is not a feature: the paths have {listed(features)}")
-    lower = [name.lower() for name in features]
-    named = [lower.index(name) for name in names if name in lower]
-    if named:
-        return named[0]
-    raise InputError(
-        f"no feature is named like a {names[1]} ({', '.join(names)}): ",
-        Said(
-            f"name one so, or say with {what}= which of {listed(features)} it is",
-            f"rename one of {listed(features)}, or choose a table such as .csv",
-        ),
-    )
 
 
 def degrees(features: tuple[str, ...], bounds: Any) -> tuple[int, int] | None:

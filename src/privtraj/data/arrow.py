@@ -16,7 +16,6 @@ from pyarrow.types import is_boolean, is_dictionary, is_integer
 from privtraj.base.errors import InputError, either, first_few, listed
 from privtraj.columns.cells import MISSING, key_of
 
-_SECONDS_PER_DAY = 86_400
 _MOMENTS = [pa.timestamp("us"), pa.timestamp("us", "UTC")]
 _IDENTIFIERS = """
     boolean integer floating decimal null date time timestamp string large_string string_view
@@ -31,7 +30,17 @@ def read_object(source: Any, columns: list[str]) -> pa.Table:
         return pa.table(source.select(names)).rename_columns(columns)
     if not isinstance(source, Mapping) and not hasattr(source, "columns"):
         return pa.table(source).select(names).rename_columns(columns)
-    parts = {name: _object_column(source, place) for name, place in places.items()}
+    in_dictionary = isinstance(source, Mapping)
+    keys = {str(key): key for key in (source if in_dictionary else source.columns)}
+    parts = {}
+    for name, place in places.items():
+        if in_dictionary:
+            parts[name] = to_column(source[keys[place]], place)
+            continue
+        try:  # one column at a time, so that one that cannot be converted can be named
+            parts[name] = pa.table(source[[keys[place]]]).column(0)
+        except Exception:
+            raise _mixed(place) from None
     if len({len(part) for part in parts.values()}) > 1:
         raise InputError(
             f"the columns {listed(columns)} differ in length: give every column one value per "
@@ -54,18 +63,6 @@ def object_names(source: Any) -> list[str]:
         "CSV, Parquet, Arrow or .h5ad file, an Arrow, pandas or polars table, AnnData, or a "
         "dictionary of arrays"
     )
-
-
-def _object_column(source: Any, name: str) -> pa.ChunkedArray:
-    in_dictionary = isinstance(source, Mapping)
-    key = next(key for key in (source if in_dictionary else source.columns) if str(key) == name)
-    if in_dictionary:
-        return to_column(source[key], name)
-    # One column at a time, so that a column that cannot be converted can be named.
-    try:
-        return pa.table(source[[key]]).column(0)
-    except Exception:
-        raise _mixed(name) from None
 
 
 def to_column(values: Any, name: str) -> pa.ChunkedArray:
@@ -221,7 +218,7 @@ def moments(column: pa.ChunkedArray, name: str) -> tuple[NDArray[np.float64], bo
     if not is_moment(column.type, name, column):
         return _floats(column), False
     if pa.types.is_date(column.type):
-        return _floats(column.cast(pa.date32()).cast(pa.int32())) * _SECONDS_PER_DAY, True
+        return _floats(column.cast(pa.date32()).cast(pa.int32())) * 86_400, True
     micros = column.cast(pa.timestamp("us", tz=column.type.tz), safe=False)
     return _floats(micros.cast(pa.int64())) / 1e6, True
 

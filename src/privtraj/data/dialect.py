@@ -39,7 +39,6 @@ DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 DECIMALS = {"point": ".", "comma": ","}
 THOUSANDS = {"none": "", "point": ".", "comma": ",", "space": " ", "apostrophe": "'"}
 _NAMES_OF_SIGNS = {"delimiter": DELIMITERS, "decimal": DECIMALS, "thousands": THOUSANDS}
-UNREADABLE = ("refuse", "missing")
 
 BLANKS = " \t\r\n\u00a0\u2009\u202f"
 """Around cells: no part of them. The last three are what programs put between thousands."""
@@ -187,7 +186,7 @@ def _setting(word: str, value: Any) -> Any:
     if word == "encoding":
         return _encoding(value)
     if word == "unreadable":
-        if value not in UNREADABLE:
+        if value not in ("refuse", "missing"):
             raise _wrong("must say of unreadable cells to refuse them, or that they are missing")
         return str(value)
     if word in _NAMES_OF_SIGNS:

@@ -160,7 +160,15 @@ def declared_axis(bins: Any, time_range: Any) -> TimeAxis:
     """Times of interest from their number and the range, or as listed; without any, the range."""
     if isinstance(bins, str | bool):
         raise InputError(Arg("bins"), " must be a number of times, or the list of them")
-    ends = _time_range(time_range)
+    if isinstance(time_range, str):
+        raise InputError(
+            _RANGE,
+            " must be public (start, end): a range taken from the data would reveal "
+            "its earliest and latest people",
+        )
+    ends = None if time_range is None else _moments(time_range, _RANGE)
+    if ends is not None and (len(ends[0]) != 2 or not 0 < ends[0][1] - ends[0][0] < np.inf):
+        raise InputError(_RANGE, " must be two times (start, end), start before end")
     if bins is None or isinstance(bins, Integral):
         return _even_axis(None if bins is None else int(bins), ends)
     times, datetime = _moments(bins, _TIMES)
@@ -200,21 +208,6 @@ def _check_number(count: int, what: Arg) -> None:
     """Refuse now what a model file could not hold later."""
     if count > MOST_TIMES:
         raise InputError(what, f" are {count} times: a model has at most {MOST_TIMES} of interest")
-
-
-def _time_range(time_range: Any) -> tuple[Floats, bool] | None:
-    if time_range is None:
-        return None
-    if isinstance(time_range, str):
-        raise InputError(
-            _RANGE,
-            " must be public (start, end): a range taken from the data would reveal "
-            "its earliest and latest people",
-        )
-    times, datetime = _moments(time_range, _RANGE)
-    if len(times) != 2 or not 0 < times[1] - times[0] < np.inf:
-        raise InputError(_RANGE, " must be two times (start, end), start before end")
-    return times, datetime
 
 
 def _moments(values: Any, what: Arg) -> tuple[Floats, bool]:

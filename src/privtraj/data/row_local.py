@@ -176,16 +176,12 @@ class _Reader:
             yield from _from_function(node.this)
         else:
             yield from _others(node, _TABLE)
-            if node.db or node.name not in named:
-                yield from self._view(node, seen)
-
-    def _view(self, table: Any, seen: tuple[str, ...]) -> Iterator[str]:
-        view = f"the view '{table.name}'"
-        for definition in self.views(table):
-            if definition is None:
-                yield f"{view}, whose definition you may not read"
-            elif definition not in seen:
-                yield from (f"{why} in {view}" for why in self.query(definition, seen))
+            view = f"the view '{node.name}'"
+            for definition in self.views(node) if node.db or node.name not in named else []:
+                if definition is None:
+                    yield f"{view}, whose definition you may not read"
+                elif definition not in seen:
+                    yield from (f"{why} in {view}" for why in self.query(definition, seen))
 
 
 def check(query: Any, dialect: Any, connection: Any, database: str, *what: str | Arg) -> None:

@@ -297,11 +297,11 @@ class Snapshots:
         """What a guarantee about these records takes as known to everybody, for a certificate."""
         public: dict[str, Any] = {
             "bounds": {column.name: column.public_inputs() for column in self.declared},
-            "time range": [str(t) for t in written_times(self.axis.range, self.datetime)],
+            "time range": list(map(str, written_times(self.axis.range, self.datetime))),
             MOST_RECORDS: self.records_per_person,
         }
         if self.axis.declared:
-            public["bin times"] = [str(t) for t in written_times(self.times, self.datetime)]
+            public["bin times"] = list(map(str, written_times(self.times, self.datetime)))
         if self.together:
             public[SHARED_BINS] = True
         if self.domain is not None:

@@ -67,19 +67,16 @@ class RemoteTable:
         """All rows, so many at a time."""
         with _saying(self.complaint):
             with _silence():
-                reader = self._reader()
+                backend = self.table.get_backend()
+                if backend.name != "duckdb" or hasattr(backend.con, "fetch_record_batch"):
+                    reader = self.table.to_pyarrow_batches(chunk_size=BATCH)
+                else:  # DuckDB 2, which Ibis 12 asks by a name that it had in DuckDB 1
+                    from ibis.expr.operations import AggUDF, InMemoryTable, ScalarUDF
+
+                    if self.table.op().find((AggUDF, InMemoryTable, ScalarUDF)):
+                        self.table.limit(0).to_pyarrow()  # tells DuckDB about what lives in Python
+                    reader = backend.con.sql(backend.compile(self.table)).to_arrow_reader(BATCH)
             yield from reader
-
-    def _reader(self) -> Iterable[pa.RecordBatch]:
-        backend = self.table.get_backend()
-        if backend.name != "duckdb" or hasattr(backend.con, "fetch_record_batch"):
-            return self.table.to_pyarrow_batches(chunk_size=BATCH)
-        # DuckDB 2, which Ibis 12 asks by a name that it had in DuckDB 1
-        from ibis.expr.operations import AggUDF, InMemoryTable, ScalarUDF
-
-        if self.table.op().find((AggUDF, InMemoryTable, ScalarUDF)):
-            self.table.limit(0).to_pyarrow()  # tells DuckDB about what lives in Python
-        return backend.con.sql(backend.compile(self.table)).to_arrow_reader(BATCH)
 
 
 def read_columns(
@@ -211,9 +208,10 @@ def _connected(url: str, query: str | None, row_by_row: bool) -> RemoteTable:
     scheme = re.split(r"\W", url)[0]
     connection = _connection(url, scheme)
     query = query.strip().rstrip(";")
+    is_name = re.fullmatch(r"\w+(\.\w+)*", query) is not None
     if not row_by_row:
         select, dialect = query, connection.dialect
-        if _is_name(query):
+        if is_name:
             parts = ".".join(f'"{part}"' for part in query.split("."))
             select, dialect = f"SELECT * FROM {parts}", None  # standard SQL, for its quotes
         what = ("the query (", Arg("query="), ")")
@@ -224,7 +222,14 @@ def _connected(url: str, query: str | None, row_by_row: bool) -> RemoteTable:
         Arg("query="),
         "): check its SQL and the names in it, and that you may read what it selects",
     ):
-        return RemoteTable(_queried(connection, query), _failure(scheme))
+        if is_name:
+            database, _, name = query.rpartition(".")
+            table = connection.table(name, database=database or None)
+        elif connection.name not in ("duckdb", "postgres", "pyspark"):
+            table = connection.sql(query)
+        else:  # Ibis 12 finds columns by statements that new DuckDB and sqlglot do not take
+            table = connection.table(_view(connection, query))
+        return RemoteTable(table, _failure(scheme))
 
 
 def _connection(url: str, scheme: str) -> Any:
@@ -243,20 +248,6 @@ def _connection(url: str, scheme: str) -> Any:
             f"there is no connection to '{scheme}://...': check the address, the user and the "
             "password, and that the server runs"
         ) from None
-
-
-def _queried(connection: Any, query: str) -> Any:
-    if _is_name(query):
-        database, _, table = query.rpartition(".")
-        return connection.table(table, database=database or None)
-    if connection.name not in ("duckdb", "postgres", "pyspark"):  # which have temporary views
-        return connection.sql(query)
-    # Ibis 12 finds the columns of a query by statements that new DuckDB and sqlglot do not take.
-    return connection.table(_view(connection, query))
-
-
-def _is_name(query: str) -> bool:
-    return re.fullmatch(r"\w+(\.\w+)*", query) is not None
 
 
 # Files ----------------------------------------------------------------------------------------

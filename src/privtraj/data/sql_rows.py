@@ -167,8 +167,11 @@ def rows_of(remote: RemoteTable, public: PublicInputs) -> SqlRows | None:
             return None
     records.check_enough(count)
 
+    asked = [column.name for column in public.asked]
+    about = [c.of if isinstance(c, Flag) else c.name for c in public.columns]  # flags, of others
+
     def unit(wanted: Sequence[int], *more: str) -> RemoteTable:
-        places = {k: _place_of(public.columns[k], public) for k in wanted}
+        places = {k: f"y{asked.index(about[k])}" for k in wanted}
         table = complete(["t", *more, *places.values()])
         points = {f"u{k}": _point(table[y], public.columns[k]) for k, y in places.items()}
         return remote.with_table(table.select(*more, "t", **points))
@@ -412,26 +415,13 @@ def _number(column: Any) -> Any:
     return column.cast("float64")
 
 
-def _place_of(column: Column, public: PublicInputs) -> str:
-    """The name here of the values that a column, or a flag, is about."""
-    name = column.of if isinstance(column, Flag) else column.name
-    return f"y{[asked.name for asked in public.asked].index(name)}"
-
-
 def _point(value: Any, column: Column) -> Any:
-    """Coordinate in the unit cube, of flags too, in float32."""
+    """Coordinate in the unit cube, of flags too, in float32: `Column.to_unit`, and 0 at once where
+    it would round to 0, which is an error in some databases."""
+    absent, (low, high) = _missing(value), column.domain
     if isinstance(column, Flag):
         yes, no = (_double(float(unit)) for unit in column.to_unit([1, 0]))
-        return ibis.ifelse(_missing(value), yes, no).cast("float32")
-    point = _unit(value, column)
-    if column.missing and not isinstance(column, Category):
-        point = ibis.ifelse(_missing(value), _double(0.5).cast("float32"), point)
-    return point
-
-
-def _unit(value: Any, column: Column) -> Any:
-    """`Column.to_unit` as real; 0 at once where it would round to 0, an error in some databases."""
-    low, high = column.domain
+        return ibis.ifelse(absent, yes, no).cast("float32")
     if isinstance(column, Integer):
         first, last = _double(column.low), _double(column.high)
         below = ibis.ifelse(value >= last, last, value)
@@ -443,7 +433,10 @@ def _unit(value: Any, column: Column) -> Any:
     (zero,) = largest(rounds_to_zero, np.array([low]), np.array([high]))
     inside = (value - _double(low)) / _double(high - low)
     upper = ibis.ifelse(value >= _double(high), _double(1), inside)
-    return ibis.ifelse(value <= _double(zero), _double(0), upper).cast("float32")
+    point = ibis.ifelse(value <= _double(zero), _double(0), upper).cast("float32")
+    if column.missing and not isinstance(column, Category):
+        point = ibis.ifelse(absent, _double(0.5).cast("float32"), point)
+    return point
 
 
 def _slab(moment: Any, slabs: Slabs, datetime: bool) -> Any:

@@ -29,9 +29,7 @@ from privtraj.export.tables import PathRows, python_values, write_as
 DEGREES = "EPSG:4326"
 UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400, "weeks": 604_800}
 
-_LIMITS = (180.0, 90.0)
 _DIGITS = 6  # of degrees: a tenth of a metre
-_FEATURES = "X_features"  # obsm of features that are no coordinates of one
 
 
 def _check_times(count: int) -> None:
@@ -44,7 +42,7 @@ def check_degrees(
     features: tuple[str, ...], at: tuple[int, int], values: NDArray[Any], hint: str | Said = ""
 ) -> None:
     """Refuse values (..., d), or public bounds, that are no longitudes and latitudes."""
-    for k, limit, what in zip(at, _LIMITS, ("longitude", "latitude"), strict=True):
+    for k, limit, what in zip(at, (180.0, 90.0), ("longitude", "latitude"), strict=True):
         if not (np.abs(values[..., k]) <= limit).all():
             raise InputError(
                 f"'{features[k]}' cannot be a {what} in degrees, as it goes beyond "
@@ -220,7 +218,8 @@ def to_anndata(paths: PathRows, basis: str | None = None) -> Any:
 
 
 def _obsm(features: Sequence[str]) -> dict[str, list[int]]:
-    """Which features make up which obsm: "X_pca-0", "X_pca-1", ... make "X_pca"."""
+    """Which features make up which obsm: "X_pca-0", "X_pca-1", ... make "X_pca", and those that are
+    no coordinates of one "X_features"."""
     numbers: dict[str, dict[int, int]] = {}
     for k, name in enumerate(features):
         if match := COORDINATE.fullmatch(name):
@@ -232,7 +231,7 @@ def _obsm(features: Sequence[str]) -> dict[str, list[int]]:
     }
     used = {k for at in places.values() for k in at}
     rest = [k for k in range(len(features)) if k not in used]
-    return places | ({_FEATURES: rest} if rest else {})
+    return places | ({"X_features": rest} if rest else {})
 
 
 def write_h5ad(paths: PathRows, path: Path) -> None:
@@ -246,7 +245,7 @@ def write_h5ad(paths: PathRows, path: Path) -> None:
     if paths.datetime:
         times = written_times(paths.numeric_times, True)
         when = paths.rows(np.broadcast_to(times, paths.values.shape[:2]))
-        data.obs[name] = [str(time) for time in when]
+        data.obs[name] = list(map(str, when))
     allowed = free_name(name.replace("/", "_"), {"path", "_index", *data.obs.columns[2:]})
     data.obs = data.obs.rename(columns={name: allowed})
     data.write_h5ad(path)
@@ -282,7 +281,7 @@ def check_paths(path: Path, features: tuple[str, ...], bounds: Any, times: int) 
         _check_times(times)
     if kind == "geoparquet":
         _needed("geopandas")
-    if kind == "h5ad":
+    elif kind == "h5ad":
         anndata_needed()
 
 

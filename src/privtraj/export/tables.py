@@ -91,23 +91,22 @@ class PathRows:
 
     def written(self, k: int) -> Floats:
         """(n, q) values of feature k as tables have them."""
-        if not self.columns:
-            return self.values[..., k]
-        column, step = self.columns[k], self.precision.get(self.features[k])
-        values = self.values[..., k]
-        return column.written(values, step) if isinstance(column, Number) else values
+        values, column = self.values[..., k], self.columns[k] if self.columns else None
+        if isinstance(column, Number):
+            return column.written(values, self.precision.get(self.features[k]))
+        return values
 
     def to_arrow(self) -> Any:
         """The long table (pyarrow): path, time, one column per feature, of its type; a row for each
         path and time at which it is there. With branching, `parent` comes after the time."""
         import pyarrow as pa
 
-        n, q, _ = shape = self.values.shape
+        n, q, _ = self.values.shape
         who = np.broadcast_to(np.arange(n, dtype=np.int64)[:, None], (n, q))
         columns: dict[str, Any] = {"path": self.rows(who)}
         when = free_name(self.time_name, columns)
         times = written_times(self.numeric_times, self.datetime)
-        columns[when] = self.rows(np.broadcast_to(times, shape[:2]))
+        columns[when] = self.rows(np.broadcast_to(times, (n, q)))
         if self.parent is not None:
             columns[free_name("parent", columns)] = self.parent[columns["path"]]
         for k, name in enumerate(self.features):

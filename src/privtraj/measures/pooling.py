@@ -153,10 +153,16 @@ def pooled_over_time(
         return measure
     per_side = BLOCKS_PER_SIDE.get(measure.centres.shape[2], BLOCKS_PER_SIDE_BEYOND)
     times, variances = [], []
-    for centres, weights in zip(measure.centres, measure.weights, strict=True):
-        one = _in_blocks(centres, weights, per_side)
-        times.append(one)
-        variances.append(total_variance(one.centres, one.masses))
+    for cells, weights in zip(measure.centres, measure.weights, strict=True):
+        cells, weights = cells[weights > 0], weights[weights > 0]
+        place = np.minimum((cells * per_side).astype(np.int64), per_side - 1)
+        of_cell = np.unique(place, axis=0, return_inverse=True)[1].ravel()
+        mass: Floats = np.bincount(of_cell, weights).astype(np.float64)
+        centres = np.empty((len(mass), cells.shape[1]))
+        for axis, along in enumerate(cells.T):
+            centres[:, axis] = np.bincount(of_cell, weights * along) / mass
+        times.append(_Blocks(centres, mass, of_cell))
+        variances.append(total_variance(centres, mass))
     variance = float(np.mean(variances))
     price = np.sqrt(len(times) / effective_people) / max(variance, 1e-12)
     price = time_coupling * min(price, MOTION_PRICE / max(_motion(times), 1e-12))
@@ -165,19 +171,6 @@ def pooled_over_time(
     for row, one, mass in zip(weights, times, masses, strict=True):
         row[row > 0] *= (mass / one.masses)[one.of_cell]
     return replace(measure, weights=weights / weights.sum(axis=1, keepdims=True))
-
-
-def _in_blocks(centres: Floats, weights: Floats, per_side: int) -> _Blocks:
-    """Those of one time's cells (J, d) with their weights (J,)."""
-    centres, weights = centres[weights > 0], weights[weights > 0]
-    place = np.minimum((centres * per_side).astype(np.int64), per_side - 1)
-    _, of_cell = np.unique(place, axis=0, return_inverse=True)
-    of_cell = of_cell.ravel()
-    masses: Floats = np.bincount(of_cell, weights).astype(np.float64)
-    middle = np.empty((len(masses), centres.shape[1]))
-    for axis, along in enumerate(centres.T):
-        middle[:, axis] = np.bincount(of_cell, weights * along) / masses
-    return _Blocks(middle, masses, of_cell)
 
 
 def _motion(times: list[_Blocks]) -> float:

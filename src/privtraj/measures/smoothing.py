@@ -29,7 +29,7 @@ import numpy as np
 
 from privtraj.base.arrays import Floats, Mask, systematic
 from privtraj.domain.domain import Plot
-from privtraj.measures.cells import Reading, as_reading, blocks, spread_out, stacked
+from privtraj.measures.cells import as_reading, blocks, spread_out, stacked
 from privtraj.measures.pooling import GridMeasure
 
 MOST_CELLS_PER_TIME = 2**18  # bounds work and memory; set by hand, 2026-11
@@ -58,43 +58,37 @@ def bandwidths(measure: GridMeasure, m: int) -> Floats:
 def smoothed(measure: GridMeasure, bandwidth: Floats, inside: Inside | None = None) -> GridMeasure:
     """The measure in parts of its cells, for particles that get noise of bandwidth (T,)."""
     made = []
-    for t, side in enumerate(measure.sides):
-        held = measure.weights[t] > 0
-        cells = Reading(measure.centres[t, held], measure.weights[t, held], float(side))
-        made.append(_in_parts(cells, float(bandwidth[t]), inside))
+    for t, side in enumerate(measure.sides.tolist()):  # on the part of the grid that may be reached
+        some = measure.weights[t] > 0
+        own = float(bandwidth[t]) / side
+        width = max(SMOOTHNESS, own)  # s, in cells
+        per_side, reach = round(1 / side), math.ceil(FARTHEST * width)
+        places = (measure.centres[t, some] * per_side).astype(np.int64)
+        corner = np.maximum(places.min(axis=0) - reach, 0)
+        shape = np.minimum(places.max(axis=0) + reach + 1, per_side) - corner
+        shares = np.zeros((1, *shape))
+        shares[(0, *(places - corner).T)] = measure.weights[t, some]
+        room = math.log2(MOST_CELLS_PER_TIME / shares.size) / len(shape)
+        level = int(np.clip(room, 0, math.log2(PARTS)))  # how often cells are halved a side
+        parts = 2**level
+        free = None  # (1, side, ...) 1 for parts of cells with people and in the domain, else 0
+        if inside is not None:
+            here = (slice(parts * a, parts * (a + n)) for a, n in zip(corner, shape, strict=True))
+            held = spread_out(shares > 0, level)
+            free = (held & inside(per_side * parts)[tuple(here)]).astype(np.float64)
+        blur = _Blur(width * parts, free)
+        room_for = np.ones_like(spread_out(shares, level)) * blur.free
+        even = spread_out(shares / np.maximum(blocks(room_for, level), 1.0), level) * room_for
+        mixture = blur(even)  # g
+        for _ in range(ROUNDS):
+            ratio = shares / np.maximum(blocks(blur(mixture), level), 1e-300)
+            mixture = mixture * blur.back(spread_out(ratio, level))
+        in_part = parts**-2 / 12  # variance inside a part, in squared cells
+        rest = math.sqrt(max(width**2 - own**2 - in_part, 0.0))
+        density = _Blur(rest * parts, free)(mixture)[0]
+        density[density < LEAST_PART * density.sum()] = 0.0
+        made.append(as_reading(density, per_side * parts, corner * parts))
     return stacked(made, measure.significant)
-
-
-def _in_parts(cells: Reading, bandwidth: float, inside: Inside | None) -> Reading:
-    """One time's people in parts of cells, on the part of the grid that they may reach."""
-    own = bandwidth / cells.side
-    width = max(SMOOTHNESS, own)  # s, in cells
-    per_side, reach = round(1 / cells.side), math.ceil(FARTHEST * width)
-    places = (cells.centres * per_side).astype(np.int64)
-    corner = np.maximum(places.min(axis=0) - reach, 0)
-    shape = np.minimum(places.max(axis=0) + reach + 1, per_side) - corner
-    shares = np.zeros((1, *shape))
-    shares[(0, *(places - corner).T)] = cells.counts
-    room = math.log2(MOST_CELLS_PER_TIME / shares.size) / len(shape)
-    level = int(np.clip(room, 0, math.log2(PARTS)))  # how often cells are halved a side
-    parts = 2**level
-    free = None  # (1, side, ...) 1 for parts of cells with people that are in the domain, else 0
-    if inside is not None:
-        here = (slice(parts * a, parts * (a + n)) for a, n in zip(corner, shape, strict=True))
-        held = spread_out(shares > 0, level)
-        free = (held & inside(per_side * parts)[tuple(here)]).astype(np.float64)
-    blur = _Blur(width * parts, free)
-    room_for = np.ones_like(spread_out(shares, level)) * blur.free
-    even = spread_out(shares / np.maximum(blocks(room_for, level), 1.0), level) * room_for
-    mixture = blur(even)  # g
-    for _ in range(ROUNDS):
-        ratio = shares / np.maximum(blocks(blur(mixture), level), 1e-300)
-        mixture = mixture * blur.back(spread_out(ratio, level))
-    in_part = parts**-2 / 12  # variance inside a part, in squared cells
-    rest = math.sqrt(max(width**2 - own**2 - in_part, 0.0))
-    density = _Blur(rest * parts, free)(mixture)[0]
-    density[density < LEAST_PART * density.sum()] = 0.0
-    return as_reading(density, per_side * parts, corner * parts)
 
 
 class _Blur:

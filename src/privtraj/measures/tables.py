@@ -134,7 +134,13 @@ class Tables(Measure):
         people = max(float(first.sum()), 1.0)
         cells = cells_of_number(people, asked.deviation(1, guard.n_features))
         sides = axes.sides(cells)
-        known = _alone(asked, axes, sides)
+        known = []  # of every column by itself
+        tables, noise_of_cell = asked.tables(1, [((j,), _ALWAYS) for j in range(len(sides))], sides)
+        for (counts,), levels in zip(tables, axes.levels, strict=True):
+            clean = counts if levels else pairs.smoothed(counts, noise_of_cell)
+            total = max(float(counts.sum()), 1.0)
+            variance = np.full(len(counts), noise_of_cell**2)
+            known.append(pairs.Known(total * on_simplex(clean / total), variance))
         done(2, len(ROUNDS) + 1)
         moving, known = _over_time(asked, axes, sides, known, windows)
         done(3, len(ROUNDS) + 1)
@@ -186,18 +192,6 @@ class _Moving(NamedTuple):
     groups: list[Ints]
     tables: list[Floats]
     noise: float
-
-
-def _alone(asked: _Asked, axes: Axes, sides: Sequence[int]) -> list[pairs.Known]:
-    """Every column by itself."""
-    wanted = [((j,), _ALWAYS) for j in range(len(sides))]
-    tables, noise = asked.tables(1, wanted, sides)
-    found = []
-    for (counts,), levels in zip(tables, axes.levels, strict=True):
-        clean = counts if levels else pairs.smoothed(counts, noise)
-        total = max(float(counts.sum()), 1.0)
-        found.append(pairs.Known(total * on_simplex(clean / total), np.full(len(counts), noise**2)))
-    return found
 
 
 def _over_time(

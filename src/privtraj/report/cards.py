@@ -49,9 +49,8 @@ def _snapshots(snapshots: Snapshots) -> dict[str, Any]:
         domain, more = one["domain"], len(one["listed"]) - _FEW
         if one["listed"]:
             domain = ", ".join(one["listed"][:_FEW]) + (f" and {more} more" if more > 0 else "")
-        rows.append(
-            (one["name"], ", ".join(filter(None, [f"{one['kind']}: {domain}", one["more"]])))
-        )
+        words = filter(None, [f"{one['kind']}: {domain}", one["more"]])
+        rows.append((one["name"], ", ".join(words)))
     rows.append(("a person has", records_in_words(snapshots.public_inputs())))
     note = "Sensitive records, not shown. Only what is public about them:"
     return {"title": "Snapshots", "note": note, "rows": rows}

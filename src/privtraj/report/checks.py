@@ -88,11 +88,8 @@ def summary(made: Sequence[Finding]) -> str:
     """How many of each grade, in words."""
     grades = [check.verdict for check in made if check.verdict != "for information"]
     poor, closer = grades.count("poor"), grades.count("look closer")
-    amiss = [
-        f"{count} {'is' if count == 1 else 'are'} {what}"
-        for count, what in ((poor, "poor"), (closer, "worth a closer look"))
-        if count
-    ]
+    counts = {"poor": poor, "worth a closer look": closer}.items()
+    amiss = [f"{n} {'is' if n == 1 else 'are'} {what}" for what, n in counts if n]
     if not amiss:
         return f"All {len(grades)} checks are good."
     return f"Of {len(grades)} checks, {' and '.join(amiss)}; the others are good."
@@ -138,11 +135,9 @@ def worth_tables(model: TrajectoryModel, quality: Quality | None) -> dict[str, A
         "times": [row(*pair) for pair in zip(times, quality.at_times, strict=True)],
         "groups": [row(f"{group.column}: {group.value}", group.worth) for group in quality.groups],
         "correlation": None if quality.correlation is None else f"{quality.correlation:.2f}",
-        "shares": [
-            (name, f"{max(100 * float(np.max(widths)), 1):.0f}")
-            for name, widths in quality.shares.items()
-        ],
-    }
+        "shares": [(name, f"{max(100 * float(np.max(widths)), 1):.0f}")
+                   for name, widths in quality.shares.items()],
+    }  # fmt: skip
 
 
 # The guarantee ---------------------------------------------------------------------------------
@@ -162,8 +157,9 @@ def _guarantee(model: TrajectoryModel) -> Iterator[Finding]:
     certificate = model.certificate
     right = {"right": percent_up(certificate.chance_right), "words": certificate.in_words}
     check = judged("attacker", certificate.chance_right, **right)
-    if certificate.private and certificate.epsilon > statements.LARGE_EPSILON:
-        check = _at_best_fair(check)
+    large = certificate.private and certificate.epsilon > statements.LARGE_EPSILON
+    if large and check.verdict == "good":
+        check = replace(check, verdict="look closer")
     weak = [f"{one[:1].upper()}{one[1:]}." for one in warnings(model) if one.startswith("epsilon")]
     yield replace(check, seen=(" ".join([check.sentence, *weak]),))
     if certificate.private and certificate.delta:
@@ -176,10 +172,6 @@ def _guarantee(model: TrajectoryModel) -> Iterator[Finding]:
             people=f"about {whole_number(least)}" if people else f"{least} or more",
             limit=f"{statements.EXPECTED_LOSSES / least:.1g}",
         )
-
-
-def _at_best_fair(check: Finding) -> Finding:
-    return replace(check, verdict="look closer") if check.verdict == "good" else check
 
 
 # People over time and at the bounds ------------------------------------------------------------
@@ -206,7 +198,8 @@ def _head_count(model: TrajectoryModel) -> Iterator[Finding]:
             check = replace(check, seen=(f"{how} {cause}",))
         elif least < middle / 4:
             thin = "Some times have far fewer people than others and are known less well."
-            check = replace(_at_best_fair(check), seen=(f"{check.sentence} {thin}",))
+            verdict = "look closer" if check.verdict == "good" else check.verdict
+            check = replace(check, verdict=verdict, seen=(f"{check.sentence} {thin}",))
         yield check
     if (piled := pile_up(model)) is not None:
         words = {"share": percent(piled.share), "name": piled.column, "wall": percent(piled.wall)}
@@ -235,11 +228,11 @@ def _detail(model: TrajectoryModel, people: Floats) -> Iterator[Finding]:
         words = {"share": percent(groups.share), "worst": percent(groups.worst)}
         yield judged("groups", groups.share, fewest=round_number(f"{groups.fewest:.2g}"), **words)
     numbers = [column for column in of_tables(model.columns) if isinstance(column, Number)]
-    smooth = [  # numbers that are rounded have gaps of their own
+    rounded = model.constraints.precision  # such numbers have gaps of their own
+    smooth = [
         k
         for k, column in enumerate(numbers)
-        if not isinstance(column, Integer | Angle)
-        and column.name not in model.constraints.precision
+        if not isinstance(column, Integer | Angle) and column.name not in rounded
     ]
     if sides and smooth and max(sides) < 1:
         at = np.linspace(0, 1, people.shape[1])

@@ -28,10 +28,7 @@ if TYPE_CHECKING:
     from privtraj.metrics.table import Score
     from privtraj.model.model import TrajectoryModel
 
-
-_NUMBERS = 120_000  # of real records that are drawn
-_MOST = 400  # of them at each time
-_LEAST = 8  # at a time, for quantiles
+_LEAST = 8  # records at a time, for quantiles
 
 
 def write_comparison(
@@ -93,17 +90,14 @@ def comparison(
 
 def evaluation_checks(evaluation: Evaluation, people: str) -> list[Finding]:
     """Worth, copies, and how far from real people, in plain words."""
-    worth = evaluation.worth
-    most = worth.people >= worth.most
+    worth, most = evaluation.worth, evaluation.worth.people >= evaluation.worth.most
     doubt = f"{about(worth.low)} to {about(worth.high)} in nine cases of ten"
     if most:
         doubt = f"These records cannot tell more than {about(worth.most)} people apart"
     words = {"people": people, "doubt": doubt, "ceiling": about(evaluation.worth_ceiling)}
     checks = [judged("measured_worth", math.inf if most else worth.people, **words)]
-    for what, copies in (
-        ("records", evaluation.memorisation),
-        ("paths", evaluation.path_memorisation),
-    ):
+    both = {"records": evaluation.memorisation, "paths": evaluation.path_memorisation}
+    for what, copies in both.items():
         if copies is not None:
             close, expected = copies.share_close, copies.share_expected
             words = {"what": what, "close": percent(close), "expected": percent(expected)}
@@ -162,11 +156,9 @@ def _add_real_shares(
 def _real(clouds: list[Floats], ranges: Floats) -> dict[str, Any]:
     """Some records of each time, (d, n_i) after (d, n_i), their densities (d, T, bins), and of all
     of them at each time (T,) the five quantiles (d, 5), null where there are too few."""
-    d = clouds[0].shape[1]
-    most = int(np.clip(_NUMBERS // (max(d, 1) * len(clouds)), 5, _MOST))
-    rng = np.random.default_rng(SEED)
-    whole = [x[~np.isnan(x).any(axis=1)] for x in clouds]
-    some = [rng.permutation(x)[:most] for x in whole]
+    d, rng = clouds[0].shape[1], np.random.default_rng(SEED)
+    most = int(np.clip(120_000 // (max(d, 1) * len(clouds)), 5, 400))  # drawn at each time
+    some = [rng.permutation(x[~np.isnan(x).any(axis=1)])[:most] for x in clouds]
     counts = [len(x) for x in some]
     blank = np.zeros((d, 1, 1))
     heaps = [densities(x[:, None], ranges) if len(x) else blank for x in clouds]

@@ -62,10 +62,8 @@ def time_labels(times: NDArray[np.floating[Any]], datetime: bool) -> list[str]:
     if datetime:
         close = len(times) > 1 and np.diff(times).min() < _DAY
         unit: Any = "D" if span > 3 * _DAY and not close else "m" if span > 300 else "s"
-        whole = (
-            np.rint(times).astype(np.int64).astype("datetime64[s]").astype(f"datetime64[{unit}]")
-        )
-        return [str(time).replace("T", " ") for time in whole]
+        whole = np.rint(times).astype(np.int64).astype("datetime64[s]")
+        return [str(time).replace("T", " ") for time in whole.astype(f"datetime64[{unit}]")]
     decimals = min(max(3 - math.floor(math.log10(span)), 0), 12) if span > 0 else 6
     texts = [f"{time:.{decimals}f}" for time in times]
     return [text.rstrip("0").rstrip(".") if "." in text else text for text in texts]
@@ -128,8 +126,7 @@ class Drawn:
     def flows(self, levels: Ints) -> Floats:
         """(Q - 1, L, L) shares of people who go from one to another level between two of Q times,
         of those who are there at both."""
-        size, drawn = len(self.labels), self.group[levels]
-        there = levels >= 0
+        size, drawn, there = len(self.labels), self.group[levels], levels >= 0
         tables = []
         for k in range(levels.shape[1] - 1):
             both = there[:, k] & there[:, k + 1]

@@ -8,7 +8,6 @@ file is from.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -33,11 +32,7 @@ LAND, SEA, COAST = "#f3f0e7", "#e6eff4", "#a9a48f"  # of figures; pages have the
 
 Window = tuple[float, float, float, float]  # west, east, south, north, in degrees
 
-_MARGIN = 2.0  # a page's window over the box: pictures twice as wide as high are filled
-_FAST = 0.95  # quantile of speeds
-_DETAILS = 2500  # a line may be off by this part of the window, less than a pixel of a picture
 _FRAME = 0.125  # margin around a window, as a share of it
-_WORLDS = (-360.0, 0.0, 360.0)  # shifts, for windows across the edge of the world
 
 
 # On a page -------------------------------------------------------------------------------------
@@ -48,7 +43,8 @@ def window(bounds: Floats) -> Window:
     so that it fills a picture of any shape."""
     (west, east), (south, north) = bounds.tolist()
     shrink = max(float(np.cos(np.radians((south + north) / 2))), 0.05)
-    half = _MARGIN * max((east - west) * shrink, north - south) / 2
+    # 2: a page's window over the box, so that pictures twice as wide as high are filled
+    half = 2.0 * max((east - west) * shrink, north - south) / 2
     across, up = min(half / shrink, 180.0), half
     x, y = (west + east) / 2, (south + north) / 2
     return x - across, x + across, max(y - up, -90.0), min(y + up, 90.0)
@@ -78,7 +74,7 @@ def ways(shown: Sampled, time_name: str, datetime: bool) -> dict[str, str] | Non
     steps = kilometres(places[:, :-1], places[:, 1:])
     low, usual, high = np.quantile(steps.sum(axis=1), (0.25, 0.5, 0.75))
     hours = np.diff(shown.times) / (3600 if datetime else 1)
-    speed, fast = np.quantile(steps / hours, (0.5, _FAST))
+    speed, fast = np.quantile(steps / hours, (0.5, 0.95))
     numbers = {"low": low, "usual": usual, "high": high, "speed": speed, "fast": fast}
     texts = {name: f"{float(f'{value:.2g}'):g}" for name, value in numbers.items()}
     return texts | {"unit": speed_unit(time_name, datetime)}
@@ -111,8 +107,7 @@ def draw_backdrop(axes: Axes) -> None:
     land, borders = outlines((west, east, south, north))
     axes.set_facecolor(SEA)
     if land:
-        rings = [Path(ring, closed=True) for ring in land]
-        whole = Path.make_compound_path(*rings)
+        whole = Path.make_compound_path(*(Path(ring, closed=True) for ring in land))
         axes.add_patch(PathPatch(whole, facecolor=LAND, edgecolor=COAST, lw=0.8, zorder=0.1))
     axes.add_collection(LineCollection(borders, color=COAST, lw=0.8, ls="--", zorder=0.2))
     axes.set(xlim=limits[0], ylim=limits[1])
@@ -126,20 +121,10 @@ def level_of(need: Any) -> NDArray[np.uint8]:
     return np.clip(np.floor(np.log2(np.asarray(need) / FINEST)), 0, 15).astype(np.uint8)
 
 
-@dataclass(frozen=True, eq=False)
-class _Lines:
-    """All lines, one after the other. points: (N, 2).  levels: (N,).  starts: (L + 1,) where each
-    begins.  boxes: (L, 4) west, east, south, north.  rings: so many, the first ones, are closed."""
-
-    points: Floats
-    levels: NDArray[np.uint8]
-    starts: NDArray[np.intp]
-    boxes: Floats
-    rings: int
-
-
 @cache
-def _lines() -> _Lines:
+def _lines() -> tuple[Floats, NDArray[np.uint8], NDArray[np.intp], Floats, int]:
+    """All lines, one after the other: points (N, 2), their levels (N,), where each line starts
+    (L + 1,), boxes (L, 4) west, east, south, north, and how many, the first ones, are closed."""
     with np.load(str(files("privtraj.report") / "assets" / FILE)) as stored:
         sizes, first, steps = stored["sizes"], stored["first"], stored["steps"].T
         levels, rings = stored["levels"], int(stored["rings"])
@@ -150,7 +135,7 @@ def _lines() -> _Lines:
     points = whole / UNITS
     low, high = (f.reduceat(points, starts[:-1], axis=0) for f in (np.minimum, np.maximum))
     boxes = np.stack([low[:, 0], high[:, 0], low[:, 1], high[:, 1]], axis=1)
-    return _Lines(points, levels, starts, boxes, rings)
+    return points, levels, starts, boxes, rings
 
 
 def outlines(window: Window) -> tuple[list[Floats], list[Floats]]:
@@ -165,22 +150,22 @@ def outlines(window: Window) -> tuple[list[Floats], list[Floats]]:
     place of the window changes sides of a ring, as all others move outside the window.
     """
     west, east, south, north = window
-    known = _lines()
+    points, levels, starts, boxes, rings = _lines()
     size = min((east - west) * np.cos(np.radians((south + north) / 2)), north - south)
-    coarse = level_of(max(size / _DETAILS, FINEST))
+    coarse = level_of(max(size / 2500, FINEST))  # off by less than a pixel of a picture
     frame = np.reshape(framed(window), (2, 2)).T
     margin = _FRAME * np.array([east - west, north - south])
     land: list[Floats] = []
     borders: list[Floats] = []
-    upright = (known.boxes[:, 2] <= north) & (known.boxes[:, 3] >= south)
-    for shift in _WORLDS:
-        across = (known.boxes[:, 0] + shift <= east) & (known.boxes[:, 1] + shift >= west)
+    upright = (boxes[:, 2] <= north) & (boxes[:, 3] >= south)
+    for shift in (-360.0, 0.0, 360.0):  # for windows across the edge of the world
+        across = (boxes[:, 0] + shift <= east) & (boxes[:, 1] + shift >= west)
         for k in np.flatnonzero(upright & across):
-            one = slice(known.starts[k], known.starts[k + 1])
-            line = known.points[one][known.levels[one] >= coarse] + [shift, 0.0]
+            one = slice(starts[k], starts[k + 1])
+            line = points[one][levels[one] >= coarse] + [shift, 0.0]
             if len(line) < 2:  # too small to be seen
                 continue
-            if k < known.rings:
+            if k < rings:
                 line = np.concatenate([line, line[:1]])
             parts = np.ceil(np.abs(np.diff(line, axis=0) / margin).max(axis=1)).clip(1)
             at = np.concatenate([[0.0], np.cumsum(parts)])
@@ -189,7 +174,7 @@ def outlines(window: Window) -> tuple[list[Floats], list[Floats]]:
             line = np.clip(line, *frame)
             moved = np.append(True, np.diff(line, axis=0).any(axis=1))
             if moved.sum() > 1:
-                (land if k < known.rings else borders).append(line[moved])
+                (land if k < rings else borders).append(line[moved])
     return land, borders
 
 

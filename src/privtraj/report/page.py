@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,12 +48,7 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int], None]
 
-_SUFFIXES = (".html", ".htm")
-_STYLES = ("page.css",)
 _SCRIPTS = ("page.js", "charts.js", "people.js", "draw.js")
-_METHODS = ("counts", "gradients", "marginals")
-_COLOURS = 5  # of the parts of a budget
-_MOST_TIMES = 16  # listed one by one
 
 
 # Templates and files ---------------------------------------------------------------------------
@@ -68,10 +64,12 @@ class Page:
 
     def html(self) -> str:
         """The whole file, in which only this style, this script and pictures inside are allowed."""
-        style, script = "".join(map(asset, _STYLES)), "".join(map(asset, _SCRIPTS))
+        style, script = asset("page.css"), "".join(map(asset, _SCRIPTS))
+        hashes = (hashlib.sha256(text.encode()).digest() for text in (style, script))
+        style_hash, script_hash = (base64.b64encode(each).decode() for each in hashes)
         policy = (
-            f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
-            "img-src data:; base-uri 'none'; form-action 'none'"
+            f"default-src 'none'; style-src 'sha256-{style_hash}'; script-src 'sha256-{script_hash}"
+            "'; img-src data:; base-uri 'none'; form-action 'none'"
         )
         inline = {"style": style, "script": script, "policy": policy}
         return render(self.template, **self.values, **inline, data=as_script_data(self.data))
@@ -116,13 +114,9 @@ def as_script_data(data: dict[str, Any]) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _digest(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
 def check_name(path: str | os.PathLike[str]) -> None:
     """Refuse a name that no browser would open as a page."""
-    if not Path(path).name.lower().endswith(_SUFFIXES):
+    if not Path(path).name.lower().endswith((".html", ".htm")):
         raise InputError(f"a report cannot be written to '{Path(path).name}': use a .html name")
 
 
@@ -187,10 +181,16 @@ def page(
     values: dict[str, Any],
     data: dict[str, Any],
 ) -> Page:
-    """A page with pictures of sampled people, and of real ones where data have them."""
+    """A page with pictures of sampled people, and of real ones where data have them.
+
+    names: the first few features, and how many more there are.
+    """
+    names = [cut(column.name) for column in shown.columns[:3]]
+    if len(shown.columns) > 3:
+        names[2:] = [f"{len(shown.columns) - 2} more"]
     common = {
         "certificate": model.certificate,
-        "names": listed_names([column.name for column in shown.columns]),
+        "names": " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names),
         "time_name": model.time_name,
         "numbers": len(shown.numbers),
         "kinds": sorted({one["kind"] for one in data["categories"]}),
@@ -202,56 +202,47 @@ def page(
     return Page(template, {**common, **values}, {**data, "backdrop": backdrop(shown)})
 
 
-def listed_names(features: Sequence[str]) -> str:
-    """The first few names, and how many more there are."""
-    names = [cut(name) for name in features[:3]]
-    if len(features) > 3:
-        names[2:] = [f"{len(features) - 2} more"]
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
 # The guarantee ---------------------------------------------------------------------------------
 
 
 def _guarantee(model: TrajectoryModel) -> dict[str, Any]:
-    """What the promise in words, the facts under it and the dial beside it are made of."""
+    """What the promise in words, the facts under it and the dial beside it are made of.
+
+    dial: a gauge from a coin toss, 50 %, to certainty, 100 %; a turn is 0 there and 1 here.
+    """
     certificate = model.certificate
-    other = next(a for a in PROTECTS if a != certificate.adjacency)
-    weaker = certificate.epsilon_other_adjacency
     facts = []
     if certificate.private:
         facts.append(("It is about", f"{certificate.protected} ({certificate.adjacency})"))
         facts.append(("Not protected", certificate.not_protected or ""))
-    if certificate.private and math.isfinite(weaker):
-        also = f"{PROTECTS[other]}, with epsilon = {up(weaker)} ({other})"
-        facts.append(("And about", also))
+        other = next(a for a in PROTECTS if a != certificate.adjacency)
+        weaker = certificate.epsilon_other_adjacency
+        if math.isfinite(weaker):
+            also = f"{PROTECTS[other]}, with epsilon = {up(weaker)} ({other})"
+            facts.append(("And about", also))
     facts += [
         ("A person has", records_in_words(certificate.public_inputs)),
         ("Equivalently", f"{up(certificate.mu)}-Gaussian privacy" if certificate.mu else ""),
         ("Noise", certificate.noise),
     ]
+
+    def on_circle(turn: float, radius: float) -> str:
+        angle = math.pi * (1 - turn)
+        return f"{160 + radius * math.cos(angle):.1f},{160 - radius * math.sin(angle):.1f}"
+
+    turn = 2 * certificate.chance_right - 1
+    corners = (on_circle(turn - 0.5, 7), on_circle(turn, 88), on_circle(turn + 0.5, 7))
+    ends = [(k / 4 + 0.004, (k + 1) / 4 - 0.004) for k in range(4)]
+    arcs = [f"M{on_circle(a, 118)}A118 118 0 0 1 {on_circle(b, 118)}" for a, b in ends]
+    needle = " ".join(corners)
     return {
         "warnings": warnings(model),
         "in_words": certificate.in_words,
         "factor": statements.factor(certificate.epsilon),
         "failure": statements.chance(certificate.delta) if certificate.delta else "",
         "facts": [(name, text) for name, text in facts if text],
-        "dial": _dial(certificate.chance_right),
+        "dial": {"chance": certificate.chance_right, "arcs": arcs, "needle": needle},
     }
-
-
-def _dial(chance: float) -> dict[str, Any]:
-    """A gauge from a coin toss, 50 %, to certainty, 100 %; a turn is 0 there and 1 here."""
-
-    def on_circle(turn: float, radius: float) -> str:
-        angle = math.pi * (1 - turn)
-        return f"{160 + radius * math.cos(angle):.1f},{160 - radius * math.sin(angle):.1f}"
-
-    turn = 2 * chance - 1
-    corners = (on_circle(turn - 0.5, 7), on_circle(turn, 88), on_circle(turn + 0.5, 7))
-    ends = [(k / 4 + 0.004, (k + 1) / 4 - 0.004) for k in range(4)]
-    arcs = [f"M{on_circle(a, 118)}A118 118 0 0 1 {on_circle(b, 118)}" for a, b in ends]
-    return {"chance": chance, "arcs": arcs, "needle": " ".join(corners)}
 
 
 def budget(certificate: Certificate) -> list[dict[str, Any]]:
@@ -274,16 +265,15 @@ def budget(certificate: Certificate) -> list[dict[str, Any]]:
         else:
             times = f"{entry['times']} releases, each with " if entry["times"] > 1 else ""
             how = times + ", ".join([f"{entry['mechanism']} noise", *numbers])
-        lines.append((entry["what"], how, epsilon, f"part-{order.index(k) % _COLOURS + 1}"))
+        lines.append((entry["what"], how, epsilon, f"part-{order.index(k) % 5 + 1}"))
     if rest / whole >= 5e-4:
         lines.append(("not spent", "", rest, "rest"))
-    parts: list[dict[str, Any]] = []
-    start = 0.0
-    for what, how, epsilon, shade in lines:
-        part = {"what": what, "how": how, "epsilon": epsilon, "shade": shade}
-        parts.append({**part, "start": start, "share": epsilon / whole})
-        start += epsilon / whole
-    return parts
+    starts = accumulate((epsilon / whole for _, _, epsilon, _ in lines), initial=0.0)
+    return [
+        {"what": what, "how": how, "epsilon": epsilon, "shade": shade, "start": start,
+         "share": epsilon / whole}
+        for (what, how, epsilon, shade), start in zip(lines, starts, strict=False)
+    ]  # fmt: skip
 
 
 # Settings --------------------------------------------------------------------------------------
@@ -294,22 +284,19 @@ def settings(model: TrajectoryModel) -> dict[str, Any]:
     certificate = model.certificate
     labels = time_labels(model.numeric_times, model.datetime)
     times = ", ".join(labels)
-    if len(labels) > _MOST_TIMES:
+    if len(labels) > 16:
         times = f"{len(labels)} times from {labels[0]} to {labels[-1]}"
-    public = [("Times of interest", times)]
-    public += [
-        (name, _text(value))
-        for name, value in certificate.public_inputs.items()
-        if name not in ("bounds", "bin times")
-    ]
+    inputs = certificate.public_inputs.items()
+    public = [(name, _text(value)) for name, value in inputs if name not in ("bounds", "bin times")]
     knots, particles, _ = model.particles.shape
     d = sum(not column.of for column in model.columns)
     method = _text(model.settings.get("measure", ""))
     keeps = "that they keep their place among the others, or forget it, is an assumption"
     if "persistence" in model.diagnostics:
         keeps = "how fast they forget was measured on people with several records"
+    ours = method in ("counts", "gradients", "marginals")
     made = [
-        ("method", f"private {method}" if method in _METHODS else method),
+        ("method", f"private {method}" if ours else method),
         *((key.replace("_", " "), _text(value)) for key, value in model.settings.items()
           if key != "measure" and value not in (None, 0, "")),
         *certificate.found.items(),
@@ -323,7 +310,7 @@ def settings(model: TrajectoryModel) -> dict[str, Any]:
     ]  # fmt: skip
     return {
         "declared": declared(model.columns),
-        "public_inputs": public,
+        "public_inputs": [("Times of interest", times), *public],
         "made": made,
         "sha256": sha256(model),
     }

@@ -41,15 +41,7 @@ STOPS = 65
 CELLS = 10_000_000
 """Of a table that a page makes: 80 MB of numbers, and twice that of text."""
 
-_PEOPLE = 800  # who are drawn
-_FEWEST = 10
-_MANY = 4000  # of whom bands and densities are made
 _NUMBERS = 400_000  # of all people who are drawn: about 1 MB
-_MANY_NUMBERS = 4_000_000
-_FRAMES = 61
-_FEWEST_FRAMES = 5
-_EDGES = (0.004, 0.996)  # quantiles at each time that an axis reaches
-_SMOOTHING = 2.2  # bins of a density, standard deviation: a 36th of the axis
 
 _MAPS = (
     (r"lon|lng|long|longitude", r"lat|latitude"),
@@ -100,8 +92,7 @@ class Sampled:
 
 def frame_times(knots: Floats, features: int) -> Floats:
     """(Q,) times between and at the fitted ones; fewer of them where there are many features."""
-    few = _NUMBERS // (200 * features)  # so that 200 people fit
-    most = int(np.clip(few, _FEWEST_FRAMES, _FRAMES))
+    most = int(np.clip(_NUMBERS // (200 * features), 5, 61))  # so that 200 people fit
     if len(knots) > most:
         return np.linspace(knots[0], knots[-1], most)
     parts = max(1, (most - 1) // (len(knots) - 1))
@@ -117,8 +108,8 @@ def sampled(model: TrajectoryModel, seed: int = SEED) -> Sampled:
     model = model if model.growth is None else model.with_growth(None)
     times = frame_times(model.numeric_times, len(model.features))
     size = len(times) * len(model.features)
-    many = int(np.clip(_MANY_NUMBERS // size, 200, _MANY))
-    drawn = int(np.clip(_NUMBERS // size, _FEWEST, _PEOPLE))
+    many = int(np.clip(4_000_000 // size, 200, 4000))
+    drawn = int(np.clip(_NUMBERS // size, 10, 800))
     paths = model.sample(many, as_user_times(times, model.datetime), seed=seed)
     numbers = [isinstance(column, Number) for column in paths.columns]
     spans = [column.span for column in paths.columns if isinstance(column, Number)]
@@ -135,20 +126,16 @@ def sampled(model: TrajectoryModel, seed: int = SEED) -> Sampled:
             missing[column.name] = np.isnan(paths.values[..., k]).mean(axis=0)
     middle = np.nan_to_num(bands(values), nan=0.5)
     density = densities(values, ranges)
-    people = _filled(values[chosen], middle[:, 2].T)
-    return Sampled(times, people, middle, ranges, density, paths.columns, levels, missing)
-
-
-def _filled(values: Floats, medians: Floats) -> Floats:
-    """People (n, Q, k) without gaps: between what somebody has before and after it, as everybody's
-    median (Q, k) where they never have it."""
-    full = np.where(np.isnan(values).all(axis=1, keepdims=True), medians, values)
-    frames = np.arange(values.shape[1])
-    for person, _, k in np.argwhere(np.isnan(full).any(axis=1, keepdims=True)):
-        mine = full[person, :, k]
+    # Gaps are filled between what somebody has before and after them, and by everybody's median
+    # where they never have it.
+    people = values[chosen]
+    people = np.where(np.isnan(people).all(axis=1, keepdims=True), middle[:, 2].T, people)
+    frames = np.arange(len(times))
+    for person, _, k in np.argwhere(np.isnan(people).any(axis=1, keepdims=True)):
+        mine = people[person, :, k]
         known = ~np.isnan(mine)
-        full[person, :, k] = np.interp(frames, frames[known], mine[known])
-    return full
+        people[person, :, k] = np.interp(frames, frames[known], mine[known])
+    return Sampled(times, people, middle, ranges, density, paths.columns, levels, missing)
 
 
 def bands(values: NDArray[np.floating[Any]]) -> Floats:
@@ -166,7 +153,7 @@ def quantiles(values: NDArray[np.floating[Any]], shares: tuple[float, ...]) -> F
 
 def axis_ranges(values: Floats) -> Floats:
     """(d, 2) what almost all of the people (n, Q, d) are in, at each time, and a little more."""
-    edges = quantiles(values, _EDGES)  # (2, Q, d)
+    edges = quantiles(values, (0.004, 0.996))  # (2, Q, d)
     known = np.isfinite(edges)
     low = np.min(edges[0], axis=0, where=known[0], initial=1.0)
     high = np.max(edges[1], axis=0, where=known[1], initial=0.0)
@@ -188,7 +175,7 @@ def densities(values: Floats, ranges: Floats) -> Floats:
     rows = np.arange(q)[None, :, None] + q * np.arange(d)
     flat = np.bincount((rows * DENSITY_BINS + bins)[there], minlength=d * q * DENSITY_BINS)
     heaps = flat.reshape(d, q, DENSITY_BINS).astype(np.float64)
-    smooth = gaussian_filter1d(heaps, _SMOOTHING, mode="nearest")
+    smooth = gaussian_filter1d(heaps, 2.2, mode="nearest")  # in bins: a 36th of the axis
     return smooth / np.maximum(smooth.max(axis=2, keepdims=True), 1e-12)
 
 
@@ -243,10 +230,8 @@ def maps(features: tuple[str, ...], bounds: Floats) -> list[tuple[int, int, floa
     globe = degrees(features, bounds)
     for both in _MAPS:
         patterns = [re.compile(rf"(?:{names}){_UNITS}", re.IGNORECASE) for names in both]
-        named = [
-            [k for k, name in enumerate(features) if pattern.fullmatch(name.strip())]
-            for pattern in patterns
-        ]
+        named = [[k for k, name in enumerate(features) if pattern.fullmatch(name.strip())]
+                 for pattern in patterns]  # fmt: skip
         if all(named):
             i, j = named[0][0], named[1][0]
             scale = float(np.cos(np.radians(bounds[j].mean()))) if (i, j) == globe else 1.0
@@ -263,12 +248,18 @@ def categories(model: TrajectoryModel, shown: Sampled) -> list[dict[str, Any]]:
     """
     three = three_times(len(shown.times))
     told = {"at": three, "labels": time_labels(shown.times[three], model.datetime)}
+
+    def one_of(name: str, drawn: Drawn, shares: Floats, kind: str) -> dict[str, Any]:
+        common = {"name": name, "kind": kind, "labels": drawn.labels, "shades": drawn.shades}
+        rows = {"group": drawn.group.tolist(), "shares": shares.round(5).tolist()}
+        return common | rows | {"times": told}
+
     made = []
     for column in shown.columns:
         if isinstance(column, Category):
             levels = shown.levels[column.name]
             drawn = Drawn.of(column, shares_of(levels, column.levels).mean(axis=0))
-            one = _shares(column.name, drawn, drawn.shares(levels), "fixed" if column.fixed else "")
+            one = one_of(column.name, drawn, drawn.shares(levels), "fixed" * column.fixed)
             if not column.fixed:
                 mass = model.transitions(column.name).mass
                 one |= {
@@ -276,17 +267,12 @@ def categories(model: TrajectoryModel, shown: Sampled) -> list[dict[str, Any]]:
                     "moves": drawn.flows(levels[:, [0, -1]])[0].round(5).tolist(),
                     "changes": float(mass.sum() - np.trace(mass, axis1=1, axis2=2).sum()),
                 }
-            made.append(one | {"times": told})
+            made.append(one)
     for name, absent in shown.missing.items():
         drawn = Drawn(("recorded", "(missing)"), ("5", "missing"), np.arange(2))
         shares = np.stack([1 - absent, absent], axis=1)
-        made.append(_shares(name, drawn, shares, "missing") | {"times": told})
+        made.append(one_of(name, drawn, shares, "missing"))
     return made
-
-
-def _shares(name: str, drawn: Drawn, shares: Floats, kind: str) -> dict[str, Any]:
-    common = {"name": name, "kind": kind, "labels": drawn.labels, "shades": drawn.shades}
-    return common | {"group": drawn.group.tolist(), "shares": shares.round(5).tolist()}
 
 
 # New people ------------------------------------------------------------------------------------

@@ -36,7 +36,6 @@ INK = "#22272c"
 Bar = tuple[str, float, float, float, str]  # name, from, to, number at the end, colour
 
 _ALARMS = np.concatenate([[0.0], np.geomspace(1e-4, 0.02, 40), np.linspace(0.02, 1, 80)[1:]])
-_RESOLUTION = 160  # dots per inch of a file
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str], force: bool = False) -> None:
@@ -45,7 +44,7 @@ def save_figure(figure: Figure, path: str | os.PathLike[str], force: bool = Fals
     if suffix not in figure.canvas.get_supported_filetypes():
         raise InputError(f"a figure cannot be saved as '{Path(path).name}': use .png, .pdf or .svg")
     with atomic_path(path, force) as temporary:
-        figure.savefig(temporary, format=suffix, dpi=_RESOLUTION)
+        figure.savefig(temporary, format=suffix, dpi=160)
 
 
 def decorate(axes: Axes, x: str, y: str) -> None:
@@ -79,8 +78,8 @@ def there(paths: Paths) -> Floats:
 
 def category(paths: Paths, name: str) -> Category | None:
     """The column of this name, if it is a category."""
-    named = [one for one in paths.columns if one.name == name and isinstance(one, Category)]
-    return named[0] if named else None
+    named = (one for one in paths.columns if one.name == name and isinstance(one, Category))
+    return next(named, None)
 
 
 def draw_bands(axes: Axes, paths: Paths, feature: int) -> None:
@@ -131,19 +130,17 @@ def draw_flows(axes: Axes, paths: Paths, column: Category, labels: Sequence[str]
     labels: (q,) what the times are called.
     """
     drawn, levels = drawn_levels(paths, column)
-    shares, flows = drawn.shares(levels), drawn.flows(levels)
-    width, q = 0.08, len(labels)
+    shares, width, q = drawn.shares(levels), 0.08, len(labels)
     for k, (name, colour) in enumerate(zip(drawn.labels, drawn.colours, strict=True)):
         foot = shares[:, :k].sum(axis=1)
         axes.bar(range(q), shares[:, k], width, bottom=foot, color=colour, label=literal(name))
     bend = np.linspace(0, 1, 40)
     smooth = bend**2 * (3 - 2 * bend)
-    for step, table in enumerate(flows):
+    for step, table in enumerate(drawn.flows(levels)):
         x = step + width / 2 + bend * (1 - width)
         for i, _, share, start, end in ribbons(table):
             low = start + smooth * (end - start)
-            look: dict[str, Any] = {"color": drawn.colours[i], "alpha": 0.45, "lw": 0}
-            axes.fill_between(x, low, low + share, **look)
+            axes.fill_between(x, low, low + share, color=drawn.colours[i], alpha=0.45, lw=0)
     axes.set_ylim(0, 1)
     decorate(axes, literal(paths.time_name), f"share of people by {literal(column.name)}")
     axes.set_xticks(range(q), labels=labels)
@@ -166,12 +163,10 @@ def time_axis(axes: Axes, datetime: bool) -> None:
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
     from matplotlib.ticker import MaxNLocator
 
-    if not datetime:
-        axes.xaxis.set_major_locator(MaxNLocator(5))
-        return
-    locator = AutoDateLocator(maxticks=6)
+    locator = AutoDateLocator(maxticks=6) if datetime else MaxNLocator(5)
     axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+    if datetime:
+        axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
 
 
 def date_ticks(low: float, high: float) -> tuple[Floats, list[str]]:

@@ -72,23 +72,9 @@ function condition(row) {
   return { ...asked, low: low ?? -Infinity, high: high ?? Infinity };
 }
 
-function request() {
-  const times = chosenTimes(), most = Math.floor(given.cells / times.length / (shown.length + 2));
-  return {
-    people: wholeNumber("draw-people", 1, Math.max(most, 1), "With as many times, the number of people"), times,
-    seed: wholeNumber("draw-seed", 0, Number.MAX_SAFE_INTEGER, "The seed"),
-    conditions: Array.from(byId("draw-conditions").children, condition),
-  };
-}
-
 // Conditions ------------------------------------------------------------------------------------
 
 let made = 0;
-
-function choice(label, level) { // a box to tick, with its words
-  const words = label ?? "(missing)", cut = words.length > LONGEST ? `${words.slice(0, LONGEST - 1)}…` : words;
-  return element("label", { class: "choice" }, element("input", { type: "checkbox", value: level }), ` ${cut}`);
-}
 
 function addCondition() {
   const row = byId("draw-condition").content.firstElementChild.cloneNode(true), number = ++made;
@@ -102,7 +88,11 @@ function addCondition() {
   const show = (name, on) => { find(name).closest(".part").hidden = !on; };
   const suit = () => {
     const axis = shown[Number(find("column").value)];
-    find("values").querySelector(".values").replaceChildren(...(axis.labels ?? []).map(choice));
+    const boxes = (axis.labels ?? []).map((label, level) => { // to tick, with their words
+      const words = label ?? "(missing)", cut = words.length > LONGEST ? `${words.slice(0, LONGEST - 1)}…` : words;
+      return element("label", { class: "choice" }, element("input", { type: "checkbox", value: level }), ` ${cut}`);
+    });
+    find("values").querySelector(".values").replaceChildren(...boxes);
     show("values", axis.levels); show("low", !axis.levels); show("high", !axis.levels);
     show("missing", !axis.levels && axis.missing);
     find("missing").checked = false;
@@ -138,36 +128,20 @@ function digitsOf(times) { // that tell all of them exactly
   return [0, 3, 6].find((count) => micros.every((one) => one % 10 ** (6 - count) === 0));
 }
 
-function writer(axis, type, values) { // of the k-th row of (people, times): the text of a value
-  if (axis.levels) {
-    const labels = axis.labels.map((label, level) => label === null ? "" : type === "bool" ? String(level === 1) : label);
-    return (k) => labels[values[k]];
-  }
-  const write = axis.kind === "date" ? dateWriter(DIGITS[type]) : String;
-  return (k) => Number.isNaN(values[k]) ? "" : write(values[k]);
-}
-
-function tableOf({ people: count, times, values, present }) {
+function tableOf({ people: count, times, values, present }) { // cells: the texts of the k-th row of (people, times)
   const size = times.length, all = Uint32Array.from({ length: count * size }, (_, k) => k);
-  const rows = present ? all.filter((k) => present[k]) : all, when = given.datetime ? dateWriter(digitsOf(times)) : String;
-  const cells = [(k) => String(Math.floor(k / size)), (k) => when(times[k % size]), ...shown.map((axis, j) => writer(axis, given.types[j + 2], values[j]))];
-  return { rows, cells, texts: given.types.map((type) => type === "string") };
-}
-
-function csv({ rows, cells, texts }) { // parts of a file
-  const parts = [`${given.names.map(quoted).join(",")}\n`];
-  for (let start = 0; start < rows.length; start += GROUP) {
-    const lines = Array.from(rows.subarray(start, start + GROUP), (k) =>
-      cells.map((cell, j) => texts[j] && cell(k) !== "" ? quoted(cell(k)) : cell(k)).join(","));
-    parts.push(`${lines.join("\n")}\n`);
-  }
-  return parts;
-}
-
-function preview({ rows, cells }) {
-  const made = table("The first rows", given.names, Array.from(rows.subarray(0, SHOWN), (k) => cells.map((cell) => cell(k))));
-  byId("draw-preview").replaceChildren(made.firstElementChild);
-  byId("draw-preview").hidden = false;
+  const when = given.datetime ? dateWriter(digitsOf(times)) : String;
+  const written = shown.map((axis, j) => {
+    const type = given.types[j + 2], column = values[j];
+    if (axis.levels) {
+      const labels = axis.labels.map((label, level) => label === null ? "" : type === "bool" ? String(level === 1) : label);
+      return (k) => labels[column[k]];
+    }
+    const write = axis.kind === "date" ? dateWriter(DIGITS[type]) : String;
+    return (k) => Number.isNaN(column[k]) ? "" : write(column[k]);
+  });
+  const cells = [(k) => String(Math.floor(k / size)), (k) => when(times[k % size]), ...written];
+  return { rows: present ? all.filter((k) => present[k]) : all, cells };
 }
 
 // Drawing and handing over ----------------------------------------------------------------------
@@ -176,22 +150,29 @@ const buttons = ["draw-csv", "draw-show"];
 const say = (text, wrong) => { byId("draw-status").textContent = text; byId("draw-status").classList.toggle("wrong", Boolean(wrong)); };
 const plural = (count, one, many) => `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
 
-async function drawn() { // the table, or null and words why not
+async function drawn() { // rows and cells of the table, or null and words why not
   for (const field of byId("draw-form").querySelectorAll("[aria-invalid]")) field.removeAttribute("aria-invalid");
   for (const id of buttons) byId(id).disabled = true;
   let last = performance.now();
   try {
-    const asked = request();
+    const times = chosenTimes(), most = Math.floor(given.cells / times.length / (shown.length + 2));
+    const asked = {
+      people: wholeNumber("draw-people", 1, Math.max(most, 1), "With as many times, the number of people"), times,
+      seed: wholeNumber("draw-seed", 0, Number.MAX_SAFE_INTEGER, "The seed"),
+      conditions: Array.from(byId("draw-conditions").children, condition),
+    };
     const made = await People.draw(sampler, asked, async (share) => {
       if (performance.now() - last < 100) return; // so that the page stays alive
       say(`Drawing: ${Math.round(100 * share)} %`);
       await new Promise((resume) => setTimeout(resume));
       last = performance.now();
     });
-    const rows = tableOf(made);
-    say(`${plural(asked.people, "person", "people")} at ${plural(asked.times.length, "time", "times")}: ${plural(rows.rows.length, "row", "rows")}.`);
-    preview(rows);
-    return rows;
+    const { rows, cells } = tableOf(made);
+    say(`${plural(asked.people, "person", "people")} at ${plural(asked.times.length, "time", "times")}: ${plural(rows.length, "row", "rows")}.`);
+    const few = table("The first rows", given.names, Array.from(rows.subarray(0, SHOWN), (k) => cells.map((cell) => cell(k))));
+    byId("draw-preview").replaceChildren(few.firstElementChild);
+    byId("draw-preview").hidden = false;
+    return { rows, cells };
   } catch (error) {
     if (error instanceof Mistake) {
       error.field.setAttribute("aria-invalid", "true");
@@ -206,10 +187,17 @@ async function drawn() { // the table, or null and words why not
   }
 }
 
-async function handOver() {
-  const rows = await drawn();
-  if (!rows) return;
-  const link = element("a", { href: URL.createObjectURL(new Blob(csv(rows), { type: "text/csv" })), download: "paths.csv" });
+async function handOver() { // as a file, written in parts
+  const made = await drawn();
+  if (!made) return;
+  const { rows, cells } = made, texts = given.types.map((type) => type === "string");
+  const parts = [`${given.names.map(quoted).join(",")}\n`];
+  for (let start = 0; start < rows.length; start += GROUP) {
+    const lines = Array.from(rows.subarray(start, start + GROUP), (k) =>
+      cells.map((cell, j) => texts[j] && cell(k) !== "" ? quoted(cell(k)) : cell(k)).join(","));
+    parts.push(`${lines.join("\n")}\n`);
+  }
+  const link = element("a", { href: URL.createObjectURL(new Blob(parts, { type: "text/csv" })), download: "paths.csv" });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60000);
   say(`${byId("draw-status").textContent} Written to paths.csv.`);
@@ -217,37 +205,31 @@ async function handOver() {
 
 // Copying and printing --------------------------------------------------------------------------
 
-async function copy(button) {
+for (const button of document.querySelectorAll("button[data-copies]")) {
   const source = byId(button.dataset.copies), note = byId("cite-status");
-  try {
-    await navigator.clipboard.writeText(source.textContent);
-    note.textContent = "Copied.";
-  } catch { // where a browser forbids it, the text is marked, ready to be copied by hand
-    getSelection().selectAllChildren(source);
-    note.textContent = document.execCommand("copy") ? "Copied." : "Marked: copy it with your browser.";
-  }
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(source.textContent);
+      note.textContent = "Copied.";
+    } catch { // where a browser forbids it, the text is marked, ready to be copied by hand
+      getSelection().selectAllChildren(source);
+      note.textContent = document.execCommand("copy") ? "Copied." : "Marked: copy it with your browser.";
+    }
+  });
 }
-
-function connect() {
-  for (const button of document.querySelectorAll("button[data-copies]")) {
-    button.hidden = false;
-    button.addEventListener("click", () => copy(button));
-  }
-  if (byId("print")) {
-    byId("print").hidden = false;
-    byId("print").addEventListener("click", () => print());
-  }
-  addEventListener("beforeprint", () => { for (const part of document.querySelectorAll("details:not([open])")) { part.open = true; part.dataset.closed = ""; } });
-  addEventListener("afterprint", () => { for (const part of document.querySelectorAll("details[data-closed]")) { part.open = false; delete part.dataset.closed; } });
-  if (!given) return;
-  byId("draw-form").hidden = false;
-  byId("draw-form").addEventListener("submit", (event) => { event.preventDefault(); drawn(); });
-  byId("draw-csv").addEventListener("click", handOver);
-  byId("draw-add").addEventListener("click", addCondition);
-  for (const [field, which] of [["draw-count", "even"], ["draw-list", "list"]]) {
-    byId(field).addEventListener("input", () => { document.querySelector(`input[name=draw-times][value=${which}]`).checked = true; });
-  }
+if (byId("print")) {
+  byId("print").hidden = false;
+  byId("print").addEventListener("click", () => print());
 }
-
-connect();
+addEventListener("beforeprint", () => { for (const part of document.querySelectorAll("details:not([open])")) { part.open = true; part.dataset.closed = ""; } });
+addEventListener("afterprint", () => { for (const part of document.querySelectorAll("details[data-closed]")) { part.open = false; delete part.dataset.closed; } });
+if (!given) return;
+byId("draw-form").hidden = false;
+byId("draw-form").addEventListener("submit", (event) => { event.preventDefault(); drawn(); });
+byId("draw-csv").addEventListener("click", handOver);
+byId("draw-add").addEventListener("click", addCondition);
+for (const [field, which] of [["draw-count", "even"], ["draw-list", "list"]]) {
+  byId(field).addEventListener("input", () => { document.querySelector(`input[name=draw-times][value=${which}]`).checked = true; });
+}
 })();

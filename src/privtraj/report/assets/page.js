@@ -31,14 +31,11 @@ const nameOf = (axis) => axis === TIME ? data.timeName : data.features[axis];
 const isDate = (axis) => axis === TIME ? data.datetime : data.dates[axis];
 const iso = (seconds) => new Date(seconds * 1000).toISOString().replace("T", " ");
 
-function numberText(value, span) {
-  if (!(Math.abs(value) < 1e15) || span < 1e-6) return String(Number(value.toPrecision(6)));
-  return value.toFixed(clamp(2 - Math.floor(Math.log10(span)), 0, 8));
-}
-
 function text(axis, share) {
   const value = inUnits(axis, share), span = inUnits(axis, 1) - inUnits(axis, 0);
-  return isDate(axis) ? iso(value).slice(0, span > 3 * 86400 ? 10 : span > 300 ? 16 : 19) : numberText(value, span);
+  if (isDate(axis)) return iso(value).slice(0, span > 3 * 86400 ? 10 : span > 300 ? 16 : 19);
+  if (!(Math.abs(value) < 1e15) || span < 1e-6) return String(Number(value.toPrecision(6)));
+  return value.toFixed(clamp(2 - Math.floor(Math.log10(span)), 0, 8));
 }
 
 const timeText = (time) => text(TIME, inShares(TIME, time));
@@ -54,19 +51,18 @@ function numberTicks(low, high, most) { // multiples of 1, 2 or 5 times a power 
 
 function dateTicks(low, high, most) { // whole years, months, days or parts of a day
   const start = new Date(low * 1000), month = 12 * start.getUTCFullYear() + start.getUTCMonth();
-  const between = (marks) => marks.filter(([at]) => at >= low - 1 && at <= high + 1);
-  const months = (step) => between(Array.from({ length: most + 3 }, (_, k) => {
-    const at = (Math.floor(month / step) + k) * step, seconds = Date.UTC(Math.floor(at / 12), at % 12) / 1000;
-    return [seconds, iso(seconds).slice(0, step % 12 ? 7 : 4)];
-  }));
-  const parts = (step) => between(Array.from({ length: most + 3 }, (_, k) => {
-    const at = (Math.floor(low / step) + k) * step, day = at % 86400 === 0;
-    return [at, step >= 86400 ? iso(at).slice(0, 10) : day ? iso(at).slice(5, 10) : iso(at).slice(11, step < 60 ? 19 : 16)];
-  }));
   const span = (high - low) / most, day = 86400, year = 365.25 * day;
   const whole = [1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200, 2400, 6000, 12000].find((k) => k * year / 12 >= span) ?? 24000;
   const short = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, ...[1, 2, 3, 4, 7, 14].map((k) => k * day)].find((k) => k >= span);
-  return short ? parts(short) : months(whole);
+  const marks = Array.from({ length: most + 3 }, (_, k) => {
+    if (!short) {
+      const at = (Math.floor(month / whole) + k) * whole, seconds = Date.UTC(Math.floor(at / 12), at % 12) / 1000;
+      return [seconds, iso(seconds).slice(0, whole % 12 ? 7 : 4)];
+    }
+    const at = (Math.floor(low / short) + k) * short;
+    return [at, short >= day ? iso(at).slice(0, 10) : at % day === 0 ? iso(at).slice(5, 10) : iso(at).slice(11, short < 60 ? 19 : 16)];
+  });
+  return marks.filter(([at]) => at >= low - 1 && at <= high + 1);
 }
 
 function ticks(axis, range, most) { // [share of the box, label]
@@ -80,19 +76,13 @@ function frameAt(time) {
   return [low, clamp((time - data.times[low]) / (data.times[low + 1] - data.times[low]), 0, 1)];
 }
 
+const between = (values, at, next, share) => (values[at] * (1 - share) + (share ? values[at + next] * share : 0)) / STEPS;
+const quantile = (feature, which, [frame, share]) => between(bands, (feature * 5 + which) * frames + frame, 1, share);
+const nearestKnot = (time) => data.knots.reduce((best, t, i) => Math.abs(t - time) < Math.abs(data.knots[best] - time) ? i : best, 0);
+
 function place(axis, person, [frame, share]) { // as a share of the box
   if (axis === TIME) return inShares(TIME, data.times[frame] + share * ((data.times[frame + 1] ?? last) - data.times[frame]));
-  const at = (axis * frames + frame) * people + person;
-  return (paths[at] * (1 - share) + (share ? paths[at + people] * share : 0)) / STEPS;
-}
-
-function quantile(feature, which, [frame, share]) {
-  const at = (feature * 5 + which) * frames + frame;
-  return (bands[at] * (1 - share) + (share ? bands[at + 1] * share : 0)) / STEPS;
-}
-
-function nearestKnot(time) {
-  return data.knots.reduce((best, t, i) => Math.abs(t - time) < Math.abs(data.knots[best] - time) ? i : best, 0);
+  return between(paths, (axis * frames + frame) * people + person, people, share);
 }
 
 function element(kind, attributes, ...children) { // of HTML or, where it begins with "svg:", of a picture
@@ -110,19 +100,17 @@ const SHADES = 24;
 const darkBrowser = matchMedia("(prefers-color-scheme: dark)");
 const theme = {};
 
-function viridis(share) {
-  const at = share * (VIRIDIS.length - 1), i = Math.min(Math.floor(at), VIRIDIS.length - 2);
-  return `rgb(${VIRIDIS[i].map((c, k) => Math.round(c + (at - i) * (VIRIDIS[i + 1][k] - c))).join(",")})`;
-}
-
 function setTheme(name) {
   root.dataset.theme = name;
   const style = getComputedStyle(root), dark = name === "dark";
   for (const colour of ["card", "ink", "muted", "line", "dot", "real", "traced", "land", "sea", "coast", "sans"]) {
     theme[colour] = style.getPropertyValue(`--${colour}`).trim();
   }
-  // the ends that would vanish in the background are left out
-  theme.shades = Array.from({ length: SHADES }, (_, k) => viridis((dark ? 0.22 : 0) + (dark ? 0.78 : 0.84) * k / (SHADES - 1)));
+  theme.shades = Array.from({ length: SHADES }, (_, shade) => { // the ends that would vanish in the background are left out
+    const share = (dark ? 0.22 : 0) + (dark ? 0.78 : 0.84) * shade / (SHADES - 1);
+    const at = share * (VIRIDIS.length - 1), i = Math.min(Math.floor(at), VIRIDIS.length - 2);
+    return `rgb(${VIRIDIS[i].map((c, k) => Math.round(c + (at - i) * (VIRIDIS[i + 1][k] - c))).join(",")})`;
+  });
   byId("theme").textContent = dark ? "Light theme" : "Dark theme";
   byId("ramp").querySelectorAll("rect").forEach((cell, k) => cell.setAttribute("fill", theme.shades[k]));
   redraw();
@@ -194,9 +182,9 @@ function drawAxes(on) {
   on.fillStyle = theme.card; on.fillRect(0, 0, width, height);
   const mapped = drawBackdrop(on);
   on.strokeStyle = mapped ? theme.coast : theme.line; on.fillStyle = theme.muted; on.lineWidth = 1;
-  const gridLine = (...ends) => {
+  const gridLine = (left, top, right, bottom) => {
     on.globalAlpha = mapped ? 0.25 : 1;
-    on.beginPath(); on.moveTo(ends[0], ends[1]); on.lineTo(ends[2], ends[3]); on.stroke();
+    on.beginPath(); on.moveTo(left, top); on.lineTo(right, bottom); on.stroke();
     on.globalAlpha = 1;
   };
   on.font = `12.5px ${theme.sans}`;
@@ -251,19 +239,16 @@ function drawBackdrop(on) { // true where there is one
   trace(backdrop.land, true); on.fill("evenodd"); on.stroke();
   on.setLineDash([4, 3]); trace(backdrop.borders, false); on.stroke();
   on.restore();
-  drawScale(on, Math.abs(upright ? top - bottom : right - left) / (seen[3] - seen[2]) / 111.195);
-  return true;
-}
-
-function drawScale(on, pixels) { // of a kilometre, in the middle of the picture
-  const { box } = view, most = (box.right - box.left) / 4 / pixels;
-  if (most > 1500) return; // no one scale is true of half a world
+  const pixels = Math.abs(upright ? top - bottom : right - left) / (seen[3] - seen[2]) / 111.195; // of a kilometre
+  const most = (box.right - box.left) / 4 / pixels;
+  if (most > 1500) return true; // no one scale is true of half a world
   const power = 10 ** Math.floor(Math.log10(most)), length = [5, 2, 1].map((k) => k * power).find((k) => k <= most);
-  const right = box.right - 10, y = box.bottom - 10, left = right - length * pixels;
+  const to = box.right - 10, y = box.bottom - 10, from = to - length * pixels;
   on.strokeStyle = on.fillStyle = theme.ink; on.lineWidth = 1.5;
-  on.beginPath(); on.moveTo(left, y - 5); on.lineTo(left, y); on.lineTo(right, y); on.lineTo(right, y - 5); on.stroke();
+  on.beginPath(); on.moveTo(from, y - 5); on.lineTo(from, y); on.lineTo(to, y); on.lineTo(to, y - 5); on.stroke();
   on.font = `12px ${theme.sans}`; on.textAlign = "center"; on.textBaseline = "bottom";
-  on.fillText(length >= 1 ? `${length} km` : `${Math.round(length * 1000)} m`, (left + right) / 2, y - 3);
+  on.fillText(length >= 1 ? `${length} km` : `${Math.round(length * 1000)} m`, (from + to) / 2, y - 3);
+  return true;
 }
 
 // People
@@ -296,7 +281,7 @@ function drawStill() {
   on.restore();
 }
 
-function drawReal() {
+function drawReal() { // rings of the records at the nearest fitted time
   const bin = nearestKnot(state.time), start = real.starts[bin], count = real.counts[bin];
   pen.strokeStyle = theme.real; pen.lineWidth = 1.3; pen.globalAlpha = 0.75;
   for (let k = 0; k < count; k++) {

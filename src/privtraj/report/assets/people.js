@@ -59,15 +59,6 @@ class Chance { // sfc32, seeded by splitmix32: the same seed, the same people
 
 const fold = (u) => { const even = 2 * Math.round(u / 2); return Math.abs(u - even); };
 
-function spots(stops, clock) { // of each time: the stop before it, the share of the way, how long it is
-  return clock.map((t) => {
-    let left = 0;
-    while (left < stops.length - 2 && stops[left + 1] <= t) left++;
-    const gap = stops[left + 1] - stops[left];
-    return { t, left, gap, share: (t - stops[left]) / gap };
-  });
-}
-
 function slopes(places, stops) { // of a monotone cubic through each row of places (N, S), as in scipy's Pchip
   const count = stops.length, made = new Float32Array(places.length);
   const gap = Array.from({ length: count - 1 }, (_, j) => stops[j + 1] - stops[j]);
@@ -110,10 +101,15 @@ class Sampler {
     if (given.lives) this.ends = Float64Array.from(pairs(given.lives.ends), (step) => step / STEPS);
   }
 
-  clock(time) { return (time - this.range[0]) / (this.range[1] - this.range[0]); }
-
-  plan(times) { // what is the same for everybody
-    const places = spots(this.stops, times.map((t) => this.clock(t)));
+  plan(times) { // what is the same for everybody; of each time: the stop before it, how long the way is, the share of it
+    const { stops, range: [start, end] } = this;
+    const places = times.map((time) => {
+      const t = (time - start) / (end - start);
+      let left = 0;
+      while (left < stops.length - 2 && stops[left + 1] <= t) left++;
+      const gap = stops[left + 1] - stops[left];
+      return { t, left, gap, share: (t - stops[left]) / gap };
+    });
     const order = places.map((_, q) => q).sort((a, b) => places[a].t - places[b].t);
     const widths = places.map(({ left, share }) => this.width[left] + share * (this.width[left + 1] - this.width[left]));
     return { places, order, widths };
