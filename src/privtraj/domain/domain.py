@@ -31,7 +31,7 @@ REDRAWS = 16  # of a particle's place in its cell before the nearest place insid
 
 Kind = Literal["area", "network"]
 
-_SHOWN: dict[str, str] = {"area": "outlines", "network": "edges"}
+_SHOWN = {"area": "outlines", "network": "edges"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,10 +48,16 @@ class Domain:
     y: str | None = None
 
     def __post_init__(self) -> None:
-        segments = np.array(self.segments, np.float64).reshape(-1, 4)
+        segments: Floats = np.array(self.segments, np.float64).reshape(-1, 4)
         if not np.isfinite(segments).all():
             raise InputError("the domain has coordinates that are not finite: correct them")
-        segments = _cleaned(segments, cancel=self.kind == "area")
+        segments = segments[(segments[:, :2] != segments[:, 2:]).any(axis=1)]
+        x0, y0, x1, y1 = segments.T
+        swap = (x0 > x1) | ((x0 == x1) & (y0 > y1))
+        ordered = np.where(swap[:, None], segments[:, [2, 3, 0, 1]], segments)
+        segments, counts = np.unique(ordered, axis=0, return_counts=True)
+        if self.kind == "area":  # two equal ones are the border between two districts
+            segments = segments[counts % 2 == 1]
         if len(segments) == 0:
             raise InputError("the domain is empty: give at least one polygon, pixel or edge")
         if len(segments) > MOST_SEGMENTS:
@@ -107,10 +113,8 @@ class Domain:
         names = tuple(features)
         for given in (self.x, self.y):
             if given is not None and given not in names:
-                raise InputError(
-                    f"the domain is about '{given}', which is not a feature: there are "
-                    f"{listed(names)}"
-                )
+                there = f"there are {listed(names)}"
+                raise InputError(f"the domain is about '{given}', which is not a feature: {there}")
         if len(names) < 2:
             raise InputError("a domain is about two features: there is one")
         try:
@@ -122,8 +126,21 @@ class Domain:
         return replace(self, x=names[at[0]], y=names[at[1]])
 
     def ground(self, features: Sequence[str], bounds: Floats) -> Plot:
-        """The domain in the unit cube of these features, of bounds (d, 2)."""
-        return Plot.of(self.of_features(features), features, np.asarray(bounds, np.float64))
+        """The domain in the unit cube of these features, of bounds (d, 2).
+
+        Refuses a domain outside the box, and networks that are too large.
+        """
+        domain = self.of_features(features)
+        at, unit = domain.check_box(features, bounds)
+        box = np.asarray(bounds, np.float64)[list(at)]
+        ground: Region
+        if domain.kind == "network":
+            ground = Network(unit)
+        else:
+            ground = Area(shapely.transform(domain.shape, lambda x: to_unit(x, box, clamp=False)))
+        if ground.empty:
+            raise _elsewhere(features, at)
+        return Plot(ground, at, box, domain)
 
     def check_box(self, features: Sequence[str], bounds: Any) -> tuple[tuple[int, int], Floats]:
         """Its two axes and its segments in units of the box; refuses what lies beyond it at once.
@@ -158,7 +175,8 @@ class Domain:
         places = np.asarray(points, np.float64).reshape(-1, 2)
         if self.kind == "area":
             return asked(shapely.contains_xy, self.shape, places)
-        return self._network.inside(to_unit(places, self._box, clamp=False))
+        network, box = self._network
+        return network.inside(to_unit(places, box, clamp=False))
 
     @cached_property
     def shape(self) -> Any:
@@ -168,16 +186,12 @@ class Domain:
         return shape
 
     @cached_property
-    def _network(self) -> Network:
-        """In units of its own box."""
-        return Network(to_unit(self.segments.reshape(-1, 2), self._box, clamp=False).reshape(-1, 4))
-
-    @cached_property
-    def _box(self) -> Floats:
-        """(2, 2) limits of all segments."""
+    def _network(self) -> tuple[Network, Floats]:
+        """In units of its own box (2, 2), the limits of all segments."""
         ends = self.segments.reshape(-1, 2)
         low, high = ends.min(axis=0), ends.max(axis=0)
-        return np.stack([low, np.where(high > low, high, low + 1.0)], axis=1)
+        box = np.stack([low, np.where(high > low, high, low + 1.0)], axis=1)
+        return Network(to_unit(ends, box, clamp=False).reshape(-1, 4)), box
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -224,20 +238,6 @@ class Plot:
     bounds: Floats
     domain: Domain
 
-    @classmethod
-    def of(cls, domain: Domain, features: Sequence[str], bounds: Floats) -> Plot:
-        """Refuses a domain outside the box, and networks that are too large."""
-        at, unit = domain.check_box(features, bounds)
-        box = bounds[list(at)]
-        ground: Region
-        if domain.kind == "network":
-            ground = Network(unit)
-        else:
-            ground = Area(shapely.transform(domain.shape, lambda x: to_unit(x, box, clamp=False)))
-        if ground.empty:
-            raise _elsewhere(features, at)
-        return cls(ground, at, box, domain)
-
     def snapped(self, points: Floats) -> Floats:
         """Points (..., d) of the unit cube, each at the nearest place inside."""
         moved = points.copy()
@@ -258,9 +258,8 @@ class Plot:
             if len(wrong) == 0:
                 return points
             offsets = side * rng.uniform(-0.5, 0.5, (len(wrong), 2))
-            points[wrong[:, None], self.axes] = np.clip(
-                centres[wrong][:, self.axes] + offsets, 0, 1
-            )
+            drawn = centres[wrong][:, self.axes] + offsets
+            points[wrong[:, None], self.axes] = np.clip(drawn, 0, 1)
         return self.snapped(points)
 
     def cells(self, per_side: int, dimensions: int) -> Mask:
@@ -278,22 +277,6 @@ class Plot:
             wrong = np.flatnonzero(~self.domain.inside(data))
             data[wrong] = from_unit(self.ground.nearest(places[wrong]), self.bounds)
         return data
-
-
-def _cleaned(segments: Floats, cancel: bool) -> Floats:
-    """Segments without those of no length and repeated ones.
-
-    cancel: of two equal ones none is left, as of the border between two districts; else one.
-    """
-    segments = segments[(segments[:, :2] != segments[:, 2:]).any(axis=1)]
-    first, second = segments[:, :2], segments[:, 2:]
-    swap = (first[:, 0] > second[:, 0]) | (
-        (first[:, 0] == second[:, 0]) & (first[:, 1] > second[:, 1])
-    )
-    ordered = np.where(swap[:, None], segments[:, [2, 3, 0, 1]], segments)
-    unique, counts = np.unique(ordered, axis=0, return_counts=True)
-    kept: Floats = unique[counts % 2 == 1] if cancel else unique
-    return kept
 
 
 def _elsewhere(features: Sequence[str], at: tuple[int, int]) -> InputError:

@@ -30,8 +30,6 @@ _RADIUS = 1.8 / _SIDE  # how far apart those are that are linked, and
 _NEAR = 4.0  # in these radii: as far it is asked who sees whom
 _PULLS = 12  # rounds in which ways are straightened; set by time to build, 2026-11-16
 _CORNERS_SEEN, _PLACES_SEEN = 24, 4  # nearest ones that are tried from a place
-
-
 _LOCK = Lock()  # GEOS keeps notes in a prepared shape while it answers: one thread at a time
 
 
@@ -126,18 +124,15 @@ class Region(ABC):
         from scipy.sparse import coo_array
 
         i, j = self._links()
-        lengths = np.hypot(*(self.nodes[i] - self.nodes[j]).T)
-        # a length of 0 is no link to scipy
-        shape = (len(self.nodes),) * 2
-        return coo_array((np.maximum(lengths, 1e-12), (i, j)), shape=shape).tocsr()
+        lengths = np.maximum(np.hypot(*(self.nodes[i] - self.nodes[j]).T), 1e-12)  # 0 is no link
+        return coo_array((lengths, (i, j)), shape=(len(self.nodes),) * 2).tocsr()
 
     @cached_property
     def _table(self) -> tuple[Floats, Ints]:
         """Lengths (N, N) of the shortest ways between nodes, and the node before the last."""
         from scipy.sparse.csgraph import dijkstra
 
-        lengths, before = dijkstra(self._graph, directed=False, return_predecessors=True)
-        return lengths, before
+        return dijkstra(self._graph, directed=False, return_predecessors=True)
 
     def distances(self, x: Floats, y: Floats) -> Floats:
         """Lengths (n, m) of the shortest ways from x (n, 2) to y (m, 2); inf if there is none."""
@@ -227,7 +222,13 @@ class Area(Region):
         self._edge_tree = shapely.STRtree(shapely.linestrings(self._edges.reshape(-1, 2, 2)))
         self._part_tree = shapely.STRtree(self._parts)
         shapely.prepare([self._shape, self._within])
-        corners = _reflex(self._parts)
+        turning = [np.zeros((0, 2))]
+        # corners stick out where a way round turns left, the inside being on the right
+        for ring in shapely.get_rings(shapely.normalize(self._parts)):
+            here = shapely.get_coordinates(ring)[:-1]
+            before, after = here - np.roll(here, 1, axis=0), np.roll(here, -1, axis=0) - here
+            turning.append(here[_cross(before, after) > 0])
+        corners = np.concatenate(turning)
         self._turns, self._radius = len(corners), np.inf
         self.nodes, self.pulls = corners, 1
         if len(corners) > MOST_EXACT:
@@ -255,23 +256,9 @@ class Area(Region):
         return points
 
     def moved(self, places: Floats, offsets: Floats) -> Floats:
-        """What would leave through a wall comes back from it, the way it came: as `space.fold`."""
-        reach = np.minimum(self._reach(places, offsets), 1.0 / (1 - 1e-3))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            to_box = (np.where(offsets > 0, 1.0, 0.0) - places) / offsets
-        to_box = np.where(offsets == 0, np.inf, to_box).min(axis=1)
-        reach = np.minimum(reach, np.maximum(to_box, 0.0)) * (1 - 1e-3)
-        back = 2 * np.clip(reach, 1e-12, 1.0)
-        share = np.where(reach >= 1 - 1e-3, 1.0, np.abs(1 - back * np.rint(1 / back)))
-        moved: Floats = places + share[:, None] * offsets
-        left = ~self.inside(moved)  # rounding, of somebody who stood in a wall
-        moved[left] = places[left]
-        return moved
+        """What would leave through a wall comes back from it, the way it came: as `space.fold`.
 
-    def _reach(self, places: Floats, offsets: Floats) -> Floats:
-        """Share (n,) of the straight way by offsets (n, 2) to the first wall; inf if none.
-
-        x + t u = p + s w for a wall from p by w.
+        Who goes from x by u meets a wall from p by w where x + t u = p + s w.
         """
         lines = shapely.linestrings(np.stack([places, places + offsets], axis=1))
         way, wall = self._wall_tree.query(lines)
@@ -282,9 +269,19 @@ class Area(Region):
         t, s = _cross(p, w) / slope, _cross(p, u) / slope
         joint = 1e-9  # walls are longer than they are, so that nobody slips through where two meet
         hit = (turn != 0) & (t >= 0) & (t <= 1) & (s >= -joint) & (s <= 1 + joint)
-        shares = np.full(len(places), np.inf)
-        np.minimum.at(shares, way[hit], t[hit])
-        return shares
+        reach = np.full(len(places), np.inf)
+        np.minimum.at(reach, way[hit], t[hit])
+        reach = np.minimum(reach, 1.0 / (1 - 1e-3))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            to_box = (np.where(offsets > 0, 1.0, 0.0) - places) / offsets
+        to_box = np.where(offsets == 0, np.inf, to_box).min(axis=1)
+        reach = np.minimum(reach, np.maximum(to_box, 0.0)) * (1 - 1e-3)
+        back = 2 * np.clip(reach, 1e-12, 1.0)
+        share = np.where(reach >= 1 - 1e-3, 1.0, np.abs(1 - back * np.rint(1 / back)))
+        moved: Floats = places + share[:, None] * offsets
+        left = ~self.inside(moved)  # rounding, of somebody who stood in a wall
+        moved[left] = places[left]
+        return moved
 
     def touched(self, per_side: int) -> Mask:
         touched = asked(shapely.intersects, self._shape, _cells(per_side))
@@ -317,15 +314,11 @@ class Area(Region):
     def seen(self, places: Floats) -> Seen:
         """Among the nearest corners and the nearest other nodes; all nodes if none of these."""
         corners, others = self.nodes[: self._turns], self.nodes[self._turns :]
-        near = (
-            _nearest_of(corners, places, _CORNERS_SEEN),
-            _nearest_of(others, places, _PLACES_SEEN),
-        )
-        nodes = np.hstack([near[0], near[1] + self._turns])
+        between = _nearest_of(others, places, _PLACES_SEEN) + self._turns
+        nodes = np.hstack([_nearest_of(corners, places, _CORNERS_SEEN), between])
         lengths = self._lengths(places, nodes)
-        every = np.arange(len(self.nodes))
         for i in np.flatnonzero(np.isinf(lengths).all(axis=1)):
-            row = self._lengths(places[[i]], every[None])[0]
+            row = self._lengths(places[[i]], np.arange(len(self.nodes))[None])[0]
             order = np.argsort(row)[: nodes.shape[1]]
             nodes[i], lengths[i] = order, row[order]
         return Seen(nodes, lengths)
@@ -437,18 +430,6 @@ def _segments(rings: Any) -> Floats:
     """(E, 4) of rings."""
     places, ring = shapely.get_coordinates(rings, return_index=True)
     return np.hstack([places[:-1], places[1:]])[ring[:-1] == ring[1:]]
-
-
-def _reflex(polygons: Any) -> Floats:
-    """Corners (N, 2) of polygons that stick out into them: where a way round turns left, the
-    inside being on the right, as in their normal form."""
-    rings = shapely.get_rings(shapely.normalize(polygons))
-    corners = []
-    for ring in rings:
-        here = shapely.get_coordinates(ring)[:-1]
-        before, after = here - np.roll(here, 1, axis=0), np.roll(here, -1, axis=0) - here
-        corners.append(here[_cross(before, after) > 0])
-    return np.concatenate(corners) if corners else np.zeros((0, 2))
 
 
 def _cross(a: Floats, b: Floats) -> Floats:

@@ -24,7 +24,19 @@ _LINES, _AREAS = ("LineString", "MultiLineString"), ("Polygon", "MultiPolygon")
 
 def geojson_segments(given: Any) -> tuple[Floats, bool]:
     """Segments (E, 4) of all polygons or of all lines, and whether they are polygons."""
-    shapes = list(_geometries(_parsed(given)))
+    value = given
+    if not isinstance(given, Mapping):
+        text = isinstance(given, str) and given.lstrip().startswith("{")
+        try:
+            value = strict_json(given.encode() if text else read_bytes(given))
+        except ValueError as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(
+                "the domain is no GeoJSON, or a very large one: give a file of at most 8 MB with "
+                "polygons or lines, simplified if need be"
+            ) from None
+    shapes = list(_geometries(value))
     kinds = {shape.get("type") in _AREAS for shape in shapes}
     if len(kinds) != 1:
         raise InputError(
@@ -37,22 +49,6 @@ def geojson_segments(given: Any) -> tuple[Floats, bool]:
                 line = np.concatenate([line, line[:1]])
             segments.append(np.hstack([line[:-1], line[1:]]))
     return np.concatenate(segments), area
-
-
-def _parsed(given: Any) -> Any:
-    if isinstance(given, Mapping):
-        return given
-    if isinstance(given, str) and given.lstrip().startswith("{"):
-        data = given.encode()
-    else:
-        data = read_bytes(given)
-    try:
-        return strict_json(data)
-    except ValueError:
-        raise InputError(
-            "the domain is no GeoJSON, or a very large one: give a file of at most 8 MB with "
-            "polygons or lines, simplified if need be"
-        ) from None
 
 
 def read_bytes(given: Any) -> bytes:

@@ -127,24 +127,9 @@ class OnFoot(Carrier):
         interpolation: Interpolation | None,
         rng: np.random.Generator,
     ) -> Places:
-        chain, parts = self.couplings.walk(n, rng), self.parts
-        walked = self._walked(chain, width, where)
-        if parts.plain:
-            return walked
-        others = self.states(chain).others(where, float(width.mean()))
+        chain, parts, plot = self.couplings.walk(n, rng), self.parts, self.plot
 
-        def places(people: slice, rng: np.random.Generator) -> Any:
-            unit = others(np.arange(n)[people], rng).astype(np.float64)
-            unit[..., parts.moving] = walked(people, rng)
-            return unit
-
-        return places
-
-    def _walked(self, chain: Ints, width: Floats, where: Floats) -> Places:
-        """The numbers that move, of people who are these particles (n, K) at the knots."""
-        plot = self.plot
-
-        def places(people: slice, rng: np.random.Generator) -> Floats:
+        def numbers(people: slice, rng: np.random.Generator) -> Floats:
             start = self.numbers[np.arange(len(self.clock)), chain[people]]
             offset = rng.standard_normal(start[:, 0].shape)
             knots = np.asarray(fold(start + width[:, None] * offset[:, None]), np.float64)
@@ -152,6 +137,15 @@ class OnFoot(Carrier):
                 step = w * offset[:, plot.axes]
                 knots[:, k, plot.axes] = plot.ground.moved(start[:, k, plot.axes], step)
             return walked(plot, knots, self.clock, where)
+
+        if parts.plain:
+            return numbers
+        others = self.states(chain).others(where, float(width.mean()))
+
+        def places(people: slice, rng: np.random.Generator) -> Any:
+            unit = others(np.arange(n)[people], rng).astype(np.float64)
+            unit[..., parts.moving] = numbers(people, rng)
+            return unit
 
         return places
 

@@ -80,16 +80,30 @@ def read(
         header = strict_json(members["model.json"])
         version = header["format"]
     except (KeyError, ValueError, TypeError):
-        raise InputError(
-            f"'{path}' is not a privtraj model: give a file that fit has written"
-        ) from None
+        what = f"'{path}' is not a privtraj model"
+        raise InputError(f"{what}: give a file that fit has written") from None
     if version != FORMAT or isinstance(version, bool):
         shown = version if isinstance(version, int) else "of another kind"
         raise InputError(
             f"'{path}' has model format {shown}, and this privtraj reads format {FORMAT}: "
             "install the version that wrote it"
         )
-    _check_digests(path, members, header)
+    written = members.get("model.sha256", b"").decode(errors="replace")
+    parts = header.get("sha256")
+    digests = {**(parts if isinstance(parts, dict) else {}), "model.json": written}
+    for name, stated in digests.items():
+        if name not in members or _sha256(members[name]) != stated:
+            what = name if name in members else "a part that is not there"
+            raise InputError(
+                f"'{path}' was changed or damaged, as {what} does not match its checksum: do not "
+                "trust it, and copy it again"
+            )
+    extra = set(members) - set(digests) - {"model.sha256"}
+    if extra:
+        raise InputError(
+            f"'{path}' was changed, as it holds what no model has ({len(extra)} parts): do not "
+            "trust it"
+        )
     try:
         if header.keys() - optional != {"format", "sha256", "certificate", *fields}:
             raise ValueError("other fields")
@@ -111,18 +125,14 @@ def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-class _Hashed(io.RawIOBase):
+class _Hashed:
     """A file of which only the hash is kept."""
 
     def __init__(self) -> None:
         self.sha256 = hashlib.sha256()
 
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
+    def write(self, data: bytes) -> None:
         self.sha256.update(data)
-        return len(data)
 
 
 def _read_members(path: Path) -> dict[str, bytes]:
@@ -141,25 +151,6 @@ def _read_members(path: Path) -> dict[str, bytes]:
             f"'{path}' is not a privtraj model, or is damaged: give a file that fit has written, "
             "or copy it again"
         ) from None
-
-
-def _check_digests(path: str | Path, members: dict[str, bytes], header: dict[str, Any]) -> None:
-    written = members.get("model.sha256", b"").decode(errors="replace")
-    parts = header.get("sha256")
-    digests = {**(parts if isinstance(parts, dict) else {}), "model.json": written}
-    for name, digest in digests.items():
-        if name not in members or _sha256(members[name]) != digest:
-            what = name if name in members else "a part that is not there"
-            raise InputError(
-                f"'{path}' was changed or damaged, as {what} does not match its checksum: do not "
-                "trust it, and copy it again"
-            )
-    extra = set(members) - set(digests) - {"model.sha256"}
-    if extra:
-        raise InputError(
-            f"'{path}' was changed, as it holds what no model has ({len(extra)} parts): do not "
-            "trust it"
-        )
 
 
 def _arrays(members: dict[str, bytes], layout: Layout) -> Arrays:

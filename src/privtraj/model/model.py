@@ -74,8 +74,18 @@ class TrajectoryModel(Record):
         parts = self.sampler.parts
         if parts.plain:
             particles, weights = self._at_times(self.particles), self._at_times(self.weights)
-        else:
-            particles, weights = self._split_at_times()
+        else:  # numbers are between those of two knots, levels those of the one or of the other
+            whole: Points = self.particles
+            if self.curves:
+                whole = filled(whole.swapaxes(0, 1), self.knots, parts).swapaxes(0, 1)
+            numbers, weights = self._at_times(whole), self._at_times(self.weights)
+            basis = hat_functions(self.numeric_times, self.knots)
+            used = basis > 0
+            left, right = used.argmax(axis=1), used.shape[1] - 1 - used[:, ::-1].argmax(axis=1)
+            sides = [np.where(self.axes.numbers, numbers, self.particles[k]) for k in (left, right)]
+            share = np.where(left == right, 0.0, basis[np.arange(len(left)), right])[:, None]
+            particles = np.concatenate(sides, axis=1)
+            weights = np.concatenate([(1 - share) * weights, share * weights], axis=1)
         if self.plot is not None:
             moving = parts.moving
             particles[..., moving] = self.plot.snapped(particles[..., moving])
@@ -84,23 +94,6 @@ class TrajectoryModel(Record):
         values = np.stack([one.from_unit(unit[..., k]) for k, one in pairs], axis=-1)
         values[..., : len(self.sampler.shown)] = decoded(self.columns, values)
         return values
-
-    def _split_at_times(self) -> tuple[Floats, Floats]:
-        """Particles (T, 2 m, d) and weights (T, 2 m) of mixed columns: numbers are between those
-        of two knots, levels are those of the one or of the other, with the shares of both."""
-        whole: Points = self.particles
-        if self.curves:
-            whole = filled(whole.swapaxes(0, 1), self.knots, self.sampler.parts).swapaxes(0, 1)
-        numbers, weights = self._at_times(whole), self._at_times(self.weights)
-        basis = hat_functions(self.numeric_times, self.knots)
-        used = basis > 0
-        left, right = used.argmax(axis=1), used.shape[1] - 1 - used[:, ::-1].argmax(axis=1)
-        sides = [
-            np.where(self.axes.numbers, numbers, self.particles[knot]) for knot in (left, right)
-        ]
-        share = np.where(left == right, 0.0, basis[np.arange(len(left)), right])[:, None]
-        both = np.concatenate([(1 - share) * weights, share * weights], axis=1)
-        return np.concatenate(sides, axis=1), both
 
     def _at_times(self, values: Points) -> Floats:
         """What particles have at the knots (K, m, ...), at the times of interest (T, m, ...)."""
@@ -224,8 +217,7 @@ class TrajectoryModel(Record):
         if key is not None:
             signatures.check_signature(self.certificate, key)
         epsilon = self.certificate.verify()
-        fault = contradiction(self)
-        if fault is not None:
+        if fault := contradiction(self):
             raise InputError(f"the model contradicts its certificate: {fault}")
         return epsilon
 

@@ -51,7 +51,6 @@ class Paths(PathRows):
         obsm["X_features"]; `basis` puts all of them into obsm[basis].
         uns["privtraj_features"]: the features of each obsm.
         """
-
         return export.to_anndata(self, basis)
 
     def to_geojson(

@@ -39,8 +39,7 @@ _FARTHEST = 9e12  # seconds from 1970 that a date can be, in microseconds of 64 
 _NUMBERS = ("expected_worth", "noise_over_bandwidth", "effective_temperature", "marginal_error")
 _LISTS = ("people_per_time", "significant_share", "spread")
 
-Values = dict[str, Any]
-"""Fields of a record by name."""
+Values = dict[str, Any]  # fields of a record by name
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +116,7 @@ def _without_nan(value: Any) -> Any:
 
 # How a file holds it ----------------------------------------------------------------------------
 
-ARRAYS: dict[str, tuple[str, tuple[str | int, ...]]] = {
+ARRAYS: dict[str, tuple[str, tuple[str | int, ...]]] = {  # field of the record, `file.Layout`
     "particles": ("particles", ("K", "m", "d")),
     "weights": ("weights", ("K", "m")),
     "bandwidth": ("bandwidth", ("K",)),
@@ -125,8 +124,6 @@ ARRAYS: dict[str, tuple[str, tuple[str | int, ...]]] = {
     "knots": ("knots", ("K",)),
     "bounds": ("bounds", ("d", 2)),
 }
-"""Arrays of a file: the field of the record, and names of its dimensions, which are as long
-wherever they are, or lengths."""
 
 
 class Fault(ValueError):
@@ -167,21 +164,8 @@ def written(record: Record) -> tuple[Values, dict[str, NDArray[Any]]]:
 def values_of(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Values:
     """All fields of a record but the certificate; a `Fault` if they are none."""
     known: Values = {attribute: arrays[name] for name, (attribute, _) in ARRAYS.items()}
-    known["particles"] = known["particles"].astype(np.float64)
-    _check_arrays(known)
-    for name, one in FIELDS.items():
-        if name in header:
-            try:
-                known |= one.read(header[name], known)
-            except Fault:
-                raise
-            except WRONG:
-                raise Fault(one.fault) from None
-    return known
-
-
-def _check_arrays(known: Values) -> None:
-    particles, weights, bandwidth = known["particles"], known["weights"], known["bandwidth"]
+    known["particles"] = particles = known["particles"].astype(np.float64)
+    weights, bandwidth = known["weights"], known["bandwidth"]
     times, knots = known["numeric_times"], known["knots"]
     finite = all(np.isfinite(array).all() for array in known.values())
     _require(finite, "some of its numbers are not finite")
@@ -196,6 +180,15 @@ def _check_arrays(known: Values) -> None:
     inside = knots[0] <= times[0] and times[-1] <= knots[-1]
     finite = math.isfinite(float(knots[-1]) - float(knots[0]))
     _require(rising and inside and finite, "its times are not in order, or have no particles")
+    for name, one in FIELDS.items():
+        if name in header:
+            try:
+                known |= one.read(header[name], known)
+            except Fault:
+                raise
+            except WRONG:
+                raise Fault(one.fault) from None
+    return known
 
 
 def _require(holds: Any, fault: str) -> None:
@@ -238,10 +231,9 @@ def _read_columns(rows: Any, known: Values) -> Values:
     same = tuple(one.name for one in columns) == known["features"]
     same &= np.array_equal([one.domain for one in columns], known["bounds"])
     _require(same, "it has other columns than features and bounds")
-    known_to_tables = of_tables(columns)
-    flags = (more for column in known_to_tables for more in column.more)
+    flags = (more for column in of_tables(columns) for more in column.more)
     fault = "its flags of what is missing are not those of its numbers"
-    _require(columns == (*known_to_tables, *flags), fault)
+    _require(columns == (*of_tables(columns), *flags), fault)
     return {"columns": columns}
 
 
@@ -285,13 +277,13 @@ def _read_motion(value: Any, known: Values) -> Values:
     """The reference process, what is public about features, and how the population changes."""
     _require(len(value) == 4 and isinstance(value["curves"], bool), "its curves cannot be read")
     names, box = _moving(known)
-    reference = from_dict(value["reference"])
+    reference, scale = from_dict(value["reference"]), scale_of(box, known["knots"])
     if names:
-        reference.within(scale_of(box, known["knots"]))
+        reference.within(scale)
     constraints = Constraints.declared(**value["constraints"])
     constraints.check(known["columns"])
     try:
-        growth, scale = Growth.from_dict(value["growth"]), scale_of(box, known["knots"])
+        growth = Growth.from_dict(value["growth"])
         if growth is not None:
             growth.check(known["datetime"])
             growth.sizes(scale.start, scale.length, known["diagnostics"])
@@ -402,9 +394,8 @@ def contradiction(record: Record) -> str | None:
         planned = MEASURES[measure].most_releases(int(steps) if is_whole(steps) else 0)
         for entry in record.certificate.ledger:
             weight = entry.get("weight", 0)  # of a person: as many numbers of each feature
-            whole = entry["what"] != PERSISTENCE or (
-                weight > 0 and weight % len(record.bounds) == 0
-            )
+            even = weight > 0 and weight % len(record.bounds) == 0
+            whole = entry["what"] != PERSISTENCE or even
             if not (whole and entry["times"] <= planned.get(entry["what"], 0)):
                 return "its ledger holds what such a fit does not release"
     return None

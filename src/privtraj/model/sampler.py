@@ -25,14 +25,7 @@ from privtraj.domain.walking import OnFoot, couplings_inside, parts_of
 from privtraj.model.paths import Paths, fill_in_blocks
 from privtraj.model.record import Record
 from privtraj.motion.couplings import CouplingName, Couplings, Discrete, couple
-from privtraj.motion.curves import (
-    Carried,
-    Carrier,
-    Curves,
-    fine_stops,
-    momentary,
-    smooth_between,
-)
+from privtraj.motion.curves import Carried, Carrier, Curves, fine_stops, momentary, smooth_between
 from privtraj.motion.diffusions import Brownian
 from privtraj.motion.population import MOMENTS, Lives, Population, settled
 from privtraj.motion.process import FITTED, Interpolation, Points, Reference, Scale, even_clouds
@@ -42,7 +35,6 @@ from privtraj.motion.states import (
     Transitions,
     filled,
     least_action_of,
-    moved_mass,
     number_names,
 )
 
@@ -84,7 +76,20 @@ class Sampler:
     def paths(self, n: int, times: Any, how: How, where: Any, at_start: Any) -> Paths:
         """n people at any times inside the range; where, at_start: conditions on them."""
         record = self.record
-        self._check(n, how)
+        if not (is_whole(n) and 1 <= n <= MOST_PATHS):
+            raise InputError(f"the number of paths must be a whole number from 1 to {MOST_PATHS}")
+        if how.interpolation is not None and how.interpolation not in get_args(Interpolation):
+            raise InputError(
+                f"interpolation must be 'bridge', 'linear' or 'spline', not '{how.interpolation}'"
+            )
+        if how.coupling is not None:
+            _check_coupling(how.coupling)
+        if how.branching and self.record.growth is None:
+            raise InputError(
+                Arg("branching"),
+                " needs a population that grows: ",
+                Said("say how, by with_growth", "fit the model with --growth"),
+            )
         at = self._query_times(times)
         asked = Conditions.declared(self.shown, where, at_start)
         if how.branching and asked:
@@ -280,9 +285,8 @@ class Sampler:
         key = coupling if self.region is None else "inside"
         if key not in self._coupled:
             particles, weights, groups = self._steady
-            discrete = None
-            if not self.parts.plain:
-                discrete = Discrete(self.parts.codes(particles), groups)
+            mixed = not self.parts.plain
+            discrete = Discrete(self.parts.codes(particles), groups) if mixed else None
             if self.region is not None:
                 numbers = self._inside(particles, weights)
                 made = couplings_inside(self.region, numbers, weights, discrete)
@@ -300,18 +304,20 @@ class Sampler:
         if column not in known:
             among = f"they are {listed([*known])}" if known else "there are none"
             raise InputError(f"'{column}' is not among the columns that are categories: {among}")
-        k = self.record.features.index(column)
-        levels, count = self.parts.levels(self._steady[0])[..., k], self.parts.axes.levels[k]
+        k, axes = self.record.features.index(column), self.parts.axes
+        count = axes.levels[k]
         if self._varies or self.region is not None:
-            chain = self.couplings("entropic")
+            chain, levels = self.couplings("entropic"), axes.level_of(self._steady[0])[..., k]
             pairs = zip(chain.weights, chain.matrices, levels[:-1], levels[1:], strict=False)
-            mass = []
+            mass, one = [], np.eye(count)
             for weights, matrix, before, after in pairs:
-                a, b = (np.eye(count)[side] for side in (before, after))
-                mass.append((a * weights[:, None]).T @ matrix @ b)
+                mass.append((one[before] * weights[:, None]).T @ matrix @ one[after])
             moved = np.stack(mass)
         else:
-            moved = moved_mass(self.parts.levels(self._curves.knots)[..., k], count)
+            along = axes.level_of(self._curves.knots)[..., k]  # of curves of equal weight
+            steps = (along[:, :-1] * count + along[:, 1:]).T
+            pairs_of = np.stack([np.bincount(step, minlength=count**2) for step in steps])
+            moved = pairs_of.reshape(-1, count, count) / len(along)
         times = as_user_times(self.record.knots, self.record.datetime)
         return Transitions(known[column], times, moved)
 
@@ -392,24 +398,6 @@ class Sampler:
                 ", and the memory of the reference process",
             )
         return self._changing
-
-    # What may be asked -------------------------------------------------------------------------
-
-    def _check(self, n: Any, how: How) -> None:
-        if not (is_whole(n) and 1 <= n <= MOST_PATHS):
-            raise InputError(f"the number of paths must be a whole number from 1 to {MOST_PATHS}")
-        if how.interpolation is not None and how.interpolation not in get_args(Interpolation):
-            raise InputError(
-                f"interpolation must be 'bridge', 'linear' or 'spline', not '{how.interpolation}'"
-            )
-        if how.coupling is not None:
-            _check_coupling(how.coupling)
-        if how.branching and self.record.growth is None:
-            raise InputError(
-                Arg("branching"),
-                " needs a population that grows: ",
-                Said("say how, by with_growth", "fit the model with --growth"),
-            )
 
     def _query_times(self, times: Any) -> Floats:
         record = self.record

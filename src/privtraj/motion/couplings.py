@@ -148,7 +148,11 @@ def couple(
         masses = zip(*problems, groups, strict=True)
         transitions, error = [Transition(_exact_within(*each)) for each in masses], 0.0
     else:
-        transitions, error = _entropic(problems, variance, groups)
+        singles = (array.astype(np.float32) for array in (*problems, variance))
+        x32, y32, a32, b32, reg = singles
+        g = np.asarray(sinkhorn.settle(x32, y32, reg, (a32, b32), _TOLERANCE).g)
+        repaired = [_repaired(*each) for each in zip(*problems, reg, g, groups, strict=True)]
+        transitions, error = [each for each, _ in repaired], max(error for _, error in repaired)
     widest = int(np.argmax(list(map(total_variance, particles, weights))))
     couplings = Couplings(weights, transitions, error, widest)
     few = len(transitions) * weights.shape[1] ** 2 <= _KEPT
@@ -188,20 +192,6 @@ def _exact_within(
         return coo_array((len(a), len(b)))
     row, column, mass = (np.concatenate(each) for each in (rows, columns, masses))
     return coo_array((mass, (row, column)), shape=(len(a), len(b)))
-
-
-def _entropic(
-    problems: tuple[Floats, ...], regularisation: Floats, groups: list[tuple[Ints, ...]]
-) -> tuple[list[Transition], float]:
-    """Transitions with the right marginals and the largest L1 error that they had before.
-
-    problems: x, y (T-1, m, d), a, b (T-1, m).  regularisation: (T-1,).
-    groups: T-1 pairs of those of x and of y, or of none.
-    """
-    x, y, a, b, reg = (array.astype(np.float32) for array in (*problems, regularisation))
-    g = np.asarray(sinkhorn.settle(x, y, reg, (a, b), _TOLERANCE).g)
-    repaired = [_repaired(*each) for each in zip(*problems, reg, g, groups, strict=True)]
-    return [transition for transition, _ in repaired], max(error for _, error in repaired)
 
 
 def _repaired(
@@ -285,17 +275,11 @@ def _stratified(matrix: Singles, here: Ints, rng: np.random.Generator) -> Ints:
     height = max(1, _BLOCK // m)
     for first in range(0, m, height):
         mine = slice(*np.searchsorted(at, (first, first + height)))
-        rows = matrix[first : first + height]
-        there[order[mine]] = _quantiles(rows, at[mine] - first, quantile[mine])
+        row = at[mine] - first
+        edges = np.cumsum(matrix[first : first + height], axis=1, dtype=np.float64)
+        edges /= edges[:, -1:]
+        # laid end to end, all rows are searched at once; float64 leaves 2^-40 of resolution to one
+        laid = (edges + np.arange(len(edges))[:, None]).ravel()
+        columns = np.searchsorted(laid, row + quantile[mine], side="right") - row * m
+        there[order[mine]] = np.clip(columns, 0, m - 1)
     return there
-
-
-def _quantiles(rows: Singles, row: Ints, quantile: Floats) -> Ints:
-    """Columns (n,) at quantiles (n,) of the given rows (n,) of a matrix (k, m)."""
-    m = rows.shape[1]
-    edges = np.cumsum(rows, axis=1, dtype=np.float64)
-    edges /= edges[:, -1:]
-    # laid end to end, all rows are searched at once; float64 leaves 2^-40 of resolution to one
-    laid = (edges + np.arange(len(edges))[:, None]).ravel()
-    columns = np.searchsorted(laid, row + quantile, side="right") - row * m
-    return np.clip(columns, 0, m - 1)

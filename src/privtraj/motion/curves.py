@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.base.arrays import Floats, Ints, Mask, Singles, systematic
+from privtraj.base.arrays import Floats, Ints, Singles, systematic
 from privtraj.base.space import fold, nearest_bin
 from privtraj.columns.conditions import Conditions, in_order, within_reach
 from privtraj.motion.diffusions import Brownian
@@ -30,8 +30,7 @@ from privtraj.motion.states import Parts, filled, jumped
 
 GRID = np.linspace(0, 1, 129)
 """Times at which people who forget are computed; between them they are read smoothly."""
-AT_LEAST = 2048
-"""People who are carried together; of fewer, the cloud is too coarse to carry."""
+AT_LEAST = 2048  # people who are carried together; of fewer, the cloud is too coarse to carry
 ROUNDS = 12
 """Of carrying; 20 change squared W2 by less than a tenth of what 2,048 people have by chance."""
 SMOOTHING = 0.03
@@ -125,12 +124,31 @@ class Curves(Carrier):
         return places
 
     def possible(self, asked: Conditions, where: Floats) -> Possible:
-        """By their categories; where people change places, on any curve."""
-        if self.parts.plain:
+        """By their categories; where people change places, on any curve.
+
+        Numbers are not looked at: who is where is known only when people are drawn.
+        """
+        parts = self.parts
+        if parts.plain:
             return Possible(self)
-        held = self.can_be(asked, where)
-        knot = int(np.searchsorted(self.clock, where.min(), side="right")) - 1
-        particles = len(np.unique(self.knots[held, knot], axis=0))
+        held = np.ones(len(self.knots), bool)  # curves (N,) along which it can be
+        levels = parts.axes.level_of(self.knots)
+        shown = np.flatnonzero([not column.of for column in parts.columns])  # all but flags
+        last = len(self.clock) - 2
+        knot = np.clip(np.searchsorted(self.clock, where, side="right") - 1, 0, last)
+        first = knot[[int(np.argmin(where))]]
+        for one, knots in [(c, knot) for c in asked.always] + [(c, first) for c in asked.first]:
+            axis = int(shown[one.axis])
+            if not one.levels:
+                continue
+            if parts.fixed[axis]:
+                held &= np.isin(levels[:, :, axis], one.levels).any(axis=1)
+                continue
+            for k in np.unique(knots):
+                pair = levels[:, k, axis], levels[:, k + 1, axis]
+                held &= within_reach(one, *pair, int(parts.ladder[axis]))
+        begin = int(np.searchsorted(self.clock, where.min(), side="right")) - 1
+        particles = len(np.unique(self.knots[held, begin], axis=0))
         curves = self if self.process.forgets else replace(self, knots=self.knots[held])
         return Possible(curves, len(curves.knots) if self.alone else None, particles)
 
@@ -181,16 +199,14 @@ class Curves(Carrier):
             groups = self.parts.alike(self.knots)[:, nearest_bin(GRID, self.clock)]
 
         def places(people: slice, rng: np.random.Generator) -> NDArray[Any]:
-            mine = chosen[people]
-            crowd = mine
+            crowd = mine = chosen[people]
             if len(mine) < AT_LEAST:
                 others = systematic(np.ones(len(self.knots)), AT_LEAST - len(mine), rng)
                 crowd = np.append(mine, others)
             of_crowd = None if groups is None else groups[crowd]
             drawn = forgetful(offset.added(on_grid[crowd], rng), process, rng, of_crowd)
             paths = offset.inside(drawn)
-            if directions.any():
-                paths = in_order(paths, directions)
+            paths = in_order(paths, directions) if directions.any() else paths
             return process.through(paths[: len(mine)], GRID, where, rng)
 
         return places
@@ -205,7 +221,7 @@ class Curves(Carrier):
         def states(mine: Ints, rng: np.random.Generator) -> Singles:
             unit = np.zeros((len(mine), len(where), len(parts.columns)), np.float32)
             if parts.jumping.any():
-                levels = parts.levels(self.knots[mine])[..., parts.jumping]
+                levels = parts.axes.level_of(self.knots[mine])[..., parts.jumping]
                 ladder = parts.ladder[parts.jumping]
                 now = jumped(levels, self.clock, ladder, where, rng)
                 unit[..., parts.jumping] = (now + 0.5) / counts
@@ -216,28 +232,6 @@ class Curves(Carrier):
             return unit
 
         return states
-
-    def can_be(self, asked: Conditions, where: Floats) -> Mask:
-        """Curves (N,) along which categories can be as they must at times where (q,) in [0, 1].
-
-        Numbers are not looked at: who is where is known only when people are drawn.
-        """
-        parts, possible = self.parts, np.ones(len(self.knots), bool)
-        levels, shown = parts.levels(self.knots), np.flatnonzero(parts.shown)
-        last = len(self.clock) - 2
-        knot = np.clip(np.searchsorted(self.clock, where, side="right") - 1, 0, last)
-        first = knot[[int(np.argmin(where))]]
-        for one, knots in [(c, knot) for c in asked.always] + [(c, first) for c in asked.first]:
-            axis = int(shown[one.axis])
-            if not one.levels:
-                continue
-            if parts.fixed[axis]:
-                possible &= np.isin(levels[:, :, axis], one.levels).any(axis=1)
-                continue
-            for k in np.unique(knots):
-                pair = levels[:, k, axis], levels[:, k + 1, axis]
-                possible &= within_reach(one, *pair, int(parts.ladder[axis]))
-        return possible
 
 
 class _Offset(NamedTuple):
@@ -252,8 +246,7 @@ class _Offset(NamedTuple):
         """A width that changes would move people against their direction: there it is the mean."""
         ordered = directions != 0
         own = np.interp(times, clock, width)[:, None]
-        widths = np.where(ordered, width.mean(), own).astype(np.float32)
-        return cls(widths, ordered)
+        return cls(np.where(ordered, width.mean(), own).astype(np.float32), ordered)
 
     def added(self, part: Points, rng: np.random.Generator) -> Points:
         """Places (b, q, d) with one offset for each person, inside the box."""

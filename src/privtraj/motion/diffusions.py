@@ -31,8 +31,7 @@ from privtraj.motion.process import Ends, Points, Reference, Scale, follow, stra
 
 STEPS = 32
 """Steps of Runge and Kutta's method over the whole range of time; a half turn errs by 1e-6."""
-ROUNDS = 4
-"""Of fitting and coupling; on a turning cloud the third no longer changes who is who."""
+ROUNDS = 4  # of fitting and coupling; on a turning cloud the third no longer changes who is who
 RIDGE = 0.01
 """Of the fit, in shares of the mean variance of the people: settles what they do not tell. A turn
 is learned 6 % too slow with .03."""
@@ -59,8 +58,7 @@ class Brownian(Reference):
         self, x: Points, y: Points, ends: Ends, times: Floats, rng: np.random.Generator
     ) -> Points:
         """The straight line from x to y plus a bridge from 0 to 0."""
-        values = straight(x, y, ends, times)
-        return add_bridge(values, self.diffusivity, ends, times, rng)
+        return add_bridge(straight(x, y, ends, times), self.diffusivity, ends, times, rng)
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": self.kind, "diffusivity": self.diffusivity}
@@ -119,8 +117,7 @@ class OrnsteinUhlenbeck(Reference):
     def ahead(self, x: Floats, t: float, dt: float) -> Floats:
         """mean + (x - mean) exp(-rate dt)."""
         mean = np.asarray(self.mean)
-        place: Floats = mean + (x - mean) * np.exp(-self.rate * dt)
-        return place
+        return np.asarray(mean + (x - mean) * np.exp(-self.rate * dt))
 
     def variance(self, dt: Floats) -> Floats:
         """D (1 - exp(-2 rate dt)) / (2 rate)."""
@@ -161,12 +158,8 @@ class OrnsteinUhlenbeck(Reference):
 
     def to_dict(self) -> dict[str, Any]:
         mean = np.atleast_1d(np.asarray(self.mean, dtype=np.float64)).tolist()
-        return {
-            "kind": self.kind,
-            "mean": mean,
-            "rate": self.rate,
-            "diffusivity": self.diffusivity,
-        }
+        said = {"kind": self.kind, "mean": mean, "rate": self.rate}
+        return {**said, "diffusivity": self.diffusivity}
 
 
 class Affine(NamedTuple):
@@ -176,8 +169,7 @@ class Affine(NamedTuple):
     offset: Floats
 
     def __call__(self, x: Floats, t: float) -> Floats:
-        velocity: Floats = x @ np.asarray(self.matrix).T + np.asarray(self.offset)
-        return velocity
+        return np.asarray(x @ np.asarray(self.matrix).T + np.asarray(self.offset))
 
 
 Velocity = Callable[[Floats, float], Floats]
@@ -200,8 +192,19 @@ class Drift(Reference):
 
     def __post_init__(self) -> None:
         check_range("diffusivity", self.diffusivity, 0.0, 1e6)
-        if not callable(self.velocity):
-            object.__setattr__(self, "velocity", _affine(self.velocity))
+        if callable(self.velocity):
+            return
+        try:
+            matrix, offset = (np.asarray(part, dtype=np.float64) for part in self.velocity)
+            d = len(offset)
+            if matrix.shape != (d, d) or offset.shape != (d,) or not np.isfinite(matrix).all():
+                raise ValueError
+        except (TypeError, ValueError):
+            raise InputError(
+                Arg("velocity"),
+                " must be a function of places and time, or a pair: (d, d) and (d,)",
+            ) from None
+        object.__setattr__(self, "velocity", Affine(matrix, offset))
 
     def within(self, scale: Scale) -> Drift:
         velocity = self._field
@@ -274,19 +277,6 @@ class Drift(Reference):
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Drift:
         return cls((values["matrix"], values["offset"]), values["diffusivity"])
-
-
-def _affine(pair: Any) -> Affine:
-    try:
-        matrix, offset = (np.asarray(part, dtype=np.float64) for part in pair)
-        d = len(offset)
-        if matrix.shape != (d, d) or offset.shape != (d,) or not np.isfinite(matrix).all():
-            raise ValueError
-    except (TypeError, ValueError):
-        raise InputError(
-            Arg("velocity"), " must be a function of places and time, or a pair: (d, d) and (d,)"
-        ) from None
-    return Affine(matrix, offset)
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,14 @@ class Growth:
         if not (is_number(self.turnover) and 0 <= self.turnover < np.inf):
             raise InputError(Arg("turnover"), " must be a rate, not negative")
         if isinstance(self.size, Mapping):
-            object.__setattr__(self, "size", _table(self.size))
+            rows = sorted((*moment(time, Arg("growth")), size) for time, size in self.size.items())
+            if not (2 <= len(rows) <= MOST_SIZES and len({dated for _, dated, _ in rows}) == 1):
+                few = f" must have two times at least, and {MOST_SIZES} at most"
+                raise InputError(Arg("growth"), few)
+            if not all(is_number(size) and 0 < size < np.inf for *_, size in rows):
+                raise InputError(Arg("growth"), " must be a table of sizes above 0")
+            table = tuple((time, float(size), dated) for time, dated, size in rows)
+            object.__setattr__(self, "size", table)
         elif is_number(self.size) and np.isfinite(self.size):
             object.__setattr__(self, "size", float(self.size))
         elif not (self.size == RELEASED or (self.size is None and callable(self.by_place))):
@@ -136,16 +143,6 @@ class Growth:
             raise InputError("the growth of a population cannot be read") from None
 
 
-def _table(sizes: Mapping[Any, Any]) -> tuple[tuple[float, float, bool], ...]:
-    """(time, size, whether it is a date), in the order of time."""
-    rows = sorted((*moment(time, Arg("growth")), size) for time, size in sizes.items())
-    if not (2 <= len(rows) <= MOST_SIZES and len({dated for _, dated, _ in rows}) == 1):
-        raise InputError(Arg("growth"), f" must have two times at least, and {MOST_SIZES} at most")
-    if not all(is_number(size) and 0 < size < np.inf for *_, size in rows):
-        raise InputError(Arg("growth"), " must be a table of sizes above 0")
-    return tuple((time, float(size), dated) for time, dated, size in rows)
-
-
 def _from_words(text: str) -> Growth:
     """Such as "released", "0.5", "released by_place=learned turnover=0.1"."""
     try:
@@ -189,14 +186,19 @@ class Sizes(NamedTuple):
 def released_sizes(diagnostics: Mapping[str, Any], start: float, length: float) -> Sizes:
     """By the diagnostics of a model, growing on at the same rate from the middles of the outer
     windows to the ends of the range."""
+    unknown = InputError(
+        Arg("growth", "released"),
+        " needs numbers of people over time, which this model does not "
+        "have: give their size as a table {time: size}",
+    )
     numbers, noise = [diagnostics.get(name) for name in (PEOPLE, MIDDLES, LENGTHS)], None
     if all(isinstance(n, list) and n and all(map(is_number, n)) for n in numbers):
         noise = diagnostics.get(NOISE)
     if not (is_number(noise) and len({len(n) for n in numbers if n}) == 1):
-        raise _unknown()
+        raise unknown
     people, middles, lengths = (np.array(n, dtype=np.float64) for n in numbers)
     if not ((people > 0).all() and (lengths > 0).all() and (np.diff(middles) > 0).all()):
-        raise _unknown()
+        raise unknown
     clock = (middles - start) / length
     variance = (float(noise or 0.0) ** 2 + people) / people**2
     log_size = smoothed(np.log(people / lengths), variance, clock)
@@ -208,14 +210,6 @@ def released_sizes(diagnostics: Mapping[str, Any], start: float, length: float) 
     return Sizes(
         np.concatenate([[0.0], clock[inside], [1.0]]),
         np.concatenate([[first], log_size[inside], [last]]),
-    )
-
-
-def _unknown() -> InputError:
-    return InputError(
-        Arg("growth", "released"),
-        " needs numbers of people over time, which this model does not "
-        "have: give their size as a table {time: size}",
     )
 
 

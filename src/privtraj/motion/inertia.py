@@ -146,9 +146,8 @@ class Inertia(Reference):
         memory = None if self.memory is None else self.memories.tolist()
         share = np.asarray(self.share, dtype=np.float64).tolist()
         drift = None if self.drift is None else self.drift.to_dict()
-        swing = np.asarray(self.swing, dtype=np.float64).tolist()
-        said = {"memory": memory, "share": share, "drift": drift, "swing": swing}
-        return {"kind": self.kind, **said}
+        said = {"kind": self.kind, "memory": memory, "share": share, "drift": drift}
+        return {**said, "swing": np.asarray(self.swing, dtype=np.float64).tolist()}
 
 
 def kept(lags: Floats, memories: Floats, swings: Floats) -> Floats:
@@ -157,8 +156,7 @@ def kept(lags: Floats, memories: Floats, swings: Floats) -> Floats:
     h = np.asarray(lags)[..., None]
     x, turn = h / np.maximum(memories, 1e-12), swings * h
     ratio = np.where(turn > 1e-9, np.sin(turn) / np.maximum(turn, 1e-300), 1.0)
-    k: Floats = np.exp(-x) * (np.cos(turn) + x * ratio)
-    return k
+    return np.asarray(np.exp(-x) * (np.cos(turn) + x * ratio))
 
 
 def inertial(
@@ -192,20 +190,16 @@ def inertial(
     return values.swapaxes(0, 1)
 
 
-MEMORIES = (0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28)
-"""In shares of the range of time."""
+MEMORIES = (0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28)  # in shares of the range of time
 SWINGS = (np.pi, 2 * np.pi, 4 * np.pi)
 """Radians per range of time, of memories from .16 on: half a swing, one and two over the range."""
-LAGS = np.linspace(0.02, 1.0, 50)
-"""At which a curve is followed."""
+LAGS = np.linspace(0.02, 1.0, 50)  # at which a curve is followed
 NEAR_CURVE = 0.03
 """How near to it, root mean square: a little below what its errors are at the usual budget."""
 AGREES = 0.3
 """Mean squared distance, in squared errors, at which a mixture agrees; at 1 it is biased."""
-TURNED_BACK = 1.5
-"""Errors below 0 that a correlation must be for people to swing."""
-AT_ONCE = 0.01
-"""Memory, for the speed, of what is forgotten at once: the last to be believed."""
+TURNED_BACK = 1.5  # errors below 0 that a correlation must be for people to swing
+AT_ONCE = 0.01  # memory, for the speed, of what is forgotten at once: the last to be believed
 
 _STRENGTHS = np.geomspace(1e2, 1e-8, 51)  # of slowness against nearness, the slowest first
 _LEAST = 0.02  # share that is worth a process of its own
@@ -251,7 +245,13 @@ def _shares(known: Correlations) -> Floats:
 
     at_lags = np.column_stack([kept(LAGS, *_PROCESSES.T), known.along])  # the last one lasts
     if known.smooth:
-        kernels, rho, error = _in_bins(at_lags, known.edges), known.measured, known.error
+        # the means over the lags of each bin, short lags being more frequent
+        lags = known.edges[:, :1] + _WITHIN * (known.edges[:, 1:] - known.edges[:, :1])
+        often = (1 - lags) / (1 - lags).sum(axis=1, keepdims=True)
+        weights = hat_functions(np.clip(lags, LAGS[0], LAGS[-1]).ravel(), LAGS)
+        weights = weights.reshape(*lags.shape, -1)
+        kernels = np.einsum("lw,lwn,nj->lj", often, weights, at_lags)
+        rho, error = known.measured, known.error
     else:
         kernels, rho, error = at_lags, known.curve, np.full(len(LAGS), NEAR_CURVE)
     near = kernels / error[:, None]
@@ -269,18 +269,7 @@ def _shares(known: Correlations) -> Floats:
             best, least = found, off
         if off <= AGREES:
             break
-    shares: Floats = best[:-1] / max(best.sum(), 1e-9)
-    return shares
-
-
-def _in_bins(at_lags: Floats, edges: Floats) -> Floats:
-    """(L, J) the means over the lags of bins (L, 2) of what is known at `LAGS` (n, J), short lags
-    being more frequent."""
-    lags = edges[:, :1] + _WITHIN * (edges[:, 1:] - edges[:, :1])
-    often = (1 - lags) / (1 - lags).sum(axis=1, keepdims=True)
-    weights = hat_functions(np.clip(lags, LAGS[0], LAGS[-1]).ravel(), LAGS)
-    means: Floats = np.einsum("lw,lwn,nj->lj", often, weights.reshape(*lags.shape, -1), at_lags)
-    return means
+    return np.asarray(best[:-1] / max(best.sum(), 1e-9))
 
 
 def correlation_along(paths: Floats, clock: Floats) -> Floats:

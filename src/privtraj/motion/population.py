@@ -33,7 +33,7 @@ from privtraj.base.arrays import Floats, Ints, systematic
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.space import from_unit, to_unit
 from privtraj.columns.axes import Axes
-from privtraj.motion.growth import Growth, Rate, Sizes
+from privtraj.motion.growth import Growth, Sizes
 from privtraj.motion.process import FITTED, MOST_MATCHED, Reference, Scale, matched
 
 APART = 0.2
@@ -42,10 +42,8 @@ BLUR = 0.05
 """Of Sinkhorn's entropy, in shares of APART^2: .04 of the box, less than groups are apart."""
 ITERATIONS = 200
 """Of Sinkhorn's algorithm, each of which leaves 1 / (1 + BLUR) of an error in the masses."""
-MOMENTS = np.linspace(0, 1, 129)
-"""Of the clock from 0 to 1, at which people of families are born."""
-PARTING = 0.1
-"""Share of the range over which a mother and her daughter part."""
+MOMENTS = np.linspace(0, 1, 129)  # of the clock from 0 to 1, at which people of families are born
+PARTING = 0.1  # share of the range over which a mother and her daughter part
 
 _GRID = np.linspace(0, 1, 2049)  # even moments at which births and departures are added up
 _GOLDEN = (5**0.5 - 1) / 2
@@ -138,7 +136,21 @@ class Population(NamedTuple):
         turnover = growth.turnover * scale.length
         if growth.by_place is None:
             return cls(sizes, None, turnover)
-        rate = unit_rate(growth.by_place, scale) if callable(growth.by_place) else None
+        by_place = growth.by_place
+
+        def unit(u: Floats, t: float) -> Floats:
+            assert callable(by_place)
+            places = from_unit(u, scale.bounds)
+            g = np.asarray(by_place(places, scale.start + t * scale.length), dtype=np.float64)
+            if g.shape != (len(u),):
+                raise InputError(
+                    Arg("growth"), f" must return an array ({len(u)},) for places {u.shape}"
+                )
+            if not np.isfinite(g).all():
+                raise InputError(Arg("growth"), " must be finite everywhere in the box")
+            return g * scale.length
+
+        rate = unit if callable(by_place) else None
         return cls(sizes, pedigree(*clouds, reference, sizes, rate), turnover)
 
     def lives(self, n: int, rng: np.random.Generator) -> tuple[Lives, Floats | None]:
@@ -148,23 +160,6 @@ class Population(NamedTuple):
             return lives, self.pedigree.knots[who]
         assert self.sizes is not None
         return even_lives(n, self.sizes, self.turnover, rng), None
-
-
-def unit_rate(rate: Rate, scale: Scale) -> UnitRate:
-    """g of places in the unit cube, per range of time."""
-
-    def unit(u: Floats, t: float) -> Floats:
-        places = from_unit(u, scale.bounds)
-        g = np.asarray(rate(places, scale.start + t * scale.length), dtype=np.float64)
-        if g.shape != (len(u),):
-            raise InputError(
-                Arg("growth"), f" must return an array ({len(u)},) for places {u.shape}"
-            )
-        if not np.isfinite(g).all():
-            raise InputError(Arg("growth"), " must be finite everywhere in the box")
-        return g * scale.length
-
-    return unit
 
 
 def even_lives(n: int, sizes: Sizes, turnover: float, rng: np.random.Generator) -> Lives:
@@ -194,11 +189,21 @@ def pedigree(
 
     sizes: N(t); None if it follows from the rate.  rate: None if it is to be learned.
     """
-    alive = _numbers(particles, weights, clock, sizes, rate)
-    clouds = [
-        cloud[systematic(share, count)]
-        for cloud, share, count in zip(particles, weights, alive, strict=True)
-    ]
+    from scipy.spatial import cKDTree
+
+    if sizes is not None:
+        size = sizes.at(clock)
+    else:
+        assert rate is not None
+        knots = zip(particles, weights, clock, strict=True)
+        means = np.array([share @ rate(cloud, t) for cloud, share, t in knots])
+        logs = np.append(0.0, np.cumsum(np.diff(clock) * (means[1:] + means[:-1]) / 2))
+        size = np.exp(logs - logs.max())
+    # people at the knots (K,): MOST_MATCHED on average, twice as many at most, one at least
+    most = MOST_MATCHED * min(2.0, 1 / float(size.mean()))
+    alive = np.maximum(np.rint(most * size), 1).astype(np.int64)
+    shares = zip(particles, weights, alive, strict=True)
+    clouds = [cloud[systematic(share, count)] for cloud, share, count in shares]
     past, here = clouds[0][:, None], np.arange(alive[0])  # everybody so far (S, k + 1, d)
     born, died, mother = (np.full(alive[0], value) for value in (-1, len(clock) - 1, -1))
     for k, (t, dt) in enumerate(zip(clock, np.diff(clock), strict=False)):
@@ -213,7 +218,14 @@ def pedigree(
         mothers = systematic(grown, alive[k + 1])  # in order, so that twins are neighbours
         to = matched(onward[mothers], later)
         if rate is None:
-            mothers, to = _nearby(onward, later, mothers, to)
+            # none goes APART farther than most: numbers are whole, and one too few here would
+            # come from over there
+            way = np.linalg.norm(onward[mothers] - later[to], axis=1)
+            far = way > np.median(way) + APART
+            mothers = mothers.copy()
+            mothers[far] = cKDTree(onward).query(later[to[far]])[1]
+            order = np.argsort(mothers, kind="stable")
+            mothers, to = mothers[order], to[order]
         first = np.append(True, mothers[1:] != mothers[:-1])
         gone = np.setdiff1d(np.arange(alive[k]), mothers)
         daughters = here[mothers[~first]]  # numbered as their mothers, for now
@@ -230,35 +242,6 @@ def pedigree(
         past = np.concatenate([past, now[:, None]], axis=1)
         here = who[np.argsort(to)]
     return Pedigree(past, born, died, mother, clock, alive)
-
-
-def _numbers(
-    particles: Floats, weights: Floats, clock: Floats, sizes: Sizes | None, rate: UnitRate | None
-) -> Ints:
-    """(K,) people at the knots: MOST_MATCHED on average, twice as many at most, one at least."""
-    if sizes is not None:
-        size = sizes.at(clock)
-    else:
-        assert rate is not None
-        clouds = zip(particles, weights, clock, strict=True)
-        means = np.array([share @ rate(cloud, t) for cloud, share, t in clouds])
-        logs = np.append(0.0, np.cumsum(np.diff(clock) * (means[1:] + means[:-1]) / 2))
-        size = np.exp(logs - logs.max())
-    most = MOST_MATCHED * min(2.0, 1 / float(size.mean()))
-    return np.maximum(np.rint(most * size), 1).astype(np.int64)
-
-
-def _nearby(x: Floats, y: Floats, mothers: Ints, to: Ints) -> tuple[Ints, Ints]:
-    """Mothers (m,), in order, and places y_to (m, d) of their descendants, of whom none goes APART
-    farther than most: numbers are whole, and one too few here would come from over there."""
-    from scipy.spatial import cKDTree
-
-    way = np.linalg.norm(x[mothers] - y[to], axis=1)
-    far = way > np.median(way) + APART
-    mothers = mothers.copy()
-    mothers[far] = cKDTree(x).query(y[to[far]])[1]
-    order = np.argsort(mothers, kind="stable")
-    return mothers[order], to[order]
 
 
 def descendants(x: Floats, y: Floats, places: Floats) -> Floats:

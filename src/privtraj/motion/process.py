@@ -29,8 +29,7 @@ Ends = tuple[float, float]
 
 MOST_MATCHED = 512
 """People at each time who are matched; as many carry a model, and more take minutes."""
-FITTED = 128
-"""People at each time to whom a drift is fitted: a few numbers, again and again."""
+FITTED = 128  # people at each time to whom a drift is fitted: a few numbers, again and again
 
 
 class Scale(NamedTuple):
@@ -43,8 +42,7 @@ class Scale(NamedTuple):
     @property
     def widths(self) -> Floats:
         """(d,) of the box."""
-        widths: Floats = self.bounds[:, 1] - self.bounds[:, 0]
-        return widths
+        return np.asarray(self.bounds[:, 1] - self.bounds[:, 0])
 
 
 class Reference(ABC):

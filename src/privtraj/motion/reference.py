@@ -18,6 +18,7 @@ AUTO = "auto"
 KINDS: dict[str, type[Reference]] = {
     process.kind: process for process in (Brownian, Inertia, OrnsteinUhlenbeck, Drift, Learned)
 }
+_NAMES = ", ".join(KINDS)
 
 
 def from_dict(values: Any) -> Reference:
@@ -29,7 +30,7 @@ def from_dict(values: Any) -> Reference:
             rest["drift"] = from_dict(rest["drift"])
         return kind.from_dict(rest)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
-        raise InputError("the reference process cannot be read: give one of " + _names()) from None
+        raise InputError(f"the reference process cannot be read: give one of {_NAMES}") from None
 
 
 def declared(reference: Any) -> Reference | None:
@@ -53,7 +54,7 @@ def from_words(text: str) -> Reference | None:
     if text.strip() == AUTO:
         return None
     if name not in KINDS:
-        raise InputError(Arg("reference"), f" has no process '{name}': use {AUTO}, {_names()}")
+        raise InputError(Arg("reference"), f" has no process '{name}': use {AUTO}, {_NAMES}")
     try:
         values = dict(setting.split("=") for setting in settings)
         return KINDS[name](**{key: _value(value) for key, value in values.items()})
@@ -68,7 +69,3 @@ def from_words(text: str) -> Reference | None:
 def _value(text: str) -> Any:
     numbers = [float(part) if "." in part or "e" in part else int(part) for part in text.split(",")]
     return numbers if "," in text else numbers[0]
-
-
-def _names() -> str:
-    return ", ".join(KINDS)

@@ -212,9 +212,10 @@ def _accelerated(
 ) -> tuple[jax.Array, ...]:
     """Sweeps from v (m,): how many, log u and log v (m,) of the smallest error, and that error.
 
-    A sweep turns s = log u into s + r(s), which Anderson's method extrapolates; after a bad move it
-    goes back to the best s. Sweeps end below the tolerance, or where log u, and so log v, leaves
-    the range in which the kernel is good.
+    A sweep turns s = log u into s + r(s). Anderson's method goes by r - w (S + R) instead, S and R
+    being the last changes of s and r, where w makes r - w R least in the norm of the weights; after
+    a bad move it goes back to the best s. Sweeps end below the tolerance, or where log u, and so
+    log v, leaves the range in which the kernel is good.
     """
     some = a > 0
 
@@ -224,10 +225,13 @@ def _accelerated(
         rows = u * _dot(kernel, b / _dot(u, kernel))
         error = jnp.abs(rows - a).sum()
         r = jnp.where(some, jnp.log(a / rows), 0.0)
-        ahead = s + _extrapolated(state, r, a)
+        change = r - state.last_r
+        w = (a * change * r).sum() / jnp.maximum((a * change**2).sum(), _SMALLEST)
+        w = jnp.where(state.done > 0, jnp.clip(w, -_LEAP, 1.0), 0.0)
+        move = jnp.clip(r - w * (state.s - state.last_s + change), -_RANGE / 3, _RANGE / 3)
         return _Sweeps(
             state.done + 1,
-            jnp.where(error > _WORSE * state.error, state.best, ahead),
+            jnp.where(error > _WORSE * state.error, state.best, s + move),
             s,
             r,
             jnp.where(error < state.error, s, state.best),
@@ -244,17 +248,6 @@ def _accelerated(
     end = jax.lax.while_loop(going, sweep, begin)
     s = jnp.where(some, end.best, -jnp.inf)
     return end.done, s, jnp.log(b / _dot(jnp.exp(s), kernel)), end.error
-
-
-def _extrapolated(state: _Sweeps, r: jax.Array, a: jax.Array) -> jax.Array:
-    """Anderson's move (m,) where a sweep would go by r (m,): r - w (S + R).
-
-    S and R are the last changes of s and r, and w makes r - w R least in the norm of the weights.
-    """
-    change = r - state.last_r
-    w = (a * change * r).sum() / jnp.maximum((a * change**2).sum(), _SMALLEST)
-    w = jnp.where(state.done > 0, jnp.clip(w, -_LEAP, 1.0), 0.0)
-    return jnp.clip(r - w * (state.s - state.last_s + change), -_RANGE / 3, _RANGE / 3)
 
 
 class _Sweeps(NamedTuple):

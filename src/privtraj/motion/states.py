@@ -74,33 +74,19 @@ class Parts:
         )
         return np.array(list(steps))
 
-    @cached_property
-    def shown(self) -> Mask:
-        """(d,) the columns of a table: all but flags."""
-        return np.array([not column.of for column in self.columns])
-
-    @property
-    def flags(self) -> tuple[tuple[int, int], ...]:
-        """(number, flag) axes of numbers that may be missing."""
-        return self.axes.flags
-
     def absent(self, unit: NDArray[Any]) -> Mask:
         """(..., d) which numbers of points (..., d) are missing."""
         absent = np.zeros(unit.shape, bool)
-        for number, flag in self.flags:
+        for number, flag in self.axes.flags:
             absent[..., number] = unit[..., flag] > 0.5
         return absent
-
-    def levels(self, unit: NDArray[Any]) -> Ints:
-        """Of points (..., d), all their columns; 0 for numbers."""
-        return self.axes.level_of(unit)
 
     def numbers(self, particles: Floats, weights: Floats) -> Floats:
         """The numbers that move (K, m, dm), of particles (K, m, d) and weights (K, m).
 
         What is missing is at the mean of what is not, where it draws nobody anywhere.
         """
-        if not self.flags:
+        if not self.axes.flags:
             return np.asarray(particles[..., self.moving])
         there = np.where(self.absent(particles), 0.0, weights[..., None])
         mass = there.sum(axis=1, keepdims=True)
@@ -113,14 +99,14 @@ class Parts:
         same = self.fixed & self.axes.categories
         if not same.any():
             return np.zeros(particles.shape[:2], np.int64)
-        rows = self.levels(particles)[..., same].reshape(-1, int(same.sum()))
+        rows = self.axes.level_of(particles)[..., same].reshape(-1, int(same.sum()))
         return np.unique(rows, axis=0, return_inverse=True)[1].reshape(particles.shape[:2])
 
     def alike(self, knots: Points) -> Ints:
         """Groups (N, K) of knots (N, K, d) whose people may change places: equal levels of as many
         categories, fixed ones first, as leave enough people in each group."""
         order = [k for k in np.argsort(~self.fixed, kind="stable") if self.axes.levels[k]]
-        levels, group, count = self.levels(knots), np.zeros(knots.shape[:2], np.int64), 1
+        levels, group, count = self.axes.level_of(knots), np.zeros(knots.shape[:2], np.int64), 1
         for k in order:
             more = self.axes.levels[k]
             if count * more <= MOST_ALIKE and not isinstance(self.columns[k], Flag):
@@ -133,27 +119,23 @@ class Parts:
         A level is a corner of a simplex, a level that is in order a number of steps. Fixed ones
         are `NEVER` apart, and fixed numbers are there in shares of the box.
         """
-        levels = self.levels(particles)
+        levels = self.axes.level_of(particles)
         far = np.where(self.fixed, math.sqrt(NEVER), 1.0)
-        parts = [
-            far[k] * _codes(levels[..., k], self.axes.levels[k], self.ladder[k])
-            for k in np.flatnonzero(self.axes.categories)
-        ]
-        return np.concatenate([particles[..., self.fixed & self.axes.numbers], *parts], axis=-1)
-
-
-def _codes(levels: Ints, count: int, ladder: int) -> Floats:
-    """(..., e) of the levels (...) of one column."""
-    steps = min(ladder, CODED)
-    climbed = levels * steps // max(ladder, 1)
-    stairs = (climbed[..., None] > np.arange(steps - 1)) if steps else np.empty((*levels.shape, 0))
-    off = np.maximum(levels - ladder, -1)  # -1: in order
-    rest = max(count - ladder, 1)
-    corners = np.eye(rest) / np.sqrt(2)  # at squared distance 1 from each other; of many, nearly
-    if rest > CODED:
-        signs = np.random.default_rng(0).choice([-1.0, 1.0], (rest, CODED))
-        corners = signs / np.sqrt(2 * CODED)
-    return np.concatenate([stairs, np.where(off[..., None] >= 0, corners[off], 0.0)], axis=-1)
+        parts = [particles[..., self.fixed & self.axes.numbers]]
+        for k in np.flatnonzero(self.axes.categories):
+            level, ladder = levels[..., k], self.ladder[k]
+            steps = min(ladder, CODED)
+            climbed = level * steps // max(ladder, 1)
+            stairs = climbed[..., None] > np.arange(max(steps - 1, 0))
+            off = np.maximum(level - ladder, -1)  # -1: in order
+            rest = max(self.axes.levels[k] - ladder, 1)
+            corners = np.eye(rest) / np.sqrt(2)  # at squared distance 1; of many, nearly
+            if rest > CODED:
+                signs = np.random.default_rng(0).choice([-1.0, 1.0], (rest, CODED))
+                corners = signs / np.sqrt(2 * CODED)
+            corner = np.where(off[..., None] >= 0, corners[off], 0.0)
+            parts.append(far[k] * np.concatenate([stairs, corner], axis=-1))
+        return np.concatenate(parts, axis=-1)
 
 
 def jumped(
@@ -165,11 +147,9 @@ def jumped(
     Of a jump that has not come by the share s of the interval, the chance that it comes by s' is
     (s' - s) / (1 - s). Levels in order that are r apart are r steps, each at its own time.
     """
-    shape = len(levels), len(times), levels.shape[2]
-    values = np.empty(shape, levels.dtype)
+    values = np.empty((len(levels), len(times), levels.shape[2]), levels.dtype)
     order = np.argsort(times, kind="stable")
-    last = len(clock) - 2
-    knot = np.clip(np.searchsorted(clock, times, side="right") - 1, 0, last)
+    knot = np.clip(np.searchsorted(clock, times, side="right") - 1, 0, len(clock) - 2)
     for k in np.unique(knot):
         a, b = levels[:, k], levels[:, k + 1]
         rows, columns = np.nonzero(a != b)
@@ -216,13 +196,6 @@ class Transitions(NamedTuple):
         return np.asarray(rates)
 
 
-def moved_mass(levels: Ints, count: int) -> Floats:
-    """(K-1, C, C) of N curves of equal weight with these levels (N, K) of one column."""
-    pairs = levels[:, :-1] * count + levels[:, 1:]
-    mass = [np.bincount(column, minlength=count**2) for column in pairs.T]
-    return np.stack(mass).reshape(-1, count, count) / len(levels)
-
-
 @dataclass(frozen=True, eq=False)
 class OnNumbers(Reference):
     """A process of the numbers that move, among all columns: the others stay."""
@@ -246,10 +219,8 @@ def filled(knots: Points, clock: Floats, parts: Parts) -> Points:
         gone = absent[:, :, axis]
         before = np.maximum.accumulate(np.where(gone, -1, number), axis=1)
         after = np.minimum.accumulate(np.where(gone, len(clock), number)[:, ::-1], axis=1)[:, ::-1]
-        before, after = (
-            np.where(before < 0, after, before),
-            np.where(after == len(clock), before, after),
-        )
+        late = after == len(clock)
+        before, after = np.where(before < 0, after, before), np.where(late, before, after)
         known = (before >= 0) & (before < len(clock))  # else it is missing all the time
         first, last = (np.where(known, side, 0) for side in (before, after))
         gap = clock[last] - clock[first]
