@@ -219,7 +219,7 @@ def _arrow_type(column: Any) -> Any:
 
 def _checked(remote: RemoteTable, public: PublicInputs) -> records.FaultCount:
     """Records without what they must have, after all checks of values, in one pass."""
-    table, names = remote.table, dict(zip(_ys(public), public.asked, strict=True))
+    table, names = remote.table, {f"y{k}": column for k, column in enumerate(public.asked)}
     required = _required(public)
     counts = {"total": table.count()}
     for y, column in names.items():
@@ -284,15 +284,9 @@ def _one(counts: RemoteTable) -> dict[str, int]:
     return {name: int(value or 0) for name, value in row.items()}
 
 
-def _ys(public: PublicInputs) -> list[str]:
-    """The names here of the columns that a table has."""
-    return [f"y{k}" for k in range(len(public.asked))]
-
-
 def _required(public: PublicInputs) -> list[str]:
     """The names here of the time and of the columns that may not be missing."""
-    pairs = zip(_ys(public), public.asked, strict=True)
-    return ["t", *(y for y, column in pairs if not column.missing)]
+    return ["t", *(f"y{k}" for k, column in enumerate(public.asked) if not column.missing)]
 
 
 def _any(test: Callable[[Any], Any], table: Any, names: Sequence[str]) -> Any:
