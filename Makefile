@@ -5,7 +5,7 @@ READY := .venv/.ready
 FUZZ_SECONDS ?= 600
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 # rooms whose fast tests `make quick` runs
-CORE := tests/privacy tests/motion tests/data tests/measures/counts tests/measures/gradients tests/test_*.py
+CORE := tests/privacy tests/motion tests/data tests/measures tests/test_*.py
 
 .PHONY: help demo quick test test-all lint core unit thorough x64 kills mutants fuzz docs evidence house
 .PHONY: reproduce bench bench-utility clean

@@ -86,6 +86,9 @@ SLOW = {
     "test_sql_rows.py",
 }
 
+# Whole files that only `make test-all` runs: how much an audit can see, and that it sees breaks.
+THOROUGH = {"test_blind_spots.py", "test_broken_variants.py", "test_mixed_canaries.py"}
+
 settings.register_profile(
     "privtraj",
     derandomize=True,
@@ -100,6 +103,8 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if SLOW & set(item.path.relative_to(HERE).parts):
             item.add_marker(pytest.mark.slow)
+        if item.path.name in THOROUGH:
+            item.add_marker(pytest.mark.thorough)
     order = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: order.get(item.path.name, len(order)))
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from privtraj.assess.forecast import Forecast
-    from privtraj.audit.findings import Audit, Finding
+    from privtraj.audit.findings import Audit
 
 _PEOPLE = 1000  # sampled from a model
 
@@ -84,7 +84,14 @@ def paths(
         coloured.set_clim(times[0], times[-1])
         ax.add_collection(coloured)
         ax.autoscale_view()
-        style.time_bar(ax, coloured, shown)
+        bar: Any = ax.figure.colorbar(coloured, ax=ax, pad=0.02, aspect=28)  # says which is when
+        if bar.solids is not None:
+            bar.solids.set_alpha(1)
+        bar.outline.set_visible(False)
+        if shown.datetime:
+            marks, labels = style.date_ticks(*coloured.get_clim())
+            bar.set_ticks(marks, labels=labels)
+        bar.set_label(literal(shown.time_name), fontsize=10, color=INK)
         maps.draw_map(ax, shown, across, up)
     decorate(ax, literal(across), literal(up))
     style.date_marks(ax, shown, across, up)
@@ -254,9 +261,25 @@ def audit(result: Audit) -> Figure:
 
     size = (9.6, max(4.4, 2.32 + 0.32 * len(result.findings)))
     figure = Figure(figsize=size, layout="constrained", facecolor="white")
-    rates, bars = figure.subplots(1, 2, width_ratios=(1.1, 1))
-    _rates(rates, result.strongest)
-    _epsilons(bars, result)
+    rates, epsilons = figure.subplots(1, 2, width_ratios=(1.1, 1))
+    finding, area = result.strongest, "what the claim allows"
+    allowed = finding.claim.true_positive_rates
+    style.attack_region(rates, allowed, "people found", lw=1.2, area=area)
+    cuts = np.unique(np.concatenate([finding.scores_without, finding.scores_with]))[::-1]
+    reached = [
+        np.append(0.0, [(scores > cut).mean() for cut in cuts] + [1.0])
+        for scores in (finding.scores_without, finding.scores_with)
+    ]
+    rates.plot(*reached, color=INK, lw=1.4, label="the strongest attack, all thresholds")
+    # The rates that were tested, with lines to the bounds that go into epsilon.
+    seen = finding.rates
+    x, y = seen.false_positives / seen.absent, seen.true_positives / seen.present
+    right, down = finding.false_positive_rate - x, y - finding.true_positive_rate
+    look: dict[str, Any] = {"fmt": "o", "ms": 5, "color": VERMILION, "elinewidth": 1.4, "zorder": 5}
+    label = "tested, with its uncertainty"
+    rates.errorbar(x, y, xerr=[[0.0], [right]], yerr=[[down], [0.0]], label=label, **look)
+    rates.legend(loc="lower right", fontsize=8.5, frameon=False)
+    _epsilons(epsilons, result)
     verdict = "no violation found"
     if result.violated:
         found = any(one.violated for one in result.findings)
@@ -269,25 +292,6 @@ def audit(result: Audit) -> Figure:
     )
     figure.suptitle(title, fontsize=12, color=VERMILION if result.violated else INK)
     return figure
-
-
-def _rates(axes: Axes, finding: Finding) -> None:
-    allowed, area = finding.claim.true_positive_rates, "what the claim allows"
-    style.attack_region(axes, allowed, "people found", lw=1.2, area=area)
-    cuts = np.unique(np.concatenate([finding.scores_without, finding.scores_with]))[::-1]
-    reached = [
-        np.append(0.0, [(scores > cut).mean() for cut in cuts] + [1.0])
-        for scores in (finding.scores_without, finding.scores_with)
-    ]
-    axes.plot(*reached, color=INK, lw=1.4, label="the strongest attack, all thresholds")
-    # The rates that were tested, with lines to the bounds that go into epsilon.
-    seen = finding.rates
-    x, y = seen.false_positives / seen.absent, seen.true_positives / seen.present
-    right, down = finding.false_positive_rate - x, y - finding.true_positive_rate
-    look: dict[str, Any] = {"fmt": "o", "ms": 5, "color": VERMILION, "elinewidth": 1.4, "zorder": 5}
-    label = "tested, with its uncertainty"
-    axes.errorbar(x, y, xerr=[[0.0], [right]], yerr=[[down], [0.0]], label=label, **look)
-    axes.legend(loc="lower right", fontsize=8.5, frameon=False)
 
 
 def _epsilons(axes: Axes, result: Audit) -> None:

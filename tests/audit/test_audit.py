@@ -156,6 +156,7 @@ KNOWN = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", KNOWN)
 @pytest.mark.parametrize("threshold", [0.0, None])
 def test_bounds_are_below_the_truth_in_all_trials(name, threshold):
@@ -339,6 +340,7 @@ class Generous(Ledger):
         pass
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("rate", "replace"), [(1.0, False), (0.5, False), (0.5, True)])
 def test_the_evidence_of_real_answers_is_calibrated(snapshots_of, rate, replace):
     """E[e^LLR] = 1 without the person, E[e^-LLR] = 1 with, over adaptive answers of a real guard.
@@ -538,6 +540,7 @@ def few_points(monkeypatch):
     monkeypatch.setattr(reweighting, "POINTS", 64)
 
 
+@pytest.mark.thorough
 def test_private_gradients_at_epsilon_twelve_are_within_their_claim_and_well_above_zero(few_points):
     whole = audit(TrajectorySynthesizer(12.0, DELTA, **GRADIENTS), runs=50, seed=1)
     assert not whole.violated

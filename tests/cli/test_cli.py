@@ -341,6 +341,7 @@ def test_what_is_left_follows_from_what_was_done(elapsed, done, total, said):
     assert console.remaining(elapsed, done, total) == said
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_compiled_code_is_kept_where_caches_belong(tmp_path):
     """What is compiled after a command that fits or draws has begun, be it as small as this."""

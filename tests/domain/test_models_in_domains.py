@@ -111,6 +111,7 @@ def test_gradients_keep_to_a_domain_too():
 # Mass -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_domain_makes_the_marginals_better():
     """A crescent that is a third of the box; fixed seeds, and so no chance of a false alarm."""

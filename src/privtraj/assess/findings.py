@@ -206,26 +206,21 @@ def _unreadable(tally: TableTally, found: ColumnTally, csv: bool) -> list[Findin
 
 
 def _of_category(counts: Mapping[str, int], column: Category, records: int) -> Iterator[Finding]:
-    name = column.name
+    name, known, undeclared = column.name, counts["known"], counts["undeclared"]
     if column.other is None:
-        strange = checks.FaultCount([name], counts["undeclared"], records)
+        strange = checks.FaultCount([name], undeclared, records)
         yield from _refused(checks.check_declared, strange, column, name=name)
-    elif counts["undeclared"] > MOST_OUTSIDE * counts["known"]:
-        many = share(counts["undeclared"], counts["known"])
-        verdict = "wrong" if counts["undeclared"] >= NEARLY_ALL * counts["known"] else "doubtful"
+    elif undeclared > MOST_OUTSIDE * known:
+        verdict = "wrong" if undeclared >= NEARLY_ALL * known else "doubtful"
         advice = f"check its values, or all of these become '{column.other}'"
-        seen = f"{many} of the values of '{name}' are not declared"
-        numbers = {"share": counts["undeclared"] / counts["known"]}
-        yield Finding(name, verdict, (seen,), (advice,), numbers)
+        seen = f"{share(undeclared, known)} of the values of '{name}' are not declared"
+        yield Finding(name, verdict, (seen,), (advice,), {"share": undeclared / known})
     if counts["misspelt"]:
         seen = (
             f"{counts['misspelt']} of {records} values of '{name}' differ from a declared one by "
             "blanks or capitals alone"
         )
         yield Finding(name, "doubtful", (seen,), ("write them as declared",))
-
-
-# Whole records --------------------------------------------------------------------------------
 
 
 def _of_table(

@@ -360,9 +360,8 @@ def intention(
     synthesizer: TrajectorySynthesizer, public: PublicInputs, domain: Domain | None
 ) -> Intention:
     """What this synthesizer would do with any table of these columns; refuses what none would."""
-    most, together = public.most_records, public.together
-    nobody = _nobody(public.axis, public.columns, public.time_name, most, together)
-    nobody = replace(nobody, domain=domain)
+    frame = (public.time_name, public.most_records, public.together)
+    nobody = replace(_nobody(public.axis, public.columns, *frame), domain=domain)
     releases = []
     for planned in synthesizer.planned(nobody).releases:
         event: Any = planned.event

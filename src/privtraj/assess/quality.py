@@ -314,9 +314,6 @@ def _groups(
     return tuple(found)
 
 
-# Bands ----------------------------------------------------------------------------------------
-
-
 def half_widths(own: Floats, others: Floats) -> Floats:
     """(Q, ...) of statistics (Q, ...) of the model and (B, Q, ...) of refits.
 

@@ -334,8 +334,7 @@ class TableTally:
         return {column.name for column in self.public.asked if column.missing}
 
     def _columns_with(self, fault: str) -> list[str]:
-        every = (self.time, *self.columns.values())
-        return [one.name for one in every if one.counts.get(fault)]
+        return [k.name for k in (self.time, *self.columns.values()) if k.counts.get(fault)]
 
     @property
     def absent(self) -> FaultCount:

@@ -107,10 +107,9 @@ def read_zip(path: Path) -> dict[str, bytes]:
         with open(path, "rb") as raw:
             _check_directory(raw)
             with zipfile.ZipFile(raw) as file:
-                infos = file.infolist()
-                _check_members(infos, os.fstat(raw.fileno()).st_size)
+                _check_members(file.infolist(), os.fstat(raw.fileno()).st_size)
                 members = {}
-                for info in infos:
+                for info in file.infolist():
                     with file.open(info) as member:
                         data = member.read(info.file_size)  # unpacks no more, whatever there is
                     if len(data) < info.file_size:

@@ -27,6 +27,7 @@ from itertools import combinations
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from scipy.special import softmax
 
 from privtraj.base.arrays import Floats, Ints, Mask, systematic
 from privtraj.base.errors import InputError, check_whole
@@ -259,11 +260,11 @@ def projected(noisy: Floats, centres: Floats, rng: np.random.Generator) -> Float
     logs = np.log(positive / positive.sum(axis=1, keepdims=True))
     adam = Adam(logs.shape)
     for step in range(PROJECTION_STEPS):
-        u = _softmax(logs)
+        u = softmax(logs, axis=1)
         slope = gradient(u)
         of_logs = u * (slope - (u * slope).sum(axis=1, keepdims=True))
         logs = logs - adam.step(of_logs, _rate(step, PROJECTION_STEPS))
-    return _softmax(logs)
+    return softmax(logs, axis=1)
 
 
 def descended(
@@ -318,8 +319,3 @@ def _rate(step: int, steps: int) -> float:
 def _directions(count: int, dimensions: int, rng: np.random.Generator) -> Floats:
     drawn = rng.standard_normal((count, dimensions))
     return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
-
-
-def _softmax(logs: Floats) -> Floats:
-    raised: Floats = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return raised / raised.sum(axis=1, keepdims=True)

@@ -114,13 +114,6 @@ def notes(console: Console) -> Iterator[None]:
         yield
 
 
-def os_sentence(error: OSError) -> str:
-    """What the system refused, without Python's numbers."""
-    reason = error.strerror or str(error) or type(error).__name__
-    where = f" ('{error.filename}')" if error.filename else ""
-    return f"the system refused: {reason}{where}"
-
-
 def give_up_stdout_if_broken() -> None:
     """Keep Python from trying again, and complaining, when it exits."""
     try:

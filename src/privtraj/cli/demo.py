@@ -15,9 +15,7 @@ from privtraj.cli.console import Console, parser
 from privtraj.cli.options import Group, budget, changed, writing
 from privtraj.columns.cells import words_of
 
-_EXAMPLE = """\
-example:
-  privtraj demo --epsilon 0.5 --out half"""
+_EXAMPLE = "example:\n  privtraj demo --epsilon 0.5 --out half"
 
 _FILES = {
     "clinic.csv": "the sensitive table (simulated): one visit per person",

@@ -75,7 +75,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return console.UNREAD
     except OSError as error:
         console.give_up_stdout_if_broken()
-        return user.fail(console.os_sentence(error))
+        reason = error.strerror or str(error) or type(error).__name__  # without Python's numbers
+        where = f" ('{error.filename}')" if error.filename else ""
+        return user.fail(f"the system refused: {reason}{where}")
     except KeyboardInterrupt as stop:
         said = "; ".join(["nothing is left half-written", *getattr(stop, "__notes__", [])])
         return user.fail(f"interrupted: {said}{user.remains}", console.INTERRUPTED)

@@ -122,12 +122,8 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
         console.note(f"gradients are computed on {processes.device()}")
     if args.ledger is not None:
         console.remains = ", but what was reserved in the ledger counts"
-    model = synthesizer.fit(
-        snapshots,
-        ledger=_ledger(args),
-        new_people=args.new_people,
-        progress=console.progress("fitting"),
-    )
+    file, show = _ledger(args), console.progress("fitting")
+    model = synthesizer.fit(snapshots, ledger=file, new_people=args.new_people, progress=show)
     if not processes.is_first():  # every process has the model now; the first one writes it
         return model, {}
     # The budget is spent now: the model goes to disk before anything else can fail.

@@ -93,11 +93,13 @@ def template(columns: Sequence[tuple[str, str]], known: Mapping[str, Any], path:
         "folder.",
         "The columns, by name, kind and unit; no value of the data is in this file:",
     ]
+    guesses = {roles.time: "time?", roles.person: "person?"}
+    guesses |= {column: f"{kind}?" for column, kind in roles.kinds.items()}
     rows = []
     for name, kind in columns:
         shown = name if name.isprintable() else config.quoted(name)
-        unit = unit_of(name)
-        rows.append((shown, kind, f"in {unit}" if unit else "", roles.of(name)))
+        unit, guess = unit_of(name), "feature?" if name in roles.features else ""
+        rows.append((shown, kind, f"in {unit}" if unit else "", guesses.get(name, guess)))
     listing = [f"#   {line}" for line in aligned(rows)]
     numbers = roles.features or (() if roles.kinds else ("<column>",))
     guessed = {
@@ -152,11 +154,6 @@ class Roles:
     person: str | None
     features: tuple[str, ...]
     kinds: dict[str, str] = field(default_factory=dict)
-
-    def of(self, name: str) -> str:
-        known = {self.time: "time?", self.person: "person?"}
-        known |= {column: f"{kind}?" for column, kind in self.kinds.items()}
-        return known.get(name, "feature?" if name in self.features else "")
 
 
 def guess_roles(columns: Sequence[tuple[str, str]]) -> Roles:

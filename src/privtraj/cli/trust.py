@@ -1,9 +1,4 @@
-"""Trust in a model: `privtraj verify`, `sign`, `ledger` and `audit`.
-
-`verify` says whether a model file is whole, its certificate right and its own, and whose; `sign`
-puts a signature on both, or makes the key for it; `ledger` shows what was spent on the same people
-so far; `audit` attacks the pipeline itself and sets what is found beside what it claims.
-"""
+"""Trust in a model: `privtraj verify`, `sign`, `ledger` and `audit`."""
 
 from __future__ import annotations
 

@@ -43,7 +43,21 @@ def declared_columns(
             "reveal its most extreme and rarest people"
         )
     names = _names(declared, features, n_features)
-    domains = _domains(declared, names)
+    if isinstance(declared, Mapping):
+        unknown = [name for name in names if name not in declared]
+        if unknown:
+            raise InputError(f"bounds are missing for {listed(unknown)}: add their public limits")
+        unused = [name for name in declared if name not in names]
+        if unused:
+            raise InputError(
+                f"bounds are given for {listed(unused)}, not among the features: remove them, "
+                "or add them to features"
+            )
+        declared = [declared[name] for name in names]
+    try:
+        domains = list(declared)
+    except TypeError:
+        raise InputError("bounds must be one pair (low, high) per feature") from None
     if len(domains) != len(names) or n_features not in (None, len(names)):
         raise InputError(
             f"there are {len(names) if n_features is None else n_features} features but bounds "
@@ -148,21 +162,3 @@ def _names(
         repeated = sorted({name for name in names if names.count(name) > 1})
         raise InputError(f"features name {listed(repeated)} more than once: name each once")
     return names
-
-
-def _domains(declared: Any, names: tuple[str, ...]) -> list[Any]:
-    if not isinstance(declared, Mapping):
-        try:
-            return list(declared)
-        except TypeError:
-            raise InputError("bounds must be one pair (low, high) per feature") from None
-    unknown = [name for name in names if name not in declared]
-    if unknown:
-        raise InputError(f"bounds are missing for {listed(unknown)}: add their public limits")
-    unused = [name for name in declared if name not in names]
-    if unused:
-        raise InputError(
-            f"bounds are given for {listed(unused)}, not among the features: remove them, "
-            "or add them to features"
-        )
-    return [declared[name] for name in names]

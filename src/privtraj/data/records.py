@@ -177,7 +177,18 @@ class Records:
     @classmethod
     def of_arrays(cls, times: Any, points: Any, person: Any, columns: Sequence[Column]) -> Records:
         """From times (n,), points (n, e) as `table_of` gives them, and people (n,) or None."""
-        values, datetime = _times(times)
+        try:
+            array = np.asarray(times)
+        except ValueError:
+            raise InputError("times must be a list with one time per record") from None
+        if array.ndim != 1:
+            raise InputError(f"times must have shape (n,), not {array.ndim} dimensions")
+        if array.dtype.kind == "M":
+            values, datetime = utc_seconds(array), True
+        elif array.dtype.kind in "biuf":
+            values, datetime = array.astype(np.float64), False
+        else:
+            values, datetime = arrow.moments(arrow.to_column(times, "time"), "time")
         people = None
         if person is not None:
             people = arrow.identities(arrow.to_column(person, "person"), "person")
@@ -235,21 +246,6 @@ def _two_dimensional(points: Any, kind: Any) -> NDArray[Any]:
     if array.ndim != 2:
         raise InputError(f"points must have shape (n, d), not {array.ndim} dimensions")
     return array
-
-
-def _times(times: Any) -> tuple[Floats, bool]:
-    """Times as (n,) float64 and whether they are dates."""
-    try:
-        array = np.asarray(times)
-    except ValueError:
-        raise InputError("times must be a list with one time per record") from None
-    if array.ndim != 1:
-        raise InputError(f"times must have shape (n,), not {array.ndim} dimensions")
-    if array.dtype.kind == "M":
-        return utc_seconds(array), True
-    if array.dtype.kind in "biuf":
-        return array.astype(np.float64), False
-    return arrow.moments(arrow.to_column(times, "time"), "time")
 
 
 def rows_of(records: Records, public: PublicInputs) -> MemoryRows:

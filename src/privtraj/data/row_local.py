@@ -146,24 +146,21 @@ class _Reader:
         elif kind == "Subquery":
             yield from _others(node, ("this", "alias"))
             yield from self._rows(node.this, seen, named)
-        elif kind == "Select":
-            yield from self._select(node, seen, named)
-        else:
+        elif kind != "Select":
             yield "a statement other than SELECT"
-
-    def _select(self, node: Any, seen: tuple[str, ...], named: frozenset[str]) -> Iterator[str]:
-        yield from _others(node, _SELECT)
-        given = _clause(node, "with")
-        for cte in [] if given is None else given.expressions:
-            yield from _others(cte, ("this", "alias", "materialized"))
-            yield from self._rows(cte.this, seen, named)
-            named |= {cte.alias}
-        if (source := _clause(node, "from")) is None:
-            yield "a SELECT without a table"
         else:
-            yield from self._source(source.this, seen, named)
-        for part in (*node.expressions, *(_clause(node, name) for name in _SELECT[3:])):
-            yield from _row_values(part)
+            yield from _others(node, _SELECT)
+            given = _clause(node, "with")
+            for cte in [] if given is None else given.expressions:
+                yield from _others(cte, ("this", "alias", "materialized"))
+                yield from self._rows(cte.this, seen, named)
+                named |= {cte.alias}
+            if (source := _clause(node, "from")) is None:
+                yield "a SELECT without a table"
+            else:
+                yield from self._source(source.this, seen, named)
+            for part in (*node.expressions, *(_clause(node, name) for name in _SELECT[3:])):
+                yield from _row_values(part)
 
     def _source(self, node: Any, seen: tuple[str, ...], named: frozenset[str]) -> Iterator[str]:
         """Of what stands in FROM."""
@@ -176,16 +173,12 @@ class _Reader:
             yield from _from_function(node.this)
         else:
             yield from _others(node, _TABLE)
-            if node.db or node.name not in named:
-                yield from self._view(node, seen)
-
-    def _view(self, table: Any, seen: tuple[str, ...]) -> Iterator[str]:
-        view = f"the view '{table.name}'"
-        for definition in self.views(table):
-            if definition is None:
-                yield f"{view}, whose definition you may not read"
-            elif definition not in seen:
-                yield from (f"{why} in {view}" for why in self.query(definition, seen))
+            view = f"the view '{node.name}'"
+            for definition in self.views(node) if node.db or node.name not in named else []:
+                if definition is None:
+                    yield f"{view}, whose definition you may not read"
+                elif definition not in seen:
+                    yield from (f"{why} in {view}" for why in self.query(definition, seen))
 
 
 def check(query: Any, dialect: Any, connection: Any, database: str, *what: str | Arg) -> None:

@@ -67,19 +67,16 @@ class RemoteTable:
         """All rows, so many at a time."""
         with _saying(self.complaint):
             with _silence():
-                reader = self._reader()
+                backend = self.table.get_backend()
+                if backend.name != "duckdb" or hasattr(backend.con, "fetch_record_batch"):
+                    reader = self.table.to_pyarrow_batches(chunk_size=BATCH)
+                else:  # DuckDB 2, which Ibis 12 asks by a name that it had in DuckDB 1
+                    from ibis.expr.operations import AggUDF, InMemoryTable, ScalarUDF
+
+                    if self.table.op().find((AggUDF, InMemoryTable, ScalarUDF)):
+                        self.table.limit(0).to_pyarrow()  # tells DuckDB about what lives in Python
+                    reader = backend.con.sql(backend.compile(self.table)).to_arrow_reader(BATCH)
             yield from reader
-
-    def _reader(self) -> Iterable[pa.RecordBatch]:
-        backend = self.table.get_backend()
-        if backend.name != "duckdb" or hasattr(backend.con, "fetch_record_batch"):
-            return self.table.to_pyarrow_batches(chunk_size=BATCH)
-        # DuckDB 2, which Ibis 12 asks by a name that it had in DuckDB 1
-        from ibis.expr.operations import AggUDF, InMemoryTable, ScalarUDF
-
-        if self.table.op().find((AggUDF, InMemoryTable, ScalarUDF)):
-            self.table.limit(0).to_pyarrow()  # tells DuckDB about what lives in Python
-        return backend.con.sql(backend.compile(self.table)).to_arrow_reader(BATCH)
 
 
 def read_columns(

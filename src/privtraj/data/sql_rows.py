@@ -167,8 +167,11 @@ def rows_of(remote: RemoteTable, public: PublicInputs) -> SqlRows | None:
             return None
     records.check_enough(count)
 
+    asked = [column.name for column in public.asked]
+    about = [c.of if isinstance(c, Flag) else c.name for c in public.columns]  # flags, of others
+
     def unit(wanted: Sequence[int], *more: str) -> RemoteTable:
-        places = {k: _place_of(public.columns[k], public) for k in wanted}
+        places = {k: f"y{asked.index(about[k])}" for k in wanted}
         table = complete(["t", *more, *places.values()])
         points = {f"u{k}": _point(table[y], public.columns[k]) for k, y in places.items()}
         return remote.with_table(table.select(*more, "t", **points))
@@ -216,7 +219,7 @@ def _arrow_type(column: Any) -> Any:
 
 def _checked(remote: RemoteTable, public: PublicInputs) -> records.FaultCount:
     """Records without what they must have, after all checks of values, in one pass."""
-    table, names = remote.table, dict(zip(_ys(public), public.asked, strict=True))
+    table, names = remote.table, {f"y{k}": column for k, column in enumerate(public.asked)}
     required = _required(public)
     counts = {"total": table.count()}
     for y, column in names.items():
@@ -281,15 +284,9 @@ def _one(counts: RemoteTable) -> dict[str, int]:
     return {name: int(value or 0) for name, value in row.items()}
 
 
-def _ys(public: PublicInputs) -> list[str]:
-    """The names here of the columns that a table has."""
-    return [f"y{k}" for k in range(len(public.asked))]
-
-
 def _required(public: PublicInputs) -> list[str]:
     """The names here of the time and of the columns that may not be missing."""
-    pairs = zip(_ys(public), public.asked, strict=True)
-    return ["t", *(y for y, column in pairs if not column.missing)]
+    return ["t", *(f"y{k}" for k, column in enumerate(public.asked) if not column.missing)]
 
 
 def _any(test: Callable[[Any], Any], table: Any, names: Sequence[str]) -> Any:
@@ -410,12 +407,6 @@ def _number(column: Any) -> Any:
     if column.type().is_boolean():
         column = column.cast("int32")
     return column.cast("float64")
-
-
-def _place_of(column: Column, public: PublicInputs) -> str:
-    """The name here of the values that a column, or a flag, is about."""
-    name = column.of if isinstance(column, Flag) else column.name
-    return f"y{[asked.name for asked in public.asked].index(name)}"
 
 
 def _point(value: Any, column: Column) -> Any:

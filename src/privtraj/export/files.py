@@ -116,10 +116,8 @@ def to_trips(paths: PathRows, x: str | None = None, y: str | None = None) -> dic
         said = [moment.removesuffix("Z") for moment in line["properties"]["times"]]
         seconds = np.array(said, dtype="datetime64[us]").astype(np.int64) / 1e6
         place = line["geometry"]
-        place["coordinates"] = [
-            [*position, 0, second]
-            for position, second in zip(place["coordinates"], seconds.tolist(), strict=True)
-        ]
+        pairs = zip(place["coordinates"], seconds.tolist(), strict=True)
+        place["coordinates"] = [[*position, 0, second] for position, second in pairs]
     return lines
 
 
@@ -224,11 +222,8 @@ def _obsm(features: Sequence[str]) -> dict[str, list[int]]:
     for k, name in enumerate(features):
         if match := COORDINATE.fullmatch(name):
             numbers.setdefault(match[1], {})[int(match[2])] = k
-    places = {
-        key: [at[k] for k in sorted(at)]
-        for key, at in numbers.items()
-        if sorted(at) == list(range(len(at)))
-    }
+    whole = {key: at for key, at in numbers.items() if sorted(at) == list(range(len(at)))}
+    places = {key: [at[k] for k in sorted(at)] for key, at in whole.items()}
     used = {k for at in places.values() for k in at}
     rest = [k for k in range(len(features)) if k not in used]
     return places | ({"X_features": rest} if rest else {})

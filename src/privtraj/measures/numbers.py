@@ -266,29 +266,21 @@ class Numbers(Measure):
         features = guard.n_features if subspace is None else subspace.projection.rank
         if recipe.slabs == "bins":
             windows = Windows(axis.times, True, np.arange(len(axis.times)))
-        else:
-            windows = self._windows(looking, task, features)
+        else:  # as many as somebody set, or as suit how people move
+            whole_bins = recipe.public_counts is not None  # the numbers of people are those of bins
+            asked = planned_event(task.plan, LISTED)
+            moments, listed = moments_of(looking, axis, asked, whole_bins)
+            most = min(MAX_CELLS // (recipe.cells or 1) ** features, most_windows(moments, listed))
+            asked = planned_event(task.plan, MOTION)
+            if asked is not None:
+                choice = look_at_motion(looking, asked, moments, listed, features, most)
+                windows = Windows(moments, listed, choice.of_moment, choice)
+            else:
+                wanted = FEWEST_WINDOWS if recipe.slabs == "auto" else int(recipe.slabs)
+                windows = Windows(moments, listed, even_windows(len(moments), min(wanted, most)))
             guard = guard.in_slabs(windows.cuts)
         part = guard if subspace is None else guard.projected(subspace.projection)
         return View(part, guard, windows, spectrum, subspace)
-
-    def _windows(self, guard: Guard, task: Task, features: int) -> Windows:
-        """As many windows as somebody set, or as suit how people move.
-
-        features: in which windows will be measured, which may not be those of this guard.
-        """
-        recipe, plan = task.recipe, task.plan
-        whole_bins = recipe.public_counts is not None  # the numbers of people are those of bins
-        asked = planned_event(plan, LISTED)
-        moments, listed = moments_of(guard, task.public.axis, asked, whole_bins)
-        most = MAX_CELLS // (recipe.cells or 1) ** features
-        most = min(most, most_windows(moments, listed))
-        asked = planned_event(plan, MOTION)
-        if asked is not None:
-            choice = look_at_motion(guard, asked, moments, listed, features, most)
-            return Windows(moments, listed, choice.of_moment, choice)
-        wanted = FEWEST_WINDOWS if recipe.slabs == "auto" else int(recipe.slabs)
-        return Windows(moments, listed, even_windows(len(moments), min(wanted, most)))
 
 
 def _through_windows(

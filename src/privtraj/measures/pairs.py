@@ -185,7 +185,15 @@ def covariances(
     """
     blocks, count = _blocks([group_count(of) for of in in_groups]), len(numbers)
     made, precision = np.zeros((count, count)), np.zeros((count, count))
-    means = [_group_means(shares[j], in_groups[j]) for j in numbers]
+    means = []  # (A,) of the groups, less the mean of all, and the share of variance between them
+    for j in numbers:
+        share, of = shares[j], in_groups[j]
+        places = cell_middles(len(share))
+        places = places - share @ places
+        held = np.maximum(np.bincount(of, share), 1e-12)
+        middles = np.bincount(of, share * places) / held
+        between = float(held @ middles**2) / max(float(share @ places**2), 1e-12)
+        means.append((middles, max(between, 0.5)))
     for (a, i), (b, j) in combinations(enumerate(numbers), 2):
         table = found.always[blocks[i], blocks[j]]
         people, (here, one), (there, other) = max(table.sum(), 1.0), means[a], means[b]
@@ -194,16 +202,6 @@ def covariances(
         noise = (here @ here) * (there @ there) / found.precision[0][blocks[i], blocks[j]].max()
         precision[a, b] = whole**2 / noise
     return made, precision
-
-
-def _group_means(share: Floats, of: Ints) -> tuple[Floats, float]:
-    """(A,) of the groups, less the mean of all, and the share of the variance between them."""
-    places = cell_middles(len(share))
-    places = places - share @ places
-    held = np.maximum(np.bincount(of, share), 1e-12)
-    means = np.bincount(of, share * places) / held
-    between = float(held @ means**2) / max(float(share @ places**2), 1e-12)
-    return means, max(between, 0.5)
 
 
 def noise_of(found: Pairs) -> float:

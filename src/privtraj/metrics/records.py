@@ -318,9 +318,8 @@ def compare_repeated(
     cuts = np.unique(np.quantile(lags[0], np.arange(1, _CLASSES) / _CLASSES))
     count = len(cuts) + 1
     classes, others = (np.searchsorted(cuts, each) for each in lags)
-    counts = np.bincount(classes, minlength=count)
-    fewest = np.minimum(counts, np.bincount(others, minlength=count))
-    kept = np.flatnonzero(fewest >= _LEAST_PAIRS)
+    counts, fresh_counts = (np.bincount(each, minlength=count) for each in (classes, others))
+    kept = np.flatnonzero(np.minimum(counts, fresh_counts) >= _LEAST_PAIRS)
     if len(kept) == 0:
         return None
 

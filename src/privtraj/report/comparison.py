@@ -142,15 +142,14 @@ def _add_real_shares(
     """To each category that is drawn: (T, L) shares of records, null where there are too few."""
     axes, drawn = Axes.of(columns), {one["name"]: one for one in categories}
     for k, column in enumerate(columns):
-        if not isinstance(column, Category) or column.of:
-            continue
-        levels = [axes.level_of(cloud)[:, [k]] for cloud in clouds]
-        group = np.array(drawn[column.name]["group"])
-        count = len(drawn[column.name]["labels"])
-        drawn[column.name]["real"] = [
-            shares_of(group[one], count)[0].round(5).tolist() if len(one) >= _LEAST else None
-            for one in levels
-        ]
+        if isinstance(column, Category) and not column.of:
+            one = drawn[column.name]
+            group, count = np.array(one["group"]), len(one["labels"])
+            groups = [group[axes.level_of(cloud)[:, [k]]] for cloud in clouds]
+            one["real"] = [
+                shares_of(some, count)[0].round(5).tolist() if len(some) >= _LEAST else None
+                for some in groups
+            ]
 
 
 def _real(clouds: list[Floats], ranges: Floats) -> dict[str, Any]:

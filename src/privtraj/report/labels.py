@@ -135,15 +135,12 @@ class Drawn:
         return np.array(tables).reshape(-1, size, size)
 
 
-def ribbons(table: Floats, thinnest: float = 0.0) -> Iterator[tuple[int, int, float, float, float]]:
-    """(from, to, share, start, end) of each flow of a table (L, L) above a share.
-
-    start, end: where its lower edge is on both sides. There flows lie in the order of levels, so
-    that few cross.
-    """
+def ribbons(table: Floats) -> Iterator[tuple[int, int, float, float, float]]:
+    """(from, to, share, start, end) of each flow of a table (L, L).  start, end: where its lower
+    edge is on both sides. There flows lie in the order of levels, so that few cross."""
     leaves = np.cumsum(np.append(0.0, table.ravel()))[:-1].reshape(table.shape)
     arrives = np.cumsum(np.append(0.0, table.T.ravel()))[:-1].reshape(table.shape).T
-    for i, j in np.argwhere(table > thinnest).tolist():
+    for i, j in np.argwhere(table > 0).tolist():
         yield i, j, float(table[i, j]), float(leaves[i, j]), float(arrives[i, j])
 
 
@@ -164,9 +161,9 @@ def text_label(column: Category, level: int) -> str:
     return cut(str(label))
 
 
-def cut(text: str, longest: int = LONGEST_LABEL) -> str:
-    """At most so many letters."""
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+def cut(text: str) -> str:
+    """At most as many letters as a label has."""
+    return text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"
 
 
 def three_times(count: int) -> list[int]:

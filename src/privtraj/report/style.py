@@ -189,18 +189,6 @@ def date_marks(axes: Axes, paths: Paths, across: str = "", up: str = "") -> None
             (axes.yaxis if upright else axes.xaxis).set_ticks(marks, labels=labels)
 
 
-def time_bar(axes: Axes, coloured: Any, paths: Paths) -> None:
-    """The bar beside the axes that says which colour is which time."""
-    bar: Any = axes.figure.colorbar(coloured, ax=axes, pad=0.02, aspect=28)
-    if bar.solids is not None:
-        bar.solids.set_alpha(1)
-    bar.outline.set_visible(False)
-    if paths.datetime:
-        marks, labels = date_ticks(*coloured.get_clim())
-        bar.set_ticks(marks, labels=labels)
-    bar.set_label(literal(paths.time_name), fontsize=10, color=INK)
-
-
 # Attacks and budgets ---------------------------------------------------------------------------
 
 
