@@ -187,8 +187,9 @@ def _scores(
             progress(number / len(metrics))
         of = np.array(found).reshape(3, -1)
         if not np.isnan(of[0]).all():
-            means, per_time = of.mean(axis=1).tolist(), tuple(of[0].tolist())
-            scores.append(Score(metric.name, metric.label, *means, metric.better, per_time))
+            value, floor, ceiling = of.mean(axis=1).tolist()
+            line = (metric.name, metric.label, value, floor, ceiling, metric.better)
+            scores.append(Score(*line, tuple(of[0].tolist())))
     return scores
 
 
