@@ -87,7 +87,12 @@ SLOW = {
 }
 
 # Whole files that only `make test-all` runs: how much an audit can see, and that it sees breaks.
-THOROUGH = {"test_blind_spots.py", "test_broken_variants.py", "test_mixed_canaries.py"}
+THOROUGH = {
+    "test_audit.py",
+    "test_blind_spots.py",
+    "test_broken_variants.py",
+    "test_mixed_canaries.py",
+}
 
 settings.register_profile(
     "privtraj",

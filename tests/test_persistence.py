@@ -143,6 +143,7 @@ def test_at_the_aim_the_error_is_within_five_hundredths():
     assert np.mean(errors) < 0.05
 
 
+@pytest.mark.thorough
 def test_standard_errors_are_those_of_the_correlations():
     """Of 200 releases; root mean square of the standardised errors, one at most half off."""
     rng, off = np.random.default_rng(1), []

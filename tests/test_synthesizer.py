@@ -612,6 +612,7 @@ def three_modes():
     return data, datasets.three_modes(500, T, seed=9)[1].reshape(T, 500, 2)
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [{"measure": "counts"}, {"measure": "gradients", "particles": 64, "steps": 30}]
@@ -641,6 +642,7 @@ def test_the_public_names_lead_to_the_same_classes():
     assert issubclass(privtraj.LowBudgetWarning, UserWarning)
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_far_minority_keeps_its_share_of_the_people():
     """One person in ten lives far away; clipping must not talk them out of the model.

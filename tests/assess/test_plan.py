@@ -75,6 +75,7 @@ def one_stand_in(monkeypatch, tmp_path):
 # What a forecast says -------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_more_budget_and_more_people_are_worth_more(few, many):
     for forecast in (few, many):
         assert forecast.epsilons.tolist() == [0.125, 1.0, 8.0]

@@ -65,6 +65,7 @@ def found(models):
     return {epsilon: estimated_quality(model, refits=2) for epsilon, model in models.items()}
 
 
+@pytest.mark.thorough
 def test_more_budget_is_worth_more(found):
     little, much = found[0.05].worth, found[8.0].worth
     assert little.people < much.people / 3

@@ -345,6 +345,7 @@ def test_the_model_is_a_model_like_any_other(near_a_plane, tmp_path):
     assert np.abs(model.sample(200, seed=1).values).max() <= 1.5
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("d", [6, 16])
 def test_people_who_fill_their_features_are_measured_in_all_of_them(d):
     points, times = filling(900, d)
@@ -381,6 +382,7 @@ def test_nothing_is_spent_where_nobody_looks(d, options):
     assert "subspace" not in model.diagnostics
 
 
+@pytest.mark.thorough
 def test_people_with_several_records_are_paid_for_together_and_persist_in_all_features():
     times, points = pt.datasets.three_modes(1000, 3, 1, dimensions=8)
     data = {"person": np.tile(np.arange(1000), 3), "records_per_person": 3}

@@ -269,6 +269,7 @@ def test_curves_are_as_stiff_as_the_slabs_allow(monkeypatch):
     assert np.abs(bent[:, 0] - truth).max() < 0.06
 
 
+@pytest.mark.thorough
 def test_slabs_beat_every_bin_where_bins_are_many():
     t, points = pt.datasets.three_modes(100, 40, seed=7)
     snapshots = pt.Snapshots.from_arrays(

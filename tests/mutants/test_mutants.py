@@ -61,6 +61,7 @@ def judged(tmp_path_factory):
     return lambda mutant, otherwise=(): runner.judged(mutant, cache, otherwise)
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["plan-not-enforced", "ledger-file-not-flushed"])
 def test_a_planted_break_is_caught(judged, name):

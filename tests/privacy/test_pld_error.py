@@ -179,6 +179,7 @@ def test_two_kinds_together_are_within_the_stated_error():
             assert abs(masses.get_delta_for_epsilon(epsilon) - expected) <= both.error
 
 
+@pytest.mark.thorough
 def test_one_constant_for_all_would_not_do():
     """A million steps: even the sum of all masses is off by more than the 1e-11 that were added."""
     one = SampledPair.of(SampledSum(2000.0, "", rate=0.5), "add-remove").distribution(1e-4)
