@@ -201,8 +201,12 @@ def audit(
     check_confidence(confidence)
     names = [canary]
     if canary == ALL_CANARIES:
-        mixed = synthesizer.measure in ("auto", "marginals")
-        names = [name for name in CANARIES if mixed or not _axes_of(name, features).mixed]
+        axes = {name: _axes_of(name, features) for name in CANARIES}
+        names = [
+            name
+            for name, known in axes.items()
+            if not known.mixed or synthesizer.measure_for(known) == "marginals"
+        ]
     total, seeds = len(names) * runs, np.random.SeedSequence(seed)
     run_seeds = iter(seeds.generate_state(total, np.uint64))
     noise = NoiseTests(np.random.default_rng(seeds.spawn(1)[0]))
