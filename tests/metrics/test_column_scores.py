@@ -288,8 +288,6 @@ def test_a_model_with_other_shares_scores_worse(found):
     wrong = mixed_model(FEW, values=values)
     table = mixed_table(mixed_records(160, 5, FEW), FEW)
     other = pt.evaluate(wrong, table, n=80)
-    stage, before = (
-        one.columns.columns.set_index("name").loc["stage"] for one in (other, found)
-    )
+    stage, before = (one.columns.columns.set_index("name").loc["stage"] for one in (other, found))
     assert stage.error > 0.4 > 3 * before.floor
     assert "stage" in other.columns.summary["worst_pair"][:2]

@@ -127,10 +127,11 @@ def layout(scores: Sequence[Score]) -> str:
     def short(value: float) -> str:
         return "-" if not np.isfinite(value) else f"{value:.3g}"
 
-    cells = [("score", "model", "floor", "ceiling", "better")]
-    for one in scores:
-        cells.append((one.label, *map(short, (one.value, one.floor, one.ceiling)), one.better))
-    return "\n".join(aligned(cells, right=(1, 2, 3)))
+    heads = ("score", "model", "floor", "ceiling", "better")
+    rows = [
+        (one.label, *map(short, (one.value, one.floor, one.ceiling)), one.better) for one in scores
+    ]
+    return "\n".join(aligned([heads, *rows], right=(1, 2, 3)))
 
 
 def uniform_like(points: Floats, bounds: Any, rng: np.random.Generator) -> Floats:
@@ -197,6 +198,7 @@ def _scores(
         of = np.array(found).reshape(3, -1)
         if not np.isnan(of[0]).all():
             per_time = () if paths else tuple(of[0].tolist())
-            means = of.mean(axis=1).tolist()
-            scores.append(Score(metric.name, metric.label, *means, metric.better, per_time))
+            ours, best, worst = of.mean(axis=1).tolist()
+            line = (metric.name, metric.label, ours, best, worst, metric.better, per_time)
+            scores.append(Score(*line))
     return scores
