@@ -21,6 +21,8 @@ from privtraj.cli.options import GROUPS, OPTIONS
 
 SUFFIXES = (".toml", ".yaml", ".yml")
 
+RENAMED = {"pull": "time_coupling", "slabs": "windows"}
+"""What choices were called before versions 0.2 and 0.3."""
 _PLACEHOLDER = re.compile(r"<[a-z ]+>")
 _SPOKEN = ("force", "json", "quiet")  # how one command goes, no choice about the fit
 
@@ -38,8 +40,8 @@ def load(path: str | os.PathLike[str], but: Container[str] = ()) -> dict[str, An
     """
     path = Path(path)
     values = _parsed(path)
-    if "pull" in values:  # its name before version 0.2
-        values["time_coupling"] = values.pop("pull")
+    for old in RENAMED.keys() & values.keys():
+        values[RENAMED[old]] = values.pop(old)
     for name in values:
         if name not in OPTIONS:
             near = get_close_matches(str(name).lower().replace("-", "_"), OPTIONS, n=1, cutoff=0.5)
