@@ -16,10 +16,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import privtraj as pt
+from privtraj.plot import BLUE, GREY, INK, VERMILION, decorate
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.questions import CellCounts, Release
 from privtraj.privacy.sums import KernelSums
-from privtraj.report.style import BLUE, GREY, INK, VERMILION, decorate
 
 TIMES = np.linspace(0, 1, 10)
 BOUNDS = [(-1.5, 1.5)] * 2
