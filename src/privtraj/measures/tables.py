@@ -141,7 +141,7 @@ class Tables(Measure):
             clean = counts if levels else pairs.smoothed(counts, noise_of_cell)
             total = max(float(counts.sum()), 1.0)
             variance = np.full(len(counts), noise_of_cell**2)
-            known.append(pairs.Known(total * on_simplex(clean / total), variance))
+            known.append(pairs.Known(total * pairs.on_simplex(clean / total), variance))
         done(2, len(ROUNDS) + 1)
         moving, known = _over_time(asked, axes, sides, known, windows)
         done(3, len(ROUNDS) + 1)
@@ -353,13 +353,6 @@ def cells_of_number(people: float, noise: float) -> int:
     """The power of two next to N / (CELL_PEOPLE noise), within limits."""
     wanted = math.log2(max(people / (CELL_PEOPLE * noise), 1.0))
     return int(2 ** np.clip(round(wanted), *np.log2(CELLS)))
-
-
-def on_simplex(shares: Floats) -> Floats:
-    """The nearest shares (n,) that are not negative and add up to 1."""
-    falling = np.sort(shares)[::-1]
-    excess = (np.cumsum(falling) - 1) / np.arange(1, len(shares) + 1)
-    return np.maximum(shares - excess[np.flatnonzero(falling > excess)[-1]], 0.0)
 
 
 def _target(counts: Floats, precision: Floats, people: float) -> Target:
