@@ -69,7 +69,7 @@ def repeated(mine=None):
         person=who[own],
         records_per_person=2,
     )
-    return TrajectorySynthesizer(4.0, 0.0, seed=3, slabs="bins", cells=4).fit(people).sha256
+    return TrajectorySynthesizer(4.0, 0.0, seed=3, windows="bins", cells=4).fit(people).sha256
 
 
 def refusal(ask):
