@@ -535,6 +535,7 @@ def test_movingpandas_has_those_who_move(trips):
     assert len(moving.trajectories) == (trips.present.sum(axis=1) >= 2).sum()
 
 
+@pytest.mark.usefixtures("without_refits")
 def test_pictures_and_cards_of_a_population(model, born, tmp_path):
     pytest.importorskip("matplotlib").use("Agg")
     from privtraj import plot
