@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 FUZZ_SECONDS ?= 600
+SAMPLE ?= 60
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 # what `make quick` runs, in one process beside mypy: what a person moves, noise, cost, ledger and
 # certificate; that files know no more than the guard has told; recipe, columns, floors, old files
@@ -20,7 +21,7 @@ help:
 	@echo "make test-all  everything else: browser, databases, scripts, site, float64, planted breaks"
 	@echo "make house     the size of the code beside its bars"
 	@echo "make kills     200 processes killed while they write a ledger (KILLS=n for more)"
-	@echo "make mutants   plant every break of docs/privacy.md and demand that a test fails (ONLY=names)"
+	@echo "make mutants   plant every break of docs/privacy.md and some by operators (ONLY=names, SAMPLE=all)"
 	@echo "make fuzz      random tables and questions to the guard, ten minutes (FUZZ_SECONDS=600)"
 	@echo "make docs      the documentation, as a site in site/"
 	@echo "make evidence  the quality tables (STROKES=path/to/mnist_strokes_dejong.npz for the strokes)"
@@ -75,6 +76,7 @@ kills: $(READY)
 
 mutants: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m mutants $(ONLY)
+	$(if $(ONLY),,PYTHONPATH=tests $(BIN)/python -m mutants --operators --sample $(SAMPLE))
 
 fuzz: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m fuzz $(FUZZ_SECONDS)

@@ -359,13 +359,19 @@ class Recipes(NamedTuple):
     recipe: dict[str, Any]
 
 
-def _possible(shape: blindfold.Shape) -> blindfold.Shape:
-    """A domain is of two numbers."""
-    return shape if shape.numbers > 1 else replace(shape, domain=False)
+def _possible(shape: blindfold.Shape, recipe: dict[str, Any]) -> Recipes:
+    """A domain is of two numbers; public counts are those of bins, and of people replaced; and
+    where there is a category, only tables with a delta are of use. Most are then not refused."""
+    shape = replace(shape, domain=shape.domain and shape.numbers > 1 and not shape.mixed)
+    if shape.mixed:
+        recipe = {**recipe, "measure": "tables", "delta": max(recipe["delta"], 1e-6)}
+    if "public_counts" in recipe:
+        shape, recipe = replace(shape, bins=True), {**recipe, "adjacency": "replace-one"}
+    return Recipes(shape, recipe)
 
 
 recipes = st.builds(
-    Recipes,
+    _possible,
     st.builds(
         blindfold.Shape,
         st.integers(1, 7),
@@ -373,7 +379,7 @@ recipes = st.builds(
         st.sampled_from([1, 1, 3]),
         st.booleans(),
         st.booleans(),
-    ).map(_possible),
+    ),
     st.fixed_dictionaries(
         {name: SETTINGS[name] for name in ALWAYS},
         optional={name: SETTINGS[name] for name in SETTINGS if name not in ALWAYS},

@@ -60,7 +60,7 @@ def load() -> dict[str, Mutant]:
     """All mutants by name, in the order of their files."""
     entries = [
         entry
-        for path in sorted(HERE.glob("*.toml"))
+        for path in sorted(HERE.glob("[0-9]_*.toml"))
         for entry in tomllib.loads(path.read_text("utf-8"))["mutant"]
     ]
     mutants = [Mutant(**entry) for entry in entries]
