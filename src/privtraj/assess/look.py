@@ -196,7 +196,7 @@ def _blocks(
     names = list(kinds)
     remote = sql.remote_table(source, query, names, kinds, dialect, row_by_row=row_by_row)
     if remote is None:
-        table = sql.read_into_memory(source, names, kinds, dialect)
+        table = tables.read_columns(source, names, kinds, dialect)
         for start in range(0, len(table), sql.BATCH):
             yield table.slice(start, sql.BATCH)
     else:

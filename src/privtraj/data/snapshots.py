@@ -27,7 +27,7 @@ from privtraj.columns.axes import Axes
 from privtraj.columns.declared import declared_columns
 from privtraj.columns.kinds import Column, of_tables
 from privtraj.columns.precision import written_times
-from privtraj.data import sql
+from privtraj.data import sql, tables
 from privtraj.data.dialect import DATE, Dialect, UnreadableCells
 from privtraj.data.public import Options, PublicInputs, TimeAxis, declared_axis
 from privtraj.data.records import Records, cells_of, check_same_kind, rows_of, table_of
@@ -328,7 +328,7 @@ def _rows_of_source(source: Any, query: str | None, public: PublicInputs, row_by
     try:
         remote = sql.remote_table(source, query, columns, kinds, dialect, row_by_row=row_by_row)
         if remote is None:
-            table = sql.read_into_memory(source, columns, kinds, dialect)
+            table = tables.read_columns(source, columns, kinds, dialect)
     except UnreadableCells as error:
         unread = error
     if unread is not None:
