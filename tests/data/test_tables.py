@@ -248,7 +248,10 @@ MISTAKES = {
         "more than one column named 'x'",
     ),
     "text": (lambda p: {"x": ["1", SECRET + " kg"]}, "holds text, and 1 of its 2 rows"),
-    "text in csv": (lambda p: _text(p / "t.csv", f"x\n1\n{SECRET}kg\n"), "1 of 2 cells of column 'x' are"),
+    "text in csv": (
+        lambda p: _text(p / "t.csv", f"x\n1\n{SECRET}kg\n"),
+        "1 of 2 cells of column 'x' are",
+    ),
     "decimal comma": (lambda p: _text(p / "t.csv", "x;y\n1,5;123,4567\n"), "decimal comma"),
     "dates": (lambda p: {"x": [dt.date(2024, 1, 31)]}, "holds dates or times"),
     "lists": (lambda p: {"x": pa.array([[1.0, 123.4567]])}, "its type is list"),
