@@ -86,12 +86,14 @@ SLOW = {
     "test_sql_rows.py",
 }
 
-# Whole files that only `make test-all` runs: how much an audit can see, and that it sees breaks.
+# Whole files that only `make test-all` runs: how much an audit can see, that it sees breaks, and
+# float64.
 THOROUGH = {
     "test_audit.py",
     "test_blind_spots.py",
     "test_broken_variants.py",
     "test_mixed_canaries.py",
+    "test_precision.py",
 }
 
 settings.register_profile(

@@ -709,7 +709,7 @@ def test_people_with_as_many_records_as_are_kept_stay_in_the_database(load, choi
 def test_a_seed_gives_one_model_of_people_with_two_records(load):
     table, options = _repeated(), SETTINGS | {"person": "id", "records_per_person": 2}
     models = [
-        TrajectorySynthesizer(2.0, 1e-5, cells=4, particles=8, slabs="bins", seed=1).fit(
+        TrajectorySynthesizer(2.0, 1e-5, cells=4, particles=8, windows="bins", seed=1).fit(
             Snapshots.from_table(each, **options)
         )
         for each in (table, load(table))

@@ -56,8 +56,9 @@ def add(commands: Any) -> None:
     above = Group("configuration", files, "all of the options below, in a file")
     look = Group("before anything is spent", looks, "a look that only you may see")
     fit = shared.command(commands, "fit", about, run, above, look, *GROUPS, **words)
-    # as time_coupling was called before version 0.2
-    fit.add_argument("--pull", dest="time_coupling", type=float, help=argparse.SUPPRESS)
+    for old, new in config.RENAMED.items():
+        kind = OPTIONS[new].kind.typed["type"]
+        fit.add_argument(f"--{old}", dest=new, type=kind, help=argparse.SUPPRESS)
 
 
 def settled(args: argparse.Namespace) -> argparse.Namespace:
@@ -118,8 +119,9 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
     snapshots = Snapshots.from_table(args.data, **shared.table(vars(args), Snapshots.from_table))
     if not args.yes and not processes.several():  # who would stop while the others wait
         _refuse_wrong(shared.looked(vars(args), synthesizer, ranges_only=True))
-    if synthesizer.measure_for(snapshots.axes) == "gradients" and not args.quiet:
-        console.note(f"gradients are computed on {processes.device()}")
+    measure = synthesizer.measure_for(snapshots.axes)
+    if measure.sums_every_step and not args.quiet:
+        console.note(f"{measure.name} are computed on {processes.device()}")
     if args.ledger is not None:
         console.remains = ", but what was reserved in the ledger counts"
     file, show = _ledger(args), console.progress("fitting")
@@ -252,8 +254,8 @@ def _note(args: argparse.Namespace, synthesizer: TrajectorySynthesizer, console:
         from privtraj.assess.plan import price
         from privtraj.columns.axes import Axes
 
-        measure = synthesizer.measure_for(Axes.of(shared.columns(vars(args))))
-        most, together = args.records_per_person, synthesizer.slabs != "bins"
+        measure = synthesizer.measure_for(Axes.of(shared.columns(vars(args)))).name
+        most, together = args.records_per_person, synthesizer.windows != "bins"
         if not together:
             most = min(most, args.bins or len(args.bin_times or []) or most)
         budget = {"epsilon": args.epsilon, "delta": args.delta, "adjacency": args.adjacency}

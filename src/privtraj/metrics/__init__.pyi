@@ -1,6 +1,4 @@
-from .columns import ColumnScore as ColumnScore
 from .columns import ColumnScores as ColumnScores
-from .columns import PairScore as PairScore
 from .columns import column_errors as column_errors
 from .columns import column_scores as column_scores
 from .columns import correlation_error as correlation_error

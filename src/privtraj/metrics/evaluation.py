@@ -90,23 +90,22 @@ class Evaluation:
     def __str__(self) -> str:
         s = self.settings
         limits = (self.worth.people, self.worth_floor, self.worth_ceiling)
-        rows = [score.line for score in self.scores]
-        rows.append(("worth (people per time)", *limits, "higher"))
+        worth = Score("worth", "worth (people per time)", *limits, "higher")
         heading = (
             f"{s['synthetic_people']} synthetic people against {s['records']} records of "
             f"{s['people']} people; means over {len(s['times'])} times, in shares of the box"
         )
-        parts = [NOTICE, heading, layout(rows)]
+        parts = [NOTICE, heading, layout([*self.scores, worth])]
         if self.columns is not None:
             parts.append(str(self.columns))
         if self.path_scores:
-            rows = [score.line for score in self.path_scores]
-            parts.append(f"Whole paths at {len(s['path_times'])} times\n{layout(rows)}")
+            head = f"Whole paths at {len(s['path_times'])} times"
+            parts.append(f"{head}\n{layout(self.path_scores)}")
         if self.repeated is not None:
             parts.append(
                 "Correlation of a person's values at two records, "
                 f"{self.repeated.pairs} pairs of {self.repeated.people} people\n"
-                f"{self.repeated}\n\n{layout([self.repeated.score.line])}"
+                f"{self.repeated}\n\n{layout([self.repeated.score])}"
             )
         parts.append("\n".join(self._sentences()))
         return "\n\n".join(parts)

@@ -69,7 +69,7 @@ def comparison(
             "Whole paths": list(map(_row, evaluation.path_scores)),
             "Repeated records": [_row(evaluation.repeated.score)] if evaluation.repeated else [],
         },
-        "columns": evaluation.columns,
+        "columns": evaluation.to_dict()["columns"],
         "notes": [*evaluation.notes, *ground],
         "made": [
             ("records", whole_number(own["records"])),

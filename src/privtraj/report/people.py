@@ -21,7 +21,7 @@ from privtraj.base.space import as_user_times, to_unit
 from privtraj.columns.kinds import Category, Column, Date, Integer, Number, text_of
 from privtraj.columns.precision import degrees
 from privtraj.model.sampler import FEWEST_PARTICLES, FEWEST_TRIED, LEAST_SHARE
-from privtraj.report.labels import Drawn, shares_of, three_times, time_labels
+from privtraj.report.labels import Drawn, shares_of, time_labels
 
 if TYPE_CHECKING:
     from privtraj.assess.quality import Quality
@@ -246,7 +246,7 @@ def categories(model: TrajectoryModel, shown: Sampled) -> list[dict[str, Any]]:
     moves: (L, L) from the first to the last.  changes: of a person, on average.
     Numbers that may be missing are at the end, as if recorded and missing were two values.
     """
-    three = three_times(len(shown.times))
+    three = sorted({0, len(shown.times) // 2, len(shown.times) - 1})  # first, middle, last
     told = {"at": three, "labels": time_labels(shown.times[three], model.datetime)}
 
     def one_of(name: str, drawn: Drawn, shares: Floats, kind: str) -> dict[str, Any]:
