@@ -15,8 +15,8 @@ import numpy as np
 from privtraj.base import processes
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError
-from privtraj.columns.axes import Axes
 from privtraj.columns.conditions import Constraints
+from privtraj.columns.kinds import Axes
 from privtraj.data.snapshots import Snapshots
 from privtraj.measures.base import Fit, Measure, Progress, Task, public_people, reference_of
 from privtraj.measures.counts import RELEASED_PARTICLES

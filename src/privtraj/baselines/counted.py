@@ -21,7 +21,7 @@ import numpy as np
 from privtraj.base.arrays import Floats, Ints, systematic
 from privtraj.base.errors import InputError, check_whole
 from privtraj.baselines.base import Baseline, Release, unguarded
-from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Axes
 from privtraj.data.snapshots import Snapshots
 from privtraj.measures.base import left
 from privtraj.measures.langevin import TIME_COUPLING, Fixed, gradient_schedule, middle, run

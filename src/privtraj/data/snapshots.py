@@ -23,9 +23,8 @@ from privtraj.base import display, processes
 from privtraj.base.arrays import Floats, frozen
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.space import TimeAxis, as_user_times, written_times
-from privtraj.columns.axes import Axes
 from privtraj.columns.declared import declared_columns
-from privtraj.columns.kinds import Column, of_tables
+from privtraj.columns.kinds import Axes, Column, of_tables
 from privtraj.data import sql, tables
 from privtraj.data.dialect import DATE, UnreadableCells
 from privtraj.data.public import PublicInputs, declared_axis, declaring

@@ -12,7 +12,7 @@ from privtraj.choices import one_of
 from privtraj.recipe import RENAMED, Recipe
 
 if TYPE_CHECKING:
-    from privtraj.columns.axes import Axes
+    from privtraj.columns.kinds import Axes
     from privtraj.measures.base import Measure
 
 NAMES = ("gradients", "counts", "tables")
