@@ -35,7 +35,8 @@ from privtraj.privacy.events import (
 from privtraj.recipe import LARGEST_EPSILON, SMALLEST_EPSILON, Recipe
 
 if TYPE_CHECKING:  # heavy, and not needed where the answer is known already
-    from privtraj.data.public import PublicInputs, TimeAxis
+    from privtraj.base.space import TimeAxis
+    from privtraj.data.public import PublicInputs
     from privtraj.data.snapshots import Snapshots
     from privtraj.domain.domain import Domain
     from privtraj.measures.base import Measure

@@ -199,13 +199,13 @@ def _prepared(args: argparse.Namespace) -> TrajectorySynthesizer:
         check_paths(args.paths, features, [column.domain for column in columns], args.at or 2)
     shared.check_output(args.write_config, config.SUFFIXES, args.force)
     shared.keep_compiled()
-    from privtraj.data.public import Options
+    from privtraj.data.public import PublicInputs
     from privtraj.synthesizer import TrajectorySynthesizer
 
     synthesizer = TrajectorySynthesizer(**arguments(TrajectorySynthesizer, vars(args)))
     synthesizer.check()
-    kept = (args.one_per_person, args.records_per_person, True, args.missing, args.seed)
-    Options(*kept, has_person=args.person is not None)  # refuses what does not go together
+    known = shared.table(vars(args), PublicInputs.declared)
+    PublicInputs.declared(**known)  # refuses what does not go together
     return synthesizer
 
 

@@ -24,8 +24,8 @@ import numpy as np
 
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError
+from privtraj.base.space import TimeAxis
 from privtraj.columns.axes import Axes
-from privtraj.data.public import TimeAxis
 from privtraj.domain.domain import Plot
 from privtraj.measures.windows import Windows
 from privtraj.motion.diffusions import Brownian
