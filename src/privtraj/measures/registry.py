@@ -8,8 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from privtraj.choices import one_of
-from privtraj.recipe import RENAMED, Recipe
+from privtraj.recipe import RENAMED, Recipe, one_of
 
 if TYPE_CHECKING:
     from privtraj.columns.axes import Axes

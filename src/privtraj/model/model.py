@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.base import display
+from privtraj.base import formats
 from privtraj.base.arrays import Floats, along_main_axis, equal_weight
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.formats import load as load_by_name
@@ -254,7 +254,7 @@ class TrajectoryModel(Record):
 
     def report(self, path: str | Path, *, force: bool = False) -> None:
         """Write one .html page to look at, whole or not at all; it may go where the model may."""
-        display.write_page(self, path, force=force)
+        formats.write_page(self, path, force=force)
 
     def __repr__(self) -> str:
         t, (_, m, d) = len(self.numeric_times), self.particles.shape
@@ -264,7 +264,7 @@ class TrajectoryModel(Record):
         return f"TrajectoryModel({t} times, {m} particles, {d} features; {promise})"
 
     def _repr_html_(self) -> str:
-        return display.card(self)
+        return formats.card(self)
 
 
 def diffusivity_or(given: float | None, resolution: Floats, gaps: Floats) -> float:
