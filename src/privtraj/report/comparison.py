@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -13,13 +12,12 @@ import numpy as np
 from privtraj.assess.common import Finding
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import about
-from privtraj.base.files import write_text
 from privtraj.base.space import to_unit
 from privtraj.columns.axes import Axes, decoded
 from privtraj.columns.kinds import Category, Column, Number, of_tables
 from privtraj.report.checks import judged
 from privtraj.report.labels import percent, shares_of, whole_number
-from privtraj.report.page import Page, check_name, page, sha256
+from privtraj.report.page import Page, page, sha256
 from privtraj.report.people import SEED, bands, densities, packed, page_data, sampled
 
 if TYPE_CHECKING:
@@ -31,24 +29,10 @@ if TYPE_CHECKING:
 _LEAST = 8  # records at a time, for quantiles
 
 
-def write_comparison(
-    model: TrajectoryModel,
-    evaluation: Evaluation,
-    records: Records,
-    path: str | os.PathLike[str],
-    *,
-    force: bool = False,
-    seed: int = SEED,
-) -> None:
-    """Write the page as one .html file, whole or not at all; it holds raw records."""
-    check_name(path)
-    write_text(comparison(model, evaluation, records, seed).html(), path, force)
-
-
 def comparison(
     model: TrajectoryModel, evaluation: Evaluation, records: Records, seed: int = SEED
 ) -> Page:
-    """The page of what `evaluate` says, with the records it says it of."""
+    """The page of what `evaluate` says, with the records it says it of: some are on it."""
     shown = sampled(model, seed)
     clouds = records.clouds()
     worth, copies, own = evaluation.worth, evaluation.memorisation, evaluation.settings

@@ -105,6 +105,8 @@ def sampled(model: TrajectoryModel, seed: int = SEED) -> Sampled:
 
     Everybody is there all the time: who comes and goes does not change the marginals.
     """
+    import pandas as pd
+
     model = model if model.growth is None else model.with_growth(None)
     times = frame_times(model.numeric_times, len(model.features))
     size = len(times) * len(model.features)
@@ -130,11 +132,10 @@ def sampled(model: TrajectoryModel, seed: int = SEED) -> Sampled:
     # where they never have it.
     people = values[chosen]
     people = np.where(np.isnan(people).all(axis=1, keepdims=True), middle[:, 2].T, people)
-    frames = np.arange(len(times))
-    for person, _, k in np.argwhere(np.isnan(people).any(axis=1, keepdims=True)):
-        mine = people[person, :, k]
-        known = ~np.isnan(mine)
-        people[person, :, k] = np.interp(frames, frames[known], mine[known])
+    if np.isnan(people).any():
+        frames = pd.DataFrame(people.swapaxes(0, 1).reshape(len(times), -1))
+        filled = frames.interpolate(limit_direction="both").to_numpy()
+        people = filled.reshape(len(times), *people[:, 0].shape).swapaxes(0, 1)
     return Sampled(times, people, middle, ranges, density, paths.columns, levels, missing)
 
 
