@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.space import as_user_times, to_unit
-from privtraj.columns.kinds import Category, Column, Date, Integer, Number, text_of
+from privtraj.columns.kinds import Angle, Category, Column, Date, Integer, Number, text_of
 from privtraj.columns.precision import degrees
 from privtraj.model.sampler import FEWEST_PARTICLES, FEWEST_TRIED, LEAST_SHARE
 from privtraj.report.labels import Drawn, shares_of, time_labels
@@ -204,6 +204,7 @@ def page_data(
     return {
         "features": names,
         "dates": [isinstance(column, Date) for column in shown.numbers],
+        "angles": [isinstance(column, Angle) for column in shown.numbers],
         "timeName": model.time_name,
         "datetime": model.datetime,
         "bounds": shown.bounds.tolist(),
