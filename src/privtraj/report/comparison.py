@@ -36,6 +36,7 @@ def comparison(
     shown = sampled(model, seed)
     clouds = records.clouds()
     worth, copies, own = evaluation.worth, evaluation.memorisation, evaluation.settings
+    repeated = evaluation.repeated
     people = f"{about(worth.people)}{' or more' if worth.people >= worth.most else ''}"
     ground = [] if evaluation.ground is None else [str(evaluation.ground).removesuffix(".")]
     values = {
@@ -51,7 +52,7 @@ def comparison(
         "tables": {
             "Single times": list(map(_row, evaluation.scores)),
             "Whole paths": list(map(_row, evaluation.path_scores)),
-            "Repeated records": [_row(evaluation.repeated.score)] if evaluation.repeated else [],
+            "Repeated records": [_row(repeated.score)] if repeated else [],
         },
         "columns": evaluation.to_dict()["columns"],
         "notes": [*evaluation.notes, *ground],
@@ -103,7 +104,7 @@ def _row(score: Score) -> dict[str, Any]:
     numbers = (score.floor, score.value, score.ceiling)
     return {
         "label": score.label,
-        "name": score.name,
+        "words": score.words[:1].lower() + score.words[1:],
         "numbers": [f"{v:.3g}" if math.isfinite(v) else "none" for v in numbers],
         "better": score.better,
         "gap": min(max(score.gap, 0.0), 1.0) if known else None,
