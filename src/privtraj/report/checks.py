@@ -227,9 +227,9 @@ def _detail(model: TrajectoryModel, people: Floats) -> Iterator[Finding]:
         least = np.maximum(fewest, PARTICLES * here / model.particles.shape[1])
         told = least / np.maximum(here, 1.0)
         shares = small_groups(model.particles, model.weights, _at_times(model, sides, at), told)
-        words = {"share": percent(np.mean(shares)), "worst": percent(max(shares))}
-        few = round_number(f"{np.median(least):.2g}")
-        yield judged("groups", float(np.mean(shares)), fewest=few, **words)
+        share, few = float(np.mean(shares)), round_number(f"{np.median(least):.2g}")
+        words = {"share": percent(share), "worst": percent(max(shares))}
+        yield judged("groups", share, fewest=few, **words)
     numbers = [column for column in of_tables(model.columns) if isinstance(column, Number)]
     rounded = model.constraints.precision  # such numbers have gaps of their own
     smooth = [
