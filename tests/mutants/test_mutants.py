@@ -80,6 +80,7 @@ def test_a_planted_break_is_caught(judged, name):
     assert outcome.why.split("[")[0] in MUTANTS[name].caught_by
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_break_that_the_named_tests_overlook_is_looked_for_elsewhere(judged):
     outcome = judged(replace(EDIT, caught_by=[OTHER]), otherwise=[ROUNDED])
@@ -91,8 +92,18 @@ def test_a_break_that_the_named_tests_overlook_is_looked_for_elsewhere(judged):
     ("new", "said", "why"),
     [
         ("return _rounded(value, towards=ROUND_CEILING)", runner.SURVIVED, EDIT.breaks),
-        ("return _rounded(value, ROUND_UPWARDS)", runner.USELESS, "NameError"),
-        ("return _rounded(value, ROUND_CEILING", runner.USELESS, "pytest said"),
+        pytest.param(
+            "return _rounded(value, ROUND_UPWARDS)",
+            runner.USELESS,
+            "NameError",
+            marks=pytest.mark.thorough,
+        ),
+        pytest.param(
+            "return _rounded(value, ROUND_CEILING",
+            runner.USELESS,
+            "pytest said",
+            marks=pytest.mark.thorough,
+        ),
     ],
     ids=["harmless", "broken code", "no code"],
 )

@@ -251,7 +251,7 @@ def test_a_fit_that_buys_little_names_the_range_of_time(people):
         times * 365.25, np.c_[height, weight], bounds=[(1, 2.5), (1, 140)], time_range=(0, 10)
     )
     with pytest.warns(pt.LowBudgetWarning, match="one window of time holds"):
-        pt.TrajectorySynthesizer(0.3, 1e-5, seed=0, slabs=8).fit(snapshots)
+        pt.TrajectorySynthesizer(0.3, 1e-5, seed=0, windows=8).fit(snapshots)
 
 
 # Gaps between cells ---------------------------------------------------------------------------

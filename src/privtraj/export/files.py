@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from privtraj.base.errors import InputError, Said, free_name
 from privtraj.base.files import atomic_path
 from privtraj.base.formats import PATHS, extra, format_of
-from privtraj.base.space import as_user_times, moment
+from privtraj.base.space import as_user_times, moment, written_times
 from privtraj.columns.kinds import Number
 from privtraj.columns.precision import DEGREES as DEGREES_STEP
-from privtraj.columns.precision import axes, written_times
+from privtraj.columns.precision import axes
 from privtraj.data.tables import COORDINATE, anndata_needed
 from privtraj.export.tables import PathRows, python_values, write_as
 

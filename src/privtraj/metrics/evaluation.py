@@ -11,9 +11,8 @@ import numpy as np
 
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import InputError, about
-from privtraj.base.space import as_user_times
+from privtraj.base.space import as_user_times, written_times
 from privtraj.columns.axes import Axes
-from privtraj.columns.precision import written_times
 from privtraj.metrics.columns import (
     ColumnScores,
     column_scores,

@@ -215,7 +215,7 @@ def _detail(model: TrajectoryModel, people: Floats) -> Iterator[Finding]:
         mean, least = float(np.mean(shares)), min(shares)
         words = {"mean": percent(mean), "least": percent(least)}
         yield judged("significant", min(mean, least + 0.2), **words)
-    sides = _numbers(model, "cell_side") if model.settings.get("measure") == "counts" else []
+    sides = _numbers(model, "cell_side")
     start, end = model.knots[[0, -1]]
     counted = _numbers(model, "people_per_time")
     noises = [e["noise_epsilon"] for e in model.certificate.ledger if e["what"] == CELLS]
@@ -320,7 +320,7 @@ def _fit(model: TrajectoryModel) -> Iterator[Finding]:
         left = model.couplings("entropic").error
         steps = "" if during is None else f", {during:.2g} in the last step"
         yield judged("couplings", max(left, during or 0.0), error=f"{left:.2g}", steps=steps)
-    if model.settings.get("measure") == "gradients":
+    if noise is not None:  # of clipped sums
         yield judged("clipping", None, share=percent(1 - CLIP_QUANTILE))
 
 

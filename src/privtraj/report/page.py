@@ -24,6 +24,7 @@ from privtraj.base.errors import InputError, short
 from privtraj.base.files import write_text
 from privtraj.base.formats import PEOPLE_DRAWN
 from privtraj.columns.kinds import Category, Column, Number
+from privtraj.measures.registry import find
 from privtraj.privacy import statements
 from privtraj.privacy.certificate import PROTECTS, Certificate
 from privtraj.privacy.ledger import up
@@ -286,9 +287,8 @@ def settings(model: TrajectoryModel) -> dict[str, Any]:
     keeps = "that they keep their place among the others, or forget it, is an assumption"
     if "persistence" in model.diagnostics:
         keeps = "how fast they forget was measured on people with several records"
-    ours = method in ("counts", "gradients", "marginals")
     made = [
-        ("method", f"private {method}" if ours else method),
+        ("method", method if find(method) is None else f"private {method}"),
         *((key.replace("_", " "), _text(value)) for key, value in model.settings.items()
           if key != "measure" and value not in (None, 0, "")),
         *certificate.found.items(),
