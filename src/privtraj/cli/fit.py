@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from privtraj.base.errors import InputError
 from privtraj.base.formats import PEOPLE_DRAWN
-from privtraj.choices import BOOLEAN, Option
 from privtraj.cli import config, shared
 from privtraj.cli.console import PLAINLY_WRONG, Console
 from privtraj.cli.options import FILE, GROUPS, OPTIONS, Group, arguments
 from privtraj.cli.results import even_times, write_paths
+from privtraj.recipe import BOOLEAN, Option
 
 if TYPE_CHECKING:
     from privtraj.assess.look import TableCheck
