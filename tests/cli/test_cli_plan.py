@@ -33,7 +33,7 @@ out = "<still to be filled in>"
 def least(monkeypatch, tmp_path):
     """The least forecast there is, by a coarse yardstick, and an empty cache."""
     monkeypatch.setattr(planner, "STAND_INS", ("three groups",))
-    monkeypatch.setattr(planner, "STEPS", {"counts": (-1, 0, 1)})
+    monkeypatch.setattr(planner, "STEPS", {True: (-1, 0, 1)})
     monkeypatch.setattr(planner, "MORE_PEOPLE", (2,))
     for name, number in {"POPULATION": 500, "POINTS": 50}.items():
         monkeypatch.setattr(simulate, name, number)
@@ -79,7 +79,7 @@ def test_listed_times_are_a_fact_that_no_advice_is_about(capsys):
     assert cli.main(["plan", "--people", "40", "--times", "5", "--features", "2", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert "few for this wish" in found["warning"]
-    assert not re.search(r"\b(bins?|times|days|slabs?)\b", found["warning"])
+    assert not re.search(r"\b(bins?|times|days|windows?)\b", found["warning"])
     assert found["question"]["times"] == 5
 
 

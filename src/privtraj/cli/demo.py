@@ -9,11 +9,11 @@ from typing import Any
 
 from privtraj.base.errors import InputError, aligned
 from privtraj.base.formats import PEOPLE_DRAWN
-from privtraj.choices import Option, whole
 from privtraj.cli import fit, results, shared
 from privtraj.cli.console import Console, parser
 from privtraj.cli.options import Group, budget, changed, writing
 from privtraj.columns.cells import words_of
+from privtraj.recipe import Option, whole
 
 _EXAMPLE = "example:\n  privtraj demo --epsilon 0.5 --out half"
 
@@ -42,9 +42,8 @@ def run(args: argparse.Namespace, console: Console) -> None:
     """Write the table, then run the very commands that are printed at the end."""
     from privtraj import datasets
     from privtraj.export.tables import write_table
-    from privtraj.plot import overview
+    from privtraj.plot import overview, save_figure
     from privtraj.report.page import write_report
-    from privtraj.report.style import save_figure
     from privtraj.synthesizer import TrajectorySynthesizer
 
     TrajectorySynthesizer(args.epsilon, args.delta).check()

@@ -20,10 +20,10 @@ from typing import Any
 
 from privtraj import recipe
 from privtraj.base.errors import InputError, aligned
-from privtraj.choices import BOOLEAN, Option, whole
 from privtraj.cli import config, fit, shared
 from privtraj.cli.console import PLAINLY_WRONG, Console
 from privtraj.cli.options import FILE, GROUPS, OPTIONS, Group, arguments, budget, changed, writing
+from privtraj.recipe import BOOLEAN, Option, whole
 
 # A configuration to fill in -------------------------------------------------------------------
 
@@ -293,7 +293,7 @@ def run_plan(args: argparse.Namespace, console: Console) -> None:
         from matplotlib.figure import Figure
 
         from privtraj import plot
-        from privtraj.report.style import save_figure
+        from privtraj.plot import save_figure
 
         figure = Figure(figsize=(6.4, 4.2), layout="constrained", facecolor="white")
         plot.tradeoff(forecast, ax=figure.subplots())

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privtraj.base.errors import InputError
-from privtraj.choices import NUMBER, TEXT, Option, one_of, whole
 from privtraj.cli import shared
 from privtraj.cli.console import Console
 from privtraj.cli.options import FILE, MODEL, OPTIONS, Group, arguments, budget, changed, writing
+from privtraj.recipe import NUMBER, TEXT, Option, one_of, whole
 
 if TYPE_CHECKING:
     from privtraj.model.model import TrajectoryModel
@@ -258,7 +258,7 @@ def run_audit(args: argparse.Namespace, console: Console) -> int:
     shared.check_output(args.plot, shared.PICTURES, args.force)
     from privtraj import plot
     from privtraj.audit.attack import audit
-    from privtraj.report.style import save_figure
+    from privtraj.plot import save_figure
     from privtraj.synthesizer import TrajectorySynthesizer
 
     claimed = {**vars(args), "seed": None}  # the seed is the attack's
