@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from privtraj.base.space import TimeAxis
 from privtraj.columns.kinds import Number
-from privtraj.data.public import TimeAxis
 from privtraj.data.snapshots import Snapshots
 from privtraj.privacy import noise
 from privtraj.privacy.rows import MemoryRows

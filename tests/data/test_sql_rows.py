@@ -784,7 +784,7 @@ def test_a_csv_means_the_same_to_both_readers(kind, tmp_path, monkeypatch):
     path = tmp_path / "t.csv"
     path.write_text("\ufeff" + "\n".join(["the id;t;x", *lines, ""]), encoding="utf-8")
     settings = {"time": "t", "bounds": {"x": (0, 30)}, "bins": ["2024-02-01", "2024-02-29"]}
-    settings |= {"person": "the id", "missing": "drop"}
+    settings |= {"person": "the id", "missing": "drop", "csv": {"newlines": "quoted"}}
     here = Snapshots.from_table(path, **settings)
     monkeypatch.setattr(sql, "LARGE_FILE", 0)
     _same_source(here, Snapshots.from_table(path, **settings))

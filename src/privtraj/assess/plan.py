@@ -21,9 +21,8 @@ from privtraj.assess.common import Estimate, kept, mean_worth
 from privtraj.assess.forecast import GOOD, STAND_INS, Forecast, MixedForecast, Question, Remedies
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError, aligned, is_whole, short
-from privtraj.columns.axes import Axes
 from privtraj.columns.declared import declared_columns
-from privtraj.columns.kinds import Category, Column, Number
+from privtraj.columns.kinds import Axes, Category, Column, Number
 from privtraj.privacy.events import (
     Adjacency,
     LaplaceCounts,
@@ -35,7 +34,8 @@ from privtraj.privacy.events import (
 from privtraj.recipe import LARGEST_EPSILON, SMALLEST_EPSILON, Recipe
 
 if TYPE_CHECKING:  # heavy, and not needed where the answer is known already
-    from privtraj.data.public import PublicInputs, TimeAxis
+    from privtraj.base.space import TimeAxis
+    from privtraj.data.public import PublicInputs
     from privtraj.data.snapshots import Snapshots
     from privtraj.domain.domain import Domain
     from privtraj.measures.base import Measure

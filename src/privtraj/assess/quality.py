@@ -32,9 +32,8 @@ from privtraj.assess.simulate import (
 )
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import BudgetError, InputError, is_number
-from privtraj.base.space import as_user_times
+from privtraj.base.space import TimeAxis, as_user_times
 from privtraj.columns.kinds import Angle, Category
-from privtraj.data.public import TimeAxis
 from privtraj.data.snapshots import Snapshots
 from privtraj.measures.base import Measure
 from privtraj.measures.registry import find

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from privtraj.base.errors import InputError
 from privtraj.base.formats import PEOPLE_DRAWN
-from privtraj.choices import BOOLEAN, Option
 from privtraj.cli import config, shared
 from privtraj.cli.console import PLAINLY_WRONG, Console
 from privtraj.cli.options import FILE, GROUPS, OPTIONS, Group, arguments
 from privtraj.cli.results import even_times, write_paths
+from privtraj.recipe import BOOLEAN, Option
 
 if TYPE_CHECKING:
     from privtraj.assess.look import TableCheck
@@ -199,13 +199,13 @@ def _prepared(args: argparse.Namespace) -> TrajectorySynthesizer:
         check_paths(args.paths, features, [column.domain for column in columns], args.at or 2)
     shared.check_output(args.write_config, config.SUFFIXES, args.force)
     shared.keep_compiled()
-    from privtraj.data.public import Options
+    from privtraj.data.public import PublicInputs
     from privtraj.synthesizer import TrajectorySynthesizer
 
     synthesizer = TrajectorySynthesizer(**arguments(TrajectorySynthesizer, vars(args)))
     synthesizer.check()
-    kept = (args.one_per_person, args.records_per_person, True, args.missing, args.seed)
-    Options(*kept, has_person=args.person is not None)  # refuses what does not go together
+    known = shared.table(vars(args), PublicInputs.declared)
+    PublicInputs.declared(**known)  # refuses what does not go together
     return synthesizer
 
 
@@ -252,7 +252,7 @@ def _note(args: argparse.Namespace, synthesizer: TrajectorySynthesizer, console:
     if args.records_per_person > 1:
         # whether all records or one at random is better, as far as can be said without looking
         from privtraj.assess.plan import price
-        from privtraj.columns.axes import Axes
+        from privtraj.columns.kinds import Axes
 
         measure = synthesizer.measure_for(Axes.of(shared.columns(vars(args)))).name
         most, together = args.records_per_person, synthesizer.windows != "bins"

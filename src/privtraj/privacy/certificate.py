@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privtraj.base import __version__, display
+from privtraj.base import __version__, formats
 from privtraj.base.errors import InputError, is_number
 from privtraj.base.files import MOST_BYTES, strict_json
 from privtraj.privacy import statements
@@ -332,7 +332,7 @@ class Certificate:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return display.card(self)
+        return formats.card(self)
 
     @property
     def caveat(self) -> str:
