@@ -341,9 +341,9 @@ def test_noise_of_sums_is_measured_by_its_clip_and_people_who_are_sampled_are_le
 
 
 def _sampled():
-    from privtraj.privacy.events import SampledSum
+    from privtraj.privacy.events import GaussianSum
 
-    return SampledSum(2.0, "s", rate=0.5)
+    return GaussianSum(2.0, "s", rate=0.5)
 
 
 @pytest.mark.parametrize("kind", [Squares, Signs])

@@ -14,7 +14,7 @@ from privtraj.base.space import Slabs
 from privtraj.columns.axes import Axes
 from privtraj.data.snapshots import Snapshots
 from privtraj.privacy import noise, questions
-from privtraj.privacy.events import LaplaceShares, Person
+from privtraj.privacy.events import LaplaceCounts, Person
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.questions import (
@@ -173,7 +173,7 @@ def test_the_noise_is_that_of_the_ledger_entry(each):
 
 def test_a_person_costs_the_weight_and_not_their_records():
     for records in (2, 50):
-        event = LaplaceShares(0.01, WHAT, 0.0, records, True, weight=20)
+        event = LaplaceCounts(0.01, WHAT, 0.0, records, True, weight=20)
         assert event.pair("add-remove").responses == (0.2, 1)
         assert event.pair("replace-one").responses == (0.2, 2)
         ledger = Ledger(0.2, 0.0)

@@ -19,12 +19,11 @@ from privtraj.measures.base import HEAD_COUNT, counts_event, head_count, left, p
 from privtraj.model.model import TrajectoryModel, assemble, diffusivity_or
 from privtraj.paper import warm_starts as warm
 from privtraj.privacy import noise
-from privtraj.privacy.certificate import Certificate, certify
+from privtraj.privacy.certificate import PUBLIC_COUNTS, Certificate, certify
 from privtraj.privacy.events import Adjacency, check_adjacency, check_budget
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger, calibrate_gaussian
 from privtraj.privacy.questions import Watcher
-from privtraj.privacy.statements import PUBLIC_COUNTS
 from privtraj.recipe import SMALLEST_EPSILON, PublicCounts, check_public_counts
 
 

@@ -23,7 +23,19 @@ from functools import lru_cache
 from typing import Protocol, Self
 
 from privtraj.base.errors import BudgetError
-from privtraj.privacy.accounting import COARSE, FINE, Events, Tally, bisect, tally
+from privtraj.privacy.accounting import (
+    COARSE,
+    FINE,
+    Cost,
+    Events,
+    Guarantee,
+    Parallel,
+    Sequential,
+    Tally,
+    bisect,
+    cost,
+    tally,
+)
 from privtraj.privacy.events import (
     Adjacency,
     Event,
@@ -33,9 +45,7 @@ from privtraj.privacy.events import (
     check_adjacency,
     check_budget,
     check_slack,
-    sum_at_rate,
 )
-from privtraj.privacy.guarantee import Cost, Guarantee, Parallel, Sequential, cost
 
 _WORTH_NAMING = 1e-3  # less privacy loss than this buys nothing: call it spent
 
@@ -61,7 +71,7 @@ class Ledger:
     A `plan` holds a fit to that: every release is one of those it lists.
 
     others: what was released about other people, none of whom is among those of this ledger. All of
-    it together is then Parallel (`guarantee`), and has to keep to the budget together.
+    it together is then `Parallel`, and has to keep to the budget together.
     """
 
     def __init__(
@@ -94,7 +104,7 @@ class Ledger:
     @property
     def guarantee(self) -> Guarantee:
         """Its own events, and beside them what is about other people."""
-        own = Sequential.of(self._events)
+        own = Sequential(tuple(self._events))
         return own if self.others is None else Parallel((self.others, own))
 
     @property
@@ -105,7 +115,7 @@ class Ledger:
     def _cost(self, own: Tally, events: list[tuple[Event, int]]) -> Cost:
         if self.others is None:
             return Cost((own,))
-        return cost(Parallel((self.others, Sequential.of(events))), self.adjacency)
+        return cost(Parallel((self.others, Sequential(tuple(events)))), self.adjacency)
 
     def covers(self, event: Event, times: int = 1) -> bool:
         """Whether the event would fit beside what was spent."""
@@ -176,7 +186,7 @@ class Planned:
     event: Event
     times: int = 1
     shared: bool = False
-    told: float = 0.0  # of the shared event's loudness
+    used: float = 0.0  # of the shared event's information
 
     def after(self, event: Event, times: int) -> Planned | None:
         """What is left after so many of the event; None if they are not covered."""
@@ -187,9 +197,9 @@ class Planned:
             return replace(self, times=self.times - times) if same else None
         if event.kind != self.event.kind:
             return None
-        told = self.told + times * event.loudness
-        covered = told <= self.event.loudness * (1 + _TOLERANCE)
-        return replace(self, times=self.times - times, told=told) if covered else None
+        used = self.used + times * event.information
+        covered = used <= self.event.information * (1 + _TOLERANCE)
+        return replace(self, times=self.times - times, used=used) if covered else None
 
 
 @dataclass(frozen=True)
@@ -324,7 +334,7 @@ def _least_noise(
         return 1 / start if start else math.inf
 
     def fits(inverse: float, interval: float) -> bool:
-        event = sum_at_rate(_sum_of(inverse, person), rate)
+        event = GaussianSum(1 / inverse, "", 0.0, *person, rate)
         return spent.add(event, steps).delta(epsilon, interval) <= delta
 
     if not fits(_SMALLEST, FINE):  # the error of the grid alone may be more than delta

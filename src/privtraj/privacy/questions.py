@@ -44,10 +44,8 @@ from privtraj.privacy.events import (
     Event,
     GaussianSum,
     LaplaceCounts,
-    LaplaceShares,
     Person,
     people_moved,
-    sum_at_rate,
 )
 from privtraj.privacy.rows import (
     PublicShape,
@@ -99,7 +97,7 @@ def gaussian_event(
 ) -> GaussianSum:
     """A Gaussian release of so many numbers, each of which adds to the slack of integer noise."""
     slack = draws * noise.GAUSSIAN_TV_PER_DRAW
-    return sum_at_rate(GaussianSum(noise_multiplier, what, slack, *person), rate)
+    return GaussianSum(noise_multiplier, what, slack, *person, rate)
 
 
 # Questions and releases -----------------------------------------------------------------------
@@ -359,7 +357,7 @@ class LagTable(Question):
     however many records they have, in bins or together; without a pair all are 0. So a person added
     or removed moves the answer by w d in all, and a person replaced by 2 w d, in whole numbers that
     are counted and never rounded as floats: with exact integer noise delta is 0
-    (`events.LaplaceShares`). The number g of records does not matter.
+    (`events.LaplaceCounts`, `weight`). The number g of records does not matter.
 
     Which pairs there are, and in which cells, follows from the thresholds and from the person's own
     records alone: the rows know whose they are, and at most g of a person were kept, by that
@@ -410,8 +408,8 @@ class LagTable(Question):
     def sensitivity(self, person: Person, adjacency: Adjacency) -> float:
         return people_moved(adjacency) * self.weight
 
-    def event(self, noise: Laplace, what: str, shape: PublicShape) -> LaplaceShares:
-        return LaplaceShares(noise.epsilon, what, 0.0, *shape.person, weight=self.weight)
+    def event(self, noise: Laplace, what: str, shape: PublicShape) -> LaplaceCounts:
+        return LaplaceCounts(noise.epsilon, what, 0.0, *shape.person, weight=self.weight)
 
     def sum_over(self, rows: RepeatedRows) -> Ints:
         """Exact numbers (L, 4 d): features in turn, of each the four kinds of pairs."""
