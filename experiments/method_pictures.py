@@ -16,8 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import privtraj as pt
-from privtraj.privacy.guard import Guard
-from privtraj.privacy.questions import CellCounts, Release
+from privtraj.privacy.guard import CellCounts, Guard, Release
 from privtraj.privacy.sums import KernelSums
 from privtraj.report.style import BLUE, GREY, INK, VERMILION, decorate
 

@@ -26,10 +26,9 @@ from privtraj.motion.growth import Growth
 from privtraj.motion.process import Scale
 from privtraj.privacy import noise
 from privtraj.privacy.certificate import CAUTION, PUBLIC_COUNTS, Certificate, certify, weaknesses
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.guard import Guard, Watcher
 from privtraj.privacy.ledger import BudgetPlan, Ledger
 from privtraj.privacy.ledger_file import LedgerFile
-from privtraj.privacy.questions import Watcher
 from privtraj.recipe import MeasureName, Recipe, check_public_counts
 
 CROWDED = 0.8  # of the people in one window of several: the time range misses them; by hand

@@ -48,10 +48,10 @@ from privtraj.measures.persistence import PERSISTENCE
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import Tally, tally
 from privtraj.privacy.events import GaussianSum, LaplaceCounts, Person
-from privtraj.privacy.guard import SamplingGuard
+from privtraj.privacy.guard import CellCounts, Gaussian, LagTable, Laplace, Release
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.questions import CellCounts, Gaussian, LagTable, Laplace, Release
 from privtraj.privacy.rows import PublicShape
+from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.sums import ClippedSums
 from privtraj.synthesizer import TrajectorySynthesizer
 

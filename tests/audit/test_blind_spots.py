@@ -36,9 +36,8 @@ from privtraj.measures.base import HEAD_COUNT
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import tally
 from privtraj.privacy.events import GaussianSum, LaplaceCounts
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.guard import CellCounts, Guard, Laplace, Release
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.questions import CellCounts, Laplace, Release
 from privtraj.synthesizer import TrajectorySynthesizer
 
 DELTA = 1e-5
@@ -112,7 +111,7 @@ class Paid(Ledger):
         super().__init__(1.0, 0.0)
 
     def spend(self, event, times=1):
-        self._events.append((event, times))
+        self.events = (*self.events, (event, times))
 
 
 CLAIM = tally(EVENTS, "add-remove")

@@ -11,9 +11,9 @@ from privtraj.measures.gradients import STEP
 from privtraj.measures.persistence import PERSISTENCE
 from privtraj.measures.windows import LISTED, MOTION
 from privtraj.privacy.events import ChosenTimes, GaussianSum, LaplaceCounts, Opaque
-from privtraj.privacy.guard import Guard, SamplingGuard
+from privtraj.privacy.guard import CellCounts, Gaussian, Guard, Laplace, Release
 from privtraj.privacy.ledger import BudgetPlan, Ledger, Planned
-from privtraj.privacy.questions import CellCounts, Gaussian, Laplace, Release
+from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.sums import ClippedSums
 from privtraj.synthesizer import TrajectorySynthesizer
 

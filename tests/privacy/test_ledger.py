@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from privtraj.base.errors import BudgetError, InputError
 from privtraj.privacy.accounting import epsilon_at
 from privtraj.privacy.events import ChosenTimes, GaussianSum, LaplaceCounts, Opaque
-from privtraj.privacy.guard import Allowance, reserve
 from privtraj.privacy.ledger import Ledger, calibrate_gaussian, down, up
+from privtraj.privacy.sampling import Allowance, reserve
 
 ADJACENCIES = ["add-remove", "replace-one"]
 

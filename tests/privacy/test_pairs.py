@@ -15,14 +15,14 @@ from privtraj.columns.axes import Axes
 from privtraj.data.snapshots import Snapshots
 from privtraj.privacy import noise, questions
 from privtraj.privacy.events import LaplaceCounts, Person
-from privtraj.privacy.guard import Guard
-from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.questions import (
+from privtraj.privacy.guard import (
     KINDS,
+    Guard,
     LagTable,
     Laplace,
     Release,
 )
+from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.rows import MemoryRows, PublicShape, RepeatedRows
 
 WHAT = "how people persist"

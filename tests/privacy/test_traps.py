@@ -16,9 +16,8 @@ from privtraj.data.snapshots import Snapshots
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import COARSE, FINE, epsilon_at, gaussian_delta, tally
 from privtraj.privacy.events import ChosenTimes, GaussianSum, clt_mu
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.guard import Gaussian, Guard, Release
 from privtraj.privacy.ledger import Ledger, calibrate_gaussian
-from privtraj.privacy.questions import Gaussian, Release
 from privtraj.privacy.sums import ClippedSums, lattice_unit
 
 PEOPLE = {7: 626, 1: 674, 2: 397, 3: 408, 6: 394, 9: 396}  # by digit

@@ -21,9 +21,8 @@ from privtraj.paper import warm_starts as warm
 from privtraj.privacy import noise
 from privtraj.privacy.certificate import PUBLIC_COUNTS, Certificate, certify
 from privtraj.privacy.events import Adjacency, check_adjacency, check_budget
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.guard import Guard, Watcher
 from privtraj.privacy.ledger import Ledger, calibrate_gaussian
-from privtraj.privacy.questions import Watcher
 from privtraj.recipe import SMALLEST_EPSILON, PublicCounts, check_public_counts
 
 

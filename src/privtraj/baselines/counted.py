@@ -29,12 +29,12 @@ from privtraj.measures.likelihood import Mixture, Moments, moments, person_vecto
 from privtraj.measures.pooling import GridMeasure
 from privtraj.measures.smoothing import MOST_CELLS_PER_TIME
 from privtraj.paper.warm_starts import on_simplex
-from privtraj.privacy import noise, questions
+from privtraj.privacy import noise
 from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.events import LaplaceCounts, Opaque
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.guard import CellCounts, Guard, Laplace
+from privtraj.privacy.guard import Release as PaidRelease
 from privtraj.privacy.ledger import Ledger, calibrate_laplace
-from privtraj.privacy.questions import CellCounts, Laplace
 from privtraj.recipe import MOST_PARTICLES
 
 CELLS = "people per cell"
@@ -75,7 +75,7 @@ class ThresholdedHistogram(Counted):
             people = float(np.median(self._people(guard)))
             side = grid(people, guard.n_features, self._left(guard))
         epsilon = self._left(guard)
-        counts = guard.ask(questions.Release(CellCounts(side), Laplace(epsilon), CELLS))
+        counts = guard.ask(PaidRelease(CellCounts(side), Laplace(epsilon), CELLS))
         threshold = math.log(counts.shape[1]) / epsilon
         kept = np.where(counts > threshold, counts, 0).astype(np.float64)
         return in_cells(occupied(kept, side, guard.n_features), side, self.points, rng)
@@ -104,7 +104,7 @@ class PrivateMeasure(Counted):
         mass = people[:, None]
         for level, epsilon in enumerate(budgets, start=1):
             cells, drawn = CellCounts(2**level), Laplace(float(epsilon))
-            counts = guard.ask(questions.Release(cells, drawn, f"{CELLS}, level {level}"))
+            counts = guard.ask(PaidRelease(cells, drawn, f"{CELLS}, level {level}"))
             mass = consistent(mass, counts.astype(np.float64), d)
         return in_cells(occupied(mass, 2**levels, d), 2**levels, self.points, rng)
 

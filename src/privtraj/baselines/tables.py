@@ -35,12 +35,11 @@ from privtraj.baselines.base import Baseline, Release, unguarded
 from privtraj.baselines.counted import in_cells, places_of
 from privtraj.data.snapshots import Snapshots
 from privtraj.measures.base import left
-from privtraj.privacy import questions
 from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.events import Opaque, people_moved
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.guard import Gaussian, Guard, Table, Tables
+from privtraj.privacy.guard import Release as PaidRelease
 from privtraj.privacy.ledger import calibrate_gaussian
-from privtraj.privacy.questions import Gaussian, Table, Tables
 
 
 @dataclass(kw_only=True)
@@ -204,7 +203,7 @@ class PrivPGD(Baseline):
         for pair in pairs:  # one cell along all other axes
             cells = tuple(side if k in pair else 1 for k, side in enumerate(sides))
             tables.append(Table(snapshots.axis.bins, cells))
-        counts = guard.ask(questions.Release(Tables(tables), Gaussian(1 / mu), "pairs of columns"))
+        counts = guard.ask(PaidRelease(Tables(tables), Gaussian(1 / mu), "pairs of columns"))
         wanted = []
         for noisy, pair in zip(shares(counts), pairs, strict=True):
             centres = _centres([sides[k] for k in pair])

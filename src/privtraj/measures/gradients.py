@@ -42,9 +42,8 @@ from privtraj.measures.numbers import Measured, Numbers, View
 from privtraj.measures.persistence import PERSISTENCE
 from privtraj.measures.reweighting import StepRelease, reweighted
 from privtraj.privacy.events import GaussianSum, Person
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.guard import Gaussian, Guard, Release
 from privtraj.privacy.ledger import Planned, calibrate_gaussian, calibrate_noise
-from privtraj.privacy.questions import Gaussian, Release
 from privtraj.privacy.sums import KernelSum, KernelSums
 from privtraj.recipe import Recipe
 

@@ -40,9 +40,8 @@ from privtraj.measures.base import Marginals
 from privtraj.motion.inertia import LAGS, Correlations, Inertia, correlation_along, smoothest
 from privtraj.motion.process import Reference
 from privtraj.privacy.events import Adjacency, LaplaceCounts, Person, people_moved
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.guard import KINDS, Guard, LagTable, Laplace, Release
 from privtraj.privacy.noise import EPSILON_RANGE
-from privtraj.privacy.questions import KINDS, LagTable, Laplace, Release
 
 PERSISTENCE = "how people persist"
 

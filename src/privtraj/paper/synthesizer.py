@@ -58,8 +58,9 @@ from privtraj.privacy.events import (
     LaplaceCounts,
     check_adjacency,
 )
-from privtraj.privacy.guard import Guard, SamplingGuard
+from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import BudgetPlan, Ledger, calibrate_scale
+from privtraj.privacy.sampling import SamplingGuard
 from privtraj.recipe import check_public_counts
 
 Watch = Callable[[Floats], None]

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from copy import copy
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from functools import lru_cache
@@ -87,51 +88,42 @@ class Ledger:
         self.delta = float(delta)
         self.adjacency = check_adjacency(adjacency)
         self.others = others
-        self._events: list[tuple[Event, int]] = []
-        self._tally = Tally(self.adjacency)
+        self.events: tuple[tuple[Event, int], ...] = ()  # what happened, in order, and how often
+        self.tally = Tally(self.adjacency)  # of these events
         self._plan = plan
-
-    @property
-    def events(self) -> tuple[tuple[Event, int], ...]:
-        """What happened, in order, and how often each."""
-        return tuple(self._events)
-
-    @property
-    def tally(self) -> Tally:
-        """What composition remembers of its own events: their cost, mu, and slack."""
-        return self._tally
 
     @property
     def guarantee(self) -> Guarantee:
         """Its own events, and beside them what is about other people."""
-        own = Sequential(tuple(self._events))
+        own = Sequential(self.events)
         return own if self.others is None else Parallel((self.others, own))
 
     @property
     def cost(self) -> Cost:
         """What everything costs that the certificate will tell of."""
-        return self._cost(self._tally, self._events)
-
-    def _cost(self, own: Tally, events: list[tuple[Event, int]]) -> Cost:
         if self.others is None:
-            return Cost((own,))
-        return cost(Parallel((self.others, Sequential(tuple(events)))), self.adjacency)
+            return Cost((self.tally,))
+        return cost(self.guarantee, self.adjacency)
 
     def covers(self, event: Event, times: int = 1) -> bool:
         """Whether the event would fit beside what was spent."""
-        after = self._cost(self._tally.add(event, times), [*self._events, (event, times)])
-        return after.delta(self.epsilon) <= self.delta
+        after = copy(self)
+        after._add(event, times)
+        return after.cost.delta(self.epsilon) <= self.delta
 
     def spend(self, event: Event, times: int = 1) -> None:
         """Record the event, or raise `BudgetError` and record nothing."""
-        after = self._tally.add(event, times)
         plan = self._plan and self._plan.after(event, times)
         if not self.covers(event, times):
             raise BudgetError(
                 f"the budget does not cover {event.describe(times)}: {self.remaining(event)}"
             )
-        self._tally, self._plan = after, plan
-        self._events.append((event, times))
+        self._add(event, times)
+        self._plan = plan
+
+    def _add(self, event: Event, times: int) -> None:
+        self.tally = self.tally.add(event, times)
+        self.events = (*self.events, (event, times))
 
     def spent(self) -> float:
         """The smallest epsilon, at the budget's delta, of everything recorded so far."""
@@ -141,9 +133,9 @@ class Ledger:
         """What is left, in words: the budget used, and the largest single release that fits, of
         people who have as many records as those of `like`."""
         used = f"epsilon {up(self.spent())} of {self.epsilon:g} is spent at delta {self.delta:g}"
-        if self._tally.sampled:  # no closed form to calibrate in
+        if self.tally.sampled:  # no closed form to calibrate in
             return used
-        budget = (self.epsilon, self.delta, self.adjacency, self._events)
+        budget = (self.epsilon, self.delta, self.adjacency, self.events)
         person = ONE_RECORD if like is None else like.person
         inverse = calibrate_gaussian(*budget, person=person)
         laplace = calibrate_laplace(*budget, person=person)
@@ -155,7 +147,7 @@ class Ledger:
         return f"{used}, which leaves room for {' or '.join(options) or 'nothing more'}"
 
     def __repr__(self) -> str:
-        events = sum(times for _, times in self._events)
+        events = sum(times for _, times in self.events)
         budget = f"epsilon={self.epsilon:g}, delta={self.delta:g}, adjacency={self.adjacency!r}"
         return f"Ledger({budget}, events={events})"
 
@@ -190,16 +182,17 @@ class Planned:
 
     def after(self, event: Event, times: int) -> Planned | None:
         """What is left after so many of the event; None if they are not covered."""
-        if times > self.times:
+        used = self.used
+        if self.shared:
+            covered = event.kind == self.event.kind
+            if covered:
+                used += times * event.information
+                covered = used <= self.event.information * (1 + _TOLERANCE)
+        else:
+            covered = event.ideal() == self.event.ideal()
+        if times > self.times or not covered:
             return None
-        if not self.shared:
-            same = event.ideal() == self.event.ideal()
-            return replace(self, times=self.times - times) if same else None
-        if event.kind != self.event.kind:
-            return None
-        used = self.used + times * event.information
-        covered = used <= self.event.information * (1 + _TOLERANCE)
-        return replace(self, times=self.times - times, used=used) if covered else None
+        return replace(self, times=self.times - times, used=used)
 
 
 @dataclass(frozen=True)

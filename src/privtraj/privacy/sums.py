@@ -51,8 +51,8 @@ from privtraj.base import processes
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, BudgetError, InputError
 from privtraj.privacy import noise
-from privtraj.privacy.events import Adjacency, GaussianSum, Person, people_moved
-from privtraj.privacy.questions import Gaussian, Question, View, gaussian_event
+from privtraj.privacy.events import GaussianSum
+from privtraj.privacy.guard import Gaussian, Question, View, gaussian_event
 from privtraj.privacy.rows import PublicShape
 
 GRID = 2**16  # steps to the side of the box
@@ -88,10 +88,6 @@ class Chunks(NamedTuple):
     bin: jax.Array  # (devices n,)
     used: int  # chunks of every device that hold rows, the first ones
 
-    def spread(self, values: NDArray[Any]) -> jax.Array:
-        """Values (local devices n, C) of the places, over the devices as the points are."""
-        return _spread(values)
-
 
 class Lattice(NamedTuple):
     """Per bin: unit of the released integers, and how integers of people become those."""
@@ -116,7 +112,7 @@ class VectorSums(Question, abstract=True):
     deviation S on every integer makes it the Gaussian mechanism with noise multiplier z
     (`events.GaussianSum`).
 
-    Records may take part by chance (`SamplingGuard`); what is summed is then never divided by the
+    Records may take part by chance (`sampling`); what is summed is then never divided by the
     number of those who did, and an empty batch is noise alone.
     """
 
@@ -145,16 +141,9 @@ class VectorSums(Question, abstract=True):
     def vector(self, shape: PublicShape, window: int, point: NDArray[np.float32]) -> Floats:
         """v (D,) of a record in this window, before it is clipped; point (d,) of the unit cube."""
 
-    def sensitivity(self, person: Person, adjacency: Adjacency) -> float:
-        size = person.records if person.together else math.sqrt(person.records)
-        return people_moved(adjacency) * size
-
     def event(self, noise: Gaussian, what: str, shape: PublicShape) -> GaussianSum:
         draws = shape.windows.count * self.width(shape)
         return gaussian_event(noise.multiplier, what, draws, shape.person, shape.rate)
-
-    def records_of(self, view: View) -> int:
-        return int(chunks_of(view).row.max(initial=-1)) + 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,10 +272,9 @@ def chunks_of(view: View) -> Chunks:
 
 def taking_part(view: View) -> jax.Array:
     """Which places of the chunks take part: those that hold a row, and whose coin says so."""
-    chunks = chunks_of(view)
-    if view.coins is None:
-        return chunks.spread(chunks.row >= 0)
-    return chunks.spread(np.append(view.coins, False)[chunks.row])  # row -1, padding, is the last
+    row = chunks_of(view).row
+    coins = view.coins(int(row.max(initial=-1)) + 1)
+    return _spread(np.append(coins, False)[row])  # row -1, padding, is the last
 
 
 # Exact sums -----------------------------------------------------------------------------------
