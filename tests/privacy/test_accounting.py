@@ -221,7 +221,7 @@ def test_many_different_epsilons_stay_cheap_and_conservative():
     """Beyond MAX_LOSSES losses are merged upwards: a little more than exact, never less."""
     spread = [LaplaceCounts(0.1 + 0.001 * i, "") for i in range(20)]
     exact_below = [LaplaceCounts(0.1, "")] * 20
-    losses, probabilities = accounting._laplace_losses(
+    losses, probabilities, _ = accounting._laplace_losses(
         accounting.tally(spread, "add-remove").shifts
     )
     assert losses.size <= accounting.MAX_LOSSES

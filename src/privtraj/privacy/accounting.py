@@ -57,12 +57,13 @@ That people are disjoint is the word of whoever makes the tree: nothing here can
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, reduce
-from itertools import combinations_with_replacement, groupby
-from typing import Any, TypeVar
+from itertools import combinations_with_replacement
+from typing import Any
 
 import numpy as np
 from scipy.special import erfcx, ndtr
@@ -107,29 +108,31 @@ class Tally:
         if times < 1:
             raise InputError("an event happens at least once")
         pair = event.pair(self.adjacency)
-        epsilon, responses = pair.responses or (None, 0)
-        return Tally(
+        epsilon, responses = pair.responses or (0.0, 0)
+        revealed = pair.revealed
+        if times > 1 and 0 < revealed < 1:  # 1 - (1 - revealed)^times, of small chances too
+            revealed = -math.expm1(times * math.log1p(-revealed))
+        more = Tally(
             self.adjacency,
-            self.mu_squared + times * pair.mu * pair.mu,
-            tuple(sorted(_with_more(self.shifts, epsilon, times * responses))),
-            self.revealed + (1 - self.revealed) * _any_of(pair.revealed, times),
-            _with_more(self.sampled, pair.sampled, times),
-            self.slack + times * event.slack,
+            times * pair.mu * pair.mu,
+            ((epsilon, times * responses),) if responses else (),
+            revealed,
+            ((pair.sampled, times),) if pair.sampled else (),
+            times * event.slack,
         )
+        return self.beside(more)
 
     def beside(self, other: Tally) -> Tally:
         """The tally of both sequences, one after the other."""
-        shifts, sampled = self.shifts, self.sampled
-        for epsilon, times in other.shifts:
-            shifts = _with_more(shifts, epsilon, times)
-        for pair, times in other.sampled:
-            sampled = _with_more(sampled, pair, times)
+        shifts, sampled = Counter(dict(self.shifts)), Counter(dict(self.sampled))
+        shifts.update(dict(other.shifts))
+        sampled.update(dict(other.sampled))
         return Tally(
             self.adjacency,
             self.mu_squared + other.mu_squared,
-            tuple(sorted(shifts)),
+            tuple(sorted(shifts.items())),
             self.revealed + (1 - self.revealed) * other.revealed,
-            sampled,
+            tuple(sampled.items()),
             self.slack + other.slack,
         )
 
@@ -160,18 +163,19 @@ class Tally:
         """The smallest delta proven at this epsilon >= 0, slack included; never increasing."""
         if self.sampled:
             return self._at(min(epsilon, _turning_point(self)), interval)
-        return self._at(self._best_epsilon(epsilon))
+        return self._at(self._best_epsilon(epsilon) if self.slack else epsilon)
 
     def deltas(self, epsilons: Floats) -> Floats:
         """delta at increasing epsilons >= 0, as (e, d) implies (eps, d) for every eps >= e."""
-        return np.minimum.accumulate([self._at(float(eps)) for eps in epsilons])
+        return np.minimum.accumulate(list(map(self._at, epsilons.tolist())))
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon >= 0 with `delta(epsilon) <= delta`, rounded up; inf if none."""
         if self.sampled:
-            enough, precision = min(self._enough_to_plot(), _turning_point(self)), 1e-9
+            enough, precision = min(self._enough(), _turning_point(self)), 1e-9
         else:
-            enough, precision = self._best_epsilon(self._enough(delta)), 1e-13
+            enough, precision = self._enough(delta), 1e-13
+            enough = self._best_epsilon(enough) if self.slack else enough
 
         def reaches(epsilon: float) -> bool:
             return self._at(epsilon) <= delta
@@ -189,15 +193,20 @@ class Tally:
         fpr = np.asarray(false_positive_rates, dtype=np.float64)[..., None]
         # beyond the eps where delta is below any rate of interest, nothing is gained
         rungs = _FEW_RUNGS if self.sampled else _MANY_RUNGS
-        ladder = np.linspace(0.0, 1.0, rungs) ** 2 * min(self._enough_to_plot(), 200.0)
+        ladder = np.linspace(0.0, 1.0, rungs) ** 2 * min(self._enough(), 200.0)
         delta, growth = self.deltas(ladder), np.exp(ladder)
         bounds = np.minimum(delta + growth * fpr, 1 - (1 - delta - fpr) / growth)
         return np.clip(bounds.min(axis=-1), 0.0, 1.0)
 
-    @property
-    def advantage(self) -> float:
-        """The largest TPR - FPR of any attack: delta(0), the total variation distance."""
-        return self.delta(0.0)
+    def clt_epsilon(self, delta: float) -> float | None:
+        """epsilon if sampled steps had reached their limit; None without them, or without one."""
+        limit = self.mu_squared
+        for pair, times in self.sampled:
+            more = pair.limit_mu_squared(times)
+            if more is None:
+                return None
+            limit += more
+        return replace(self, sampled=(), mu_squared=limit).epsilon(delta) if self.sampled else None
 
     @property
     def closed_error(self) -> float:
@@ -207,7 +216,7 @@ class Tally:
     def closed(self, epsilons: Floats) -> Floats:
         """d + (1 - d) sum_L p_L delta_mu(eps - L) at any real epsilons (n,), without slack."""
         total = np.zeros_like(epsilons)
-        for loss, probability in zip(*_laplace_losses(self.shifts), strict=True):
+        for loss, probability in zip(*_laplace_losses(self.shifts)[:2], strict=True):
             total += probability * gaussian_delta(epsilons - loss, self.mu)
         return self.revealed + (1 - self.revealed) * total
 
@@ -223,37 +232,29 @@ class Tally:
 
     def _in_closed_form(self, epsilon: float) -> float:
         """`closed` at one epsilon."""
-        losses, probabilities = _laplace_losses(self.shifts)
+        losses, probabilities, largest = _laplace_losses(self.shifts)
         delta = float(probabilities @ gaussian_delta(epsilon - losses, self.mu))
         delta = self.revealed + (1 - self.revealed) * delta
         # a delta that is not zero must not look like it, whatever floats lose
-        if delta <= self.revealed and (self.mu_squared > 0 or self._largest_loss() > epsilon):
+        if delta <= self.revealed and (self.mu_squared > 0 or largest > epsilon):
             delta = math.nextafter(self.revealed, 1.0)
         return delta
 
-    def _largest_loss(self) -> Fraction:
-        """Of all responses together, exactly."""
-        return sum((Fraction(epsilon) * times for epsilon, times in self.shifts), Fraction(0))
-
-    def _enough_to_plot(self) -> float:
-        """An epsilon beyond which delta does not fall by anything that counts."""
-        if not self.sampled:
-            return self._enough(1e-12)
-        losses, enough = _distribution(replace(self, slack=0.0), COARSE), 0.25
-        floor = losses.delta(1e6) + losses.error
-        while losses.delta(enough) > floor:
-            enough *= 2
-        return enough
-
-    def _enough(self, delta: float) -> float:
+    def _enough(self, delta: float = 1e-12) -> float:
         """An epsilon that reaches delta if any does: P(loss > it) <= delta, or <= slack if any.
 
-        Phi(-t) <= delta at t = sqrt(2 log(1 / delta)), and the Laplace losses at their largest.
+        Phi(-t) <= delta at t = sqrt(2 log(1 / delta)), and the Laplace losses at their largest. On
+        a grid, one beyond which delta does not fall by anything that counts.
         """
-        exact = self._largest_loss()
+        if self.sampled:
+            grid, enough = _distribution(replace(self, slack=0.0), COARSE), 0.25
+            floor = grid.delta(1e6) + grid.error
+            while grid.delta(enough) > floor:
+                enough *= 2
+            return enough
+        losses, _, exact = _laplace_losses(self.shifts)
         most = math.nextafter(exact, math.inf) if Fraction(float(exact)) < exact else float(exact)
-        most = max(most, float(_laplace_losses(self.shifts)[0].max()))
-        reach = self.slack or delta - self.revealed
+        most, reach = max(most, float(losses.max())), self.slack or delta - self.revealed
         if self.mu_squared > 0 and reach > 0:
             most += (self.mu_squared / 2 + self.mu * math.sqrt(-2 * math.log(reach))) * (1 + 1e-9)
         return most
@@ -264,7 +265,7 @@ class Tally:
         It is convex in e^eps with derivative slack - Q(loss > eps), so that is where the tail of
         the loss under Q falls to the slack.
         """
-        if self.slack == 0 or self._tail(most) >= self.slack:
+        if self._tail(most) >= self.slack:
             return most
         if self._tail(0.0) <= self.slack:
             return 0.0
@@ -272,7 +273,7 @@ class Tally:
 
     def _tail(self, epsilon: float) -> float:
         """Q(loss > epsilon) = (1 - d) sum_L p_L e^{-L} Phi(-(epsilon - L) / mu - mu / 2)."""
-        losses, probabilities = _laplace_losses(self.shifts)
+        losses, probabilities, _ = _laplace_losses(self.shifts)
         over = losses - epsilon
         tail = ndtr(over / self.mu - self.mu / 2) if self.mu_squared > 0 else over > 0
         of_losses = float((probabilities * np.exp(-np.maximum(losses, -700.0))) @ tail)
@@ -285,7 +286,7 @@ def _turning_point(total: Tally) -> float:
     in e^epsilon, so golden sections close in on that place, and the end before it counts."""
     if total.slack == 0:
         return math.inf
-    low, high = 0.0, total._enough_to_plot()
+    low, high = 0.0, total._enough()
     lost = _distribution(replace(total, slack=0.0), COARSE).error
     if (1 + math.exp(min(high, 700.0))) * total.slack < lost / 100:
         return high  # beyond it delta does not fall by anything that counts, but slack grows
@@ -324,27 +325,6 @@ def _plain(total: Tally, interval: float) -> pld.Losses:
     return pld.symmetric(total.closed, total.closed_error, interval)
 
 
-_Item = TypeVar("_Item", bound=Hashable)
-
-
-def _with_more(
-    counted: tuple[tuple[_Item, int], ...], item: _Item | None, times: int
-) -> tuple[tuple[_Item, int], ...]:
-    """Items, each with how often, with `times` more of one, if any."""
-    if item is None:
-        return counted
-    counts = dict(counted)
-    counts[item] = counts.get(item, 0) + times
-    return tuple(counts.items())
-
-
-def _any_of(chance: float, times: int) -> float:
-    """1 - (1 - chance)^times, without the cancellation that would lose a small chance."""
-    if times == 1 or chance == 1:
-        return chance
-    return -math.expm1(times * math.log1p(-chance))
-
-
 Events = Iterable[Event | tuple[Event, int]]
 """What happened: single events, or pairs of an event and how often."""
 
@@ -358,12 +338,14 @@ def tally(events: Events, adjacency: Adjacency, before: Tally | None = None) -> 
     return total
 
 
-def is_modest(total: Tally) -> bool:
+def is_modest(total: Cost) -> bool:
     """Whether composing it takes seconds rather than hours, told from its numbers alone.
 
     Counted are the points of the grids of what is sampled, and the losses that are combined with
     each other, or with the points of a grid. Whoever reads a ledger of somebody else asks first.
     """
+    if isinstance(total, Worst):
+        return all(map(is_modest, total.ways))
     points = sum(pair.points(times, FINE) for pair, times in total.sampled)
     if not points <= MOST_POINTS:
         return False
@@ -416,15 +398,17 @@ def gaussian_delta(epsilon: float | Floats, mu: float) -> Floats:
 
 
 @lru_cache(maxsize=256)
-def _laplace_losses(shifts: tuple[tuple[float, int], ...]) -> tuple[Floats, Floats]:
-    """Sums of the Laplace losses and their probabilities under P: shapes (n,), n <= MAX_LOSSES."""
-    losses, probabilities = np.zeros(1), np.ones(1)
+def _laplace_losses(shifts: tuple[tuple[float, int], ...]) -> tuple[Floats, Floats, Fraction]:
+    """Sums of the Laplace losses and their probabilities under P, shapes (n,), n <= MAX_LOSSES; and
+    the largest loss, exactly."""
+    losses, probabilities, largest = np.zeros(1), np.ones(1), Fraction(0)
     for epsilon, times in shifts:
+        largest += Fraction(epsilon) * times
         step, chance = _repeated_response(epsilon, times)
         losses, probabilities = _merge_upwards(
             np.add.outer(losses, step).ravel(), np.multiply.outer(probabilities, chance).ravel()
         )
-    return losses, probabilities
+    return losses, probabilities, largest
 
 
 def _repeated_response(epsilon: float, times: int) -> tuple[Floats, Floats]:
@@ -490,8 +474,8 @@ Guarantee = tuple[Event, int] | Sequential | Parallel
 
 
 @dataclass(frozen=True)
-class Cost:
-    """The tallies of all ways in which a person can matter to a guarantee: the worst counts."""
+class Worst:
+    """The tallies of several ways in which a person can matter: the worst counts, everywhere."""
 
     ways: tuple[Tally, ...]
 
@@ -521,22 +505,21 @@ class Cost:
 
     def clt_epsilon(self, delta: float) -> float | None:
         """epsilon if sampled steps had reached their limit, where one is known for all of them."""
-        if not any(way.sampled for way in self.ways):
-            return None
-        reached = []
-        for way in self.ways:
-            limits = [pair.limit_mu_squared(times) for pair, times in way.sampled]
-            if None in limits:
-                return None
-            limit = way.mu_squared + sum(mu_squared or 0.0 for mu_squared in limits)
-            reached.append(replace(way, sampled=(), mu_squared=limit).epsilon(delta))
-        return max(reached)
+        each = [way.clt_epsilon(delta) if way.sampled else way.epsilon(delta) for way in self.ways]
+        known = [epsilon for epsilon in each if epsilon is not None]
+        some = any(way.sampled for way in self.ways)
+        return max(known) if some and len(known) == len(each) else None
+
+
+Cost = Tally | Worst
 
 
 def cost(guarantee: Guarantee, adjacency: Adjacency, slack: float | None = None) -> Cost:
     """What it costs under this relation. slack: of every way, where it is stated as one number."""
     ways = _ways(guarantee, check_adjacency(adjacency))
-    return Cost(ways if slack is None else tuple(replace(way, slack=slack) for way in ways))
+    if slack is not None:
+        ways = tuple([replace(way, slack=slack) for way in ways])
+    return ways[0] if len(ways) == 1 else Worst(ways)
 
 
 def _ways(guarantee: Guarantee, adjacency: Adjacency) -> tuple[Tally, ...]:
@@ -601,29 +584,31 @@ def to_entries(guarantee: Guarantee, adjacency: Adjacency) -> tuple[dict[str, An
     no difference.
     """
     entries: list[dict[str, Any]] = []
-    for event, run in groupby(_flat(guarantee), key=_alike):
-        if isinstance(event, Event):
-            entries.append(event.to_dict(adjacency, sum(times for _, times in run)))
-            continue
-        for parallel in run:
-            lists = [[*to_entries(branch, adjacency)] for branch in parallel.branches]
+    last, run = None, 0
+    for part in _flat(guarantee):
+        if isinstance(part, Parallel):
+            lists = [[*to_entries(branch, adjacency)] for branch in part.branches]
             what = f"{len(lists)} groups of different people"
             line = {"what": what, "times": 1, "mechanism": PARALLEL, "branches": lists}
             entries.append(line)
+            last = None
+            continue
+        event, times = part[0].ideal(), part[1]
+        if event == last:
+            entries.pop()
+            times += run
+        entries.append(event.to_dict(adjacency, times))
+        last, run = event, times
     return tuple(entries)
 
 
-def _flat(guarantee: Guarantee) -> Iterator[Any]:
+def _flat(guarantee: Guarantee) -> Iterator[tuple[Event, int] | Parallel]:
     """Events with how often, and what is parallel, as it is."""
     if isinstance(guarantee, Sequential):
         for part in guarantee.parts:
             yield from _flat(part)
     else:
         yield guarantee
-
-
-def _alike(part: tuple[Event, int] | Parallel) -> Event | None:
-    return part[0].ideal() if isinstance(part, tuple) else None
 
 
 def from_entries(entries: Sequence[Mapping[str, Any]], slack: float = 0.0) -> Sequential:

@@ -42,7 +42,6 @@ from privtraj.privacy.accounting import (
     Guarantee,
     Parallel,
     Sequential,
-    Tally,
     cost,
     from_entries,
     is_modest,
@@ -121,7 +120,9 @@ class Certificate:
     @property
     def mechanism(self) -> str:
         """The kinds of noise that were added, in words."""
-        kinds = dict.fromkeys(entry["mechanism"] for entry in _leaves(self.ledger))
+        kinds: dict[str, None] = {}
+        for entry in _leaves(self.ledger):
+            kinds[entry["mechanism"]] = None
         return " and ".join(kinds) or "none"
 
     @property
@@ -191,11 +192,8 @@ class Certificate:
 
         An `InputError` if composing it, under either relation, would take longer than any fit's.
         """
-        total, other = (
-            cost(self.guarantee, adjacency)
-            for adjacency in (self.adjacency, _other(self.adjacency))
-        )
-        if not all(map(is_modest, (*total.ways, *other.ways))):
+        total, other = cost(self.guarantee, self.adjacency), _other(self.adjacency)
+        if not (is_modest(total) and is_modest(cost(self.guarantee, other))):
             raise InputError(
                 "the certificate cannot be checked: its ledger holds more than a fit releases"
             )
@@ -446,7 +444,8 @@ def _computed(
     counts_are_public: bool,
 ) -> dict[str, Any]:
     """The fields of a certificate that follow from what was released, and what is public."""
-    total, other = (cost(guarantee, one, slack) for one in (adjacency, _other(adjacency)))
+    total = cost(guarantee, adjacency, slack)
+    other = cost(guarantee, _other(adjacency), slack)
     return {
         "epsilon": total.epsilon(delta),
         "mu": total.gdp_mu,
@@ -456,7 +455,7 @@ def _computed(
     }
 
 
-def attacker(total: Tally | Cost) -> dict[str, Any]:
+def attacker(total: Cost) -> dict[str, Any]:
     """The best attack on one person: rates of true positives by rate of false ones; advantage."""
     highest = total.true_positive_rates(np.array(FALSE_POSITIVE_RATES)).tolist()
     rates = dict(zip(map("{:g}".format, FALSE_POSITIVE_RATES), highest, strict=True))

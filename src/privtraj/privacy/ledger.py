@@ -102,7 +102,7 @@ class Ledger:
     def cost(self) -> Cost:
         """What everything costs that the certificate will tell of."""
         if self.others is None:
-            return Cost((self.tally,))
+            return self.tally
         return cost(self.guarantee, self.adjacency)
 
     def covers(self, event: Event, times: int = 1) -> bool:
