@@ -214,7 +214,7 @@ def test_entries_merge_runs_of_identical_events():
     assert (steps["times"], steps["noise_multiplier"]) == (60, 40.0)
     assert steps["mu"] == pytest.approx(math.sqrt(60) / 40)
     assert again == counts
-    assert to_entries(Sequential.of(events), "replace-one")[0]["epsilon"] == 0.6
+    assert to_entries(Sequential(tuple(events)), "replace-one")[0]["epsilon"] == 0.6
 
 
 def test_equal_releases_of_different_slack_are_one_entry_that_can_be_verified():

@@ -502,7 +502,8 @@ class LagTable(Question):
 
     def contributions(self, rows: RepeatedRows) -> Ints:
         """r (people, d, L, 4) of these people, who are numbered from 0 without gaps."""
-        rows = rows.by_person()
+        order = np.argsort(rows.people, kind="stable")  # those of one person together
+        rows = RepeatedRows(rows.people[order], rows.times[order], rows.points[order])
         people, n = rows.people, len(rows.people)
         shape = (int(people.max(initial=-1)) + 1, self.n_features, self.lag_bins, KINDS)
         # a record outside the range of time is taken for one at its end
