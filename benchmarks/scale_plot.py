@@ -22,7 +22,7 @@ def draw(runs: list[dict[str, Any]], out: Path) -> None:
     """Milliseconds of a step and of its sums over people, against each size; log-log."""
     from matplotlib.figure import Figure
 
-    from privtraj.report.style import GREY, VERMILION, decorate
+    from privtraj.plot import GREY, VERMILION, decorate
 
     figure = Figure(figsize=(9.5, 6.2), layout="constrained")
     panels = figure.subplots(2, 2).ravel()

@@ -225,7 +225,7 @@ def figure(table: Any, sweeps: dict[str, tuple[Any, ...]]) -> Any:
 
 def _panel(axes: Any, table: Any, centre: Cell, axis: str, values: tuple[Any, ...]) -> None:
     """Every method as one value of the centre changes."""
-    from privtraj.report.style import decorate
+    from privtraj.plot import decorate
 
     fixed = [key for key in POINT if key != axis]
     mine = table[np.logical_and.reduce([table[key] == getattr(centre, key) for key in fixed])]

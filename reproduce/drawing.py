@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import short
-from privtraj.report.style import GREY, INK
+from privtraj.plot import GREY, INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from privtraj.datasets import THREE_MODES_BOUNDS
-from privtraj.report.style import INK, decorate
+from privtraj.plot import INK, decorate
 from reproduce import three_modes
 from reproduce.drawing import blank, dots
 from reproduce.parallel import in_parallel

@@ -17,8 +17,8 @@ from privtraj.base.arrays import Floats
 from privtraj.datasets import one_snapshot_each
 from privtraj.metrics.distances import average_squared_w2, squared_w2_per_time
 from privtraj.paper.synthesizer import PaperSynthesizer, Phase, TimeSample, WarmStart
+from privtraj.plot import BLUE, GREY, VERMILION, decorate
 from privtraj.privacy.events import Adjacency
-from privtraj.report.style import BLUE, GREY, VERMILION, decorate
 from privtraj.synthesizer import TrajectorySynthesizer
 from reproduce import digits
 from reproduce.drawing import blank, dithered, grid, panel, thinned

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privtraj.base.errors import short
-from privtraj.report.style import BLUE, GREY, INK, VERMILION, decorate
+from privtraj.plot import BLUE, GREY, INK, VERMILION, decorate
 from reproduce.drawing import blank, one_two_five
 from reproduce.fits import Power, bound, curve, select
 from reproduce.tables import Row, mean_of, means_along, values_of

@@ -52,7 +52,7 @@ class Reproduction:
         import pandas as pd
 
         from privtraj.base.files import write_text
-        from privtraj.report.style import save_figure
+        from privtraj.plot import save_figure
 
         named = {"name": self.name, "version": __version__}
         whole = {**named, "settings": self.settings, "rows": self.rows}

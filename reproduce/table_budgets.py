@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from privtraj.plot import BLUE, GREY, INK, VERMILION, decorate
 from privtraj.privacy.accounting import FINE
-from privtraj.report.style import BLUE, GREY, INK, VERMILION, decorate
 from reproduce import readings
 from reproduce.claims import Claim, claims
 from reproduce.drawing import blank, one_two_five

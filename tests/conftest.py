@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from privtraj.base.space import TimeAxis
 from privtraj.columns.kinds import Number
-from privtraj.data.public import TimeAxis
 from privtraj.data.snapshots import Snapshots
 from privtraj.privacy import noise
 from privtraj.privacy.rows import MemoryRows
@@ -86,12 +86,14 @@ SLOW = {
     "test_sql_rows.py",
 }
 
-# Whole files that only `make test-all` runs: how much an audit can see, and that it sees breaks.
+# Whole files that only `make test-all` runs: how much an audit can see, that it sees breaks, and
+# float64.
 THOROUGH = {
     "test_audit.py",
     "test_blind_spots.py",
     "test_broken_variants.py",
     "test_mixed_canaries.py",
+    "test_precision.py",
 }
 
 settings.register_profile(

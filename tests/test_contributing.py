@@ -90,7 +90,7 @@ def test_every_file_that_is_named_exists():
 
 
 def test_a_metric_is_one_file(module, monkeypatch):
-    monkeypatch.setattr(registry, "_CLOUDS", dict(registry._CLOUDS))
+    monkeypatch.setattr(registry, "_METRICS", dict(registry._METRICS))
     module("metrics/mean_shift.py")
     real = [np.random.default_rng(k).random((40, 2)) for k in range(2)]
     rows = metrics.cloud_scores([cloud + 0.1 for cloud in real], real, fresh=real)

@@ -5,7 +5,9 @@ import json
 import os
 import subprocess
 import sys
+import time
 import tracemalloc
+import unicodedata
 import zipfile
 from pathlib import Path
 
@@ -15,8 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hostile.files import bomb, good_model, hostile_files, sealed, unpacked
-from privtraj.base.errors import InputError
+from privtraj.base.errors import InputError, printable
 from privtraj.base.files import FREE, Hostile, read_zip, strict_json, write_zip
+from privtraj.cli import config
+from privtraj.cli.console import Console
 from privtraj.model.model import load
 
 HERE = Path(__file__).parent / "hostile"
@@ -178,3 +182,56 @@ def test_any_number_in_a_ledger(data, good):
     path = good.with_name("any.privtraj")
     path.write_bytes(sealed(header, members))
     _refused_or_whole(path)
+
+
+# Configurations -------------------------------------------------------------------------------
+
+_LEVELS = "\n".join(["a0: &a0 [x]"] + [f"a{k}: &a{k} [*a{k - 1}, *a{k - 1}]" for k in range(1, 31)])
+CONFIGURATIONS = {
+    "thirty levels of aliases.yaml": _LEVELS,
+    "an alias of itself.yaml": "columns: &me\n  a: *me\n",
+    "an anchor that nobody uses.yaml": "epsilon: &e 1.0\n",
+    "deep.yaml": "epsilon: " + "[" * 5000 + "]" * 5000,
+    "merely deeper than any choice.yaml": "epsilon: " + "[" * 40 + "]" * 40,
+    "deep.toml": "epsilon = " + "[" * 5000 + "]" * 5000,
+    "deep keys.toml": ".".join("a" * 100_000) + " = 1",
+    "deep quoted keys.toml": r'x = {"\"" . ' + " . ".join(["'\"'", "b"] * 10_000) + " = 1}",
+    "an integer of 5,000 digits.toml": "epsilon = " + "1" * 5000,
+    "an integer of 100 digits.toml": "epsilon = " + "1" * 100,
+    "an integer of 5,000 digits.yaml": "epsilon: " + "1" * 5000,
+    "a long text.toml": f'out = "{"x" * 20_000}"',
+    "large.toml": "# nothing\n" * 100_000,
+    "large.yaml": "# nothing\n" * 100_000,
+}
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_a_hostile_configuration_is_refused_in_a_sentence_soon(name, tmp_path):
+    (tmp_path / name).write_text(CONFIGURATIONS[name])
+    begun = time.process_time()
+    with pytest.raises(InputError) as refused:
+        config.load(tmp_path / name)
+    assert time.process_time() - begun < SECONDS
+    assert _is_sentence(str(refused.value).replace(str(tmp_path), ""))
+
+
+# Terminals ------------------------------------------------------------------------------------
+
+
+@given(st.text())
+def test_nothing_that_is_shown_steers_a_terminal(text):
+    shown = printable(text)
+    assert len(shown) == len(text)
+    steering = [letter for letter in shown if unicodedata.category(letter) in ("Cc", "Cf", "Cs")]
+    assert set(steering) <= {"\n"}
+    assert printable(shown) == shown
+
+
+def test_results_and_notes_are_shown_without_what_steers_a_terminal(capsys):
+    said = "a \x1b]0;title\x07 name\x9b31m"
+    Console().result({}, said)
+    Console().note(said)
+    out, err = capsys.readouterr()
+    assert not {"\x1b", "\x9b", "\x07"} & set(out + err)
+    assert "name" in out
+    assert "name" in err

@@ -27,7 +27,6 @@ from privtraj.base import errors, processes
 from privtraj.base.errors import Arg, InputError, Said
 from privtraj.cli import entry
 from privtraj.privacy import signatures
-from privtraj.report import style
 
 for package in [
     "anndata",
@@ -179,7 +178,7 @@ LATER = {
 
 @pytest.fixture(scope="module")
 def names():
-    modules = (attack, baselines, dataclasses, datasets, processes, metrics, paper, plot, style)
+    modules = (attack, baselines, dataclasses, datasets, processes, metrics, paper, plot)
     named = {module.__name__.rpartition(".")[2]: module for module in modules}
     named["signatures"] = signatures
     return _Names(named, pt=pt, np=np, pd=pd, snapshots=snapshots, forbidden=_forbidden)

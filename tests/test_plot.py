@@ -13,10 +13,10 @@ import privtraj as pt
 from mixed_clinic import mixed_model
 from privtraj.audit.findings import Audit, compare
 from privtraj.base.errors import InputError
+from privtraj.plot import save_figure
 from privtraj.privacy.accounting import tally
 from privtraj.privacy.events import GaussianSum
 from privtraj.report.labels import COLOURS, OTHERS_COLOUR
-from privtraj.report.style import date_ticks, save_figure
 
 matplotlib.use("agg")
 
@@ -202,7 +202,7 @@ def legend(axes):
 
 def test_shares_are_stacked_in_the_order_of_values(mixed):
     paths = mixed.sample(400, seed=1)
-    axes = pt.plot.shares(paths, "stage")
+    axes = pt.plot.marginals(paths, "stage")
     assert legend(axes) == ["IV", "III", "II", "I"]
     assert axes.get_ylim() == (0, 1)
     layers = axes.collections
@@ -216,22 +216,9 @@ def test_shares_are_stacked_in_the_order_of_values(mixed):
 
 
 def test_a_model_is_sampled_and_rare_values_are_one(mixed):
-    axes = pt.plot.shares(mixed, "code")
+    axes = pt.plot.marginals(mixed, "code")
     assert legend(axes)[:2] == ["(missing)", "14 others"]
     assert matplotlib.colors.to_hex(axes.collections[7].get_facecolor()[0]) == OTHERS_COLOUR
-
-
-def test_flows_have_bars_at_three_times_and_ribbons_between(mixed):
-    axes = pt.plot.flows(mixed, "stage")
-    assert [text.get_text() for text in axes.get_xticklabels()] == ["0", "1", "2"]
-    assert len(axes.patches) == 3 * 4
-    assert len(axes.collections) >= 2 * 4
-    heights = np.array([bar.get_height() for bar in axes.patches]).reshape(4, 3)
-    np.testing.assert_allclose(heights.sum(axis=0), 1)
-    two = pt.plot.flows(mixed, "smoker", times=[0.0, 0.5])
-    assert [text.get_text() for text in two.get_xticklabels()] == ["0", "0.5"]
-    of_paths = pt.plot.flows(mixed.sample(50, [2.0, 0.0, 0.5, 1.0], seed=0), "smoker")
-    assert [text.get_text() for text in of_paths.get_xticklabels()] == ["0", "1", "2"]
 
 
 def test_marginals_draw_each_column_as_its_kind_says(mixed):
@@ -253,11 +240,9 @@ def test_paths_are_drawn_over_numbers_by_default(mixed):
 @pytest.mark.parametrize(
     ("draw", "words"),
     [
-        (lambda m: pt.plot.shares(m, "hb"), "'hb' is no category"),
-        (lambda m: pt.plot.flows(m, "colour"), "there is no 'colour' to draw"),
+        (lambda m: pt.plot.marginals(m, "colour"), "there is no 'colour' to draw"),
         (lambda m: pt.plot.paths(m, "hb", "stage"), "'stage' is a category"),
-        (lambda m: pt.plot.flows(m.sample(5), "stage", times=[1]), "times of their own"),
-        (lambda m: pt.plot.flows("model", "stage"), "takes the paths of a sample, or a model"),
+        (lambda m: pt.plot.marginals("model"), "takes the paths of a sample, or a model"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused_in_one_sentence(mixed, draw, words):
@@ -265,12 +250,38 @@ def test_what_cannot_be_drawn_is_refused_in_one_sentence(mixed, draw, words):
         draw(mixed)
 
 
-def test_marks_of_dates_are_few_and_inside():
-    for span in (50.0, 3e4, 5e5, 2e7, 3e9):
-        marks, labels = date_ticks(1.6e9, 1.6e9 + span)
-        assert 2 <= len(marks) == len(labels) <= 7
-        assert marks.min() >= 1.6e9
-        assert marks.max() <= 1.6e9 + span
+@pytest.mark.parametrize("span", [50.0, 3e4, 5e5, 2e7, 3e9])
+def test_marks_of_dates_are_few(span):
+    paths = pt.Paths(np.random.default_rng(0).random((3, 9, 2)), 1.6e9 + np.linspace(0, span, 9),
+                     ("a", "b"), "when", True)  # fmt: skip
+    over = pt.plot.paths(paths, "when", "a")
+    bar = pt.plot.paths(paths, "a", "b").figure.axes[1]
+    for axes, axis in ((over, over.xaxis), (bar, bar.yaxis)):
+        axes.figure.canvas.draw()
+        low, high = sorted(axis.get_view_interval())
+        seen = [mark for mark in axis.get_majorticklocs() if low <= mark <= high]
+        assert 2 <= len(seen) <= 7
+
+
+def test_a_feature_of_dates_is_marked_by_dates():
+    born = pt.Date("1940-01-01", "2020-12-31", "born")
+    values = np.random.default_rng(0).uniform(born.low, born.high, (5, 4, 1))
+    paths = pt.Paths(values, np.arange(4.0), ("born",), "year", False, columns=(born,))
+    axes = pt.plot.paths(paths)
+    axes.figure.canvas.draw()
+    years = [int(text.get_text()) for text in axes.get_yticklabels()]
+    assert all(1930 <= year <= 2030 for year in years)
+
+
+def test_lines_of_an_angle_are_broken_where_it_begins_again():
+    hour = pt.Angle(24.0, "hour")
+    values = np.array([[[22.0, 0.1], [23.5, 0.2], [1.0, 0.3], [2.0, 0.4]]])
+    columns = (hour, pt.Number(0, 1, "y"))
+    paths = pt.Paths(values, np.arange(4.0), ("hour", "y"), "day", False, columns=columns)
+    (line,) = pt.plot.paths(paths, "day", "hour").lines
+    np.testing.assert_array_equal(line.get_ydata(), [22.0, 23.5, np.nan, 1.0, 2.0])
+    (pieces,) = pt.plot.paths(paths, "y", "hour").collections
+    assert [np.ptp(piece[:, 1]) for piece in pieces.get_segments()] == [1.5, 1.0]
 
 
 # Places ----------------------------------------------------------------------------------------

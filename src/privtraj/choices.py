@@ -10,6 +10,7 @@ import argparse
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from privtraj.base.errors import either, is_number, is_whole, short
@@ -71,10 +72,15 @@ def number(low: float = -math.inf, high: float = math.inf) -> Kind:
     return Kind(must, lambda value: is_number(value) and low <= value <= high, typed, finite)
 
 
-def one_of(*choices: str) -> Kind:
-    """One of these words."""
+def one_of(*choices: str, renamed: Mapping[str, str] = MappingProxyType({})) -> Kind:
+    """One of these words.  renamed: old words for some of them, which are still understood."""
     must = either([f"'{choice}'" for choice in choices])
-    return Kind(must, lambda value: value in choices, {"choices": choices})
+
+    def plain(value: Any) -> Any:
+        return renamed.get(value, value) if isinstance(value, str) else value
+
+    typed = {"choices": choices, **({"type": plain} if renamed else {})}
+    return Kind(must, lambda value: value in choices, typed, plain)
 
 
 def finite(value: Any) -> float:

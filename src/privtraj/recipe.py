@@ -19,10 +19,11 @@ if TYPE_CHECKING:  # heavy, and not needed by the command line before a recipe i
     from privtraj.motion.process import Reference
     from privtraj.privacy.events import Adjacency
 
-MeasureName = Literal["gradients", "counts", "marginals"]
 PublicCounts = Sequence[float] | None
 """Records in each time bin, in order, if these numbers are public knowledge."""
 
+RENAMED = {"marginals": "tables"}
+"""Words for a measure before version 0.3."""
 SMALLEST_EPSILON = 5e-3
 LARGEST_EPSILON = 100.0  # beyond it nobody is protected, and the noise would be none
 SMALLEST_DELTA = 1e-20  # below it, only a pure guarantee: the error of the noise has to fit
@@ -51,6 +52,7 @@ def _steps(value: Any) -> list[list[Any]]:
 
 
 # fmt: off
+MEASURE = Kind("the name of a measure", lambda value: isinstance(value, str))
 COUNTS = Kind("a list of numbers that are not negative, one for each time bin", plain=_numbers,
               typed={**NUMBER.typed, "nargs": "+", "metavar": "N"})
 GROWTH = Kind('"released" or a rate per unit of time, with settings such as "by_place=learned"',
@@ -75,8 +77,8 @@ class Recipe:
 
     epsilon, delta: the guarantee.  adjacency: "add-remove" or "replace-one".
     measure: "gradients" (private mean-field Langevin dynamics), "counts" (a private histogram per
-        time stands in for the people), "marginals" (private tables of two columns at a time, which
-        particles explain), or "auto" (`choose_measure`).
+        time stands in for the people), "tables" (private tables of two columns at a time, which
+        particles explain), or "auto" (`measures.registry`).
     seed: None for private noise from the operating system; a number makes the run repeatable, for
         research, and the result NOT PRIVATE.
     public_counts: the number of people in each time bin, as numbers, if they are public knowledge;
@@ -88,9 +90,9 @@ class Recipe:
         in shares of the box. time_coupling says how strongly neighbouring times share what they
         know, 0 for not at all: in units of the default for counts, and 0.1 by default for
         gradients. diffusivity is variance, in squared shares of the box, per time range.
-    slabs: the resolution in time. Records of one slab of time are measured together, and curves are
-        fitted through the slabs. "auto" finds the number of slabs that suits how people move, from
-        a private look at it; a number sets it; "bins" measures every declared time bin by itself,
+    windows: the resolution in time. Records of one window of time are measured together, and curves
+        are fitted through the windows. "auto" finds the number that suits how people move, from a
+        private look at it; a number sets it; "bins" measures every declared time bin by itself,
         each record at the nearest.
     reference: how people move between what was measured: a process of `pt.reference`, its
         name with settings ("inertia memory=2"), or "auto": smooth paths of least action along a
@@ -110,7 +112,7 @@ class Recipe:
         the private numbers of records over time, where these were sampled in proportion; a public
         rate, table {time: size} or function; or a `Growth`. None: everybody is there all the time.
         `TrajectoryModel.with_growth` changes it later.
-    pull: the name of time_coupling before version 0.2.
+    pull, slabs: time_coupling before version 0.2, and windows before 0.3.
     """
 
     # fmt: off
@@ -125,8 +127,7 @@ class Recipe:
     _: KW_ONLY
     adjacency: Adjacency = choice("privacy", "add-remove", one_of("add-remove", "replace-one"),
         "what is hidden: whether a person is in the data (add-remove), or what the record says")
-    measure: Literal["auto", "gradients", "counts", "marginals"] = choice("privacy", "auto",
-        one_of("auto", "gradients", "counts", "marginals"),
+    measure: str = choice("privacy", "auto", MEASURE,
         "what the budget buys: counts suit few features, gradients many; auto chooses")
     seed: int | None = choice("privacy", None, whole(0, math.inf),
         "repeatable noise, for research: the result is NOT PRIVATE", example=3)
@@ -144,9 +145,9 @@ class Recipe:
         "moves of the particles; gradients share the budget among them", example=30)
     cells: int | None = choice("advanced", None, whole(2, 2**24),
         "cells per feature of the private counts: more is finer, and noisier", example=12)
-    slabs: int | Literal["auto", "bins"] = choice("advanced", "auto",
+    windows: int | Literal["auto", "bins"] = choice("advanced", "auto",
         whole(2, math.inf, "auto", "bins"),
-        "slabs of time that are measured, with curves through them: how many, or every bin by "
+        "windows of time that are measured, with curves through them: how many, or every bin by "
         "itself (bins)", otherwise="as many as suit how people move")
     subspace: int | Literal["auto", "off"] = choice("advanced", "auto",
         whole(1, math.inf, "auto", "off"),
@@ -178,10 +179,15 @@ class Recipe:
         otherwise="everybody is there all the time", example="released")
     # fmt: on
     pull: InitVar[float | None] = None
+    slabs: InitVar[int | str | None] = None
 
-    def __post_init__(self, pull: float | None) -> None:
+    def __post_init__(self, pull: float | None, slabs: int | str | None) -> None:
         if pull is not None and self.time_coupling is None:
             object.__setattr__(self, "time_coupling", pull)
+        if slabs is not None:
+            object.__setattr__(self, "windows", slabs)
+        if isinstance(self.measure, str) and self.measure in RENAMED:
+            object.__setattr__(self, "measure", RENAMED[self.measure])
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.chosen().items())})"
@@ -210,13 +216,6 @@ class Recipe:
         check_budget(self.epsilon, self.delta)
         check_adjacency(self.adjacency)
         check_public_counts(self.public_counts, self.adjacency)
-        if self.delta == 0 and self.measure in ("gradients", "marginals"):
-            raise InputError(
-                f"{self.measure} need a delta above 0: set ",
-                Arg("delta="),
-                ", or use ",
-                Arg("measure", "counts"),
-            )
         if 0 < self.delta < SMALLEST_DELTA:
             raise InputError(Arg("delta"), f" must be 0 or at least {SMALLEST_DELTA:g}")
         for name, option in OPTIONS.items():

@@ -20,7 +20,7 @@ from privtraj.columns.conditions import Constraints
 from privtraj.data.snapshots import Snapshots
 from privtraj.measures.base import Fit, Measure, Progress, Task, public_people, reference_of
 from privtraj.measures.counts import RELEASED_PARTICLES
-from privtraj.measures.registry import measure_for
+from privtraj.measures.registry import KIND, find, measure_for
 from privtraj.model.model import TrajectoryModel, assemble, diffusivity_or
 from privtraj.motion.growth import Growth
 from privtraj.motion.process import Scale
@@ -29,7 +29,7 @@ from privtraj.privacy.certificate import CAUTION, PUBLIC_COUNTS, Certificate, ce
 from privtraj.privacy.guard import Guard, Watcher
 from privtraj.privacy.ledger import BudgetPlan, Ledger
 from privtraj.privacy.ledger_file import LedgerFile
-from privtraj.recipe import MeasureName, Recipe, check_public_counts
+from privtraj.recipe import Recipe, check_public_counts
 
 CROWDED = 0.8  # of the people in one window of several: the time range misses them; by hand
 LOW_WORTH = 5  # people per time below which a fit warns; set by hand, 2026-11
@@ -116,13 +116,23 @@ class TrajectorySynthesizer(Recipe):
         """All that a fit would release, from what is public about the snapshots alone."""
         return self.checked_for(snapshots).plan(snapshots, self)
 
-    def measure_for(self, axes: Axes | int) -> MeasureName:
-        """What the budget will buy with such columns, or with so many numbers, by name."""
-        return measure_for(self, axes).name
+    def measure_for(self, axes: Axes | int) -> Measure:
+        """What the budget will buy with such columns, or with so many numbers."""
+        return measure_for(self, axes)
 
-    def measure_of(self, snapshots: Snapshots) -> MeasureName:
-        """What the budget will buy, by name: by the features, or by the axes that somebody set."""
-        return self._measure(snapshots).name
+    def check(self) -> None:
+        """Refuse settings that cannot be used; needs no data, so it can come before reading any."""
+        super().check()
+        if not KIND.fits(self.measure):
+            raise InputError(Arg("measure"), f" must be {KIND.must}")
+        chosen = find(self.measure)
+        if self.delta == 0 and chosen is not None and chosen.needs_delta:
+            raise InputError(
+                f"{chosen.name} need a delta above 0: set ",
+                Arg("delta="),
+                ", or use ",
+                Arg("measure", "counts"),
+            )
 
     def _measure(self, snapshots: Snapshots) -> Measure:
         set_by_hand = not isinstance(self.subspace, str)
@@ -138,8 +148,8 @@ class TrajectorySynthesizer(Recipe):
             growth.check(snapshots.datetime)
         start, end = snapshots.axis.range
         reference_of(self).within(Scale(snapshots.bounds, start, end - start))
-        if self.slabs == "bins":
-            snapshots.check_bins(Arg("slabs", "bins"), "measures")
+        if self.windows == "bins":
+            snapshots.check_bins(Arg("windows", "bins"), "measures")
         if self.public_counts is not None:
             snapshots.check_bins(Arg("public_counts"), "is about")
             check_public_counts(self.public_counts, self.adjacency, snapshots.n_times)
@@ -202,7 +212,7 @@ class TrajectorySynthesizer(Recipe):
                 **found.settings,
                 "particles": count,
                 "time_coupling": self.time_coupling,
-                "slabs": windows.count,
+                "windows": windows.count,
             },
             diagnostics={
                 "people_per_time": found.people.tolist(),

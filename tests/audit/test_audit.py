@@ -512,7 +512,7 @@ def test_private_counts_are_within_their_claim_and_well_above_zero(adjacency, ep
 def test_the_noise_of_pairs_is_tested_and_their_person_is_within_the_claim():
     """Somebody with three records in one place has three pairs, which move one number by all of
     their weight. Chance: 1 % of audits are wrongly called violated."""
-    synthesizer = TrajectorySynthesizer(1.0, DELTA, time_coupling=0.0, slabs="bins", cells=2)
+    synthesizer = TrajectorySynthesizer(1.0, DELTA, time_coupling=0.0, windows="bins", cells=2)
     whole = audit(synthesizer, runs=20, seed=1, canary="duplicated")
     assert PERSISTENCE in {test.release for test in whole.noise}
     assert not whole.violated
@@ -573,7 +573,7 @@ def test_the_released_model_tells_less_than_the_claim_allows():
 
 
 def test_an_audit_repeats_with_its_seed_and_only_then():
-    synthesizer = TrajectorySynthesizer(1.0, DELTA, slabs="bins", cells=2)
+    synthesizer = TrajectorySynthesizer(1.0, DELTA, windows="bins", cells=2)
 
     def scores(seed):
         found = audit(synthesizer, runs=20, seed=seed)

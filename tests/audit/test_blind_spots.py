@@ -400,7 +400,7 @@ def test_the_blind_spots_are_caught_in_whole_fits(name, planted):
 
 @pytest.mark.parametrize(("adjacency", "canary"), [("add-remove", "all"), ("replace-one", "rare")])
 def test_every_canary_passes_in_whole_fits(adjacency, canary):
-    synthesizer = TrajectorySynthesizer(2.0, DELTA, adjacency=adjacency, slabs="bins", **FITS)
+    synthesizer = TrajectorySynthesizer(2.0, DELTA, adjacency=adjacency, windows="bins", **FITS)
     found = audit(synthesizer, runs=20, canary=canary, confidence=0.99, seed=1)
     assert not found.violated
     numbers = [name for name in CANARIES if name not in ("level", "missing")]

@@ -331,7 +331,7 @@ def last_person_by_edges(guard, last, seed):
     snapshots = Snapshots.from_arrays(
         times, np.full((len(times), 1), 0.5), bounds=[(0, 1)], time_range=(0, 10)
     )
-    Pipeline(1.0, DELTA, seed=seed, slabs=2, cells=2, particles=4).fit(snapshots, watcher=Watch())
+    Pipeline(1.0, DELTA, seed=seed, windows=2, cells=2, particles=4).fit(snapshots, watcher=Watch())
     return max(asked)
 
 

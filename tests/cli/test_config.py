@@ -93,7 +93,7 @@ def test_choices_have_the_defaults_of_the_function_that_takes_them(function):
 
 def test_a_synthesizer_can_be_told_everything_on_the_command_line():
     taken = set(inspect.signature(TrajectorySynthesizer).parameters)
-    assert taken - set(OPTIONS) == {"pull"}  # as time_coupling was called
+    assert taken - set(OPTIONS) == set(config.RENAMED)
 
 
 @pytest.mark.parametrize(
@@ -565,4 +565,7 @@ def test_a_mistake_ends_with_one_sentence_and_code_2(tmp_path, capsys):
 def test_the_old_name_of_an_option_is_taken_for_one_version():
     commands = argparse.ArgumentParser().add_subparsers()
     fit.add(commands)
-    assert commands.choices["fit"].parse_args(["--pull", "0.2"]).time_coupling == 0.2
+    added = commands.choices["fit"]
+    assert added.parse_args(["--pull", "0.2"]).time_coupling == 0.2
+    assert added.parse_args(["--slabs", "bins", "--measure", "marginals"]).windows == "bins"
+    assert added.parse_args(["--measure", "marginals"]).measure == "tables"

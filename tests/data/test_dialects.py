@@ -371,7 +371,7 @@ WRONG = {
     "twice the month": ({"dates": "MM.MM.YYYY"}, "no form that is known"),
     "both orders": ({"dates": ["DD/MM/YYYY", "MM/DD/YYYY"]}, "no cell tells apart"),
     "missing": ({"missing": 999}, "missing as a text or a list"),
-    "unreadable": ({"unreadable": "drop"}, "unreadable cells"),
+    "unreadable": ({"unreadable": "drop"}, "say of unreadable"),
 }
 
 

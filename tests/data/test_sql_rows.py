@@ -709,7 +709,7 @@ def test_people_with_as_many_records_as_are_kept_stay_in_the_database(load, choi
 def test_a_seed_gives_one_model_of_people_with_two_records(load):
     table, options = _repeated(), SETTINGS | {"person": "id", "records_per_person": 2}
     models = [
-        TrajectorySynthesizer(2.0, 1e-5, cells=4, particles=8, slabs="bins", seed=1).fit(
+        TrajectorySynthesizer(2.0, 1e-5, cells=4, particles=8, windows="bins", seed=1).fit(
             Snapshots.from_table(each, **options)
         )
         for each in (table, load(table))
@@ -784,7 +784,7 @@ def test_a_csv_means_the_same_to_both_readers(kind, tmp_path, monkeypatch):
     path = tmp_path / "t.csv"
     path.write_text("\ufeff" + "\n".join(["the id;t;x", *lines, ""]), encoding="utf-8")
     settings = {"time": "t", "bounds": {"x": (0, 30)}, "bins": ["2024-02-01", "2024-02-29"]}
-    settings |= {"person": "the id", "missing": "drop"}
+    settings |= {"person": "the id", "missing": "drop", "csv": {"newlines": "quoted"}}
     here = Snapshots.from_table(path, **settings)
     monkeypatch.setattr(sql, "LARGE_FILE", 0)
     _same_source(here, Snapshots.from_table(path, **settings))

@@ -10,7 +10,7 @@ import pytest
 from privtraj import metrics
 from privtraj.base.errors import InputError
 from privtraj.metrics import registry
-from privtraj.metrics.registry import path_metrics
+from privtraj.metrics.registry import all_metrics
 from privtraj.metrics.table import Score, layout
 
 BOUNDS = np.array([[0.0, 10.0], [-1.0, 1.0]])
@@ -50,7 +50,7 @@ def test_every_score_is_there(rows):
 
 
 def test_the_synthetic_people_lie_between_fresh_people_and_no_knowledge(rows):
-    coupled = {metric.name for metric in path_metrics() if metric.coupled}
+    coupled = {metric.name for metric in all_metrics(paths=True) if metric.coupled}
     assert {"path_w2", "length_ratio", "autocorrelation_error", "dwell_jsd"} <= coupled
     for row in rows.values():
         if row.name in coupled:  # the ceiling is about the coupling alone
@@ -87,7 +87,7 @@ def test_candidates_are_equally_many(monkeypatch):
         given.setdefault(len(b), []).append(len(a))
         return 0.0
 
-    monkeypatch.setattr(registry, "_CLOUDS", {"sizes": registry.Metric("sizes", "", compare)})
+    monkeypatch.setattr(registry, "_METRICS", {"sizes": registry.Metric("sizes", "", compare)})
     metrics.cloud_scores(many, [many[0], many[1][:80]], fresh=few, bounds=BOUNDS)
     assert given == {90: [30] * 3, 80: [45] * 3}
 
@@ -109,7 +109,7 @@ def test_the_gap_and_the_layout():
     row = Score("w2", "W2", 3.0, 1.0, 5.0, "lower")
     assert row.gap == 0.5
     assert np.isnan(Score("w2", "W2", 3.0, 1.0, 1.0, "lower").gap)
-    head, line = layout([("W2", 0.12345, float("nan"), 5.0, "lower")]).splitlines()
+    head, line = layout([Score("w2", "W2", 0.12345, float("nan"), 5.0, "lower")]).splitlines()
     assert head.split() == ["score", "model", "floor", "ceiling", "better"]
     assert line.split() == ["W2", "0.123", "-", "5", "lower"]
 
@@ -178,7 +178,7 @@ def toy(tmp_path, monkeypatch):
     (tmp_path / "toy.py").write_text(TOY)
     package = importlib.import_module("privtraj.metrics")
     monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
-    monkeypatch.setattr(registry, "_CLOUDS", dict(registry._CLOUDS))
+    monkeypatch.setattr(registry, "_METRICS", dict(registry._METRICS))
     yield
     sys.modules.pop("privtraj.metrics.toy", None)
 
@@ -199,11 +199,11 @@ def test_one_file_adds_a_line_to_the_table(toy):
 
 
 def test_without_the_file_the_line_is_not_there():
-    assert "mean_shift" not in {metric.name for metric in registry.cloud_metrics()}
+    assert "mean_shift" not in {metric.name for metric in all_metrics(paths=False)}
 
 
 def test_a_score_gets_the_options_that_it_has():
-    entry = {metric.name: metric for metric in registry.cloud_metrics()}
+    entry = {metric.name: metric for metric in all_metrics(paths=False)}
     given = entry["density_jsd"].with_options(bounds=None, seed=3)
     assert given.keywords == {"bounds": None}
     assert entry["w2"].with_options(bounds=None, seed=3).keywords == {}

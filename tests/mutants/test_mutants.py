@@ -4,6 +4,7 @@
 """
 
 import ast
+import re
 from dataclasses import replace
 
 import pytest
@@ -37,15 +38,24 @@ def test_there_are_at_least_forty_and_no_two_are_the_same():
     assert len(edits) == len(MUTANTS) >= 40
 
 
-def test_every_claim_names_code_a_test_and_a_mutant_that_exist():
-    section = suite.PAGE.read_text("utf-8").split("## Claims")[1].split("\n## ")[0]
-    rows = [row.strip("| ").split(" | ") for row in section.splitlines() if row.startswith("| ")]
-    claims = rows[1:]
-    assert len(claims) >= 20
-    for _, code, test, mutant in claims:
-        assert (SOURCE / code.strip("`")).is_file()
-        assert (ROOT / "tests" / test.strip("`")).is_file()
-        assert mutant in MUTANTS
+def test_every_theorem_names_code_tests_and_breaks_that_exist():
+    section = suite.PAGE.read_text("utf-8").split("\n## Theorems")[1].split("\n## ")[0]
+    theorems = section.split("\n### ")[1:]
+    assert len(theorems) >= 10
+    named = set()
+    for theorem in theorems:
+        lines = dict(re.findall(r"^- (Code|Checked by|Breaks): (.*)$", theorem, re.MULTILINE))
+        code, tests, breaks = (
+            re.findall(r"`([\w./-]+)`", lines.get(key, ""))
+            for key in ("Code", "Checked by", "Breaks")
+        )
+        assert code, theorem
+        assert tests, theorem
+        assert all((SOURCE / file).is_file() for file in code), code
+        assert all((ROOT / "tests" / file).is_file() for file in tests), tests
+        assert set(breaks) <= set(MUTANTS), set(breaks) - set(MUTANTS)
+        named |= set(breaks)
+    assert len(named) >= 50
 
 
 @pytest.mark.parametrize("text", ["", "two two"])
@@ -70,6 +80,7 @@ def test_a_planted_break_is_caught(judged, name):
     assert outcome.why.split("[")[0] in MUTANTS[name].caught_by
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_break_that_the_named_tests_overlook_is_looked_for_elsewhere(judged):
     outcome = judged(replace(EDIT, caught_by=[OTHER]), otherwise=[ROUNDED])
@@ -81,8 +92,18 @@ def test_a_break_that_the_named_tests_overlook_is_looked_for_elsewhere(judged):
     ("new", "said", "why"),
     [
         ("return _rounded(value, towards=ROUND_CEILING)", runner.SURVIVED, EDIT.breaks),
-        ("return _rounded(value, ROUND_UPWARDS)", runner.USELESS, "NameError"),
-        ("return _rounded(value, ROUND_CEILING", runner.USELESS, "pytest said"),
+        pytest.param(
+            "return _rounded(value, ROUND_UPWARDS)",
+            runner.USELESS,
+            "NameError",
+            marks=pytest.mark.thorough,
+        ),
+        pytest.param(
+            "return _rounded(value, ROUND_CEILING",
+            runner.USELESS,
+            "pytest said",
+            marks=pytest.mark.thorough,
+        ),
     ],
     ids=["harmless", "broken code", "no code"],
 )

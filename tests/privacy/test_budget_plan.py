@@ -94,17 +94,17 @@ def test_a_guard_neither_answers_nor_draws_what_is_not_on_the_plan(kind, snapsho
 
 SETTINGS = [
     ({"measure": "counts"}, [LISTED, MOTION, HEAD_COUNT, SURVEY, CELLS]),
-    ({"measure": "counts", "cells": 4, "slabs": 2}, [LISTED, HEAD_COUNT, CELLS]),
+    ({"measure": "counts", "cells": 4, "windows": 2}, [LISTED, HEAD_COUNT, CELLS]),
     (
         {
             "measure": "counts",
             "adjacency": "replace-one",
             "public_counts": [30] * 3,
-            "slabs": "bins",
+            "windows": "bins",
         },
         [SURVEY, CELLS],
     ),
-    ({"measure": "gradients", "steps": 3, "particles": 4, "slabs": "bins"}, [HEAD_COUNT, STEP]),
+    ({"measure": "gradients", "steps": 3, "particles": 4, "windows": "bins"}, [HEAD_COUNT, STEP]),
 ]
 
 
@@ -117,9 +117,9 @@ def test_the_plan_of_a_fit_lists_its_releases_and_no_room_is_left(settings, name
 
 
 TWICE = [
-    ({"measure": "counts", "slabs": "bins", "cells": 2}, [HEAD_COUNT, CELLS]),
-    ({"measure": "counts", "slabs": 2, "cells": 2, "delta": 0}, [LISTED, HEAD_COUNT, CELLS]),
-    ({"measure": "gradients", "steps": 3, "particles": 4, "slabs": "bins"}, [HEAD_COUNT, STEP]),
+    ({"measure": "counts", "windows": "bins", "cells": 2}, [HEAD_COUNT, CELLS]),
+    ({"measure": "counts", "windows": 2, "cells": 2, "delta": 0}, [LISTED, HEAD_COUNT, CELLS]),
+    ({"measure": "gradients", "steps": 3, "particles": 4, "windows": "bins"}, [HEAD_COUNT, STEP]),
 ]
 
 

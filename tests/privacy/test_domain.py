@@ -28,9 +28,9 @@ WHEN, WHERE = np.arange(N) % T, RNG.uniform(size=(N, 2))
 
 KINDS = {
     "counts": lambda: pt.TrajectorySynthesizer(2.0, 1e-5, particles=8),
-    "pure": lambda: pt.TrajectorySynthesizer(2.0, 0.0, slabs="bins", cells=4, particles=8),
+    "pure": lambda: pt.TrajectorySynthesizer(2.0, 0.0, windows="bins", cells=4, particles=8),
     "gradients": lambda: pt.TrajectorySynthesizer(
-        2.0, 1e-5, measure="gradients", slabs="bins", particles=4, steps=2
+        2.0, 1e-5, measure="gradients", windows="bins", particles=4, steps=2
     ),
     "baseline": lambda: baselines.ThresholdedHistogram(2.0, 1e-5, points=8),
     "paper": lambda: paper.PaperSynthesizer(

@@ -17,7 +17,7 @@ from privtraj.privacy.ledger_file import LedgerFile
 
 SETTINGS = [
     {"measure": "counts", "particles": 16},
-    {"measure": "counts", "particles": 16, "slabs": "bins", "cells": 4},
+    {"measure": "counts", "particles": 16, "windows": "bins", "cells": 4},
     pytest.param({"measure": "gradients", "particles": 8, "steps": 3}, marks=pytest.mark.slow),
     pytest.param({"particles": 8, "steps": 3, "rate": 0.5}, marks=pytest.mark.slow),
 ]

@@ -382,6 +382,6 @@ def test_sums_of_columns_that_are_no_numbers_are_refused_unpaid(name):
     axes = Axes((0, 3), (False,) * 2, (False,) * 2)
     ledger = Ledger(80.0, 1e-3)
     guard = Guard(Unread(), PublicShape(WINDOWS, axes, Person()), ledger, Paid(ledger))
-    with pytest.raises(InputError, match="marginals"):
+    with pytest.raises(InputError, match="tables"):
         guard.ask(EXAMPLES[name].release())
     assert ledger.events == ()

@@ -449,6 +449,22 @@ def test_the_person_followed_is_drawn_in_every_picture(opened, reports):
 
 
 @thorough
+def test_the_path_of_an_angle_is_broken_where_it_begins_again(opened):
+    shown = opened("clock")
+    shown.page.click("#trace")
+    pieces = shown.page.get_attribute("[data-feature='0'] .traced", "d").split("M")[1:]
+    assert len(pieces) == 2
+    for piece in pieces:
+        heights = [float(at.split()[1]) for at in piece.split("L")]
+        assert max(heights) - min(heights) < 100  # of 190: half a day
+    places = shown.page.evaluate(
+        "Array.from({ length: frames - 1 }, (_, k) => place(0, 0, [k, 0.5]))"
+    )
+    assert all(not 0.2 < at < 0.8 for at in places)  # the short way, through midnight
+    assert not shown.complaints
+
+
+@thorough
 @pytest.mark.parametrize("width", [390, 1100])
 def test_long_names_are_cut_in_selects_and_whole_in_their_titles(opened, width):
     page = opened("seeded", width=width).page

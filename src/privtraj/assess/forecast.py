@@ -258,7 +258,7 @@ class Forecast:
             ("cells_per_side", "cells per feature"),
             ("particles", "particles per time"),
             ("steps", "steps"),
-            ("slabs", "slabs of time"),
+            ("windows", "windows of time"),
         ):
             least, most = settings[key]
             if most:

@@ -205,7 +205,7 @@ def audit(
         names = [
             name
             for name, known in axes.items()
-            if not known.mixed or synthesizer.measure_for(known) == "marginals"
+            if not known.mixed or synthesizer.measure_for(known).takes_categories
         ]
     total, seeds = len(names) * runs, np.random.SeedSequence(seed)
     run_seeds = iter(seeds.generate_state(total, np.uint64))
@@ -255,7 +255,7 @@ def _axes_of(name: str, features: int) -> Axes:
 
 def _lean(synthesizer: TrajectorySynthesizer, axes: Axes) -> TrajectorySynthesizer:
     """The same, with little post-processing of released counts: the transcript stays what it is."""
-    if synthesizer.measure_for(axes) == "gradients":
+    if synthesizer.measure_for(axes).sums_every_step:
         return synthesizer
     return synthesizer.again(particles=synthesizer.particles or 8, steps=synthesizer.steps or 2)
 

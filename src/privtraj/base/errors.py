@@ -15,6 +15,7 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
+from unicodedata import category
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,11 @@ def masked(word: str) -> str:
     """The word; of a connection string, which may hold a password, its beginning."""
     scheme, sign, _ = word.partition("://")
     return f"{scheme}://..." if sign else word
+
+
+def printable(text: str) -> str:
+    """Without what would steer a terminal: names in a file may be somebody else's."""
+    return "".join("?" if c != "\n" and category(c)[0] == "C" else c for c in text)
 
 
 def short(value: float) -> str:

@@ -147,12 +147,13 @@ def _check_members(infos: list[zipfile.ZipInfo], size: int) -> None:
         raise Hostile("it unpacks to far more than its own size")
 
 
-# JSON -------------------------------------------------------------------------------------------
+# Text -------------------------------------------------------------------------------------------
 
 MOST_BYTES = 2**23
 MOST_VALUES = 300_000
 DEEPEST = 32
 LONGEST_TEXT = 10_000
+LARGEST_WHOLE = 10**20
 
 
 def strict_json(data: bytes) -> Any:
@@ -175,8 +176,14 @@ def strict_json(data: bytes) -> Any:
         )
     except RecursionError:
         raise ValueError("too deep") from None
+    return bounded(value)
+
+
+def bounded(value: Any) -> Any:
+    """The value that somebody else's file holds, if it is shallow, with numbers of few digits and
+    no long texts; else a `ValueError`. Whoever walks through it, or shows it, has an end."""
     layer = [value]
-    for _ in range(DEEPEST):  # or it is too deep for whoever walks through it later
+    for _ in range(DEEPEST):
         inside: list[Any] = []
         for item in layer:
             if isinstance(item, dict):
@@ -185,6 +192,10 @@ def strict_json(data: bytes) -> Any:
                 inside += item
             elif isinstance(item, str) and len(item) > LONGEST_TEXT:
                 raise ValueError("too long a text")
+            elif isinstance(item, int) and abs(item) >= LARGEST_WHOLE:
+                raise ValueError("too large a number")
+        if len(inside) > MOST_VALUES:
+            raise ValueError("too large")
         if not inside:
             return value
         layer = inside
@@ -199,9 +210,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _number(text: str) -> int | float:
-    if text.lstrip("-").isdigit() and len(text) <= 20:
+    whole = text.lstrip("-").isdigit()
+    if whole and len(text) <= 20:
         return int(text)
     value = float(text)
-    if not math.isfinite(value) or text.lstrip("-").isdigit():
+    if whole or not math.isfinite(value):
         raise ValueError("too large a number, or none")
     return value

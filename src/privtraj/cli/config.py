@@ -17,10 +17,16 @@ from pathlib import Path
 from typing import Any
 
 from privtraj.base.errors import InputError, listed
+from privtraj.base.files import DEEPEST, bounded
 from privtraj.cli.options import GROUPS, OPTIONS
 
 SUFFIXES = (".toml", ".yaml", ".yml")
+MOST_BYTES = 2**18  # of a configuration
 
+RENAMED = {"pull": "time_coupling", "slabs": "windows"}
+"""What choices were called before versions 0.2 and 0.3."""
+_QUOTED = re.compile(r"""'[^'\n]*'|"(?:[^"\\\n]|\\.)*\"""")
+_DOTTED = re.compile(rf"(?<![\w-])(?:[\w-]+[ \t]*\.[ \t]*){{{DEEPEST}}}")
 _PLACEHOLDER = re.compile(r"<[a-z ]+>")
 _SPOKEN = ("force", "json", "quiet")  # how one command goes, no choice about the fit
 
@@ -38,8 +44,8 @@ def load(path: str | os.PathLike[str], but: Container[str] = ()) -> dict[str, An
     """
     path = Path(path)
     values = _parsed(path)
-    if "pull" in values:  # its name before version 0.2
-        values["time_coupling"] = values.pop("pull")
+    for old in RENAMED.keys() & values.keys():
+        values[RENAMED[old]] = values.pop(old)
     for name in values:
         if name not in OPTIONS:
             near = get_close_matches(str(name).lower().replace("-", "_"), OPTIONS, n=1, cutoff=0.5)
@@ -60,6 +66,8 @@ def _parsed(path: Path) -> dict[str, Any]:
         )
     if not path.is_file():
         raise InputError(f"there is no file '{path}': check the path, or write one: privtraj init")
+    if path.stat().st_size > MOST_BYTES:
+        raise InputError(f"'{path}' is far larger than any configuration: give the path of one")
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeError:
@@ -68,8 +76,10 @@ def _parsed(path: Path) -> dict[str, Any]:
         import tomllib
 
         try:
-            values: Any = tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            if _DOTTED.search(_QUOTED.sub("k", text)):  # which take tomllib quadratic time
+                raise ValueError("too deep")
+            values: Any = bounded(tomllib.loads(text))
+        except (ValueError, RecursionError) as error:
             where = re.search(r"at line (\d+)", str(error))
             raise _malformed(path, "TOML", where and where[1]) from None
     else:
@@ -87,9 +97,19 @@ def _yaml(text: str, path: Path) -> Any:
             f"PyYAML is needed to read '{path}': run pip install 'privtraj[yaml]', or use TOML"
         ) from None
     try:
+        depth = 0
+        for event in yaml.parse(text, yaml.SafeLoader):  # before anything is made of it
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST:
+                raise ValueError("too deep")
+            if getattr(event, "anchor", None):
+                raise InputError(f"'{path}' has an anchor or an alias, & or *: write the value out")
         tree = yaml.compose(text, yaml.SafeLoader)
-        values = yaml.safe_load(text)
+        values = bounded(yaml.safe_load(text))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
         mark = getattr(error, "problem_mark", None)
         raise _malformed(path, "YAML", mark and mark.line + 1) from None
     for name in _given_twice(tree):  # YAML itself lets the last one win

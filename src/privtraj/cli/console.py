@@ -8,7 +8,6 @@ import os
 import re
 import sys
 import time
-import unicodedata
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from privtraj.base import __version__
-from privtraj.base.errors import InputError, either, masked
+from privtraj.base.errors import InputError, either, masked, printable
 from privtraj.base.files import write_text
 
 PLAINLY_WRONG = 3  # a range, as a look at the records or at what was released says
@@ -68,7 +67,7 @@ class Console:
 
     def result(self, values: dict[str, Any], text: str) -> None:
         """The result on stdout: one JSON object, or text."""
-        print(json.dumps(values, allow_nan=False) if self.json else text)
+        print(json.dumps(values, allow_nan=False) if self.json else printable(text))
 
     def fail(self, sentence: str, code: int = 2) -> int:
         """The one sentence about what went wrong; returns the exit code."""
@@ -80,9 +79,7 @@ class Console:
     def _say(self, text: str) -> None:
         start = "\n" if self._line else ""  # leave the progress line as it is
         self._line = False
-        # without what would steer a terminal: names in a message may be somebody else's
-        letters = ("?" if unicodedata.category(c)[0] == "C" else c for c in " ".join(text.split()))
-        print(f"{start}privtraj: {''.join(letters)}", file=sys.stderr)
+        print(f"{start}privtraj: {printable(' '.join(text.split()))}", file=sys.stderr)
 
 
 def remaining(elapsed: float, done: int, total: int) -> str:

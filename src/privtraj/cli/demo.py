@@ -42,9 +42,8 @@ def run(args: argparse.Namespace, console: Console) -> None:
     """Write the table, then run the very commands that are printed at the end."""
     from privtraj import datasets
     from privtraj.export.tables import write_table
-    from privtraj.plot import overview
+    from privtraj.plot import overview, save_figure
     from privtraj.report.page import write_report
-    from privtraj.report.style import save_figure
     from privtraj.synthesizer import TrajectorySynthesizer
 
     TrajectorySynthesizer(args.epsilon, args.delta).check()

@@ -20,6 +20,7 @@ from privtraj import recipe
 from privtraj.base.formats import PEOPLE_DRAWN
 from privtraj.choices import BOOLEAN, NUMBER, TEXT, Kind, Option, names, need, one_of, text, whole
 from privtraj.columns.cells import typed_column
+from privtraj.measures.registry import KIND
 
 # What a value may be, of choices that no recipe has -------------------------------------------
 
@@ -252,6 +253,7 @@ class Group:
 
 
 PRIVACY, MOTION, ADVANCED = map(recipe.options, ("privacy", "motion", "advanced"))
+PRIVACY = tuple(replace(one, kind=KIND) if one.name == "measure" else one for one in PRIVACY)
 GROUPS = (
     Group("data", _DATA, "the columns to use, and what is public about them"),
     Group("privacy", (*PRIVACY, _NOT_PRIVATE), "what the result may reveal of a person"),

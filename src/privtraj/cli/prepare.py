@@ -293,7 +293,7 @@ def run_plan(args: argparse.Namespace, console: Console) -> None:
         from matplotlib.figure import Figure
 
         from privtraj import plot
-        from privtraj.report.style import save_figure
+        from privtraj.plot import save_figure
 
         figure = Figure(figsize=(6.4, 4.2), layout="constrained", facecolor="white")
         plot.tradeoff(forecast, ax=figure.subplots())

@@ -216,7 +216,7 @@ def run_evaluate(args: argparse.Namespace, console: Console) -> None:
     from privtraj.metrics.evaluation import NOTICE, evaluate
     from privtraj.metrics.records import read_records
     from privtraj.model.model import load
-    from privtraj.report.comparison import write_comparison
+    from privtraj.report.comparison import comparison
 
     model = load(args.model)
     chosen = {name: getattr(args, name) for name in ("holdout", "person", "n", "seed")}
@@ -233,7 +233,7 @@ def run_evaluate(args: argparse.Namespace, console: Console) -> None:
         values["out"] = str(args.out)
     if args.report is not None:
         records = read_records(args.table, model, args.person, chosen["csv"])
-        write_comparison(model, evaluation, records, args.report, force=args.force)
+        comparison(model, evaluation, records).write(args.report, args.force)
         console.written.append(args.report)
         values["report"] = str(args.report)
     text = str(evaluation)

@@ -258,7 +258,7 @@ def run_audit(args: argparse.Namespace, console: Console) -> int:
     shared.check_output(args.plot, shared.PICTURES, args.force)
     from privtraj import plot
     from privtraj.audit.attack import audit
-    from privtraj.report.style import save_figure
+    from privtraj.plot import save_figure
     from privtraj.synthesizer import TrajectorySynthesizer
 
     claimed = {**vars(args), "seed": None}  # the seed is the attack's

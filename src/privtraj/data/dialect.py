@@ -38,6 +38,7 @@ DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 """By name and as they are: a shell and a configuration make some of them hard to write."""
 DECIMALS = {"point": ".", "comma": ","}
 THOUSANDS = {"none": "", "point": ".", "comma": ",", "space": " ", "apostrophe": "'"}
+_CHOICES = {"unreadable": ("refuse", "missing"), "newlines": ("refuse", "quoted")}
 _NAMES_OF_SIGNS = {"delimiter": DELIMITERS, "decimal": DECIMALS, "thousands": THOUSANDS}
 
 BLANKS = " \t\r\n\u00a0\u2009\u202f"
@@ -62,6 +63,8 @@ class Dialect:
     dates: forms of DD, MM and YYYY, such as DD.MM.YYYY; a time such as 14:30 may follow.
     missing: texts that mean a missing value in all columns, beside `cells.MISSING`.
     unreadable: "refuse" cells that are not what their column is, or take them as "missing".
+    newlines: "refuse" line breaks inside of cells, or take those that are "quoted". One quotation
+        mark too many then hides the records behind it, so who declares it answers for that.
     """
 
     delimiter: str | None = None
@@ -71,6 +74,7 @@ class Dialect:
     dates: tuple[str, ...] = (ISO,)
     missing: tuple[str, ...] = ()
     unreadable: str = "refuse"
+    newlines: str = "refuse"
 
     @classmethod
     def of(cls, declared: Any) -> Dialect:
@@ -185,9 +189,9 @@ def _setting(word: str, value: Any) -> Any:
     """A setting as a dialect has it."""
     if word == "encoding":
         return _encoding(value)
-    if word == "unreadable":
-        if value not in ("refuse", "missing"):
-            raise _wrong("must say of unreadable cells to refuse them, or that they are missing")
+    if word in _CHOICES:
+        if value not in _CHOICES[word]:
+            raise _wrong(f"must say of {word} {either(_CHOICES[word])}")
         return str(value)
     if word in _NAMES_OF_SIGNS:
         names = _NAMES_OF_SIGNS[word]

@@ -265,7 +265,7 @@ def rows_of(records: Records, public: PublicInputs) -> MemoryRows:
     check_infinite(FaultCount.of(np.isinf(cells), (public.time_name, *names)))
     allowed = np.array([False, *(column.missing for column in public.asked)])
     absent = np.isnan(cells) & ~allowed
-    check_missing(FaultCount.of(absent, (public.time_name, *names)), public.options.missing)
+    check_missing(FaultCount.of(absent, (public.time_name, *names)), public.missing)
     if absent.any():
         complete = ~np.any(absent, axis=1)
         records, cells = records.keep(complete), cells[complete]
@@ -286,7 +286,6 @@ def rows_of(records: Records, public: PublicInputs) -> MemoryRows:
 
 def _limited_per_person(records: Records, public: PublicInputs) -> Records:
     """At most `records_per_person` records of each person, chosen by chance."""
-    options = public.options
     if records.people is None:
         return records
     codes, ids = records.people
@@ -298,16 +297,16 @@ def _limited_per_person(records: Records, public: PublicInputs) -> Records:
     repeated = np.count_nonzero(counts > 1)
     if repeated == 0:
         return records
-    if options.one_each:
+    if public.one_each:
         refuse_several(int(repeated), int(np.count_nonzero(counts)))
-    order = np.lexsort((_random_keys(codes, counts, ids, options.seed), codes))
+    order = np.lexsort((_random_keys(codes, counts, ids, public.seed), codes))
     if not public.together:  # the first of each person in each bin
         bins = public.axis.bins.of(records.times)
         place = codes[order] * (int(bins.max()) + 1) + bins[order]
         order = order[np.sort(np.unique(place, return_index=True)[1])]
     who = codes[order]
     rank = np.arange(len(who)) - np.searchsorted(who, who)
-    return records.keep(np.sort(order[rank < options.records_per_person]))
+    return records.keep(np.sort(order[rank < public.records_per_person]))
 
 
 def _random_keys(codes: Ints, counts: Ints, ids: Any, seed: int | None) -> NDArray[np.uint64]:

@@ -22,14 +22,13 @@ from numpy.typing import NDArray
 from privtraj.base import display, processes
 from privtraj.base.arrays import Floats, frozen
 from privtraj.base.errors import Arg, InputError
-from privtraj.base.space import as_user_times
+from privtraj.base.space import TimeAxis, as_user_times, written_times
 from privtraj.columns.axes import Axes
 from privtraj.columns.declared import declared_columns
 from privtraj.columns.kinds import Column, of_tables
-from privtraj.columns.precision import written_times
-from privtraj.data import sql
-from privtraj.data.dialect import DATE, Dialect, UnreadableCells
-from privtraj.data.public import Options, PublicInputs, TimeAxis, declared_axis
+from privtraj.data import sql, tables
+from privtraj.data.dialect import DATE, UnreadableCells
+from privtraj.data.public import PublicInputs, declared_axis, declaring
 from privtraj.data.records import Records, cells_of, check_same_kind, rows_of, table_of
 from privtraj.domain.domain import Domain, Plot
 from privtraj.privacy.certificate import (
@@ -76,26 +75,14 @@ class Snapshots:
     checked: tuple[str, ...] = ()
 
     @classmethod
+    @declaring
     def from_table(
         cls,
         source: Any,
         *,
-        time: str,
         query: str | None = None,
         row_by_row: bool = False,
-        features: Sequence[str] | None = None,
-        bounds: Any = None,
-        columns: Any = None,
-        time_range: Any = None,
-        bins: Any = None,
-        person: str | None = None,
-        one_per_person: str = "error",
-        records_per_person: int = 1,
-        one_per_bin: bool = True,
-        missing: str = "refuse",
-        seed: int | None = None,
-        domain: Any = None,
-        csv: Any = None,
+        **declared: Any,
     ) -> Snapshots:
         """Snapshots from a file, a table or a database.
 
@@ -122,17 +109,7 @@ class Snapshots:
 
         The other arguments are those of `from_arrays`.
         """
-        whose = person is not None
-        public = PublicInputs(
-            declared_columns(bounds, features, columns=columns),
-            declared_axis(bins, time_range),
-            time,
-            Options(one_per_person, records_per_person, one_per_bin, missing, seed, whose),
-            person,
-            Dialect.of(csv),
-            domain,
-        )
-        public.check_roles(person)
+        public = PublicInputs.declared(**declared)
         rows = _rows_of_source(source, query, public, row_by_row)
         return cls._build(rows, public, (ROW_BY_ROW,) if row_by_row else ())
 
@@ -192,19 +169,23 @@ class Snapshots:
             table = cells_of(points, [column.name for column in named])
             declared = declared_columns(bounds, features, len(table), columns)
         given = Records.of_arrays(times, table, person, of_tables(declared))
-        whose = person is not None
         public = PublicInputs(
             declared,
             declared_axis(bins, time_range),
             "time",
-            Options(one_per_person, records_per_person, one_per_bin, missing, seed, whose),
+            person is not None,
+            one_per_person=one_per_person,
+            records_per_person=records_per_person,
+            one_per_bin=one_per_bin,
+            missing=missing,
+            seed=seed,
             domain=domain,
         )
         return cls._build(rows_of(given, public), public)
 
     @classmethod
     def _build(cls, rows: Rows, public: PublicInputs, stated: tuple[str, ...] = ()) -> Snapshots:
-        whose = public.options.has_person
+        whose = public.has_person
         return cls(
             public.axis,
             public.columns,
@@ -328,7 +309,7 @@ def _rows_of_source(source: Any, query: str | None, public: PublicInputs, row_by
     try:
         remote = sql.remote_table(source, query, columns, kinds, dialect, row_by_row=row_by_row)
         if remote is None:
-            table = sql.read_into_memory(source, columns, kinds, dialect)
+            table = tables.read_columns(source, columns, kinds, dialect)
     except UnreadableCells as error:
         unread = error
     if unread is not None:

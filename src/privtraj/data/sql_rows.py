@@ -246,7 +246,7 @@ def _checked(remote: RemoteTable, public: PublicInputs) -> records.FaultCount:
         for what, (_, places) in tests.items()
     )
     records.check_infinite(infinite)
-    records.check_missing(missing, public.options.missing)
+    records.check_missing(missing, public.missing)
     return missing
 
 
@@ -255,7 +255,7 @@ def _counted_people(
 ) -> tuple[bool, int]:
     """Whether somebody has more records than are kept, and the records of all who have several,
     unless these are refused; one pass, or two."""
-    options, most = public.options, public.most_records
+    most = public.most_records
     each = remote.table.group_by("who").aggregate(n=remote.table.count())
     known = ~_missing(each["who"])
     counted = each.aggregate(
@@ -267,7 +267,7 @@ def _counted_people(
     )
     counts = _one(remote.with_table(counted))
     records.check_identified(counts["unidentified"], count)
-    if counts["several"] and options.one_each:
+    if counts["several"] and public.one_each:
         records.refuse_several(counts["several"], counts["people"])
     too_many = counts["most"] > most
     if counts["several"] and not (too_many or public.together):  # has somebody two in one bin?

@@ -41,6 +41,7 @@ from privtraj.domain.domain import Plot
 from privtraj.measures.base import (
     HEAD_COUNT,
     Marginals,
+    Optimism,
     Public,
     Task,
     left,
@@ -85,12 +86,14 @@ class Counts(Numbers):
     name = "counts"
     words = "private counts of records over cells"
     needs_delta = False
+    quick = True
+    optimism = Optimism(1.4, 0.0, 0.42, 5.0)
 
     def refuses(self, public: Public, recipe: Recipe) -> None:
         super().refuses(public, recipe)
         if recipe.cells is None:
             return
-        least = len(public.axis.times) if recipe.slabs == "bins" else 2
+        least = len(public.axis.times) if recipe.windows == "bins" else 2
         features = public.shape.n_features
         cells = least * recipe.cells**features
         if cells > MAX_CELLS:

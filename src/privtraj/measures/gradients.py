@@ -65,6 +65,7 @@ class Gradients(Numbers):
     name = "gradients"
     words = "private gradients of particles"
     needs_delta = True
+    sums_every_step = True
     seeks_subspace = True
     rate = 1.0  # at which records take part in a step
 

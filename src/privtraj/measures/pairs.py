@@ -94,6 +94,13 @@ def indicator(grouped: Ints) -> Floats:
     return np.eye(group_count(grouped))[grouped]
 
 
+def on_simplex(shares: Floats) -> Floats:
+    """The nearest shares (n,) that are not negative and add up to 1."""
+    falling = np.sort(shares)[::-1]
+    excess = (np.cumsum(falling) - 1) / np.arange(1, len(shares) + 1)
+    return np.maximum(shares - excess[np.flatnonzero(falling > excess)[-1]], 0.0)
+
+
 class Known(NamedTuple):
     """people: (L,) in each cell, not negative.  variance: (L,) of these numbers."""
 
@@ -110,14 +117,16 @@ class Known(NamedTuple):
         """With noisy counts (A,) of groups of the cells too, each by its variance.
 
         Cells of one group are multiplied by one number. All counts have their noise, and so does
-        their sum, of which nothing is taken.
+        their sum, of which nothing is taken. However few there are, somebody is in some cell.
         """
         held, known = np.bincount(of, self.people), np.bincount(of, self.variance)
-        counts = counts * held.sum() / max(float(counts.sum()), 1.0)
+        total = max(float(held.sum()), 1.0)
+        counts = counts + (total - counts.sum()) / len(counts)
         weight = known / (known + variance)
-        wanted = np.maximum(held + weight * (counts - held), 0.0)
-        grown = wanted / np.maximum(held, 1e-12)
-        return Known(self.people * grown[of], self.variance * (1 - weight)[of])
+        wanted = total * on_simplex((held + weight * (counts - held)) / total)
+        inside = np.where((held > 0)[of], self.people, 1.0)  # of an empty group, evenly
+        people = inside * (wanted / np.bincount(of, inside))[of]
+        return Known(people, self.variance * (1 - weight)[of])
 
 
 class Pairs(NamedTuple):
@@ -200,7 +209,7 @@ def covariances(
         whole = people * one * other
         made[a, b] = here @ table @ there / whole
         noise = (here @ here) * (there @ there) / found.precision[0][blocks[i], blocks[j]].max()
-        precision[a, b] = whole**2 / noise
+        precision[a, b] = whole**2 / noise if noise > 0 else 0.0
     return made, precision
 
 

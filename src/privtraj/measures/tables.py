@@ -90,9 +90,10 @@ _ALWAYS = Slabs.between(np.empty(0))
 class Tables(Measure):
     """Private tables of two columns at a time, with Gaussian noise: columns of any kind."""
 
-    name = "marginals"
+    name = "tables"
     words = "private tables of two columns at a time"
     needs_delta = True
+    takes_categories = True
 
     def refuses(self, public: Public, recipe: Recipe) -> None:
         if recipe.delta == 0:
@@ -107,7 +108,7 @@ class Tables(Measure):
 
     def plan(self, public: Public, recipe: Recipe) -> BudgetPlan:
         person, first = public.shape.person.in_slabs(), []  # a person's records may meet in tables
-        if recipe.slabs != "bins" and may_be_listed(public.axis):
+        if recipe.windows != "bins" and may_be_listed(public.axis):
             look = counts_event(recipe, LISTED_SHARE, LISTED, person)
             first = [look] if look.epsilon > noise.EPSILON_RANGE[0] else []
         budget = recipe.epsilon, recipe.delta, recipe.adjacency
@@ -139,7 +140,7 @@ class Tables(Measure):
             clean = counts if levels else pairs.smoothed(counts, noise_of_cell)
             total = max(float(counts.sum()), 1.0)
             variance = np.full(len(counts), noise_of_cell**2)
-            known.append(pairs.Known(total * on_simplex(clean / total), variance))
+            known.append(pairs.Known(total * pairs.on_simplex(clean / total), variance))
         done(2, len(ROUNDS) + 1)
         moving, known = _over_time(asked, axes, sides, known, windows)
         done(3, len(ROUNDS) + 1)
@@ -171,7 +172,7 @@ class Tables(Measure):
 def _windows(guard: Guard, task: Task) -> Windows:
     """As many as somebody set, of equal length; by itself each listed time, if people are at a few,
     or `WINDOWS`. More cost little: particles carry what is known from one to the next."""
-    axis, wanted = task.public.axis, task.recipe.slabs
+    axis, wanted = task.public.axis, task.recipe.windows
     if wanted == "bins":
         return Windows(axis.times, True, np.arange(len(axis.times)))
     moments, listed = moments_of(guard, axis, planned_event(task.plan, LISTED), False)
@@ -351,13 +352,6 @@ def cells_of_number(people: float, noise: float) -> int:
     """The power of two next to N / (CELL_PEOPLE noise), within limits."""
     wanted = math.log2(max(people / (CELL_PEOPLE * noise), 1.0))
     return int(2 ** np.clip(round(wanted), *np.log2(CELLS)))
-
-
-def on_simplex(shares: Floats) -> Floats:
-    """The nearest shares (n,) that are not negative and add up to 1."""
-    falling = np.sort(shares)[::-1]
-    excess = (np.cumsum(falling) - 1) / np.arange(1, len(shares) + 1)
-    return np.maximum(shares - excess[np.flatnonzero(falling > excess)[-1]], 0.0)
 
 
 def _target(counts: Floats, precision: Floats, people: float) -> Target:

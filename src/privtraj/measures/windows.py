@@ -25,8 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from privtraj.base.arrays import Floats, Ints
-from privtraj.base.space import Slabs, bin_edges, hat_functions, unit_time
-from privtraj.data.public import TimeAxis
+from privtraj.base.space import Slabs, TimeAxis, bin_edges, hat_functions, unit_time
 from privtraj.measures.curves import ACTION, knots_of, penalty
 from privtraj.measures.motion import moment_paths, motion, overlooked, window_means
 from privtraj.privacy.events import LaplaceCounts

@@ -8,8 +8,8 @@ those that users of SDMetrics expect.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 from privtraj.base.arrays import Floats, Ints, Mask
 from privtraj.base.errors import InputError, aligned
 from privtraj.columns.axes import Axes, encoded, to_unit
-from privtraj.columns.kinds import Angle, Category, Column, Flag, Number, Sine
+from privtraj.columns.kinds import Angle, Category, Column, Number, Sine, of_tables
 from privtraj.metrics.registry import cloud_metric, pair
 
 Meaning = Sequence[Column] | None
@@ -67,8 +67,7 @@ def is_missing(points: Floats, columns: Sequence[Column], place: int) -> Mask:
     if isinstance(column, Category):
         levels: Ints = Axes.of(columns).level_of(points)[..., place]
         return levels == column.levels - 1
-    flag = next(k for k, c in enumerate(columns) if isinstance(c, Flag) and c.of == column.name)
-    return points[..., flag] >= 0.5
+    return points[..., dict(Axes.of(columns).flags)[place]] >= 0.5
 
 
 def along_range(points: Floats, columns: Sequence[Column], place: int) -> Floats:
@@ -119,7 +118,7 @@ def one_hot(points: Floats, columns: Sequence[Column]) -> Floats:
 
 @cloud_metric("column_error", "columns, mean error", mixed=True)
 def mean_column_error(synthetic: Any, real: Any, *, columns: Meaning = None) -> float:
-    """Mean of `column_errors`."""
+    """Difference of shares of values, and of numbers' distributions: mean of `column_errors`."""
     return float(column_errors(synthetic, real, columns=columns).mean())
 
 
@@ -175,13 +174,13 @@ def total_variation(a: Any, b: Any, size: int) -> float:
 
 @cloud_metric("pair_tv", "total variation of pairs", mixed=True)
 def pair_tv(synthetic: Any, real: Any, *, columns: Meaning = None) -> float:
-    """Mean of `pair_errors` over the pairs of columns; nan where there is one column."""
+    """Difference of the tables of two columns: mean of `pair_errors`; nan where there is one."""
     return _mean(pair_errors(synthetic, real, columns=columns))
 
 
 @cloud_metric("correlation_error", "correlations of numbers, mean error", mixed=True)
 def correlation_error(synthetic: Any, real: Any, *, columns: Meaning = None) -> float:
-    """Mean of `correlation_errors` over the pairs of numbers; nan where there is none."""
+    """Difference of correlations: mean of `correlation_errors`; nan without pairs of numbers."""
     errors = correlation_errors(synthetic, real, columns=columns)
     return _mean(errors[np.isfinite(errors)])
 
@@ -237,82 +236,48 @@ def correlation(a: Floats, b: Floats) -> Floats:
     return np.where(differ, np.clip(found, -1.0, 1.0), 0.0)
 
 
-@dataclass(frozen=True)
-class ColumnScore:
-    """Of one column: errors as in `column_errors`, means over times, and at the worst time.
+@dataclass(frozen=True, eq=False)
+class ColumnScores:
+    """All columns, and all pairs, the worst first, as pandas frames; means over times.
 
-    floor: of other real people.  missing: error of the share that is missing, None if none may.
+    columns: name, kind, error (`column_errors`), floor (of other real people), worst and worst_time
+    (the largest error, and when), missing (error of that share, nan if none may), similarity
+    (1 - error: TVComplement or KSComplement of SDMetrics).
+    pairs: first, second, total_variation (of their table), floor, correlation (error, nan but for
+    two numbers), similarity (ContingencySimilarity, or of two numbers CorrelationSimilarity).
     """
 
-    name: str
-    kind: str
-    error: float
-    floor: float
-    worst: float
-    worst_time: str
-    missing: float | None
-
-    @property
-    def similarity(self) -> float:
-        """1 - error: TVComplement or KSComplement."""
-        return 1 - self.error
-
-
-@dataclass(frozen=True)
-class PairScore:
-    """Of two columns: total variation of their table, and error of the correlation of numbers,
-    means over times.  floor: of the total variation, for other real people."""
-
-    first: str
-    second: str
-    total_variation: float
-    floor: float
-    correlation: float | None
-
-    @property
-    def similarity(self) -> float:
-        """1 - error: ContingencySimilarity, and of two numbers CorrelationSimilarity."""
-        return 1 - (self.total_variation if self.correlation is None else self.correlation / 2)
-
-
-@dataclass(frozen=True)
-class ColumnScores:
-    """All columns, and all pairs, the worst first."""
-
-    columns: tuple[ColumnScore, ...]
-    pairs: tuple[PairScore, ...]
+    columns: Any
+    pairs: Any
 
     @property
     def summary(self) -> dict[str, Any]:
         """Means over columns and over pairs, and the worst pair; nan and None without pairs."""
-        worst = self.pairs[0] if self.pairs else None
+        worst = self.pairs[["first", "second", "total_variation"]].values.tolist()
         return {
-            "column_similarity": _mean(score.similarity for score in self.columns),
-            "pair_similarity": _mean(score.similarity for score in self.pairs),
-            "pair_total_variation": _mean(score.total_variation for score in self.pairs),
-            "worst_pair": worst and [worst.first, worst.second, worst.total_variation],
+            "column_similarity": float(self.columns.similarity.mean()),
+            "pair_similarity": float(self.pairs.similarity.mean()),
+            "pair_total_variation": float(self.pairs.total_variation.mean()),
+            "worst_pair": worst[0] if worst else None,
         }
 
     def to_dict(self) -> dict[str, Any]:
-        columns, pairs = (
-            [{**asdict(score), "similarity": score.similarity} for score in scores]
-            for scores in (self.columns, self.pairs)
-        )
+        columns, pairs = (frame.to_dict("records") for frame in (self.columns, self.pairs))
         return {"summary": self.summary, "columns": columns, "pairs": pairs}
 
     def __str__(self) -> str:
         def cell(value: Any) -> str:
             if isinstance(value, str):
                 return value if len(value) <= _WIDEST else f"{value[: _WIDEST - 1]}…"
-            return "-" if value is None else f"{value:.3f}"
+            return "-" if np.isnan(value) else f"{value:.3f}"
 
-        def lines(heads: Sequence[str], scores: Iterable[Any], right: tuple[int, ...]) -> str:
-            rows = [[cell(value) for value in vars(score).values()] for score in scores]
+        def lines(heads: tuple[str, ...], frame: Any, right: tuple[int, ...]) -> str:
+            rows = [list(map(cell, row[: len(heads)])) for row in frame.values.tolist()]
             return "\n".join(aligned([heads, *rows], right=right))
 
         heads: tuple[str, ...] = ("column", "kind", "error", "floor", "worst", "at", "missing")
         parts = [lines(heads, self.columns, (2, 3, 4, 6))]
-        if self.pairs:
+        if len(self.pairs):
             named = "worst pairs" if len(self.pairs) > _SHOWN else "pairs"
             heads = (named, "", "total variation", "floor", "correlation error")
             parts.append(lines(heads, self.pairs[:_SHOWN], (2, 3, 4)))
@@ -331,45 +296,38 @@ def column_scores(
     fresh: T clouds of other real people, for the floor; as many of both are compared.
     times: (T,) what they are called.
     """
+    import pandas as pd
+
     sizes = [min(len(x), len(z)) for x, z in zip(synthetic, fresh, strict=True)]
 
-    def each_time(errors: Callable[..., Floats], people: Sequence[Floats]) -> Floats:
+    def at_times(errors: Callable[..., Floats], people: Sequence[Floats]) -> Floats:
         """(T, ...)"""
         sides = zip(people, real, sizes, strict=True)
         return np.array([errors(x[:size], y, columns=columns) for x, y, size in sides])
 
-    def or_none(value: Any) -> float | None:
-        return None if np.isnan(value) else float(value)
-
-    single, floor = (each_time(column_errors, side) for side in (synthetic, fresh))
-    absent = each_time(missing_errors, synthetic)
-    tables, tables_floor = (each_time(pair_errors, side) for side in (synthetic, fresh))
-    between = each_time(correlation_errors, synthetic)
-    scores = [
-        ColumnScore(
-            columns[place].name,
-            columns[place].kind,
-            float(single[:, k].mean()),
-            float(floor[:, k].mean()),
-            float(single[:, k].max()),
-            times[int(single[:, k].argmax())],
-            or_none(absent[:, k].mean()),
-        )
-        for k, place in enumerate(of_table(columns))
-    ]
-    pairs = [
-        PairScore(
-            columns[i].name,
-            columns[j].name,
-            float(tables[:, k].mean()),
-            float(tables_floor[:, k].mean()),
-            or_none(between[:, k].mean()),
-        )
-        for k, (i, j) in enumerate(combinations(of_table(columns), 2))
-    ]
-    return ColumnScores(tuple(scores), tuple(sorted(pairs, key=lambda one: -one.total_variation)))
+    known, single = of_tables(columns), at_times(column_errors, synthetic)
+    both = list(combinations((column.name for column in known), 2))
+    rows = pd.DataFrame({
+        "name": [column.name for column in known],
+        "kind": [column.kind for column in known],
+        "error": single.mean(axis=0),
+        "floor": at_times(column_errors, fresh).mean(axis=0),
+        "worst": single.max(axis=0),
+        "worst_time": [times[k] for k in single.argmax(axis=0)],
+        "missing": at_times(missing_errors, synthetic).mean(axis=0),
+    })  # fmt: skip
+    pairs = pd.DataFrame({
+        "first": [first for first, _ in both],
+        "second": [second for _, second in both],
+        "total_variation": at_times(pair_errors, synthetic).mean(axis=0),
+        "floor": at_times(pair_errors, fresh).mean(axis=0),
+        "correlation": at_times(correlation_errors, synthetic).mean(axis=0),
+    })  # fmt: skip
+    rows["similarity"] = 1 - rows.error
+    pairs["similarity"] = 1 - (pairs.correlation / 2).fillna(pairs.total_variation)
+    ranked = pairs.sort_values("total_variation", ascending=False, kind="stable", ignore_index=True)
+    return ColumnScores(rows, ranked)
 
 
-def _mean(values: Iterable[float]) -> float:
-    each = list(values)
-    return float(np.mean(each)) if each else float("nan")
+def _mean(values: Floats) -> float:
+    return float(np.mean(values)) if len(values) else float("nan")

@@ -9,7 +9,7 @@ their time. Pairs are put together by the time between them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,8 +38,6 @@ _CLASSES = 4  # of lags, equally full
 _KNOTS = 16  # of the mean over time, at most, between which it is linear
 _PER_KNOT = 50  # records, at least, so that a knot does not follow single people
 _DAY = 86400.0
-
-_Rows = tuple[tuple[float, ...], ...]  # (L, d)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -187,9 +185,6 @@ class Memorisation:
     median_holdout: float
     close: float
 
-    def to_dict(self) -> dict[str, float]:
-        return asdict(self)
-
 
 def nearest_distances(points: Any, training: Any) -> Floats:
     """(n,) distance of each point (n, d) to the nearest of training (k, d)."""
@@ -228,7 +223,7 @@ def path_memorisation(synthetic: Any, training: Any, holdout: Any) -> Memorisati
     return memorisation([as_points(x)], [as_points(y)], [as_points(z)])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Repeated:
     """Correlations (L, d) of a person's values by the time between two records.
 
@@ -239,9 +234,9 @@ class Repeated:
 
     lags: tuple[float, ...]
     features: tuple[str, ...]
-    model: _Rows
-    real: _Rows
-    floor: _Rows
+    model: Floats
+    real: Floats
+    floor: Floats
     people: int
     pairs: int
     datetime: bool = False
@@ -249,17 +244,16 @@ class Repeated:
     @property
     def score(self) -> Score:
         """Largest difference over lags and features; the ceiling is that of no memory at all."""
-        real = np.array(self.real)
-        value, floor, ceiling = (
-            float(np.abs(np.array(side) - real).max())
-            for side in (self.model, self.floor, np.zeros_like(real))
-        )
+        sides = (self.model, self.floor, np.zeros_like(self.real))
+        value, floor, ceiling = (float(np.abs(side - self.real).max()) for side in sides)
         label = "autocorrelation of pairs, largest error"
-        return Score("pair_autocorrelation", label, value, floor, ceiling, "lower")
+        words = "does a value last as long as for real people, from record to record"
+        return Score("pair_autocorrelation", label, value, floor, ceiling, "lower", (), words)
 
     def to_dict(self) -> dict[str, Any]:
-        names = ("lags", "features", "model", "real", "floor", "people", "pairs")
-        return {**{name: getattr(self, name) for name in names}, "score": self.score.to_dict()}
+        sides = {name: getattr(self, name).tolist() for name in ("model", "real", "floor")}
+        names = ("lags", "features", "people", "pairs", "score")
+        return {**{name: getattr(self, name) for name in names}, **sides}
 
     def __str__(self) -> str:
         heads = ("time between records", "feature", "model", "real", "floor")
@@ -267,7 +261,7 @@ class Repeated:
             (
                 f"{lag / _DAY:.3g} days" if self.datetime else f"{lag:.3g}",
                 name,
-                *(f"{side[i][k]:.2f}" for side in (self.model, self.real, self.floor)),
+                *(f"{side[i, k]:.2f}" for side in (self.model, self.real, self.floor)),
             )
             for i, lag in enumerate(self.lags)
             for k, name in enumerate(self.features)
@@ -323,10 +317,9 @@ def compare_repeated(
     if len(kept) == 0:
         return None
 
-    def correlations(moments: Floats, points: Floats, which: Ints, kinds: Ints) -> _Rows:
+    def correlations(moments: Floats, points: Floats, which: Ints, kinds: Ints) -> Floats:
         rows, numbered = np.unique(which, return_inverse=True)  # records of people with several
-        found = _by_class(moments[rows], points[rows], numbered.reshape(-1, 2), kinds, count)
-        return tuple(tuple(row) for row in found[kept].tolist())
+        return _by_class(moments[rows], points[rows], numbered.reshape(-1, 2), kinds, count)[kept]
 
     several = np.unique(fresh.people[pairs[1]])
     stand_in = np.searchsorted(several, fresh.people) % len(drawn)

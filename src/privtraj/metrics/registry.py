@@ -1,7 +1,8 @@
 """What scores are given, and how a score enters the tables.
 
 A score is a function of two clouds of people (n, d), (k, d), or of their paths (n, T, d),
-(k, T, d), synthetic people first, with an entry above it:
+(k, T, d), synthetic people first, with an entry above it; what its docstring says before the first
+colon are its plain words on a page.
 
     @cloud_metric("w2", "W2", most=MOST)
     def wasserstein2(a, b): ...
@@ -12,14 +13,15 @@ Every module of this package is looked through for such entries, so nothing else
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import pkgutil
+import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from inspect import signature
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -48,7 +50,7 @@ class Metric:
     paths `times`, are given to it if it has them. Of mixed columns it is given the numbers alone,
     unless it has the option `columns`.  most: people that are compared.  coupled: the ceiling is
     true marginals, coupled at random, instead of uniform points.  least_times: the line is left out
-    for paths of fewer times.  mixed: likewise where all columns are numbers.
+    for paths of fewer times.  mixed: likewise where all columns are numbers.  paths: of paths.
     """
 
     name: str
@@ -59,49 +61,50 @@ class Metric:
     coupled: bool = False
     least_times: int = 1
     mixed: bool = False
+    paths: bool = False
+
+    @property
+    def options(self) -> Container[str]:
+        """Names of the options that `compare` has."""
+        return inspect.signature(self.compare).parameters
+
+    @property
+    def words(self) -> str:
+        """What it says, in plain words."""
+        whole = inspect.getdoc(self.compare) or ""
+        return " ".join(re.split(r"[:.;]\s", whole)[0].removesuffix(".").split())
 
     def with_options(self, **options: Any) -> Compare:
         """`compare` with those of the options that it has."""
-        known = signature(self.compare).parameters
+        known = self.options
         return partial(self.compare, **{k: v for k, v in options.items() if k in known})
 
 
-_CLOUDS: dict[str, Metric] = {}
-_PATHS: dict[str, Metric] = {}
+_METRICS: dict[str, Metric] = {}
 
 
 def cloud_metric(name: str, label: str, **entry: Any) -> Callable[[Compared], Compared]:
     """Enter a function of two clouds (n, d), (k, d) into the table; `entry`: see `Metric`."""
-    return partial(_enter, _CLOUDS, name, label, entry)
+
+    def enter(compare: Compared) -> Compared:
+        _METRICS[name] = Metric(name, label, compare, **entry)
+        return compare
+
+    return enter
 
 
 def path_metric(name: str, label: str, **entry: Any) -> Callable[[Compared], Compared]:
     """Enter a function of paths (n, T, d), (k, T, d) into the table; `entry`: see `Metric`."""
-    return partial(_enter, _PATHS, name, label, entry)
+    return cloud_metric(name, label, **entry, paths=True)
 
 
-def _enter(
-    table: dict[str, Metric], name: str, label: str, entry: dict[str, Any], compare: Compared
-) -> Compared:
-    table[name] = Metric(name, label, compare, **entry)
-    return compare
-
-
-def cloud_metrics() -> list[Metric]:
-    """All scores of clouds, in the order of modules, and of lines in these."""
-    return _in_order(_CLOUDS)
-
-
-def path_metrics() -> list[Metric]:
-    """All scores of paths, in the same order."""
-    return _in_order(_PATHS)
-
-
-def _in_order(table: dict[str, Metric]) -> list[Metric]:
+def all_metrics(*, paths: bool) -> list[Metric]:
+    """Those of clouds or of paths, in the order of modules, and of lines in these."""
     for module in pkgutil.iter_modules(sys.modules[__package__].__path__):
         importlib.import_module(f"{__package__}.{module.name}")
-    where = {each.name: each.compare.__code__.co_firstlineno for each in table.values()}
-    return sorted(table.values(), key=lambda each: (each.compare.__module__, where[each.name]))
+    where = {each.name: each.compare.__code__.co_firstlineno for each in _METRICS.values()}
+    known = [each for each in _METRICS.values() if each.paths == paths]
+    return sorted(known, key=lambda each: (each.compare.__module__, where[each.name]))
 
 
 # Clouds and paths -----------------------------------------------------------------------------

@@ -9,8 +9,7 @@ over the box (the ceiling: no knowledge of the data at all).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from inspect import signature
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -24,13 +23,11 @@ from privtraj.metrics.columns import numbers_alone
 from privtraj.metrics.distances import randomly_coupled
 from privtraj.metrics.registry import (
     Better,
-    Metric,
+    all_metrics,
     cloud,
-    cloud_metrics,
     halves,
     on_all_cores,
     partial_paths,
-    path_metrics,
     reading_times,
 )
 
@@ -42,7 +39,7 @@ Progress = Callable[[float], None]
 class Score:
     """One line of the table; value, floor and ceiling are means over times.
 
-    per_time: (T,) of the value, empty for scores of whole paths.
+    per_time: (T,) of the value, empty for scores of whole paths.  words: what it says.
     """
 
     name: str
@@ -52,6 +49,7 @@ class Score:
     ceiling: float
     better: Better
     per_time: tuple[float, ...] = ()
+    words: str = ""
 
     @property
     def gap(self) -> float:
@@ -63,11 +61,6 @@ class Score:
         value, floor, ceiling = np.abs(np.log(numbers)) if self.better == "1" else numbers
         room = ceiling - floor
         return float((value - floor) / room) if room else float("nan")
-
-    @property
-    def line(self) -> tuple[str, float, float, float, str]:
-        """For `layout`."""
-        return self.label, self.value, self.floor, self.ceiling, self.better
 
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "per_time": list(self.per_time), "gap": self.gap}
@@ -92,14 +85,12 @@ def cloud_scores(
     their own, and distances are those of the numbers.  Of large clouds a random part is compared:
     1,000 people in exact transport, 10,000 elsewhere.
     """
-    mixed = _mixed(columns, bounds)
     rng = np.random.default_rng(seed)
-    people, reference, others = _sides(cloud, synthetic, real, fresh, rng)
-    if not len(people) == len(reference) == len(others) > 0:
+    sides = _sides(cloud, synthetic, real, fresh, rng)
+    if not len(sides[0]) == len(sides[1]) == len(sides[2]) > 0:
         raise InputError("synthetic, real and fresh people must be given at the same times")
-    candidates = _candidates(people, others, bounds, rng)
-    options = {"columns": mixed, "bounds": bounds, "seed": seed}
-    return _scores(cloud_metrics(), lambda _: candidates, reference, options, progress)
+    options = {"columns": columns, "bounds": bounds, "seed": seed}
+    return _scores(sides, options, rng, progress)
 
 
 def path_scores(
@@ -121,33 +112,27 @@ def path_scores(
     uniform points. Paths may be nan where people are absent: then only scores that know about
     absence are there.
     """
-    mixed = _mixed(columns, bounds)
     rng = np.random.default_rng(seed)
     more = None if fresh is None else [fresh]
-    people, reference, others = _sides(partial_paths, [synthetic], [real], more, rng)
-    if len({side[0].shape[1:] for side in (people, reference, others)}) > 1:
+    sides = _sides(partial_paths, [synthetic], [real], more, rng)
+    if len({side[0].shape[1:] for side in sides}) > 1:
         raise InputError("all paths must have the same times and features")
-    value, floor, uniform = _candidates(people, others, bounds, rng)
-    coupled = [randomly_coupled(floor[0], seed=seed)]
-    at = reading_times(times, reference[0].shape[1])
-    options = {"columns": mixed, "times": at, "bounds": bounds, "seed": seed}
-
-    def candidates(metric: Metric) -> _Candidates:
-        return value, floor, coupled if metric.coupled else uniform
-
-    scores = _scores(path_metrics(), candidates, reference, options, progress)
-    return [replace(score, per_time=()) for score in scores]
+    at = reading_times(times, sides[1][0].shape[1])
+    options = {"columns": columns, "times": at, "bounds": bounds, "seed": seed}
+    return _scores(sides, options, rng, progress)
 
 
-def layout(rows: Sequence[tuple[str, float, float, float, str]]) -> str:
-    """The table as text: label, value, floor, ceiling, what is better."""
+def layout(scores: Sequence[Score]) -> str:
+    """The table as text."""
 
     def short(value: float) -> str:
         return "-" if not np.isfinite(value) else f"{value:.3g}"
 
     heads = ("score", "model", "floor", "ceiling", "better")
-    cells = [heads, *((label, *map(short, numbers), best) for label, *numbers, best in rows)]
-    return "\n".join(aligned(cells, right=(1, 2, 3)))
+    rows = [
+        (one.label, *map(short, (one.value, one.floor, one.ceiling)), one.better) for one in scores
+    ]
+    return "\n".join(aligned([heads, *rows], right=(1, 2, 3)))
 
 
 def uniform_like(points: Floats, bounds: Any, rng: np.random.Generator) -> Floats:
@@ -156,41 +141,7 @@ def uniform_like(points: Floats, bounds: Any, rng: np.random.Generator) -> Float
     return unit if bounds is None else from_unit(unit, bounds)
 
 
-_Candidates = tuple[list[Floats], list[Floats], list[Floats]]  # of value, floor and ceiling
-
-
-def _scores(
-    metrics: Sequence[Metric],
-    candidates_for: Callable[[Metric], _Candidates],
-    reference: list[Floats],
-    options: dict[str, Any],
-    progress: Progress | None,
-) -> list[Score]:
-    """A line for each metric that makes sense of so many people, times and features."""
-    columns, scores = options["columns"], []
-    for number, metric in enumerate(metrics, start=1):
-        few = metric.least_times > len(options.get("times", [0]))
-        if few or (metric.mixed and columns is None):
-            continue
-        cases = [
-            (x[: metric.most], y[: metric.most])
-            for clouds in candidates_for(metric)
-            for x, y in zip(clouds, reference, strict=True)
-        ]
-        if columns is not None and "columns" not in signature(metric.compare).parameters:
-            cases = [(numbers_alone(x, columns), numbers_alone(y, columns)) for x, y in cases]
-        try:
-            found = list(on_all_cores(metric.with_options(**options), cases))
-        except InputError:  # too few people, too many cells, absence
-            continue
-        if progress is not None:
-            progress(number / len(metrics))
-        of = np.array(found).reshape(3, -1)
-        if not np.isnan(of[0]).all():
-            value, floor, ceiling = of.mean(axis=1).tolist()
-            line = (metric.name, metric.label, value, floor, ceiling, metric.better)
-            scores.append(Score(*line, tuple(of[0].tolist())))
-    return scores
+_Sides = tuple[list[Floats], ...]  # synthetic, reference and fresh people at each time
 
 
 def _sides(
@@ -199,8 +150,8 @@ def _sides(
     real: Sequence[Any],
     fresh: Sequence[Any] | None,
     rng: np.random.Generator,
-) -> tuple[list[Floats], ...]:
-    """Synthetic, reference and fresh people at each time, in random order."""
+) -> _Sides:
+    """All in random order; without fresh people, halves of the real ones stand in."""
     given = [side for side in (synthetic, real, fresh) if side is not None]
     sides = [[rng.permutation(checked(x)) for x in side] for side in given]
     if fresh is None:
@@ -210,23 +161,45 @@ def _sides(
     return tuple(sides)
 
 
-def _candidates(
-    synthetic: list[Floats], fresh: list[Floats], bounds: Any, rng: np.random.Generator
-) -> _Candidates:
-    """Cut to equally many people at each time, with as many uniform ones."""
-    sizes = [min(len(x), len(z)) for x, z in zip(synthetic, fresh, strict=True)]
-    value = [x[:size] for x, size in zip(synthetic, sizes, strict=True)]
-    floor = [z[:size] for z, size in zip(fresh, sizes, strict=True)]
-    return value, floor, [uniform_like(x, bounds, rng) for x in value]
-
-
-def _mixed(columns: Sequence[Column] | None, bounds: Any) -> Sequence[Column] | None:
-    """The columns, if they are not all numbers."""
+def _scores(
+    sides: _Sides, options: dict[str, Any], rng: np.random.Generator, progress: Progress | None
+) -> list[Score]:
+    """A line for each metric that makes sense of so many people, times and features."""
+    synthetic, reference, fresh = sides
+    columns, bounds, paths = options["columns"], options["bounds"], "times" in options
     if columns is None or not Axes.of(columns).mixed:
-        return None
-    if bounds is not None:
+        columns = options["columns"] = None
+    elif bounds is not None:
         raise InputError(
             "bounds and mixed columns do not go together: give points of the unit cube, and columns"
             " alone"
         )
-    return columns
+    cut = [min(len(x), len(z)) for x, z in zip(synthetic, fresh, strict=True)]
+    value, floor = ([x[:size] for x, size in zip(s, cut, strict=True)] for s in (synthetic, fresh))
+    uniform = [uniform_like(x, bounds, rng) for x in value]
+    coupled = [randomly_coupled(x, seed=options["seed"]) for x in floor if paths]
+    metrics, scores = all_metrics(paths=paths), []
+    for number, metric in enumerate(metrics, start=1):
+        few = metric.least_times > len(options.get("times", [0]))
+        if few or (metric.mixed and columns is None):
+            continue
+        cases = [
+            (x[: metric.most], y[: metric.most])
+            for people in (value, floor, coupled if metric.coupled else uniform)
+            for x, y in zip(people, reference, strict=True)
+        ]
+        if columns is not None and "columns" not in metric.options:
+            cases = [(numbers_alone(x, columns), numbers_alone(y, columns)) for x, y in cases]
+        try:
+            found = list(on_all_cores(metric.with_options(**options), cases))
+        except InputError:  # too few people, too many cells, absence
+            continue
+        if progress is not None:
+            progress(number / len(metrics))
+        of = np.array(found).reshape(3, -1)
+        if not np.isnan(of[0]).all():
+            per_time = () if paths else tuple(of[0].tolist())
+            ours, best, worst = of.mean(axis=1).tolist()
+            read = (ours, best, worst, metric.better, per_time, metric.words)
+            scores.append(Score(metric.name, metric.label, *read))
+    return scores

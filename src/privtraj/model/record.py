@@ -24,7 +24,7 @@ from privtraj.columns.conditions import NONE, Constraints
 from privtraj.columns.kinds import LONGEST_NAME, Column, Number, of_tables, plain_numbers
 from privtraj.domain.domain import Domain
 from privtraj.measures.persistence import PERSISTENCE, is_persistence
-from privtraj.measures.registry import MEASURES
+from privtraj.measures.registry import find
 from privtraj.motion.diffusions import Brownian
 from privtraj.motion.growth import Growth
 from privtraj.motion.process import Reference, Scale
@@ -380,17 +380,17 @@ def contradiction(record: Record) -> str | None:
     adjacency, recipe = record.certificate.adjacency, record.recipe
     if recipe and (recipe.epsilon, recipe.delta, recipe.adjacency) != (*promised, adjacency):
         return "its recipe has another guarantee"
-    windows = record.settings.get("slabs", len(times))
+    windows = record.settings.get("windows", record.settings.get("slabs", len(times)))
     if not (is_whole(windows) and 1 <= windows <= len(knots)):
-        return "it has fewer times than slabs"
+        return "it has fewer times than windows"
     bin_times = public.get("bin times")
     lengths = {len(times), windows, len(bin_times) if isinstance(bin_times, list) else windows}
     for people in (record.diagnostics.get("people_per_time"), public.get(PUBLIC_COUNTS)):
         if people is not None and not (_is_list_or_none(people) and len(people) in lengths):
             return "its numbers of people are of other times"
     measure, steps = record.settings.get("measure"), record.settings.get("steps", 0)
-    if measure in MEASURES:
-        planned = MEASURES[measure].most_releases(int(steps) if is_whole(steps) else 0)
+    if (known := find(measure)) is not None:
+        planned = known.most_releases(int(steps) if is_whole(steps) else 0)
         for entry in record.certificate.ledger:
             weight = entry.get("weight", 0)  # of a person: as many numbers of each feature
             even = weight > 0 and weight % len(record.bounds) == 0

@@ -86,7 +86,7 @@ class SampledSynthesizer(TrajectorySynthesizer):
 
     _: KW_ONLY
     measure: Literal["gradients"] = "gradients"
-    slabs: Literal["bins"] = "bins"
+    windows: Literal["bins"] = "bins"
     rate: float
 
     def fit(self, snapshots: Snapshots, **options: Any) -> TrajectoryModel:

@@ -124,7 +124,7 @@ class VectorSums(Question, abstract=True):
         if shape.axes.mixed:
             raise InputError(
                 "sums of clipped vectors are of numbers, and a column here is none: use ",
-                Arg("measure", "marginals"),
+                Arg("measure", "tables"),
             )
         # other shapes would be broadcast: one exact sum under two noises, or two under one noise
         windows = shape.windows.count

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -221,7 +221,7 @@ def _detail(model: TrajectoryModel, people: Floats) -> Iterator[Finding]:
         mean, least = float(np.mean(shares)), min(shares)
         words = {"mean": percent(mean), "least": percent(least)}
         yield judged("significant", min(mean, least + 0.2), **words)
-    sides = _numbers(model, "cell_side") if model.settings.get("measure") == "counts" else []
+    sides = _numbers(model, "cell_side")
     start, end = model.knots[[0, -1]]
     counted = _numbers(model, "people_per_time")
     noises = [e["noise_epsilon"] for e in model.certificate.ledger if e["what"] == CELLS]
@@ -229,10 +229,13 @@ def _detail(model: TrajectoryModel, people: Floats) -> Iterator[Finding]:
     if sides and counted and noises and per_side and not Axes.of(model.columns).mixed:
         at = (model.knots - start) / (end - start)
         fewest = fewest_told(min(noises), len(sides) * per_side ** model.particles.shape[2])
-        there = _at_times(model, sides, at), _at_times(model, counted, at)
-        groups = small_groups(model.particles, model.weights, *there, fewest)
-        words = {"share": percent(groups.share), "worst": percent(groups.worst)}
-        yield judged("groups", groups.share, fewest=round_number(f"{groups.fewest:.2g}"), **words)
+        here = _at_times(model, counted, at)
+        least = np.maximum(fewest, PARTICLES * here / model.particles.shape[1])
+        told = least / np.maximum(here, 1.0)
+        shares = small_groups(model.particles, model.weights, _at_times(model, sides, at), told)
+        share, few = float(np.mean(shares)), round_number(f"{np.median(least):.2g}")
+        words = {"share": percent(share), "worst": percent(max(shares))}
+        yield judged("groups", share, fewest=few, **words)
     numbers = [column for column in of_tables(model.columns) if isinstance(column, Number)]
     rounded = model.constraints.precision  # such numbers have gaps of their own
     smooth = [
@@ -276,19 +279,9 @@ def fewest_told(epsilon: float, cells: int) -> float:
     return math.log(cells / (2 * FALSE_ALARMS)) / epsilon
 
 
-class Groups(NamedTuple):
-    """Groups too small to be told. share: of people in them, mean over times.
-    worst: the same at the time with most.  fewest: people that a group must have."""
-
-    share: float
-    worst: float
-    fewest: float
-
-
-def small_groups(
-    particles: Floats, weights: Floats, sides: Floats, people: Floats, fewest: float
-) -> Groups:
-    """Of particles (K, m, d) with weights (K, m), for people (K,), in cells of these sides (K,).
+def small_groups(particles: Floats, weights: Floats, sides: Floats, fewest: Floats) -> list[float]:
+    """(K,) share of people in groups that are smaller than shares `fewest` (K,) of all, of
+    particles (K, m, d) with weights (K, m), in cells of these sides (K,).
 
     A group is all that is connected through neighbouring cells, corners included.
     """
@@ -296,18 +289,15 @@ def small_groups(
     from scipy.sparse.csgraph import connected_components
     from scipy.spatial import cKDTree
 
-    least = np.maximum(fewest, PARTICLES * people / particles.shape[1])
     shares = []
-    for cloud, mass, side, few in zip(
-        particles, weights, sides, least / np.maximum(people, 1.0), strict=True
-    ):
+    for cloud, mass, side, few in zip(particles, weights, sides, fewest, strict=True):
         cells, of_cell = np.unique(np.floor(cloud / side), axis=0, return_inverse=True)
         pairs = cKDTree(cells).query_pairs(1.0, p=np.inf, output_type="ndarray").T
         linked = coo_matrix((np.ones(pairs.shape[1]), pairs), shape=(len(cells), len(cells)))
         _, group_of_cell = connected_components(linked, directed=False)
         groups = np.bincount(group_of_cell[of_cell.ravel()], mass / mass.sum())
         shares.append(float(groups[(groups < few) & (groups < groups.max())].sum()))
-    return Groups(float(np.mean(shares)), max(shares), float(np.median(least)))
+    return shares
 
 
 def _at_times(model: TrajectoryModel, values: Sequence[float], at: Floats) -> Floats:
@@ -336,7 +326,7 @@ def _fit(model: TrajectoryModel) -> Iterator[Finding]:
         left = model.couplings("entropic").error
         steps = "" if during is None else f", {during:.2g} in the last step"
         yield judged("couplings", max(left, during or 0.0), error=f"{left:.2g}", steps=steps)
-    if model.settings.get("measure") == "gradients":
+    if noise is not None:  # of clipped sums
         yield judged("clipping", None, share=percent(1 - CLIP_QUANTILE))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +21,7 @@ MISSING_COLOUR = "#d4d8dc"
 LONGEST_LABEL = 40
 """Letters of a value on a page or a plot; more are cut."""
 
-_DAY = 86400.0  # in seconds
+DAY = 86400.0  # in seconds
 
 
 # Numbers and times -----------------------------------------------------------------------------
@@ -60,8 +59,8 @@ def time_labels(times: NDArray[np.floating[Any]], datetime: bool) -> list[str]:
     numbers with the decimals that tell them apart."""
     span = float(times[-1] - times[0])
     if datetime:
-        close = len(times) > 1 and np.diff(times).min() < _DAY
-        unit: Any = "D" if span > 3 * _DAY and not close else "m" if span > 300 else "s"
+        close = len(times) > 1 and np.diff(times).min() < DAY
+        unit: Any = "D" if span > 3 * DAY and not close else "m" if span > 300 else "s"
         whole = np.rint(times).astype(np.int64).astype("datetime64[s]")
         return [str(time).replace("T", " ") for time in whole.astype(f"datetime64[{unit}]")]
     decimals = min(max(3 - math.floor(math.log10(span)), 0), 12) if span > 0 else 6
@@ -135,15 +134,6 @@ class Drawn:
         return np.array(tables).reshape(-1, size, size)
 
 
-def ribbons(table: Floats) -> Iterator[tuple[int, int, float, float, float]]:
-    """(from, to, share, start, end) of each flow of a table (L, L).  start, end: where its lower
-    edge is on both sides. There flows lie in the order of levels, so that few cross."""
-    leaves = np.cumsum(np.append(0.0, table.ravel()))[:-1].reshape(table.shape)
-    arrives = np.cumsum(np.append(0.0, table.T.ravel()))[:-1].reshape(table.shape).T
-    for i, j in np.argwhere(table > 0).tolist():
-        yield i, j, float(table[i, j]), float(leaves[i, j]), float(arrives[i, j])
-
-
 def shares_of(levels: Ints, count: int) -> Floats:
     """(Q, C) shares of people with levels (n, Q) of C; -1 for who is not there."""
     columns = [np.bincount(column[column >= 0], minlength=count) for column in levels.T]
@@ -164,8 +154,3 @@ def text_label(column: Category, level: int) -> str:
 def cut(text: str) -> str:
     """At most as many letters as a label has."""
     return text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"
-
-
-def three_times(count: int) -> list[int]:
-    """The first, the middle and the last of so many, less those that are the same."""
-    return sorted({0, count // 2, count - 1})

@@ -24,6 +24,7 @@ from privtraj.base.errors import InputError, short
 from privtraj.base.files import write_text
 from privtraj.base.formats import PEOPLE_DRAWN
 from privtraj.columns.kinds import Category, Column, Number
+from privtraj.measures.registry import find
 from privtraj.privacy.certificate import (
     PROTECTS,
     Certificate,
@@ -77,6 +78,11 @@ class Page:
         )
         inline = {"style": style, "script": script, "policy": policy}
         return render(self.template, **self.values, **inline, data=as_script_data(self.data))
+
+    def write(self, path: str | os.PathLike[str], force: bool = False) -> None:
+        """Write it as one .html file, whole or not at all."""
+        check_name(path)
+        write_text(self.html(), path, force)
 
 
 def render(template: str, **values: Any) -> str:
@@ -140,7 +146,7 @@ def write_report(
     progress: told of the fits that are made again, which take most of the time.
     """
     check_name(path)
-    write_text(report(model, seed, progress).html(), path, force)
+    report(model, seed, progress).write(path, force)
 
 
 def report(model: TrajectoryModel, seed: int = SEED, progress: Progress | None = None) -> Page:
@@ -210,10 +216,7 @@ def page(
 
 
 def _guarantee(model: TrajectoryModel) -> dict[str, Any]:
-    """What the promise in words, the facts under it and the dial beside it are made of.
-
-    dial: a gauge from a coin toss, 50 %, to certainty, 100 %; a turn is 0 there and 1 here.
-    """
+    """What the promise in words, the facts under it and the dial beside it are made of."""
     certificate = model.certificate
     facts = []
     if certificate.private:
@@ -229,23 +232,13 @@ def _guarantee(model: TrajectoryModel) -> dict[str, Any]:
         ("Equivalently", f"{up(certificate.mu)}-Gaussian privacy" if certificate.mu else ""),
         ("Noise", certificate.noise),
     ]
-
-    def on_circle(turn: float, radius: float) -> str:
-        angle = math.pi * (1 - turn)
-        return f"{160 + radius * math.cos(angle):.1f},{160 - radius * math.sin(angle):.1f}"
-
-    turn = 2 * certificate.chance_right - 1
-    corners = (on_circle(turn - 0.5, 7), on_circle(turn, 88), on_circle(turn + 0.5, 7))
-    ends = [(k / 4 + 0.004, (k + 1) / 4 - 0.004) for k in range(4)]
-    arcs = [f"M{on_circle(a, 118)}A118 118 0 0 1 {on_circle(b, 118)}" for a, b in ends]
-    needle = " ".join(corners)
     return {
         "warnings": warnings(model),
         "in_words": certificate.in_words,
         "factor": factor_in_words(certificate.epsilon),
         "failure": chance_in_words(certificate.delta) if certificate.delta else "",
         "facts": [(name, text) for name, text in facts if text],
-        "dial": {"chance": certificate.chance_right, "arcs": arcs, "needle": needle},
+        "chance": certificate.chance_right,
     }
 
 
@@ -298,9 +291,8 @@ def settings(model: TrajectoryModel) -> dict[str, Any]:
     keeps = "that they keep their place among the others, or forget it, is an assumption"
     if "persistence" in model.diagnostics:
         keeps = "how fast they forget was measured on people with several records"
-    ours = method in ("counts", "gradients", "marginals")
     made = [
-        ("method", f"private {method}" if ours else method),
+        ("method", method if find(method) is None else f"private {method}"),
         *((key.replace("_", " "), _text(value)) for key, value in model.settings.items()
           if key != "measure" and value not in (None, 0, "")),
         *certificate.found.items(),

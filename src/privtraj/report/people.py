@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.space import as_user_times, to_unit
-from privtraj.columns.kinds import Category, Column, Date, Integer, Number, text_of
+from privtraj.columns.kinds import Angle, Category, Column, Date, Integer, Number, text_of
 from privtraj.columns.precision import degrees
 from privtraj.model.sampler import FEWEST_PARTICLES, FEWEST_TRIED, LEAST_SHARE
-from privtraj.report.labels import Drawn, shares_of, three_times, time_labels
+from privtraj.report.labels import Drawn, shares_of, time_labels
 
 if TYPE_CHECKING:
     from privtraj.assess.quality import Quality
@@ -105,6 +105,8 @@ def sampled(model: TrajectoryModel, seed: int = SEED) -> Sampled:
 
     Everybody is there all the time: who comes and goes does not change the marginals.
     """
+    import pandas as pd
+
     model = model if model.growth is None else model.with_growth(None)
     times = frame_times(model.numeric_times, len(model.features))
     size = len(times) * len(model.features)
@@ -130,11 +132,10 @@ def sampled(model: TrajectoryModel, seed: int = SEED) -> Sampled:
     # where they never have it.
     people = values[chosen]
     people = np.where(np.isnan(people).all(axis=1, keepdims=True), middle[:, 2].T, people)
-    frames = np.arange(len(times))
-    for person, _, k in np.argwhere(np.isnan(people).any(axis=1, keepdims=True)):
-        mine = people[person, :, k]
-        known = ~np.isnan(mine)
-        people[person, :, k] = np.interp(frames, frames[known], mine[known])
+    if np.isnan(people).any():
+        frames = pd.DataFrame(people.swapaxes(0, 1).reshape(len(times), -1))
+        filled = frames.interpolate(limit_direction="both").to_numpy()
+        people = filled.reshape(len(times), *people[:, 0].shape).swapaxes(0, 1)
     return Sampled(times, people, middle, ranges, density, paths.columns, levels, missing)
 
 
@@ -203,6 +204,7 @@ def page_data(
     return {
         "features": names,
         "dates": [isinstance(column, Date) for column in shown.numbers],
+        "angles": [isinstance(column, Angle) for column in shown.numbers],
         "timeName": model.time_name,
         "datetime": model.datetime,
         "bounds": shown.bounds.tolist(),
@@ -246,7 +248,7 @@ def categories(model: TrajectoryModel, shown: Sampled) -> list[dict[str, Any]]:
     moves: (L, L) from the first to the last.  changes: of a person, on average.
     Numbers that may be missing are at the end, as if recorded and missing were two values.
     """
-    three = three_times(len(shown.times))
+    three = sorted({0, len(shown.times) // 2, len(shown.times) - 1})  # first, middle, last
     told = {"at": three, "labels": time_labels(shown.times[three], model.datetime)}
 
     def one_of(name: str, drawn: Drawn, shares: Floats, kind: str) -> dict[str, Any]:
