@@ -22,8 +22,7 @@ from scipy.stats import chi2
 import privtraj
 from privtraj.base.errors import BudgetError, InputError
 from privtraj.measures.likelihood import Mixture, mass_weight, person_vectors
-from privtraj.privacy import guard as guards
-from privtraj.privacy import noise
+from privtraj.privacy import noise, sampling
 from privtraj.privacy import sums as sums_module
 from privtraj.privacy.events import ChosenTimes
 from privtraj.privacy.guard import CellCounts, Gaussian, Laplace, Release
@@ -671,7 +670,7 @@ def test_equal_words_are_drawn_again(silent):
         def words(self, count):
             return np.array(self.draws.pop(0), dtype=np.uint64)
 
-    assert guards._without_ties(Tied(), 3).tolist() == [1, 2, 0]
+    assert sampling._without_ties(Tied(), 3).tolist() == [1, 2, 0]
 
 
 @pytest.mark.parametrize(
