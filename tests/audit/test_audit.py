@@ -42,7 +42,7 @@ from privtraj.audit.scores import ALL, answer_evidence, log_density, log_likelih
 from privtraj.audit.transcript import Answer, Transcript
 from privtraj.base.errors import InputError
 from privtraj.base.space import Slabs
-from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Axes
 from privtraj.measures import reweighting
 from privtraj.measures.persistence import PERSISTENCE
 from privtraj.privacy import noise

@@ -18,7 +18,7 @@ from privtraj.audit.canaries import People
 from privtraj.audit.transcript import Run, Transcript, added_by, standardised
 from privtraj.base.errors import BudgetError, InputError
 from privtraj.base.space import Slabs
-from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Axes
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import tally
 from privtraj.privacy.events import GaussianSum, Person

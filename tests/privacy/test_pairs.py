@@ -11,7 +11,7 @@ from scipy.stats import chi2
 
 from privtraj.base.errors import InputError
 from privtraj.base.space import Slabs
-from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Axes
 from privtraj.data.snapshots import Snapshots
 from privtraj.privacy import guard as guard_module
 from privtraj.privacy import noise

@@ -18,7 +18,7 @@ from scipy.stats import binom, norm
 
 from privtraj.base.errors import BudgetError, InputError
 from privtraj.base.space import Slabs
-from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Axes
 from privtraj.privacy import noise
 from privtraj.privacy.events import GaussianSum, Person
 from privtraj.privacy.guard import (

@@ -21,9 +21,8 @@ from privtraj.assess.common import Estimate, kept, mean_worth
 from privtraj.assess.forecast import GOOD, STAND_INS, Forecast, MixedForecast, Question, Remedies
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError, aligned, is_whole, short
-from privtraj.columns.axes import Axes
 from privtraj.columns.declared import declared_columns
-from privtraj.columns.kinds import Category, Column, Number
+from privtraj.columns.kinds import Axes, Category, Column, Number
 from privtraj.privacy.events import (
     Adjacency,
     LaplaceCounts,

@@ -25,7 +25,7 @@ import numpy as np
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.space import TimeAxis
-from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Axes
 from privtraj.domain.domain import Plot
 from privtraj.measures.windows import Windows
 from privtraj.motion.diffusions import Brownian
@@ -102,7 +102,8 @@ class Fit(NamedTuple):
 
     marginals: at the knots, in data units, of curves: particle i of all knots is one; where knots
     are None, at every listed time by itself.
-    people: (K,) in each window.  resolution: (K,) how finely each window was seen.
+    people: (K,) in each window; empty where nobody counted them.
+    resolution: (K,) how finely each window was seen.
     worth: rough number of people per time that this budget buys.
     settings, diagnostics: what the model says about itself.
     """

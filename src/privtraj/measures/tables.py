@@ -25,7 +25,7 @@ import numpy as np
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.space import Slabs
-from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Axes
 from privtraj.measures import pairs
 from privtraj.measures.base import (
     Fit,

@@ -33,7 +33,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privtraj.base import __version__, display
+from privtraj.base import __version__, formats
 from privtraj.base.errors import InputError, is_number, is_whole, short
 from privtraj.base.files import MOST_BYTES, strict_json
 from privtraj.privacy.accounting import (
@@ -367,7 +367,7 @@ class Certificate:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return display.card(self)
+        return formats.card(self)
 
     @property
     def caveat(self) -> str:

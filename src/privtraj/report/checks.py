@@ -19,8 +19,7 @@ from privtraj.assess.common import Estimate, Finding
 from privtraj.assess.ranges import LIMITS, pile_up, timing
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import about
-from privtraj.columns.axes import Axes
-from privtraj.columns.kinds import Angle, Integer, Number, of_tables
+from privtraj.columns.kinds import Angle, Axes, Integer, Number, of_tables
 from privtraj.measures.counts import CELLS
 from privtraj.measures.gradients import CLIP_QUANTILE
 from privtraj.privacy.certificate import (
