@@ -34,8 +34,10 @@ up: the result is the same, bit for bit, on one device and on many.
 from __future__ import annotations
 
 import math
+import os
 from abc import abstractmethod
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -87,6 +89,7 @@ class Chunks(NamedTuple):
     row: NDArray[np.int64]  # (local devices n, C): rows of this process, -1 for padding
     bin: jax.Array  # (devices n,)
     used: int  # chunks of every device that hold rows, the first ones
+    held: jax.Array  # (devices n, C): which places hold a row
 
 
 class Lattice(NamedTuple):
@@ -264,9 +267,11 @@ def chunks_of(view: View) -> Chunks:
 
 def taking_part(view: View) -> jax.Array:
     """Which places of the chunks take part: those that hold a row, and whose coin says so."""
-    row = chunks_of(view).row
-    coins = view.coins(int(row.max(initial=-1)) + 1)
-    return _spread(np.append(coins, False)[row])  # row -1, padding, is the last
+    chunks = chunks_of(view)
+    coins = view.coins(int(chunks.row.max(initial=-1)) + 1)
+    if coins is None:
+        return chunks.held
+    return _spread(np.append(coins, False)[chunks.row])  # row -1, padding, is the last
 
 
 # Exact sums -----------------------------------------------------------------------------------
@@ -288,7 +293,8 @@ def chunked(points: NDArray[np.float32], bins: NDArray[np.int32], n_times: int) 
     count = int(processes.gathered(np.array([-(-len(number) // devices)])).max())
     row = _dealt(rows.reshape(-1, size), devices, count, -1)
     places = np.append(points, np.zeros((1, points.shape[1]), np.float32), axis=0)[row]
-    return Chunks(_spread(places), row, _spread(_dealt(number, devices, count, 0)), count)
+    bin_ = _spread(_dealt(number, devices, count, 0))
+    return Chunks(_spread(places), row, bin_, count, _spread(row >= 0))
 
 
 def kernel_lattice(clip: NDArray[np.float64], largest: float, centres: NDArray[Any]) -> Lattice:
@@ -444,12 +450,22 @@ def _summed(
     at_once = max(1, int(2.0**SUM_BITS / (largest * people)))
     how = (contribution.func, contribution.args[0], width, group, _mesh())
     arrays = (chunks.points, taking_part, chunks.bin)
-    sums = []
-    with jax.enable_x64(True):
-        for first in range(0, groups, at_once):
-            some = np.int32(first), np.int32(min(first + at_once, groups))
-            sums.append(np.asarray(_all_devices(*how, *arrays, *some, parameters)))
-    return sums[0] if len(sums) == 1 else np.sum([part.astype(object) for part in sums], axis=0)
+    fits = at_once >= groups  # all sums in 64 bits, then: in as many threads as there are cores
+    if fits and jax.default_backend() == "cpu" and jax.device_count() == 1:
+        at_once = -(-groups // (os.cpu_count() or 1))
+
+    def part(first: int) -> NDArray[Any]:
+        some = np.int32(first), np.int32(min(first + at_once, groups))
+        with jax.enable_x64(True):
+            return np.asarray(_all_devices(*how, *arrays, *some, parameters))
+
+    firsts = range(0, groups, at_once)
+    if not fits:
+        return np.sum([part(first).astype(object) for first in firsts], axis=0)
+    if len(firsts) == 1:
+        return part(0)
+    with ThreadPoolExecutor(len(firsts)) as pool:
+        return np.asarray(sum(pool.map(part, firsts)))
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
@@ -509,7 +525,7 @@ class _Layout(NamedTuple):
 
 
 def _layout() -> _Layout:
-    return _Layout(128, 64, 2**17) if jax.default_backend() == "cpu" else _Layout(1024, 512, 2**26)
+    return _Layout(128, 64, 2**15) if jax.default_backend() == "cpu" else _Layout(1024, 512, 2**26)
 
 
 def _dealt(chunks: NDArray[Any], devices: int, count: int, padding: int) -> NDArray[Any]:
