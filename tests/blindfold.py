@@ -23,7 +23,7 @@ from dp_accounting import pld
 
 import privtraj as pt
 from privtraj.paper import SampledSynthesizer
-from privtraj.privacy.guard import SamplingGuard
+from privtraj.privacy.sampling import SamplingGuard
 
 # Tables ---------------------------------------------------------------------------------------
 

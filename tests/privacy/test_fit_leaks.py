@@ -13,8 +13,8 @@ import pytest
 
 import blindfold
 from blindfold import CORNER, KINDS, Shape
+from privtraj.privacy.guard import Question
 from privtraj.privacy.ledger_file import LedgerFile
-from privtraj.privacy.questions import Question
 
 SEVERAL = [name for name, kind in KINDS.items() if kind.shape.records > 1]
 FAST = {"counts at any time", "counts of bins", "counts without delta", "public counts"}

@@ -19,9 +19,9 @@ from privtraj.base.errors import InputError
 from privtraj.measures.likelihood import KAPPA_SPREAD, Mixture, mass_weight, weights_and_residual
 from privtraj.privacy import noise
 from privtraj.privacy import sums as sums_module
-from privtraj.privacy.guard import SamplingGuard
+from privtraj.privacy.guard import Gaussian, Release
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.questions import Gaussian, Release
+from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.sums import (
     GRID,
     REACH,
@@ -108,7 +108,7 @@ class Generous(Ledger):
     """Pays for anything."""
 
     def spend(self, event, times=1):
-        self._events.append((event, times))
+        self.events = (*self.events, (event, times))
 
 
 def make_guard(snapshots, source):
@@ -126,7 +126,7 @@ def exact_sums(clouds, weight_fn, pull, clip, lattice):
     """Integer sums of everybody."""
     points, bins = stacked(clouds, pull.centres.shape[2])
     chunks = chunked(points, bins, len(clouds))
-    return kernel_sums(weight_fn, chunks, chunks.spread(chunks.row >= 0), pull, clip, lattice)
+    return kernel_sums(weight_fn, chunks, sums_module._spread(chunks.row >= 0), pull, clip, lattice)
 
 
 def unshifted(lattice):

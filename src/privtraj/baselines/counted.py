@@ -32,9 +32,8 @@ from privtraj.measures.smoothing import MOST_CELLS_PER_TIME
 from privtraj.paper.warm_starts import on_simplex
 from privtraj.privacy import noise
 from privtraj.privacy.events import Event, LaplaceCounts, Opaque
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.guard import CellCounts, Guard, Laplace, Release
 from privtraj.privacy.ledger import Ledger, Planned, calibrate_laplace
-from privtraj.privacy.questions import CellCounts, Laplace, Release
 from privtraj.synthesizer import Budget
 
 CELLS = "people per cell"
@@ -108,7 +107,7 @@ class PrivateMeasure(Counted):
         planned, d = super().main(public, others), public.shape.n_features
         if self.cells is not None:
             levels = self.cells.bit_length() - 1
-            if level_budgets(planned.event.loudness, levels, d)[0] < noise.EPSILON_RANGE[0]:
+            if level_budgets(planned.event.information, levels, d)[0] < noise.EPSILON_RANGE[0]:
                 raise InputError(f"epsilon is too small for {levels} levels: use fewer cells")
         return planned
 

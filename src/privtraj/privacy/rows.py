@@ -54,11 +54,6 @@ class RepeatedRows(NamedTuple):
     times: NDArray[np.float64]
     points: NDArray[np.float32]
 
-    def by_person(self) -> RepeatedRows:
-        """The same, those of one person together."""
-        order = np.argsort(self.people, kind="stable")
-        return RepeatedRows(self.people[order], self.times[order], self.points[order])
-
 
 class Rows(Protocol):
     """n records with d features, each at a time of its own."""
