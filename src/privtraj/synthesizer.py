@@ -15,8 +15,8 @@ import numpy as np
 from privtraj.base import processes
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError
-from privtraj.columns.axes import Axes
 from privtraj.columns.conditions import Constraints
+from privtraj.columns.kinds import Axes
 from privtraj.data.snapshots import Snapshots
 from privtraj.measures.base import Fit, Measure, Progress, Task, public_people, reference_of
 from privtraj.measures.counts import RELEASED_PARTICLES
@@ -24,14 +24,12 @@ from privtraj.measures.registry import KIND, measure_for, measures
 from privtraj.model.model import TrajectoryModel, assemble
 from privtraj.motion.growth import Growth
 from privtraj.motion.process import Scale
-from privtraj.privacy import noise, statements
-from privtraj.privacy.certificate import CAUTION, Certificate, certify
+from privtraj.privacy import noise
+from privtraj.privacy.certificate import CAUTION, PUBLIC_COUNTS, Certificate, certify, weaknesses
 from privtraj.privacy.events import Adjacency
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.guard import Guard, Watcher
 from privtraj.privacy.ledger import BudgetPlan, Ledger
 from privtraj.privacy.ledger_file import LedgerFile
-from privtraj.privacy.questions import Watcher
-from privtraj.privacy.statements import PUBLIC_COUNTS
 from privtraj.recipe import Recipe, check_public_counts
 
 CROWDED = 0.8  # of the people in one window of several: the time range misses them; by hand
@@ -90,7 +88,7 @@ class TrajectorySynthesizer(Recipe):
         if self.seed is None:
             counts = self.public_counts
             people = None if counts is None else float(public_people(counts).sum())
-            weak = statements.warnings(self.epsilon, self.delta, people)
+            weak = weaknesses(self.epsilon, self.delta, people)
         for warning in weak:
             warnings.warn(warning, WeakGuaranteeWarning, stacklevel=2)
         plan = measure.plan(snapshots, self)
@@ -193,7 +191,7 @@ class TrajectorySynthesizer(Recipe):
         """
         told = {"resolution in time": found.windows.describe()}
         several, people = snapshots.records_per_person > 1, float(found.people.sum()) or None
-        for warning in statements.warnings(0.0, ledger.delta, people, at_most=several)[:1]:
+        for warning in weaknesses(0.0, ledger.delta, people, at_most=several)[:1]:
             told[CAUTION] = warning
         public = snapshots.public_inputs() | more
         if self.public_counts is not None:

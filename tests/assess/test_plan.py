@@ -13,8 +13,8 @@ from privtraj.assess import common, plan, simulate
 from privtraj.assess.common import Estimate, mean_worth
 from privtraj.assess.forecast import GOOD, STAND_INS, Forecast, MixedForecast, Question
 from privtraj.assess.simulate import ENOUGH, StandIn, Yardstick, fewer
-from privtraj.columns.axes import Axes
 from privtraj.columns.declared import declared_columns
+from privtraj.columns.kinds import Axes
 from privtraj.measures.registry import NAMES, find
 from privtraj.metrics.people import MOST_TOLD
 from privtraj.privacy.accounting import epsilon_at

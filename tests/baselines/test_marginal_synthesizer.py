@@ -9,7 +9,7 @@ from mixed_clinic import two_groups
 from privtraj.base.errors import InputError
 from privtraj.baselines import MarginalSynthesizer, tables
 from privtraj.baselines.counted import in_cells, places_of
-from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Axes
 
 
 def test_a_missing_package_is_named_in_one_sentence(monkeypatch, snapshots_of, moving_blobs):

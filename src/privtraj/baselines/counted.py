@@ -22,7 +22,7 @@ from privtraj.base.arrays import Floats, Ints, systematic
 from privtraj.base.errors import InputError
 from privtraj.base.space import unit_time
 from privtraj.baselines.base import Baseline, of_equal_weight, unguarded
-from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Axes
 from privtraj.measures.base import Marginals, Public, Task, left
 from privtraj.measures.langevin import TIME_COUPLING, Fixed, gradient_schedule, middle, run
 from privtraj.measures.likelihood import Mixture, Moments, moments, person_vectors
@@ -32,9 +32,8 @@ from privtraj.paper.warm_starts import on_simplex
 from privtraj.privacy import noise
 from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.events import Event, LaplaceCounts, Opaque
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.guard import CellCounts, Guard, Laplace, Release
 from privtraj.privacy.ledger import Ledger, Planned, calibrate_laplace
-from privtraj.privacy.questions import CellCounts, Laplace, Release
 from privtraj.synthesizer import Budget
 
 CELLS = "people per cell"
@@ -108,7 +107,7 @@ class PrivateMeasure(Counted):
         planned, d = super().main(public, others), public.shape.n_features
         if self.cells is not None:
             levels = self.cells.bit_length() - 1
-            if level_budgets(planned.event.loudness, levels, d)[0] < noise.EPSILON_RANGE[0]:
+            if level_budgets(planned.event.information, levels, d)[0] < noise.EPSILON_RANGE[0]:
                 raise InputError(f"epsilon is too small for {levels} levels: use fewer cells")
         return planned
 

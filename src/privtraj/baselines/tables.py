@@ -36,9 +36,8 @@ from privtraj.baselines.counted import in_cells, places_of
 from privtraj.measures.base import Marginals, Public, Task, left
 from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.events import Event, Opaque, people_moved
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.guard import Gaussian, Guard, Release, Table, Tables
 from privtraj.privacy.ledger import Planned, calibrate_gaussian
-from privtraj.privacy.questions import Gaussian, Release, Table, Tables
 
 
 @dataclass(frozen=True, repr=False)

@@ -252,7 +252,7 @@ def _note(args: argparse.Namespace, synthesizer: TrajectorySynthesizer, console:
     if args.records_per_person > 1:
         # whether all records or one at random is better, as far as can be said without looking
         from privtraj.assess.plan import price
-        from privtraj.columns.axes import Axes
+        from privtraj.columns.kinds import Axes
 
         measure = synthesizer.measure_for(Axes.of(shared.columns(vars(args)))).name
         most, together = args.records_per_person, synthesizer.windows != "bins"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from privtraj.recipe import RENAMED, Recipe, one_of
 
 if TYPE_CHECKING:
-    from privtraj.columns.axes import Axes
+    from privtraj.columns.kinds import Axes
     from privtraj.measures.base import Measure
 
 NAMES = ("gradients", "counts", "tables")

@@ -21,8 +21,8 @@ from privtraj.base.arrays import Floats, along_main_axis, equal_weight
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.formats import load as load_by_name
 from privtraj.base.space import as_user_times, hat_functions
-from privtraj.columns.axes import Axes, decoded
 from privtraj.columns.conditions import Constraints
+from privtraj.columns.kinds import Axes, decoded
 from privtraj.data.snapshots import Snapshots
 from privtraj.domain.domain import Plot
 from privtraj.model.paths import Paths

@@ -46,8 +46,7 @@ from privtraj.motion.growth import Growth
 from privtraj.motion.process import Reference, Scale
 from privtraj.motion.reference import from_dict
 from privtraj.motion.states import number_names
-from privtraj.privacy.certificate import Certificate
-from privtraj.privacy.statements import DOMAIN, DRAWN_TIMES, PUBLIC_COUNTS
+from privtraj.privacy.certificate import DOMAIN, DRAWN_TIMES, PUBLIC_COUNTS, Certificate
 from privtraj.recipe import MOST_PARTICLES, Recipe
 
 FORMAT = 3  # of files
