@@ -35,9 +35,9 @@ from privtraj.privacy import noise
 from privtraj.privacy.accounting import epsilon_at
 from privtraj.privacy.certificate import certify
 from privtraj.privacy.events import LaplaceCounts
-from privtraj.privacy.guard import SamplingGuard
+from privtraj.privacy.guard import KINDS, CellCounts, Gaussian, LagTable, Laplace, Release
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.questions import KINDS, CellCounts, Gaussian, LagTable, Laplace, Release
+from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.sums import ClippedSums, KernelSum, KernelSums, kernel_lattice, lattice_unit
 
 D, M, WIDTH = 2, 3, 5  # features, particles of a kernel sum, numbers of a plain one
@@ -208,7 +208,7 @@ class Generous(Ledger):
     """Writes down what is spent and pays for anything."""
 
     def spend(self, event: Any, times: int = 1) -> None:
-        self._events.append((event, times))
+        self.events = (*self.events, (event, times))
 
 
 # Properties -----------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ import pytest
 import privtraj as pt
 from mixed_models import CLINIC, build, of_particles
 from privtraj.base.errors import InputError
-from privtraj.columns.axes import Axes
 from privtraj.columns.declared import declared_columns
+from privtraj.columns.kinds import Axes
 from privtraj.domain.domain import Domain
 from privtraj.model.model import load
 from privtraj.model.record import written

@@ -9,7 +9,7 @@ import pytest
 import privtraj as pt
 from privtraj import baselines, cli, paper
 from privtraj.base.errors import InputError
-from privtraj.privacy.statements import PUBLIC_COUNTS
+from privtraj.privacy.certificate import PUBLIC_COUNTS
 
 T, N = 3, 30
 GIVEN = [41.0, 17.0, 12.0]  # not those of the data below

@@ -469,6 +469,8 @@ def test_notes_count_what_is_unreadable_and_quote_nothing(tmp_path):
 
 def test_readings_are_those_of_a_fit(tmp_path):
     path = save(tmp_path / "t.csv", rows=[*ROWS, ["8", "x", "NA", "y"]])
-    found = detection.readings(path, KINDS, Dialect.of(GERMAN))
-    counts = {column.name: (column.cells, column.missing, column.unreadable) for column in found}
+    dialect = Dialect.of(GERMAN)
+    found = {name: Readings(name, kind, dialect) for name, kind in KINDS.items()}
+    list(tables.CsvReader(path, dialect).batches(found))
+    counts = {name: (c.cells, c.missing, c.unreadable) for name, c in found.items()}
     assert counts == {"id": (3, 0, 0), "day": (3, 0, 1), "Weight": (3, 2, 0), "Größe": (3, 0, 1)}

@@ -12,7 +12,7 @@ import pytest
 
 import privtraj as pt
 from privtraj.base.errors import InputError
-from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Axes
 from privtraj.measures.pooling import pooled_over_time
 from privtraj.motion.growth import Growth, Sizes, released_sizes, smoothed
 from privtraj.motion.population import (

@@ -12,8 +12,8 @@ import pytest
 
 from privtraj import LowBudgetWarning, Snapshots, TrajectorySynthesizer
 from privtraj.paper import SampledSynthesizer
+from privtraj.privacy.guard import CellCounts, LagTable
 from privtraj.privacy.ledger_file import LedgerFile
-from privtraj.privacy.questions import CellCounts, LagTable
 
 SETTINGS = [
     {"measure": "counts", "particles": 16},

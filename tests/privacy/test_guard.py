@@ -22,13 +22,12 @@ from scipy.stats import chi2
 import privtraj
 from privtraj.base.errors import BudgetError, InputError
 from privtraj.measures.likelihood import Mixture, mass_weight, person_vectors
-from privtraj.privacy import guard as guards
-from privtraj.privacy import noise
+from privtraj.privacy import noise, sampling
 from privtraj.privacy import sums as sums_module
 from privtraj.privacy.events import ChosenTimes
-from privtraj.privacy.guard import SamplingGuard
+from privtraj.privacy.guard import CellCounts, Gaussian, Laplace, Release
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.questions import CellCounts, Gaussian, Laplace, Release
+from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.sums import ClippedSums, clip_to_lattice, lattice_unit
 
 T, M, D = 3, 4, 2
@@ -531,7 +530,7 @@ class Generous(Ledger):
     """Pays for anything, so that many choices can be watched."""
 
     def spend(self, event, times=1):
-        self._events.append((event, times))
+        self.events = (*self.events, (event, times))
 
 
 def test_a_reservation_is_paid_for_at_once_and_hands_out_exactly_that(watched, three_bins):
@@ -671,7 +670,7 @@ def test_equal_words_are_drawn_again(silent):
         def words(self, count):
             return np.array(self.draws.pop(0), dtype=np.uint64)
 
-    assert guards._without_ties(Tied(), 3).tolist() == [1, 2, 0]
+    assert sampling._without_ties(Tied(), 3).tolist() == [1, 2, 0]
 
 
 @pytest.mark.parametrize(

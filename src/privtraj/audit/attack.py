@@ -28,7 +28,7 @@ from privtraj.audit.scores import ATTACKS, Attack, View, held_out, learned
 from privtraj.audit.transcript import NoiseTests, Run, Transcript, run_of
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import InputError, check_whole
-from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Axes
 from privtraj.data.snapshots import Snapshots
 from privtraj.privacy.accounting import Tally
 from privtraj.synthesizer import (

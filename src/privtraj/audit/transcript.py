@@ -43,10 +43,9 @@ from scipy.special import bdtr, bdtrc, chdtr, chdtrc, chdtri, ndtri, ndtri_exp
 from privtraj.audit.canaries import People, Worlds
 from privtraj.base.arrays import Floats
 from privtraj.model.model import TrajectoryModel
-from privtraj.privacy.accounting import Tally, tally
+from privtraj.privacy.accounting import Tally, releases, tally
 from privtraj.privacy.events import ChosenTimes, Event, GaussianSum, LaplaceCounts
-from privtraj.privacy.guarantee import releases
-from privtraj.privacy.questions import CellCounts, LagTable, Question, Release, Table, Tables
+from privtraj.privacy.guard import CellCounts, LagTable, Question, Release, Table, Tables
 from privtraj.privacy.rows import PublicShape, RepeatedRows, cell_of
 from privtraj.privacy.sums import VectorSums
 

@@ -18,9 +18,9 @@ from typing import Any
 
 from privtraj import recipe
 from privtraj.base.formats import PEOPLE_DRAWN
-from privtraj.choices import BOOLEAN, NUMBER, TEXT, Kind, Option, names, need, one_of, text, whole
 from privtraj.columns.cells import typed_column
 from privtraj.measures.registry import KIND
+from privtraj.recipe import BOOLEAN, NUMBER, TEXT, Kind, Option, names, need, one_of, text, whole
 
 # What a value may be, of choices that no recipe has -------------------------------------------
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.formats import PEOPLE_DRAWN
-from privtraj.choices import BOOLEAN, Option, one_of, whole
 from privtraj.cli import config, shared
 from privtraj.cli.console import Console
 from privtraj.cli.options import CONDITIONS, FILE, MODEL, OPTIONS, TIMES, Group, changed, writing
+from privtraj.recipe import BOOLEAN, Option, one_of, whole
 
 if TYPE_CHECKING:
     from privtraj.model.model import TrajectoryModel

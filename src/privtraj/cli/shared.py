@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from privtraj.base import files
 from privtraj.base.errors import InputError, either
-from privtraj.choices import Option
 from privtraj.cli import config
 from privtraj.cli.console import Console
 from privtraj.cli.options import OPTIONS, Group, arguments
+from privtraj.recipe import Option
 
 if TYPE_CHECKING:
     from privtraj.assess.look import TableCheck

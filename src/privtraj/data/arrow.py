@@ -14,9 +14,9 @@ from pyarrow import compute, types
 from pyarrow.types import is_boolean, is_dictionary, is_integer
 
 from privtraj.base.errors import InputError, either, first_few, listed
-from privtraj.columns.cells import MISSING, key_of
+from privtraj.columns.cells import key_of
+from privtraj.data.dialect import DATE, PLAIN, read_cells
 
-_MOMENTS = [pa.timestamp("us"), pa.timestamp("us", "UTC")]
 _IDENTIFIERS = """
     boolean integer floating decimal null date time timestamp string large_string string_view
     binary large_binary binary_view fixed_size_binary
@@ -168,17 +168,14 @@ def dates(cells: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
     check_dates(cells.type, name)
     if not is_text(cells.type):
         return moments(cells, name)[0]
-    cells = cells.cast(pa.large_string())
-    absent = compute.is_in(cells, value_set=pa.array(sorted(MISSING), cells.type))
-    cells = compute.if_else(absent, pa.scalar(None, cells.type), cells)
-    read = dated(cells)
-    if read is not None:
-        return moments(read, name)[0]
-    wrong = min(sum(not _reads_as(cell, kind) for cell in cells.drop_null()) for kind in _MOMENTS)
-    raise InputError(
-        f"column '{name}' holds text, and {wrong or 'some'} of its {len(cells)} rows do not read "
-        "as dates: write all of them as 2024-01-31, or all as 2024-01-31T12:00"
-    )
+    read, unreadable = read_cells(cells.cast(pa.string()).combine_chunks(), DATE, PLAIN)
+    wrong = unreadable.true_count
+    if wrong:
+        raise InputError(
+            f"column '{name}' holds text, and {wrong} of its {len(cells)} rows do not read as "
+            "dates: write all of them as 2024-01-31, or as 2024-01-31T12:00"
+        )
+    return moments(pa.chunked_array([read]), name)[0]
 
 
 def check_dates(kind: pa.DataType, name: str) -> None:
@@ -188,24 +185,6 @@ def check_dates(kind: pa.DataType, name: str) -> None:
             f"column '{name}' is declared as a date, and its type is {_outermost(kind)}: turn it "
             "into dates such as 2024-01-31, or declare another kind"
         )
-
-
-def dated(cells: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """Text as moments, in UTC where it says in which zone; None if some of it reads otherwise."""
-    for kind in _MOMENTS:
-        try:
-            return cells.cast(kind)
-        except pa.ArrowInvalid:
-            continue
-    return None
-
-
-def _reads_as(cell: pa.Scalar, kind: pa.DataType) -> bool:
-    try:
-        cell.cast(kind)
-    except pa.ArrowInvalid:
-        return False
-    return True
 
 
 def moments(column: pa.ChunkedArray, name: str) -> tuple[NDArray[np.float64], bool]:

@@ -25,9 +25,17 @@ from privtraj.base import processes
 from privtraj.base.arrays import Floats, Ints, Mask, frozen
 from privtraj.base.errors import Arg, InputError, listed
 from privtraj.base.space import utc_seconds
-from privtraj.columns.axes import encoded, to_unit
 from privtraj.columns.cells import fingerprint
-from privtraj.columns.kinds import UNDECLARED, Boolean, Category, Column, Date, Integer
+from privtraj.columns.kinds import (
+    UNDECLARED,
+    Boolean,
+    Category,
+    Column,
+    Date,
+    Integer,
+    encoded,
+    to_unit,
+)
 from privtraj.data import arrow
 from privtraj.data.public import PublicInputs
 from privtraj.privacy.rows import BLOCK, MemoryRows, digest_of

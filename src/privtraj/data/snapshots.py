@@ -19,21 +19,18 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.base import display, processes
+from privtraj.base import formats, processes
 from privtraj.base.arrays import Floats, frozen
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.space import TimeAxis, as_user_times, written_times
-from privtraj.columns.axes import Axes
 from privtraj.columns.declared import declared_columns
-from privtraj.columns.kinds import Column, of_tables
+from privtraj.columns.kinds import Axes, Column, of_tables
 from privtraj.data import sql, tables
 from privtraj.data.dialect import DATE, UnreadableCells
 from privtraj.data.public import PublicInputs, declared_axis, declaring
 from privtraj.data.records import Records, cells_of, check_same_kind, rows_of, table_of
 from privtraj.domain.domain import Domain, Plot
-from privtraj.privacy.events import Person
-from privtraj.privacy.rows import PublicShape, Rows
-from privtraj.privacy.statements import (
+from privtraj.privacy.certificate import (
     BY_PERSON,
     CHECKED,
     DOMAIN,
@@ -42,6 +39,8 @@ from privtraj.privacy.statements import (
     SHARED_BINS,
     STATED,
 )
+from privtraj.privacy.events import Person
+from privtraj.privacy.rows import PublicShape, Rows
 
 G = TypeVar("G")  # a kind of guard
 ROW_BY_ROW = "each row of the query is computed from one row, which is one person's"
@@ -299,7 +298,7 @@ class Snapshots:
         return f"Snapshots({self.time_name} from {first} to {last}; {box})"
 
     def _repr_html_(self) -> str:
-        return display.card(self)
+        return formats.card(self)
 
 
 def _rows_of_source(source: Any, query: str | None, public: PublicInputs, row_by_row: bool) -> Rows:

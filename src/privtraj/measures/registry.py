@@ -8,11 +8,10 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from privtraj.choices import one_of
-from privtraj.recipe import RENAMED, Recipe
+from privtraj.recipe import RENAMED, Recipe, one_of
 
 if TYPE_CHECKING:
-    from privtraj.columns.axes import Axes
+    from privtraj.columns.kinds import Axes
     from privtraj.measures.base import Measure
 
 NAMES = ("gradients", "counts", "tables")
@@ -22,7 +21,8 @@ MOST_COUNTED = 2  # features up to which counts are chosen; experiments/measures
 
 
 @cache
-def _loaded() -> dict[str, Measure]:
+def measures() -> dict[str, Measure]:
+    """All of them."""
     from privtraj.measures.counts import Counts
     from privtraj.measures.gradients import Gradients
     from privtraj.measures.tables import Tables
@@ -32,14 +32,14 @@ def _loaded() -> dict[str, Measure]:
 
 def find(name: object) -> Measure | None:
     """The measure of this name, or of an old name of it; None if there is none."""
-    return _loaded().get(RENAMED.get(str(name), str(name)))
+    return measures().get(RENAMED.get(str(name), str(name)))
 
 
 def measure_for(recipe: Recipe, axes: Axes | int) -> Measure:
     """What the budget will buy with such columns, or with so many numbers."""
     if recipe.measure != "auto":
-        return _loaded()[recipe.measure]
-    return choose_measure(axes) if recipe.delta > 0 else _loaded()["counts"]
+        return measures()[recipe.measure]
+    return choose_measure(axes) if recipe.delta > 0 else measures()["counts"]
 
 
 def choose_measure(axes: Axes | int) -> Measure:
@@ -51,6 +51,6 @@ def choose_measure(axes: Axes | int) -> Measure:
     each of them keeps to the budget, a choice between them would not.
     """
     if not isinstance(axes, int) and axes.mixed:
-        return _loaded()["tables"]
+        return measures()["tables"]
     features = axes if isinstance(axes, int) else len(axes.levels)
-    return _loaded()["counts" if features <= MOST_COUNTED else "gradients"]
+    return measures()["counts" if features <= MOST_COUNTED else "gradients"]

@@ -17,8 +17,17 @@ import numpy as np
 
 from privtraj.base.arrays import Floats, Ints, Mask
 from privtraj.base.errors import InputError, aligned
-from privtraj.columns.axes import Axes, encoded, to_unit
-from privtraj.columns.kinds import Angle, Category, Column, Number, Sine, of_tables
+from privtraj.columns.kinds import (
+    Angle,
+    Axes,
+    Category,
+    Column,
+    Number,
+    Sine,
+    encoded,
+    of_tables,
+    to_unit,
+)
 from privtraj.metrics.registry import cloud_metric, pair
 
 Meaning = Sequence[Column] | None

@@ -11,8 +11,7 @@ import numpy as np
 
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import InputError
-from privtraj.columns.axes import Axes
-from privtraj.columns.kinds import Category
+from privtraj.columns.kinds import Axes, Category
 from privtraj.metrics.columns import Meaning, known_columns, numbers_alone, of_table, one_hot
 from privtraj.metrics.registry import (
     MOST,

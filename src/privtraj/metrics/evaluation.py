@@ -12,7 +12,7 @@ import numpy as np
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import InputError, about
 from privtraj.base.space import as_user_times, written_times
-from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Axes
 from privtraj.metrics.columns import (
     ColumnScores,
     column_scores,

@@ -19,8 +19,7 @@ import numpy as np
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import InputError
 from privtraj.base.space import from_unit
-from privtraj.columns.axes import Axes
-from privtraj.columns.kinds import Category, Column, Flag
+from privtraj.columns.kinds import Axes, Category, Column, Flag
 from privtraj.columns.precision import degrees, kilometres, speed_unit
 from privtraj.metrics.columns import correlation, known_columns, numbers_alone, total_variation
 from privtraj.metrics.places import in_box

@@ -17,8 +17,7 @@ import numpy as np
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import InputError, aligned
 from privtraj.base.space import from_unit
-from privtraj.columns.axes import Axes
-from privtraj.columns.kinds import Column
+from privtraj.columns.kinds import Axes, Column
 from privtraj.metrics.columns import numbers_alone
 from privtraj.metrics.distances import randomly_coupled
 from privtraj.metrics.registry import (

@@ -28,9 +28,10 @@ from privtraj.measures.gradients import (
 )
 from privtraj.measures.persistence import PERSISTENCE
 from privtraj.model.model import TrajectoryModel
-from privtraj.privacy.guard import Guard, SamplingGuard
+from privtraj.privacy.certificate import SAMPLING_RATE
+from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import calibrate_noise
-from privtraj.privacy.statements import SAMPLING_RATE
+from privtraj.privacy.sampling import SamplingGuard
 from privtraj.recipe import Recipe
 from privtraj.synthesizer import TrajectorySynthesizer
 

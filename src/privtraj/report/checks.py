@@ -19,11 +19,16 @@ from privtraj.assess.common import Estimate, Finding
 from privtraj.assess.ranges import LIMITS, pile_up, timing
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import about
-from privtraj.columns.axes import Axes
-from privtraj.columns.kinds import Angle, Integer, Number, of_tables
+from privtraj.columns.kinds import Angle, Axes, Integer, Number, of_tables
 from privtraj.measures.counts import CELLS
-from privtraj.privacy import statements
-from privtraj.privacy.statements import MOST_RECORDS
+from privtraj.privacy.certificate import (
+    EXPECTED_LOSSES,
+    FEWEST_PEOPLE,
+    LARGE_EPSILON,
+    MOST_RECORDS,
+    chance_in_words,
+    weaknesses,
+)
 from privtraj.report.labels import percent, percent_up, round_number, time_labels, whole_number
 
 if TYPE_CHECKING:
@@ -145,7 +150,7 @@ def warnings(model: TrajectoryModel) -> list[str]:
     if not certificate.private or certificate.counts_are_public or not people:
         return certificate.warnings
     several = certificate.public_inputs.get(MOST_RECORDS) != 1
-    return statements.warnings(certificate.epsilon, certificate.delta, people, at_most=several)
+    return weaknesses(certificate.epsilon, certificate.delta, people, at_most=several)
 
 
 def _guarantee(model: TrajectoryModel) -> Iterator[Finding]:
@@ -153,20 +158,20 @@ def _guarantee(model: TrajectoryModel) -> Iterator[Finding]:
     certificate = model.certificate
     right = {"right": percent_up(certificate.chance_right), "words": certificate.in_words}
     check = judged("attacker", certificate.chance_right, **right)
-    large = certificate.private and certificate.epsilon > statements.LARGE_EPSILON
+    large = certificate.private and certificate.epsilon > LARGE_EPSILON
     if large and check.verdict == "good":
         check = replace(check, verdict="look closer")
     weak = [f"{one[:1].upper()}{one[1:]}." for one in warnings(model) if one.startswith("epsilon")]
     yield replace(check, seen=(" ".join([check.sentence, *weak]),))
     if certificate.private and certificate.delta:
         people = sum(_numbers(model, "people_per_time"))
-        least = max(people, statements.FEWEST_PEOPLE)
+        least = max(people, FEWEST_PEOPLE)
         yield judged(
             "delta",
             certificate.delta * least,
-            chance=statements.chance(certificate.delta),
+            chance=chance_in_words(certificate.delta),
             people=f"about {whole_number(least)}" if people else f"{least} or more",
-            limit=f"{statements.EXPECTED_LOSSES / least:.1g}",
+            limit=f"{EXPECTED_LOSSES / least:.1g}",
         )
 
 

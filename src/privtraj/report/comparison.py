@@ -13,8 +13,7 @@ from privtraj.assess.common import Finding
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import about
 from privtraj.base.space import to_unit
-from privtraj.columns.axes import Axes, decoded
-from privtraj.columns.kinds import Category, Column, Number, of_tables
+from privtraj.columns.kinds import Axes, Category, Column, Number, decoded, of_tables
 from privtraj.report.checks import judged
 from privtraj.report.labels import percent, shares_of, whole_number
 from privtraj.report.page import Page, page, sha256

@@ -26,10 +26,14 @@ from privtraj.base.formats import PEOPLE_DRAWN
 from privtraj.columns.kinds import Category, Column, Number
 from privtraj.measures.gradients import CLIP_QUANTILE
 from privtraj.measures.registry import find
-from privtraj.privacy import statements
-from privtraj.privacy.certificate import PROTECTS, Certificate
+from privtraj.privacy.certificate import (
+    PROTECTS,
+    Certificate,
+    chance_in_words,
+    factor_in_words,
+    records_in_words,
+)
 from privtraj.privacy.ledger import up
-from privtraj.privacy.statements import records_in_words
 from privtraj.report.checks import checks, in_people, summary, warnings, worth_tables
 from privtraj.report.labels import (
     cut,
@@ -232,8 +236,8 @@ def _guarantee(model: TrajectoryModel) -> dict[str, Any]:
     return {
         "warnings": warnings(model),
         "in_words": certificate.in_words,
-        "factor": statements.factor(certificate.epsilon),
-        "failure": statements.chance(certificate.delta) if certificate.delta else "",
+        "factor": factor_in_words(certificate.epsilon),
+        "failure": chance_in_words(certificate.delta) if certificate.delta else "",
         "facts": [(name, text) for name, text in facts if text],
         "chance": certificate.chance_right,
     }
