@@ -21,7 +21,6 @@ from privtraj.base.arrays import Floats
 from privtraj.base.errors import about
 from privtraj.columns.kinds import Angle, Axes, Integer, Number, of_tables
 from privtraj.measures.counts import CELLS
-from privtraj.measures.gradients import CLIP_QUANTILE
 from privtraj.privacy.certificate import (
     EXPECTED_LOSSES,
     FEWEST_PEOPLE,
@@ -326,6 +325,8 @@ def _fit(model: TrajectoryModel) -> Iterator[Finding]:
         steps = "" if during is None else f", {during:.2g} in the last step"
         yield judged("couplings", max(left, during or 0.0), error=f"{left:.2g}", steps=steps)
     if noise is not None:  # of clipped sums
+        from privtraj.measures.gradients import CLIP_QUANTILE
+
         yield judged("clipping", None, share=percent(1 - CLIP_QUANTILE))
 
 
