@@ -69,7 +69,6 @@ from privtraj.base import processes
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import BudgetError, InputError
 from privtraj.base.space import Slabs
-from privtraj.columns.kinds import Axes
 from privtraj.privacy import noise
 from privtraj.privacy.events import Event, GaussianSum, LaplaceCounts, Person
 from privtraj.privacy.ledger import Ledger, Payer
@@ -238,28 +237,19 @@ class Guard:
 
     def in_slabs(self, windows: Slabs) -> Self:
         """The same rows in these windows, whose edges and numbers are public or released."""
-        return self._showing(self._rows, self.shape.in_windows(windows))
+        return self._showing(self.shape.in_windows(windows))
 
     def projected(self, projection: Projection) -> Self:
         """The same rows seen along the axes of a projection, which are public or released."""
-        return self._showing(
-            ProjectedRows(self._rows, projection), self.shape.projected(projection)
-        )
-
-    def _showing(self, rows: Rows, shape: PublicShape) -> Self:
-        part = copy(self)
-        part.shape, part._rows, part._view = shape, rows, View(rows, shape, self._source)
+        part = self._showing(self.shape.projected(projection))
+        part._rows = part._view.rows = ProjectedRows(self._rows, projection)
         return part
 
-    @property
-    def axes(self) -> Axes:
-        """The d axes of points."""
-        return self.shape.axes
-
-    @property
-    def person(self) -> Person:
-        """What a person may contribute."""
-        return self.shape.person
+    def _showing(self, shape: PublicShape) -> Self:
+        """The same rows, of which other things are public."""
+        part = copy(self)
+        part.shape, part._view = shape, View(self._rows, shape, self._source)
+        return part
 
     @property
     def n_features(self) -> int:
