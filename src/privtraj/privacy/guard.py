@@ -130,13 +130,13 @@ class View:
 
     rows: Rows
     shape: PublicShape
-    source: noise.Source | None = None  # of coins
+    source: noise.Source = noise.SecureSource()  # of coins
     chunks: Any = None  # kept by `sums`, which asks for the same rows at every step
 
     def coins(self, records: int) -> NDArray[np.bool_] | None:
         """Which of so many rows take part, each with probability `rate` at most, by a fresh word of
         its own; None for all."""
-        if self.shape.rate == 1 or self.source is None:
+        if self.shape.rate == 1:
             return None
         return self.source.words(records) < np.uint64(math.floor(self.shape.rate * 2.0**64))
 
