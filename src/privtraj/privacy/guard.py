@@ -59,7 +59,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -130,7 +130,7 @@ class View:
 
     rows: Rows
     shape: PublicShape
-    source: noise.Source = noise.SecureSource()  # of coins
+    source: noise.Source = field(default_factory=noise.SecureSource)  # of coins
     chunks: Any = None  # kept by `sums`, which asks for the same rows at every step
 
     def coins(self, records: int) -> NDArray[np.bool_] | None:
