@@ -107,6 +107,7 @@ def with_person(clouds, at, place, who):
     return [[*c[:place], who, *c[place:]] if i == at else c for i, c in enumerate(clouds)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STATISTICS)
 @settings(max_examples=40)
 @given(
@@ -380,6 +381,7 @@ def batches(snapshots, source, rate, steps):
     return np.rint(found).astype(int)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.05, 0.6])
 def test_every_record_takes_part_by_a_coin_of_its_own(numbered, rate):
     """Frequencies, sizes of batches, and pairs of steps: each false alarm has rate 1e-6."""
@@ -408,6 +410,7 @@ def words_below(rate):
     return math.floor(Fraction(rate) * 2**64)
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(st.floats(1e-18, 1, exclude_max=True))
 def test_the_coin_is_never_more_likely_than_the_rate(numbered, rate):

@@ -33,11 +33,11 @@ from privtraj.base.arrays import Floats, Ints, Mask, systematic
 from privtraj.base.errors import InputError, check_whole
 from privtraj.baselines.base import Baseline, gaussian_sums, of_equal_weight, unguarded
 from privtraj.baselines.counted import in_cells, places_of
-from privtraj.data.snapshots import Snapshots
-from privtraj.measures.base import Fit, Marginals, Public, Task, left
+from privtraj.measures.base import Marginals, Public, Task, left
+from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.events import Event, Opaque, people_moved
 from privtraj.privacy.guard import Gaussian, Guard, Release, Table, Tables
-from privtraj.privacy.ledger import Ledger, Planned, calibrate_gaussian
+from privtraj.privacy.ledger import Planned, calibrate_gaussian
 
 
 @dataclass(frozen=True, repr=False)
@@ -119,8 +119,8 @@ class MarginalSynthesizer(Baseline):
         made = table.synthesize(rows=wanted, method="sample").drop_nulls()
         return made.select(names).to_numpy()
 
-    def certified(self, snapshots: Snapshots, found: Fit, ledger: Ledger, private: bool) -> Any:
-        exact = super().certified(snapshots, found, ledger, private)
+    def certified(self, *fit: Any, **more: Any) -> Certificate:
+        exact = super().certified(*fit, **more)
         return replace(exact, noise="OpenDP's, outside the guard") if exact.private else exact
 
     def check(self) -> None:
