@@ -185,6 +185,12 @@ def silent():
     return _Silent
 
 
+@pytest.fixture
+def without_refits(monkeypatch):
+    """Reports say nothing about worth, for which they would fit three times more."""
+    monkeypatch.setattr("privtraj.assess.quality.quality_of", lambda model, progress=None: None)
+
+
 @pytest.fixture(scope="session")
 def moving_blobs():
     """Function: T clouds (n, d) of a blob that moves through the unit cube."""

@@ -39,14 +39,14 @@ def shares(levels, count):
 @pytest.mark.parametrize("reference", ["auto", "brownian diffusivity=0.05", "inertia memory=1"])
 def test_nobody_ever_changes_what_is_fixed_and_levels_are_levels(how, reference):
     curves, options = HOW[how]
-    values = build(curves=curves).with_reference(reference).sample(3000, TIMES, **options).values
+    values = build(curves=curves).with_reference(reference).sample(600, TIMES, **options).values
     sex, born, stage, kids = (values[..., k] for k in (1, 5, 3, 4))
     assert (sex == sex[:, :1]).all()
     assert (born == born[:, :1]).all()
     assert set(np.unique(stage)) <= {0, 1, 2, 3, 4}
     assert set(np.unique(kids)) <= set(range(11))
     assert (born % 86_400 == 0).all()
-    assert values.shape == (3000, 13, 8)  # without the flag
+    assert values.shape == (600, 13, 8)  # without the flag
 
 
 def test_none_of_100000_paths_changes_sex():

@@ -453,7 +453,7 @@ def test_a_reservation_waits_until_nobody_else_has_the_file(path):
         waiting.join(timeout=0.3)
         assert waiting.is_alive()
         assert len(path.read_bytes().splitlines()) == 2
-    waiting.join(timeout=20)
+    waiting.join(timeout=300)
     assert totals(path) == [(0.5, 2e-5)]
 
 
