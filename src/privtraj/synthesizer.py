@@ -20,7 +20,7 @@ from privtraj.columns.kinds import Axes
 from privtraj.data.snapshots import Snapshots
 from privtraj.measures.base import Fit, Measure, Progress, Task, public_people, reference_of
 from privtraj.measures.counts import RELEASED_PARTICLES
-from privtraj.measures.registry import KIND, measure_for, measures
+from privtraj.measures.registry import KIND, find, measure_for
 from privtraj.model.model import TrajectoryModel, assemble
 from privtraj.motion.growth import Growth
 from privtraj.motion.process import Scale
@@ -33,7 +33,6 @@ from privtraj.privacy.ledger_file import LedgerFile
 from privtraj.recipe import Recipe, check_public_counts
 
 CROWDED = 0.8  # of the people in one window of several: the time range misses them; by hand
-MEASURES = measures()  # loaded with this file, not in the middle of a fit
 Budget = tuple[float, float, Adjacency]
 """Epsilon, delta, and what they are about."""
 
@@ -135,7 +134,7 @@ class TrajectorySynthesizer(Recipe):
         super().check()
         if not KIND.fits(self.measure):
             raise InputError(Arg("measure"), f" must be {KIND.must}")
-        chosen = MEASURES.get(self.measure)
+        chosen = None if self.measure == "auto" else find(self.measure)
         if self.delta == 0 and chosen is not None and chosen.needs_delta:
             raise InputError(
                 f"{chosen.name} need a delta above 0: set ",

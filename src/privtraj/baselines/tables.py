@@ -76,10 +76,10 @@ class MarginalSynthesizer(Baseline):
 
     def made(self, guard: Guard, task: Task, people: Floats) -> Marginals:
         guard.ledger.spend(task.plan.releases[0].event)
-        sides = guard.axes.sides(self.cells)
+        sides = guard.shape.axes.sides(self.cells)
         records = unguarded(task.public)  # type: ignore[arg-type]
         places = [places_of(cloud, sides) for cloud in records]
-        unit = people_moved(self.adjacency) * guard.person.records
+        unit = people_moved(self.adjacency) * guard.shape.person.records
         if self.times == "each":
             cells = [self._synthesized(rows, sides, unit, self.points) for rows in places]
         else:
@@ -89,7 +89,7 @@ class MarginalSynthesizer(Baseline):
             drawn = self._synthesized(rows, (len(places), *sides), unit, wanted)
             cells = [drawn[drawn[:, 0] == i, 1:] for i in range(len(places))]
         clouds = [(cell, np.ones(len(cell))) for cell in cells]
-        return in_cells(clouds, self.cells, self.points, task.rng, guard.axes)
+        return in_cells(clouds, self.cells, self.points, task.rng, guard.shape.axes)
 
     def _synthesized(self, rows: Ints, sides: tuple[int, ...], unit: int, wanted: int) -> Ints:
         """So many synthetic rows for rows (n, k) of cells; a person moves at most `unit`.
@@ -211,7 +211,7 @@ class PrivPGD(Baseline):
         windows, rng = task.public.axis.bins, task.rng
         guard = guard.in_slabs(windows)  # as tables pay for several records
         mu = left(guard, calibrate_gaussian)
-        sides = guard.axes.sides(self.cells)
+        sides = guard.shape.axes.sides(self.cells)
         pairs: list[tuple[int, ...]] = list(combinations(range(len(sides)), 2))
         pairs = pairs or [(0,)]  # one column has a table of its own
         tables = []
