@@ -14,7 +14,7 @@ from privtraj.columns.declared import declared_columns
 from privtraj.columns.kinds import Axes
 from privtraj.domain.domain import Domain
 from privtraj.model.model import load
-from privtraj.model.record import written
+from privtraj.model.record import packed
 from test_model import one_sentence, reseal, rewritten
 
 TIMES = np.linspace(0, 3, 13)
@@ -404,5 +404,5 @@ def test_levels_are_read_by_their_cell_wherever_in_it_they_are():
 
 def test_a_model_of_numbers_has_the_hash_that_it_had():
     plain = build({"x": (0, 1), "y": (0, 2)})
-    assert "columns" not in written(plain)[0]
-    assert "columns" in written(build({"x": pt.Integer(0, 5)}))[0]
+    assert "columns" not in packed(plain)[0]
+    assert "columns" in packed(build({"x": pt.Integer(0, 5)}))[0]

@@ -602,17 +602,6 @@ def three_bins(snapshots_of):
     return snapshots_of([crowd(n, 2, n) for n in (7, 0, 1)], 2)
 
 
-def test_a_rate_that_is_no_probability_is_refused_before_anything_is_drawn(watched, three_bins):
-    guard, source = watched(three_bins, 20.0)
-    for rate in (0.0, -0.1, 1.5, math.nan):
-        with pytest.raises(InputError, match="rate"):
-            guard.at_rate(rate).ask(
-                Release(KernelSums(nothing, plain_pull(2, 2), np.ones(T)), Gaussian(4.0), "step")
-            )
-    assert source.seen == []
-    assert guard.ledger.events == ()
-
-
 @pytest.mark.parametrize("leaf", ["centres", "mass", "particles", "bias", "bandwidth", "clip"])
 @pytest.mark.parametrize("break_", [lambda a: a[0], lambda a: a[:1], lambda a: a[[0, 0, 0, 0]]])
 def test_shapes_without_the_times_are_refused_before_they_are_charged(

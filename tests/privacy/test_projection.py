@@ -70,7 +70,7 @@ def test_a_record_more_moves_one_count_of_a_projected_guard_by_one(snapshots_of,
         part = guard.projected(project)
         assert part.n_features == 2
         assert not part.axes.mixed
-        assert part.person == guard.person
+        assert part.shape.person == guard.shape.person
         counts.append(part.ask(Release(CellCounts(5), Laplace(1.0), "cells")))
     moved = counts[1] - counts[0]
     assert moved.sum() == np.abs(moved).sum() == 1

@@ -85,12 +85,6 @@ class Question:
         budget = {name: getattr(self.recipe, name) for name in _BUDGET}
         return {**own, **budget, "settings": self.by_hand}
 
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Question:
-        own = dict(values)
-        budget = {name: own.pop(name) for name in _BUDGET}
-        return cls(recipe=Recipe(**budget, **own.pop("settings")), **own)
-
     def text(self, columns: str) -> str:
         """In two lines, and what its guarantee means; columns: in words."""
         recipe, g = self.recipe, self.records_per_person
@@ -221,11 +215,12 @@ class Forecast:
         }
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Forecast:
+    def from_dict(cls, values: dict[str, Any], question: Question) -> Forecast:
+        """What `to_dict` wrote of the answer to this question."""
         curve = [dict(point) for point in values["curve"]]
         remedies = values["remedies"]
         return cls(
-            Question.from_dict(values["question"]),
+            question,
             epsilons=np.array([point.pop("epsilon") for point in curve], float),
             curve=tuple(Estimate(point.pop("worth"), **point) for point in curve),
             settings=values["settings"],

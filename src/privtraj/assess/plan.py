@@ -121,10 +121,8 @@ def plan(
     if not keep:
         return made()
 
-    def read(answer: dict[str, Any]) -> Forecast:
-        return replace(Forecast.from_dict(answer), question=question)
-
-    found = kept("plan", {**question.to_dict(), "stand_ins": list(STAND_INS)}, read, made)
+    key = {**question.to_dict(), "stand_ins": list(STAND_INS)}
+    found = kept("plan", key, lambda answer: Forecast.from_dict(answer, question), made)
     assert found is not None
     return found
 

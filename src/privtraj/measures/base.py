@@ -229,7 +229,7 @@ def left(guard: Guard, calibrate: Callable[..., float], later: Event | None = No
         ledger.adjacency,
         others=ledger.events if later is None else (*ledger.events, (later, 1)),
         slack=0.0 if calibrate is calibrate_laplace else slack_reserve(ledger.delta),
-        person=guard.person,
+        person=guard.shape.person,
     )
 
 

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from privtraj.base.arrays import Floats, Ints, Singles, along_z_curve, systematic
@@ -83,7 +84,7 @@ def reweighted(
     chosen = [systematic(weights, groups * size, rng) for weights in marginals.weights]
     released = jax.tree.map(lambda *rows: np.float32(np.stack(rows)), *releases)
 
-    def at(i: int) -> tuple[Floats, Floats]:
+    def at(i: int) -> tuple[Any, Any]:
         """Where points are at a time, and their weights."""
         particles = marginals.particles[i]
         cloud = particles[chosen[i]] + moved[i] * noise[i, 0]
@@ -105,7 +106,7 @@ def reweighted(
     )
 
 
-def _along_curve(cloud: Floats) -> Ints:
+def _along_curve(cloud: NDArray[Any]) -> Ints:
     return along_z_curve((CURVE_CELLS * cloud).astype(np.int64))
 
 

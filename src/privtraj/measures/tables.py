@@ -124,7 +124,7 @@ class Tables(Measure):
 
     def fit(self, guard: Guard, task: Task) -> Fit:
         """Curves of people through S windows: particle i of all knots is one person."""
-        axes, recipe, rng = guard.axes, task.recipe, task.rng
+        axes, recipe, rng = guard.shape.axes, task.recipe, task.rng
         done = task.progress or (lambda step, of: None)
         windows = _windows(guard, task)
         guard = guard.in_slabs(windows.cuts)

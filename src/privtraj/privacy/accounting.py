@@ -526,12 +526,16 @@ def _ways(guarantee: Guarantee, adjacency: Adjacency) -> tuple[Tally, ...]:
     """Ways in which one person can matter to it, none of them no worse than another."""
     match guarantee:
         case Sequential(parts, slack):
-            events = [part for part in parts if isinstance(part, tuple)]
-            ways: tuple[Tally, ...] = (tally(events, adjacency, Tally(adjacency, slack=slack)),)
+            own, trees = Tally(adjacency, slack=slack), []
             for part in parts:
-                if not isinstance(part, tuple):
-                    here = _ways(part, adjacency)
-                    ways = _worst(one.beside(other) for one in ways for other in here)
+                if isinstance(part, tuple):
+                    own = own.add(*part)
+                else:
+                    trees.append(part)
+            ways: tuple[Tally, ...] = (own,)
+            for tree in trees:
+                here = _ways(tree, adjacency)
+                ways = _worst(one.beside(other) for one in ways for other in here)
             return ways
         case Parallel(branches):
             inside = [way for branch in branches for way in _ways(branch, adjacency)]

@@ -1,6 +1,6 @@
 """The certificate: what leaves the house with a release, and what anyone can check of it.
 
-It holds every number its epsilon follows from, so a reader can compute it again (`recomputed`), and
+It holds every number its epsilon follows from, so a reader can compute it again (`cost`), and
 a hash of the released model, so that file and certificate cannot be mixed up. It may come from
 anybody: when it is read, every field is of its kind and of a plausible size, every text is one
 line, and its arithmetic is bounded before any of it is done.
@@ -188,7 +188,8 @@ class Certificate:
 
     @property
     def cost(self) -> Cost:
-        """What it costs, from the ledger's entries, adjacency and slack alone.
+        """What it costs, from the ledger's entries, adjacency and slack alone: `epsilon(delta)` of
+        it is the stated one, `delta(epsilon)` its inverse.
 
         An `InputError` if composing it, under either relation, would take longer than any fit's.
         """
@@ -205,18 +206,6 @@ class Certificate:
         some = [Sequential(parts[:k], self.slack) for k in range(len(parts) + 1)]
         reached = [cost(one, self.adjacency).epsilon(self.delta) for one in some]
         return tuple(np.diff(reached).tolist())
-
-    def recomputed(self) -> float:
-        """epsilon, computed again."""
-        return self.cost.epsilon(self.delta)
-
-    def epsilon_at(self, delta: float) -> float:
-        """epsilon of the same release at another delta."""
-        return self.cost.epsilon(delta)
-
-    def delta_at(self, epsilon: float) -> float:
-        """delta of the same release at another epsilon."""
-        return self.cost.delta(epsilon)
 
     def trade_off(self, false_positive_rates: ArrayLike) -> NDArray[np.float64]:
         """The least false negative rates of any attack on one person."""

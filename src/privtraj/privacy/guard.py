@@ -59,7 +59,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -69,7 +69,6 @@ from privtraj.base import processes
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import BudgetError, InputError
 from privtraj.base.space import Slabs
-from privtraj.columns.kinds import Axes
 from privtraj.privacy import noise
 from privtraj.privacy.events import Event, GaussianSum, LaplaceCounts, Person
 from privtraj.privacy.ledger import Ledger, Payer
@@ -131,13 +130,13 @@ class View:
 
     rows: Rows
     shape: PublicShape
-    source: noise.Source | None = None  # of coins
+    source: noise.Source = field(default_factory=noise.SecureSource)  # of coins
     chunks: Any = None  # kept by `sums`, which asks for the same rows at every step
 
     def coins(self, records: int) -> NDArray[np.bool_] | None:
         """Which of so many rows take part, each with probability `rate` at most, by a fresh word of
         its own; None for all."""
-        if self.shape.rate == 1 or self.source is None:
+        if self.shape.rate == 1:
             return None
         return self.source.words(records) < np.uint64(math.floor(self.shape.rate * 2.0**64))
 
@@ -238,28 +237,19 @@ class Guard:
 
     def in_slabs(self, windows: Slabs) -> Self:
         """The same rows in these windows, whose edges and numbers are public or released."""
-        return self._showing(self._rows, self.shape.in_windows(windows))
+        return self._showing(self.shape.in_windows(windows))
 
     def projected(self, projection: Projection) -> Self:
         """The same rows seen along the axes of a projection, which are public or released."""
-        return self._showing(
-            ProjectedRows(self._rows, projection), self.shape.projected(projection)
-        )
-
-    def _showing(self, rows: Rows, shape: PublicShape) -> Self:
-        part = copy(self)
-        part.shape, part._rows, part._view = shape, rows, View(rows, shape, self._source)
+        part = self._showing(self.shape.projected(projection))
+        part._rows = part._view.rows = ProjectedRows(self._rows, projection)
         return part
 
-    @property
-    def axes(self) -> Axes:
-        """The d axes of points."""
-        return self.shape.axes
-
-    @property
-    def person(self) -> Person:
-        """What a person may contribute."""
-        return self.shape.person
+    def _showing(self, shape: PublicShape) -> Self:
+        """The same rows, of which other things are public."""
+        part = copy(self)
+        part.shape, part._view = shape, View(self._rows, shape, self._source)
+        return part
 
     @property
     def n_features(self) -> int:

@@ -245,7 +245,7 @@ def calibrate_gaussian(
     add, here and below. 0.0 if nothing fits.
     """
     spent = _spent(epsilon, delta, adjacency, others, slack)
-    return _largest_release(_sum_of, spent, epsilon, delta, person)
+    return _largest_release(GaussianSum, spent, epsilon, delta, person)
 
 
 def calibrate_laplace(
@@ -259,7 +259,7 @@ def calibrate_laplace(
 ) -> float:
     """The largest e for which LaplaceCounts(e) fits beside the others. 0.0 if nothing fits."""
     spent = _spent(epsilon, delta, adjacency, others, slack)
-    return _largest_release(_counts_of, spent, epsilon, delta, person)
+    return _largest_release(LaplaceCounts, spent, epsilon, delta, person)
 
 
 def calibrate_noise(
@@ -278,30 +278,26 @@ def calibrate_noise(
     return _least_noise(spent, epsilon, delta, steps, rate, person)
 
 
-def _sum_of(inverse: float, person: Person) -> GaussianSum:
-    return GaussianSum(1 / inverse, "", 0.0, *person)
-
-
-def _counts_of(epsilon: float, person: Person) -> LaplaceCounts:
-    return LaplaceCounts(epsilon, "", 0.0, *person)
-
-
 @lru_cache(maxsize=256)
 def _largest_release(
-    release: Callable[[float, Person], Event],
+    kind: type[GaussianSum | LaplaceCounts],
     spent: Tally,
     epsilon: float,
     delta: float,
     person: Person,
 ) -> float:
-    """The largest size that fits, less the margin, where all smaller ones fit too; 0.0 if none."""
+    """The largest size that fits, less the margin, where all smaller ones fit too; 0.0 if none.
+
+    size: epsilon of counts, 1 / z of a sum.
+    """
 
     def fits(size: float) -> bool:
-        return spent.add(release(size, person)).delta(epsilon) <= delta
+        event = kind(size if kind is LaplaceCounts else 1 / size, "", 0.0, *person)
+        return spent.add(event).delta(epsilon) <= delta
 
     most, precision = _LARGEST, 1e-13
     if spent.sampled:  # no more than without them, which needs no grid
-        alone = _largest_release(release, replace(spent, sampled=()), epsilon, delta, person)
+        alone = _largest_release(kind, replace(spent, sampled=()), epsilon, delta, person)
         most, precision = min(alone, 1 / _LEAST_NOISE), _ON_GRIDS
     good = _halved_until(fits, most) if most else 0.0
     if 0 < good < most:
@@ -322,7 +318,7 @@ def _halved_until(fits: Callable[[float], bool], x: float) -> float:
 def _least_noise(
     spent: Tally, epsilon: float, delta: float, steps: int, rate: float, person: Person
 ) -> float:
-    start = _largest_release(_sum_of, spent, epsilon, delta, person) / math.sqrt(steps)
+    start = _largest_release(GaussianSum, spent, epsilon, delta, person) / math.sqrt(steps)
     if start == 0 or rate == 1:
         return 1 / start if start else math.inf
 

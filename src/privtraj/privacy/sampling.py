@@ -34,7 +34,7 @@ class SamplingGuard(Guard):
         """The same, every record taking part in a sum with this public probability."""
         if rate != 1 and processes.several():
             raise InputError("people can be sampled by one process only: use rate=1")
-        return self._showing(self._rows, replace(self.shape, rate=rate))
+        return self._showing(replace(self.shape, rate=rate))
 
     def at_times(self, bins: Ints) -> Self:
         """The same door to the rows of these bins alone; which ones is public, so it is free."""
@@ -45,7 +45,7 @@ class SamplingGuard(Guard):
         row[wanted] = np.arange(len(wanted))
         windows = self.shape.windows
         kept = Slabs(windows.edges, row[windows.slab_of_piece])
-        return self._showing(self._rows, replace(self.shape, windows=kept))
+        return self._showing(replace(self.shape, windows=kept))
 
     def reserve(self, event: GaussianSum, times: int) -> Self:
         """The same rows, for exactly `times` of these sums, which are paid for now."""
@@ -60,7 +60,9 @@ class SamplingGuard(Guard):
         """
         if processes.several():
             raise InputError("times can be drawn by one process only")
-        event = gaussian_event(noise_multiplier, what, n * width, self.person, self.shape.rate)
+        event = gaussian_event(
+            noise_multiplier, what, n * width, self.shape.person, self.shape.rate
+        )
         allowance = reserve(self.ledger, event, times, share=n / self.n_times)
         chosen = np.sort(_without_ties(self._source, self.n_times)[:n])
         return chosen, self.at_times(chosen)._paid(allowance, event.rate)
