@@ -32,7 +32,7 @@ SUPPLE = (0.0125, 0.003)
 people turn within each. Nine unseen sets of tracks in three features (40 to 60 people at 13 to 20
 times, epsilon 2) are .78 as long as real ones without them and .88 with them, at .72 of the squared
 W2; in the plane, where windows are many, nothing changes."""
-TOO_FAR = 0.25
+TOO_FAR = 0.1
 """Squared distance from the people, in shares of the noise of windows."""
 CONTRADICTION = 0.08
 """Squared distance from the people of windows, in shares of their noise, that a stiffer curve may
