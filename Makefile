@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 FUZZ_SECONDS ?= 600
-SAMPLE ?= 60
+SAMPLE ?= 12
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 # what `make quick` runs, in one process beside mypy: what a person moves, noise, cost, ledger and
 # certificate; that files know no more than the guard has told; recipe, columns, floors, old files

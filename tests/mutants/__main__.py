@@ -1,6 +1,6 @@
 """Plant every break in a copy of the source and demand that the tests notice.
 
-    make mutants                      all of them, and 60 by operators
+    make mutants                      all of them, and 12 by operators
     make mutants ONLY="NAME ..."      some of them
     make mutants SAMPLE=all           all that operators find, too: hours on all cores
 

@@ -18,7 +18,12 @@ from privtraj.privacy.ledger_file import LedgerFile
 
 SEVERAL = [name for name, kind in KINDS.items() if kind.shape.records > 1]
 FAST = {"counts at any time", "counts of bins", "counts without delta", "public counts"}
-LONG = {"gradients of default particles", "tables of several records", "replaced people"}
+LONG = {
+    "gradients of default particles",
+    "tables of numbers",
+    "tables of several records",
+    "replaced people",
+}
 
 fits = cache(lambda name: blindfold.blindfolded(KINDS[name]))
 
