@@ -36,6 +36,7 @@ CROWDED = 0.8  # of the people in one window of several: the time range misses t
 Budget = tuple[float, float, Adjacency]
 """Epsilon, delta, and what they are about."""
 
+LONGEST_NOTE = 1000  # letters that a ledger has about a fit
 LOW_WORTH = 5  # people per time below which a fit warns; set by hand, 2026-11
 
 
@@ -177,7 +178,7 @@ class TrajectorySynthesizer(Recipe):
             self.epsilon,
             self.delta,
             self.adjacency,
-            f"fit of {', '.join(snapshots.features)} over {snapshots.time_name}",
+            f"fit of {', '.join(snapshots.features)} over {snapshots.time_name}"[:LONGEST_NOTE],
             new_people=new_people,
         ).id
 

@@ -619,6 +619,41 @@ def test_a_last_line_that_cannot_be_is_noticed(path, old, new):
         fit(LedgerFile(path))
 
 
+def deep(levels):
+    value = "x"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"id": {}},
+        {"id": []},
+        {"time": 1},
+        {"what": deep(40)},
+        {"what": "x" * 20_000},
+        {"group": {}},
+    ],
+)
+def test_a_forged_line_with_hashes_of_its_own_is_answered_in_a_sentence(path, forged):
+    """The hashes have no key: whoever makes a ledger makes them."""
+    *lines, last = three_fits(path)
+    values = json.loads(last) | forged
+    del values["self"]
+    path.write_bytes(b"".join([*lines, ledger_file._with_self(ledger_file._line(values)), b"\n"]))
+    with pytest.raises(InputError, match=r"changed by hand \(line 4 "):
+        LedgerFile(path).summary()
+
+
+def test_a_line_nested_beyond_all_measure_is_answered_in_a_sentence(path):
+    lines = three_fits(path)
+    path.write_bytes(b"".join([*lines, b"[" * 10**6, b"\n"]))
+    with pytest.raises(InputError, match=r"changed by hand \(line 5 "):
+        LedgerFile(path).summary()
+
+
 @pytest.mark.slow
 def test_every_byte_of_the_last_line_is_covered(path):
     """A number that stays a number, a letter of a name: nothing else would notice."""

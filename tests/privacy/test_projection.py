@@ -69,7 +69,7 @@ def test_a_record_more_moves_one_count_of_a_projected_guard_by_one(snapshots_of,
         guard = snapshots_of(some, 4).guarded(Guard, Ledger(60.0, 1e-3), silent())
         part = guard.projected(project)
         assert part.n_features == 2
-        assert not part.axes.mixed
+        assert not part.shape.axes.mixed
         assert part.shape.person == guard.shape.person
         counts.append(part.ask(Release(CellCounts(5), Laplace(1.0), "cells")))
     moved = counts[1] - counts[0]

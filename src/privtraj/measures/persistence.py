@@ -37,8 +37,9 @@ from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import is_number
 from privtraj.base.space import unit_time
 from privtraj.measures.base import Marginals
-from privtraj.motion.inertia import LAGS, Correlations, Inertia, correlation_along, smoothest
+from privtraj.motion.memories import LAGS, Correlations, correlation_along, smoothest
 from privtraj.motion.process import Reference
+from privtraj.motion.reference import Inertia
 from privtraj.privacy.events import Adjacency, LaplaceCounts, Person, people_moved
 from privtraj.privacy.guard import KINDS, Guard, LagTable, Laplace, Release
 from privtraj.privacy.noise import EPSILON_RANGE

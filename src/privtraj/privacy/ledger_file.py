@@ -45,6 +45,7 @@ from typing import Any, NamedTuple
 from filelock import lock_descriptor, unlock_descriptor
 
 from privtraj.base.errors import Arg, BudgetError, InputError, aligned, is_number
+from privtraj.base.files import LONGEST_TEXT, strict_json
 from privtraj.privacy.certificate import PROTECTS
 from privtraj.privacy.events import Adjacency, check_adjacency, check_budget
 from privtraj.privacy.ledger import down, up
@@ -404,6 +405,9 @@ class _Entry:
     def __post_init__(self) -> None:
         check_budget(self.epsilon, self.delta)
         check_budget(self.cap_epsilon, self.cap_delta)
+        for text in (self.id, self.time, self.what, self.fingerprint or ""):
+            if not isinstance(text, str) or len(text) > LONGEST_TEXT:
+                raise InputError(f"a text of a ledger has at most {LONGEST_TEXT:,} letters")
         if not isinstance(self.group, int | None):
             raise InputError("a group must be a whole number")
 
@@ -422,6 +426,8 @@ class _Fitted:
     model: str
 
     def __post_init__(self) -> None:
+        if not (isinstance(self.id, str) and isinstance(self.time, str)):
+            raise InputError("id and time must be texts")
         if not (is_number(self.spent_epsilon) and 0 <= self.spent_epsilon < math.inf):
             raise InputError("spent_epsilon must be a finite number that is not negative")
         if not (isinstance(self.model, str) and re.fullmatch("[0-9a-f]{64}", self.model)):
@@ -490,7 +496,7 @@ def _parse(data: bytes, path: Path) -> _Book | None:
         return None
     records: list[_Entry | _Fitted] = []
     try:
-        header = json.loads(lines[0])
+        header = strict_json(lines[0])
         salt, adjacency = bytes.fromhex(header["salt"]), check_adjacency(header["adjacency"])
         for before, line in pairwise(lines):
             records.append(_record(line, before))
@@ -507,7 +513,7 @@ def _parse(data: bytes, path: Path) -> _Book | None:
 
 
 def _record(line: bytes, before: bytes) -> _Entry | _Fitted:
-    values = json.loads(line)
+    values = strict_json(line)
     if values.pop("before") != _sha256(before):
         raise ValueError
     own = values.pop("self", None)
