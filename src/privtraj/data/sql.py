@@ -200,11 +200,11 @@ def _connected(url: str, query: str | None, row_by_row: bool) -> RemoteTable:
     connection = _connection(url, scheme)
     query = query.strip().rstrip(";")
     what = ("the query (", Arg("query="), ")")
-    names = query.split(".") if re.fullmatch(r"\w+(\.\w+)*", query) else []
+    names = query.split(".") if re.fullmatch(r"\w+(\.\w+){0,2}", query) else []
     if names:
         from sqlglot import exp
 
-        parts = (exp.to_identifier(name, quoted=True) for name in reversed(names))
+        parts: list[Any] = [exp.to_identifier(name, quoted=True) for name in reversed(names)]
         query = exp.select("*").from_(exp.table_(*parts)).sql(connection.dialect)
     if not row_by_row:
         with _saying(_failure(scheme)), _silence():
