@@ -42,14 +42,24 @@ SMALLEST_BANDWIDTH, LARGEST_BANDWIDTH = 0.004, 0.5  # in shares of the box; set 
 class Kind:
     """What values a choice takes.
 
-    must: in words.  fits: whether a value is one.  typed: what argparse is to know of it.
-    plain: makes one of what a file has, if it can.
+    must: in words.  words: that a value may be.  numbers: which numbers it may be, from low to
+    high.  Where there are neither, `plain` decides.  typed: what argparse is to know of it.
+    plain: makes a value of what a file has, or raises a ValueError.
     """
 
     must: str
-    fits: Callable[[Any], bool] = lambda value: True
+    words: tuple[str, ...] = ()
+    numbers: Callable[[Any], bool] | None = None
+    low: float = -math.inf
+    high: float = math.inf
     typed: Mapping[str, Any] = field(default_factory=dict, hash=False)
     plain: Callable[[Any], Any] = lambda value: value
+
+    def fits(self, value: Any) -> bool:
+        """Whether a value is one."""
+        if isinstance(value, str) or self.numbers is None:
+            return value in self.words if self.words or self.numbers else True
+        return self.numbers(value) and self.low <= value <= self.high
 
     def read(self, value: Any) -> Any:
         """A value of a file made plain; a ValueError if it is none of this kind."""
@@ -69,38 +79,33 @@ def whole(least: int, most: float = 10**9, *words: str) -> Kind:
     limits = f"of at least {least}" if most == math.inf else f"from {least} to {most}"
     must = either([*(f"'{word}'" for word in words), f"a whole number {limits}"])
 
-    def fits(value: Any) -> bool:
-        if isinstance(value, str):
-            return value in words
-        return is_whole(value) and least <= value <= most
-
     def typed(text: str) -> str | int:
         try:
             value = text if text in words else int(text)
-            need(fits(value))
+            need(kind.fits(value))
         except ValueError:
             raise argparse.ArgumentTypeError(f"must be {must}") from None
         return value
 
-    return Kind(must, fits, {"type": typed, "metavar": "N"})
+    kind = Kind(must, words, is_whole, least, most, {"type": typed, "metavar": "N"})
+    return kind
 
 
 def number(low: float = -math.inf, high: float = math.inf) -> Kind:
     """Numbers in a range."""
     must = "a number" if high == math.inf else f"between {low:g} and {high:g}"
-    typed = {"type": _typed_number, "metavar": "X"}
-    return Kind(must, lambda value: is_number(value) and low <= value <= high, typed, finite)
+    return Kind(must, (), is_number, low, high, {"type": _typed_number, "metavar": "X"}, finite)
 
 
-def one_of(*choices: str, renamed: Mapping[str, str] = MappingProxyType({})) -> Kind:
+def one_of(*words: str, renamed: Mapping[str, str] = MappingProxyType({})) -> Kind:
     """One of these words.  renamed: old words for some of them, which are still understood."""
-    must = either([f"'{choice}'" for choice in choices])
+    must = either([f"'{word}'" for word in words])
 
     def plain(value: Any) -> Any:
         return renamed.get(value, value) if isinstance(value, str) else value
 
-    typed = {"choices": choices, **({"type": plain} if renamed else {})}
-    return Kind(must, lambda value: value in choices, typed, plain)
+    typed = {"choices": words, **({"type": plain} if renamed else {})}
+    return Kind(must, words, typed=typed, plain=plain)
 
 
 def finite(value: Any) -> float:
@@ -137,7 +142,9 @@ def names(value: Any) -> list[str]:
 NUMBER = number()
 TEXT = Kind("text, in quotes", plain=text)
 NAMES = Kind("a list of names, in quotes", typed={"nargs": "+", "metavar": "COL"}, plain=names)
-BOOLEAN = Kind("true or false", lambda value: isinstance(value, bool), {"action": "store_true"})
+BOOLEAN = Kind(
+    "true or false", (), lambda value: isinstance(value, bool), typed={"action": "store_true"}
+)
 
 
 def _numbers(value: Any) -> list[float]:
@@ -161,7 +168,6 @@ def _steps(value: Any) -> list[list[Any]]:
 
 
 # fmt: off
-MEASURE = Kind("the name of a measure", lambda value: isinstance(value, str))
 COUNTS = Kind("a list of numbers that are not negative, one for each time bin", plain=_numbers,
               typed={**NUMBER.typed, "nargs": "+", "metavar": "N"})
 GROWTH = Kind('"released" or a rate per unit of time, with settings such as "by_place=learned"',
@@ -282,7 +288,7 @@ class Recipe:
     _: KW_ONLY
     adjacency: Adjacency = choice("privacy", "add-remove", one_of("add-remove", "replace-one"),
         "what is hidden: whether a person is in the data (add-remove), or what the record says")
-    measure: str = choice("privacy", "auto", MEASURE,
+    measure: str = choice("privacy", "auto", TEXT,
         "what the budget buys: counts suit few features, gradients many; auto chooses")
     seed: int | None = choice("privacy", None, whole(0, math.inf),
         "repeatable noise, for research: the result is NOT PRIVATE", example=3)

@@ -149,7 +149,7 @@ def test_people_come_at_any_time_unless_times_are_given():
 def test_json_and_back(few, many):
     for forecast in (few, many):
         text = json.dumps(forecast.to_dict(), allow_nan=False)
-        again = Forecast.from_dict(json.loads(text))
+        again = Forecast.from_dict(json.loads(text), forecast.question)
         assert again.to_dict() == forecast.to_dict()
         assert str(again) == str(forecast)
 

@@ -8,7 +8,7 @@ import pytest
 
 import privtraj as pt
 from privtraj import cli
-from privtraj.privacy.statements import BY_PERSON, CHECKED, EVERY_ROW, STATED
+from privtraj.privacy.certificate import BY_PERSON, CHECKED, EVERY_ROW, STATED
 
 PLAN = ["plan", "--people", "600", "--features", "1", "--column", "sex", "category", "values=F,M"]
 

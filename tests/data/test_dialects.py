@@ -30,7 +30,7 @@ from privtraj.data.dialect import (
     read_cells,
 )
 from privtraj.data.snapshots import QUOTED, Snapshots
-from privtraj.privacy.statements import STATED
+from privtraj.privacy.certificate import STATED
 
 SECRET = "123,4567"
 MARKS = [

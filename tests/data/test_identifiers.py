@@ -13,7 +13,7 @@ from privtraj.base.errors import InputError
 from privtraj.data import arrow
 from privtraj.data.snapshots import Snapshots
 from privtraj.data.sql_rows import SqlRows
-from privtraj.privacy.statements import BY_PERSON, CHECKED, COMPARED, records_in_words
+from privtraj.privacy.certificate import BY_PERSON, CHECKED, COMPARED, records_in_words
 
 N = 12
 K = list(range(N))

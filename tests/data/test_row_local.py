@@ -25,7 +25,7 @@ from privtraj.data import row_local, sql
 from privtraj.data.snapshots import ROW_BY_ROW, Snapshots
 from privtraj.export import tables as export_tables
 from privtraj.model.model import load as load_model
-from privtraj.privacy.statements import STATED
+from privtraj.privacy.certificate import STATED
 
 PEOPLE = 60
 LEFT_OUT, RECORDS = "p7", 2  # the person who is missing next door, and how many records they have

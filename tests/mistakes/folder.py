@@ -84,6 +84,8 @@ TEXTS = {
     "commas.toml": 'csv = ["decimal"]\n',
     "flat.toml": 'columns = ["sex", "smoker"]\n',
     "norway.yaml": "columns:\n  country: [se, no]\n",
+    "named.yaml": "columns:\n  sex: &same [F, M]\n  smoker: *same\n",
+    "large.toml": "# " + "x" * 2**18,
     "twofold.yaml": "columns:\n  sex: [F, M]\n  sex: [F, M]\n",
     "broken.toml": "epsilon = 1\ndelta =\n",
     "wrong.toml": 'cap_epsilon = "much"\n',

@@ -76,7 +76,7 @@ def compared(made_model):
 
 def wait(shown, condition):
     """Until the time drawn meets the condition; the page's policy forbids evaluating text."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + 300
     while not condition(shown.time()):
         assert time.monotonic() < end, "nothing moved"
         shown.page.wait_for_timeout(20)

@@ -24,7 +24,7 @@ from privtraj.report.checks import (
     worth_tables,
 )
 from privtraj.report.labels import percent, round_number, whole_number
-from privtraj.report.page import report
+from privtraj.report.page import report, settings
 from privtraj.report.people import page_data, sampled
 
 TIMES = (0.0, 10.0, 20.0)
@@ -70,11 +70,10 @@ def test_one_thin_time_is_worth_a_look(model):
     assert thin["People per window of time"].verdict == "look closer"
 
 
-def test_clipping_is_told_honestly(made_model):
-    told = grades(made_model(measure="gradients"))["Clipping"]
-    assert told.verdict == "for information"
-    assert told.value.startswith("10\N{NO-BREAK SPACE}%")
-    assert "private, was not paid for" in told.sentence
+def test_what_is_clipped_is_a_setting_of_gradients(made_model):
+    made = dict(settings(made_model(measure="gradients"))["made"])
+    assert made["clipping"].startswith("10\N{NO-BREAK SPACE}% of the model's own people")
+    assert "clipping" not in dict(settings(made_model())["made"])
 
 
 def test_a_model_without_diagnostics_still_has_checks(made_model):

@@ -23,18 +23,17 @@ from privtraj.base.errors import InputError
 from privtraj.base.space import unit_time
 from privtraj.baselines.base import Baseline, of_equal_weight, unguarded
 from privtraj.columns.kinds import Axes
-from privtraj.data.snapshots import Snapshots
-from privtraj.measures.base import Fit, Marginals, Public, Task, left
+from privtraj.measures.base import Marginals, Public, Task, left
 from privtraj.measures.langevin import TIME_COUPLING, Fixed, gradient_schedule, middle, run
 from privtraj.measures.likelihood import Mixture, Moments, moments, person_vectors
 from privtraj.measures.pooling import GridMeasure
 from privtraj.measures.smoothing import MOST_CELLS_PER_TIME
 from privtraj.paper.warm_starts import on_simplex
 from privtraj.privacy import noise
+from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.events import Event, LaplaceCounts, Opaque
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.guard import CellCounts, Guard, Laplace, Release
 from privtraj.privacy.ledger import Ledger, Planned, calibrate_laplace
-from privtraj.privacy.questions import CellCounts, Laplace, Release
 from privtraj.synthesizer import Budget
 
 CELLS = "people per cell"
@@ -108,7 +107,7 @@ class PrivateMeasure(Counted):
         planned, d = super().main(public, others), public.shape.n_features
         if self.cells is not None:
             levels = self.cells.bit_length() - 1
-            if level_budgets(planned.event.loudness, levels, d)[0] < noise.EPSILON_RANGE[0]:
+            if level_budgets(planned.event.information, levels, d)[0] < noise.EPSILON_RANGE[0]:
                 raise InputError(f"epsilon is too small for {levels} levels: use fewer cells")
         return planned
 
@@ -126,21 +125,22 @@ class PrivateMeasure(Counted):
             mass = consistent(mass, counts.astype(np.float64), d)
         return in_cells(occupied(mass, 2**levels, d), 2**levels, self.points, task.rng)
 
-    def certified(self, snapshots: Snapshots, found: Fit, ledger: Ledger, private: bool) -> Any:
+    def certified(self, *fit: Any, **more: Any) -> Certificate:
         """One entry for all levels, of their sum.
 
         How many levels there are, and the e_j with them, may follow from the head count. Then their
         sum holds, and one count of it dominates them all; exact composition of what happened to be
         chosen would promise a little too much.
         """
-        events: list[Any] = [event for event, _ in ledger.events]
+        snapshots, found, ledger, *private = fit
+        events = [event for event, _ in ledger.events]
         levels = [event for event in events if event.what == CELLS]
         total = math.fsum(event.epsilon for event in levels)
         all_levels = replace(levels[0], epsilon=total, what=f"{CELLS} at {len(levels)} levels")
         stated = Ledger(*self.budget)
         for event in (*(event for event in events if event.what != CELLS), all_levels):
             stated.spend(event)
-        return super().certified(snapshots, found, stated, private)
+        return super().certified(snapshots, found, stated, *private, **more)
 
     def check(self) -> None:
         super().check()
@@ -280,8 +280,8 @@ class NonPrivate(Baseline):
     def budget(self) -> Budget:
         return (*NOTHING_PROMISED, self.adjacency)
 
-    def certified(self, snapshots: Snapshots, found: Fit, ledger: Ledger, private: bool) -> Any:
-        exact = super().certified(snapshots, found, ledger, private)
+    def certified(self, *fit: Any, **more: Any) -> Certificate:
+        exact = super().certified(*fit, **more)
         return replace(exact, private=False, noise=NO_NOISE)
 
 
@@ -316,8 +316,8 @@ class MeasureThenInference(Counted):
         sample, gaps = self._first.made(guard, task, people).particles, _gaps(task)
         return inferred(list(sample), gaps, self.particles, self.steps, task.rng)
 
-    def certified(self, snapshots: Snapshots, found: Fit, ledger: Ledger, private: bool) -> Any:
-        return self._first.certified(snapshots, found, ledger, private)
+    def certified(self, *fit: Any, **more: Any) -> Certificate:
+        return self._first.certified(*fit, **more)
 
     def check(self) -> None:
         super().check()

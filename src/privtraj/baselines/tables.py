@@ -33,12 +33,11 @@ from privtraj.base.arrays import Floats, Ints, Mask, systematic
 from privtraj.base.errors import InputError, check_whole
 from privtraj.baselines.base import Baseline, gaussian_sums, of_equal_weight, unguarded
 from privtraj.baselines.counted import in_cells, places_of
-from privtraj.data.snapshots import Snapshots
-from privtraj.measures.base import Fit, Marginals, Public, Task, left
+from privtraj.measures.base import Marginals, Public, Task, left
+from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.events import Event, Opaque, people_moved
-from privtraj.privacy.guard import Guard
-from privtraj.privacy.ledger import Ledger, Planned, calibrate_gaussian
-from privtraj.privacy.questions import Gaussian, Release, Table, Tables
+from privtraj.privacy.guard import Gaussian, Guard, Release, Table, Tables
+from privtraj.privacy.ledger import Planned, calibrate_gaussian
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,10 +76,10 @@ class MarginalSynthesizer(Baseline):
 
     def made(self, guard: Guard, task: Task, people: Floats) -> Marginals:
         guard.ledger.spend(task.plan.releases[0].event)
-        sides = guard.axes.sides(self.cells)
+        sides = guard.shape.axes.sides(self.cells)
         records = unguarded(task.public)  # type: ignore[arg-type]
         places = [places_of(cloud, sides) for cloud in records]
-        unit = people_moved(self.adjacency) * guard.person.records
+        unit = people_moved(self.adjacency) * guard.shape.person.records
         if self.times == "each":
             cells = [self._synthesized(rows, sides, unit, self.points) for rows in places]
         else:
@@ -90,7 +89,7 @@ class MarginalSynthesizer(Baseline):
             drawn = self._synthesized(rows, (len(places), *sides), unit, wanted)
             cells = [drawn[drawn[:, 0] == i, 1:] for i in range(len(places))]
         clouds = [(cell, np.ones(len(cell))) for cell in cells]
-        return in_cells(clouds, self.cells, self.points, task.rng, guard.axes)
+        return in_cells(clouds, self.cells, self.points, task.rng, guard.shape.axes)
 
     def _synthesized(self, rows: Ints, sides: tuple[int, ...], unit: int, wanted: int) -> Ints:
         """So many synthetic rows for rows (n, k) of cells; a person moves at most `unit`.
@@ -120,8 +119,8 @@ class MarginalSynthesizer(Baseline):
         made = table.synthesize(rows=wanted, method="sample").drop_nulls()
         return made.select(names).to_numpy()
 
-    def certified(self, snapshots: Snapshots, found: Fit, ledger: Ledger, private: bool) -> Any:
-        exact = super().certified(snapshots, found, ledger, private)
+    def certified(self, *fit: Any, **more: Any) -> Certificate:
+        exact = super().certified(*fit, **more)
         return replace(exact, noise="OpenDP's, outside the guard") if exact.private else exact
 
     def check(self) -> None:
@@ -212,7 +211,7 @@ class PrivPGD(Baseline):
         windows, rng = task.public.axis.bins, task.rng
         guard = guard.in_slabs(windows)  # as tables pay for several records
         mu = left(guard, calibrate_gaussian)
-        sides = guard.axes.sides(self.cells)
+        sides = guard.shape.axes.sides(self.cells)
         pairs: list[tuple[int, ...]] = list(combinations(range(len(sides)), 2))
         pairs = pairs or [(0,)]  # one column has a table of its own
         tables = []

@@ -41,6 +41,11 @@ def _moments(value: Any) -> list[float | str]:
     return [_moment(time) for time in value]
 
 
+def _two_moments(value: Any) -> list[float | str]:
+    need(isinstance(value, list) and len(value) == 2)
+    return _moments(value)
+
+
 def _features(value: Any) -> list[list[Any]]:
     need(isinstance(value, list) and value)
     need(all(isinstance(item, list) and len(item) == 3 for item in value))
@@ -124,8 +129,8 @@ FILE = Kind("the name of a file, in quotes", typed={"type": Path, "metavar": "FI
             plain=lambda value: Path(text(value)))
 SOURCE = Kind("the name of a file, or a connection string, in quotes", typed={"type": source},
               plain=lambda value: source(text(value)))
-RANGE = Kind("two times, [start, end], numbers or dates such as 2024-01-31", plain=_moments,
-             fits=lambda value: len(value) == 2, typed={"nargs": 2, "metavar": ("START", "END")})
+RANGE = Kind("two times, [start, end], numbers or dates such as 2024-01-31", plain=_two_moments,
+             typed={"nargs": 2, "metavar": ("START", "END")})
 TIMES = Kind("a list of numbers or of dates such as 2024-01-31", plain=_moments,
              typed={"nargs": "+", "metavar": "T"})
 FEATURES = Kind('a list of columns with their bounds, such as [["height", 40, 210]]',

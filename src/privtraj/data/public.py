@@ -19,7 +19,7 @@ from privtraj.columns.kinds import LONGEST_NAME, Column, of_tables
 from privtraj.columns.precision import spread_times
 from privtraj.data.dialect import DATE, NUMBER, PLAIN, TEXT, CellKind, Dialect
 from privtraj.domain.domain import Domain
-from privtraj.privacy.statements import COMPARED
+from privtraj.privacy.certificate import COMPARED
 
 _TIMES, _RANGE = Arg("bins", option="bin_times"), Arg("time_range")
 

@@ -30,9 +30,7 @@ from privtraj.data.dialect import DATE, UnreadableCells
 from privtraj.data.public import PublicInputs, declared_axis, declaring
 from privtraj.data.records import Records, cells_of, check_same_kind, rows_of, table_of
 from privtraj.domain.domain import Domain, Plot
-from privtraj.privacy.events import Person
-from privtraj.privacy.rows import PublicShape, Rows
-from privtraj.privacy.statements import (
+from privtraj.privacy.certificate import (
     BY_PERSON,
     CHECKED,
     COMPARED,
@@ -42,6 +40,8 @@ from privtraj.privacy.statements import (
     SHARED_BINS,
     STATED,
 )
+from privtraj.privacy.events import Person
+from privtraj.privacy.rows import PublicShape, Rows
 
 G = TypeVar("G")  # a kind of guard
 QUOTED = "line breaks inside of quoted cells are meant, and every quotation mark is closed"

@@ -254,7 +254,7 @@ class CsvReader(Reader, format="csv"):
         parse = ParseOptions(delimiter=self.header()[1], newlines_in_values=True)
         read = ReadOptions(encoding=self.encoding)
         with arrow_csv.open_csv(str(self.path), read, parse, convert) as file:
-            yield [pa.array([], pa.string()) for _ in names]  # of a file without rows
+            yield [pa.nulls(0, pa.string()) for _ in names]  # of a file without rows
             for batch in file:
                 yield list(batch.columns)
 

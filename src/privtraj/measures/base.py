@@ -33,9 +33,8 @@ from privtraj.motion.process import Reference
 from privtraj.motion.reference import by_itself, declared
 from privtraj.privacy import noise
 from privtraj.privacy.events import Event, LaplaceCounts, Person
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.guard import CellCounts, Guard, Laplace, Release
 from privtraj.privacy.ledger import BudgetPlan, Ledger, calibrate_laplace
-from privtraj.privacy.questions import CellCounts, Laplace, Release
 from privtraj.privacy.rows import PublicShape
 from privtraj.recipe import Recipe
 
@@ -230,7 +229,7 @@ def left(guard: Guard, calibrate: Callable[..., float], later: Event | None = No
         ledger.adjacency,
         others=ledger.events if later is None else (*ledger.events, (later, 1)),
         slack=0.0 if calibrate is calibrate_laplace else slack_reserve(ledger.delta),
-        person=guard.person,
+        person=guard.shape.person,
     )
 
 

@@ -70,9 +70,8 @@ from privtraj.motion.process import FITTED, Reference, Scale, follow, least_acti
 from privtraj.motion.reference import by_itself, declared
 from privtraj.privacy import noise
 from privtraj.privacy.events import Person
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.guard import MAX_CELLS, Guard
 from privtraj.privacy.ledger import BudgetPlan, Planned
-from privtraj.privacy.questions import MAX_CELLS
 from privtraj.recipe import Recipe
 
 CURVES = 512

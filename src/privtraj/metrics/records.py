@@ -16,11 +16,12 @@ import numpy as np
 
 from privtraj.base.arrays import Floats, Ints, Mask
 from privtraj.base.errors import InputError, aligned
-from privtraj.base.space import hat_functions, nearest_bin
-from privtraj.columns.kinds import of_tables
-from privtraj.data import arrow, sql
-from privtraj.data.dialect import DATE, NUMBER, TEXT, CellKind, Dialect, UnreadableCells
-from privtraj.data.records import FaultCount, check_infinite, values_of
+from privtraj.base.space import TimeAxis, hat_functions, nearest_bin
+from privtraj.data import sql
+from privtraj.data.dialect import DATE, Dialect, UnreadableCells
+from privtraj.data.public import PublicInputs
+from privtraj.data.records import FaultCount, check_infinite
+from privtraj.data.records import Records as TableRecords
 from privtraj.metrics.columns import correlation, unit_points
 from privtraj.metrics.distances import as_points
 from privtraj.metrics.registry import cloud, each_time, halves, pair, path_pair
@@ -111,39 +112,34 @@ def read_records(
     the box and times outside the range are clamped. Incomplete records are left out, but for what
     the model's columns say may be missing.
     """
-    columns = of_tables(model.columns)
-    names, time = [column.name for column in columns], model.time_name
-    if person is not None and person in (time, *names):
+    axis = TimeAxis(model.numeric_times, model.datetime, model.knots[[0, -1]])
+    public = PublicInputs(
+        model.columns, axis, model.time_name, person is not None, person, dialect=Dialect.of(csv)
+    )
+    names = (model.time_name, *(column.name for column in public.asked))
+    if person in names:
         raise InputError(f"column '{person}' is the person and also time or feature: use another")
-    kinds = {
-        time: DATE if model.datetime else NUMBER,
-        **{column.name: CellKind.of(column) for column in columns},
-        **({} if person is None else {person: TEXT}),
-    }
+    kinds = public.cell_kinds
     try:
-        table = sql.read_columns(source, list(kinds), kinds, Dialect.of(csv))
+        table = sql.read_columns(source, list(kinds), kinds, public.dialect)
     except UnreadableCells as error:
-        if error.name == time and error.reads_as is not None:
+        if error.name == model.time_name and error.reads_as is not None:
             _check_times(error.reads_as == DATE, model)
         raise
-    moments, datetime = arrow.moments(table.column(time), time)
-    if len(moments):
-        _check_times(datetime, model)
-    points = np.column_stack([values_of(table.column(each.name), each) for each in columns])
-    cells = np.column_stack([moments, points])
-    check_infinite(FaultCount.of(np.isinf(cells), (time, *names)))
-    codes, ids = np.arange(len(cells)), ()
-    if person is not None:
-        codes, dictionary = arrow.identities(table.column(person), person)
-        ids = tuple(dictionary.to_pylist())
-    needed = [True, *(not column.missing for column in columns)]
+    read = TableRecords.of_table(table, public)
+    if len(read.times):
+        _check_times(read.datetime, model)
+    cells = np.column_stack([read.times, read.points])
+    check_infinite(FaultCount.of(np.isinf(cells), names))
+    codes, ids = read.people or (np.arange(len(cells)), None)
+    needed = [True, *(not column.missing for column in public.asked)]
     whole = ~np.isnan(cells[:, needed]).any(axis=1) & (codes >= 0)
     return Records(
-        nearest_bin(moments[whole], model.numeric_times).astype(np.int64),
-        np.clip(moments[whole], model.knots[0], model.knots[-1]),
-        unit_points(points[whole], model.columns),
+        nearest_bin(read.times[whole], model.numeric_times).astype(np.int64),
+        np.clip(read.times[whole], *axis.range),
+        unit_points(read.points[whole], model.columns),
         codes[whole],
-        ids,
+        () if ids is None else tuple(ids.to_pylist()),
         len(model.numeric_times),
         int((~whole).sum()),
     )

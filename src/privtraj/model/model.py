@@ -267,11 +267,6 @@ class TrajectoryModel(Record):
         return formats.card(self)
 
 
-def diffusivity_or(given: float | None, resolution: Floats, gaps: Floats) -> float:
-    """As given by hand; else people move as far over a mean gap as particles resolve, (T,)."""
-    return float(np.mean(resolution**2) / np.mean(gaps)) if given is None else given
-
-
 def assemble(
     snapshots: Snapshots,
     particles: Floats,

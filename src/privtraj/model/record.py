@@ -46,8 +46,7 @@ from privtraj.motion.growth import Growth
 from privtraj.motion.process import Reference, Scale
 from privtraj.motion.reference import from_dict
 from privtraj.motion.states import number_names
-from privtraj.privacy.certificate import Certificate
-from privtraj.privacy.statements import DOMAIN, DRAWN_TIMES, PUBLIC_COUNTS
+from privtraj.privacy.certificate import DOMAIN, DRAWN_TIMES, PUBLIC_COUNTS, Certificate
 from privtraj.recipe import MOST_PARTICLES, Recipe
 
 FORMAT = 3  # of files
@@ -174,36 +173,32 @@ LEFT_OUT = object()
 WRONG = (InputError, AttributeError, KeyError, TypeError, ValueError, OverflowError)
 
 
-def written(record: Record) -> tuple[Values, dict[str, NDArray[Any]]]:
-    """Fields and arrays of a file, all but the certificate."""
-    fields = {name: one.write(record) for name, one in FIELDS.items()}
-    arrays = {name: getattr(record, attribute) for name, (attribute, _) in ARRAYS.items()}
-    arrays["particles"] = record.particles.astype(np.float32)
-    return {name: value for name, value in fields.items() if value is not LEFT_OUT}, arrays
-
-
-def _packed(record: Record) -> tuple[Values, dict[str, bytes]]:
+def packed(record: Record) -> tuple[Values, dict[str, bytes]]:
     """The header of a file, and its arrays as members."""
-    fields, arrays = written(record)
-    members = {}
-    for name, array in arrays.items():
-        buffer = io.BytesIO()
-        np.save(buffer, array, allow_pickle=False)
-        members[f"{name}.npy"] = buffer.getvalue()
-    digests = {name: hashlib.sha256(data).hexdigest() for name, data in members.items()}
-    certificate = record.certificate.to_dict()
-    return {"format": FORMAT, **fields, "sha256": digests, "certificate": certificate}, members
+    header: Values = {"format": FORMAT}
+    for name, one in FIELDS.items():
+        value = one.write(record)
+        if value is not LEFT_OUT:
+            header[name] = value
+    members, header["sha256"] = {}, {}
+    for name, (attribute, _) in ARRAYS.items():
+        array, buffer = getattr(record, attribute), io.BytesIO()
+        np.save(buffer, np.float32(array) if name == "particles" else array, allow_pickle=False)
+        members[f"{name}.npy"] = data = buffer.getvalue()
+        header["sha256"][f"{name}.npy"] = hashlib.sha256(data).hexdigest()
+    header["certificate"] = record.certificate.to_dict()
+    return header, members
 
 
 def digest(record: Record) -> str:
     """SHA-256 of all that a file holds."""
-    text = json.dumps(_packed(record)[0], sort_keys=True, allow_nan=False)
+    text = json.dumps(packed(record)[0], sort_keys=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def write(record: Record, path: str | Path, *, force: bool) -> None:
     """Write a file, whole or not at all; the same content gives the same bytes."""
-    header, members = _packed(record)
+    header, members = packed(record)
     text = json.dumps(header, indent=1, allow_nan=False).encode()
     sealed = {"model.json": text, "model.sha256": hashlib.sha256(text).hexdigest().encode()}
     with atomic_path(path, force=force) as temporary:
@@ -247,7 +242,7 @@ def read(path: str | Path) -> Values:
     try:
         if header.keys() - optional != {"format", "sha256", "certificate", *needed}:
             raise Fault(why)
-        values = values_of(header, _arrays(members))
+        values = values_of(header, arrays_of(members))
         return {**values, "certificate": Certificate.from_dict(header["certificate"])}
     except InputError as error:
         raise InputError(f"do not trust '{path}': ", *error.args) from None
@@ -274,9 +269,9 @@ def _read_members(path: Path) -> dict[str, bytes]:
         ) from None
 
 
-def _arrays(members: dict[str, bytes]) -> dict[str, NDArray[Any]]:
+def arrays_of(members: dict[str, bytes]) -> dict[str, NDArray[Any]]:
     """The arrays, if they are all there are and fit each other; a `ValueError` otherwise."""
-    if members.keys() != {*(f"{name}.npy" for name in ARRAYS), "model.json", "model.sha256"}:
+    if members.keys() - {"model.json", "model.sha256"} != {f"{name}.npy" for name in ARRAYS}:
         raise ValueError("other arrays")
     arrays = {name: _array(members[f"{name}.npy"]) for name in ARRAYS}
     lengths: dict[str | int, int] = {}

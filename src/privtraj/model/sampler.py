@@ -25,9 +25,9 @@ from privtraj.model.record import Record
 from privtraj.motion.couplings import CouplingName, Couplings, Discrete, couple
 from privtraj.motion.curves import Carried, Carrier, Curves, fine_stops
 from privtraj.motion.diffusions import Brownian
-from privtraj.motion.inertia import Inertia
 from privtraj.motion.population import MOMENTS, Lives, Population, settled
 from privtraj.motion.process import FITTED, Interpolation, Points, Reference, Scale, even_clouds
+from privtraj.motion.reference import Inertia
 from privtraj.motion.states import (
     OnNumbers,
     Parts,

@@ -21,16 +21,21 @@ from privtraj.base.arrays import Floats
 from privtraj.base.errors import about
 from privtraj.columns.kinds import Angle, Axes, Integer, Number, of_tables
 from privtraj.measures.counts import CELLS
-from privtraj.measures.gradients import CLIP_QUANTILE
-from privtraj.privacy import statements
-from privtraj.privacy.statements import MOST_RECORDS
+from privtraj.privacy.certificate import (
+    EXPECTED_LOSSES,
+    FEWEST_PEOPLE,
+    LARGE_EPSILON,
+    MOST_RECORDS,
+    chance_in_words,
+    weaknesses,
+)
 from privtraj.report.labels import percent, percent_up, round_number, time_labels, whole_number
 
 if TYPE_CHECKING:
     from privtraj.assess.quality import Quality
     from privtraj.model.model import TrajectoryModel
 
-Grade = Literal["good", "look closer", "poor", "for information"]
+Grade = Literal["good", "look closer", "poor"]
 
 MOST_COUPLED = 2048
 """Curves up to which couplings are checked: 4,096 of them at five times took 80 s on busy cores."""
@@ -62,20 +67,17 @@ def graded(value: float, good: float, fair: float) -> Grade:
 
 
 def judged(
-    check: str, number: float | None, limits: Sequence[float] | None = None, /, **words: str
+    check: str, number: float, limits: Sequence[float] | None = None, /, **words: str
 ) -> Finding:
-    """A check of `checks.toml` on its number, None for information; words: of its sentences.
+    """A check of `checks.toml` on its number; words: of its sentences.
 
     limits: of a good and a fair number, if not those of the file.
     """
     texts = _texts()[check]
-    grade: Grade = "for information"
-    if number is not None:
-        grade = graded(number, *(limits or texts["limits"]))
+    grade = graded(number, *(limits or texts["limits"]))
     said = " ".join(texts[part] for part in ("sentence", grade) if part in texts)
     name, value = texts["name"].format(**words), texts["value"].format(**words)
-    numbers = {} if number is None else {check: float(number)}
-    return Finding(name, grade, (said.format(**words),), numbers=numbers, value=value)
+    return Finding(name, grade, (said.format(**words),), (), {check: float(number)}, value)
 
 
 @cache
@@ -85,13 +87,13 @@ def _texts() -> dict[str, dict[str, Any]]:
 
 def summary(made: Sequence[Finding]) -> str:
     """How many of each grade, in words."""
-    grades = [check.verdict for check in made if check.verdict != "for information"]
-    poor, closer = grades.count("poor"), grades.count("look closer")
-    counts = {"poor": poor, "worth a closer look": closer}.items()
-    amiss = [f"{n} {'is' if n == 1 else 'are'} {what}" for what, n in counts if n]
-    if not amiss:
+    grades = [check.verdict for check in made]
+    counts = (("poor", "poor"), ("worth a closer look", "look closer"))
+    found = [(what, grades.count(grade)) for what, grade in counts if grade in grades]
+    if not found:
         return f"All {len(grades)} checks are good."
-    return f"Of {len(grades)} checks, {' and '.join(amiss)}; the others are good."
+    amiss = " and ".join(f"{n} {'is' if n == 1 else 'are'} {what}" for what, n in found)
+    return f"Of {len(grades)} checks, {amiss}; the others are good."
 
 
 # Worth -----------------------------------------------------------------------------------------
@@ -148,7 +150,7 @@ def warnings(model: TrajectoryModel) -> list[str]:
     if not certificate.private or certificate.counts_are_public or not people:
         return certificate.warnings
     several = certificate.public_inputs.get(MOST_RECORDS) != 1
-    return statements.warnings(certificate.epsilon, certificate.delta, people, at_most=several)
+    return weaknesses(certificate.epsilon, certificate.delta, people, at_most=several)
 
 
 def _guarantee(model: TrajectoryModel) -> Iterator[Finding]:
@@ -156,20 +158,20 @@ def _guarantee(model: TrajectoryModel) -> Iterator[Finding]:
     certificate = model.certificate
     right = {"right": percent_up(certificate.chance_right), "words": certificate.in_words}
     check = judged("attacker", certificate.chance_right, **right)
-    large = certificate.private and certificate.epsilon > statements.LARGE_EPSILON
+    large = certificate.private and certificate.epsilon > LARGE_EPSILON
     if large and check.verdict == "good":
         check = replace(check, verdict="look closer")
     weak = [f"{one[:1].upper()}{one[1:]}." for one in warnings(model) if one.startswith("epsilon")]
     yield replace(check, seen=(" ".join([check.sentence, *weak]),))
     if certificate.private and certificate.delta:
         people = sum(_numbers(model, "people_per_time"))
-        least = max(people, statements.FEWEST_PEOPLE)
+        least = max(people, FEWEST_PEOPLE)
         yield judged(
             "delta",
             certificate.delta * least,
-            chance=statements.chance(certificate.delta),
+            chance=chance_in_words(certificate.delta),
             people=f"about {whole_number(least)}" if people else f"{least} or more",
-            limit=f"{statements.EXPECTED_LOSSES / least:.1g}",
+            limit=f"{EXPECTED_LOSSES / least:.1g}",
         )
 
 
@@ -306,7 +308,7 @@ def _at_times(model: TrajectoryModel, values: Sequence[float], at: Floats) -> Fl
 
 
 def _fit(model: TrajectoryModel) -> Iterator[Finding]:
-    """Noise and heat of the last step, Sinkhorn's error, and clipping."""
+    """Noise and heat of the last step, and Sinkhorn's error."""
     noise = model.diagnostics.get("noise_over_bandwidth")
     heat = model.diagnostics.get("effective_temperature")
     during = model.diagnostics.get("marginal_error")
@@ -319,8 +321,6 @@ def _fit(model: TrajectoryModel) -> Iterator[Finding]:
         left = model.couplings("entropic").error
         steps = "" if during is None else f", {during:.2g} in the last step"
         yield judged("couplings", max(left, during or 0.0), error=f"{left:.2g}", steps=steps)
-    if noise is not None:  # of clipped sums
-        yield judged("clipping", None, share=percent(1 - CLIP_QUANTILE))
 
 
 def _numbers(model: TrajectoryModel, name: str) -> list[float]:

@@ -107,7 +107,7 @@ def _row(score: Score) -> dict[str, Any]:
         "numbers": [f"{v:.3g}" if math.isfinite(v) else "none" for v in numbers],
         "better": score.better,
         "gap": min(max(score.gap, 0.0), 1.0) if known else None,
-        "grade": judged("distance", score.gap, middle="").verdict if known else "for information",
+        "grade": judged("distance", score.gap, middle="").verdict if known else "cannot tell",
     }
 
 

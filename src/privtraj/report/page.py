@@ -24,11 +24,16 @@ from privtraj.base.errors import InputError, short
 from privtraj.base.files import write_text
 from privtraj.base.formats import PEOPLE_DRAWN
 from privtraj.columns.kinds import Category, Column, Number
+from privtraj.measures.gradients import CLIP_QUANTILE
 from privtraj.measures.registry import find
-from privtraj.privacy import statements
-from privtraj.privacy.certificate import PROTECTS, Certificate
+from privtraj.privacy.certificate import (
+    PROTECTS,
+    Certificate,
+    chance_in_words,
+    factor_in_words,
+    records_in_words,
+)
 from privtraj.privacy.ledger import up
-from privtraj.privacy.statements import records_in_words
 from privtraj.report.checks import checks, in_people, summary, warnings, worth_tables
 from privtraj.report.labels import (
     cut,
@@ -150,7 +155,6 @@ def report(model: TrajectoryModel, seed: int = SEED, progress: Progress | None =
     shown = sampled(model, seed)
     quality = model.quality(progress)
     made, certificate = checks(model, shown.people, quality), model.certificate
-    grades = [check.verdict for check in made if check.verdict != "for information"]
     promise = (up(certificate.epsilon), "Epsilon, less is safer")
     figures = [
         promise if certificate.private else ("none", "Guarantee"),
@@ -158,7 +162,8 @@ def report(model: TrajectoryModel, seed: int = SEED, progress: Progress | None =
     ]
     if quality is not None and quality.at_times:
         figures.append((f"≈ {in_people(quality.worth)}", "Worth of numbers, in people per time"))
-    figures.append((f"{grades.count('good')} of {len(grades)}", "Checks that are good"))
+    good = sum(check.verdict == "good" for check in made)
+    figures.append((f"{good} of {len(made)}", "Checks that are good"))
     sampler = page_sampler(model, seed)
     first, last = time_labels(model.knots[[0, -1]], model.datetime)
     draw = {"people": PEOPLE_DRAWN, "first": first, "last": last, **sampler}
@@ -231,8 +236,8 @@ def _guarantee(model: TrajectoryModel) -> dict[str, Any]:
     return {
         "warnings": warnings(model),
         "in_words": certificate.in_words,
-        "factor": statements.factor(certificate.epsilon),
-        "failure": statements.chance(certificate.delta) if certificate.delta else "",
+        "factor": factor_in_words(certificate.epsilon),
+        "failure": chance_in_words(certificate.delta) if certificate.delta else "",
         "facts": [(name, text) for name, text in facts if text],
         "chance": certificate.chance_right,
     }
@@ -287,6 +292,7 @@ def settings(model: TrajectoryModel) -> dict[str, Any]:
     keeps = "that they keep their place among the others, or forget it, is an assumption"
     if "persistence" in model.diagnostics:
         keeps = "how fast they forget was measured on people with several records"
+    clipped = f"{percent(1 - CLIP_QUANTILE)} of the model's own people are shortened, by design"
     made = [
         ("method", method if find(method) is None else f"private {method}"),
         *((key.replace("_", " "), _text(value)) for key, value in model.settings.items()
@@ -297,6 +303,7 @@ def settings(model: TrajectoryModel) -> dict[str, Any]:
         ("diffusivity", f"{model.diffusivity:.3g} per time range, in squared shares of the box"),
         ("bandwidth", f"{model.bandwidth.min():.3g} to {model.bandwidth.max():.3g} of the box"),
         ("noise", certificate.noise),
+        *([("clipping", clipped)] if "noise_over_bandwidth" in model.diagnostics else []),
         ("privtraj", certificate.version),
         ("model sha256", sha256(model)),
     ]  # fmt: skip
