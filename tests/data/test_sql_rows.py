@@ -777,12 +777,12 @@ CSV_TIMES = {
 @pytest.mark.parametrize("kind", CSV_TIMES)
 def test_a_csv_means_the_same_to_both_readers(kind, tmp_path, monkeypatch):
     """Text ids, signs for missing values, quotes, semicolons, and numbers that begin whole."""
-    ids = [*(f"{'0' * k}7" for k in range(15)), *(f'"{k};\n x"' for k in range(15))]
+    ids = [*(f"{'0' * k}7" for k in range(15)), *(f'"{k}; x"' for k in range(15))]
     values = [*range(25), "NA", "", "nan", "1e-3", 0.1]
     times = CSV_TIMES[kind] * 15
-    lines = [f"{i};{t};{x}" for i, t, x in zip(ids, times, values, strict=True)]
+    lines = [f'{i};{t};{x};"two\nlines"' for i, t, x in zip(ids, times, values, strict=True)]
     path = tmp_path / "t.csv"
-    path.write_text("\ufeff" + "\n".join(["the id;t;x", *lines, ""]), encoding="utf-8")
+    path.write_text("\ufeff" + "\n".join(["the id;t;x;note", *lines, ""]), encoding="utf-8")
     settings = {"time": "t", "bounds": {"x": (0, 30)}, "bins": ["2024-02-01", "2024-02-29"]}
     settings |= {"person": "the id", "missing": "drop", "csv": {"newlines": "quoted"}}
     here = Snapshots.from_table(path, **settings)
