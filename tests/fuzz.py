@@ -285,7 +285,7 @@ def check_payment(case: Payment) -> None:
         (event, times) = ledger.events[-1]
         assert (len(ledger.events), told.answers) == (len(before[0]) + 1, before[3] + 1)
         assert (event.what, times) == (asked.kind, 1)
-        assert event.person == asked.guard(guard).person
+        assert event.person == asked.guard(guard).shape.person
         if hasattr(event, "noise_multiplier"):
             assert event.noise_multiplier == asked.multiplier
         else:

@@ -148,8 +148,3 @@ def test_bad_input_is_one_sentence_and_exit_code_two(words, said, capsys):
     assert said in shown.err
     assert shown.err.startswith("privtraj: error: ")
     assert shown.err.count("\n") == 1
-
-
-def test_it_is_offered_to_newcomers(capsys):
-    assert cli.main([]) == 0
-    assert "privtraj plan" in capsys.readouterr().out

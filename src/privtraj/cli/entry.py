@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             parser = full_parser()
             args = parser.parse_args(argv)
             if args.command is None:
-                parser.print_help()
+                print(parser.format_help(), end="")  # argparse hides that a disk is full
             else:
                 user.quiet, user.json = bool(getattr(args, "quiet", False)), bool(args.json)
                 code = args.run(args, user) or 0
