@@ -156,7 +156,7 @@ def fitted(method: str, table: Table, steps: int, seed: int) -> list[np.ndarray]
 
 def _ours(people: Any, epsilon: float, declared: dict[str, Any], seed: int) -> list[np.ndarray]:
     import privtraj as pt
-    from privtraj.columns.axes import encoded, to_unit
+    from privtraj.columns.kinds import encoded, to_unit
 
     model = pt.TrajectorySynthesizer(epsilon, DELTA, measure="auto", seed=seed).fit(people)
     low, high = declared["time_range"]
@@ -683,7 +683,7 @@ def _logistic(x: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(-x))
 
 
-# Two that set nothing: a hospital, and an emergency room ---------------------------------------
+# A hospital, and an emergency room -------------------------------------------------------------
 
 _NAMES = ["Z00.0", "I10", "E11.9", "E10.9", "J44.9", "N18.3", "M54.5", "F32.1"]
 _NAMES += ["K21.9", "I25.1", "J45.9", "L40.0"]

@@ -5,7 +5,7 @@
 Average over time of squared W2 (exact optimal transport, shares of the box) between 1,000 released
 people and the population (50,000 others, represented by 600 weighted points), mean (standard
 deviation) over seeds, add-remove, delta 1e-5. People are at each of T times; `every bin` is
-`slabs="bins"`, `auto` the default, `best by hand` the lowest mean among HAND, which nobody could
+`windows="bins"`, `auto` the default, `best by hand` the lowest mean among HAND, which nobody could
 choose without looking.
 
 A second table has columns that go together, five of them in two groups: every bin, `auto` and AIM
@@ -101,13 +101,13 @@ def score(task: Task, slabs: int | str, seed: int) -> tuple[float, int]:
 
     warnings.simplefilter("ignore")
     data, others = people_and_truth(task, seed)
-    settings: Any = {"seed": seed, "slabs": slabs}
+    settings: Any = {"seed": seed, "windows": slabs}
     model = pt.TrajectorySynthesizer(task.epsilon, DELTA, **settings).fit(snapshots_of(data))
     scored = _spread_out(task.times, 10)
     paths = model.sample(RELEASED, times=scored / (task.times - 1), seed=seed).values
     pairs = zip(np.swapaxes(paths, 0, 1), others[scored], strict=True)
     values = [squared_w2(people, *represented(truth)) for people, truth in pairs]
-    return float(np.mean(values)), model.settings["slabs"]
+    return float(np.mean(values)), model.settings["windows"]
 
 
 def columns_score(task: Task, method: str, seed: int) -> tuple[float, float, float] | None:
@@ -118,7 +118,7 @@ def columns_score(task: Task, method: str, seed: int) -> tuple[float, float, flo
     data, others = people_and_truth(task, seed)
     scored = _spread_out(task.times, SCORED)
     made: Any = pt.TrajectorySynthesizer(
-        task.epsilon, DELTA, seed=seed, slabs="auto" if method == "auto" else "bins"
+        task.epsilon, DELTA, seed=seed, windows="auto" if method == "auto" else "bins"
     )
     if method == "AIM":
         made = pt.baselines.MarginalSynthesizer(

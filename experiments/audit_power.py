@@ -22,7 +22,10 @@ from privtraj.privacy import noise
 from privtraj.synthesizer import TrajectorySynthesizer
 
 CONFIDENCE = 0.95
-LEAN = {"slabs": "bins", "time_coupling": 0.0}  # the answers are attacked, not what is made of them
+LEAN = {
+    "windows": "bins",
+    "time_coupling": 0.0,
+}  # attacked are the answers, not what follows
 DRAWN = noise.laplace_integers
 
 

@@ -17,8 +17,7 @@ from matplotlib.figure import Figure
 
 import privtraj as pt
 from privtraj.plot import BLUE, GREY, INK, VERMILION, decorate
-from privtraj.privacy.guard import Guard
-from privtraj.privacy.questions import CellCounts, Release
+from privtraj.privacy.guard import CellCounts, Guard, Release
 from privtraj.privacy.sums import KernelSums
 
 TIMES = np.linspace(0, 1, 10)
@@ -101,7 +100,7 @@ def in_and_out() -> Figure:
 def counts() -> Figure:
     """People, noisy counts, believed cells, released people, at one time."""
     snaps, times, points = snapshots(1000)
-    fit = Watched(1.0, 1e-5, measure="counts", slabs="bins", seed=SEED)
+    fit = Watched(1.0, 1e-5, measure="counts", windows="bins", seed=SEED)
     model = fit.fit(snaps)
     noisy = fit.counted[-1][SHOWN]
     side = round(len(noisy) ** 0.5)
@@ -126,7 +125,7 @@ def counts() -> Figure:
 def gradients() -> Figure:
     """Particles on their way to the people, at one time."""
     snaps, times, points = snapshots(2000)
-    fit = Watched(1.0, 1e-5, measure="gradients", slabs="bins", seed=SEED)
+    fit = Watched(1.0, 1e-5, measure="gradients", windows="bins", seed=SEED)
     fit.fit(snaps)
     low, high = np.array(BOUNDS).T
     steps = np.rint(np.array([0, 0.2, 0.45, 1]) * (len(fit.moved) - 1)).astype(int)

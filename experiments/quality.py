@@ -255,6 +255,7 @@ def told(number: int, which: str, strokes_file: str | None) -> dict[str, Any]:
     from privtraj.assess.quality import correlations, estimated_quality
     from privtraj.assess.simulate import Yardstick
     from privtraj.data.snapshots import Snapshots
+    from privtraj.measures.registry import find
     from privtraj.metrics.people import worth_interval
     from privtraj.recipe import Recipe
     from privtraj.synthesizer import TrajectorySynthesizer
@@ -279,7 +280,9 @@ def told(number: int, which: str, strokes_file: str | None) -> dict[str, Any]:
     true = yardstick.worth(yardstick.error(list(released)))
 
     planned = worth_over(asked, np.array([one.epsilon]))[0][:, 0]
-    level = Estimate.of(mean_worth(planned), model.settings["measure"], one.people * one.epsilon)
+    level = Estimate.of(
+        mean_worth(planned), find(model.settings["measure"]).optimism, one.people * one.epsilon
+    )
 
     edges = np.concatenate([[-1.0], (at[1:] + at[:-1]) / 2, [2.0]])
     near = [(moments > a) & (moments <= b) for a, b in pairwise(edges)]

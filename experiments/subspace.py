@@ -92,7 +92,7 @@ def scores(
         "real": error(others, everything),
         "rank": found.get("rank") or 0,
         "inside": found.get("inside", np.nan),
-        "slabs": model.settings["slabs"],
+        "windows": model.settings["windows"],
     }
 
 
@@ -129,7 +129,7 @@ def fit_error(data: str, features: int, people: int, subspace: str, seed: int) -
         np.repeat(times, people), np.concatenate(list(some)), bounds=[(0, 1)] * features, bins=times
     )
     slabs = "bins" if subspace == "off" and features > MOST_LOOKED else "auto"
-    fit = pt.TrajectorySynthesizer(1.0, 1e-5, seed=seed, subspace=subspace, slabs=slabs)
+    fit = pt.TrajectorySynthesizer(1.0, 1e-5, seed=seed, subspace=subspace, windows=slabs)
     released = fit.fit(snapshots).sample(500, times=times, seed=seed).values.swapaxes(0, 1)
     pairs = zip(released, others, strict=True)
     return float(np.mean([squared_w2(a, *represented(b)) for a, b in pairs]))

@@ -113,10 +113,10 @@ def test_several_records_do_not_pay_for_persistence_of_levels():
 @pytest.mark.parametrize("measure", ["counts", "gradients"])
 def test_what_measures_numbers_alone_refuses_levels_before_anything_is_spent(measure):
     data = snapshots(50)
-    with pytest.raises(InputError, match=f"{measure} are of numbers alone: .* measure='marginals'"):
+    with pytest.raises(InputError, match=f"{measure} are of numbers alone: .* measure='tables'"):
         pt.TrajectorySynthesizer(measure=measure).fit(data)
 
 
 def test_without_a_delta_levels_have_no_measure():
-    with pytest.raises(InputError, match="use measure='marginals' and a delta above 0"):
+    with pytest.raises(InputError, match="use measure='tables' and a delta above 0"):
         pt.TrajectorySynthesizer(1.0, 0.0).fit(snapshots(50))

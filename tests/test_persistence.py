@@ -26,7 +26,7 @@ from privtraj.measures.persistence import (
     persistence_event,
     thresholds,
 )
-from privtraj.model.record import Fault, contradiction, values_of, written
+from privtraj.model.record import Fault, arrays_of, contradiction, packed, values_of
 from privtraj.paper import SampledSynthesizer
 from privtraj.privacy.events import Event, Person
 from privtraj.privacy.ledger import Ledger
@@ -79,7 +79,7 @@ def snapshots(number=300, memory=0.5, records=2, features=1, seed=0, **options):
 def fitted(data, epsilon=1.0, delta=1e-5, kind=TrajectorySynthesizer, **settings):
     quick = {"seed": 0, "particles": 16} | settings
     if kind is TrajectorySynthesizer:
-        quick.setdefault("slabs", 2)
+        quick.setdefault("windows", 2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LowBudgetWarning)
         return kind(epsilon, delta, **quick).fit(data)
@@ -208,7 +208,7 @@ SETTINGS = {
     "a pure guarantee": {"delta": 0.0},
     "gradients": {"measure": "gradients", "steps": 3, "particles": 4},
     "replace-one": {"adjacency": "replace-one"},
-    "bins": {"slabs": "bins"},
+    "bins": {"windows": "bins"},
     "sampled": {"kind": SampledSynthesizer, "rate": 0.5, "steps": 3, "particles": 4},
 }
 
@@ -300,7 +300,8 @@ def test_what_is_no_persistence_is_not_read(name):
 
 def test_a_file_with_a_damaged_one_is_refused():
     model = fitted(snapshots())
-    header, arrays = written(model)
+    header, members = packed(model)
+    arrays = arrays_of(members)
     assert values_of(header, arrays)["diagnostics"] == model.diagnostics
     header = copy.deepcopy(header)
     header["diagnostics"]["persistence"]["memory"] = ["soon"]

@@ -30,7 +30,7 @@ particles = dict(particles=16, steps=4)
 for data, method, small in (
     (snaps, "counts", dict(particles=32)),
     (snaps, "gradients", particles),
-    (mixed, "marginals", dict()),
+    (mixed, "tables", dict()),
 ):
     model = pt.TrajectorySynthesizer(2.0, 1e-4, measure=method, seed=1, **small).fit(data)
     paths = model.sample(20, times=np.linspace(0, 2, 7), seed=2)

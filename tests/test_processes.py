@@ -69,7 +69,7 @@ def repeated(mine=None):
         person=who[own],
         records_per_person=2,
     )
-    return TrajectorySynthesizer(4.0, 0.0, seed=3, slabs="bins", cells=4).fit(people).sha256
+    return TrajectorySynthesizer(4.0, 0.0, seed=3, windows="bins", cells=4).fit(people).sha256
 
 
 def refusal(ask):
@@ -241,12 +241,14 @@ def test_four_devices_give_the_model_of_one(alone, tmp_path):
     assert found == alone | {"devices": 4}
 
 
+@pytest.mark.thorough
 def test_two_processes_give_the_model_of_one(alone, pair):
     assert [found["devices"] for found in pair] == [[2, 2, 4]] * 2
     assert [found["models"] for found in pair] == [alone["models"]] * 2
     assert pair[0]["shape"] == pair[1]["shape"]
 
 
+@pytest.mark.thorough
 def test_only_the_first_process_draws_noise_and_all_get_its_answer(alone, pair):
     """The second has no source; with secret seeds, they agree on models nobody has seen before."""
     assert [found["is_first"] for found in pair] == [True, False]
@@ -254,11 +256,13 @@ def test_only_the_first_process_draws_noise_and_all_get_its_answer(alone, pair):
     assert not set(pair[0]["secret"].values()) & set(alone["models"].values())
 
 
+@pytest.mark.thorough
 def test_pairs_of_people_in_two_processes_are_those_of_one(alone, pair):
     """Whose second records are with the first ones; the first process has a third of them."""
     assert [found["repeated"] for found in pair] == [alone["repeated"]] * 2
 
 
+@pytest.mark.thorough
 def test_integers_of_several_processes_are_added_and_told_exactly(pair):
     for found in pair:
         assert found["total"] == [2**54, 3]
@@ -266,6 +270,7 @@ def test_integers_of_several_processes_are_added_and_told_exactly(pair):
         assert found["broadcast_first"] == [BEYOND_FLOATS, 0]
 
 
+@pytest.mark.thorough
 def test_people_in_more_than_one_process_are_refused(pair):
     for found in pair:
         assert found["distinct"] is None
@@ -275,6 +280,7 @@ def test_people_in_more_than_one_process_are_refused(pair):
         assert "p0" not in found["shared"] + found["shared names"]
 
 
+@pytest.mark.thorough
 def test_what_several_processes_cannot_do_is_refused_by_all_of_them(pair):
     for found in pair:
         assert "use rate=1" in found["rate"]

@@ -21,7 +21,7 @@ CHANGED = {
     "particles": 24,
     "steps": 6,
     "cells": 4,
-    "slabs": "bins",
+    "windows": "bins",
     "subspace": "off",
     "bandwidth": 0.1,
     "time_coupling": 0.5,
@@ -66,8 +66,13 @@ def test_a_recipe_shows_what_was_chosen():
     assert "public_counts" in repr(Recipe(public_counts=np.ones(3)))
 
 
-def test_pull_is_the_old_name_of_time_coupling():
+def test_old_names_are_understood():
     assert Recipe(pull=0.3) == Recipe(time_coupling=0.3)
+    assert Recipe(slabs=4, measure="marginals") == Recipe(windows=4, measure="tables")
+    written = Recipe(windows="bins", measure="tables").to_dict()
+    old = {**written, "slabs": written.pop("windows"), "measure": "marginals"}
+    assert Recipe.from_dict({k: v for k, v in old.items() if k != "windows"}).windows == "bins"
+    assert Recipe(windows="bins").again(slabs=3).windows == 3
 
 
 def test_a_recipe_comes_back_from_json():
@@ -149,7 +154,11 @@ def test_the_fitted_recipes_change_every_setting():
     assert set().union(*FITTED) == {each.name for each in fields(Recipe)}
 
 
-@pytest.mark.parametrize("chosen", FITTED, ids=["counts", "gradients"])
+@pytest.mark.parametrize(
+    "chosen",
+    [FITTED[0], pytest.param(FITTED[1], marks=pytest.mark.slow)],
+    ids=["counts", "gradients"],
+)
 def test_a_refit_has_every_setting_of_the_fit(chosen, tmp_path):
     model = TrajectorySynthesizer(**chosen).fit(people())
     assert model.recipe == Recipe(**chosen)

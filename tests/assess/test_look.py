@@ -379,7 +379,7 @@ def test_places_outside_a_domain():
 
 
 def test_what_a_fit_would_do_is_its_plan_whatever_the_records():
-    synthesizer = pt.TrajectorySynthesizer(2.0, 1e-5, measure="counts", slabs="bins", cells=4)
+    synthesizer = pt.TrajectorySynthesizer(2.0, 1e-5, measure="counts", windows="bins", cells=4)
     declared = {"columns": None, "synthesizer": synthesizer}
     found = [looked(table, **declared) for table in (frame(), frame()[:20])]
     assert found[0].intention == found[1].intention
@@ -394,7 +394,7 @@ def test_what_a_fit_would_do_is_its_plan_whatever_the_records():
         assert one["noise"] > 0
 
 
-@pytest.mark.parametrize("measure", ["gradients", "marginals"])
+@pytest.mark.parametrize("measure", ["gradients", "tables"])
 def test_noise_of_sums_is_told_in_what_one_record_adds(measure):
     columns = {"columns": None} if measure == "gradients" else {}
     synthesizer = pt.TrajectorySynthesizer(1.0, 1e-5, measure=measure)

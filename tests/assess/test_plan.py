@@ -10,11 +10,12 @@ import pytest
 import privtraj as pt
 from privtraj import cli
 from privtraj.assess import common, plan, simulate
-from privtraj.assess.common import OPTIMISM, Estimate, mean_worth
+from privtraj.assess.common import Estimate, mean_worth
 from privtraj.assess.forecast import GOOD, STAND_INS, Forecast, MixedForecast, Question
 from privtraj.assess.simulate import ENOUGH, StandIn, Yardstick, fewer
-from privtraj.columns.axes import Axes
 from privtraj.columns.declared import declared_columns
+from privtraj.columns.kinds import Axes
+from privtraj.measures.registry import NAMES, find
 from privtraj.metrics.people import MOST_TOLD
 from privtraj.privacy.accounting import epsilon_at
 from privtraj.privacy.events import GaussianSum
@@ -41,7 +42,7 @@ def quick():
     """Fewer fits for each forecast; the fits are the real ones."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "STAND_INS", ("one narrow group", "three groups"))
-        patch.setattr(plan, "STEPS", {"counts": (-3, 0, 3), "gradients": (0,)})
+        patch.setattr(plan, "STEPS", {True: (-3, 0, 3), False: (0,)})
         patch.setattr(plan, "MORE_PEOPLE", (4, 64))
         yield
 
@@ -60,7 +61,7 @@ def many(quick):
 def one_stand_in(monkeypatch, tmp_path):
     """The least forecast there is, an empty cache, and the fits so far."""
     monkeypatch.setattr(plan, "STAND_INS", ("three groups",))
-    monkeypatch.setattr(plan, "STEPS", {"counts": (0,), "gradients": (0,)})
+    monkeypatch.setattr(plan, "STEPS", {True: (0,), False: (0,)})
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     fits, fit = [], simulate.simulate
 
@@ -128,10 +129,10 @@ def test_settings_are_those_of_the_fits(many):
 
 
 def test_resolution_in_time_is_found_and_told(few, many):
-    assert many.settings["slabs"] == [4, 4]
-    least, most = few.settings["slabs"]
+    assert many.settings["windows"] == [4, 4]
+    least, most = few.settings["windows"]
     assert 2 <= least <= most
-    assert "slabs of time" in str(few)
+    assert "windows of time" in str(few)
     assert "120 people, one record each, at any time, 2 features" in " ".join(str(few).split())
 
 
@@ -148,7 +149,7 @@ def test_people_come_at_any_time_unless_times_are_given():
 def test_json_and_back(few, many):
     for forecast in (few, many):
         text = json.dumps(forecast.to_dict(), allow_nan=False)
-        again = Forecast.from_dict(json.loads(text))
+        again = Forecast.from_dict(json.loads(text), forecast.question)
         assert again.to_dict() == forecast.to_dict()
         assert str(again) == str(forecast)
 
@@ -159,12 +160,12 @@ def test_same_question_same_answer(one_stand_in):
     assert one.to_dict() == other.to_dict()
 
 
-@pytest.mark.parametrize("measure", list(OPTIMISM))
+@pytest.mark.parametrize("measure", NAMES)
 def test_level_of_fits(measure):
-    optimism = OPTIMISM[measure]
+    optimism = find(measure).optimism
 
     def level_of(worths, budget=1e4):
-        return Estimate.of(mean_worth(worths), measure, budget)
+        return Estimate.of(mean_worth(worths), optimism, budget)
 
     level = level_of([10, 40, 160])
     assert level.worth == pytest.approx(40 / optimism.middle)
@@ -275,12 +276,12 @@ def test_people_without_a_place_are_worth_nothing():
 
 
 def test_many_people_are_simulated_by_fewer_with_as_much_noise_each():
-    assert fewer(BUDGET, "counts", 6000, 1) == (BUDGET, 6000)
-    recipe, people = fewer(BUDGET, "counts", 50_000, 2)
-    assert 2 * people == ENOUGH["counts"]
+    assert fewer(BUDGET, find("counts"), 6000, 1) == (BUDGET, 6000)
+    recipe, people = fewer(BUDGET, find("counts"), 50_000, 2)
+    assert 2 * people == ENOUGH[True]
     assert people * recipe.epsilon == pytest.approx(50_000 * BUDGET.epsilon)
-    recipe, people = fewer(BUDGET, "gradients", 40_000, 1)
-    assert people == ENOUGH["gradients"]
+    recipe, people = fewer(BUDGET, find("gradients"), 40_000, 1)
+    assert people == ENOUGH[False]
     mu = [calibrate_gaussian(each.epsilon, each.delta, "add-remove") for each in (recipe, BUDGET)]
     assert people * mu[0] == pytest.approx(40_000 * mu[1], rel=1e-3)
 
@@ -372,16 +373,16 @@ def test_a_plan_of_categories_says_the_measure_and_why():
     synthesizer = pt.TrajectorySynthesizer(1.0, 1e-5)
     numbers = {f"x{k}": (0, 1) for k in range(3)}
     axes = Axes.of(declared_columns(None, None, columns=numbers | COLUMNS))
-    assert made.measure == synthesizer.measure_for(axes) == "marginals"
+    assert made.measure == synthesizer.measure_for(axes).name == "tables"
     text = str(made)
-    assert "private marginals, because there are 3 categories among the columns" in text
+    assert "private tables, because there are 3 categories among the columns" in text
     assert "not promised" in text
     assert "worth" not in text
 
 
 def test_the_reason_is_the_one_that_decides():
-    made = pt.plan(500, columns=COLUMNS, measure="marginals")
-    assert (made.measure, made.reason) == ("marginals", "you set it by hand")
+    made = pt.plan(500, columns=COLUMNS, measure="tables")
+    assert (made.measure, made.reason) == ("tables", "you set it by hand")
     for refused in ({"measure": "counts"}, {"delta": 0.0}):
         with pytest.raises(pt.InputError, match="of numbers alone"):
             pt.plan(500, columns=COLUMNS, **refused)

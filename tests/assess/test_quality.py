@@ -9,7 +9,7 @@ import pytest
 import privtraj as pt
 from privtraj.assess import quality as estimate
 from privtraj.assess import simulate
-from privtraj.assess.common import OPTIMISM, Estimate
+from privtraj.assess.common import Estimate
 from privtraj.assess.quality import (
     ModelCrowd,
     Quality,
@@ -19,6 +19,7 @@ from privtraj.assess.quality import (
     read_times,
     refitted,
 )
+from privtraj.measures.registry import NAMES, find
 
 N = 2400
 
@@ -142,7 +143,7 @@ def test_people_are_drawn_from_the_model(models):
 
 
 def test_many_people_are_simulated_by_fewer(models, monkeypatch):
-    monkeypatch.setitem(simulate.ENOUGH, "counts", 600)
+    monkeypatch.setitem(simulate.ENOUGH, True, 600)
     again = refitted(models[0.05], np.array([0.5]), 1).model
     assert np.sum(again.diagnostics["people_per_time"]) < 2000
     assert again.certificate.target_epsilon == pytest.approx(0.05 * N / 600, rel=0.6)
@@ -167,14 +168,14 @@ def test_a_fit_that_is_refused_has_no_estimate(models, monkeypatch):
 # Words, files ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("measure", list(OPTIMISM))
+@pytest.mark.parametrize("measure", NAMES)
 def test_simulations_are_too_good(measure):
-    found = Estimate.of(60.0, measure, 1e4)
+    found = Estimate.of(60.0, find(measure).optimism, 1e4)
     assert found.low < found.people < found.high
     assert found.people < 60
     assert not found.or_more
-    assert Estimate.of(500.0, measure, 1e4).or_more
-    assert Estimate.of(500.0, measure, 1e4).high == 500
+    assert Estimate.of(500.0, find(measure).optimism, 1e4).or_more
+    assert Estimate.of(500.0, find(measure).optimism, 1e4).high == 500
 
 
 def test_json_and_back(found):

@@ -90,7 +90,7 @@ def counted(model, people, noise=1.0):
 
 def test_everybody_in_one_window(model):
     (doubt,) = doubts(counted(model, [970.0, 10.0, 10.0, 5.0]))
-    assert doubt.sentence.startswith("97 % of the released people are in one of 4 slabs of time")
+    assert doubt.sentence.startswith("97 % of the released people are in one of 4 windows of time")
     assert doubts(counted(model, [300.0, 400.0, 300.0, 200.0])) == ()
     noisy = counted(model, [970.0, 10.0, 10.0, 5.0], noise=200.0)
     assert doubts(noisy) == (), "it may be noise"

@@ -150,11 +150,11 @@ def test_where_the_general_theorem_says_nothing():
     [
         (2, ["4"], "up to 4 records of a person need 4 times the noise of one (counts)"),
         (4, ["3"], "need 3 times the noise of one (gradients)"),
-        (2, ["4", "--slabs", "bins", "--measure", "gradients"], "need 2 times the noise of one"),
-        (4, ["3", "--slabs", "bins"], "need 1.7 times the noise of one (gradients)"),
+        (2, ["4", "--windows", "bins", "--measure", "gradients"], "need 2 times the noise of one"),
+        (4, ["3", "--windows", "bins"], "need 1.7 times the noise of one (gradients)"),
         (
             4,
-            ["3", "--slabs", "bins"],
+            ["3", "--windows", "bins"],
             "fewer than 1.7 records on average, --one-per-person random",
         ),
         (3, ["1"], None),

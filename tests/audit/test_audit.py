@@ -42,16 +42,16 @@ from privtraj.audit.scores import ALL, answer_evidence, log_density, log_likelih
 from privtraj.audit.transcript import Answer, Transcript
 from privtraj.base.errors import InputError
 from privtraj.base.space import Slabs
-from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Axes
 from privtraj.measures import reweighting
 from privtraj.measures.persistence import PERSISTENCE
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import Tally, tally
-from privtraj.privacy.events import GaussianSum, LaplaceCounts, Person, sum_at_rate
-from privtraj.privacy.guard import SamplingGuard
+from privtraj.privacy.events import GaussianSum, LaplaceCounts, Person
+from privtraj.privacy.guard import CellCounts, Gaussian, LagTable, Laplace, Release
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.questions import CellCounts, Gaussian, LagTable, Laplace, Release
 from privtraj.privacy.rows import PublicShape
+from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.sums import ClippedSums
 from privtraj.synthesizer import TrajectorySynthesizer
 
@@ -320,7 +320,7 @@ def test_the_evidence_of_a_sum_is_its_log_likelihood_ratio(rate):
         return math.exp(-((rest - centre) ** 2).sum() / (2 * (clip * z) ** 2))
 
     present = (1 - rate) * density(0) + rate * density(vector)
-    event = sum_at_rate(GaussianSum(z, "sum"), rate)
+    event = GaussianSum(z, "sum", rate=rate)
     answer = Answer(event, np.full((1, 1), clip), rest, np.zeros((1, 5)), vector)
     assert answer_evidence(answer) == pytest.approx(math.log(present / density(0)))
 
@@ -512,7 +512,7 @@ def test_private_counts_are_within_their_claim_and_well_above_zero(adjacency, ep
 def test_the_noise_of_pairs_is_tested_and_their_person_is_within_the_claim():
     """Somebody with three records in one place has three pairs, which move one number by all of
     their weight. Chance: 1 % of audits are wrongly called violated."""
-    synthesizer = TrajectorySynthesizer(1.0, DELTA, time_coupling=0.0, slabs="bins", cells=2)
+    synthesizer = TrajectorySynthesizer(1.0, DELTA, time_coupling=0.0, windows="bins", cells=2)
     whole = audit(synthesizer, runs=20, seed=1, canary="duplicated")
     assert PERSISTENCE in {test.release for test in whole.noise}
     assert not whole.violated
@@ -573,7 +573,7 @@ def test_the_released_model_tells_less_than_the_claim_allows():
 
 
 def test_an_audit_repeats_with_its_seed_and_only_then():
-    synthesizer = TrajectorySynthesizer(1.0, DELTA, slabs="bins", cells=2)
+    synthesizer = TrajectorySynthesizer(1.0, DELTA, windows="bins", cells=2)
 
     def scores(seed):
         found = audit(synthesizer, runs=20, seed=seed)

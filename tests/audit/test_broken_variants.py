@@ -26,9 +26,8 @@ from privtraj.measures.windows import LISTED, MOTION
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import tally
 from privtraj.privacy.events import GaussianSum, LaplaceCounts
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.guard import Gaussian, Guard, Laplace, Release
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.questions import Gaussian, Laplace, Release
 from privtraj.privacy.sums import ClippedSums
 from privtraj.synthesizer import TrajectorySynthesizer
 
@@ -332,7 +331,7 @@ def last_person_by_edges(guard, last, seed):
     snapshots = Snapshots.from_arrays(
         times, np.full((len(times), 1), 0.5), bounds=[(0, 1)], time_range=(0, 10)
     )
-    Pipeline(1.0, DELTA, seed=seed, slabs=2, cells=2, particles=4).fit(snapshots, watcher=Watch())
+    Pipeline(1.0, DELTA, seed=seed, windows=2, cells=2, particles=4).fit(snapshots, watcher=Watch())
     return max(asked)
 
 

@@ -22,7 +22,7 @@ SMALL = [
     "24",
     "--cells",
     "6",
-    "--slabs",
+    "--windows",
     "bins",
     "--bins",
     "5",
@@ -73,7 +73,7 @@ def test_a_unit_mistake_ends_with_a_code_of_its_own(folder, capsys):
     wrong = [one for one in said["findings"] if one["level"] == "wrong"]
     assert [one["column"] for one in wrong] == ["height"]
     assert any("metres for centimetres" in one["sentence"] for one in said["findings"])
-    assert said["fit"]["measure"] == "marginals"
+    assert said["fit"]["measure"] == "tables"
 
 
 def test_options_are_named_as_typed(folder, capsys):

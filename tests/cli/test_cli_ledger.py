@@ -22,7 +22,7 @@ from privtraj.privacy.ledger_file import FITTED, RESERVED, LedgerFile, seal_of
 PEOPLE = 60
 
 # The shape that the other tests of the command line have: compiling is what takes time.
-SHAPE = ["--measure", "counts", "--particles", "24", "--cells", "6", "--slabs", "bins", "--yes"]
+SHAPE = ["--measure", "counts", "--particles", "24", "--cells", "6", "--windows", "bins", "--yes"]
 BOUNDS = ["--feature", "height", "40", "210", "--feature", "weight", "1", "140"]
 TIMES = ["--time-range", "0", "20", "--bins", "5"]
 CAPS = ["--cap-epsilon", "1", "--cap-delta", "1e-4"]

@@ -20,7 +20,7 @@ from privtraj.model.model import load
 
 # The shape that the other tests of the command line have: compiling is what takes time.
 PUBLIC = ["--adjacency", "replace-one", "--public-counts", "40", "40", "40", "40", "40"]
-SHAPE = ["--measure", "counts", "--particles", "24", "--cells", "6", "--slabs", "bins"]
+SHAPE = ["--measure", "counts", "--particles", "24", "--cells", "6", "--windows", "bins"]
 
 
 class Pair(NamedTuple):
@@ -130,7 +130,7 @@ def test_the_result_as_json(good, capsys):
         ["--adjacency", "replace-one"],
         PUBLIC,
         ["--delta", "0"],
-        ["--slabs", "bins"],
+        ["--windows", "bins"],
         ["--records-per-person", "2"],
         ["--measure", "gradients"],
     ],

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from privtraj import choices, cli, recipe
+from privtraj import cli, recipe
 from privtraj.base.errors import InputError
 from privtraj.cli import config, fit, options, prepare, shared
 from privtraj.cli.console import parser
@@ -93,7 +93,7 @@ def test_choices_have_the_defaults_of_the_function_that_takes_them(function):
 
 def test_a_synthesizer_can_be_told_everything_on_the_command_line():
     taken = set(inspect.signature(TrajectorySynthesizer).parameters)
-    assert taken - set(OPTIONS) == {"pull"}  # as time_coupling was called
+    assert taken - set(OPTIONS) == set(config.RENAMED)
 
 
 @pytest.mark.parametrize(
@@ -144,14 +144,14 @@ FORMS = [
 ]
 SHORT_FORMS = (LEVELS, st.lists(FLOATS, min_size=2, max_size=2), st.just("boolean"))
 VALUES = {
-    choices.TEXT: NAMES,
+    recipe.TEXT: NAMES,
     options.FILE: FILES,
     options.SOURCE: st.one_of(FILES, st.just("duckdb://visits.duckdb")),
-    choices.NUMBER: FLOATS,
-    choices.BOOLEAN: st.booleans(),
+    recipe.NUMBER: FLOATS,
+    recipe.BOOLEAN: st.booleans(),
     options.RANGE: st.lists(MOMENTS, min_size=2, max_size=2),
     options.TIMES: st.lists(MOMENTS, min_size=1, max_size=4),
-    choices.NAMES: st.lists(NAMES, min_size=1, max_size=3),
+    recipe.NAMES: st.lists(NAMES, min_size=1, max_size=3),
     recipe.STEPS: st.lists(st.tuples(NAMES, FLOATS).map(list), min_size=1, max_size=3),
     options.CSV: st.dictionaries(
         st.sampled_from(["decimal", "dates", "missing"]),
@@ -565,4 +565,7 @@ def test_a_mistake_ends_with_one_sentence_and_code_2(tmp_path, capsys):
 def test_the_old_name_of_an_option_is_taken_for_one_version():
     commands = argparse.ArgumentParser().add_subparsers()
     fit.add(commands)
-    assert commands.choices["fit"].parse_args(["--pull", "0.2"]).time_coupling == 0.2
+    added = commands.choices["fit"]
+    assert added.parse_args(["--pull", "0.2"]).time_coupling == 0.2
+    assert added.parse_args(["--slabs", "bins", "--measure", "marginals"]).windows == "bins"
+    assert added.parse_args(["--measure", "marginals"]).measure == "tables"

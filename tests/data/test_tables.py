@@ -25,7 +25,7 @@ from privtraj.data import (
     sql,
     tables,
 )
-from privtraj.data.dialect import TEXT
+from privtraj.data.dialect import DATE, TEXT, Dialect
 from privtraj.export import tables as export_tables
 from privtraj.privacy import rows
 
@@ -77,7 +77,9 @@ def test_csv_delimiters_quotes_and_byte_order_mark(delimiter, tmp_path):
     rows = [['"a b"', "note", "x"], ["1", '"two\nlines"', "2.5"], ["", "", "NA"]]
     text = "\n".join(delimiter.join(row) for row in rows) + "\n"
     path.write_text("\ufeff" + text, encoding="utf-8")
-    table = tables.read_columns(path, ["x", "a b"])
+    with pytest.raises(InputError, match=r"1 lines of .* end inside quotation marks"):
+        tables.read_columns(path, ["x", "a b"])
+    table = tables.read_columns(path, ["x", "a b"], {}, Dialect(newlines="quoted"))
     np.testing.assert_array_equal(arrow.numbers(table.column("x"), "x"), [2.5, np.nan])
     np.testing.assert_array_equal(arrow.numbers(table.column("a b"), "a b"), [1, np.nan])
 
@@ -191,11 +193,12 @@ def test_moments_of_dates_and_numbers():
     assert arrow.moments(pa.chunked_array([[1, 2]]), "t")[1] is False
 
 
-def test_csv_dates_are_recognised(tmp_path):
+def test_csv_dates_are_read_where_they_are_declared(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("day,at,zone\n2024-01-31,2024-01-31T12:00:00.5,2024-01-31T14:00:00+02:00\n")
-    table = tables.read_columns(path, ["day", "at", "zone"])
-    found = [arrow.moments(table.column(name), name)[0][0] for name in ("day", "at", "zone")]
+    names = ("day", "at", "zone")
+    table = tables.read_columns(path, names, dict.fromkeys(names, DATE))
+    found = [arrow.moments(table.column(name), name)[0][0] for name in names]
     assert found == [NOON.timestamp() - 43200, NOON.timestamp() + 0.5, NOON.timestamp()]
 
 
@@ -245,8 +248,11 @@ MISTAKES = {
         "more than one column named 'x'",
     ),
     "text": (lambda p: {"x": ["1", SECRET + " kg"]}, "holds text, and 1 of its 2 rows"),
-    "text in csv": (lambda p: _text(p / "t.csv", f"x\n1\n{SECRET}kg\n"), "column 'x' is not num"),
-    "decimal comma": (lambda p: _text(p / "t.csv", "x;y\n1,5;123,4567\n"), "decimal point"),
+    "text in csv": (
+        lambda p: _text(p / "t.csv", f"x\n1\n{SECRET}kg\n"),
+        "1 of 2 cells of column 'x' are",
+    ),
+    "decimal comma": (lambda p: _text(p / "t.csv", "x;y\n1,5;123,4567\n"), "decimal comma"),
     "dates": (lambda p: {"x": [dt.date(2024, 1, 31)]}, "holds dates or times"),
     "lists": (lambda p: {"x": pa.array([[1.0, 123.4567]])}, "its type is list"),
     "mixed": (lambda p: {"x": [1, SECRET, {}]}, "column 'x' mixes kinds of values"),

@@ -17,7 +17,7 @@ from privtraj.base.arrays import steadied
 from privtraj.domain.walking import parts_of
 from privtraj.metrics import squared_wasserstein2
 from privtraj.model.model import load
-from privtraj.privacy.statements import DOMAIN
+from privtraj.privacy.certificate import DOMAIN
 
 BOUNDS = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
 
@@ -41,7 +41,7 @@ def snapshots(domain, points=None, **options):
 
 
 def fitted(snaps, **settings):
-    how = {"epsilon": 2.0, "delta": 1e-5, "seed": 1, "particles": 96, "slabs": 6} | settings
+    how = {"epsilon": 2.0, "delta": 1e-5, "seed": 1, "particles": 96, "windows": 6} | settings
     return pt.TrajectorySynthesizer(**how).fit(snaps)
 
 
@@ -68,7 +68,7 @@ def test_no_path_of_2000_read_at_200_times_is_ever_outside(model):
 @pytest.mark.parametrize("make", [bay, streets, pytest.param(coast_mask, marks=pytest.mark.slow)])
 def test_no_path_leaves_a_coast_a_network_or_a_mask(make):
     domain = make()
-    model = fitted(snapshots(domain, commuters(domain, 600)), slabs=4)
+    model = fitted(snapshots(domain, commuters(domain, 600)), windows=4)
     paths = model.sample(500, np.linspace(0, 1, 100), seed=2)
     assert outside(domain, paths) == 0
     assert domain.inside(model.marginals.reshape(-1, 2)).all()
@@ -88,11 +88,11 @@ def test_people_walk_at_one_speed_between_knots_and_never_jump(model):
 
 def test_a_seed_repeats_the_paths_and_other_features_go_along():
     domain = river()
-    time, places = commuters(domain)
+    time, places = commuters(domain, 1000)
     age = np.random.default_rng(0).uniform(20, 60, (len(time), 1))
     points = time, np.hstack([age, places[:, ::-1]])
     snaps = snapshots(domain, points, bounds={"age": (0, 100), **dict(reversed(BOUNDS.items()))})
-    model = fitted(snaps)
+    model = fitted(snaps, measure="counts", cells=6)
     assert (model.domain.x, model.domain.y) == ("x", "y")
     first, again = (model.sample(300, np.linspace(0, 1, 50), seed=5).values for _ in range(2))
     assert (first == again).all()
@@ -103,7 +103,7 @@ def test_a_seed_repeats_the_paths_and_other_features_go_along():
 def test_gradients_keep_to_a_domain_too():
     domain = bay()
     few = snapshots(domain, commuters(domain, 600))
-    model = fitted(few, measure="gradients", steps=3, particles=16, slabs=2)
+    model = fitted(few, measure="gradients", steps=3, particles=16, windows=2)
     assert domain.inside(model.marginals.reshape(-1, 2)).all()
     assert outside(domain, model.sample(200, np.linspace(0, 1, 40), seed=1)) == 0
 
@@ -195,7 +195,7 @@ def test_a_part_that_nobody_is_in_at_some_time_gets_a_particle():
 # Files and certificates -----------------------------------------------------------------------
 
 
-def test_a_saved_model_keeps_its_domain_and_its_promise(model, tmp_path, monkeypatch):
+def test_a_saved_model_keeps_its_domain_and_its_promise(model, tmp_path):
     model.save(tmp_path / "m.privtraj", not_private=True)
     again = load(tmp_path / "m.privtraj")
     assert (again.domain.segments == model.domain.segments).all()
@@ -204,11 +204,15 @@ def test_a_saved_model_keeps_its_domain_and_its_promise(model, tmp_path, monkeyp
     assert again.certificate.public_inputs[DOMAIN] == model.domain.public_inputs()
     assert DOMAIN in str(again.certificate)
     assert outside(model.domain, again.sample(300, np.linspace(0, 1, 50), seed=1)) == 0
+
+
+@pytest.mark.thorough
+def test_a_model_in_a_domain_has_a_report(model, tmp_path, monkeypatch):
     once = partial(quality.estimated_quality, refits=1)  # how often is a question of tests/assess
     monkeypatch.setattr(quality, "estimated_quality", once)
     monkeypatch.setattr(quality, "POPULATION", 1000)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    again.report(tmp_path / "m.html")
+    model.report(tmp_path / "m.html")
 
 
 @pytest.mark.parametrize("other", [None, bay()])
@@ -300,7 +304,7 @@ def test_the_command_line_and_a_configuration_take_a_domain(tmp_path, capsys, mo
     monkeypatch.chdir(tmp_path)
     words = shlex.split(
         "fit people.csv --time time --feature x 0 1 --feature y 0 1 --time-range 0 1 --epsilon 4 "
-        "--delta 1e-5 --slabs 3 --cells 8 --particles 32 --quiet"
+        "--delta 1e-5 --windows 3 --cells 8 --particles 32 --quiet"
     )
     more = ["--domain", "bay.geojson", "--out", "a.privtraj", "--write-config", "fit.toml"]
     assert cli.main([*words, *more]) == 0

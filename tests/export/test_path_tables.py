@@ -20,10 +20,10 @@ from pyarrow import csv as arrow_csv
 import privtraj as pt
 from mixed_models import CLINIC, build
 from privtraj.base import formats
-from privtraj.base.space import moment
+from privtraj.base.space import moment, written_times
 from privtraj.cli.results import even_times
 from privtraj.columns.declared import declared_column
-from privtraj.columns.precision import in_steps, spread_times, usual_step, written_times
+from privtraj.columns.precision import in_steps, spread_times, usual_step
 from privtraj.data.public import declared_axis
 from privtraj.export.tables import write_table
 from privtraj.model.paths import SUFFIXES, Paths

@@ -49,7 +49,7 @@ def good_model():
         datetime=False,
         certificate=certify(ledger, public_inputs=public, private_noise=True),
         cloud_size=64,
-        settings={"measure": "counts", "particles": M, "steps": 0, "slabs": T},
+        settings={"measure": "counts", "particles": M, "steps": 0, "windows": T},
         diagnostics={"people_per_time": [9.0] * T, "expected_worth": 30.0},
     ).sealed()
 
@@ -167,7 +167,7 @@ TEXTS = {
     "very deep": lambda text: "[" * 10**6,
     "deep in diagnostics": lambda text: text.replace("30.0", '{"a":' * 900 + "1" + "}" * 900),
     "a long text": lambda text: text.replace('"age"', f'"{"a" * 10**6}"'),
-    "a long key": lambda text: text.replace('"slabs"', f'"{"a" * 10**6}"'),
+    "a long key": lambda text: text.replace('"windows"', f'"{"a" * 10**6}"'),
     "large": lambda text: text.replace("0.002", " " * 10**7),
     "a million values": lambda text: text.replace("30.0", f"[{'0,' * 10**6}0]"),
     "a million lists": lambda text: text.replace("30.0", f"[{'[],' * 10**6}0]"),
@@ -439,7 +439,7 @@ STATEMENTS = {
     # lines that hide others
     "an escape in the noise": lambda c: c.update(noise=ESCAPE),
     "an escape in a name": entry(what=ESCAPE),
-    "an escape in what was found": lambda c: c.update(found={"slabs": ESCAPE}),
+    "an escape in what was found": lambda c: c.update(found={"windows": ESCAPE}),
     "an escape in what is public": lambda c: c["public_inputs"].update({ESCAPE: 1}),
     "an escape in the version": lambda c: c.update(version=ESCAPE),
     "a signature that is none": lambda c: c.update(signature="signed"),
@@ -458,8 +458,8 @@ STATEMENTS = {
     "public: no records": public(**{"most records of one person": 0}),
     "public: counts of other times": public(**{"people per time (declared public)": [9.0] * 9}),
     "public: counts in words": public(**{"people per time (declared public)": ["many"] * T}),
-    "settings: more slabs than times": settings(slabs=99),
-    "settings: slabs in words": settings(slabs="many"),
+    "settings: more windows than times": settings(windows=99),
+    "settings: windows in words": settings(windows="many"),
     "settings: gradients": settings(measure="gradients", steps=9),
     "diagnostics: people of other times": lambda c, header: header["diagnostics"].update(
         people_per_time=[9.0] * 7

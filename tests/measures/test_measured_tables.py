@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 import privtraj as pt
-from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Axes
 from privtraj.measures import pairs
 from privtraj.measures.pairs import on_simplex
 from privtraj.measures.products import MOTION, Problem, Target, drawn, slopes
@@ -214,7 +214,7 @@ def model(table):
 
 
 def test_auto_takes_tables_where_there_are_categories(model):
-    assert model.settings["measure"] == "marginals"
+    assert model.settings["measure"] == "tables"
     names = [entry["what"] for entry in model.certificate.ledger]
     assert TABLES in names
     assert sum(entry["times"] for entry in model.certificate.ledger if entry["what"] == TABLES) == (
@@ -268,7 +268,7 @@ def test_listed_times_are_slabs_of_their_own(table):
 def test_categories_alone_have_a_model(table):
     few = {name: COLUMNS[name] for name in ("sex", "diagnosis")}
     people = pt.Snapshots.from_table(table, time="t", time_range=(0, 2), columns=few)
-    found = pt.TrajectorySynthesizer(1.0, 1e-5, seed=0, slabs=3).fit(people)
+    found = pt.TrajectorySynthesizer(1.0, 1e-5, seed=0, windows=3).fit(people)
     assert found.particles.shape[2] == 2
     one = pt.Snapshots.from_table(
         table, time="t", time_range=(0, 2), columns={"sex": COLUMNS["sex"]}
@@ -282,7 +282,7 @@ def test_numbers_may_be_measured_by_tables_too():
     people = pt.Snapshots.from_arrays(
         rng.uniform(0, 1, 2000), points, bounds=[(0, 1)] * 4, time_range=(0, 1)
     )
-    found = pt.TrajectorySynthesizer(2.0, 1e-5, seed=0, measure="marginals").fit(people)
+    found = pt.TrajectorySynthesizer(2.0, 1e-5, seed=0, measure="tables").fit(people)
     np.testing.assert_allclose(found.marginals.mean(axis=(0, 1)), 0.5, atol=0.04)
 
 

@@ -350,6 +350,6 @@ def test_people_who_are_one_to_a_cell_are_seen_to_move_in_blocks():
     middle = np.stack([0.3 + 0.17 * group, 0.6 - 0.1 * group, 0.3 + 0.3 * when], axis=1)
     places = np.clip(middle + rng.normal(size=(n, 3)) * [0.06, 0.08, 0.1], 0, 1)
     snapshots = pt.Snapshots.from_arrays(when, places, bounds=[(0, 1)] * 3, time_range=(0, 1))
-    model = pt.TrajectorySynthesizer(8.0, 1e-5, seed=1, slabs=2).fit(snapshots)
+    model = pt.TrajectorySynthesizer(8.0, 1e-5, seed=1, windows=2).fit(snapshots)
     ends = model.sample(1000, times=[0, 1], seed=1).values[:, :, 2].mean(axis=0)
     np.testing.assert_allclose(ends, [0.3, 0.6], atol=0.07)

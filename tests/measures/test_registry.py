@@ -1,17 +1,20 @@
 """What every registered way to pay promises: a plan within its budget, of releases it names."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 import privtraj as pt
-from privtraj.measures.registry import MEASURES
+from privtraj.measures.registry import NAMES, find
 from privtraj.privacy.ledger import Ledger
 from privtraj.recipe import Recipe
 
 SETTINGS = [
     {},
-    {"slabs": "bins"},
-    {"slabs": 3, "adjacency": "replace-one"},
+    {"windows": "bins"},
+    {"windows": 3, "adjacency": "replace-one"},
     {"epsilon": 0.05, "persistence": "off"},
 ]
 
@@ -25,13 +28,13 @@ def snapshots(features, records=1):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 @pytest.mark.parametrize(("features", "records"), [(1, 1), (2, 3), (7, 1)])
 def test_a_plan_fits_its_budget_and_has_no_release_without_a_name(
     name, settings, features, records
 ):
-    measure, public = MEASURES[name], snapshots(features, records)
+    measure, public = find(name), snapshots(features, records)
     recipe = Recipe(measure=name, **settings)
     measure.refuses(public, recipe)
     plan = measure.plan(public, recipe)
@@ -43,9 +46,9 @@ def test_a_plan_fits_its_budget_and_has_no_release_without_a_name(
     assert sum(planned.shared for planned in plan.releases) == 1
 
 
-@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_measure_says_what_it_is_and_whether_it_needs_a_delta(name):
-    measure = MEASURES[name]
+    measure = find(name)
     assert measure.name == name
     assert measure.words
     if measure.needs_delta:
@@ -53,3 +56,18 @@ def test_a_measure_says_what_it_is_and_whether_it_needs_a_delta(name):
             pt.TrajectorySynthesizer(1.0, 0.0, measure=name).fit(snapshots(2))
     else:
         assert measure.plan(snapshots(2), Recipe(1.0, 0.0, measure=name)).releases
+
+
+def test_a_fit_by_counts_loads_no_heavy_library():
+    """JAX, POT and whatever draws take longer to load than the fit takes."""
+    code = """
+import sys
+import numpy as np, privtraj as pt
+rng = np.random.default_rng(0)
+times, points = rng.random(500), rng.random((500, 2))
+people = pt.Snapshots.from_arrays(times, points, bounds=[(0, 1)] * 2, time_range=(0, 1))
+pt.TrajectorySynthesizer(1.0, 1e-5, seed=0).fit(people)
+print(*{"jax", "ot", "pandas", "matplotlib", "scipy.stats"} & set(sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True)
+    assert done.stdout.decode().split() == [], done.stderr.decode()

@@ -278,7 +278,7 @@ def test_slabs_beat_every_bin_where_bins_are_many():
     at = np.array([0.0, 0.25, 0.5, 0.9])
 
     def error(slabs):
-        model = pt.TrajectorySynthesizer(1.0, 1e-5, seed=3, slabs=slabs).fit(snapshots)
+        model = pt.TrajectorySynthesizer(1.0, 1e-5, seed=3, windows=slabs).fit(snapshots)
         people = model.sample(500, times=at, seed=1).values / 3
         truth = [pt.datasets.three_modes(1500, np.array([u]), seed=9)[1] / 3 for u in at]
         return np.mean([pt.metrics.wasserstein2(people[:, k], truth[k]) ** 2 for k in range(4)])
@@ -287,6 +287,7 @@ def test_slabs_beat_every_bin_where_bins_are_many():
     assert error(8) < 0.5 * error("bins")
 
 
+@pytest.mark.usefixtures("without_refits")
 def test_a_fit_in_slabs_states_what_it_measured(tmp_path):
     t, points = pt.datasets.three_modes(60, 20, seed=1)
     snapshots = pt.Snapshots.from_arrays(
@@ -296,7 +297,7 @@ def test_a_fit_in_slabs_states_what_it_measured(tmp_path):
     paid = [entry["what"] for entry in model.certificate.ledger]
     assert paid[:2] == ["people at the listed times", "how people move"]
     assert model.certificate.epsilon <= 2.0
-    found = model.settings["slabs"]
+    found = model.settings["windows"]
     assert found < 20
     assert f"{found} windows, which hide" in model.certificate.found["resolution in time"]
     assert "people are at the listed times" in str(model.certificate)
@@ -307,8 +308,8 @@ def test_a_fit_in_slabs_states_what_it_measured(tmp_path):
     page = (tmp_path / "report.html").read_text("utf-8")
     assert "Resolution in time" in page
     assert f"{found} windows, which hide" in page
-    fixed = pt.TrajectorySynthesizer(2.0, 1e-5, seed=3, slabs=5).fit(snapshots)
-    assert fixed.settings["slabs"] == 5
+    fixed = pt.TrajectorySynthesizer(2.0, 1e-5, seed=3, windows=5).fit(snapshots)
+    assert fixed.settings["windows"] == 5
     assert "how people move" not in [entry["what"] for entry in fixed.certificate.ledger]
 
 
@@ -318,10 +319,10 @@ def test_as_many_slabs_as_bins_is_every_bin_by_itself():
         t, points, bounds=pt.datasets.THREE_MODES_BOUNDS, bins=np.linspace(0, 1, 5)
     )
     every, all_of_them = (
-        pt.TrajectorySynthesizer(2.0, 1e-5, seed=3, slabs=slabs).fit(snapshots)
+        pt.TrajectorySynthesizer(2.0, 1e-5, seed=3, windows=slabs).fit(snapshots)
         for slabs in ("bins", 5)
     )
-    assert every.settings["slabs"] == all_of_them.settings["slabs"] == 5
+    assert every.settings["windows"] == all_of_them.settings["windows"] == 5
     assert every.particles.shape == all_of_them.particles.shape
     np.testing.assert_array_equal(every.knots, all_of_them.knots)
 
@@ -370,7 +371,7 @@ def test_few_times_of_interest_are_no_resolution():
 def test_many_times_of_interest_are_read_off_the_same_curves():
     """Asked about at 200 times or at three, the model is the same one, and no slower to couple."""
     few, many = (
-        pt.TrajectorySynthesizer(2.0, 1e-5, seed=1, slabs=3).fit(
+        pt.TrajectorySynthesizer(2.0, 1e-5, seed=1, windows=3).fit(
             pt.Snapshots.from_arrays(*climbing(900), bounds=[(0, 1)], bins=bins)
         )
         for bins in ([0, 5, 10], np.linspace(0, 10, 201))
@@ -390,7 +391,7 @@ def test_without_bins_nothing_is_asked_about_them():
     assert "bin times" not in model.certificate.public_inputs
     assert model.certificate.public_inputs["time range"] == ["0.0", "10.0"]
     public = {"public_counts": [250, 250], "adjacency": "replace-one"}
-    for wrong in ({"slabs": "bins"}, public):
+    for wrong in ({"windows": "bins"}, public):
         with pytest.raises(pt.InputError, match="time bins, and there are none"):
             pt.TrajectorySynthesizer(2.0, 1e-5, seed=1, **wrong).fit(snapshots)
 
@@ -416,7 +417,7 @@ def test_both_measurements_take_slabs(measure):
         bounds=[(0, 1)] * 2,
         bins=np.arange(12.0),
     )
-    model = pt.TrajectorySynthesizer(4.0, 1e-5, measure=measure, seed=1, slabs=3).fit(snapshots)
+    model = pt.TrajectorySynthesizer(4.0, 1e-5, measure=measure, seed=1, windows=3).fit(snapshots)
     paths = model.sample(300, times=[0.0, 11.0], seed=0).values
     assert paths[:, 0, 0].mean() == pytest.approx(0.2, abs=0.08)
     assert paths[:, 1, 0].mean() == pytest.approx(0.8, abs=0.08)
@@ -436,7 +437,7 @@ def test_more_features_than_can_be_looked_at_are_fitted_all_the_same():
     assert model.certificate.epsilon > 3.9
     model = pt.TrajectorySynthesizer(4.0, 1e-5, **small, subspace="off").fit(snapshots)
     assert "how people move" not in [entry["what"] for entry in model.certificate.ledger]
-    assert model.settings["slabs"] == 2
+    assert model.settings["windows"] == 2
     assert model.certificate.epsilon > 3.9
 
 
@@ -457,7 +458,7 @@ def test_few_people_who_move_are_not_taken_for_still():
         t, points, bounds=pt.datasets.THREE_MODES_BOUNDS, bins=np.linspace(0, 1, 5)
     )
     found = [
-        pt.TrajectorySynthesizer(1.0, 1e-5, seed=seed).fit(snapshots).settings["slabs"]
+        pt.TrajectorySynthesizer(1.0, 1e-5, seed=seed).fit(snapshots).settings["windows"]
         for seed in range(5)
     ]
     assert min(found) > 2

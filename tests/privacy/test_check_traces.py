@@ -17,7 +17,7 @@ from privtraj.synthesizer import TrajectorySynthesizer
 
 FIT = ["fit", "t.csv", "--time", "t", "--feature", "x", "0", "1", "--person", "id"]
 FIT += ["--time-range", "0", "10", "--bins", "3", "--epsilon", "0.5", "--delta", "1e-5"]
-FIT += ["--measure", "counts", "--slabs", "bins", "--cells", "4", "--particles", "16"]
+FIT += ["--measure", "counts", "--windows", "bins", "--cells", "4", "--particles", "16"]
 OUT = ["--out", "m.privtraj", "--certificate", "c.json", "--write-config", "fit.toml"]
 OUT += ["--paths", "p.csv", "-n", "5"]
 OTHERWISE = ("id", "time", "model", "fingerprint")

@@ -21,9 +21,9 @@ from privtraj.measures.windows import LISTED, MOTION
 from privtraj.paper.sampled import SampledGradients
 from privtraj.privacy import noise
 from privtraj.privacy.events import GaussianSum
-from privtraj.privacy.guard import Guard, SamplingGuard
+from privtraj.privacy.guard import CellCounts, Guard
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.questions import CellCounts
+from privtraj.privacy.sampling import SamplingGuard
 
 LIMIT = 5.4  # standard errors: 1e-7, both sides
 
@@ -124,7 +124,7 @@ def many_bins():
 @pytest.fixture(scope="module")
 def counted(many_bins):
     """Noise of two fits by counts of every bin: {name: (2, K, D)}, and the events."""
-    fits = [noises(many_bins, CELLS, measure="counts", slabs="bins", seed=k) for k in (1, 2)]
+    fits = [noises(many_bins, CELLS, measure="counts", windows="bins", seed=k) for k in (1, 2)]
     least = [min(a.drawn.shape[1], b.drawn.shape[1]) for a, b in zip(*fits, strict=True)]
     return {
         a.event.what: (a.event, np.stack([a.drawn[:, :d], b.drawn[:, :d]]))
@@ -149,7 +149,7 @@ def steps():
     few = Snapshots.from_arrays(
         np.repeat(np.arange(3.0), 4), rng.uniform(size=(12, 2)), bounds=[(0, 1)] * 2, bins=[0, 1, 2]
     )
-    settings = {"measure": "gradients", "slabs": "bins", "particles": 32, "steps": 4, "seed": 1}
+    settings = {"measure": "gradients", "windows": "bins", "particles": 32, "steps": 4, "seed": 1}
     head, *found = noises(few, STEP, 4, **settings)
     assert head.event.what == HEAD_COUNT
     return found[0].event, np.stack([one.drawn for one in found])
@@ -242,7 +242,7 @@ def test_every_release_of_a_fit_is_the_last_entry_of_its_ledger(many_bins):
 
 def test_all_noise_of_a_private_fit_is_asked_of_the_operating_system(many_bins, monkeypatch):
     """With given bytes for the operating system's, a private fit releases what a seeded one does"""
-    settings = {"measure": "counts", "slabs": "bins"}
+    settings = {"measure": "counts", "windows": "bins"}
     seeded = watched(many_bins, CELLS, seed=7, **settings)
     words, asked = noise.SeededSource(7), []
 
@@ -280,4 +280,4 @@ class Generous(Ledger):
     """Pays for anything: to account for sampled steps takes longer than the steps."""
 
     def spend(self, event, times=1):
-        self._events.append((event, times))
+        self.events = (*self.events, (event, times))

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 import privtraj as pt
 from privtraj.base.errors import InputError
 from privtraj.base.space import Slabs
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.guard import CellCounts, Gaussian, Guard, Laplace, Release
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.questions import CellCounts, Gaussian, Laplace, Release
 from privtraj.privacy.rows import MemoryRows
 from privtraj.privacy.sums import ClippedSums
 
@@ -132,6 +131,6 @@ def test_a_person_moves_a_slab_by_what_was_paid(silent):
 
 
 def test_a_plan_in_slabs_covers_people_with_several_records():
-    model = pt.TrajectorySynthesizer(8.0, 1e-5, seed=1, slabs=2).fit(two_records_each())
+    model = pt.TrajectorySynthesizer(8.0, 1e-5, seed=1, windows=2).fit(two_records_each())
     assert all(entry["together"] for entry in model.certificate.ledger)
     model.certificate.verify()

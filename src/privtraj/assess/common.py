@@ -7,13 +7,16 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from privtraj.base import __version__, files
 from privtraj.base.errors import Arg, InputError, PrivtrajError, Said, about
 from privtraj.metrics.people import MOST_TOLD
+
+if TYPE_CHECKING:  # heavy, and not needed where the answer is known already
+    from privtraj.measures.base import Optimism
 
 Found = TypeVar("Found")
 Words = tuple[str | Arg | Said, ...]
@@ -22,7 +25,7 @@ LEVELS = ("refused", "wrong", "doubtful", "note")
 """Verdicts on a table, the gravest first: a fit refuses it, in these very words; a range is plainly
 wrong, so that `privtraj fit` stops unless told to go on; look at it before the budget is gone; good
 to know."""
-GRADES = ("good", "look closer", "poor", "for information")
+GRADES = ("good", "look closer", "poor")
 """Verdicts on a released model."""
 FORMAT = 4  # of the kept files
 
@@ -65,28 +68,6 @@ class Finding:
         return PrivtrajError(*self.seen, *((": ", *self.advice) if self.advice else ()))
 
 
-class Optimism(NamedTuple):
-    """Simulated worth over true worth, middle (10^4 / (N epsilon))^power in the median of
-    populations; in 5 % of them it is below `least` times that, in 5 % above `most` times."""
-
-    middle: float
-    power: float
-    least: float
-    most: float
-
-
-OPTIMISM = {
-    "counts": Optimism(1.4, 0.0, 0.42, 5.0),
-    "gradients": Optimism(1.8, 0.45, 0.3, 2.4),
-    "marginals": Optimism(1.8, 0.45, 0.3, 2.4),
-}
-"""People of stand-ins, or of a released model, are easier to describe than those of a real table:
-what no simulation knows of (thin tails, narrow groups, sudden moves) is lost without a trace. How
-much less real fits are worth was measured by experiments/quality.py on 334 populations of nine
-families; plans and refits came out alike. Marginals, which it has no cases of, are taken to be as
-gradients are."""
-
-
 @dataclass(frozen=True)
 class Estimate:
     """Worth in people per time, and the numbers between which it is in nine cases of ten.
@@ -100,12 +81,12 @@ class Estimate:
     or_more: bool = False
 
     @classmethod
-    def of(cls, simulated: float, measure: str, budget: float) -> Estimate:
-        """What to expect where simulated fits of this measure reach that many people.
+    def of(cls, simulated: float, optimism: Optimism, budget: float) -> Estimate:
+        """What to expect where simulated fits of such a measure reach that many people.
 
         budget: N epsilon, of all people together.
         """
-        optimism, most = OPTIMISM[measure], float(MOST_TOLD)
+        most = float(MOST_TOLD)
         people = simulated / (optimism.middle * (1e4 / budget) ** optimism.power)
         people, low = min(people, most), min(people, most) / optimism.most
         return cls(people, low, min(people / optimism.least, most), simulated >= 0.98 * most)

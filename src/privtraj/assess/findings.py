@@ -62,13 +62,13 @@ def _refused(check: Callable[..., None], *counts: Any, name: str | None = None) 
 
 def _of_people(tally: TableTally) -> Iterator[Finding]:
     """What a fit would refuse, and whose records they are."""
-    people, options = tally.people, tally.public.options
+    people, public = tally.people, tally.public
     for name, error in tally.refused.items():
         yield Finding(name, "refused", error.args)
     yield from _refused(checks.check_infinite, tally.infinite)
-    yield from _refused(checks.check_missing, tally.absent, options.missing)
-    usable = tally.records - (tally.absent.records if options.missing == "drop" else 0)
-    if options.one_per_person == "random" and people is not None:
+    yield from _refused(checks.check_missing, tally.absent, public.missing)
+    usable = tally.records - (tally.absent.records if public.missing == "drop" else 0)
+    if public.one_per_person == "random" and people is not None:
         usable = min(usable, people.more_than(0))
     yield from _refused(checks.check_enough, usable)
     if people is None:
@@ -76,8 +76,8 @@ def _of_people(tally: TableTally) -> Iterator[Finding]:
         yield Finding(None, "note", (seen,), ("name it with ", Arg("person="), ", if there is one"))
         return
     yield from _refused(checks.check_identified, tally.unidentified, tally.records)
-    several, most, everybody = people.more_than(1), tally.public.most_records, people.more_than(0)
-    if several and options.one_each:
+    several, most, everybody = people.more_than(1), public.most_records, people.more_than(0)
+    if several and public.one_each:
         yield from _refused(checks.refuse_several, several, everybody)
     elif people.more_than(most):
         seen = (

@@ -21,14 +21,12 @@ from privtraj.assess.plan import Intention, intention
 from privtraj.assess.tally import TableTally
 from privtraj.base.errors import InputError, aligned
 from privtraj.base.formats import READABLE, find_format
-from privtraj.columns.declared import declared_columns
+from privtraj.base.space import written_times
 from privtraj.columns.kinds import Category
-from privtraj.columns.precision import written_times
 from privtraj.data import arrow, detection, sql, tables
 from privtraj.data.detection import Detected
 from privtraj.data.dialect import TEXT, CellKind, Dialect
-from privtraj.data.public import Options, PublicInputs, declared_axis
-from privtraj.domain.domain import Domain
+from privtraj.data.public import PublicInputs, declaring
 from privtraj.synthesizer import TrajectorySynthesizer
 
 if TYPE_CHECKING:
@@ -111,26 +109,15 @@ class TableCheck:
         return self.text()
 
 
+@declaring
 def check(
     source: Any,
     *,
-    time: str,
     query: str | None = None,
     row_by_row: bool = False,
-    features: Sequence[str] | None = None,
-    bounds: Any = None,
-    columns: Any = None,
-    time_range: Any = None,
-    bins: Any = None,
-    person: str | None = None,
-    one_per_person: str = "error",
-    records_per_person: int = 1,
-    one_per_bin: bool = True,
-    missing: str = "refuse",
-    domain: Any = None,
-    csv: Any = None,
     ranges_only: bool = False,
     synthesizer: TrajectorySynthesizer | None = None,
+    **declared: Any,
 ) -> TableCheck:
     """Look at a table before a fit: what lies outside the declared ranges, what a fit would refuse.
 
@@ -141,14 +128,9 @@ def check(
     The result is about raw records: it is for their steward alone, and never for release. It says
     that a range is wrong, not what it should be: ranges are public knowledge or none at all.
     """
-    declared = declared_columns(bounds, features, columns=columns)
-    has_person = person is not None
-    options = Options(one_per_person, records_per_person, one_per_bin, missing, None, has_person)
-    public = PublicInputs(declared, declared_axis(bins, time_range), time, options)
-    public.check_roles(person)
-    where = None if domain is None else Domain.read(domain).of_features(public.names)
+    public = PublicInputs.declared(**declared)
+    dialect, person, where = public.dialect, public.person, public.domain
     planned = None if synthesizer is None else intention(synthesizer, public, where)
-    dialect = Dialect.of(csv)
     tally = TableTally(public, person, where, dialect)
     for block in _blocks(source, query, tally, dialect, row_by_row):
         tally.add(block)
@@ -159,7 +141,7 @@ def check(
             guess = detection.detect(files[0]) if is_csv else None
         except InputError:  # of a file that tells too little
             guess = None
-        used = {time, person, *(column.name for column in public.asked)}
+        used = {public.time_name, person, *(column.name for column in public.asked)}
         kinds = dict(_kinds(source, query)) if guess is None else dict(guess.kinds)
         others = {k: v for k, v in kinds.items() if not {k, arrow.without_unit(k)} & used}
         read = how_read(source, query, dialect, guess)
@@ -196,7 +178,7 @@ def _blocks(
     names = list(kinds)
     remote = sql.remote_table(source, query, names, kinds, dialect, row_by_row=row_by_row)
     if remote is None:
-        table = sql.read_into_memory(source, names, kinds, dialect)
+        table = tables.read_columns(source, names, kinds, dialect)
         for start in range(0, len(table), sql.BATCH):
             yield table.slice(start, sql.BATCH)
     else:

@@ -9,10 +9,11 @@ person cost.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,13 +21,11 @@ from privtraj.assess.common import Estimate, kept, mean_worth
 from privtraj.assess.forecast import GOOD, STAND_INS, Forecast, MixedForecast, Question, Remedies
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError, aligned, is_whole, short
-from privtraj.columns.axes import Axes
 from privtraj.columns.declared import declared_columns
-from privtraj.columns.kinds import Category, Column, Number
+from privtraj.columns.kinds import Axes, Category, Column, Number
 from privtraj.privacy.events import (
     Adjacency,
     LaplaceCounts,
-    LaplaceShares,
     Person,
     check_budget,
     check_hides_counts,
@@ -34,21 +33,20 @@ from privtraj.privacy.events import (
 from privtraj.recipe import LARGEST_EPSILON, SMALLEST_EPSILON, Recipe
 
 if TYPE_CHECKING:  # heavy, and not needed where the answer is known already
-    from privtraj.data.public import PublicInputs, TimeAxis
+    from privtraj.base.space import TimeAxis
+    from privtraj.data.public import PublicInputs
     from privtraj.data.snapshots import Snapshots
     from privtraj.domain.domain import Domain
+    from privtraj.measures.base import Measure
     from privtraj.synthesizer import TrajectorySynthesizer
 
 Progress = Callable[[int, int], None]
 
 LARGEST_TIMES, LARGEST_FEATURES = 1000, 64  # that may be asked for
-# Set by hand. Gradients and marginals take seconds for each fit, so there are fewer of them.
+# Set by hand.
 SEED = 1
-STEPS = {  # of epsilon, powers of two
-    "counts": (-3, -2, -1, 0, 1, 2, 3),
-    "gradients": (-3, -1.5, 0, 1.5, 3),
-    "marginals": (-3, -1.5, 0, 1.5, 3),
-}
+STEPS = {True: (-3, -2, -1, 0, 1, 2, 3), False: (-3, -1.5, 0, 1.5, 3)}
+"""Powers of two of epsilon, where fits are quick, and where they are not."""
 MORE_PEOPLE = (2, 4, 8, 16, 32, 64)
 SCORED_TIMES = 3  # at which a fit is compared with the truth: each takes an optimal transport
 READ_AT = np.array([0.12, 0.45, 0.83])  # where they are compared if people are at any time
@@ -63,7 +61,7 @@ def plan(
     epsilon: float = 1.0,
     delta: float = 1e-5,
     adjacency: Adjacency = "add-remove",
-    measure: Literal["auto", "gradients", "counts", "marginals"] = "auto",
+    measure: str = "auto",
     public_counts: bool = False,
     records_per_person: int = 1,
     keep: bool = True,
@@ -98,7 +96,8 @@ def plan(
         made_before = all(isinstance(column, Number | Category) for column in columns)
         others = columns if made_before else declared_columns(None, None, columns=columns)
         declared = (*declared, *others)
-    if settings.keys() - {each.name for each in fields(Recipe)} - {"pull"} or "seed" in settings:
+    known = {*inspect.signature(Recipe).parameters} - {"seed"}
+    if not settings.keys() <= known:
         raise InputError(
             f"there is no such setting among {', '.join(settings)}: use those of "
             "TrajectorySynthesizer"
@@ -122,10 +121,8 @@ def plan(
     if not keep:
         return made()
 
-    def read(answer: dict[str, Any]) -> Forecast:
-        return replace(Forecast.from_dict(answer), question=question)
-
-    found = kept("plan", {**question.to_dict(), "stand_ins": list(STAND_INS)}, read, made)
+    key = {**question.to_dict(), "stand_ins": list(STAND_INS)}
+    found = kept("plan", key, lambda answer: Forecast.from_dict(answer, question), made)
     assert found is not None
     return found
 
@@ -140,6 +137,8 @@ def _whole(name: str, value: Any, low: int, high: int) -> int:
 
 
 def _check(question: Question) -> None:
+    from privtraj.synthesizer import TrajectorySynthesizer
+
     times = question.times or 1
     if question.people < times:
         few = f" is {times}: a forecast needs at least one person per time"
@@ -147,7 +146,7 @@ def _check(question: Question) -> None:
     if question.records_per_person > (question.times or LARGEST_TIMES):
         most = (" must not exceed ", Arg("times"), ": a person has one per time")
         raise InputError(Arg("records_per_person"), *most)
-    question.recipe.check()
+    TrajectorySynthesizer.of(question.recipe).check()
 
 
 # By simulation --------------------------------------------------------------------------------
@@ -158,14 +157,14 @@ def _simulated(question: Question, progress: Progress | None) -> Forecast:
     from privtraj.assess.simulate import fewer
 
     measure, asked = chosen_measure(question), question.recipe.epsilon
-    wanted = [asked * 2.0**step for step in STEPS[measure]]
+    wanted = [asked * 2.0**step for step in STEPS[measure.quick]]
     epsilons = np.array([e for e in wanted if SMALLEST_EPSILON <= e <= LARGEST_EPSILON])
     total = len(STAND_INS) * len(epsilons) + 1
     done = progress or (lambda fits, total: None)
     done(0, total)
     worths, settings = worth_over(question, epsilons, lambda fits: done(fits, total))
     levels = tuple(
-        Estimate.of(mean_worth(each), measure, question.records * epsilon)
+        Estimate.of(mean_worth(each), measure.optimism, question.records * epsilon)
         for each, epsilon in zip(worths.T, epsilons.tolist(), strict=True)
     )
     remedies = None
@@ -203,15 +202,15 @@ def worth_over(
             if epsilon == question.recipe.epsilon:
                 chosen.append(fit.model.settings)
             done(len(worths))
-    ranges: dict[str, Any] = {"measure": measure}
-    for key in ("cells_per_side", "particles", "steps", "slabs"):
+    ranges: dict[str, Any] = {"measure": measure.name}
+    for key in ("cells_per_side", "particles", "steps", "windows"):
         values = [settings.get(key) or 0 for settings in chosen]
         ranges[key] = [min(values), max(values)]
     return np.array(worths).reshape(len(STAND_INS), -1), ranges
 
 
-def chosen_measure(question: Question) -> str:
-    """counts, gradients or marginals."""
+def chosen_measure(question: Question) -> Measure:
+    """What a fit would use."""
     from privtraj.synthesizer import TrajectorySynthesizer
 
     return TrajectorySynthesizer.of(question.recipe).measure_for(question.features)
@@ -231,8 +230,8 @@ def _first(question: Question, name: str, values: Iterable[int]) -> int | None:
     for value in values:
         other = replace(question, **{name: value})  # type: ignore[arg-type]
         epsilon = other.recipe.epsilon
-        worth = mean_worth(worth_over(other, np.array([epsilon]))[0])
-        if Estimate.of(worth, chosen_measure(other), other.records * epsilon).people >= GOOD:
+        worth, optimism = worth_over(other, np.array([epsilon]))[0], chosen_measure(other).optimism
+        if Estimate.of(mean_worth(worth), optimism, other.records * epsilon).people >= GOOD:
             return value
     return None
 
@@ -290,7 +289,7 @@ def _nobody(
 
 def price(
     records: int,
-    measure: Literal["gradients", "counts", "marginals"],
+    measure: str,
     *,
     epsilon: float,
     delta: float,
@@ -305,10 +304,11 @@ def price(
     person on average, noise per record is price / r times that of one at random, so paying for all
     is better where r > price.
     """
-    from privtraj.measures.registry import MEASURES
+    from privtraj.measures.registry import find
     from privtraj.privacy.ledger import calibrate_laplace
 
-    if MEASURES[measure].needs_delta:  # whose noise is Gaussian
+    known = find(measure)
+    if known is None or known.needs_delta:  # whose noise is Gaussian
         return float(records) if together else math.sqrt(records)
     budget = (epsilon, delta, adjacency)
     return calibrate_laplace(*budget) / calibrate_laplace(*budget, person=Person(records, together))
@@ -316,7 +316,7 @@ def price(
 
 @dataclass(frozen=True)
 class Intention:
-    """A fit before it begins. slabs: the resolution in time, in words.
+    """A fit before it begins. words: of its measure.  windows: the resolution in time, in words.
 
     releases: of each what it is, how many times at most, and the noise: the standard deviation of
     each number, of all times together, in a unit, of which a contribution is the most that one
@@ -327,7 +327,8 @@ class Intention:
     delta: float
     adjacency: str
     measure: str
-    slabs: str
+    words: str
+    windows: str
     records_per_person: int
     releases: tuple[dict[str, Any], ...]
 
@@ -335,8 +336,6 @@ class Intention:
         return {**asdict(self), "releases": list(self.releases)}
 
     def __str__(self) -> str:
-        from privtraj.measures.registry import MEASURES
-
         most = self.records_per_person
         each = "one record" if most == 1 else f"up to {most} records"
         rows = [("  what is released", "", "its noise")]
@@ -352,7 +351,7 @@ class Intention:
         return (
             f"fit would spend epsilon {self.epsilon:g} and delta {short(self.delta)} "
             f"({self.adjacency}, {each} of a person),\n"
-            f"once, on {MEASURES[self.measure].words}, in {self.slabs}.\n"
+            f"once, on {self.words}, in {self.windows}.\n"
         ) + "\n".join(aligned(rows))
 
 
@@ -363,25 +362,26 @@ def intention(
     frame = (public.time_name, public.most_records, public.together)
     nobody = replace(_nobody(public.axis, public.columns, *frame), domain=domain)
     releases = []
-    for planned in synthesizer.planned(nobody).releases:
+    measure = synthesizer.checked_for(nobody)
+    for planned in measure.plan(nobody, synthesizer).releases:
         event: Any = planned.event
         noise, unit = float(event.noise_variance) ** 0.5, "contributions"
-        if isinstance(event, LaplaceShares):
-            noise, unit = noise / event.weight, "people"
-        elif isinstance(event, LaplaceCounts):
-            unit = "records"
+        if isinstance(event, LaplaceCounts):
+            unit = "records" if event.weight is None else "people"
+            noise /= event.weight or 1
         about = {"what": event.what, "times": planned.times, "noise": noise, "unit": unit}
         releases.append(about)
-    slabs = {
+    windows = {
         "bins": f"each of the {nobody.n_times} time bins by itself",
-        "auto": "as many slabs of time as it finds to suit how people move",
+        "auto": "as many windows of time as it finds to suit how people move",
     }
     return Intention(
         float(synthesizer.epsilon),
         float(synthesizer.delta),
         synthesizer.adjacency,
-        synthesizer.measure_of(nobody),
-        slabs.get(str(synthesizer.slabs), f"{synthesizer.slabs} slabs of time"),
+        measure.name,
+        measure.words,
+        windows.get(str(synthesizer.windows), f"{synthesizer.windows} windows of time"),
         public.most_records,
         tuple(releases),
     )

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
@@ -32,16 +32,17 @@ from privtraj.assess.simulate import (
 )
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import BudgetError, InputError, is_number
-from privtraj.base.space import as_user_times
+from privtraj.base.space import TimeAxis, as_user_times
 from privtraj.columns.kinds import Angle, Category
-from privtraj.data.public import TimeAxis
 from privtraj.data.snapshots import Snapshots
+from privtraj.measures.base import Measure
+from privtraj.measures.registry import find
 from privtraj.metrics.columns import numbers_alone, unit_points
 from privtraj.metrics.people import meeting
 from privtraj.model.model import TrajectoryModel
+from privtraj.privacy.certificate import MOST_RECORDS, PUBLIC_COUNTS, SHARED_BINS
 from privtraj.privacy.rows import MemoryRows
-from privtraj.privacy.statements import MOST_RECORDS, PUBLIC_COUNTS, SHARED_BINS
-from privtraj.recipe import MeasureName, Recipe
+from privtraj.recipe import Recipe
 
 REFITS = 3  # whose mean error varies little; each takes as long as the fit
 READ_TIMES = 8  # when models are compared, if people are at any time or at more of them
@@ -49,7 +50,7 @@ DOUBT = 4.0
 """Half width of a band, in root mean squared changes of refits: holds the truth in nine of ten."""
 LEAST_GROUP = 0.05  # share of people from which a value of a category is a group
 MOST_GROUPS = 24
-RESOLUTION = ("particles", "steps", "cells", "slabs", "subspace", "bandwidth")
+RESOLUTION = ("particles", "steps", "cells", "windows", "subspace", "bandwidth")
 """Settings that decide how fine a model can be; chosen by the fit itself unless set by hand."""
 MOMENTS = 64  # of people who come at any time: more of them make more calls, and no other crowd
 PEOPLE = 2000  # of each model, whose medians, shares and correlations are compared
@@ -136,7 +137,7 @@ def estimated_quality(
     budget = counted * model.certificate.target_epsilon
 
     def judged(worth: float) -> Estimate:
-        return Estimate.of(min(worth, most), model.settings["measure"], budget)
+        return Estimate.of(min(worth, most), _measure(model).optimism, budget)
 
     overall, at_times = Estimate(0.0, 0.0, 0.0), tuple[Estimate, ...]()
     if numbers[0].shape[2]:
@@ -170,8 +171,13 @@ def estimated_quality(
 def can_be_refitted(model: TrajectoryModel) -> bool:
     """Whether it was made by a fit that can be made again from what it tells."""
     needed = {"people_per_time", "people_lengths", "people_middles", "listed_times"}
-    known = model.settings.get("measure") in get_args(MeasureName)
-    return known and needed <= model.diagnostics.keys()
+    return find(model.settings.get("measure")) is not None and needed <= model.diagnostics.keys()
+
+
+def _measure(model: TrajectoryModel) -> Measure:
+    known = find(model.settings["measure"])
+    assert known is not None
+    return known
 
 
 def recipe_of(model: TrajectoryModel) -> Recipe:
@@ -218,7 +224,7 @@ def worth_of_resolution(model: TrajectoryModel) -> float:
 def refitted(model: TrajectoryModel, times: Floats, seed: int) -> Simulated:
     """A fit to people drawn from the model, to fewer with less noise where they are many."""
     crowd, public = ModelCrowd(model), PUBLIC_COUNTS in model.certificate.public_inputs
-    recipe, people = fewer(recipe_of(model), model.settings["measure"], crowd.people, crowd.each)
+    recipe, people = fewer(recipe_of(model), _measure(model), crowd.people, crowd.each)
     return simulate(recipe, crowd, people, times, seed=seed, public_counts=public, released=PEOPLE)
 
 

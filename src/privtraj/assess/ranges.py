@@ -56,8 +56,7 @@ def pile_up(model: TrajectoryModel) -> PileUp | None:
     ]
     if not places:
         return None
-    counted = model.settings.get("measure") == "counts"
-    sides = [s for s in model.diagnostics.get("cell_side") or [] if s is not None and counted]
+    sides = [s for s in model.diagnostics.get("cell_side") or [] if s is not None]
     wall = float(np.clip(max(sides, default=2 * float(model.bandwidth.max())), WALL, WIDEST))
     weight = (model.weights / model.weights.sum(axis=1, keepdims=True))[..., None]
     people = model.particles[..., places]
@@ -120,7 +119,7 @@ def doubts(model: TrajectoryModel) -> tuple[Finding, ...]:
         found.append(Finding(name, "wrong", (f"{seen}'{name}'",), (advice,), numbers))
     if filled is not None and filled.off > LIMITS["time"][1]:
         windows = len(model.diagnostics["people_per_time"])
-        seen = f"{100 * filled.share:.0f} % of the released people are in one of {windows} slabs "
+        seen = f"{100 * filled.share:.0f} % of the released people are in one of {windows} windows "
         advice = "the time range, or the unit of the times, is plainly wrong"
         numbers = {"share": filled.share, "off": filled.off}
         found.append(Finding(model.time_name, "wrong", (f"{seen}of time",), (advice,), numbers))

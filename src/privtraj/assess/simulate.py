@@ -23,6 +23,7 @@ from privtraj.assess.forecast import STAND_INS
 from privtraj.base.arrays import Floats
 from privtraj.base.space import as_user_times
 from privtraj.data.snapshots import Snapshots
+from privtraj.measures.base import Measure
 from privtraj.metrics.columns import unit_points
 from privtraj.metrics.distances import weighted_cost
 from privtraj.metrics.people import LADDER, MOST_TOLD, meeting, panel
@@ -35,8 +36,8 @@ from privtraj.synthesizer import TrajectorySynthesizer
 
 # Set by hand, so that a simulation takes seconds, and the error of a yardstick is small beside what
 # it measures.
-ENOUGH = {"counts": 20_000, "gradients": 10_000, "marginals": 10_000}
-"""Records beyond which fewer are simulated."""
+ENOUGH = {True: 20_000, False: 10_000}
+"""Records beyond which fewer are simulated, where fits are quick, and where they are not."""
 LARGEST_SIMULATED_EPSILON = 60.0  # with so little noise the error is that of the method alone
 RELEASED = 500  # synthetic people that are compared
 POPULATION, POINTS = 8000, 500  # people of a population, and points that represent them
@@ -96,16 +97,16 @@ def drawn(model: TrajectoryModel, times: Floats, n: int, seed: int) -> Floats:
     return unit_points(values, model.columns)
 
 
-def fewer(recipe: Recipe, measure: str, people: int, records_each: int) -> tuple[Recipe, int]:
+def fewer(recipe: Recipe, measure: Measure, people: int, records_each: int) -> tuple[Recipe, int]:
     """The recipe and the people that are simulated instead, with the same noise for each person.
 
-    Noise per person is that of N epsilon for counts, and that of N mu for all else.
+    Noise per person is that of N mu where it is Gaussian, else that of N epsilon.
     """
-    factor = max(people * records_each / ENOUGH[measure], 1.0)  # so many times fewer people
+    factor = max(people * records_each / ENOUGH[measure.quick], 1.0)  # so many times fewer people
     if factor == 1:
         return recipe, people
     epsilon = recipe.epsilon * factor
-    if measure != "counts":
+    if measure.needs_delta:
         mu = calibrate_gaussian(recipe.epsilon, recipe.delta, recipe.adjacency)
         event = GaussianSum(1 / (mu * factor), "")
         epsilon = epsilon_at([event], recipe.delta, recipe.adjacency)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privtraj.base.arrays import Floats, Ints, Mask
+from privtraj.base.arrays import Floats, Ints, Mask, frozen
 from privtraj.base.errors import Arg, InputError
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -91,6 +91,29 @@ class Slabs:
         return numbers
 
 
+@dataclass(frozen=True)
+class TimeAxis:
+    """Public times, numbers or dates as seconds since 1970-01-01 UTC.
+
+    times: (T,) increasing, those of interest.  range: (2,) from when to when people are recorded.
+    declared: whether somebody named the times, so that they may be taken for time bins.
+    """
+
+    times: Floats
+    datetime: bool
+    range: Floats
+    declared: bool = True
+
+    def __post_init__(self) -> None:
+        frozen(self.times)
+        frozen(self.range)
+
+    @property
+    def bins(self) -> Slabs:
+        """All that is nearest to each time; one bin for all time if no times were named."""
+        return Slabs.around(self.times) if self.declared else Slabs.between(self.times[:0])
+
+
 def bin_edges(times: ArrayLike) -> Floats:
     """(T - 1,) e_i, the largest value nearer to t_i than to t_(i+1), or as near, in float64.
 
@@ -130,6 +153,16 @@ def as_user_times(times: ArrayLike, datetime: bool) -> NDArray[Any]:
     """Times in seconds since 1970-01-01 as datetime64[us] when `datetime`, else unchanged."""
     times = np.asarray(times, dtype=np.float64)
     return np.rint(times * 1e6).astype("datetime64[us]") if datetime else times
+
+
+def written_times(times: ArrayLike, datetime: bool) -> NDArray[Any]:
+    """Times (q,) as tables have them: dates in days, seconds or parts of them, in the coarsest that
+    tells them all exactly; numbers as they are."""
+    exact = as_user_times(times, datetime)
+    if not datetime:
+        return exact
+    coarser = (exact.astype(f"datetime64[{unit}]") for unit in ("D", "s", "ms"))
+    return next((made for made in coarser if (made == exact).all()), exact)
 
 
 def moment(value: Any, what: str | Arg = "the time") -> tuple[float, bool]:

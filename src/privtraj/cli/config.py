@@ -23,6 +23,8 @@ from privtraj.cli.options import GROUPS, OPTIONS
 SUFFIXES = (".toml", ".yaml", ".yml")
 MOST_BYTES = 2**18  # of a configuration
 
+RENAMED = {"pull": "time_coupling", "slabs": "windows"}
+"""What choices were called before versions 0.2 and 0.3."""
 _QUOTED = re.compile(r"""'[^'\n]*'|"(?:[^"\\\n]|\\.)*\"""")
 _DOTTED = re.compile(rf"(?<![\w-])(?:[\w-]+[ \t]*\.[ \t]*){{{DEEPEST}}}")
 _PLACEHOLDER = re.compile(r"<[a-z ]+>")
@@ -42,8 +44,8 @@ def load(path: str | os.PathLike[str], but: Container[str] = ()) -> dict[str, An
     """
     path = Path(path)
     values = _parsed(path)
-    if "pull" in values:  # its name before version 0.2
-        values["time_coupling"] = values.pop("pull")
+    for old in RENAMED.keys() & values.keys():
+        values[RENAMED[old]] = values.pop(old)
     for name in values:
         if name not in OPTIONS:
             near = get_close_matches(str(name).lower().replace("-", "_"), OPTIONS, n=1, cutoff=0.5)

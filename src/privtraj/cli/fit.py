@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from privtraj.base.errors import InputError
 from privtraj.base.formats import PEOPLE_DRAWN
-from privtraj.choices import BOOLEAN, Option
 from privtraj.cli import config, shared
 from privtraj.cli.console import PLAINLY_WRONG, Console
 from privtraj.cli.options import FILE, GROUPS, OPTIONS, Group, arguments
 from privtraj.cli.results import even_times, write_paths
+from privtraj.recipe import BOOLEAN, Option
 
 if TYPE_CHECKING:
     from privtraj.assess.look import TableCheck
@@ -56,8 +56,9 @@ def add(commands: Any) -> None:
     above = Group("configuration", files, "all of the options below, in a file")
     look = Group("before anything is spent", looks, "a look that only you may see")
     fit = shared.command(commands, "fit", about, run, above, look, *GROUPS, **words)
-    # as time_coupling was called before version 0.2
-    fit.add_argument("--pull", dest="time_coupling", type=float, help=argparse.SUPPRESS)
+    for old, new in config.RENAMED.items():
+        kind = OPTIONS[new].kind.typed["type"]
+        fit.add_argument(f"--{old}", dest=new, type=kind, help=argparse.SUPPRESS)
 
 
 def settled(args: argparse.Namespace) -> argparse.Namespace:
@@ -118,8 +119,9 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
     snapshots = Snapshots.from_table(args.data, **shared.table(vars(args), Snapshots.from_table))
     if not args.yes and not processes.several():  # who would stop while the others wait
         _refuse_wrong(shared.looked(vars(args), synthesizer, ranges_only=True))
-    if synthesizer.measure_for(snapshots.axes) == "gradients" and not args.quiet:
-        console.note(f"gradients are computed on {processes.device()}")
+    measure = synthesizer.measure_for(snapshots.axes)
+    if measure.sums_every_step and not args.quiet:
+        console.note(f"{measure.name} are computed on {processes.device()}")
     if args.ledger is not None:
         console.remains = ", but what was reserved in the ledger counts"
     file, show = _ledger(args), console.progress("fitting")
@@ -197,13 +199,13 @@ def _prepared(args: argparse.Namespace) -> TrajectorySynthesizer:
         check_paths(args.paths, features, [column.domain for column in columns], args.at or 2)
     shared.check_output(args.write_config, config.SUFFIXES, args.force)
     shared.keep_compiled()
-    from privtraj.data.public import Options
+    from privtraj.data.public import PublicInputs
     from privtraj.synthesizer import TrajectorySynthesizer
 
     synthesizer = TrajectorySynthesizer(**arguments(TrajectorySynthesizer, vars(args)))
     synthesizer.check()
-    kept = (args.one_per_person, args.records_per_person, True, args.missing, args.seed)
-    Options(*kept, has_person=args.person is not None)  # refuses what does not go together
+    known = shared.table(vars(args), PublicInputs.declared)
+    PublicInputs.declared(**known)  # refuses what does not go together
     return synthesizer
 
 
@@ -250,10 +252,10 @@ def _note(args: argparse.Namespace, synthesizer: TrajectorySynthesizer, console:
     if args.records_per_person > 1:
         # whether all records or one at random is better, as far as can be said without looking
         from privtraj.assess.plan import price
-        from privtraj.columns.axes import Axes
+        from privtraj.columns.kinds import Axes
 
-        measure = synthesizer.measure_for(Axes.of(shared.columns(vars(args))))
-        most, together = args.records_per_person, synthesizer.slabs != "bins"
+        measure = synthesizer.measure_for(Axes.of(shared.columns(vars(args)))).name
+        most, together = args.records_per_person, synthesizer.windows != "bins"
         if not together:
             most = min(most, args.bins or len(args.bin_times or []) or most)
         budget = {"epsilon": args.epsilon, "delta": args.delta, "adjacency": args.adjacency}

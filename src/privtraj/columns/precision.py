@@ -13,16 +13,13 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import InputError, Said, listed
-from privtraj.base.space import as_user_times
 
 SHARE = 1e-4  # of the range, the coarsest step: far below what any budget resolves, and few digits
 DEGREES = 1e-6  # of longitudes and latitudes, a tenth of a metre: RFC 7946 advises no more digits
 _CALENDAR = (86_400.0, 3600.0, 60.0, 1.0)  # seconds of a day, an hour, a minute, a second
-_UNITS = ("D", "s", "ms")  # of datetime64, coarsest first
 
 
 def usual_step(low: float, high: float) -> float:
@@ -66,16 +63,6 @@ def spread_times(start: float, end: float, count: int, datetime: bool) -> Floats
         made = in_steps(even, _power_of_ten(gap / 100), start, end)
     made[:1], made[1:][-1:] = start, end
     return made
-
-
-def written_times(times: ArrayLike, datetime: bool) -> NDArray[Any]:
-    """Times (q,) as tables have them: dates in days, seconds or parts of them, in the coarsest that
-    tells them all exactly; numbers as they are."""
-    exact = as_user_times(times, datetime)
-    if not datetime:
-        return exact
-    coarser = (exact.astype(f"datetime64[{unit}]") for unit in _UNITS)
-    return next((made for made in coarser if (made == exact).all()), exact)
 
 
 def _power_of_ten(size: float) -> float:

@@ -3,21 +3,24 @@ they are and how a file is written. So a table is read, by a fit and by `privtra
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from inspect import signature
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from privtraj.base.arrays import Floats, frozen
-from privtraj.base.errors import Arg, InputError, is_whole
-from privtraj.base.space import Slabs, moment
+from privtraj.base.arrays import Floats
+from privtraj.base.errors import Arg, InputError, either, is_whole
+from privtraj.base.space import TimeAxis, moment
+from privtraj.columns.declared import declared_columns
 from privtraj.columns.kinds import LONGEST_NAME, Column, of_tables
 from privtraj.columns.precision import spread_times
 from privtraj.data.dialect import DATE, NUMBER, PLAIN, TEXT, CellKind, Dialect
 from privtraj.domain.domain import Domain
+from privtraj.privacy.certificate import COMPARED
 
-_WHOSE = (" needs ", Arg("person="), ", which says whose record it is")
 _TIMES, _RANGE = Arg("bins", option="bin_times"), Arg("time_range")
 
 MOST_TIMES = 50_000  # of interest, as many as a model file holds
@@ -25,84 +28,87 @@ READ_AT = 25  # times, evenly spread, at which a model is read where nobody name
 
 
 @dataclass(frozen=True)
-class TimeAxis:
-    """Public times, numbers or dates as seconds since 1970-01-01 UTC.
+class PublicInputs:
+    """All that is public about records: d columns, times, and how many of a person are kept.
 
-    times: (T,) increasing, those of interest.  range: (2,) from when to when people are recorded.
-    declared: whether somebody named the times, so that they may be taken for time bins.
+    time_name, person: columns of a table, the time and whose a record is.  dialect: of CSV files.
+    domain: where people can be at all. The others are explained at `Snapshots.from_arrays`.
     """
 
-    times: Floats
-    datetime: bool
-    range: Floats
-    declared: bool = True
+    columns: tuple[Column, ...]
+    axis: TimeAxis
+    time_name: str
+    has_person: bool = False
+    person: str | None = None
+    one_per_person: str = "error"
+    records_per_person: int = 1
+    one_per_bin: bool = True
+    missing: str = "refuse"
+    seed: int | None = None
+    dialect: Dialect = PLAIN
+    domain: Domain | None = None
+    same_person: str = "exact"
 
-    def __post_init__(self) -> None:
-        frozen(self.times)
-        frozen(self.range)
-
-    @property
-    def bins(self) -> Slabs:
-        """All that is nearest to each time; one bin for all time if no times were named."""
-        return Slabs.around(self.times) if self.declared else Slabs.between(self.times[:0])
-
-
-@dataclass(frozen=True)
-class Options:
-    """Which records are kept: how many of a person, and what becomes of incomplete ones."""
-
-    one_per_person: str
-    records_per_person: int
-    one_per_bin: bool
-    missing: str
-    seed: int | None
-    has_person: bool
-
-    def __post_init__(self) -> None:
-        if self.missing not in ("refuse", "drop"):
-            raise InputError(Arg("missing"), f" must be 'refuse' or 'drop', not '{self.missing}'")
-        if self.one_per_person not in ("error", "random"):
+    @classmethod
+    def declared(
+        cls,
+        *,
+        time: str,
+        features: Sequence[str] | None = None,
+        bounds: Any = None,
+        columns: Any = None,
+        time_range: Any = None,
+        bins: Any = None,
+        person: str | None = None,
+        one_per_person: str = "error",
+        records_per_person: int = 1,
+        one_per_bin: bool = True,
+        missing: str = "refuse",
+        seed: int | None = None,
+        domain: Any = None,
+        same_person: str = "exact",
+        csv: Any = None,
+    ) -> PublicInputs:
+        """Of a table, as `Snapshots.from_table` explains them."""
+        made = declared_columns(bounds, features, columns=columns)
+        axis, dialect = declared_axis(bins, time_range), Dialect.of(csv)
+        kept = (one_per_person, records_per_person, one_per_bin, missing, seed)
+        public = cls(
+            made, axis, time, person is not None, person, *kept, dialect, domain, same_person
+        )
+        if time in public.names:
             raise InputError(
-                Arg("one_per_person"), f" must be 'error' or 'random', not '{self.one_per_person}'"
+                f"column '{time}' is the time and a feature: leave it out of ",
+                Arg("features", option="feature"),
             )
-        if self.one_per_person == "random" and not self.has_person:
-            raise InputError(Arg("one_per_person", "random"), *_WHOSE)
-        most = self.records_per_person
+        if person in (time, *public.names):
+            raise InputError(
+                f"column '{person}' is the person and also time or feature: use another"
+            )
+        return public
+
+    def __post_init__(self) -> None:
+        for word, known in (
+            ("missing", ("refuse", "drop")),
+            ("one_per_person", ("error", "random")),
+            ("same_person", tuple(COMPARED)),
+        ):
+            if getattr(self, word) not in known:
+                words = either([f"'{each}'" for each in known])
+                raise InputError(Arg(word), f" must be {words}, not '{getattr(self, word)}'")
+        most, at_random = self.records_per_person, self.one_per_person == "random"
         if not is_whole(most) or most < 1:
             raise InputError(Arg("records_per_person"), " must be a whole number of at least 1")
-        if most > 1 and not self.has_person:
-            raise InputError(Arg("records_per_person"), *_WHOSE)
-        if most > 1 and self.one_per_person == "random":
+        if (most > 1 or at_random) and not self.has_person:
+            asked = Arg("one_per_person", "random") if at_random else Arg("records_per_person")
+            raise InputError(asked, " needs ", Arg("person="), ", which says whose record it is")
+        if most > 1 and at_random:
             raise InputError(
                 Arg("one_per_person", "random"),
                 " keeps one record and ",
                 Arg("records_per_person"),
                 " several: leave out one of them",
             )
-
-    @property
-    def one_each(self) -> bool:
-        """Whether a second record of a person is refused."""
-        return self.records_per_person == 1 and self.one_per_person == "error"
-
-
-@dataclass(frozen=True)
-class PublicInputs:
-    """All that is public about records: d columns, times, and how many of a person are kept.
-
-    person: the column that says whose a record is, in a table.  dialect: of CSV files.
-    domain: where people can be at all.
-    """
-
-    columns: tuple[Column, ...]
-    axis: TimeAxis
-    time_name: str
-    options: Options
-    person: str | None = None
-    dialect: Dialect = PLAIN
-    domain: Domain | None = None
-
-    def __post_init__(self) -> None:
         if any(len(str(name)) > LONGEST_NAME for name in (self.time_name, *self.names)):
             raise InputError(
                 f"a column has a name of more than {LONGEST_NAME} letters, which no model keeps: "
@@ -131,29 +137,30 @@ class PublicInputs:
         return kinds if self.person is None else kinds | {self.person: TEXT}
 
     @property
+    def one_each(self) -> bool:
+        """Whether a second record of a person is refused."""
+        return self.records_per_person == 1 and self.one_per_person == "error"
+
+    @property
     def together(self) -> bool:
         """Whether records of one person may share a bin, or there are no bins."""
-        apart = self.options.one_per_bin and self.axis.declared
-        return self.options.records_per_person > 1 and not apart
+        apart = self.one_per_bin and self.axis.declared
+        return self.records_per_person > 1 and not apart
 
     @property
     def most_records(self) -> int:
         """Records of one person that can be kept."""
-        most = self.options.records_per_person
+        most = self.records_per_person
         return most if self.together else min(most, len(self.axis.times))
 
-    def check_roles(self, person: str | None) -> None:
-        """Refuse a column of a table that is to be two things at once."""
-        time, names = self.time_name, self.names
-        if time in names:
-            raise InputError(
-                f"column '{time}' is the time and a feature: leave it out of ",
-                Arg("features", option="feature"),
-            )
-        if person is not None and person in (time, *names):
-            raise InputError(
-                f"column '{person}' is the person and also time or feature: use another"
-            )
+
+def declaring(function: Any) -> Any:
+    """A function whose signature shows what `PublicInputs.declared` takes of its **declared."""
+    shown = signature(function)
+    facts = signature(PublicInputs.declared).parameters.values()
+    own = list(shown.parameters.values())[:-1]
+    function.__signature__ = shown.replace(parameters=[*own, *facts])
+    return function
 
 
 def declared_axis(bins: Any, time_range: Any) -> TimeAxis:

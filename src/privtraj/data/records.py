@@ -25,9 +25,17 @@ from privtraj.base import processes
 from privtraj.base.arrays import Floats, Ints, Mask, frozen
 from privtraj.base.errors import Arg, InputError, listed
 from privtraj.base.space import utc_seconds
-from privtraj.columns.axes import encoded, to_unit
 from privtraj.columns.cells import fingerprint
-from privtraj.columns.kinds import UNDECLARED, Boolean, Category, Column, Date, Integer
+from privtraj.columns.kinds import (
+    UNDECLARED,
+    Boolean,
+    Category,
+    Column,
+    Date,
+    Integer,
+    encoded,
+    to_unit,
+)
 from privtraj.data import arrow
 from privtraj.data.public import PublicInputs
 from privtraj.privacy.rows import BLOCK, MemoryRows, digest_of
@@ -171,11 +179,17 @@ class Records:
         times, datetime = arrow.moments(table.column(public.time_name), public.time_name)
         cells = [table.column(column.name) for column in public.asked]
         person = public.person
-        people = None if person is None else arrow.identities(table.column(person), person)
+        people = (
+            None
+            if person is None
+            else arrow.identities(table.column(person), person, public.same_person)
+        )
         return cls(times, datetime, *_read(cells, public.asked), people)
 
     @classmethod
-    def of_arrays(cls, times: Any, points: Any, person: Any, columns: Sequence[Column]) -> Records:
+    def of_arrays(
+        cls, times: Any, points: Any, person: Any, columns: Sequence[Column], same: str = "exact"
+    ) -> Records:
         """From times (n,), points (n, e) as `table_of` gives them, and people (n,) or None."""
         try:
             array = np.asarray(times)
@@ -191,7 +205,7 @@ class Records:
             values, datetime = arrow.moments(arrow.to_column(times, "time"), "time")
         people = None
         if person is not None:
-            people = arrow.identities(arrow.to_column(person, "person"), "person")
+            people = arrow.identities(arrow.to_column(person, "person"), "person", same)
         if isinstance(points, np.ndarray):
             return cls(values, datetime, points, points[:, :0], people)
         return cls(values, datetime, *_read(points, columns), people)
@@ -265,7 +279,7 @@ def rows_of(records: Records, public: PublicInputs) -> MemoryRows:
     check_infinite(FaultCount.of(np.isinf(cells), (public.time_name, *names)))
     allowed = np.array([False, *(column.missing for column in public.asked)])
     absent = np.isnan(cells) & ~allowed
-    check_missing(FaultCount.of(absent, (public.time_name, *names)), public.options.missing)
+    check_missing(FaultCount.of(absent, (public.time_name, *names)), public.missing)
     if absent.any():
         complete = ~np.any(absent, axis=1)
         records, cells = records.keep(complete), cells[complete]
@@ -286,7 +300,6 @@ def rows_of(records: Records, public: PublicInputs) -> MemoryRows:
 
 def _limited_per_person(records: Records, public: PublicInputs) -> Records:
     """At most `records_per_person` records of each person, chosen by chance."""
-    options = public.options
     if records.people is None:
         return records
     codes, ids = records.people
@@ -298,16 +311,16 @@ def _limited_per_person(records: Records, public: PublicInputs) -> Records:
     repeated = np.count_nonzero(counts > 1)
     if repeated == 0:
         return records
-    if options.one_each:
+    if public.one_each:
         refuse_several(int(repeated), int(np.count_nonzero(counts)))
-    order = np.lexsort((_random_keys(codes, counts, ids, options.seed), codes))
+    order = np.lexsort((_random_keys(codes, counts, ids, public.seed), codes))
     if not public.together:  # the first of each person in each bin
         bins = public.axis.bins.of(records.times)
         place = codes[order] * (int(bins.max()) + 1) + bins[order]
         order = order[np.sort(np.unique(place, return_index=True)[1])]
     who = codes[order]
     rank = np.arange(len(who)) - np.searchsorted(who, who)
-    return records.keep(np.sort(order[rank < options.records_per_person]))
+    return records.keep(np.sort(order[rank < public.records_per_person]))
 
 
 def _random_keys(codes: Ints, counts: Ints, ids: Any, seed: int | None) -> NDArray[np.uint64]:

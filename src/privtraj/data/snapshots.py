@@ -19,32 +19,32 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.base import display, processes
+from privtraj.base import formats, processes
 from privtraj.base.arrays import Floats, frozen
 from privtraj.base.errors import Arg, InputError
-from privtraj.base.space import as_user_times
-from privtraj.columns.axes import Axes
+from privtraj.base.space import TimeAxis, as_user_times, written_times
 from privtraj.columns.declared import declared_columns
-from privtraj.columns.kinds import Column, of_tables
-from privtraj.columns.precision import written_times
-from privtraj.data import sql
-from privtraj.data.dialect import DATE, Dialect, UnreadableCells
-from privtraj.data.public import Options, PublicInputs, TimeAxis, declared_axis
+from privtraj.columns.kinds import Axes, Column, of_tables
+from privtraj.data import sql, tables
+from privtraj.data.dialect import DATE, UnreadableCells
+from privtraj.data.public import PublicInputs, declared_axis, declaring
 from privtraj.data.records import Records, cells_of, check_same_kind, rows_of, table_of
 from privtraj.domain.domain import Domain, Plot
-from privtraj.privacy.events import Person
-from privtraj.privacy.rows import PublicShape, Rows
-from privtraj.privacy.statements import (
+from privtraj.privacy.certificate import (
     BY_PERSON,
     CHECKED,
+    COMPARED,
     DOMAIN,
     EVERY_ROW,
     MOST_RECORDS,
     SHARED_BINS,
     STATED,
 )
+from privtraj.privacy.events import Person
+from privtraj.privacy.rows import PublicShape, Rows
 
 G = TypeVar("G")  # a kind of guard
+QUOTED = "line breaks inside of quoted cells are meant, and every quotation mark is closed"
 ROW_BY_ROW = "each row of the query is computed from one row, which is one person's"
 
 
@@ -76,26 +76,14 @@ class Snapshots:
     checked: tuple[str, ...] = ()
 
     @classmethod
+    @declaring
     def from_table(
         cls,
         source: Any,
         *,
-        time: str,
         query: str | None = None,
         row_by_row: bool = False,
-        features: Sequence[str] | None = None,
-        bounds: Any = None,
-        columns: Any = None,
-        time_range: Any = None,
-        bins: Any = None,
-        person: str | None = None,
-        one_per_person: str = "error",
-        records_per_person: int = 1,
-        one_per_bin: bool = True,
-        missing: str = "refuse",
-        seed: int | None = None,
-        domain: Any = None,
-        csv: Any = None,
+        **declared: Any,
     ) -> Snapshots:
         """Snapshots from a file, a table or a database.
 
@@ -122,19 +110,12 @@ class Snapshots:
 
         The other arguments are those of `from_arrays`.
         """
-        whose = person is not None
-        public = PublicInputs(
-            declared_columns(bounds, features, columns=columns),
-            declared_axis(bins, time_range),
-            time,
-            Options(one_per_person, records_per_person, one_per_bin, missing, seed, whose),
-            person,
-            Dialect.of(csv),
-            domain,
-        )
-        public.check_roles(person)
+        public = PublicInputs.declared(**declared)
         rows = _rows_of_source(source, query, public, row_by_row)
-        return cls._build(rows, public, (ROW_BY_ROW,) if row_by_row else ())
+        stated = (ROW_BY_ROW,) if row_by_row else ()
+        if public.dialect.newlines == "quoted":
+            stated = (*stated, QUOTED)
+        return cls._build(rows, public, stated)
 
     @classmethod
     def from_arrays(
@@ -154,6 +135,7 @@ class Snapshots:
         missing: str = "refuse",
         seed: int | None = None,
         domain: Any = None,
+        same_person: str = "exact",
     ) -> Snapshots:
         """Snapshots from times (n,) and points (n, d), or (n,) when d = 1.
 
@@ -172,6 +154,8 @@ class Snapshots:
             every record keeps its own time. Where all records are at these times, as with cells
             sequenced on five days, the fit finds that too.
         person: (n,) whose record each is.
+        same_person: when two texts name one person: "exact" compares them as they are written,
+            "trimmed" without the blanks around them, "folded" with capitals as small letters, too.
         one_per_person: "error" refuses a second record of a person, "random" keeps one of a
             person's records, each with the same chance, without looking at anybody else's.
         records_per_person: public. Above 1, that many records of a person are kept, by chance where
@@ -191,20 +175,25 @@ class Snapshots:
             named = of_tables(declared_columns(bounds, features, columns=columns))
             table = cells_of(points, [column.name for column in named])
             declared = declared_columns(bounds, features, len(table), columns)
-        given = Records.of_arrays(times, table, person, of_tables(declared))
-        whose = person is not None
+        given = Records.of_arrays(times, table, person, of_tables(declared), same_person)
         public = PublicInputs(
             declared,
             declared_axis(bins, time_range),
             "time",
-            Options(one_per_person, records_per_person, one_per_bin, missing, seed, whose),
+            person is not None,
+            one_per_person=one_per_person,
+            records_per_person=records_per_person,
+            one_per_bin=one_per_bin,
+            missing=missing,
+            seed=seed,
             domain=domain,
+            same_person=same_person,
         )
         return cls._build(rows_of(given, public), public)
 
     @classmethod
     def _build(cls, rows: Rows, public: PublicInputs, stated: tuple[str, ...] = ()) -> Snapshots:
-        whose = public.options.has_person
+        whose = public.has_person
         return cls(
             public.axis,
             public.columns,
@@ -214,7 +203,7 @@ class Snapshots:
             public.together,
             stated if whose else (EVERY_ROW, *stated),
             public.domain,
-            (BY_PERSON,) if whose else (),
+            (BY_PERSON, COMPARED[public.same_person]) if whose else (),
         )
 
     @property
@@ -318,7 +307,7 @@ class Snapshots:
         return f"Snapshots({self.time_name} from {first} to {last}; {box})"
 
     def _repr_html_(self) -> str:
-        return display.card(self)
+        return formats.card(self)
 
 
 def _rows_of_source(source: Any, query: str | None, public: PublicInputs, row_by_row: bool) -> Rows:
@@ -328,7 +317,7 @@ def _rows_of_source(source: Any, query: str | None, public: PublicInputs, row_by
     try:
         remote = sql.remote_table(source, query, columns, kinds, dialect, row_by_row=row_by_row)
         if remote is None:
-            table = sql.read_into_memory(source, columns, kinds, dialect)
+            table = tables.read_columns(source, columns, kinds, dialect)
     except UnreadableCells as error:
         unread = error
     if unread is not None:

@@ -13,9 +13,10 @@ import sys
 import tempfile
 import warnings
 import weakref
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from glob import escape, glob, has_magic
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,7 +27,7 @@ import pyarrow as pa
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.formats import TABLES, absent, extra, find_format
 from privtraj.data import arrow, detection, row_local, tables
-from privtraj.data.dialect import BLANKS, DATE, EXACT, NUMBER, PLAIN, CellKind, Dialect, Readings
+from privtraj.data.dialect import PLAIN, CellKind, Dialect, Readings
 from privtraj.data.row_local import literal
 
 LARGE_FILE = 512 * 2**20  # bytes on disk from which a file is not read into memory
@@ -40,12 +41,13 @@ _PACKAGES = {
     "pyspark": "privtraj[spark]",
 }
 _STAYING = "records that stay where they are"
-_NO_TEXT = "\x1fprivtraj: no cell is this text\x1f"  # or DuckDB would make null of empty ones
 
 
 @dataclass(frozen=True, repr=False)
 class RemoteTable:
     """An Ibis table, and the sentence to say when its database fails.
+
+    own: names of functions that its database defines itself, and may take for built-in ones.
 
     The database's own words, errors and warnings, are never passed on: they quote the address, the
     query or the data.
@@ -53,20 +55,29 @@ class RemoteTable:
 
     table: Any
     complaint: str
+    own: frozenset[str] = frozenset()
 
     def with_table(self, table: Any) -> RemoteTable:
         """Another table of the same database."""
-        return RemoteTable(table, self.complaint)
+        return replace(self, table=table)
+
+    def _check(self) -> None:
+        """Refuse to ask in words that the database takes for functions of its own."""
+        if self.own:
+            query = str(self.table.get_backend().compile(self.table))
+            row_local.check_words(query, self.own, "what is asked about the records")
 
     def read(self) -> pa.Table:
         """All rows, in memory."""
         with _saying(self.complaint), _silence():
+            self._check()
             return self.table.to_pyarrow()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows, so many at a time."""
         with _saying(self.complaint):
             with _silence():
+                self._check()
                 backend = self.table.get_backend()
                 if backend.name != "duckdb" or hasattr(backend.con, "fetch_record_batch"):
                     reader = self.table.to_pyarrow_batches(chunk_size=BATCH)
@@ -85,16 +96,7 @@ def read_columns(
     """The named columns in memory, of what `tables.read_columns` reads and of what stays."""
     # nothing is released
     remote = remote_table(source, None, columns, kinds, dialect, row_by_row=True)
-    return read_into_memory(source, columns, kinds, dialect) if remote is None else remote.read()
-
-
-def read_into_memory(
-    source: Any, columns: Sequence[str], kinds: Mapping[str, CellKind], dialect: Dialect
-) -> pa.Table:
-    """What `remote_table` leaves to be read: one file or table, or files in an odd encoding."""
-    files = _files(source) if isinstance(source, str | os.PathLike) else None
-    read = (tables.read_columns(each, columns, kinds, dialect) for each in files or [source])
-    return pa.concat_tables(read)
+    return tables.read_columns(source, columns, kinds, dialect) if remote is None else remote.read()
 
 
 def remote_table(
@@ -116,20 +118,9 @@ def remote_table(
     _refuse_query(query)
     ibis = sys.modules.get("ibis")  # whoever has an expression has imported it
     if ibis is not None and isinstance(source, ibis.Table):
-        try:
-            name = str(source.get_backend().name)
-        except Exception:
-            name = "the database of the table"
-        with _saying(_failure(name)), _silence():
-            if not row_by_row:
-                backend = source.get_backend()
-                query = backend.compile(source)
-                row_local.check(query, backend.dialect, backend, name, "the Ibis table")
-        return _selected(RemoteTable(source, _failure(name)), columns)
+        return _selected(_of_expression(source, row_by_row), columns)
     files = _files(source) if isinstance(source, str | os.PathLike) else None
-    if files is None or not all(_is_utf8(path, dialect) for path in files):
-        return None
-    return _in_duckdb(files, str(source), columns, kinds, dialect)
+    return None if files is None else _in_duckdb(files, str(source), columns, kinds, dialect)
 
 
 def columns_of(source: str | Path, query: str | None) -> list[tuple[str, str]]:
@@ -208,28 +199,73 @@ def _connected(url: str, query: str | None, row_by_row: bool) -> RemoteTable:
     scheme = re.split(r"\W", url)[0]
     connection = _connection(url, scheme)
     query = query.strip().rstrip(";")
-    is_name = re.fullmatch(r"\w+(\.\w+)*", query) is not None
+    what = ("the query (", Arg("query="), ")")
+    names = query.split(".") if re.fullmatch(r"\w+(\.\w+){0,2}", query) else []
+    if names:
+        from sqlglot import exp
+
+        parts: list[Any] = [exp.to_identifier(name, quoted=True) for name in reversed(names)]
+        query = exp.select("*").from_(exp.table_(*parts)).sql(connection.dialect)
     if not row_by_row:
-        select, dialect = query, connection.dialect
-        if is_name:
-            parts = ".".join(f'"{part}"' for part in query.split("."))
-            select, dialect = f"SELECT * FROM {parts}", None  # standard SQL, for its quotes
-        what = ("the query (", Arg("query="), ")")
         with _saying(_failure(scheme)), _silence():
-            row_local.check(select, dialect, connection, scheme, *what)
+            row_local.check(query, connection.dialect, connection, scheme, *what)
     with _saying(
         f"{scheme} does not accept the query (",
         Arg("query="),
         "): check its SQL and the names in it, and that you may read what it selects",
     ):
-        if is_name:
-            database, _, name = query.rpartition(".")
-            table = connection.table(name, database=database or None)
-        elif connection.name not in ("duckdb", "postgres", "pyspark"):
+        if connection.name == "postgres":
+            table = _resolved(connection, query, row_by_row, *what)
+        elif names:
+            *database, name = names
+            table = connection.table(name, database=".".join(database) or None)
+        elif connection.name not in ("duckdb", "pyspark"):
             table = connection.sql(query)
         else:  # Ibis 12 finds columns by statements that new DuckDB and sqlglot do not take
             table = connection.table(_view(connection, query))
-        return RemoteTable(table, _failure(scheme))
+    own = frozenset() if row_by_row else row_local.own_functions(connection)
+    return RemoteTable(table, _failure(scheme), own)
+
+
+def _of_expression(source: Any, row_by_row: bool) -> RemoteTable:
+    """An Ibis table; of PostgreSQL by a connection of our own, for a transaction of our own."""
+    try:
+        name = str(source.get_backend().name)
+    except Exception:
+        name = "the database of the table"
+    with _saying(_failure(name)), _silence():
+        backend, own = source.get_backend(), frozenset[str]()
+        if not row_by_row:
+            query = backend.compile(source)
+            row_local.check(query, backend.dialect, backend, name, "the Ibis table")
+            own = row_local.own_functions(backend)
+        if name == "postgres" and not row_by_row:
+            import psycopg
+
+            info = backend.con.info
+            mine = psycopg.connect(info.dsn, password=info.password or None, autocommit=True)
+            ((path,),) = backend.raw_sql("SHOW search_path").fetchall()
+            mine.execute("SELECT set_config('search_path', %s, false)", [path])
+            connection = type(backend).from_connection(mine)
+            source = _resolved(connection, query, row_by_row, "the Ibis table")
+    return RemoteTable(source, _failure(name), own)
+
+
+def _resolved(connection: Any, query: str, row_by_row: bool, *what: str | Arg) -> Any:
+    """A query of PostgreSQL, after a look at what it takes the names in it for.
+
+    The look and all questions are one transaction, which sees the records of one moment, and locks
+    what the query names against other definitions. Then only built-in functions and operators are
+    found: those that count, too, are PostgreSQL's own.
+    """
+    connection.raw_sql("BEGIN ISOLATION LEVEL REPEATABLE READ")
+    view = _view(connection, query)
+    connection.raw_sql(f"SELECT FROM {view} LIMIT 0")  # locks what is reached through views
+    if not row_by_row:
+        row_local.check_resolved(view, connection, *what)
+    table = connection.table(view)
+    connection.raw_sql("SET LOCAL search_path = pg_catalog")
+    return table
 
 
 def _connection(url: str, scheme: str) -> Any:
@@ -287,14 +323,6 @@ def _kind(path: Path) -> str:
     return known.name if known else ""
 
 
-def _is_utf8(path: Path, dialect: Dialect) -> bool:
-    """Whether DuckDB reads a file as it is: it knows no other encoding of text for certain."""
-    if _kind(path) != "csv":
-        return True
-    with tables.reader_of(path, dialect) as reader:
-        return bool(reader.encoding == "utf-8")
-
-
 def _in_duckdb(
     files: list[Path],
     source: str,
@@ -313,49 +341,50 @@ def _in_duckdb(
         raise InputError(
             f"the files of '{source}' name columns with different units: make them the same"
         )
+    if kind == "csv":
+        rows = _CsvStream(files, {name: kinds[name] for name in columns}, dialect)
+        rows.check()
     with _saying(complaint):
         connection = _frugal(ibis.duckdb.connect())
-        if kind == "csv":
-            with tables.reader_of(files[0], dialect) as reader:
-                delimiter = reader.header()[1]
-            table = connection.read_csv(  # the texts of all cells, as `CsvReader` gives them
-                names,
-                union_by_name=True,
-                delim=delimiter,
-                header=True,
-                skip=0,
-                quote='"',
-                escape='"',
-                all_varchar=True,
-                nullstr=_NO_TEXT,
+        if kind != "csv":
+            return _selected(
+                RemoteTable(connection.read_parquet(names, union_by_name=True), complaint), columns
             )
-        else:
-            table = connection.read_parquet(names, union_by_name=True)
-        table = table.select(*places[0].values())  # unless DuckDB took another line for names
-    remote = _selected(RemoteTable(table, complaint), columns)
-    return remote if kind != "csv" else _of_text(remote, connection, kinds, dialect)
+        connection.con.register("records", rows)
+        return RemoteTable(connection.table("records"), complaint)
 
 
-def _of_text(
-    remote: RemoteTable, connection: Any, kinds: Mapping[str, CellKind], dialect: Dialect
-) -> RemoteTable:
-    """Values of cells of text, null where missing or unreadable, after the same check as in memory
-    of how many are neither missing nor of the kind of their column."""
-    with _saying(remote.complaint):
-        texts = _view(connection, connection.compile(remote.table))
-        prepared = _prepared(texts, kinds, dialect)
-        read = {_quoted(name): _text_value(name, kind, dialect) for name, kind in kinds.items()}
-        selected = ", ".join(f"{value} AS {name}" for name, value in read.items())
-        counted = ", ".join(f"count({name}) - count({value})" for name, value in read.items())
-        values = _view(connection, f"SELECT {selected} FROM {prepared}")
-        (counts,) = connection.raw_sql(f"SELECT {counted} FROM {prepared}").fetchall()
-    for name, count in zip(kinds, counts, strict=True):
-        if count and dialect.unreadable == "refuse":
-            column = Readings(name, kinds[name], dialect)
-            for batch in remote.with_table(connection.table(texts).select(name)).batches():
-                column.read(batch.column(0))
+class _CsvStream:
+    """Rows of CSV files for DuckDB, which has them read anew for every question.
+
+    Files are read as they are in memory, cell by cell, by the very same code.
+    """
+
+    def __init__(
+        self, files: Sequence[Path], kinds: Mapping[str, CellKind], dialect: Dialect
+    ) -> None:
+        self.files, self.kinds, self.dialect = files, kinds, dialect
+        columns, none = self._columns(), pa.array([], pa.string())
+        self.schema = pa.schema({name: each.read(none).type for name, each in columns.items()})
+
+    def _columns(self) -> dict[str, Readings]:
+        return {name: Readings(name, kind, self.dialect) for name, kind in self.kinds.items()}
+
+    def _batches(self, columns: Mapping[str, Readings]) -> Iterator[pa.RecordBatch]:
+        for path in self.files:
+            with tables.reader_of(path, self.dialect) as reader:
+                yield from reader.batches(columns)
+
+    def check(self) -> None:
+        """Refuse what would be refused in memory, once, before any question."""
+        columns = self._columns()
+        deque(self._batches(columns), maxlen=0)
+        for column in columns.values():
             column.check()
-    return remote.with_table(connection.table(values))
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        rows = pa.RecordBatchReader.from_batches(self.schema, self._batches(self._columns()))
+        return rows.__arrow_c_stream__(requested_schema)
 
 
 def _view(connection: Any, query: str) -> str:
@@ -384,81 +413,3 @@ def _frugal(connection: Any) -> Any:
     connection.raw_sql(f"SET memory_limit = '{MEMORY_LIMIT}'")
     connection.raw_sql(f"SET temp_directory = {literal(directory.name)}")
     return connection
-
-
-# Cells of text in DuckDB: what `dialect.read_cells` does, in SQL, with the same patterns ----------
-
-_PARTS = "abcdefgh"  # of a date and a time, in the order of the pattern
-
-
-def _prepared(table: str, kinds: Mapping[str, CellKind], dialect: Dialect) -> str:
-    """The texts, null where they mean a missing value, and the parts of dates in each form."""
-    texts = [f"{_present(name, kind, dialect)} AS {_quoted(name)}" for name, kind in kinds.items()]
-    letters = f"[{_listed(_PARTS)}]"
-    dates = [
-        f"regexp_extract({_quoted(name)}, {literal(pattern)}, {letters}) AS {_parts_of(name, k)}"
-        for name, kind in kinds.items()
-        for k, (pattern, _) in enumerate(dialect.moments)
-        if kind == DATE
-    ]
-    texts_alone = f"(SELECT {', '.join(texts)} FROM {table})"
-    return f"(SELECT {', '.join(['*', *dates])} FROM {texts_alone})"
-
-
-def _present(name: str, kind: CellKind, dialect: Dialect) -> str:
-    """The text, without blanks around a number or a date; null where it means a missing value."""
-    exact = kind.word == EXACT.word
-    signs = set(dialect.missing) - kind.values if exact else dialect.signs
-    cell = _quoted(name)
-    if not signs:
-        return cell
-    trimmed = cell if exact else f"trim({cell}, {literal(BLANKS)})"
-    shown = cell if kind not in (NUMBER, DATE) else trimmed
-    if kind == NUMBER:
-        shown = f"replace({shown}, '\u2212', '-')"  # the minus of typesetters
-    return f"CASE WHEN {trimmed} NOT IN ({_listed(sorted(signs))}) THEN {shown} END"
-
-
-def _text_value(name: str, kind: CellKind, dialect: Dialect) -> str:
-    text = number = _quoted(name)
-    if kind == DATE:
-        forms = enumerate(places for _, places in dialect.moments)
-        moments = (_moment_of(_parts_of(name, k), places) for k, places in forms)
-        return f"coalesce({', '.join(moments)}, NULL::TIMESTAMP)"
-    if kind != NUMBER:
-        return text
-    if dialect.thousands:
-        number = f"regexp_replace({number}, {literal(dialect.grouping)}, '', 'g')"
-    if dialect.decimal != ".":
-        number = f"replace({number}, {literal(dialect.decimal)}, '.')"
-    return (
-        f"CASE WHEN regexp_matches({text}, {literal(dialect.number)}) THEN {number}::DOUBLE "
-        f"WHEN lower({text}) = 'true' THEN 1 WHEN lower({text}) = 'false' THEN 0 END"
-    )
-
-
-def _moment_of(parts: str, places: tuple[int, int, int]) -> str:
-    """Null for what is no date, such as the 31st of April."""
-    year, month, day = (f"{parts}.{_PARTS[k]}" for k in places)
-    hour, minute, second = (f"lpad({parts}.{part}, 2, '0')" for part in "def")
-    fraction = f"rpad(substr({parts}.g, 1, 6), 6, '0')"
-    date = f"{year} || '-' || {month} || '-' || {day}"
-    moment = f"{date} || ' ' || {hour} || ':' || {minute} || ':' || {second} || '.' || {fraction}"
-    zone = f"replace(replace({parts}.h, ':', ''), 'Z', '')"
-    hours, minutes = (
-        f"coalesce(try_cast(substr({zone}, {start}, 2) AS INTEGER), 0)" for start in (2, 4)
-    )
-    ahead = f"(CASE WHEN {zone} LIKE '-%' THEN -1 ELSE 1 END) * (60 * {hours} + {minutes})"
-    return f"(try_cast({moment} AS TIMESTAMP) - to_minutes({ahead}))"
-
-
-def _parts_of(name: str, k: int) -> str:
-    return _quoted(f"{name}\x1f{k}")
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _listed(texts: Iterable[str]) -> str:
-    return ", ".join(map(literal, texts))

@@ -29,7 +29,6 @@ from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions
 from privtraj.base.errors import InputError, Said, first_few, listed
 from privtraj.base.formats import READABLE, extra, format_of
 from privtraj.data.arrow import (
-    dated,
     is_text,
     places_of,
     plain,
@@ -37,7 +36,18 @@ from privtraj.data.arrow import (
     to_column,
     without_unit,
 )
-from privtraj.data.dialect import DELIMITERS, EXACT, PLAIN, TEXT, CellKind, Dialect, Readings
+from privtraj.data.dialect import (
+    DATE,
+    DELIMITERS,
+    EXACT,
+    NUMBER,
+    PLAIN,
+    TEXT,
+    CellKind,
+    Dialect,
+    Readings,
+    read_cells,
+)
 
 _VALUE = re.compile(r"[-+]?[\d.,]*\d[\d.,]*(e[-+]?\d+)?|\d+[-/.]\d+[-/.]\d+.*", re.IGNORECASE)
 
@@ -55,9 +65,8 @@ def read_columns(
         a dictionary of arrays.
     columns: names to read, with or without the unit that a name in the table ends in; nothing else
         is read. Those of AnnData are explained below.
-    kinds: of columns of CSV files, as `dialect` has them: each of their cells is read as such,
-        or is unreadable. Those that are not there get the type that all of their cells have, which
-        is for looking at a file, not for a fit.
+    kinds: of columns of CSV files, as `dialect` has them: each of their cells is read as such, or
+        is unreadable. Columns that are not there are numbers.
     dialect: of CSV files.
     """
     wanted, kinds = list(dict.fromkeys(columns)), kinds or {}
@@ -201,32 +210,57 @@ class CsvReader(Reader, format="csv"):
         return places_of(names, columns)
 
     def read(self, columns: Sequence[str], kinds: Mapping[str, CellKind]) -> pa.Table:
-        """Cells of a kind are converted as they come: no more than a block of text is held."""
-        names = list(self.check(columns).values())
-        if not kinds.keys() >= set(columns):
-            return self._table(columns, names, kinds)
-        readings = {name: Readings(name, kinds[name], self.dialect) for name in columns}
-        batches = [
-            [readings[name].read(cells) for name, cells in zip(columns, texts, strict=True)]
-            for texts in self.texts(names)
-        ]
+        readings = {name: Readings(name, kinds.get(name, NUMBER), self.dialect) for name in columns}
+        table = pa.Table.from_batches(self.batches(readings))
         for column in readings.values():
             column.check()
-        parts = zip(*batches, strict=True)
-        return pa.table([pa.chunked_array(part) for part in parts], names=list(columns))
+        return table
+
+    def batches(self, columns: Mapping[str, Readings]) -> Iterator[pa.RecordBatch]:
+        """Values of columns, which count what they read; no more than a block of text is held."""
+        lines, rows = self.check_lines(), 0
+        for texts in self.texts(list(self.check(list(columns)).values())):
+            values = [
+                column.read(cells) for column, cells in zip(columns.values(), texts, strict=True)
+            ]
+            yield pa.record_batch(values, names=list(columns))
+            rows += len(values[0])
+        if lines not in (None, rows):
+            raise _torn(self.path, abs(lines - rows))
+
+    def check_lines(self) -> int | None:
+        """Refuse a line that ends in quotes, or the records behind it would become one cell.
+
+        How many lines have a record, unless line breaks inside of cells are declared.
+        """
+        if self.dialect.newlines == "quoted":
+            return None
+        delimiter, torn, lines = self.header()[1], 0, 0
+        with self.text() as file:
+            for _ in csv.reader(file, delimiter=delimiter):
+                break
+            for line in file:
+                lines += line != "\n"
+                torn += '"' in line and not _closes(line, delimiter)
+        if torn:
+            raise _torn(self.path, torn)
+        return lines
 
     def texts(self, names: Sequence[str]) -> Iterator[list[pa.Array]]:
         """The cells of these columns of the file, as text, so many rows at a time."""
-        options = self._options(names, dict.fromkeys(names, pa.string()))
-        with arrow_csv.open_csv(str(self.path), **options) as file:
-            yield [pa.array([], pa.string()) for _ in names]  # of a file without rows
+        convert = ConvertOptions(
+            include_columns=names, column_types=dict.fromkeys(names, pa.string())
+        )
+        parse = ParseOptions(delimiter=self.header()[1], newlines_in_values=True)
+        read = ReadOptions(encoding=self.encoding)
+        with arrow_csv.open_csv(str(self.path), read, parse, convert) as file:
+            yield [pa.nulls(0, pa.string()) for _ in names]  # of a file without rows
             for batch in file:
                 yield list(batch.columns)
 
     def header(self) -> tuple[list[str], str]:
         """Column names, and the delimiter: whichever of , ; tab | the first line has most of."""
-        encoding = "utf-8-sig" if self.encoding == "utf-8" else self.encoding
-        with io.TextIOWrapper(self.bytes(), encoding=encoding, newline="") as file:
+        with self.text() as file:
             line = file.readline()
             if not line.strip():
                 raise InputError(
@@ -256,37 +290,28 @@ class CsvReader(Reader, format="csv"):
                 "columns first"
             )
 
-    def _table(
-        self, columns: Sequence[str], names: Sequence[str], kinds: Mapping[str, CellKind]
-    ) -> pa.Table:
-        """Columns that get the type that all of their cells have, as Arrow finds it."""
-        pairs = zip(columns, names, strict=True)
-        texts = {name: pa.string() for wanted, name in pairs if wanted in kinds}
-        table = arrow_csv.read_csv(str(self.path), **self._options(names, texts))
-        table = table.rename_columns(list(columns))
-        for k, name in enumerate(columns):
-            if name in kinds:
-                column = Readings(name, kinds[name], self.dialect)
-                parts = [column.read(part) for part in table.column(k).chunks]
-                column.check()
-                table = table.set_column(k, name, pa.chunked_array(parts))
-        return table
-
     def bytes(self) -> Any:
         """The file, unpacked."""
         zipped = self.path.name.lower().endswith(".gz")
         return gzip.open(self.path) if zipped else open(self.path, "rb")
 
-    def _options(self, names: Sequence[str], types: Mapping[str, pa.DataType]) -> dict[str, Any]:
-        convert = ConvertOptions(
-            include_columns=names,
-            column_types=types,
-            null_values=sorted(self.dialect.signs),
-            decimal_point=self.dialect.decimal,
-        )
-        parse = ParseOptions(delimiter=self.header()[1], newlines_in_values=True)
-        read = ReadOptions(encoding=self.encoding)
-        return {"read_options": read, "parse_options": parse, "convert_options": convert}
+    def text(self) -> Any:
+        """The file, decoded, with line breaks of any kind as newlines."""
+        encoding = "utf-8-sig" if self.encoding == "utf-8" else self.encoding
+        return io.TextIOWrapper(self.bytes(), encoding=encoding)
+
+
+def _closes(line: str, delimiter: str) -> bool:
+    """Whether all quotes that a line opens are closed on it."""
+    return len(list(csv.reader([line, "next"], delimiter=delimiter))) == 2
+
+
+def _torn(path: Path, count: int) -> InputError:
+    return InputError(
+        f"{count} lines of '{path}' end inside quotation marks, and would hide the records behind "
+        "them: close the quotes or, if cells really have line breaks, declare ",
+        Said("csv={'newlines': 'quoted'}", "--csv newlines=quoted"),
+    )
 
 
 # AnnData, in memory and in .h5ad files ----------------------------------------------------------
@@ -352,8 +377,9 @@ def _obs_column(data: Any, name: str, as_text: bool) -> pa.ChunkedArray:
         words = plain(column)
         if as_text or not is_text(words.type) or words.null_count == len(words):
             return column
-        read = dated(words)  # a file has no dates: they are there as text, often as categories
-        return column if read is None else read
+        # a file has no dates: they are there as text, often as categories
+        dates, odd = read_cells(words.cast(pa.string()).combine_chunks(), DATE, PLAIN)
+        return column if odd.true_count else pa.chunked_array([dates])
     key, _, k = name.rpartition("-")
     values = data.obsm[key]
     values = values.iloc if hasattr(values, "iloc") else values

@@ -25,9 +25,8 @@ from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import free_name
 from privtraj.base.files import atomic_path
 from privtraj.base.formats import TABLES, format_of
-from privtraj.base.space import as_user_times
+from privtraj.base.space import as_user_times, written_times
 from privtraj.columns.kinds import Boolean, Category, Column, Date, Integer, Number, text_of
-from privtraj.columns.precision import written_times
 
 if TYPE_CHECKING:
     import pyarrow as pa

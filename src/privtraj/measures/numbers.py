@@ -70,9 +70,8 @@ from privtraj.motion.process import FITTED, Reference, Scale, follow, least_acti
 from privtraj.motion.reference import by_itself, declared
 from privtraj.privacy import noise
 from privtraj.privacy.events import Person
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.guard import MAX_CELLS, Guard
 from privtraj.privacy.ledger import BudgetPlan, Planned
-from privtraj.privacy.questions import MAX_CELLS
 from privtraj.recipe import Recipe
 
 CURVES = 512
@@ -137,7 +136,7 @@ class Numbers(Measure):
             raise InputError(
                 f"{self.name} are of numbers alone: for columns with categories or missing values "
                 "use ",
-                Arg("measure", "marginals"),
+                Arg("measure", "tables"),
                 needed,
             )
         if isinstance(recipe.subspace, str):
@@ -158,13 +157,13 @@ class Numbers(Measure):
 
     def plan(self, public: Public, recipe: Recipe) -> BudgetPlan:
         person, d = public.shape.person, public.shape.n_features
-        if recipe.slabs != "bins":  # in windows a person's records may meet
+        if recipe.windows != "bins":  # in windows a person's records may meet
             person = person.in_slabs()
         moments = list(self._moment_events(public, recipe).values())
         shares: dict[str, float] = {}
-        if recipe.slabs != "bins" and may_be_listed(public.axis):
+        if recipe.windows != "bins" and may_be_listed(public.axis):
             shares[LISTED] = LISTED_SHARE
-        if recipe.slabs == "auto" and (d <= MOST_LOOKED or moments):
+        if recipe.windows == "auto" and (d <= MOST_LOOKED or moments):
             shares[MOTION] = MOTION_SHARE
         if recipe.public_counts is None:
             shares[HEAD_COUNT] = recipe.count_share
@@ -264,7 +263,7 @@ class Numbers(Measure):
             if subspace is not None or guard.n_features > MOST_LOOKED:
                 looking = guard.projected(spectrum.looked_along)
         features = guard.n_features if subspace is None else subspace.projection.rank
-        if recipe.slabs == "bins":
+        if recipe.windows == "bins":
             windows = Windows(axis.times, True, np.arange(len(axis.times)))
         else:  # as many as somebody set, or as suit how people move
             whole_bins = recipe.public_counts is not None  # the numbers of people are those of bins
@@ -276,7 +275,7 @@ class Numbers(Measure):
                 choice = look_at_motion(looking, asked, moments, listed, features, most)
                 windows = Windows(moments, listed, choice.of_moment, choice)
             else:
-                wanted = FEWEST_WINDOWS if recipe.slabs == "auto" else int(recipe.slabs)
+                wanted = FEWEST_WINDOWS if recipe.windows == "auto" else int(recipe.windows)
                 windows = Windows(moments, listed, even_windows(len(moments), min(wanted, most)))
             guard = guard.in_slabs(windows.cuts)
         part = guard if subspace is None else guard.projected(subspace.projection)

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from privtraj.base.arrays import Floats, Ints
-from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Axes
 from privtraj.measures.pairs import Cut, indicator
 from privtraj.measures.windows import Ends
 

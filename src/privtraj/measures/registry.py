@@ -1,24 +1,52 @@
-"""Every way to pay for a measurement, by the name that users write, and which "auto" takes."""
+"""Every way to pay for a measurement, by the name that users write, and which "auto" takes.
+
+Light, because `privtraj --help` reads the names: a measure itself is loaded when it is used.
+"""
 
 from __future__ import annotations
 
-from privtraj.columns.axes import Axes
-from privtraj.measures.base import Measure
-from privtraj.measures.counts import Counts
-from privtraj.measures.gradients import Gradients
-from privtraj.measures.tables import Tables
-from privtraj.recipe import Recipe
+from functools import cache
+from typing import TYPE_CHECKING
 
-COUNTS, GRADIENTS, TABLES = Counts(), Gradients(), Tables()
-MEASURES: dict[str, Measure] = {one.name: one for one in (GRADIENTS, COUNTS, TABLES)}
+from privtraj.recipe import RENAMED, Recipe, one_of
+
+if TYPE_CHECKING:
+    from privtraj.columns.kinds import Axes
+    from privtraj.measures.base import Measure
+
+NAMES = ("gradients", "counts", "tables")
+KIND = one_of("auto", *NAMES, renamed=RENAMED)
+"""What a user may choose."""
 MOST_COUNTED = 2  # features up to which counts are chosen; experiments/measures.py, 2026-11-17
+
+
+@cache
+def _loaded(name: str) -> Measure:
+    """By itself: gradients and tables load JAX, which counts do without."""
+    if name == "counts":
+        from privtraj.measures.counts import Counts
+
+        return Counts()
+    if name == "gradients":
+        from privtraj.measures.gradients import Gradients
+
+        return Gradients()
+    from privtraj.measures.tables import Tables
+
+    return Tables()
+
+
+def find(name: object) -> Measure | None:
+    """The measure of this name, or of an old name of it; None if there is none."""
+    now = RENAMED.get(str(name), str(name))
+    return _loaded(now) if now in NAMES else None
 
 
 def measure_for(recipe: Recipe, axes: Axes | int) -> Measure:
     """What the budget will buy with such columns, or with so many numbers."""
     if recipe.measure != "auto":
-        return MEASURES[recipe.measure]
-    return choose_measure(axes) if recipe.delta > 0 else COUNTS
+        return _loaded(recipe.measure)
+    return choose_measure(axes) if recipe.delta > 0 else _loaded("counts")
 
 
 def choose_measure(axes: Axes | int) -> Measure:
@@ -29,7 +57,7 @@ def choose_measure(axes: Axes | int) -> Measure:
     say more, but it is private, and which mechanism is used must not follow from a private number:
     each of them keeps to the budget, a choice between them would not.
     """
-    if isinstance(axes, Axes) and axes.mixed:
-        return TABLES
-    features = len(axes.levels) if isinstance(axes, Axes) else axes
-    return COUNTS if features <= MOST_COUNTED else GRADIENTS
+    if not isinstance(axes, int) and axes.mixed:
+        return _loaded("tables")
+    features = axes if isinstance(axes, int) else len(axes.levels)
+    return _loaded("counts" if features <= MOST_COUNTED else "gradients")

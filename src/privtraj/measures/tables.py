@@ -24,7 +24,7 @@ import numpy as np
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.space import Slabs
-from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Axes
 from privtraj.measures import pairs
 from privtraj.measures.base import (
     Fit,
@@ -51,10 +51,9 @@ from privtraj.measures.windows import (
 )
 from privtraj.privacy import noise
 from privtraj.privacy.events import GaussianSum
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.guard import Gaussian, Guard, Release, Table
+from privtraj.privacy.guard import Tables as TablesQuestion
 from privtraj.privacy.ledger import BudgetPlan, Planned, calibrate_gaussian
-from privtraj.privacy.questions import Gaussian, Release, Table
-from privtraj.privacy.questions import Tables as TablesQuestion
 from privtraj.recipe import Recipe
 
 TABLES = "marginal tables"
@@ -85,9 +84,10 @@ _ALWAYS = Slabs.between(np.empty(0))
 class Tables(Measure):
     """Private tables of two columns at a time, with Gaussian noise: columns of any kind."""
 
-    name = "marginals"
+    name = "tables"
     words = "private tables of two columns at a time"
     needs_delta = True
+    takes_categories = True
 
     def refuses(self, public: Public, recipe: Recipe) -> None:
         if recipe.delta == 0:
@@ -100,7 +100,7 @@ class Tables(Measure):
 
     def plan(self, public: Public, recipe: Recipe) -> BudgetPlan:
         person, first = public.shape.person.in_slabs(), []  # a person's records may meet in tables
-        if recipe.slabs != "bins" and may_be_listed(public.axis):
+        if recipe.windows != "bins" and may_be_listed(public.axis):
             look = counts_event(recipe, LISTED_SHARE, LISTED, person)
             first = [look] if look.epsilon > noise.EPSILON_RANGE[0] else []
         budget = recipe.epsilon, recipe.delta, recipe.adjacency
@@ -116,7 +116,7 @@ class Tables(Measure):
 
     def fit(self, guard: Guard, task: Task) -> Fit:
         """Curves of people through S windows: particle i of all knots is one person."""
-        axes, recipe, rng = guard.axes, task.recipe, task.rng
+        axes, recipe, rng = guard.shape.axes, task.recipe, task.rng
         done = task.progress or (lambda step, of: None)
         windows = _windows(guard, task)
         guard = guard.in_slabs(windows.cuts)
@@ -175,7 +175,7 @@ class Tables(Measure):
 def _windows(guard: Guard, task: Task) -> Windows:
     """As many as somebody set, of equal length; by itself each listed time, if people are at a few,
     or `WINDOWS`. More cost little: particles carry what is known from one to the next."""
-    axis, wanted = task.public.axis, task.recipe.slabs
+    axis, wanted = task.public.axis, task.recipe.windows
     if wanted == "bins":
         return Windows(axis.times, True, np.arange(len(axis.times)))
     moments, listed = moments_of(guard, axis, planned_event(task.plan, LISTED), False)

@@ -25,14 +25,12 @@ from typing import NamedTuple
 import numpy as np
 
 from privtraj.base.arrays import Floats, Ints
-from privtraj.base.space import Slabs, bin_edges, hat_functions, unit_time
-from privtraj.data.public import TimeAxis
+from privtraj.base.space import Slabs, TimeAxis, bin_edges, hat_functions, unit_time
 from privtraj.measures.curves import ACTION, knots_of, penalty
 from privtraj.measures.motion import moment_paths, motion, overlooked, window_means
 from privtraj.privacy.events import LaplaceCounts
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.guard import CellCounts, Guard, Laplace, Release
 from privtraj.privacy.noise import laplace_variance
-from privtraj.privacy.questions import CellCounts, Laplace, Release
 
 # Constants and what set them. "stand-ins": three modes, bifurcation, growth, double well,
 # Ornstein-Uhlenbeck, a still ring, loops as of a pen and groups in three features, 500 to 30,000
