@@ -27,11 +27,11 @@ ROUNDS = 10
 BENDING = (0.05, 0.2, 0.8, 3.2, 12.8, 51.2)
 """Weights of the squared second differences of a curve's control points, against its squared
 distance from the people, to choose among: the stiffest that the windows do not contradict."""
-CONTRADICTION = 0.08
+CONTRADICTION = 0.25
 """Squared distance from the people of windows, in shares of their noise, that a stiffer curve may
-have more than the least stiff. Growing children want stiff curves: one in six shrinks by more than
-a centimetre at .03, one in ten at .06, one in fifty at .1. An Ornstein-Uhlenbeck process wants
-supple ones: squared W2 .00011 at .03, .00015 at .1. Fast loops have their best at .1."""
+have more than the least stiff: trembling against lag. Growing children want stiff curves (one in
+six shrinks by more than a centimetre at a third of it, one in fifty at the whole), people of an
+Ornstein-Uhlenbeck process supple ones: squared W2 .00011 at a third, .00015 at the whole."""
 ACTION = 1e-4
 """Of the squared first differences: settles what windows cannot tell."""
 

@@ -304,7 +304,7 @@ def _through_windows(
     paths = follow(few, centres, reference.fitted(few[:, :: max(1, STARTS // FITTED)], centres))
     clouds = equal_weight(clouds, weights, m * READINGS, rng)
     start = paths[np.arange(m) % len(paths)]
-    # the constants of more features are near the largest noise: curves may not use all of it
+    # as of two features: those of more are noisier than their curves tremble
     of_features = WINDOW_NOISE.get(clouds.shape[2], WINDOW_NOISE_OF_GRADIENTS)
     part = min(1.0, WINDOW_NOISE[2] / of_features)
     allowed = 0.0 if windows.choice is None else part * windows.choice.noise
