@@ -141,7 +141,7 @@ def fitted(method: str, table: Table, steps: int, seed: int) -> list[np.ndarray]
 
 def _ours(people: Any, epsilon: float, declared: dict[str, Any], seed: int) -> list[np.ndarray]:
     import privtraj as pt
-    from privtraj.columns.axes import encoded, to_unit
+    from privtraj.columns.kinds import encoded, to_unit
 
     model = pt.TrajectorySynthesizer(epsilon, DELTA, measure="auto", seed=seed).fit(people)
     low, high = declared["time_range"]

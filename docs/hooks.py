@@ -119,7 +119,7 @@ def _output(output: Any) -> str:
 def _planted_breaks() -> str:
     """The table of the breaks that `make mutants` plants."""
     rows = ["| break | what is broken | in | caught by |", "|---|---|---|---|"]
-    for path in sorted((ROOT / "tests" / "mutants").glob("*.toml")):
+    for path in sorted((ROOT / "tests" / "mutants").glob("[0-9]_*.toml")):
         for entry in tomllib.loads(path.read_text("utf-8"))["mutant"]:
             files = dict.fromkeys(test.split("::")[0] for test in entry["caught_by"])
             tests = ", ".join(f"`{file.removeprefix('tests/')}`" for file in files)

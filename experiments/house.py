@@ -58,12 +58,18 @@ def main():
     python = sorted(SOURCE.rglob("*.py"))
     assets = [path for path in SOURCE.rglob("*") if path.suffix in ASSETS]
     text = "\n".join(path.read_text("utf-8") for path in python)
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     trees = [ast.parse(path.read_text("utf-8")) for path in python]
     rows = [
         ("lines below src/, page assets included", count_lines(python + assets), 33_000),
         ("Python files", len(python), 150),
         ("rooms", len({path.relative_to(SOURCE).parts[0] for path in python}), 25),
         ("private functions with more than 7 parameters", wide_functions(trees), 0),
+        (
+            "words of README and docs",
+            sum(len(path.read_text("utf-8").split()) for path in pages),
+            35_000,
+        ),
         ("objects named in strings", len(re.findall(r'"[a-z_.]+:[A-Za-z_]+"', text)), 5),
     ]
     if "--walk" in sys.argv:

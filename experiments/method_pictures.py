@@ -17,8 +17,7 @@ from matplotlib.figure import Figure
 
 import privtraj as pt
 from privtraj.plot import BLUE, GREY, INK, VERMILION, decorate
-from privtraj.privacy.guard import Guard
-from privtraj.privacy.questions import CellCounts, Release
+from privtraj.privacy.guard import CellCounts, Guard, Release
 from privtraj.privacy.sums import KernelSums
 
 TIMES = np.linspace(0, 1, 10)

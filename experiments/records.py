@@ -14,7 +14,7 @@ import argparse
 import math
 
 from privtraj.privacy.accounting import Tally, bisect, tally
-from privtraj.privacy.events import GaussianSum, Person, sum_at_rate
+from privtraj.privacy.events import GaussianSum, Person
 from privtraj.privacy.ledger import calibrate_noise
 
 RUNS = {
@@ -31,7 +31,7 @@ def row(name: str, records: int, epsilon: float, delta: float) -> str:
         calibrate_noise(epsilon, delta, "add-remove", steps=steps, rate=rate, person=Person(g))
         for g in (records, 1)
     )
-    alone = tally([(sum_at_rate(GaussianSum(several, ""), rate), steps)], "add-remove")
+    alone = tally([(GaussianSum(several, "", rate=rate), steps)], "add-remove")
     generic = generic_epsilon(alone, records, delta)
     return (
         f"| {name} | {records} | {several:.3g} | {one:.3g} | {several / one:.3g} | {generic:.3g} |"

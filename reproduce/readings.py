@@ -28,7 +28,6 @@ from privtraj.privacy.events import (
     Opaque,
     check_adjacency,
     clt_mu,
-    sum_at_rate,
 )
 from reproduce.claims import Claim, Stated, Steps
 
@@ -150,7 +149,7 @@ def _event(part: Steps | Stated, adjacency: Adjacency) -> tuple[Event, int]:
 def _sum(steps: Steps, adjacency: Adjacency) -> GaussianSum:
     # a GaussianSum takes a person replaced for a move of 2
     noise = steps.noise * (2 / steps.replaced if adjacency == "replace-one" else 1.0)
-    return sum_at_rate(GaussianSum(noise, "steps"), steps.rate)
+    return GaussianSum(noise, "steps", rate=steps.rate)
 
 
 def _slower(part: Steps | Stated, share: float) -> Steps | Stated:

@@ -59,7 +59,7 @@ def _in_shell(code):
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
-        timeout=600,
+        timeout=3600,
     )
     print(done.stdout, end="")
     assert done.returncode == 0, f"{code}\n{done.stderr}"

@@ -2,6 +2,7 @@
 
     make fuzz                       for ten minutes
     make fuzz FUZZ_SECONDS=60       for one
+    PYTHONPATH=tests python -m fuzz 60 --seed 3     with the cases of a seed that was printed
 
 `tests/privacy/test_fuzz.py` runs the same with few examples. A property is a strategy and a check:
 
@@ -10,34 +11,41 @@ neighbours   Without noise, no answer moves by more than its entry in the ledger
 payment      Every answer is one more entry, paid before its noise is drawn; a refusal is none, and
              draws, answers and tells nothing. The ledger's sum is that of its entries.
 databases    Rows in a database are counted as in memory, and no person more often than declared.
+recipes      Fits by any recipe of any table (`blindfold`): with the same answers, tables that have
+             nothing in common give the same model, certificate, warnings and questions, whether or
+             not a steward has looked; another accountant finds both epsilons; and what is refused
+             is refused before anything is asked, in the same words, whatever the table.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.database import DirectoryBasedExampleDatabase
 
+import blindfold
 from privtraj import Snapshots
-from privtraj.base.errors import BudgetError
+from privtraj.base.errors import BudgetError, InputError
 from privtraj.base.space import Slabs
 from privtraj.measures.likelihood import Mixture, mass_weight, weights_and_residual
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import epsilon_at
 from privtraj.privacy.certificate import certify
 from privtraj.privacy.events import LaplaceCounts
-from privtraj.privacy.guard import SamplingGuard
+from privtraj.privacy.guard import KINDS, CellCounts, Gaussian, LagTable, Laplace, Release
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.questions import KINDS, CellCounts, Gaussian, LagTable, Laplace, Release
+from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.sums import ClippedSums, KernelSum, KernelSums, kernel_lattice, lattice_unit
 
 D, M, WIDTH = 2, 3, 5  # features, particles of a kernel sum, numbers of a plain one
@@ -208,7 +216,7 @@ class Generous(Ledger):
     """Writes down what is spent and pays for anything."""
 
     def spend(self, event: Any, times: int = 1) -> None:
-        self._events.append((event, times))
+        self.events = (*self.events, (event, times))
 
 
 # Properties -----------------------------------------------------------------------------------
@@ -277,7 +285,7 @@ def check_payment(case: Payment) -> None:
         (event, times) = ledger.events[-1]
         assert (len(ledger.events), told.answers) == (len(before[0]) + 1, before[3] + 1)
         assert (event.what, times) == (asked.kind, 1)
-        assert event.person == asked.guard(guard).person
+        assert event.person == asked.guard(guard).shape.person
         if hasattr(event, "noise_multiplier"):
             assert event.noise_multiplier == asked.multiplier
         else:
@@ -318,6 +326,93 @@ def check_databases(case: Stored) -> None:
     assert memory.sum() <= case.table.most * len(case.table.crowd)
 
 
+# Recipes --------------------------------------------------------------------------------------
+
+SETTINGS: dict[str, st.SearchStrategy[Any]] = {
+    "epsilon": power_of_ten(-1, 1),
+    "delta": st.sampled_from([0.0, 1e-6, 1e-3]),
+    "adjacency": st.sampled_from(ADJACENCIES),
+    "measure": st.sampled_from(["auto", "counts", "gradients", "tables"]),
+    "seed": st.integers(0, 9),
+    "public_counts": st.sampled_from([(30.0, 40.0, 50.0), (0.0, 1.0, 900.0)]),
+    "count_share": st.floats(0.01, 0.9),
+    "particles": st.integers(2, 24),
+    "steps": st.integers(2, 4),
+    "cells": st.integers(2, 6),
+    "windows": st.sampled_from(["auto", "bins", 2, 5]),
+    "subspace": st.sampled_from(["auto", "off", 1, 3]),
+    "bandwidth": st.floats(0.01, 0.3),
+    "time_coupling": st.sampled_from([0.0, 0.5, 3.0]),
+    "diffusivity": power_of_ten(-4, 0),
+    "reference": st.sampled_from(["auto", "inertia memory=1", "brownian diffusivity=0.05"]),
+    "monotone": st.sampled_from([["x0"], {"x0": "falling"}]),
+    "precision": st.sampled_from([{"x0": 0.1}, {"x0": 0.5}]),
+    "persistence": st.sampled_from(["auto", "off"]),
+    "growth": st.sampled_from(["released", "released turnover=0.5", 0.7]),
+}
+"""What every setting of `Recipe` may be."""
+ALWAYS = ("epsilon", "delta", "seed", "particles", "steps")  # so that fits are small
+
+
+class Recipes(NamedTuple):
+    shape: blindfold.Shape
+    recipe: dict[str, Any]
+
+
+def _possible(shape: blindfold.Shape, recipe: dict[str, Any]) -> Recipes:
+    """A domain is of two numbers; public counts are those of bins, and of people replaced; and
+    where there is a category, only tables with a delta are of use. Most are then not refused."""
+    shape = replace(shape, domain=shape.domain and shape.numbers > 1 and not shape.mixed)
+    if shape.mixed:
+        recipe = {**recipe, "measure": "tables", "delta": max(recipe["delta"], 1e-6)}
+    if "public_counts" in recipe:
+        shape, recipe = replace(shape, bins=True), {**recipe, "adjacency": "replace-one"}
+    return Recipes(shape, recipe)
+
+
+recipes = st.builds(
+    _possible,
+    st.builds(
+        blindfold.Shape,
+        st.integers(1, 7),
+        st.booleans(),
+        st.sampled_from([1, 1, 3]),
+        st.booleans(),
+        st.booleans(),
+    ),
+    st.fixed_dictionaries(
+        {name: SETTINGS[name] for name in ALWAYS},
+        optional={name: SETTINGS[name] for name in SETTINGS if name not in ALWAYS},
+    ),
+)
+
+
+def check_recipes(case: Recipes) -> None:
+    """Fits of two tables with the answers of a third."""
+    kind = blindfold.Kind(case.shape, case.recipe)
+    tape: list[Any] = []
+    refused = _refusal(kind, blindfold.OTHERS, blindfold.recording(tape))
+    if refused is not None:
+        assert not tape, f"refused after {len(tape)} answers: {refused}"
+        for crowd in (blindfold.CORNER, blindfold.MOVING):
+            assert _refusal(kind, crowd, SamplingGuard) == refused
+        return
+    one = blindfold.fitted(kind, blindfold.CORNER, blindfold.replaying(tape), looked=True)
+    other = blindfold.fitted(kind, blindfold.MOVING, blindfold.replaying(tape))
+    blindfold.check_same(one, other)
+    blindfold.check_certificate(one)
+
+
+def _refusal(kind: blindfold.Kind, crowd: blindfold.Crowd, guard: Any) -> str | None:
+    try:
+        blindfold.fitted(kind, crowd, guard)
+    except (InputError, BudgetError) as error:
+        return str(error)
+    return None
+
+
+CASES = {"recipes": 25}  # of a property at a time, where they take long; 200 of the others
+
 PROPERTIES: dict[str, tuple[st.SearchStrategy[Any], Any]] = {
     "neighbours": (
         st.builds(
@@ -341,15 +436,18 @@ PROPERTIES: dict[str, tuple[st.SearchStrategy[Any], Any]] = {
         check_payment,
     ),
     "databases": (st.builds(Stored, tables, questions), check_databases),
+    "recipes": (recipes, check_recipes),
 }
 
 # Running them ---------------------------------------------------------------------------------
 
 
-def run(name: str, check: Any = None, **options: Any) -> None:
-    """Look for a case that refutes a property; raises what its check raises."""
+def run(name: str, check: Any = None, start: int | None = None, **options: Any) -> None:
+    """Look for a case that refutes a property, from a seed; raises what its check raises."""
     strategy, own = PROPERTIES[name]
     test = given(strategy)(_named(name, check or own))
+    if start is not None:
+        test = seed(start)(test)
     settings(deadline=None, suppress_health_check=list(HealthCheck), **options)(test)()
 
 
@@ -361,8 +459,10 @@ def _named(name: str, check: Any) -> Any:
     return property_
 
 
-def fuzz(seconds: float) -> Counter[str]:
-    """All properties in turns, for so long: how many cases each was tried on."""
+def fuzz(seconds: float, start: int | None = None) -> Counter[str]:
+    """All properties in turns, for so long: how many cases each was tried on. Seeds are printed,
+    and go on from `start`."""
+    first = time.time_ns() % 10**9 if start is None else start
     end, tried, refuted = time.monotonic() + seconds, Counter[str](), set[str]()
 
     def counting(name: str) -> Any:
@@ -379,16 +479,23 @@ def fuzz(seconds: float) -> Counter[str]:
         return check
 
     database = DirectoryBasedExampleDatabase(".hypothesis")  # failures are tried first next time
-    while time.monotonic() < end:
+    for number in itertools.count(first):
+        if time.monotonic() >= end:
+            break
+        print(f"seed {number}", flush=True)
         for name in PROPERTIES:
-            run(name, counting(name), max_examples=200, database=database, print_blob=True)
+            many = CASES.get(name, 200)
+            options = {"max_examples": many, "database": database, "print_blob": True}
+            run(name, counting(name), number, **options)
     return tried
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="make fuzz", description=__doc__.split("\n")[0])
     parser.add_argument("seconds", type=float, nargs="?", default=600.0)
-    tried = fuzz(parser.parse_args().seconds)
+    parser.add_argument("--seed", type=int, help="as an earlier run has printed")
+    asked = parser.parse_args()
+    tried = fuzz(asked.seconds, asked.seed)
     print("no property was refuted: " + ", ".join(f"{n} x {name}" for name, n in tried.items()))
 
 

@@ -3,9 +3,8 @@
 import numpy as np
 
 import privtraj as pt
-from privtraj.columns.axes import Axes
 from privtraj.columns.declared import declared_columns
-from privtraj.columns.kinds import of_tables
+from privtraj.columns.kinds import Axes, of_tables
 from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.certificate import certify
 from privtraj.privacy.events import GaussianSum

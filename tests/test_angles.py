@@ -9,9 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privtraj as pt
-from privtraj.columns.axes import decoded, encoded, to_unit
 from privtraj.columns.declared import declared_columns
-from privtraj.columns.kinds import Angle, Category, Number, Ordered, from_dict, to_dict
+from privtraj.columns.kinds import (
+    Angle,
+    Category,
+    Number,
+    Ordered,
+    decoded,
+    encoded,
+    from_dict,
+    to_dict,
+    to_unit,
+)
 from privtraj.metrics.columns import unit_points
 from privtraj.report.people import page_sampler, sampled
 

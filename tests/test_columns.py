@@ -8,9 +8,18 @@ from hypothesis.extra.numpy import arrays
 
 from privtraj.base.errors import InputError
 from privtraj.base.space import to_unit as to_unit_cube
-from privtraj.columns.axes import Axes, to_unit
 from privtraj.columns.declared import declared_columns
-from privtraj.columns.kinds import MOST_LEVELS, Category, Date, Integer, Number, from_dict, to_dict
+from privtraj.columns.kinds import (
+    MOST_LEVELS,
+    Axes,
+    Category,
+    Date,
+    Integer,
+    Number,
+    from_dict,
+    to_dict,
+    to_unit,
+)
 from privtraj.data.snapshots import Snapshots
 from privtraj.privacy.rows import cell_of
 

@@ -24,7 +24,7 @@ from privtraj.metrics import registry
 from privtraj.model.model import load
 from privtraj.motion import reference
 from privtraj.motion.couplings import couple
-from privtraj.privacy import events, guard, noise, questions
+from privtraj.privacy import events, guard, noise
 from privtraj.privacy.accounting import tally
 from privtraj.privacy.ledger import Ledger
 
@@ -142,14 +142,14 @@ def test_a_reference_process_is_a_class_and_its_name(model, module, tmp_path, mo
 def test_noise_of_counts_is_an_event_and_a_question(snapshots_of, monkeypatch):
     monkeypatch.setattr(events.Event, "_kinds", dict(events.Event._kinds))
     event = added("privacy/events.py", events).GaussianCounts
-    monkeypatch.setattr(questions, "GaussianCounts", event, raising=False)
-    monkeypatch.setattr(questions.Question, "registered", [])
-    question = added("privacy/questions.py", questions).GaussianCellCounts(20)
+    monkeypatch.setattr(guard, "GaussianCounts", event, raising=False)
+    monkeypatch.setattr(guard.Question, "registered", [])
+    question = added("privacy/guard.py", guard).GaussianCellCounts(20)
     people = snapshots_of([np.full((50, 2), 0.1), np.full((30, 2), 0.9)])
     ledger, z = Ledger(4.0, 1e-5), 3.0
     asked = people.guarded(guard.Guard, ledger, noise.SeededSource(0))
     exact = people._rows.cell_counts(people.axis.bins, (20, 20))
-    away = asked.ask(questions.Release(question, questions.Gaussian(z), "cells")) - exact
+    away = asked.ask(guard.Release(question, guard.Gaussian(z), "cells")) - exact
     # 800 draws: the standard error of the deviation is 2.5 %, three of them are allowed
     assert np.std(away) == pytest.approx(z, rel=0.075)
     alike = tally([events.GaussianSum(z, "")], "add-remove")

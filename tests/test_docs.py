@@ -83,7 +83,7 @@ def test_a_notebook_runs_top_to_bottom(path, room):
     notebook = nbformat.read(path, as_version=4)
     for cell in notebook.cells:
         cell.update({"outputs": []} if cell.cell_type == "code" else {})
-    client = NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(room)}})
+    client = NotebookClient(notebook, timeout=3600, resources={"metadata": {"path": str(room)}})
     client.execute()
     assert any(cell.outputs for cell in notebook.cells if cell.cell_type == "code")
 

@@ -45,15 +45,23 @@ def good(folder):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is measured on Linux")
-def test_every_hostile_file_is_answered_in_a_sentence_soon_and_in_little_memory(folder, good):
+@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.thorough), 5])
+def test_every_hostile_file_is_answered_in_a_sentence_soon_and_in_little_memory(
+    every, folder, good
+):
+    """All of them in `make test-all`, each fifth in `make test`."""
+    for file in folder.glob("[0-9]*"):
+        file.unlink()
     names = {}
     for number, (kind, name, data) in enumerate(hostile_files(good)):
+        if number % every:
+            continue
         file = f"{number:03}.{'json' if kind == 'certificate' else 'privtraj'}"
         (folder / file).write_bytes(data)
         names[file] = f"{kind}: {name}"
-    assert len(names) >= 400
+    assert len(names) >= 400 // every
     words = [sys.executable, HERE / "answer.py", folder, str(MEGABYTES)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=3600)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["answers"].pop("good.privtraj")[0] == "accepted"

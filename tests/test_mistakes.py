@@ -244,7 +244,7 @@ def test_privtraj_alone_shows_every_command_in_order_and_what_to_do_next(capsys)
     shown = capsys.readouterr()
     lines = shown.out.splitlines()
     (commands,) = entry.full_parser()._subparsers._group_actions
-    listed = [re.fullmatch(r"  privtraj ([a-z]+) +(\S.*)", line) for line in lines]
+    listed = [re.fullmatch(r"    ([a-z]+) +(\S.*)", line) for line in lines]
     assert [line[1] for line in listed if line] == list(commands.choices)
     assert len({line.start(2) for line in listed if line}) == 1
     assert max(map(len, lines)) <= 80
@@ -287,8 +287,7 @@ ELSEWHERE = {
     "privacy/ledger.py": CORE,
     "privacy/events.py": CORE,
     "privacy/guard.py": CORE,
-    "privacy/guarantee.py": CORE,
-    "privacy/questions.py": CORE,
+    "privacy/sampling.py": CORE,
     "privacy/sums.py": CORE,
     "privacy/ledger_file.py:__post_init__": "a line of a ledger, never shown: tests/privacy",
     "privacy/noise.py": CORE,

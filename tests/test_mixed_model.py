@@ -10,11 +10,11 @@ import pytest
 import privtraj as pt
 from mixed_models import CLINIC, build, of_particles
 from privtraj.base.errors import InputError
-from privtraj.columns.axes import Axes
 from privtraj.columns.declared import declared_columns
+from privtraj.columns.kinds import Axes
 from privtraj.domain.domain import Domain
 from privtraj.model.model import load
-from privtraj.model.record import written
+from privtraj.model.record import packed
 from test_model import one_sentence, reseal, rewritten
 
 TIMES = np.linspace(0, 3, 13)
@@ -39,14 +39,14 @@ def shares(levels, count):
 @pytest.mark.parametrize("reference", ["auto", "brownian diffusivity=0.05", "inertia memory=1"])
 def test_nobody_ever_changes_what_is_fixed_and_levels_are_levels(how, reference):
     curves, options = HOW[how]
-    values = build(curves=curves).with_reference(reference).sample(3000, TIMES, **options).values
+    values = build(curves=curves).with_reference(reference).sample(600, TIMES, **options).values
     sex, born, stage, kids = (values[..., k] for k in (1, 5, 3, 4))
     assert (sex == sex[:, :1]).all()
     assert (born == born[:, :1]).all()
     assert set(np.unique(stage)) <= {0, 1, 2, 3, 4}
     assert set(np.unique(kids)) <= set(range(11))
     assert (born % 86_400 == 0).all()
-    assert values.shape == (3000, 13, 8)  # without the flag
+    assert values.shape == (600, 13, 8)  # without the flag
 
 
 def test_none_of_100000_paths_changes_sex():
@@ -404,5 +404,5 @@ def test_levels_are_read_by_their_cell_wherever_in_it_they_are():
 
 def test_a_model_of_numbers_has_the_hash_that_it_had():
     plain = build({"x": (0, 1), "y": (0, 2)})
-    assert "columns" not in written(plain)[0]
-    assert "columns" in written(build({"x": pt.Integer(0, 5)}))[0]
+    assert "columns" not in packed(plain)[0]
+    assert "columns" in packed(build({"x": pt.Integer(0, 5)}))[0]

@@ -26,7 +26,7 @@ from privtraj.measures.persistence import (
     persistence_event,
     thresholds,
 )
-from privtraj.model.record import Fault, contradiction, values_of, written
+from privtraj.model.record import Fault, arrays_of, contradiction, packed, values_of
 from privtraj.paper import SampledSynthesizer
 from privtraj.privacy.events import Event, Person
 from privtraj.privacy.ledger import Ledger
@@ -300,7 +300,8 @@ def test_what_is_no_persistence_is_not_read(name):
 
 def test_a_file_with_a_damaged_one_is_refused():
     model = fitted(snapshots())
-    header, arrays = written(model)
+    header, members = packed(model)
+    arrays = arrays_of(members)
     assert values_of(header, arrays)["diagnostics"] == model.diagnostics
     header = copy.deepcopy(header)
     header["diagnostics"]["persistence"]["memory"] = ["soon"]

@@ -15,7 +15,9 @@ from privtraj.audit.findings import Audit, compare
 from privtraj.base.errors import InputError
 from privtraj.plot import save_figure
 from privtraj.privacy.accounting import tally
+from privtraj.privacy.certificate import certify, certify_disjoint
 from privtraj.privacy.events import GaussianSum
+from privtraj.privacy.ledger import Ledger
 from privtraj.report.labels import COLOURS, OTHERS_COLOUR
 
 matplotlib.use("agg")
@@ -147,6 +149,17 @@ def test_what_was_not_spent_is_a_bar_of_its_own(model):
     ax = pt.plot.budget(certificate)
     assert ax.get_yticklabels()[-1].get_text() == "not spent"
     assert ax.patches[-1].get_width() == pytest.approx(3 - certificate.epsilon)
+
+
+def test_the_budget_of_different_people_is_one_bar():
+    each = []
+    for multiplier in (5.0, 6.0):
+        ledger = Ledger(1.0, 1e-5)
+        ledger.spend(GaussianSum(multiplier, "sums"))
+        each.append(certify(ledger, public_inputs={}, private_noise=True))
+    joined = certify_disjoint(each, public_inputs={})
+    bars = pt.plot.budget(joined).patches
+    assert bars[0].get_width() == pytest.approx(joined.epsilon)
 
 
 def test_the_trade_off_of_a_certificate_is_the_best_attack(model):

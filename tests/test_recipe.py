@@ -154,7 +154,11 @@ def test_the_fitted_recipes_change_every_setting():
     assert set().union(*FITTED) == {each.name for each in fields(Recipe)}
 
 
-@pytest.mark.parametrize("chosen", FITTED, ids=["counts", "gradients"])
+@pytest.mark.parametrize(
+    "chosen",
+    [FITTED[0], pytest.param(FITTED[1], marks=pytest.mark.slow)],
+    ids=["counts", "gradients"],
+)
 def test_a_refit_has_every_setting_of_the_fit(chosen, tmp_path):
     model = TrajectorySynthesizer(**chosen).fit(people())
     assert model.recipe == Recipe(**chosen)

@@ -31,7 +31,7 @@ from .motion.diffusions import Drift as Drift
 from .motion.diffusions import Learned as Learned
 from .motion.diffusions import OrnsteinUhlenbeck as OrnsteinUhlenbeck
 from .motion.growth import Growth as Growth
-from .motion.inertia import Inertia as Inertia
+from .motion.reference import Inertia as Inertia
 from .privacy.certificate import Certificate as Certificate
 from .privacy.ledger_file import LedgerFile as LedgerFile
 from .privacy.signatures import new_key as new_key

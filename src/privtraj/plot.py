@@ -30,7 +30,7 @@ from privtraj.columns.precision import degrees
 from privtraj.model.model import TrajectoryModel
 from privtraj.model.paths import Paths
 from privtraj.privacy.certificate import Certificate
-from privtraj.report import maps
+from privtraj.report import maps, page
 from privtraj.report.labels import DAY, Drawn, shares_of
 from privtraj.report.people import bands
 
@@ -312,19 +312,16 @@ def _model(source: Any) -> TrajectoryModel:
 def budget(source: TrajectoryModel | Certificate, *, ax: Axes | None = None) -> Axes:
     """Where epsilon went: what each release added, in the order in which it was paid for."""
     certificate = _certificate(source)
-    target, spent = certificate.target_epsilon, 0.0
     bars: list[Bar] = []
-    for entry, epsilon in zip(certificate.ledger, certificate.spending(), strict=True):
-        name = f"{entry['what']}\n{entry['times']} x {entry['mechanism']}"
-        bars.append((name, spent, spent + epsilon, epsilon, BLUE))
-        spent += epsilon
-    unspent = target - certificate.epsilon
-    if unspent > 1e-3 * target:
-        bars.append(("not spent", spent, spent + unspent, unspent, PALE))
+    end = 0.0
+    for part in page.budget(certificate):
+        start, end = end, end + part["epsilon"]
+        colour = PALE if part["shade"] == "rest" else BLUE
+        bars.append((part["what"], start, end, part["epsilon"], colour))
     ax = _axes(ax)
     label = rf"$\varepsilon$ at $\delta$ = {short(certificate.delta)}"
-    _named_bars(ax, bars, label, target, size=9)
-    ax.axvline(target, color=VERMILION, lw=1.2, ls="--")
+    _named_bars(ax, bars, label, certificate.target_epsilon, size=9)
+    ax.axvline(certificate.target_epsilon, color=VERMILION, lw=1.2, ls="--")
     _warn(ax, certificate)
     return ax
 

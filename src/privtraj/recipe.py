@@ -3,17 +3,22 @@
 `TrajectorySynthesizer` is a recipe that can be fitted, a model carries the recipe that it was made
 by, and whoever fits once more (quality, planning, the audit) does so by `again`, so that no setting
 is lost on the way. Nothing here is private: a recipe is written down before any record is read.
+
+A choice is declared once for Python, the command line and files: an `Option` says what it means, a
+`Kind` what it may be. All else that the command line asks for is declared so too. Standard library
+only, because `privtraj --help` reads it.
 """
 
 from __future__ import annotations
 
+import argparse
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, field, fields, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from privtraj.base.errors import Arg, InputError, is_number
-from privtraj.choices import NAMES, NUMBER, TEXT, Kind, Option, need, number, one_of, text, whole
+from privtraj.base.errors import Arg, InputError, either, is_number, is_whole, short
 
 if TYPE_CHECKING:  # heavy, and not needed by the command line before a recipe is used
     from privtraj.motion.process import Reference
@@ -29,6 +34,117 @@ LARGEST_EPSILON = 100.0  # beyond it nobody is protected, and the noise would be
 SMALLEST_DELTA = 1e-20  # below it, only a pure guarantee: the error of the noise has to fit
 MOST_PARTICLES = 4096  # by hand: the coupling of one edge, m x m, is made at a time
 SMALLEST_BANDWIDTH, LARGEST_BANDWIDTH = 0.004, 0.5  # in shares of the box; set by hand, 2026-11
+
+# What a value may be --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What values a choice takes.
+
+    must: in words.  words: that a value may be.  numbers: which numbers it may be, from low to
+    high.  Where there are neither, `plain` decides.  typed: what argparse is to know of it.
+    plain: makes a value of what a file has, or raises a ValueError.
+    """
+
+    must: str
+    words: tuple[str, ...] = ()
+    numbers: Callable[[Any], bool] | None = None
+    low: float = -math.inf
+    high: float = math.inf
+    typed: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    plain: Callable[[Any], Any] = lambda value: value
+
+    def fits(self, value: Any) -> bool:
+        """Whether a value is one."""
+        if isinstance(value, str) or self.numbers is None:
+            return value in self.words if self.words or self.numbers else True
+        return self.numbers(value) and self.low <= value <= self.high
+
+    def read(self, value: Any) -> Any:
+        """A value of a file made plain; a ValueError if it is none of this kind."""
+        value = self.plain(value)
+        need(self.fits(value))
+        return value
+
+
+def need(condition: object) -> None:
+    """A ValueError: the kind says what a value must be."""
+    if not condition:
+        raise ValueError
+
+
+def whole(least: int, most: float = 10**9, *words: str) -> Kind:
+    """Whole numbers in a range, or one of these words."""
+    limits = f"of at least {least}" if most == math.inf else f"from {least} to {most}"
+    must = either([*(f"'{word}'" for word in words), f"a whole number {limits}"])
+
+    def typed(text: str) -> str | int:
+        try:
+            value = text if text in words else int(text)
+            need(kind.fits(value))
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"must be {must}") from None
+        return value
+
+    kind = Kind(must, words, is_whole, least, most, {"type": typed, "metavar": "N"})
+    return kind
+
+
+def number(low: float = -math.inf, high: float = math.inf) -> Kind:
+    """Numbers in a range."""
+    must = "a number" if high == math.inf else f"between {low:g} and {high:g}"
+    return Kind(must, (), is_number, low, high, {"type": _typed_number, "metavar": "X"}, finite)
+
+
+def one_of(*words: str, renamed: Mapping[str, str] = MappingProxyType({})) -> Kind:
+    """One of these words.  renamed: old words for some of them, which are still understood."""
+    must = either([f"'{word}'" for word in words])
+
+    def plain(value: Any) -> Any:
+        return renamed.get(value, value) if isinstance(value, str) else value
+
+    typed = {"choices": words, **({"type": plain} if renamed else {})}
+    return Kind(must, words, typed=typed, plain=plain)
+
+
+def finite(value: Any) -> float:
+    """A number, or text that reads as one: YAML takes 1e-5, without a point, for text."""
+    need(isinstance(value, int | float | str) and not isinstance(value, bool))
+    try:
+        made = float(value)
+    except OverflowError:
+        raise ValueError from None
+    need(math.isfinite(made))
+    return made
+
+
+def _typed_number(text: str) -> float:
+    """A number on the command line."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number, not '{text}'") from None
+
+
+def text(value: Any) -> str:
+    """Text that is not empty."""
+    need(isinstance(value, str) and value)
+    return str(value)
+
+
+def names(value: Any) -> list[str]:
+    """A list of texts."""
+    need(isinstance(value, list) and value)
+    return [text(name) for name in value]
+
+
+NUMBER = number()
+TEXT = Kind("text, in quotes", plain=text)
+NAMES = Kind("a list of names, in quotes", typed={"nargs": "+", "metavar": "COL"}, plain=names)
+BOOLEAN = Kind(
+    "true or false", (), lambda value: isinstance(value, bool), typed={"action": "store_true"}
+)
 
 
 def _numbers(value: Any) -> list[float]:
@@ -52,7 +168,6 @@ def _steps(value: Any) -> list[list[Any]]:
 
 
 # fmt: off
-MEASURE = Kind("the name of a measure", lambda value: isinstance(value, str))
 COUNTS = Kind("a list of numbers that are not negative, one for each time bin", plain=_numbers,
               typed={**NUMBER.typed, "nargs": "+", "metavar": "N"})
 GROWTH = Kind('"released" or a rate per unit of time, with settings such as "by_place=learned"',
@@ -60,6 +175,52 @@ GROWTH = Kind('"released" or a rate per unit of time, with settings such as "by_
 STEPS = Kind('a list of columns with their step, such as [["height", 0.1]]', plain=_steps,
              typed={"nargs": 2, "action": "append", "metavar": ("NAME", "STEP")})
 # fmt: on
+
+
+@dataclass(frozen=True)
+class Option:
+    """One choice: its name, what it may be, and what it means, in a few words.
+
+    more: sentences that a configuration adds.  default: what holds where it is not given.
+    otherwise: that in words, where it is not known beforehand.  example: shown by a configuration
+    where there is no default.  needed: why a command cannot do without it.
+    each: what the command line calls one of several that a configuration has in one place.
+    placed: whether the command line knows it by its place, without a flag.
+    """
+
+    name: str
+    kind: Kind
+    about: str
+    more: str = ""
+    default: Any = None
+    otherwise: object = None
+    example: Any = None
+    needed: str = ""
+    metavar: str | None = None
+    short: str | None = None
+    each: str | None = None
+    placed: bool = False
+
+    @property
+    def flag(self) -> str:
+        return f"--{(self.each or self.name).replace('_', '-')}"
+
+    @property
+    def help(self) -> str:
+        """What the command line says of it."""
+        if self.needed:
+            return f"{self.about} (required)"
+        if self.kind is BOOLEAN or self.default is self.otherwise is None:
+            return self.about
+        shown = self.default if self.otherwise is None else self.otherwise
+        shown = short(shown) if isinstance(shown, float) else shown
+        return f"{self.about} (default: {shown})"
+
+    @property
+    def comment(self) -> str:
+        """What a configuration says of it."""
+        known = "" if self.otherwise is None else f" (default: {self.otherwise})"
+        return f"{self.about[0].upper()}{self.about[1:]}{known}. {self.more}".rstrip()
 
 
 def choice(group: str, default: Any, kind: Kind, about: str, **words: Any) -> Any:
@@ -127,7 +288,7 @@ class Recipe:
     _: KW_ONLY
     adjacency: Adjacency = choice("privacy", "add-remove", one_of("add-remove", "replace-one"),
         "what is hidden: whether a person is in the data (add-remove), or what the record says")
-    measure: str = choice("privacy", "auto", MEASURE,
+    measure: str = choice("privacy", "auto", TEXT,
         "what the budget buys: counts suit few features, gradients many; auto chooses")
     seed: int | None = choice("privacy", None, whole(0, math.inf),
         "repeatable noise, for research: the result is NOT PRIVATE", example=3)

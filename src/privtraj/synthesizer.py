@@ -15,25 +15,28 @@ import numpy as np
 from privtraj.base import processes
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError
-from privtraj.columns.axes import Axes
 from privtraj.columns.conditions import Constraints
+from privtraj.columns.kinds import Axes
 from privtraj.data.snapshots import Snapshots
 from privtraj.measures.base import Fit, Measure, Progress, Task, public_people, reference_of
 from privtraj.measures.counts import RELEASED_PARTICLES
 from privtraj.measures.registry import KIND, find, measure_for
-from privtraj.model.model import TrajectoryModel, assemble, diffusivity_or
+from privtraj.model.model import TrajectoryModel, assemble
 from privtraj.motion.growth import Growth
 from privtraj.motion.process import Scale
-from privtraj.privacy import noise, statements
-from privtraj.privacy.certificate import CAUTION, Certificate, certify
-from privtraj.privacy.guard import Guard
+from privtraj.privacy import noise
+from privtraj.privacy.certificate import CAUTION, PUBLIC_COUNTS, Certificate, certify, weaknesses
+from privtraj.privacy.events import Adjacency
+from privtraj.privacy.guard import Guard, Watcher
 from privtraj.privacy.ledger import BudgetPlan, Ledger
 from privtraj.privacy.ledger_file import LedgerFile
-from privtraj.privacy.questions import Watcher
-from privtraj.privacy.statements import PUBLIC_COUNTS
 from privtraj.recipe import Recipe, check_public_counts
 
 CROWDED = 0.8  # of the people in one window of several: the time range misses them; by hand
+Budget = tuple[float, float, Adjacency]
+"""Epsilon, delta, and what they are about."""
+
+LONGEST_NOTE = 1000  # letters that a ledger has about a fit
 LOW_WORTH = 5  # people per time below which a fit warns; set by hand, 2026-11
 
 
@@ -85,18 +88,18 @@ class TrajectorySynthesizer(Recipe):
         if self.seed is None:
             counts = self.public_counts
             people = None if counts is None else float(public_people(counts).sum())
-            weak = statements.warnings(self.epsilon, self.delta, people)
+            weak = weaknesses(self.epsilon, self.delta, people)
         for warning in weak:
             warnings.warn(warning, WeakGuaranteeWarning, stacklevel=2)
         plan = measure.plan(snapshots, self)
         entry = None if ledger is None else self._reserved(ledger, snapshots, new_people)
-        spent = Ledger(self.epsilon, self.delta, self.adjacency, plan)
+        spent = Ledger(*self.budget, plan)
         source = noise.source_for(self.seed)
         guard = snapshots.guarded(self.guard_class, spent, source, watcher=watcher)
         rng = np.random.default_rng(processes.shared_seed(self.seed))  # all but the guard's noise
         try:
             found = measure.fit(guard, Task(snapshots, self, plan, rng, progress))
-            certificate = self._certificate(snapshots, found, spent, source.private)
+            certificate = self.certified(snapshots, found, spent, source.private)
             model = self._assembled(snapshots, found, certificate)
         except KeyboardInterrupt as stop:
             stop.add_note(
@@ -114,6 +117,11 @@ class TrajectorySynthesizer(Recipe):
             warnings.warn(certificate.found[CAUTION], WeakGuaranteeWarning, stacklevel=2)
         return model
 
+    @property
+    def budget(self) -> Budget:
+        """Of which every release is paid."""
+        return self.epsilon, self.delta, self.adjacency
+
     def planned(self, snapshots: Snapshots) -> BudgetPlan:
         """All that a fit would release, from what is public about the snapshots alone."""
         return self.checked_for(snapshots).plan(snapshots, self)
@@ -127,7 +135,7 @@ class TrajectorySynthesizer(Recipe):
         super().check()
         if not KIND.fits(self.measure):
             raise InputError(Arg("measure"), f" must be {KIND.must}")
-        chosen = find(self.measure)
+        chosen = None if self.measure == "auto" else find(self.measure)
         if self.delta == 0 and chosen is not None and chosen.needs_delta:
             raise InputError(
                 f"{chosen.name} need a delta above 0: set ",
@@ -170,26 +178,25 @@ class TrajectorySynthesizer(Recipe):
             self.epsilon,
             self.delta,
             self.adjacency,
-            f"fit of {', '.join(snapshots.features)} over {snapshots.time_name}",
+            f"fit of {', '.join(snapshots.features)} over {snapshots.time_name}"[:LONGEST_NOTE],
             new_people=new_people,
         ).id
 
-    def _certificate(
-        self, snapshots: Snapshots, found: Fit, ledger: Ledger, private: bool
+    def certified(
+        self, snapshots: Snapshots, found: Fit, ledger: Ledger, private: bool, **more: Any
     ) -> Certificate:
-        """What was released, and what is wrong with delta now that people (K,) are counted."""
-        told = {"resolution in time": found.windows.describe()}
-        several, people = snapshots.records_per_person > 1, float(found.people.sum())
-        for warning in statements.warnings(0.0, self.delta, people, at_most=several)[:1]:
-            told[CAUTION] = warning
-        public = self._public_inputs(snapshots)
-        return certify(ledger, public_inputs=public, private_noise=private, found=told)
+        """What was released, and what is wrong with delta now that people (K,) are counted.
 
-    def _public_inputs(self, snapshots: Snapshots) -> dict[str, Any]:
-        public = snapshots.public_inputs()
+        more: public, beside what snapshots and recipe say.
+        """
+        told = {"resolution in time": found.windows.describe()}
+        several, people = snapshots.records_per_person > 1, float(found.people.sum()) or None
+        for warning in weaknesses(0.0, ledger.delta, people, at_most=several)[:1]:
+            told[CAUTION] = warning
+        public = snapshots.public_inputs() | more
         if self.public_counts is not None:
             public[PUBLIC_COUNTS] = list(self.public_counts)
-        return public
+        return certify(ledger, public_inputs=public, private_noise=private, found=told)
 
     def _assembled(
         self, snapshots: Snapshots, found: Fit, certificate: Certificate
@@ -197,13 +204,16 @@ class TrajectorySynthesizer(Recipe):
         """The model of what was released."""
         windows, marginals, gaps = found.windows, found.marginals, np.diff(found.windows.centres)
         count = marginals.particles.shape[1]
+        diffusivity = self.diffusivity
+        if diffusivity is None:  # people move as far over a mean gap as particles resolve
+            diffusivity = float(np.mean(found.resolution**2) / np.mean(gaps))
         return assemble(
             snapshots,
             marginals.particles,
             marginals.weights,
             bandwidth=marginals.bandwidth,
             knots=found.knots,
-            diffusivity=diffusivity_or(self.diffusivity, found.resolution, gaps),
+            diffusivity=diffusivity,
             reference=found.reference,
             constraints=Constraints.declared(self.monotone, self.precision),
             growth=Growth.declared(self.growth),
@@ -217,7 +227,7 @@ class TrajectorySynthesizer(Recipe):
                 "windows": windows.count,
             },
             diagnostics={
-                "people_per_time": found.people.tolist(),
+                "people_per_time": found.people.tolist() or None,
                 **found.diagnostics,
                 **marginals.diagnostics,
                 "people_middles": windows.middles.tolist(),

@@ -13,8 +13,8 @@ from privtraj.assess import common, plan, simulate
 from privtraj.assess.common import Estimate, mean_worth
 from privtraj.assess.forecast import GOOD, STAND_INS, Forecast, MixedForecast, Question
 from privtraj.assess.simulate import ENOUGH, StandIn, Yardstick, fewer
-from privtraj.columns.axes import Axes
 from privtraj.columns.declared import declared_columns
+from privtraj.columns.kinds import Axes
 from privtraj.measures.registry import NAMES, find
 from privtraj.metrics.people import MOST_TOLD
 from privtraj.privacy.accounting import epsilon_at
@@ -42,7 +42,7 @@ def quick():
     """Fewer fits for each forecast; the fits are the real ones."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "STAND_INS", ("one narrow group", "three groups"))
-        patch.setattr(plan, "STEPS", {"counts": (-3, 0, 3), "gradients": (0,)})
+        patch.setattr(plan, "STEPS", {True: (-3, 0, 3), False: (0,)})
         patch.setattr(plan, "MORE_PEOPLE", (4, 64))
         yield
 
@@ -61,7 +61,7 @@ def many(quick):
 def one_stand_in(monkeypatch, tmp_path):
     """The least forecast there is, an empty cache, and the fits so far."""
     monkeypatch.setattr(plan, "STAND_INS", ("three groups",))
-    monkeypatch.setattr(plan, "STEPS", {"counts": (0,), "gradients": (0,)})
+    monkeypatch.setattr(plan, "STEPS", {True: (0,), False: (0,)})
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     fits, fit = [], simulate.simulate
 
@@ -149,7 +149,7 @@ def test_people_come_at_any_time_unless_times_are_given():
 def test_json_and_back(few, many):
     for forecast in (few, many):
         text = json.dumps(forecast.to_dict(), allow_nan=False)
-        again = Forecast.from_dict(json.loads(text))
+        again = Forecast.from_dict(json.loads(text), forecast.question)
         assert again.to_dict() == forecast.to_dict()
         assert str(again) == str(forecast)
 

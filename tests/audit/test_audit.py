@@ -42,16 +42,16 @@ from privtraj.audit.scores import ALL, answer_evidence, log_density, log_likelih
 from privtraj.audit.transcript import Answer, Transcript
 from privtraj.base.errors import InputError
 from privtraj.base.space import Slabs
-from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Axes
 from privtraj.measures import reweighting
 from privtraj.measures.persistence import PERSISTENCE
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import Tally, tally
-from privtraj.privacy.events import GaussianSum, LaplaceCounts, Person, sum_at_rate
-from privtraj.privacy.guard import SamplingGuard
+from privtraj.privacy.events import GaussianSum, LaplaceCounts, Person
+from privtraj.privacy.guard import CellCounts, Gaussian, LagTable, Laplace, Release
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.questions import CellCounts, Gaussian, LagTable, Laplace, Release
 from privtraj.privacy.rows import PublicShape
+from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.sums import ClippedSums
 from privtraj.synthesizer import TrajectorySynthesizer
 
@@ -320,7 +320,7 @@ def test_the_evidence_of_a_sum_is_its_log_likelihood_ratio(rate):
         return math.exp(-((rest - centre) ** 2).sum() / (2 * (clip * z) ** 2))
 
     present = (1 - rate) * density(0) + rate * density(vector)
-    event = sum_at_rate(GaussianSum(z, "sum"), rate)
+    event = GaussianSum(z, "sum", rate=rate)
     answer = Answer(event, np.full((1, 1), clip), rest, np.zeros((1, 5)), vector)
     assert answer_evidence(answer) == pytest.approx(math.log(present / density(0)))
 

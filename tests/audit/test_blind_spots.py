@@ -36,9 +36,8 @@ from privtraj.measures.base import HEAD_COUNT
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import tally
 from privtraj.privacy.events import GaussianSum, LaplaceCounts
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.guard import CellCounts, Guard, Laplace, Release
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.questions import CellCounts, Laplace, Release
 from privtraj.synthesizer import TrajectorySynthesizer
 
 DELTA = 1e-5
@@ -112,7 +111,7 @@ class Paid(Ledger):
         super().__init__(1.0, 0.0)
 
     def spend(self, event, times=1):
-        self._events.append((event, times))
+        self.events = (*self.events, (event, times))
 
 
 CLAIM = tally(EVENTS, "add-remove")
@@ -341,9 +340,9 @@ def test_noise_of_sums_is_measured_by_its_clip_and_people_who_are_sampled_are_le
 
 
 def _sampled():
-    from privtraj.privacy.events import SampledSum
+    from privtraj.privacy.events import GaussianSum
 
-    return SampledSum(2.0, "s", rate=0.5)
+    return GaussianSum(2.0, "s", rate=0.5)
 
 
 @pytest.mark.parametrize("kind", [Squares, Signs])

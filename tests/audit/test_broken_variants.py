@@ -26,9 +26,8 @@ from privtraj.measures.windows import LISTED, MOTION
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import tally
 from privtraj.privacy.events import GaussianSum, LaplaceCounts
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.guard import Gaussian, Guard, Laplace, Release
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.questions import Gaussian, Laplace, Release
 from privtraj.privacy.sums import ClippedSums
 from privtraj.synthesizer import TrajectorySynthesizer
 

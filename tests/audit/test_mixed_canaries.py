@@ -13,11 +13,10 @@ from privtraj.audit.canaries import LAST, columns_of, data_of, worlds_of
 from privtraj.audit.findings import compare
 from privtraj.audit.scores import log_likelihood_ratio
 from privtraj.audit.transcript import NoiseTests, Run, Transcript
-from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Axes
 from privtraj.privacy import noise
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.guard import Gaussian, Guard, Release, Table, Tables
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.questions import Gaussian, Release, Table, Tables
 from privtraj.synthesizer import TrajectorySynthesizer
 
 DELTA, CONFIDENCE, NOISE = 1e-5, 0.99, 1.2

@@ -9,7 +9,7 @@ from mixed_clinic import two_groups
 from privtraj.base.errors import InputError
 from privtraj.baselines import MarginalSynthesizer, tables
 from privtraj.baselines.counted import in_cells, places_of
-from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Axes
 
 
 def test_a_missing_package_is_named_in_one_sentence(monkeypatch, snapshots_of, moving_blobs):
@@ -31,7 +31,7 @@ def test_a_fit_says_that_it_was_outside_the_guard(adjacency, delta, snapshots_of
     assert entry["mechanism"] == "opaque"
     assert "outside the guard" in entry["what"]
     assert "OpenDP" in certificate.noise
-    np.testing.assert_allclose(model.tables.mean(axis=1), clouds.mean(axis=1), atol=0.15)
+    np.testing.assert_allclose(model.marginals.mean(axis=1), clouds.mean(axis=1), atol=0.15)
 
 
 def test_mst_divides_its_budget_without_going_beyond_it(snapshots_of, moving_blobs):
@@ -75,7 +75,7 @@ def test_places_and_points_of_mixed_columns_agree():
     back = in_cells([(places, np.ones(50))], 5, 50, rng, axes)
     found = places_of(back.particles[0], axes.sides(5))
     np.testing.assert_array_equal(np.sort(found @ [10, 1]), np.sort(places @ [10, 1]))
-    assert back.spread == pytest.approx(0.2 / 12**0.5)
+    assert back.resolution == pytest.approx(0.2 / 12**0.5)
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ import pytest
 
 from privtraj.baselines import PrivateMeasure
 from privtraj.baselines.counted import _by_parent, _by_place, consistent, depth, level_budgets
+from privtraj.privacy.guard import Guard
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
@@ -67,12 +68,13 @@ def test_leaves_are_about_as_many_as_people_times_epsilon(people, d, levels):
 
 def test_without_noise_leaves_hold_the_people_they_should(snapshots_of, silent):
     corners = np.array([[0.1, 0.1]] * 30 + [[0.9, 0.1]] * 10)
-    measure = PrivateMeasure(1.0, cells=8, points=40, seed=0)
-    inner = measure._guard
-    measure._guard = lambda snapshots, ledger, source, watcher: inner(
-        snapshots, ledger, silent(), watcher
-    )
-    model = measure.fit(snapshots_of([corners, corners]))
+
+    class Silent(PrivateMeasure):
+        @staticmethod
+        def guard_class(rows, shape, ledger, source, **options):
+            return Guard(rows, shape, ledger, silent(), **options)
+
+    model = Silent(1.0, cells=8, points=40, seed=0).fit(snapshots_of([corners, corners]))
     low = model.particles[:, :, 0] < 1 / 8
     high = model.particles[:, :, 0] >= 7 / 8
     np.testing.assert_array_equal(low.sum(axis=1), 30)

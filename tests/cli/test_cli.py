@@ -17,6 +17,7 @@ from privtraj import cli, datasets
 from privtraj.cli import console, fit
 from privtraj.cli.console import Console
 from privtraj.data import arrow, tables
+from privtraj.data.dialect import DATE
 from privtraj.export import tables as export_tables
 from privtraj.measures import counts as counts_fit
 from privtraj.model.model import TrajectoryModel
@@ -243,7 +244,7 @@ def test_round_trip_with_dates(clinic, tmp_path, capsys, suffix):
         "features": ["height", "weight"],
     }
     assert result["certificate"] == json.loads((tmp_path / "c.json").read_text())
-    drawn = tables.read_columns(paths, ["visit", "height", "weight"])
+    drawn = tables.read_columns(paths, ["visit", "height", "weight"], {"visit": DATE})
     assert len(drawn) == 63
     assert arrow.moments(drawn["visit"], "visit")[1]
 

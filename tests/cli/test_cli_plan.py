@@ -33,7 +33,7 @@ out = "<still to be filled in>"
 def least(monkeypatch, tmp_path):
     """The least forecast there is, by a coarse yardstick, and an empty cache."""
     monkeypatch.setattr(planner, "STAND_INS", ("three groups",))
-    monkeypatch.setattr(planner, "STEPS", {"counts": (-1, 0, 1)})
+    monkeypatch.setattr(planner, "STEPS", {True: (-1, 0, 1)})
     monkeypatch.setattr(planner, "MORE_PEOPLE", (2,))
     for name, number in {"POPULATION": 500, "POINTS": 50}.items():
         monkeypatch.setattr(simulate, name, number)
@@ -148,8 +148,3 @@ def test_bad_input_is_one_sentence_and_exit_code_two(words, said, capsys):
     assert said in shown.err
     assert shown.err.startswith("privtraj: error: ")
     assert shown.err.count("\n") == 1
-
-
-def test_it_is_offered_to_newcomers(capsys):
-    assert cli.main([]) == 0
-    assert "privtraj plan" in capsys.readouterr().out

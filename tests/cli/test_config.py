@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from privtraj import choices, cli, recipe
+from privtraj import cli, recipe
 from privtraj.base.errors import InputError
 from privtraj.cli import config, fit, options, prepare, shared
 from privtraj.cli.console import parser
@@ -144,14 +144,14 @@ FORMS = [
 ]
 SHORT_FORMS = (LEVELS, st.lists(FLOATS, min_size=2, max_size=2), st.just("boolean"))
 VALUES = {
-    choices.TEXT: NAMES,
+    recipe.TEXT: NAMES,
     options.FILE: FILES,
     options.SOURCE: st.one_of(FILES, st.just("duckdb://visits.duckdb")),
-    choices.NUMBER: FLOATS,
-    choices.BOOLEAN: st.booleans(),
+    recipe.NUMBER: FLOATS,
+    recipe.BOOLEAN: st.booleans(),
     options.RANGE: st.lists(MOMENTS, min_size=2, max_size=2),
     options.TIMES: st.lists(MOMENTS, min_size=1, max_size=4),
-    choices.NAMES: st.lists(NAMES, min_size=1, max_size=3),
+    recipe.NAMES: st.lists(NAMES, min_size=1, max_size=3),
     recipe.STEPS: st.lists(st.tuples(NAMES, FLOATS).map(list), min_size=1, max_size=3),
     options.CSV: st.dictionaries(
         st.sampled_from(["decimal", "dates", "missing"]),

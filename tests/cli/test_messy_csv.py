@@ -11,8 +11,9 @@ import pytest
 from privtraj import cli
 from privtraj.cli import config
 from privtraj.data import detection
-from privtraj.data.dialect import DATE, NUMBER
+from privtraj.data.dialect import DATE, NUMBER, Dialect, Readings
 from privtraj.data.snapshots import Snapshots
+from privtraj.data.tables import CsvReader
 
 N = 300
 HEAD = "Patient;Datum der Messung;Größe (cm);Gewicht [kg];Leukozyten [1/µl];Geschlecht"
@@ -121,14 +122,20 @@ def test_every_record_is_read_as_it_was_meant(hospital):
     np.testing.assert_array_equal((times - start) / 86_400, np.delete(days, 9))
 
 
+def _readings(path, kinds, dialect):
+    columns = {name: Readings(name, kind, dialect) for name, kind in kinds.items()}
+    list(CsvReader(path, dialect).batches(columns))
+    return list(columns.values())
+
+
 def test_what_check_can_show(hospital):
     """How the cells would be read, with what was found and with nothing declared."""
     kinds = {"Datum der Messung": DATE, "Gewicht": NUMBER}
     dialect = detection.detect(hospital).dialect
-    good = detection.readings(hospital, kinds, dialect)
+    good = _readings(hospital, kinds, dialect)
     assert [(c.cells, c.missing, c.unreadable) for c in good] == [(N, 0, 0), (N, 3, 0)]
-    plain = detection.Dialect(encoding="windows-1252")
-    bad = detection.readings(hospital, kinds, plain)
+    plain = Dialect(encoding="windows-1252")
+    bad = _readings(hospital, kinds, plain)
     assert [c.unreadable for c in bad] == [N, N - 2]
     assert "declare --csv decimal=comma" in bad[1].error().typed()
 

@@ -17,7 +17,7 @@ from privtraj.base.arrays import steadied
 from privtraj.domain.walking import parts_of
 from privtraj.metrics import squared_wasserstein2
 from privtraj.model.model import load
-from privtraj.privacy.statements import DOMAIN
+from privtraj.privacy.certificate import DOMAIN
 
 BOUNDS = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privtraj as pt
-from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Axes
 from privtraj.measures import pairs as groups
 from privtraj.measures.pairs import denoised, on_simplex
 from privtraj.measures.products import Problem, Target, _misfit, drawn, evened

@@ -1,5 +1,8 @@
 """What every registered way to pay promises: a plan within its budget, of releases it names."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -53,3 +56,18 @@ def test_a_measure_says_what_it_is_and_whether_it_needs_a_delta(name):
             pt.TrajectorySynthesizer(1.0, 0.0, measure=name).fit(snapshots(2))
     else:
         assert measure.plan(snapshots(2), Recipe(1.0, 0.0, measure=name)).releases
+
+
+def test_a_fit_by_counts_loads_no_heavy_library():
+    """JAX, POT and whatever draws take longer to load than the fit takes."""
+    code = """
+import sys
+import numpy as np, privtraj as pt
+rng = np.random.default_rng(0)
+times, points = rng.random(500), rng.random((500, 2))
+people = pt.Snapshots.from_arrays(times, points, bounds=[(0, 1)] * 2, time_range=(0, 1))
+pt.TrajectorySynthesizer(1.0, 1e-5, seed=0).fit(people)
+print(*{"jax", "ot", "pandas", "matplotlib", "scipy.stats"} & set(sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True)
+    assert done.stdout.decode().split() == [], done.stderr.decode()

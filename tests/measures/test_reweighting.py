@@ -37,6 +37,12 @@ def mixture_at(places, bandwidth=0.05):
     return Mixture(places, np.zeros(places.shape[:2], np.float32), np.float32([bandwidth]))
 
 
+def weights_of(points, releases):
+    """Of single points (n, d), given releases at one time."""
+    stacked = jax.tree.map(lambda *rows: np.float32(np.stack(rows))[:, 0], *releases)
+    return explaining_weights(*normal_equations(np.float32(points)[:, None], stacked, PEOPLE))
+
+
 def groups(shares, d=5, seed=0, apart=0.4):
     """People in two tight groups of these shares, at 0.3 and 0.3 + apart in every feature."""
     rng = np.random.default_rng(seed)
@@ -74,16 +80,16 @@ def test_shares_of_groups_come_back_even_where_people_were_clipped(clip):
     small clip everybody's vector is cut, as the points' are."""
     mixture = mixture_at([[0.3] * 5, [0.7] * 5], bandwidth=0.2)
     release = release_of(groups((0.8, 0.2)), mixture, clip, noise=1e-3)
-    points = np.float32(groups((0.5, 0.5), seed=1)[:: PEOPLE // 400])
-    weights = explaining_weights(*normal_equations(points, [release] * 20, PEOPLE, 0))
+    points = groups((0.5, 0.5), seed=1)[:: PEOPLE // 400]
+    weights = weights_of(points, [release] * 20)
     assert weights[points[:, 0] < 0.5].sum() == pytest.approx(0.8, abs=0.02)
 
 
 def test_noise_that_hides_everything_leaves_the_weights_equal():
     mixture = mixture_at([[0.3] * 5, [0.7] * 5])
     release = release_of(groups((0.8, 0.2)), mixture, noise=10.0)
-    points = np.float32(groups((0.5, 0.5), seed=1)[::40])
-    weights = explaining_weights(*normal_equations(points, [release], PEOPLE, 0))
+    points = groups((0.5, 0.5), seed=1)[::40]
+    weights = weights_of(points, [release])
     np.testing.assert_allclose(weights * len(points), 1, atol=0.01)
 
 
@@ -92,10 +98,21 @@ def test_an_early_release_still_counts():
     people = groups((0.8, 0.2))
     early = release_of(people, mixture_at([[0.3] * 5, [0.7] * 5], 0.2), noise=1e-3)
     late = release_of(people, mixture_at([[0.5] * 5, [0.5] * 5], 0.2), noise=10.0)
-    points = np.float32(groups((0.5, 0.5), seed=1)[::10])
+    points = groups((0.5, 0.5), seed=1)[::10]
     for order in ([early] * 20 + [late], [late] + [early] * 20):
-        weights = explaining_weights(*normal_equations(points, order, PEOPLE, 0))
+        weights = weights_of(points, order)
         assert weights[points[:, 0] < 0.5].sum() == pytest.approx(0.8, abs=0.02)
+
+
+def test_a_group_weighs_what_its_points_weigh_together():
+    """Four points at one place are one weight, whether they are told apart or not."""
+    release = release_of(groups((0.8, 0.2)), mixture_at([[0.3] * 5, [0.7] * 5], 0.2), noise=1e-3)
+    stacked = jax.tree.map(lambda *rows: np.float32(np.stack(rows))[:, 0], *[release] * 5)
+    places = np.repeat(np.float32(groups((0.5, 0.5), seed=1)[::80])[:, None], 4, axis=1)
+    together = explaining_weights(*normal_equations(places, stacked, PEOPLE))
+    apart = weights_of(places.reshape(-1, 5), [release] * 5).reshape(-1, 4)
+    np.testing.assert_allclose(together, apart.sum(axis=1), rtol=0.02)
+    np.testing.assert_allclose(apart, np.repeat(apart[:, :1], 4, axis=1), rtol=1e-3)
 
 
 def found(bandwidth=0.1, times=2, m=6, d=4):

@@ -109,7 +109,7 @@ def test_the_radius_is_that_of_all_but_a_few():
 
 def test_the_sums_cost_their_shares_of_what_one_sum_could_tell():
     events = moment_events(*BUDGET, Person())
-    loud = {name: event.loudness for name, event in events.items()}
+    loud = {name: event.information for name, event in events.items()}
     assert loud.keys() == SHARES.keys()
     for name, share in SHARES.items():
         assert loud[name] / share == pytest.approx(loud[MEAN] / SHARES[MEAN])

@@ -304,6 +304,7 @@ def test_slabs_beat_every_bin_where_bins_are_many():
     assert error(8) < 0.5 * error("bins")
 
 
+@pytest.mark.usefixtures("without_refits")
 def test_a_fit_in_slabs_states_what_it_measured(tmp_path):
     t, points = pt.datasets.three_modes(60, 20, seed=1)
     snapshots = pt.Snapshots.from_arrays(

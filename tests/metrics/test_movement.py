@@ -153,7 +153,7 @@ def test_lengths_and_speeds_are_those_of_the_places():
     assert found.length[0] > 1.5 * found.length[1]
     assert "km/h" in str(found)
     assert "of real people" in str(found)
-    assert found.to_dict()["unit"] == "km/h"
+    assert found.unit == "km/h"
 
 
 def test_numbers_of_time_have_a_unit_of_their_own():

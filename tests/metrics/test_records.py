@@ -61,7 +61,7 @@ def test_whole_paths():
     training, holdout = rng.random((2, 50, 4, 2))
     found = metrics.path_memorisation(training[::-1], training, holdout)
     assert found.share_close == 1
-    assert found.to_dict()["median_synthetic"] == 0
+    assert found.median_synthetic == 0
     shifted = metrics.path_memorisation(training + np.array([0.003, 0.004]), training, holdout)
     assert shifted.median_synthetic == pytest.approx(0.005)
 
@@ -149,7 +149,9 @@ def test_too_few_people_and_too_few_pairs_say_nothing():
 
 
 def test_lags_of_dates_are_in_days():
-    found = Repeated((86400.0,), ("x",), ((0.5,),), ((0.7,),), ((0.8,),), 20, 40, datetime=True)
+    found = Repeated(
+        (86400.0,), ("x",), *np.array([[[0.5]], [[0.7]], [[0.8]]]), 20, 40, datetime=True
+    )
     assert str(found).splitlines()[1].split() == ["1", "days", "x", "0.50", "0.70", "0.80"]
     assert (found.score.value, found.score.floor) == pytest.approx((0.2, 0.1))
     assert found.score.ceiling == pytest.approx(0.7)

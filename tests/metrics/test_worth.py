@@ -86,7 +86,7 @@ def test_the_interval_agrees_with_worth_and_reads_as_a_number(truth):
     few = [y[:60] for y in truth]
     some = people(few, 12, 1)
     found = metrics.worth_interval(some, few)
-    assert float(found) == metrics.worth(some, few) == found.to_dict()["people"]
+    assert float(found) == metrics.worth(some, few) == found.people
     assert found.most == 20
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import privtraj as pt
 from privtraj.base.errors import InputError
-from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Axes
 from privtraj.measures.pooling import pooled_over_time
 from privtraj.motion.growth import Growth, Sizes, released_sizes, smoothed
 from privtraj.motion.population import (
@@ -247,7 +247,7 @@ def test_daughters_begin_where_their_mothers_are_and_part():
 WAYS = ["released", "released by_place=learned", "released turnover=0.5"]
 
 
-@pytest.mark.parametrize(("growth", "branching"), zip(WAYS, [False, True, False], strict=True))
+@pytest.mark.parametrize(("growth", "branching"), [*zip(WAYS, [False, True, False], strict=True)])
 def test_numbers_and_branches_of_a_growing_population(cells, model, growth, branching):
     n = 6000
     paths = model.with_growth(growth).sample(n, seed=0, branching=branching)
@@ -280,7 +280,7 @@ def everybody(model):
     return many, np.array(floors)
 
 
-@pytest.mark.parametrize(("growth", "branching"), zip(WAYS, [False, True, True], strict=True))
+@pytest.mark.parametrize(("growth", "branching"), [*zip(WAYS, [False, True, True], strict=True)])
 def test_those_who_are_there_have_the_marginals_of_the_model(model, everybody, growth, branching):
     """Mean W2 to the model's people of eight portions, within 4 standard errors, of those who have
     the right law: a false alarm in 10^4 times."""
@@ -535,6 +535,7 @@ def test_movingpandas_has_those_who_move(trips):
     assert len(moving.trajectories) == (trips.present.sum(axis=1) >= 2).sum()
 
 
+@pytest.mark.usefixtures("without_refits")
 def test_pictures_and_cards_of_a_population(model, born, tmp_path):
     pytest.importorskip("matplotlib").use("Agg")
     from privtraj import plot

@@ -5,7 +5,6 @@ import pytest
 
 from privtraj.base.errors import InputError
 from privtraj.motion import reference as words
-from privtraj.motion.inertia import inertial
 from privtraj.motion.process import follow, matched
 from privtraj.motion.reference import (
     Brownian,
@@ -14,6 +13,7 @@ from privtraj.motion.reference import (
     Learned,
     OrnsteinUhlenbeck,
     Scale,
+    inertial,
 )
 
 TURN = 1.5 * np.pi

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from mutants import __main__ as runner
-from mutants import suite
+from mutants import operators, suite
 from mutants.suite import ROOT, SOURCE
 
 MUTANTS = suite.load()
@@ -111,3 +111,21 @@ def test_what_no_assertion_catches_is_not_called_caught(judged, new, said, why):
     outcome = judged(replace(EDIT, new=new, caught_by=[ROUNDED]))
     assert outcome.said == said
     assert why in outcome.why
+
+
+# By operators -----------------------------------------------------------------------------------
+
+FOUND = operators.planted()
+
+
+def test_operators_find_hundreds_of_breaks_and_each_is_other_code():
+    assert len({each.name for each in FOUND}) == len(FOUND) > 400
+    for each in operators.sampled(FOUND, 100, 0):
+        text = (SOURCE / each.file).read_text("utf-8")
+        assert ast.dump(ast.parse(each.text)) != ast.dump(ast.parse(text)), each.name
+    listed = [line.split()[0] for line in operators.__doc__.splitlines() if line.startswith("  ")]
+    assert {each.name.split()[0] for each in FOUND} == set(listed)
+
+
+def test_explanations_are_of_breaks_that_there_are():
+    assert operators.explanations().keys() <= {each.name for each in FOUND}

@@ -10,9 +10,9 @@ from privtraj.base.errors import BudgetError, InputError
 from privtraj.paper.dynamics import at, objective
 from privtraj.paper.synthesizer import PaperSynthesizer, Phase, TakingPart, TimeSample, WarmStart
 from privtraj.privacy import noise
-from privtraj.privacy.guard import SamplingGuard
+from privtraj.privacy.guard import CellCounts, Laplace, Release
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.questions import CellCounts, Laplace, Release
+from privtraj.privacy.sampling import SamplingGuard
 
 T, N = 3, 40
 QUICK = {"m": 6, "delta": 1e-4, "seed": 0}

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from privtraj.privacy import noise
-from privtraj.privacy.guard import SamplingGuard
+from privtraj.privacy.guard import Laplace
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.questions import Laplace
+from privtraj.privacy.sampling import SamplingGuard
 
 
 class _Watching:

@@ -29,9 +29,7 @@ from privtraj.privacy.events import (
     Opaque,
     Person,
     SampledPair,
-    SampledSum,
     clt_mu,
-    sum_at_rate,
 )
 from privtraj.privacy.ledger import (
     calibrate_gaussian,
@@ -59,7 +57,7 @@ adjacencies = st.sampled_from(ADJACENCIES)
 deltas = st.sampled_from([1e-3, 1e-5, 1e-6, 1e-12])
 
 rates = st.floats(0.001, 0.9)
-sums = st.builds(SampledSum, st.floats(2, 20), st.just("sum"), rate=rates, **person)
+sums = st.builds(GaussianSum, st.floats(2, 20), st.just("sum"), rate=rates, **person)
 chosen = st.builds(ChosenTimes, st.floats(0.05, 1), sums, st.integers(1, 20), st.just("some"))
 sampled = st.tuples(st.one_of(sums, chosen), st.integers(1, 30))
 
@@ -223,7 +221,7 @@ def test_many_different_epsilons_stay_cheap_and_conservative():
     """Beyond MAX_LOSSES losses are merged upwards: a little more than exact, never less."""
     spread = [LaplaceCounts(0.1 + 0.001 * i, "") for i in range(20)]
     exact_below = [LaplaceCounts(0.1, "")] * 20
-    losses, probabilities = accounting._laplace_losses(
+    losses, probabilities, _ = accounting._laplace_losses(
         accounting.tally(spread, "add-remove").shifts
     )
     assert losses.size <= accounting.MAX_LOSSES
@@ -299,7 +297,7 @@ def test_on_the_grid_too_delta_falls_with_epsilon_and_grows_with_events(
 
 def test_epsilon_on_the_grid_is_the_smallest_that_fits():
     total = tally(
-        [(SampledSum(9.0, "", 1e-13, rate=0.2), 40), LaplaceCounts(0.1, "")], "add-remove"
+        [(GaussianSum(9.0, "", 1e-13, rate=0.2), 40), LaplaceCounts(0.1, "")], "add-remove"
     )
     epsilon = total.epsilon(1e-6)
     assert total.delta(epsilon) <= 1e-6 < total.delta(epsilon - 1e-6)
@@ -309,7 +307,7 @@ def test_epsilon_on_the_grid_is_the_smallest_that_fits():
 
 
 def test_delta_falls_with_epsilon_even_where_slack_grows():
-    total = tally([(SampledSum(2.0, "", 1e-9, rate=0.1), 20)], "add-remove")
+    total = tally([(GaussianSum(2.0, "", 1e-9, rate=0.1), 20)], "add-remove")
     found = [total.delta(epsilon, COARSE) for epsilon in np.arange(0.0, 30.0)]
     assert (np.diff(found) <= 1e-15).all()
 
@@ -347,7 +345,7 @@ PLANS = {
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("rate", [0.05, 1.0])
 def test_noise_is_divided_by_as_much_as_the_budget_allows(adjacency, rate):
-    events = [(sum_at_rate(GaussianSum(9.0, "a"), rate), 20), (GaussianSum(6.0, "b"), 1)]
+    events = [(GaussianSum(9.0, "a", rate=rate), 20), (GaussianSum(6.0, "b"), 1)]
     counts = [(LaplaceCounts(0.1, "c"), 1)]
 
     def cost(factor):
@@ -361,7 +359,7 @@ def test_noise_is_divided_by_as_much_as_the_budget_allows(adjacency, rate):
 
 @pytest.mark.slow
 def test_noise_of_chosen_times_is_divided_too():
-    event = ChosenTimes(0.5, SampledSum(1.0, "a", rate=0.1), 10, "chosen")
+    event = ChosenTimes(0.5, GaussianSum(1.0, "a", rate=0.1), 10, "chosen")
     factor = calibrate_scale(1.0, 1e-4, "add-remove", [event])
     quieter = replace(event, release=replace(event.release, noise_multiplier=1 / factor))
     assert 0.99 < epsilon_at([quieter], 1e-4, "add-remove") <= 1.0
@@ -375,7 +373,7 @@ def test_calibrated_noise_fits_and_a_little_less_does_not(adjacency, plan, other
 
     def delta(z):
         full = GaussianSum(z, "", plan.get("slack", 0.0) / steps, *person)
-        release = sum_at_rate(full, plan["rate"])
+        release = replace(full, rate=plan["rate"])
         return delta_at([*others, (release, steps)], 1.0, adjacency)
 
     assert delta(z) <= 1e-5 < delta(z * (1 - 2e-3))
@@ -400,7 +398,7 @@ def test_where_the_error_of_the_grid_is_more_than_delta_nothing_fits(delta):
 
 def test_much_noise_beside_sampled_sums_is_accounted_for():
     """A full sum of mu = 25 beside them: delta is 1 at zero and falls only at hundreds."""
-    total = tally([(SampledSum(3.0, "", rate=0.1), 10), GaussianSum(1 / 25, "")], "add-remove")
+    total = tally([(GaussianSum(3.0, "", rate=0.1), 10), GaussianSum(1 / 25, "")], "add-remove")
     grid = 10 * COARSE
     assert total.delta(0.0, grid) == pytest.approx(1)
     exact = float(gaussian_delta(312.5, 25.0))
@@ -410,7 +408,7 @@ def test_much_noise_beside_sampled_sums_is_accounted_for():
 
 @pytest.mark.slow
 def test_a_full_sum_can_be_calibrated_beside_sampled_ones():
-    others = [(SampledSum(20.0, "", rate=0.1), 20)]
+    others = [(GaussianSum(20.0, "", rate=0.1), 20)]
     largest = calibrate_gaussian(1.0, 1e-5, "add-remove", others)
     assert 0 < largest < calibrate_gaussian(1.0, 1e-5, "add-remove")
     for size, fits in ((largest, True), (1.001 * largest, False)):
@@ -505,7 +503,7 @@ def test_no_attack_on_a_sampled_sum_beats_the_bound(adjacency):
         return (1 - q) * ndtr(-t) + q * ndtr(centre / z - t)
 
     present, other = above(1), above(-1) if adjacency == "replace-one" else ndtr(-t)
-    total = tally([SampledSum(z, "", rate=q)], adjacency)
+    total = tally([GaussianSum(z, "", rate=q)], adjacency)
     for alarms, hits in [(other, present), (1 - present, 1 - other)]:
         bound = total.true_positive_rates(alarms)
         assert (hits <= bound + 1e-9).all()
@@ -514,11 +512,11 @@ def test_no_attack_on_a_sampled_sum_beats_the_bound(adjacency):
 
 def test_advantage_is_the_total_variation_distance():
     gaussian = tally([GaussianSum(2.0, "")], "add-remove")
-    assert gaussian.advantage == pytest.approx(2 * ndtr(0.25) - 1)
+    assert gaussian.delta(0.0) == pytest.approx(2 * ndtr(0.25) - 1)
     counts = tally([LaplaceCounts(0.8, "")], "add-remove")
-    assert counts.advantage == pytest.approx(math.tanh(0.4))
-    some = tally([SampledSum(2.0, "", rate=0.3)], "add-remove")
-    assert some.advantage == pytest.approx(0.3 * (2 * ndtr(0.25) - 1), rel=1e-4)
+    assert counts.delta(0.0) == pytest.approx(math.tanh(0.4))
+    some = tally([GaussianSum(2.0, "", rate=0.3)], "add-remove")
+    assert some.delta(0.0) == pytest.approx(0.3 * (2 * ndtr(0.25) - 1), rel=1e-4)
 
 
 # Tallies --------------------------------------------------------------------------------------
@@ -526,7 +524,7 @@ def test_advantage_is_the_total_variation_distance():
 
 def test_scaling_a_tally_is_dividing_its_noise():
     def of(f):
-        step = SampledSum(6.0 / f, "", 1e-9, rate=0.1)
+        step = GaussianSum(6.0 / f, "", 1e-9, rate=0.1)
         return tally(
             [
                 GaussianSum(4.0 / f, ""),
@@ -547,7 +545,7 @@ def test_scaling_a_tally_is_dividing_its_noise():
 
 
 def test_events_with_equal_losses_are_tallied_together_whatever_their_names():
-    a, b = (SampledSum(5.0, name, slack, rate=0.1) for name, slack in (("a", 1e-12), ("b", 0.0)))
+    a, b = (GaussianSum(5.0, name, slack, rate=0.1) for name, slack in (("a", 1e-12), ("b", 0.0)))
     total = tally([(a, 3), b, (a, 2)], "add-remove")
     assert total.sampled == ((SampledPair(5.0, 0.1, 1, False, "add-remove"), 6),)
     assert total.slack == pytest.approx(5e-12)
@@ -558,7 +556,7 @@ def test_events_with_equal_losses_are_tallied_together_whatever_their_names():
 @pytest.mark.parametrize("times", [0, -1])
 def test_nothing_can_be_taken_back(times):
     """A negative number of events would be a refund."""
-    for event in (GaussianSum(2.0, ""), LaplaceCounts(1.0, ""), SampledSum(2.0, "", rate=0.5)):
+    for event in (GaussianSum(2.0, ""), LaplaceCounts(1.0, ""), GaussianSum(2.0, "", rate=0.5)):
         with pytest.raises(InputError, match="at least once"):
             tally([(event, times)], "add-remove")
 
@@ -596,18 +594,18 @@ MODEST = {
     "a fit by counts": [LaplaceCounts(0.05, "few"), LaplaceCounts(0.8, "many")],
     "of people with 1,000 records": [LaplaceCounts(e, "x", 0.0, 1000) for e in (1e-3, 2e-3, 3e-3)],
     "2,000 steps": [(GaussianSum(100.0, "step"), 2000)],
-    "sampled steps": [(SampledSum(2.0, "step", rate=0.1), 2000), LaplaceCounts(0.1, "x")],
-    "few sampled records": [(SampledSum(0.79, "step", rate=0.01), 250)],
-    "sampled records together": [(SampledSum(6.39, "step", 0.0, 10, True, 0.1), 100)],
+    "sampled steps": [(GaussianSum(2.0, "step", rate=0.1), 2000), LaplaceCounts(0.1, "x")],
+    "few sampled records": [(GaussianSum(0.79, "step", rate=0.01), 250)],
+    "sampled records together": [(GaussianSum(6.39, "step", 0.0, 10, True, 0.1), 100)],
 }
 NOT_MODEST = {
     "many counts of many kinds": [(LaplaceCounts(e / 10, "x"), 20_000) for e in range(1, 9)],
     "endless counts": [(LaplaceCounts(0.1, "x"), 10**9)],
-    "endless sampled steps": [(SampledSum(2.0, "step", rate=0.1), 10**9)],
-    "sampled steps without noise": [SampledSum(1e-3, "step", rate=0.1)],
-    "endless records": [SampledSum(1e9, "step", 0.0, 10**6, True, 0.1)],
-    "endless chosen steps": [ChosenTimes(0.5, SampledSum(2.0, "step", rate=0.1), 10**9, "x")],
-    "a grid beside many losses": [SampledSum(2.0, "x", rate=0.1), (LaplaceCounts(1.0, "x"), 3000)],
+    "endless sampled steps": [(GaussianSum(2.0, "step", rate=0.1), 10**9)],
+    "sampled steps without noise": [GaussianSum(1e-3, "step", rate=0.1)],
+    "endless records": [GaussianSum(1e9, "step", 0.0, 10**6, True, 0.1)],
+    "endless chosen steps": [ChosenTimes(0.5, GaussianSum(2.0, "step", rate=0.1), 10**9, "x")],
+    "a grid beside many losses": [GaussianSum(2.0, "x", rate=0.1), (LaplaceCounts(1.0, "x"), 3000)],
 }
 
 

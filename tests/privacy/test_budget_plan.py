@@ -10,10 +10,10 @@ from privtraj.measures.counts import CELLS, SURVEY
 from privtraj.measures.gradients import STEP
 from privtraj.measures.persistence import PERSISTENCE
 from privtraj.measures.windows import LISTED, MOTION
-from privtraj.privacy.events import ChosenTimes, GaussianSum, LaplaceCounts, Opaque, SampledSum
-from privtraj.privacy.guard import Guard, SamplingGuard
+from privtraj.privacy.events import ChosenTimes, GaussianSum, LaplaceCounts, Opaque
+from privtraj.privacy.guard import CellCounts, Gaussian, Guard, Laplace, Release
 from privtraj.privacy.ledger import BudgetPlan, Ledger, Planned
-from privtraj.privacy.questions import CellCounts, Gaussian, Laplace, Release
+from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.sums import ClippedSums
 from privtraj.synthesizer import TrajectorySynthesizer
 
@@ -31,7 +31,7 @@ PLAN = BudgetPlan((Planned(COUNTS), Planned(STEPS, 4, shared=True)))
         GaussianSum(100.0, "heads"),
         GaussianSum(9.0, "step"),
         GaussianSum(10.0, "step", together=True),
-        SampledSum(10.0, "step", rate=0.5),
+        GaussianSum(10.0, "step", rate=0.5),
         Opaque(0.1, 0.0, "heads"),
         ChosenTimes(0.5, STEPS, 1, "step"),
     ],
@@ -155,7 +155,7 @@ def stays_on_its_plan(snapshots, settings, names):
     for planned in plan.releases:
         assert planned.times == 0
         if planned.shared:
-            assert planned.told == pytest.approx(planned.event.loudness, rel=1e-9)
+            assert planned.used == pytest.approx(planned.event.information, rel=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore::privtraj.LowBudgetWarning")

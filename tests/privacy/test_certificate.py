@@ -8,24 +8,21 @@ import numpy as np
 import pytest
 
 from privtraj.base.errors import InputError
-from privtraj.privacy.accounting import epsilon_at, gaussian_delta, tally
+from privtraj.privacy.accounting import Sequential, epsilon_at, gaussian_delta, tally, to_entries
 from privtraj.privacy.certificate import Certificate, attacker, certify
 from privtraj.privacy.events import (
     ChosenTimes,
     GaussianSum,
     LaplaceCounts,
-    LaplaceShares,
     Opaque,
-    SampledSum,
     clt_mu,
 )
-from privtraj.privacy.guarantee import Sequential, to_entries
 from privtraj.privacy.ledger import Ledger
 
 ADJACENCIES = ["add-remove", "replace-one"]
 COUNTS = LaplaceCounts(0.3, "counts per time")
 STEP = GaussianSum(40.0, "clipped sums, step", slack=1e-12)
-SAMPLED = SampledSum(20.0, "sampled step", 1e-15, rate=0.1)
+SAMPLED = GaussianSum(20.0, "sampled step", 1e-15, rate=0.1)
 
 
 def ledger_of(*pairs, adjacency="add-remove", epsilon=2.0, delta=1e-3):
@@ -46,7 +43,7 @@ EVENTS = {
     "several records": [(replace(STEP, records=3), 10), (replace(COUNTS, records=2), 1)],
     "together": [(replace(STEP, records=2, together=True), 10)],
     "Laplace": [(COUNTS, 1)],
-    "Laplace per person": [(LaplaceShares(0.1, "pairs", 0.0, 2, True, weight=4), 1)],
+    "Laplace per person": [(LaplaceCounts(0.1, "pairs", 0.0, 2, True, weight=4), 1)],
     "Laplace together": [(LaplaceCounts(0.1, "counts", records=2, together=True), 2)],
     "opaque": [(Opaque(0.3, 1e-5, "elsewhere"), 2)],
     "sampled": [(SAMPLED, 40)],
@@ -91,7 +88,7 @@ def test_epsilon_follows_from_the_entries_alone(certificates, name):
     certificate = certificates[name]
     back = Certificate.from_dict(json.loads(certificate.to_json()))
     assert back == certificate
-    recomputed = back.recomputed()
+    recomputed = back.cost.epsilon(back.delta)
     assert recomputed == pytest.approx(certificate.epsilon, rel=1e-9, abs=1e-12)
     if len(back.ledger) < 2:  # the same again, and slow where there is much on the grid
         assert back.verify() == recomputed
@@ -143,7 +140,7 @@ def test_a_ledger_that_does_not_lead_to_the_numbers_is_found_out(certificates):
     certificate = certificates["Gaussian"]
     for change in ({"times": 59}, {"noise_multiplier": 41.0}, {"records": 2}, {"rate": 0.5}):
         entry = {**certificate.ledger[0], **change}
-        with pytest.raises(InputError, match="does not follow from its ledger"):
+        with pytest.raises(InputError, match=r"does not follow from its ledger|ledger cannot be"):
             replace(certificate, ledger=(entry,)).verify()
 
 
@@ -210,14 +207,14 @@ def test_a_guarantee_for_replacing_is_unreachable_for_adding():
 
 def test_entries_merge_runs_of_identical_events():
     events = [(COUNTS, 1), *[(STEP, 1)] * 58, (STEP, 2), (COUNTS, 1)]
-    counts, steps, again = to_entries(Sequential.of(events), "add-remove")
+    counts, steps, again = to_entries(Sequential(tuple(events)), "add-remove")
     assert counts["mechanism"] == "discrete Laplace"
     assert (counts["times"], counts["noise_epsilon"], counts["epsilon"]) == (1, 0.3, 0.3)
     assert (steps["what"], steps["mechanism"]) == ("clipped sums, step", "Gaussian")
     assert (steps["times"], steps["noise_multiplier"]) == (60, 40.0)
     assert steps["mu"] == pytest.approx(math.sqrt(60) / 40)
     assert again == counts
-    assert to_entries(Sequential.of(events), "replace-one")[0]["epsilon"] == 0.6
+    assert to_entries(Sequential(tuple(events)), "replace-one")[0]["epsilon"] == 0.6
 
 
 def test_equal_releases_of_different_slack_are_one_entry_that_can_be_verified():

@@ -182,7 +182,7 @@ def payments(node):
 
 PUBLIC = {
     "rows": {"check_windows"},
-    "questions": {"__post_init__", "check", "_check_sides", "multipliers"},
+    "guard": {"__post_init__", "check", "_check_sides", "multipliers"},
     "sums": {"check", "_check_shapes", "lattice_unit"},
 }
 
@@ -197,7 +197,7 @@ def test_whoever_adds_up_rows_refuses_nothing(module):
             assert "view" not in {argument.arg for argument in node.args.args}
 
 
-@pytest.mark.parametrize("path", ["privacy/guard.py"])
+@pytest.mark.parametrize("path", ["privacy/guard.py", "privacy/sampling.py"])
 def test_a_guard_refuses_before_it_pays_and_never_after(path):
     paying = [node for node in functions(path) if payments(node)]
     assert paying
@@ -211,8 +211,8 @@ def test_a_guard_refuses_before_it_pays_and_never_after(path):
 
 def test_what_a_guard_asks_after_paying_refuses_nothing():
     """What is called with rows in hand, after the payment."""
-    asked = {"total", "answer", "records_of", "chunks_of", "taking_part", "draw", "with_coins"}
-    found = [node for path in ("questions", "sums") for node in functions(f"privacy/{path}.py")]
+    asked = {"total", "answer", "chunks_of", "taking_part", "draw", "coins"}
+    found = [node for path in ("guard", "sums") for node in functions(f"privacy/{path}.py")]
     assert asked <= {node.name for node in found}
     assert [node.name for node in found if node.name in asked and raises(node)] == []
 
@@ -226,7 +226,7 @@ def test_rows_in_a_database_refuse_only_a_table_that_changed():
 
 def test_the_page_lists_every_module_that_can_refuse_a_table():
     """Those that make snapshots, and what all processes are asked; whoever adds one adds a line."""
-    page = (SOURCE.parents[1] / "docs" / "privacy.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "privacy.md").read_text("utf-8")
     section = page.split("## The domain")[1].split("\n## ")[0]
     listed = set(re.findall(r"^\| `([a-z_/]+\.py)`", section, re.MULTILINE))
     modules = [path.relative_to(SOURCE).as_posix() for path in (SOURCE / "data").glob("*.py")]

@@ -21,9 +21,9 @@ from privtraj.measures.windows import LISTED, MOTION
 from privtraj.paper.sampled import SampledGradients
 from privtraj.privacy import noise
 from privtraj.privacy.events import GaussianSum
-from privtraj.privacy.guard import Guard, SamplingGuard
+from privtraj.privacy.guard import CellCounts, Guard
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.questions import CellCounts
+from privtraj.privacy.sampling import SamplingGuard
 
 LIMIT = 5.4  # standard errors: 1e-7, both sides
 
@@ -279,4 +279,4 @@ class Generous(Ledger):
     """Pays for anything: to account for sampled steps takes longer than the steps."""
 
     def spend(self, event, times=1):
-        self._events.append((event, times))
+        self.events = (*self.events, (event, times))

@@ -1,17 +1,26 @@
 """The properties of `make fuzz`, each on few cases; and that they can be refuted."""
 
+from dataclasses import fields
+
 import pytest
 from hypothesis import Phase
 
 import fuzz
 from privtraj.privacy.events import Person
 from privtraj.privacy.ledger import Ledger
+from privtraj.recipe import Recipe
 
 pytestmark = pytest.mark.slow
+CASES = [
+    ("neighbours", 12),
+    ("payment", 12),
+    ("databases", 5),
+    pytest.param("recipes", 8, marks=pytest.mark.thorough),
+]
 FIXED = {"derandomize": True, "database": None, "phases": [Phase.generate]}  # not to shrink
 
 
-@pytest.mark.parametrize(("name", "cases"), [("neighbours", 12), ("payment", 12), ("databases", 5)])
+@pytest.mark.parametrize(("name", "cases"), CASES)
 def test_no_case_refutes_a_property_of_the_guard(name, cases):
     if name == "databases":
         pytest.importorskip("ibis")
@@ -34,6 +43,10 @@ def test_a_ledger_that_pays_for_anything_is_found(monkeypatch):
     monkeypatch.setattr(Ledger, "spend", fuzz.Generous.spend)
     with pytest.raises(AssertionError):
         fuzz.run("payment", max_examples=50, **FIXED)
+
+
+def test_recipes_have_every_setting():
+    assert set(fuzz.SETTINGS) == {each.name for each in fields(Recipe)}
 
 
 def test_no_time_is_no_case():

@@ -14,30 +14,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privtraj.base.errors import BudgetError, InputError
-from privtraj.privacy.accounting import epsilon_at
-from privtraj.privacy.certificate import Certificate, certify, certify_disjoint
-from privtraj.privacy.events import GaussianSum, LaplaceCounts, Opaque
-from privtraj.privacy.guarantee import (
-    DEEPEST,
+from privtraj.privacy.accounting import (
     Parallel,
-    Released,
     Sequential,
     cost,
+    epsilon_at,
     from_entries,
     releases,
     to_entries,
 )
+from privtraj.privacy.certificate import DEEPEST, Certificate, certify, certify_disjoint
+from privtraj.privacy.events import GaussianSum, LaplaceCounts, Opaque
 from privtraj.privacy.ledger import Ledger
 
 RELATIONS = ["add-remove", "replace-one"]
 
 
 def laplace(epsilon, what="counts"):
-    return Released(LaplaceCounts(epsilon, what))
+    return LaplaceCounts(epsilon, what), 1
 
 
 def gauss(z, what="sums", times=1):
-    return Released(GaussianSum(z, what), times)
+    return GaussianSum(z, what), times
 
 
 def test_parallel_costs_the_dearest_branch_and_sequential_the_sum():
@@ -61,7 +59,7 @@ def test_branches_of_different_kinds_are_as_bad_as_the_worse_one_at_every_delta(
     both = cost(Parallel((one, other)), "add-remove")
     dearer = set()
     for delta in (1e-9, 1e-5, 1e-2, 0.1):
-        each = [epsilon_at([leaf.event], delta, "add-remove") for leaf in (one, other)]
+        each = [epsilon_at([leaf], delta, "add-remove") for leaf in (one, other)]
         assert both.epsilon(delta) == pytest.approx(max(each), rel=1e-9)
         dearer.add(int(np.argmax(each)))
     assert dearer == {0, 1}
@@ -74,7 +72,7 @@ def test_branches_of_different_kinds_are_as_bad_as_the_worse_one_at_every_delta(
 
 def test_replacing_may_move_a_person_from_one_branch_to_another():
     """An opaque release that hides what is said, and not who is there, hides no move."""
-    hidden = Released(Opaque(0.1, 0.0, "elsewhere", "replace-one"))
+    hidden = Opaque(0.1, 0.0, "elsewhere", "replace-one"), 1
     assert cost(hidden, "replace-one").epsilon(0.0) == pytest.approx(0.1)
     assert cost(Parallel((hidden,)), "replace-one").epsilon(0.0) == pytest.approx(0.1)
     assert cost(Parallel((hidden, laplace(0.1))), "replace-one").epsilon(1e-3) == math.inf
@@ -102,8 +100,8 @@ trees = st.recursive(
 
 def worlds(tree):
     """Lists of the events that touch one person, for every branch they may be in."""
-    if isinstance(tree, Released):
-        return [[(tree.event, tree.times)]]
+    if isinstance(tree, tuple):
+        return [[tree]]
     if isinstance(tree, Parallel):
         return [world for branch in tree.branches for world in worlds(branch)] or [[]]
     return [list(chain.from_iterable(some)) for some in product(*map(worlds, tree.parts))]
@@ -172,7 +170,7 @@ def test_a_flat_ledger_is_written_as_a_flat_list():
         "discrete Laplace",
         "Gaussian",
     ]
-    assert all(isinstance(part, Released) for part in stated.guarantee.parts)
+    assert all(isinstance(part, tuple) for part in stated.guarantee.parts)
     assert Certificate.from_dict(json.loads(stated.to_json())) == stated
 
 

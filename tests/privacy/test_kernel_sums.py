@@ -19,9 +19,9 @@ from privtraj.base.errors import InputError
 from privtraj.measures.likelihood import KAPPA_SPREAD, Mixture, mass_weight, weights_and_residual
 from privtraj.privacy import noise
 from privtraj.privacy import sums as sums_module
-from privtraj.privacy.guard import SamplingGuard
+from privtraj.privacy.guard import Gaussian, Release
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.questions import Gaussian, Release
+from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.sums import (
     GRID,
     REACH,
@@ -108,7 +108,7 @@ class Generous(Ledger):
     """Pays for anything."""
 
     def spend(self, event, times=1):
-        self._events.append((event, times))
+        self.events = (*self.events, (event, times))
 
 
 def make_guard(snapshots, source):
@@ -126,7 +126,7 @@ def exact_sums(clouds, weight_fn, pull, clip, lattice):
     """Integer sums of everybody."""
     points, bins = stacked(clouds, pull.centres.shape[2])
     chunks = chunked(points, bins, len(clouds))
-    return kernel_sums(weight_fn, chunks, chunks.spread(chunks.row >= 0), pull, clip, lattice)
+    return kernel_sums(weight_fn, chunks, sums_module._spread(chunks.row >= 0), pull, clip, lattice)
 
 
 def unshifted(lattice):
@@ -349,7 +349,7 @@ def test_a_person_adds_the_same_integers_to_any_crowd(name, m, d):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("layout", [(128, 64, 2**17), (8, 4, 64)])
+@pytest.mark.parametrize("layout", [(128, 64, 2**15), (8, 4, 64)])
 @pytest.mark.parametrize(("m", "d"), SHAPES)
 def test_every_place_gives_a_person_the_same_integers(monkeypatch, layout, m, d):
     """n copies are n times one: in every row of a chunk, chunk of a group, and group."""
@@ -490,7 +490,7 @@ def test_the_vector_of_a_person_is_what_the_sums_are_made_of():
 def test_the_largest_sums_are_exact_integers():
     """In whole numbers: everything a person adds is at most the clip in units of 2^-36 or more."""
     weight = 2**WEIGHT_BITS
-    layouts = [sums_module._Layout(128, 64, 2**17), sums_module._Layout(1024, 512, 2**26)]
+    layouts = [sums_module._Layout(128, 64, 2**15), sums_module._Layout(1024, 512, 2**26)]
     for layout in layouts:  # in float64, over a chunk: a Y, and s
         assert layout.chunk * weight * GRID < 2**53
         assert layout.chunk * sums_module.MOST_CLIP * weight * GRID <= 2**53
@@ -600,17 +600,6 @@ def test_the_unit_of_the_noise_is_clip_times_multiplier_but_for_rounding(clip, m
 @pytest.fixture(scope="module")
 def three_bins(snapshots_of):
     return snapshots_of([crowd(n, 2, n) for n in (7, 0, 1)], 2)
-
-
-def test_a_rate_that_is_no_probability_is_refused_before_anything_is_drawn(watched, three_bins):
-    guard, source = watched(three_bins, 20.0)
-    for rate in (0.0, -0.1, 1.5, math.nan):
-        with pytest.raises(InputError, match="rate"):
-            guard.at_rate(rate).ask(
-                Release(KernelSums(nothing, plain_pull(2, 2), np.ones(T)), Gaussian(4.0), "step")
-            )
-    assert source.seen == []
-    assert guard.ledger.events == ()
 
 
 @pytest.mark.parametrize("leaf", ["centres", "mass", "particles", "bias", "bandwidth", "clip"])

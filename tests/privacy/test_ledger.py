@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from privtraj.base.errors import BudgetError, InputError
 from privtraj.privacy.accounting import epsilon_at
-from privtraj.privacy.events import ChosenTimes, GaussianSum, LaplaceCounts, Opaque, SampledSum
-from privtraj.privacy.guard import Allowance, reserve
+from privtraj.privacy.events import ChosenTimes, GaussianSum, LaplaceCounts, Opaque
 from privtraj.privacy.ledger import Ledger, calibrate_gaussian, down, up
+from privtraj.privacy.sampling import Allowance, reserve
 
 ADJACENCIES = ["add-remove", "replace-one"]
 
@@ -120,7 +120,7 @@ def test_odometer_never_under_reports_and_never_runs_back(asked, epsilon, delta,
 
 # Reserved and chosen --------------------------------------------------------------------------
 
-STEP = SampledSum(20.0, "step", 1e-14, rate=0.2)
+STEP = GaussianSum(20.0, "step", 1e-14, rate=0.2)
 
 
 def test_what_is_reserved_is_spent_whether_it_is_used_or_not():
@@ -195,7 +195,7 @@ def test_every_kind_of_event_raises_what_is_spent():
         (GaussianSum(30.0, "sum"), 3),
         (LaplaceCounts(0.02, "counts", records=2), 1),
         (Opaque(0.05, 1e-6, "elsewhere"), 2),
-        (SampledSum(30.0, "sampled", rate=0.3), 10),
+        (GaussianSum(30.0, "sampled", rate=0.3), 10),
         (ChosenTimes(0.2, GaussianSum(30.0, "chosen"), 10, "chosen"), 1),
     ]:
         ledger.spend(event, times)

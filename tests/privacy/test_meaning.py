@@ -8,26 +8,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from privtraj.privacy import statements
+from privtraj.privacy import certificate as meaning
 from privtraj.privacy.accounting import tally
-from privtraj.privacy.certificate import CAUTION, Certificate, certify
-from privtraj.privacy.events import GaussianSum, LaplaceCounts, Opaque, sum_at_rate
-from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.statements import (
+from privtraj.privacy.certificate import (
     BY_PERSON,
+    CAUTION,
     CHECKED,
     EVERY_ROW,
     MOST_RECORDS,
     STATED,
+    Certificate,
+    certify,
     records_in_words,
 )
+from privtraj.privacy.events import GaussianSum, LaplaceCounts, Opaque
+from privtraj.privacy.ledger import Ledger
 
 EVENTS = {
     "counts": [(LaplaceCounts(0.7, "a"), 1)],
     "many counts": [(LaplaceCounts(0.3, "a"), 5)],
     "several records": [(LaplaceCounts(0.2, "a", records=4, together=True), 1)],
     "sums": [(GaussianSum(2.0, "a"), 3)],
-    "sampled sums": [(sum_at_rate(GaussianSum(1.0, "a"), 0.2), 10)],
+    "sampled sums": [(GaussianSum(1.0, "a", rate=0.2), 10)],
     "opaque": [(Opaque(1.0, 0.1, "a", "add-remove"), 1)],
 }
 
@@ -44,8 +46,8 @@ def certified(epsilon, delta=0.0, *, adjacency="add-remove", private=True, **pub
 @pytest.mark.parametrize("name", EVENTS)
 def test_the_bound_from_epsilon_and_delta_is_never_below_the_trade_off(name, delta):
     total = tally(EVENTS[name], "add-remove")
-    bound = statements.chance_right(total.epsilon(delta), delta)
-    assert (1 + total.advantage) / 2 <= bound + 1e-12
+    bound = meaning.chance_right(total.epsilon(delta), delta)
+    assert (1 + total.delta(0.0)) / 2 <= bound + 1e-12
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0, 8.0, 50.0])
@@ -53,13 +55,13 @@ def test_counts_reach_the_bound(epsilon):
     """One randomised response is the worst that epsilon allows."""
     exact = 1 / (1 + math.exp(-epsilon))
     assert certified(epsilon).chance_right == pytest.approx(exact, abs=1e-9)
-    assert statements.chance_right(epsilon, 0.0) == pytest.approx(exact)
+    assert meaning.chance_right(epsilon, 0.0) == pytest.approx(exact)
 
 
 def test_the_bound_with_delta_is_reached_by_a_release_that_fails_with_delta():
     """(0, delta): it says who is there with chance delta, and is right delta / 2 more often."""
-    assert statements.chance_right(0.0, 0.3) == pytest.approx(0.65)
-    assert statements.chance_right(800.0, 0.5) == 1.0
+    assert meaning.chance_right(0.0, 0.3) == pytest.approx(0.65)
+    assert meaning.chance_right(800.0, 0.5) == 1.0
 
 
 def test_gaussian_noise_is_kinder_than_its_epsilon():
@@ -67,7 +69,7 @@ def test_gaussian_noise_is_kinder_than_its_epsilon():
     ledger.spend(GaussianSum(1.0, "sums"))
     certificate = certify(ledger, public_inputs={}, private_noise=True)
     assert certificate.chance_right == pytest.approx(norm.cdf(0.5), abs=1e-6)
-    assert certificate.chance_right < statements.chance_right(certificate.epsilon, 1e-6)
+    assert certificate.chance_right < meaning.chance_right(certificate.epsilon, 1e-6)
 
 
 @pytest.mark.parametrize(
@@ -88,17 +90,17 @@ def test_words_follow_epsilon(epsilon, shows):
     replaced = certified(epsilon, adjacency="replace-one")  # two halves, which hide a little more
     assert replaced.chance_right < certified(epsilon).chance_right or epsilon == 50
     assert replaced.in_words == (
-        f"what any one person's records say {statements.shows(replaced.chance_right)} in what was "
+        f"what any one person's records say {meaning.shows(replaced.chance_right)} in what was "
         "released"
     )
 
 
 def test_no_chance_is_without_words():
-    limits = [one.right for one in statements.STRENGTHS]
+    limits = [right for right, _ in meaning.STRENGTHS]
     assert limits == sorted(limits)
     assert limits[-1] == 1
-    assert len({statements.shows(limit) for limit in limits}) == len(limits)
-    assert statements.shows(1.0 + 1e-12) == statements.STRENGTHS[-1].shows
+    assert len({meaning.shows(limit) for limit in limits}) == len(limits)
+    assert meaning.shows(1.0 + 1e-12) == meaning.STRENGTHS[-1][1]
 
 
 def test_nothing_is_said_to_protect_where_nothing_does():
@@ -114,7 +116,7 @@ def test_nothing_is_said_to_protect_where_nothing_does():
 
 @given(st.floats(1e-3, 100.0))
 def test_a_factor_is_never_less_than_it_is(epsilon):
-    said = statements.factor(epsilon)
+    said = meaning.factor_in_words(epsilon)
     power = re.fullmatch(r"10 to the power of (\d+)", said)
     number = 10.0 ** int(power[1]) if power else float(said.replace(",", ""))
     assert math.exp(epsilon) <= number * (1 + 1e-9)
@@ -123,7 +125,7 @@ def test_a_factor_is_never_less_than_it_is(epsilon):
 
 @given(st.floats(1e-15, 0.999))
 def test_a_chance_is_never_less_than_it_is(delta):
-    said = statements.chance(delta)
+    said = meaning.chance_in_words(delta)
     if said.startswith("1 in "):
         number = 1 / float(said[5:].replace(",", ""))
     else:
@@ -133,7 +135,7 @@ def test_a_chance_is_never_less_than_it_is(delta):
 
 
 def test_chances_as_people_say_them():
-    assert [statements.chance(d) for d in (0.5, 0.0015, 1e-5, 1e-12)] == [
+    assert [meaning.chance_in_words(d) for d in (0.5, 0.0015, 1e-5, 1e-12)] == [
         "50%", "1 in 660", "1 in 100,000", "1e-12"
     ]  # fmt: skip
 
@@ -154,16 +156,16 @@ def test_chances_as_people_say_them():
     ],
 )
 def test_warnings_are_due_above_their_limits(epsilon, delta, people, warned):
-    found = statements.warnings(epsilon, delta, people)
+    found = meaning.weaknesses(epsilon, delta, people)
     assert " ".join(said.split()[0] for said in found) == warned
 
 
 def test_a_warning_says_what_would_do():
-    (said,) = statements.warnings(1, 1e-3, 600)
+    (said,) = meaning.weaknesses(1, 1e-3, 600)
     assert "about 600 people" in said
     advised = float(re.search(r"use at most (\S+)$", said)[1])
-    assert statements.warnings(1, advised, 600) == []
-    (said,) = statements.warnings(1, 1e-3, 600, at_most=True)
+    assert meaning.weaknesses(1, advised, 600) == []
+    (said,) = meaning.weaknesses(1, 1e-3, 600, at_most=True)
     assert "up to 600 people" in said
 
 
@@ -181,7 +183,7 @@ def test_a_certificate_carries_its_warnings():
 def test_what_a_fit_found_of_its_delta_stays_on_the_certificate():
     ledger = Ledger(1.0, 1e-3, "add-remove")
     ledger.spend(LaplaceCounts(1.0, "people per cell"))
-    (said,) = statements.warnings(1.0, 1e-3, 600)
+    (said,) = meaning.weaknesses(1.0, 1e-3, 600)
     found = {CAUTION: said}
     made = certify(ledger, public_inputs={}, private_noise=True, found=found)
     again = Certificate.from_dict(made.to_dict())

@@ -18,13 +18,12 @@ from privtraj.audit.canaries import People
 from privtraj.audit.transcript import Run, Transcript, added_by, standardised
 from privtraj.base.errors import BudgetError, InputError
 from privtraj.base.space import Slabs
-from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Axes
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import tally
 from privtraj.privacy.events import GaussianSum, Person
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.guard import Gaussian, Guard, Release, Table, Tables
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.questions import Gaussian, Release, Table, Tables
 from privtraj.privacy.rows import MemoryRows, PublicShape
 
 COLUMNS = {"sex": ["F", "M"], "stage": ["I", "II", "III"], "size": (0, 1)}

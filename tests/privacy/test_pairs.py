@@ -11,18 +11,19 @@ from scipy.stats import chi2
 
 from privtraj.base.errors import InputError
 from privtraj.base.space import Slabs
-from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Axes
 from privtraj.data.snapshots import Snapshots
-from privtraj.privacy import noise, questions
-from privtraj.privacy.events import LaplaceShares, Person
-from privtraj.privacy.guard import Guard
-from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.questions import (
+from privtraj.privacy import guard as guard_module
+from privtraj.privacy import noise
+from privtraj.privacy.events import LaplaceCounts, Person
+from privtraj.privacy.guard import (
     KINDS,
+    Guard,
     LagTable,
     Laplace,
     Release,
 )
+from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.rows import MemoryRows, PublicShape, RepeatedRows
 
 WHAT = "how people persist"
@@ -118,7 +119,7 @@ def test_people_are_summed_in_parts(monkeypatch):
     rng = np.random.default_rng(2)
     people = [[(t, (x,)) for t, x in rng.random((3, 2)).tolist()] for _ in range(50)]
     whole = summed(people, thirds(1, 64))
-    monkeypatch.setattr(questions, "PEOPLE_AT_ONCE", 7)
+    monkeypatch.setattr(guard_module, "PEOPLE_AT_ONCE", 7)
     np.testing.assert_array_equal(summed(people, thirds(1, 64)), whole)
     rows = rows_of(people, 1).repeated()
     assert thirds(1, 64).contributions(rows).shape == (50, 1, 3, KINDS)
@@ -173,7 +174,7 @@ def test_the_noise_is_that_of_the_ledger_entry(each):
 
 def test_a_person_costs_the_weight_and_not_their_records():
     for records in (2, 50):
-        event = LaplaceShares(0.01, WHAT, 0.0, records, True, weight=20)
+        event = LaplaceCounts(0.01, WHAT, 0.0, records, True, weight=20)
         assert event.pair("add-remove").responses == (0.2, 1)
         assert event.pair("replace-one").responses == (0.2, 2)
         ledger = Ledger(0.2, 0.0)

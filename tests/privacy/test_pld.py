@@ -28,8 +28,6 @@ from privtraj.privacy.events import (
     LaplaceCounts,
     Opaque,
     SampledPair,
-    SampledSum,
-    sum_at_rate,
 )
 
 ADJACENCIES = ["add-remove", "replace-one"]
@@ -64,7 +62,7 @@ def test_the_grid_is_never_below_the_closed_form(steps, mu, adjacency):
 
 
 def test_the_coarse_grid_is_the_more_careful_one():
-    events = tally([(SampledSum(3.0, "", rate=0.1), 50)], "add-remove")
+    events = tally([(GaussianSum(3.0, "", rate=0.1), 50)], "add-remove")
     for epsilon in [0.0, 0.2, 0.7]:
         coarse, fine = (events.delta(epsilon, grid) for grid in (COARSE, FINE))
         assert fine <= coarse <= fine + 1e-4
@@ -94,7 +92,7 @@ def test_epsilon_agrees_with_prv_accounting(row):
     Its estimate, in the middle, is far better than its proof: ours was 7e-6 below to 4e-5 above
     before what arithmetic may lose is added, which is up to 4e-9 of delta for these steps.
     """
-    steps = [(sum_at_rate(GaussianSum(z, ""), q), k) for q, z, k in row["steps"]]
+    steps = [(GaussianSum(z, "", rate=q), k) for q, z, k in row["steps"]]
     delta_of = of(steps, "add-remove", FINE)
     lost = _distribution(tally(steps, "add-remove"), FINE).error
     assert lost < 4e-9
@@ -124,14 +122,14 @@ def assert_same(delta_of, theirs, epsilons):
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(("rate", "z", "steps"), [(0.01, 1.0, 200), (0.3, 4.0, 30), (0.9, 2.0, 1)])
 def test_sampled_sums_agree_with_dp_accounting(rate, z, steps, adjacency):
-    delta_of = of([(SampledSum(z, "", rate=rate), steps)], adjacency)
+    delta_of = of([(GaussianSum(z, "", rate=rate), steps)], adjacency)
     assert_same(delta_of, google_sampled(z, rate, steps, adjacency), [0.0, 0.3, 1.0])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("rate", "records", "steps"), [(0.05, 3, 20), (0.5, 2, 1)])
 def test_records_together_agree_with_a_mixture_of_gaussians(rate, records, steps):
-    event = SampledSum(8.0, "", rate=rate, records=records, together=True)
+    event = GaussianSum(8.0, "", rate=rate, records=records, together=True)
     sizes = np.arange(records + 1)
     chances = [math.comb(records, j) * rate**j * (1 - rate) ** (records - j) for j in sizes]
     theirs = google.from_mixture_gaussian_mechanism(8.0, sizes, chances, **GRID).self_compose(steps)
@@ -140,7 +138,7 @@ def test_records_together_agree_with_a_mixture_of_gaussians(rate, records, steps
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_records_in_different_bins_are_so_many_compositions(adjacency):
-    delta_of = of([(SampledSum(4.0, "", rate=0.2, records=3), 10)], adjacency)
+    delta_of = of([(GaussianSum(4.0, "", rate=0.2, records=3), 10)], adjacency)
     assert_same(delta_of, google_sampled(4.0, 0.2, 30, adjacency), [0.0, 0.3, 0.8])
 
 
@@ -148,7 +146,7 @@ def test_mixed_events_agree_with_dp_accounting():
     """Sampled, full, counted and opaque events in one composition."""
     delta_of = of(
         [
-            (SampledSum(3.0, "", rate=0.2), 40),
+            (GaussianSum(3.0, "", rate=0.2), 40),
             GaussianSum(5.0, ""),
             LaplaceCounts(0.2, "", records=2),
             Opaque(0.1, 1e-6, ""),
@@ -223,7 +221,7 @@ def assert_dominated(event, old, new, epsilon, step, tolerance):
 @given(people(2), st.floats(0.6, 3), st.floats(0, 1.5))
 def test_no_directions_in_the_plane_are_worse_than_a_line(person, z, epsilon):
     old, new, rate = person
-    event = SampledSum(z, "", rate=rate, records=len(old), together=True)
+    event = GaussianSum(z, "", rate=rate, records=len(old), together=True)
     assert_dominated(event, old, new, epsilon, 0.12, 1e-4)
 
 
@@ -231,7 +229,7 @@ def test_no_directions_in_the_plane_are_worse_than_a_line(person, z, epsilon):
 @given(people(3), st.floats(1, 3), st.floats(0, 1))
 def test_no_directions_in_space_are_worse_than_a_line(person, z, epsilon):
     old, new, rate = person
-    event = SampledSum(z, "", rate=rate, records=len(old), together=True)
+    event = GaussianSum(z, "", rate=rate, records=len(old), together=True)
     assert_dominated(event, old, new, epsilon, 0.25, 5e-4)
 
 
@@ -242,7 +240,7 @@ def test_no_other_bins_are_worse_than_the_same_bins(seed, rate, z, epsilon):
     """Two records in bins 1 and 2, replaced by two in bins 2 and 3: one axis for each bin."""
     a, b, c, d = np.random.default_rng(seed).uniform(-1, 1, 4)
     old, new = np.array([[a, 0, 0], [0, b, 0]]), np.array([[0, c, 0], [0, 0, d]])
-    event = SampledSum(z, "", rate=rate, records=2)
+    event = GaussianSum(z, "", rate=rate, records=2)
     assert_dominated(event, old, new, epsilon, 0.25, 5e-4)
 
 
@@ -251,7 +249,7 @@ def test_no_other_bins_are_worse_than_the_same_bins(seed, rate, z, epsilon):
 @pytest.mark.parametrize(("rate", "z", "records"), [(0.3, 1.0, 1), (0.2, 1.5, 3), (1.0, 2.0, 2)])
 def test_the_line_is_attained(rate, z, records, epsilon, adjacency):
     """All vectors of full length along one line, the new ones against them: nothing is lost."""
-    event = sum_at_rate(GaussianSum(z, "", records=records, together=True), rate)
+    event = GaussianSum(z, "", records=records, together=True, rate=rate)
     old = np.full((records, 1), 1 / z)
     centres, sets = all_subsets(old)
     chances = (rate**sets * (1 - rate) ** (1 - sets)).prod(axis=1)
@@ -270,9 +268,9 @@ def test_groups_cost_less_than_the_generic_theorem_says(records, together, most)
 
     Records together are close to it at small epsilon, records in bins of their own never.
     """
-    event = SampledSum(3.0, "", rate=0.2, records=records, together=together)
+    event = GaussianSum(3.0, "", rate=0.2, records=records, together=together)
     several = of([(event, 50)], "add-remove")
-    one = of([(SampledSum(3.0, "", rate=0.2), 50)], "add-remove")
+    one = of([(GaussianSum(3.0, "", rate=0.2), 50)], "add-remove")
     for epsilon in [0.1, 0.4, 0.8]:
         generic = one(epsilon) * sum(math.exp(k * epsilon) for k in range(records))
         assert several(records * epsilon) <= most * generic
@@ -284,7 +282,7 @@ def test_groups_cost_less_than_the_generic_theorem_says(records, together, most)
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_all_times_chosen_is_the_plain_composition(adjacency):
-    release = SampledSum(4.0, "", rate=0.2)
+    release = GaussianSum(4.0, "", rate=0.2)
     chosen, plain = (
         of([ChosenTimes(1.0, release, 25, "")], adjacency),
         of([(release, 25)], adjacency),
@@ -308,19 +306,19 @@ def test_chosen_times_have_their_share_of_delta(records, adjacency):
 
 def test_a_choice_that_nobody_knows_would_cost_less():
     """Sampling each step anew at the product of the rates is another, cheaper mechanism."""
-    published = of([ChosenTimes(0.2, SampledSum(3.0, "", rate=0.5), 30, "")], "add-remove")
-    secret = of([(SampledSum(3.0, "", rate=0.1), 30)], "add-remove")
+    published = of([ChosenTimes(0.2, GaussianSum(3.0, "", rate=0.5), 30, "")], "add-remove")
+    secret = of([(GaussianSum(3.0, "", rate=0.1), 30)], "add-remove")
     assert published(1.0) > 1e3 * secret(1.0)
 
 
 def test_repeated_choices_are_composed():
-    chosen = ChosenTimes(0.3, SampledSum(3.0, "", rate=0.5), 4, "")
+    chosen = ChosenTimes(0.3, GaussianSum(3.0, "", rate=0.5), 4, "")
     steps = google_sampled(3.0, 0.5, 4, "add-remove")
     one = steps.compute_mixture(google.identity(COARSE), 0.3)
     assert_same(of([(chosen, 10)], "add-remove"), one.self_compose(10), [0.0, 0.5, 1.5])
 
 
 def test_delta_below_what_arithmetic_may_lose_is_never_promised():
-    event = SampledSum(1e6, "", rate=0.01)
+    event = GaussianSum(1e6, "", rate=0.01)
     lost = SampledPair.of(event, "add-remove").distribution(FINE).error
     assert 0 < lost <= delta_at([event], 5.0, "add-remove")

@@ -8,7 +8,7 @@ from dp_accounting.pld.pld_pmf import DensePLDPmf
 
 from privtraj.privacy import pld
 from privtraj.privacy.accounting import delta_at, tally
-from privtraj.privacy.events import LaplaceCounts, SampledPair, SampledSum
+from privtraj.privacy.events import GaussianSum, LaplaceCounts, SampledPair
 from privtraj.privacy.pld import Losses
 
 mp = pytest.importorskip("mpmath")
@@ -103,7 +103,7 @@ def true_delta(pair, epsilon, removed):
 @pytest.mark.parametrize(("z", "rate", "records"), [(1.0, 0.1, 1), (4.0, 0.5, 3), (0.6, 0.01, 1)])
 def test_the_dots_are_above_the_divergence_but_for_the_stated_error(z, rate, records, adjacency):
     """At grid points, where the dots lie on it; above it they may be by masses raised to zero."""
-    event = SampledSum(z, "", rate=rate, records=records, together=True)
+    event = GaussianSum(z, "", rate=rate, records=records, together=True)
     pair = SampledPair.of(event, adjacency)
     losses = pair.distribution(INTERVAL)
     assert losses.error < 2e-13
@@ -145,7 +145,7 @@ def test_values_of_many_responses_are_within_their_stated_error():
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(("z", "rate", "times"), [(2.0, 0.3, 12), (8.0, 0.9, 33)])
 def test_composed_masses_are_within_the_stated_error_of_exact_ones(z, rate, times, adjacency):
-    one = SampledPair.of(SampledSum(z, "", rate=rate), adjacency).distribution(INTERVAL)
+    one = SampledPair.of(GaussianSum(z, "", rate=rate), adjacency).distribution(INTERVAL)
     many = one.repeated(times)
     assert many.error < 1e-10
     most = 0.0
@@ -163,7 +163,7 @@ def test_composed_masses_are_within_the_stated_error_of_exact_ones(z, rate, time
 
 
 def test_two_kinds_together_are_within_the_stated_error():
-    sampled = SampledPair.of(SampledSum(2.0, "", rate=0.3), "add-remove").distribution(INTERVAL)
+    sampled = SampledPair.of(GaussianSum(2.0, "", rate=0.3), "add-remove").distribution(INTERVAL)
     total = tally([(LaplaceCounts(0.3, ""), 4)], "add-remove")
     counts = pld.symmetric(total.closed, total.closed_error, INTERVAL)
     both = sampled.beside(counts)
@@ -182,7 +182,7 @@ def test_two_kinds_together_are_within_the_stated_error():
 @pytest.mark.thorough
 def test_one_constant_for_all_would_not_do():
     """A million steps: even the sum of all masses is off by more than the 1e-11 that were added."""
-    one = SampledPair.of(SampledSum(2000.0, "", rate=0.5), "add-remove").distribution(1e-4)
+    one = SampledPair.of(GaussianSum(2000.0, "", rate=0.5), "add-remove").distribution(1e-4)
     times = 2**20
     many = one.repeated(times)
     _, floats, infinite = probabilities(one.masses[0])
@@ -191,7 +191,7 @@ def test_one_constant_for_all_would_not_do():
         expected = finite + 1 - (1 - mp.mpf(infinite)) ** times
     off = abs(many.masses[0].get_delta_for_epsilon(-1e6) - expected)
     assert 1e-11 < off <= many.error
-    assert delta_at([(SampledSum(2000.0, "", rate=0.5), times)], 5.0, "add-remove") >= many.error
+    assert delta_at([(GaussianSum(2000.0, "", rate=0.5), times)], 5.0, "add-remove") >= many.error
 
 
 def test_masses_that_rounding_made_negative_lower_no_delta():
@@ -201,7 +201,7 @@ def test_masses_that_rounding_made_negative_lower_no_delta():
 
 
 def test_a_chance_scales_the_error_and_the_norm():
-    one = SampledPair.of(SampledSum(2.0, "", rate=0.3), "add-remove").distribution(INTERVAL)
+    one = SampledPair.of(GaussianSum(2.0, "", rate=0.3), "add-remove").distribution(INTERVAL)
     mixed = one.repeated(5).with_chance(0.25, INTERVAL)
     assert mixed.error == pytest.approx(one.repeated(5).error / 4, rel=1e-3)
     first, floats, _ = probabilities(mixed.masses[0])

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from privtraj.audit.canaries import People
 from privtraj.audit.transcript import added_by
 from privtraj.base.space import Slabs
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.guard import CellCounts, Gaussian, Guard, Laplace, Release
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.questions import CellCounts, Gaussian, Laplace, Release
 from privtraj.privacy.rows import MemoryRows, ProjectedRows, Projection, cell_of
 from privtraj.privacy.sums import ClippedSums
 
@@ -70,8 +69,8 @@ def test_a_record_more_moves_one_count_of_a_projected_guard_by_one(snapshots_of,
         guard = snapshots_of(some, 4).guarded(Guard, Ledger(60.0, 1e-3), silent())
         part = guard.projected(project)
         assert part.n_features == 2
-        assert not part.axes.mixed
-        assert part.person == guard.person
+        assert not part.shape.axes.mixed
+        assert part.shape.person == guard.shape.person
         counts.append(part.ask(Release(CellCounts(5), Laplace(1.0), "cells")))
     moved = counts[1] - counts[0]
     assert moved.sum() == np.abs(moved).sum() == 1

@@ -15,10 +15,9 @@ from privtraj.base.errors import InputError
 from privtraj.data.snapshots import Snapshots
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import COARSE, FINE, epsilon_at, gaussian_delta, tally
-from privtraj.privacy.events import ChosenTimes, GaussianSum, SampledSum, clt_mu
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.events import ChosenTimes, GaussianSum, clt_mu
+from privtraj.privacy.guard import Gaussian, Guard, Release
 from privtraj.privacy.ledger import Ledger, calibrate_gaussian
-from privtraj.privacy.questions import Gaussian, Release
 from privtraj.privacy.sums import ClippedSums, lattice_unit
 
 PEOPLE = {7: 626, 1: 674, 2: 397, 3: 408, 6: 394, 9: 396}  # by digit
@@ -56,7 +55,7 @@ def test_the_central_limit_underestimates_epsilon_in_every_configuration():
 @pytest.mark.parametrize("adjacency", EXACT)
 def test_the_papers_table_with_poisson_sampling(adjacency, digit):
     """rho = 5 / N, K = 250, tau = 1, delta = 1e-4, to the three digits of the design."""
-    step = SampledSum(1.0, "", rate=5 / PEOPLE[digit])
+    step = GaussianSum(1.0, "", rate=5 / PEOPLE[digit])
     assert costs([(step, 250)], 1e-4, adjacency, EXACT[adjacency][digit], 6e-4)
 
 
@@ -88,9 +87,9 @@ def test_the_renyi_accountant_of_dp_accounting_is_not_for_replacing():
 
 def test_times_that_are_dropped_for_everyone_are_no_sampling_of_people():
     """z = 1, rho = .1, T = 10, K = 1000, delta = 1e-5: epsilon 7.14, not 1.83."""
-    step = SampledSum(1.0, "", rate=0.1)
+    step = GaussianSum(1.0, "", rate=0.1)
     mixture = [(ChosenTimes(0.1, step, 1, ""), 1000)]
-    wrong = [(SampledSum(1.0, "", rate=0.1 * 0.1), 1000)]
+    wrong = [(GaussianSum(1.0, "", rate=0.1 * 0.1), 1000)]
     assert costs(mixture, 1e-5, "add-remove", 7.14, 5e-3)
     assert costs(wrong, 1e-5, "add-remove", 1.83, 5e-3)
 
@@ -107,9 +106,9 @@ def test_clipping_each_particle_has_sensitivity_root_m():
     each = np.random.default_rng(0).standard_normal((m, 2))
     each /= np.linalg.norm(each, axis=1, keepdims=True)
     assert np.linalg.norm(each) == pytest.approx(math.sqrt(m))
-    honest = [(SampledSum(1 / math.sqrt(m), "", rate=rate), 20)]
+    honest = [(GaussianSum(1 / math.sqrt(m), "", rate=rate), 20)]
     assert costs(honest, 5e-4, "add-remove", 103.4, 0.5, COARSE)
-    joint = [(SampledSum(1.0, "", rate=rate), 20)]
+    joint = [(GaussianSum(1.0, "", rate=rate), 20)]
     assert costs(joint, 5e-4, "add-remove", 0.728, 1e-3, COARSE)
 
 
@@ -133,7 +132,7 @@ def test_the_papers_gaussian_lemma_adds_too_little_noise():
 def test_groups_are_accounted_for_by_what_they_release_not_by_the_generic_theorem():
     """Digit 7, K = 250, g = 5: epsilon 1.32 at 1e-4 in different bins, 3.76 together, not 4.83."""
     steps, delta, g = 250, 1e-4, 5
-    step = SampledSum(1.0, "", rate=5 / PEOPLE[7])
+    step = GaussianSum(1.0, "", rate=5 / PEOPLE[7])
     one = tally([(step, steps)], "add-remove")
 
     def generic(epsilon):

@@ -83,8 +83,16 @@ def letters_model():
     return mixed_model(columns, values=values)
 
 
+def clock_model():
+    """A model of hours, all of whom pass midnight, and of a number."""
+    start = np.random.default_rng(0).normal(21, 0.5, (60, 1))
+    values = np.stack([start + np.linspace(0, 6, 5), np.full((60, 5), 0.5)], axis=2)
+    return mixed_model({"hour": pt.Angle(24.0), "y": (0, 1)}, values=values)
+
+
 MODELS = {
     "plain": made_model,
+    "clock": clock_model,
     "seeded": lambda: made_model(
         [f"{k} {LONG}" for k in range(12)], measure="gradients", private=False
     ),

@@ -76,7 +76,7 @@ def compared(made_model):
 
 def wait(shown, condition):
     """Until the time drawn meets the condition; the page's policy forbids evaluating text."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + 300
     while not condition(shown.time()):
         assert time.monotonic() < end, "nothing moved"
         shown.page.wait_for_timeout(20)
@@ -446,6 +446,22 @@ def test_the_person_followed_is_drawn_in_every_picture(opened, reports):
         np.testing.assert_allclose(y, 200 - share * 190, atol=0.06)
     page.click("#clear")
     assert lines.nth(0).get_attribute("d") == ""
+
+
+@thorough
+def test_the_path_of_an_angle_is_broken_where_it_begins_again(opened):
+    shown = opened("clock")
+    shown.page.click("#trace")
+    pieces = shown.page.get_attribute("[data-feature='0'] .traced", "d").split("M")[1:]
+    assert len(pieces) == 2
+    for piece in pieces:
+        heights = [float(at.split()[1]) for at in piece.split("L")]
+        assert max(heights) - min(heights) < 100  # of 190: half a day
+    places = shown.page.evaluate(
+        "Array.from({ length: frames - 1 }, (_, k) => place(0, 0, [k, 0.5]))"
+    )
+    assert all(not 0.2 < at < 0.8 for at in places)  # the short way, through midnight
+    assert not shown.complaints
 
 
 @thorough

@@ -24,7 +24,7 @@ from privtraj.report.checks import (
     worth_tables,
 )
 from privtraj.report.labels import percent, round_number, whole_number
-from privtraj.report.page import report
+from privtraj.report.page import report, settings
 from privtraj.report.people import page_data, sampled
 
 TIMES = (0.0, 10.0, 20.0)
@@ -70,11 +70,10 @@ def test_one_thin_time_is_worth_a_look(model):
     assert thin["People per window of time"].verdict == "look closer"
 
 
-def test_clipping_is_told_honestly(made_model):
-    told = grades(made_model(measure="gradients"))["Clipping"]
-    assert told.verdict == "for information"
-    assert told.value.startswith("10\N{NO-BREAK SPACE}%")
-    assert "private, was not paid for" in told.sentence
+def test_what_is_clipped_is_a_setting_of_gradients(made_model):
+    made = dict(settings(made_model(measure="gradients"))["made"])
+    assert made["clipping"].startswith("10\N{NO-BREAK SPACE}% of the model's own people")
+    assert "clipping" not in dict(settings(made_model())["made"])
 
 
 def test_a_model_without_diagnostics_still_has_checks(made_model):
@@ -300,11 +299,8 @@ def test_only_groups_that_noise_may_have_made_are_counted(extra, share):
     m = 200
     cloud = 0.3 + 0.05 * rng.random((1, m, 2))
     cloud[:, :extra] = 0.9
-    found = small_groups(
-        cloud, np.full((1, m), 1 / m), np.array([0.05]), np.array([1000.0]), fewest=25.0
-    )
-    assert found.share == pytest.approx(share)
-    assert found.fewest == 25
+    found = small_groups(cloud, np.full((1, m), 1 / m), np.array([0.05]), np.array([0.025]))
+    assert found == pytest.approx([share])
 
 
 def test_a_model_that_shows_false_groups_is_not_called_good(made_model):

@@ -22,17 +22,17 @@ from scipy.stats import norm
 from privtraj import cli
 from privtraj.base.errors import InputError
 from privtraj.export import tables as export_tables
-from privtraj.privacy.certificate import certify
-from privtraj.privacy.events import GaussianSum, LaplaceCounts
-from privtraj.privacy.ledger import Ledger, calibrate_gaussian
-from privtraj.privacy.statements import (
+from privtraj.privacy.certificate import (
     BY_PERSON,
     CHECKED,
     EVERY_ROW,
     MOST_RECORDS,
     PUBLIC_COUNTS,
     STATED,
+    certify,
 )
+from privtraj.privacy.events import GaussianSum, LaplaceCounts
+from privtraj.privacy.ledger import Ledger, calibrate_gaussian
 from privtraj.report.page import (
     as_script_data,
     asset,

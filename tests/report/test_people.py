@@ -16,9 +16,7 @@ from privtraj.report.labels import (
     COLOURS,
     LONGEST_LABEL,
     Drawn,
-    ribbons,
     shares_of,
-    three_times,
     time_labels,
 )
 from privtraj.report.people import (
@@ -200,27 +198,11 @@ def test_flows_add_up_to_the_shares_on_both_sides():
     assert flows[0, 0, 2] == np.mean((levels[:, 0] == 0) & (levels[:, 1] == 2))
 
 
-def test_ribbons_fill_both_sides_without_overlap():
-    table = np.array([[0.3, 0.1], [0.2, 0.4]])
-    found = list(ribbons(table))
-    assert [(i, j) for i, j, *_ in found] == [(0, 0), (0, 1), (1, 0), (1, 1)]
-    for side in (3, 4):
-        ends = sorted((one[side], one[side] + one[2]) for one in found)
-        starts, stops = zip(*ends, strict=True)
-        np.testing.assert_allclose(starts, [0, *stops[:-1]])
-        assert stops[-1] == pytest.approx(1)
-    into = sorted((one[4], one[1]) for one in found)
-    assert [j for _, j in into] == [0, 0, 1, 1]
-
-
 def test_who_is_absent_has_no_share():
     levels = np.array([[0, -1], [1, 1], [1, 0]])
     np.testing.assert_allclose(shares_of(levels, 2), [[1 / 3, 2 / 3], [0.5, 0.5]])
     drawn = Drawn.of(pt.Category(["a", "b"]), np.ones(2) / 2)
     np.testing.assert_allclose(drawn.flows(levels)[0], [[0, 0], [0.5, 0.5]])
-    assert three_times(1) == [0]
-    assert three_times(2) == [0, 1]
-    assert three_times(61) == [0, 30, 60]
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from scipy.special import gammaln
 from privtraj.motion import sinkhorn
 from privtraj.paper.dynamics import objective
 from privtraj.privacy.accounting import epsilon_at, gaussian_delta
-from privtraj.privacy.events import ChosenTimes, SampledSum
+from privtraj.privacy.events import ChosenTimes, GaussianSum
 
 pytestmark = pytest.mark.thorough
 
@@ -137,7 +137,7 @@ def test_private_means_hold_though_not_by_the_lemma():
 
 def test_dropped_times_cost_less_only_if_nobody_changes_times():
     """Figure 2 with one person replaced: 0.392 within a time, 0.440 if the time may change too."""
-    step = SampledSum(1.0, "", rate=5 / 626)
+    step = GaussianSum(1.0, "", rate=5 / 626)
     kept = epsilon_at([(step, 100)], 2 * 5e-4, "replace-one")
     free = epsilon_at([ChosenTimes(0.5, step, 100, "")], 5e-4, "replace-one")
     assert (kept, free) == (pytest.approx(0.392, abs=5e-4), pytest.approx(0.440, abs=5e-4))

@@ -83,7 +83,7 @@ def run_alone(*command: str) -> str:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=3600,
         env={**os.environ, "PYTHONPATH": found},
     )
     assert done.returncode == 0, done.stderr

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from script_runs import imported, run
 
-from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Axes
 
 pytestmark = pytest.mark.thorough
 

@@ -25,7 +25,7 @@ LEVELS = ("refused", "wrong", "doubtful", "note")
 """Verdicts on a table, the gravest first: a fit refuses it, in these very words; a range is plainly
 wrong, so that `privtraj fit` stops unless told to go on; look at it before the budget is gone; good
 to know."""
-GRADES = ("good", "look closer", "poor", "for information")
+GRADES = ("good", "look closer", "poor")
 """Verdicts on a released model."""
 FORMAT = 4  # of the kept files
 

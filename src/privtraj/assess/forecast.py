@@ -17,7 +17,7 @@ from privtraj.assess.common import Estimate
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import about, aligned, short
 from privtraj.metrics.people import MOST_TOLD
-from privtraj.privacy import statements
+from privtraj.privacy.certificate import LARGE_EPSILON, chance_right, shows, weaknesses
 from privtraj.recipe import Recipe
 
 
@@ -78,18 +78,12 @@ class Question:
     @property
     def weak(self) -> list[str]:
         """What is wrong with the guarantee that is asked for, in sentences."""
-        return statements.warnings(self.recipe.epsilon, self.recipe.delta, self.people)
+        return weaknesses(self.recipe.epsilon, self.recipe.delta, self.people)
 
     def to_dict(self) -> dict[str, Any]:
         own = {name: value for name, value in vars(self).items() if name != "recipe"}
         budget = {name: getattr(self.recipe, name) for name in _BUDGET}
         return {**own, **budget, "settings": self.by_hand}
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Question:
-        own = dict(values)
-        budget = {name: own.pop(name) for name in _BUDGET}
-        return cls(recipe=Recipe(**budget, **own.pop("settings")), **own)
 
     def text(self, columns: str) -> str:
         """In two lines, and what its guarantee means; columns: in words."""
@@ -100,12 +94,12 @@ class Question:
             when = f"at {self.times} times ({self.records // self.times:,} per time)"
         counts = "public" if self.public_counts else "private"
         hand = ", ".join(f"{name} {value}" for name, value in sorted(self.by_hand.items()))
-        right = statements.chance_right(recipe.epsilon, recipe.delta)
+        right = chance_right(recipe.epsilon, recipe.delta)
         secret = "whether any one person is in the data"
         if recipe.adjacency != "add-remove":
             secret = "what any one person's records say"
         promise = (
-            f"At this epsilon and delta {secret} {statements.shows(right)}: whoever holds both for "
+            f"At this epsilon and delta {secret} {shows(right)}: whoever holds both for "
             f"equally likely will be right in {math.ceil(1000 * right - 1e-9) / 10:g}% of cases at "
             "most, and often in fewer; the certificate will say."
         )
@@ -184,7 +178,7 @@ class Forecast:
         tried = {
             "a larger epsilon": remedies.epsilon
             and f"epsilon {remedies.epsilon:.3g}"
-            + ", which promises little to anybody" * (remedies.epsilon > statements.LARGE_EPSILON),
+            + ", which promises little to anybody" * (remedies.epsilon > LARGE_EPSILON),
             "more people": remedies.people and f"{remedies.people:,} people",
         }
         if question.features > 1:
@@ -221,11 +215,12 @@ class Forecast:
         }
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Forecast:
+    def from_dict(cls, values: dict[str, Any], question: Question) -> Forecast:
+        """What `to_dict` wrote of the answer to this question."""
         curve = [dict(point) for point in values["curve"]]
         remedies = values["remedies"]
         return cls(
-            Question.from_dict(values["question"]),
+            question,
             epsilons=np.array([point.pop("epsilon") for point in curve], float),
             curve=tuple(Estimate(point.pop("worth"), **point) for point in curve),
             settings=values["settings"],

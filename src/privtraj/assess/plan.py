@@ -21,13 +21,11 @@ from privtraj.assess.common import Estimate, kept, mean_worth
 from privtraj.assess.forecast import GOOD, STAND_INS, Forecast, MixedForecast, Question, Remedies
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError, aligned, is_whole, short
-from privtraj.columns.axes import Axes
 from privtraj.columns.declared import declared_columns
-from privtraj.columns.kinds import Category, Column, Number
+from privtraj.columns.kinds import Axes, Category, Column, Number
 from privtraj.privacy.events import (
     Adjacency,
     LaplaceCounts,
-    LaplaceShares,
     Person,
     check_budget,
     check_hides_counts,
@@ -123,10 +121,8 @@ def plan(
     if not keep:
         return made()
 
-    def read(answer: dict[str, Any]) -> Forecast:
-        return replace(Forecast.from_dict(answer), question=question)
-
-    found = kept("plan", {**question.to_dict(), "stand_ins": list(STAND_INS)}, read, made)
+    key = {**question.to_dict(), "stand_ins": list(STAND_INS)}
+    found = kept("plan", key, lambda answer: Forecast.from_dict(answer, question), made)
     assert found is not None
     return found
 
@@ -370,10 +366,9 @@ def intention(
     for planned in measure.plan(nobody, synthesizer).releases:
         event: Any = planned.event
         noise, unit = float(event.noise_variance) ** 0.5, "contributions"
-        if isinstance(event, LaplaceShares):
-            noise, unit = noise / event.weight, "people"
-        elif isinstance(event, LaplaceCounts):
-            unit = "records"
+        if isinstance(event, LaplaceCounts):
+            unit = "records" if event.weight is None else "people"
+            noise /= event.weight or 1
         about = {"what": event.what, "times": planned.times, "noise": noise, "unit": unit}
         releases.append(about)
     windows = {

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from privtraj.base.arrays import Floats, Mask
@@ -37,7 +38,6 @@ Read = TypeVar("Read")
 PARTS = 50  # equal ones of a range, to see whether nearly all records are in one of them
 MOST = 1 << 21
 """Different hashes that are counted: 32 MB, and a few times that while they are put in order."""
-_KEY = np.uint64(0x9E3779B97F4A7C15)
 
 UNITS = (
     (0.1, "millimetres for centimetres"),
@@ -243,24 +243,19 @@ class Repeats:
 def row_hashes(rows: int, columns: Iterable[NDArray[np.float64] | Hashes]) -> Hashes:
     """(n,) of n rows, given as columns (n,): numbers, NaN where missing, or hashes.
 
-    A zero has one sign only, and what is missing one NaN. Words are mixed by the finaliser of
-    SplitMix64: every bit of the result depends on every bit of the word.
+    A zero has one sign only, and what is missing one NaN.
     """
-    found: Hashes = np.full(rows, _KEY)
-    for column in columns:
-        words: Any = column
-        if column.dtype != np.uint64:
-            words = np.where(np.isnan(column), np.nan, column + 0.0).view(np.uint64)
-        words = found ^ words
-        words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        found = (words ^ (words >> np.uint64(31))) + _KEY
-    return found
+    made = {k: x if x.dtype == np.uint64 else x + 0.0 for k, x in enumerate(columns)}
+    frame = pd.DataFrame(made or {0: np.zeros(rows)}, index=range(rows))
+    frame = frame.where(frame.notna(), np.nan)
+    hashes: Hashes = pd.util.hash_pandas_object(frame, index=False).to_numpy()
+    return hashes
 
 
 def text_hashes(texts: Iterable[object]) -> Hashes:
-    """(k,) of things that differ if they read differently; other ones in every process."""
-    return np.array([hash(str(text)) % 2**64 for text in texts], dtype=np.uint64)
+    """(k,) of things that differ if they read differently."""
+    hashes: Hashes = pd.util.hash_array(np.array([str(text) for text in texts], dtype=object))
+    return hashes
 
 
 class TableTally:
@@ -321,7 +316,7 @@ class TableTally:
 
     def _identified(self, cells: pa.ChunkedArray) -> Hashes:
         """A hash (n,) of whose each record is."""
-        codes, ids = arrow.identities(cells, str(self.person))
+        codes, ids = arrow.identities(cells, str(self.person), self.public.same_person)
         hashes = np.append(text_hashes(ids.to_pylist()), np.uint64(0))[codes]
         whose = row_hashes(len(codes), [hashes])
         self.unidentified += int((codes < 0).sum())

@@ -18,17 +18,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple, get_args
+from typing import Any, get_args
 
 import numpy as np
 
 from privtraj.audit.canaries import CANARIES, Worlds, columns_of, data_of, worlds_of
 from privtraj.audit.findings import Audit, Finding, best_threshold, check_confidence, compare
-from privtraj.audit.scores import ATTACKS, Attack, View, held_out, learned
+from privtraj.audit.scores import ATTACKS, View, held_out, learned
 from privtraj.audit.transcript import NoiseTests, Run, Transcript, run_of
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import InputError, check_whole
-from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Axes
 from privtraj.data.snapshots import Snapshots
 from privtraj.privacy.accounting import Tally
 from privtraj.synthesizer import (
@@ -66,47 +66,34 @@ class Scores:
 
     def findings(self, delta: float, miss: float) -> tuple[Finding, ...]:
         """One for each attack; all bounds hold at once but with this chance."""
-        tried = list(self._tried(delta))
-        weights = sum(one.weight for one in tried)
-        return tuple(one.test(1 - miss * one.weight / weights) for one in tried)
+        tests = list(self._tests(delta))
+        weights = sum(weight for weight, _ in tests)
+        return tuple(test(confidence=1 - miss * weight / weights) for weight, test in tests)
 
-    def _tried(self, delta: float) -> Iterator[_Tried]:
+    def _tests(self, delta: float) -> Iterator[tuple[float, Callable[..., Finding]]]:
+        """Each with the weight of its attack."""
         whole = largest(self.claims, delta)
         for attack, seen in zip(self.attacks, self._seen, strict=True):
             names = sorted({name for world in seen for numbers in world for name in numbers})
             without, present = (_columns(world, names) for world in seen)
+            how: dict[str, Any] = {"delta": delta, "canary": self.canary}
             if attack.learned and names:
                 numbers = np.nan_to_num(without), np.nan_to_num(present)
-                test = partial(_learned_test, *numbers, whole, delta, attack.learned, self.canary)
-                yield _Tried(attack.weight, test)
+                how |= {"claim": whole, "attack": attack.learned}
+                yield attack.weight, partial(learned_test, *numbers, **how)
                 continue
             for name, *scores in zip(names, without.T, present.T, strict=True):
                 known = [one[~np.isnan(one)] for one in scores]
-                if min(map(len, known)) >= LEAST_SCORES:
-                    yield self._score_test(attack, name, known, whole, delta)
-
-    def _score_test(
-        self, attack: Attack, name: str, scores: list[Floats], whole: Tally, delta: float
-    ) -> _Tried:
-        alone = name in self._claims_of
-        claim = largest(self._claims_of[name], delta) if alone else whole
-
-        def test(confidence: float) -> Finding:
-            title = f"'{name}' alone" if alone else name
-            without, present = scores
-            return compare(
-                without, present, claim, delta, confidence, attack.threshold, title, self.canary
-            )
-
-        return _Tried(attack.weight, test)
+                if min(map(len, known)) < LEAST_SCORES:
+                    continue
+                how |= {"claim": whole, "attack": name, "threshold": attack.threshold}
+                if name in self._claims_of:
+                    claim = largest(self._claims_of[name], delta)
+                    how |= {"claim": claim, "attack": f"'{name}' alone"}
+                yield attack.weight, partial(compare, *known, **how)
 
 
 LEAST_SCORES = 4  # in either world: two to find a threshold on, two to test it
-
-
-class _Tried(NamedTuple):
-    weight: float
-    test: Callable[[float], Finding]
 
 
 def _columns(world: list[dict[str, float]], names: list[str]) -> Floats:
@@ -115,17 +102,10 @@ def _columns(world: list[dict[str, float]], names: list[str]) -> Floats:
     return np.array(rows, dtype=np.float64).reshape(len(world), len(names))
 
 
-def _learned_test(
-    without: Floats,
-    present: Floats,
-    claim: Tally,
-    delta: float,
-    attack: str,
-    canary: str,
-    confidence: float,
-) -> Finding:
+def learned_test(without: Floats, present: Floats, *, confidence: float, **how: Any) -> Finding:
+    """A test of scores that are learned."""
     absent, found, threshold = learned_scores(without, present, confidence)
-    return compare(absent, found, claim, delta, confidence, threshold, attack, canary)
+    return compare(absent, found, confidence=confidence, threshold=threshold, **how)
 
 
 def learned_scores(

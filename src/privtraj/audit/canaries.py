@@ -25,9 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.base.arrays import Floats, Ints
-from privtraj.columns.axes import Axes
 from privtraj.columns.declared import declared_columns
-from privtraj.columns.kinds import Category, Column, Flag, Number
+from privtraj.columns.kinds import Axes, Category, Column, Flag, Number
 from privtraj.data.snapshots import Snapshots
 from privtraj.synthesizer import TrajectorySynthesizer
 

@@ -26,7 +26,7 @@ from scipy.special import expit, logsumexp
 from privtraj.audit.canaries import People
 from privtraj.audit.transcript import Answer, Run
 from privtraj.base.arrays import Floats
-from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Axes
 from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.events import GaussianSum, LaplaceCounts
 

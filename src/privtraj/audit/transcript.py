@@ -31,11 +31,11 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from scipy.special import bdtr, bdtrc, chdtr, chdtrc, chdtri, ndtri, ndtri_exp
@@ -43,10 +43,9 @@ from scipy.special import bdtr, bdtrc, chdtr, chdtrc, chdtri, ndtri, ndtri_exp
 from privtraj.audit.canaries import People, Worlds
 from privtraj.base.arrays import Floats
 from privtraj.model.model import TrajectoryModel
-from privtraj.privacy.accounting import Tally, tally
+from privtraj.privacy.accounting import Tally, releases, tally
 from privtraj.privacy.events import ChosenTimes, Event, GaussianSum, LaplaceCounts
-from privtraj.privacy.guarantee import releases
-from privtraj.privacy.questions import CellCounts, LagTable, Question, Release, Table, Tables
+from privtraj.privacy.guard import CellCounts, LagTable, Question, Release, Table, Tables
 from privtraj.privacy.rows import PublicShape, RepeatedRows, cell_of
 from privtraj.privacy.sums import VectorSums
 
@@ -262,7 +261,7 @@ class Signs:
         return math.sin(math.pi * min(beyond, 0.5))
 
 
-Sample = Squares | Signs
+S = TypeVar("S", Squares, Signs)
 
 
 class NoiseTests:
@@ -270,7 +269,7 @@ class NoiseTests:
 
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
-        self._samples: dict[tuple[str, str], Sample] = {}
+        self._samples: dict[tuple[str, str], Squares | Signs] = {}
         self._last: dict[str, Floats] = {}
         self.unpaid: set[str] = set()
         self.untested: set[str] = set()
@@ -293,15 +292,15 @@ class NoiseTests:
 
     def _within(self, what: str, z: Floats) -> None:
         rows, columns = z.shape
-        self._squares(what, SCALE).add(z)
+        self._sample(Squares, what, SCALE).add(z)
         if columns > 1:
-            self._squares(what, "sums over numbers").add(z.sum(axis=1) / math.sqrt(columns))
+            self._sample(Squares, what, "sums over numbers").add(z.sum(axis=1) / math.sqrt(columns))
             mixed = z[:, self._rng.permutation(columns)]
-            self._signs(what, "independence of numbers").add(mixed[:, 1:], mixed[:, :-1])
+            self._sample(Signs, what, "independence of numbers").add(mixed[:, 1:], mixed[:, :-1])
         if rows > 1:
-            self._squares(what, "sums over times").add(z.sum(axis=0) / math.sqrt(rows))
+            self._sample(Squares, what, "sums over times").add(z.sum(axis=0) / math.sqrt(rows))
             mixed = z[self._rng.permutation(rows)]
-            self._signs(what, "independence of times").add(mixed[1:], mixed[:-1])
+            self._sample(Signs, what, "independence of times").add(mixed[1:], mixed[:-1])
 
     def _between(self, drawn: dict[str, list[Floats]]) -> None:
         """Numbers at the same place of different releases, of steps of one, and of runs."""
@@ -317,17 +316,10 @@ class NoiseTests:
 
     def _pair(self, what: str, of: str, first: Floats, second: Floats) -> None:
         size = min(first.size, second.size)
-        self._signs(what, of).add(first.ravel()[:size], second.ravel()[:size])
+        self._sample(Signs, what, of).add(first.ravel()[:size], second.ravel()[:size])
 
-    def _squares(self, what: str, of: str) -> Squares:
-        sample = self._samples.setdefault((what, of), Squares())
-        assert isinstance(sample, Squares)
-        return sample
-
-    def _signs(self, what: str, of: str) -> Signs:
-        sample = self._samples.setdefault((what, of), Signs())
-        assert isinstance(sample, Signs)
-        return sample
+    def _sample(self, kind: Callable[[], S], what: str, of: str) -> S:
+        return cast("S", self._samples.setdefault((what, of), kind()))
 
     def results(self, false_alarms: float) -> tuple[NoiseTest, ...]:
         """All tests, the oddest first; if the noise is as stated, any fails with at most this

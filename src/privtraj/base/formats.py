@@ -1,6 +1,7 @@
 """File formats: the suffixes of each, what reads it and what can be written in it, in one table.
 
-A new format is one entry here, its reader in `data.tables`, and its writer in `export`.
+A new format is one entry here, its reader in `data.tables`, and its writer in `export`. Models,
+paths, snapshots and certificates do not know the report, which shows them: it is loaded by name.
 """
 
 from __future__ import annotations
@@ -72,6 +73,16 @@ def load(place: str) -> Any:
     """What stands at "module:name" of a higher floor, which knows those that show it."""
     module, _, name = place.partition(":")
     return getattr(import_module(f"privtraj.{module}"), name)
+
+
+def card(shown: object) -> str:
+    """The piece of HTML that a notebook shows of an object."""
+    return str(load("report.cards:card")(shown))
+
+
+def write_page(model: object, path: Any, *, force: bool) -> None:
+    """Write a model as one page to look at in a browser."""
+    load("report.page:write_report")(model, path, force=force)
 
 
 def extra(module: str, purpose: str, package: str) -> Any:

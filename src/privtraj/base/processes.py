@@ -8,6 +8,7 @@ and tells the others. With one process, the usual case, nothing is sent and no d
 from __future__ import annotations
 
 import secrets
+import sys
 from typing import TypeVar
 
 import numpy as np
@@ -53,17 +54,14 @@ def start(
 
 
 def several() -> bool:
-    """Whether other processes take part."""
-    import jax
-
-    return bool(jax.distributed.is_initialized()) and jax.process_count() > 1
+    """Whether other processes take part; none does unless JAX, which joins them, is loaded."""
+    jax = sys.modules.get("jax")
+    return jax is not None and bool(jax.distributed.is_initialized()) and jax.process_count() > 1
 
 
 def is_first() -> bool:
     """Whether this process draws the noise and writes the files."""
-    import jax
-
-    return not several() or jax.process_index() == 0
+    return not several() or sys.modules["jax"].process_index() == 0
 
 
 def device() -> str:

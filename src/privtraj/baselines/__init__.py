@@ -1,6 +1,6 @@
-"""What a sceptic would try instead: simple recipes through the same guard, ledger and certificate.
+"""What a sceptic would try instead: simple measures, planned, paid and certified as all others.
 
-Every baseline is a class of settings with one verb, and what it returns is an ordinary model:
+Every baseline is a recipe with one verb, and what it returns is an ordinary model:
 
     Name(epsilon, delta, adjacency="add-remove", seed=None, ...).fit(snapshots) -> TrajectoryModel
 """

@@ -1,4 +1,4 @@
-"""What all baselines share: settings, the way through the guard, the head count, the model.
+"""What all baselines share: a `Measure` of their own, fitted and certified as every other.
 
 Two that need no more stand here: `Uniform` and `ClusterMixture`.
 """
@@ -6,156 +6,168 @@ Two that need no more stand here: `Uniform` and `ClusterMixture`.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import InputError, check_range, check_whole
+from privtraj.base.errors import InputError, check_whole
 from privtraj.data.snapshots import Snapshots
-from privtraj.measures.base import HEAD_COUNT, counts_event, head_count, left, public_people
-from privtraj.model.model import TrajectoryModel, assemble, diffusivity_or
+from privtraj.measures.base import (
+    HEAD_COUNT,
+    Fit,
+    Marginals,
+    Measure,
+    Public,
+    Task,
+    counts_event,
+    head_count,
+    left,
+    planned_event,
+    public_people,
+    slack_reserve,
+)
+from privtraj.measures.windows import Windows
+from privtraj.motion.process import Reference
 from privtraj.paper import warm_starts as warm
-from privtraj.privacy import noise
-from privtraj.privacy.certificate import Certificate, certify
-from privtraj.privacy.events import Adjacency, check_adjacency, check_budget
+from privtraj.privacy.events import Event, GaussianSum, Person
 from privtraj.privacy.guard import Guard
-from privtraj.privacy.ledger import Ledger, calibrate_gaussian
-from privtraj.privacy.questions import Watcher
-from privtraj.privacy.statements import PUBLIC_COUNTS
-from privtraj.recipe import SMALLEST_EPSILON, PublicCounts, check_public_counts
+from privtraj.privacy.ledger import BudgetPlan, Planned, calibrate_gaussian
+from privtraj.recipe import MOST_PARTICLES, Recipe
+from privtraj.synthesizer import Budget, TrajectorySynthesizer
 
 
-class Release(NamedTuple):
-    """What a baseline makes of its noisy answers.
+@dataclass(frozen=True, repr=False)
+class Baseline(TrajectorySynthesizer):
+    """A recipe that is measured in a way of its own; settings that it has no use for are ignored.
 
-    particles: (T, m, d) in the unit cube.
-    spread: (T,) standard deviation, per coordinate, of a person around the place that stands for
-        them; a person may move as far over a mean time gap, which sets the diffusivity.
-    bandwidth: (T,) what of the spread is not in the particles yet; None for nothing.
-    weights: (T, m), rows sum to 1; None for equal ones.
-    """
-
-    particles: Floats
-    spread: Floats
-    bandwidth: Floats | None = None
-    weights: Floats | None = None
-
-
-@dataclass
-class Baseline(ABC):
-    """Settings of a fit. The constructor only stores them; `fit` spends the budget.
-
-    epsilon, delta: the guarantee. Baselines that are `pure` spend nothing of delta.
-    adjacency: "add-remove" or "replace-one".
-    seed: None for private noise; a number makes the run repeatable and the model NOT PRIVATE.
-    public_counts: the number of people in each bin, as numbers, if they are public knowledge; only
-        with "replace-one".
-    count_share: share of epsilon for the private number of people per bin, where it is needed.
-    points: particles per time.
-    diffusivity: variance, in squared shares of the box, per time range; None follows the spread.
+    points: particles per time.  diffusivity: by default, what makes people move as far over a mean
+    time gap as they are known exactly.
     """
 
     pure: ClassVar[bool] = True
+    """Whether it spends nothing of delta."""
     mixed: ClassVar[bool] = False
     """Whether it takes categories."""
+    without_delta: ClassVar[str | None] = None
+    """Why it needs a delta, if it does."""
 
-    epsilon: float = 1.0
-    delta: float = 1e-5
     _: KW_ONLY
-    adjacency: Adjacency = "add-remove"
-    seed: int | None = None
-    public_counts: PublicCounts = None
-    count_share: float = 0.05
+    windows: Literal["bins"] = "bins"
     points: int = 600
-    diffusivity: float | None = None
 
-    def fit(self, snapshots: Snapshots, *, watcher: Watcher | None = None) -> TrajectoryModel:
-        """Spend the budget on these snapshots and return the model that may be released.
-
-        watcher: told of every noisy answer; it sees only what leaves the guard.
-        """
-        if not isinstance(snapshots, Snapshots):
-            raise InputError("fit takes Snapshots, from Snapshots.from_table or from_arrays")
-        self.check()
-        snapshots.check_bins(type(self).__name__)
-        if snapshots.axes.mixed and not self.mixed:
-            raise InputError(f"{type(self).__name__} takes numbers only: leave the categories out")
-        check_public_counts(self.public_counts, self.adjacency, snapshots.n_times)
-        ledger, source = self._ledger(), noise.source_for(self.seed)
-        guard = self._guard(snapshots, ledger, source, watcher)
-        public: dict[str, Any] = snapshots.public_inputs()
-        if self.public_counts is not None:
-            public[PUBLIC_COUNTS] = list(self.public_counts)
-        made = self._release(snapshots, guard, np.random.default_rng(self.seed))
-        accounted = self._accounted(ledger)
-        certificate = certify(accounted, public_inputs=public, private_noise=source.private)
-        times, m, _ = made.particles.shape
-        return assemble(
-            snapshots,
-            snapshots.axes.centred(made.particles),
-            np.full((times, m), 1 / m) if made.weights is None else made.weights,
-            bandwidth=np.zeros(times) if made.bandwidth is None else made.bandwidth,
-            diffusivity=diffusivity_or(self.diffusivity, made.spread, snapshots.gaps),
-            certificate=self._certificate(certificate),
-            cloud_size=m,
-            settings={"baseline": type(self).__name__},
-            diagnostics={"spread": made.spread.tolist()},
-        )
+    @property
+    def counts_people(self) -> bool:
+        """Whether it asks how many people there are, unless that is public."""
+        return False
 
     @abstractmethod
-    def _release(self, snapshots: Snapshots, guard: Guard, rng: np.random.Generator) -> Release:
-        """Ask the guard, then post-process. Of the snapshots, only what is public may be used."""
+    def main(self, public: Public, others: list[Event]) -> Planned | None:
+        """What it may release beside the head count; None for nothing."""
+
+    @abstractmethod
+    def made(self, guard: Guard, task: Task, people: Floats) -> Marginals:
+        """Ask the guard, then post-process: particles in the unit cube.
+
+        people: (T,), empty if nobody counted them.  The resolution is how far, per coordinate, a
+        person is from the place that stands for them; the bandwidth, what of it the particles lack.
+        """
 
     def check(self) -> None:
         """Refuse settings that cannot be used; needs no data."""
-        check_budget(self.epsilon, self.delta)
-        check_adjacency(self.adjacency)
-        check_public_counts(self.public_counts, self.adjacency)
-        check_range("epsilon", self.epsilon, SMALLEST_EPSILON)
-        check_range("count_share", self.count_share, 0.01, 0.9)
-        check_whole("points", self.points, 2, 4096)
-        if self.diffusivity is not None:
-            check_range("diffusivity", self.diffusivity, 1e-9, 100.0)
+        Recipe.check(self)
+        check_whole("points", self.points, 2, MOST_PARTICLES)
+        if self.without_delta is not None and self.delta == 0:
+            raise InputError(self.without_delta)
 
-    def _ledger(self) -> Ledger:
-        return Ledger(self.epsilon, 0.0 if self.pure else self.delta, self.adjacency)
+    @property
+    def budget(self) -> Budget:
+        return self.epsilon, 0.0 if self.pure else self.delta, self.adjacency
 
-    def _guard(
-        self, snapshots: Snapshots, ledger: Ledger, source: noise.Source, watcher: Watcher | None
-    ) -> Guard:
-        """The only holder of rows."""
-        return snapshots.guarded(Guard, ledger, source, watcher=watcher)
-
-    def _people(self, guard: Guard) -> Floats:
-        """People per bin (T,): public, or released for count_share of epsilon."""
-        if self.public_counts is not None:
-            return public_people(self.public_counts)
-        head = counts_event(guard.ledger, self.count_share, HEAD_COUNT, guard.person)
-        return head_count(guard, head.epsilon)
-
-    def _accounted(self, ledger: Ledger) -> Ledger:
-        """What is certified of what was spent: at least as much."""
-        return ledger
-
-    def _certificate(self, exact: Certificate) -> Certificate:
-        """What is said of a fit that the ledger alone does not tell."""
-        return exact
+    def _measure(self, snapshots: Snapshots) -> Measure:
+        return BaselineMeasure(self)
 
 
+class BaselineMeasure(Measure):
+    """A baseline as a way to pay: the head count, if it needs one, and its main release."""
+
+    needs_delta = False
+
+    def __init__(self, baseline: Baseline) -> None:
+        self.baseline = baseline
+        self.takes_categories = baseline.mixed  # type: ignore[misc]
+
+    def refuses(self, public: Public, recipe: Recipe) -> None:
+        if public.axes.mixed and not self.takes_categories:
+            name = type(self.baseline).__name__
+            raise InputError(f"{name} takes numbers only: leave the categories out")
+
+    def plan(self, public: Public, recipe: Recipe) -> BudgetPlan:
+        first, person = [], public.shape.person
+        if self.baseline.counts_people and recipe.public_counts is None:
+            first = [counts_event(recipe, recipe.count_share, HEAD_COUNT, person)]
+        main = self.baseline.main(public, list(first))
+        return BudgetPlan((*map(Planned, first), *([] if main is None else [main])))
+
+    def most_releases(self, steps: int) -> dict[str, int]:
+        return {}
+
+    def fit(self, guard: Guard, task: Task) -> Fit:
+        people, axis = np.empty(0), task.public.axis
+        head = planned_event(task.plan, HEAD_COUNT)
+        if head is not None:
+            people = head_count(guard, head.epsilon)
+        elif self.baseline.counts_people:
+            people = public_people(task.recipe.public_counts or ())
+        made = self.baseline.made(guard, task, people)
+        made = made._replace(particles=task.public.axes.centred(made.particles))
+        return Fit(
+            made,
+            None,
+            Windows(axis.times, True, np.arange(len(axis.times))),
+            people,
+            made.resolution,
+            Reference(),
+            math.inf,
+            {"baseline": type(self.baseline).__name__},
+            {"spread": made.resolution.tolist()},
+        )
+
+
+def of_equal_weight(particles: Floats, resolution: Floats) -> Marginals:
+    """Particles (T, m, d) that are people already."""
+    times, m, _ = particles.shape
+    return Marginals(particles, np.full((times, m), 1 / m), np.zeros(times), resolution, {})
+
+
+def gaussian_sums(
+    baseline: Baseline, what: str, times: int, person: Person, others: list[Event]
+) -> Planned:
+    """Up to so many sums that spend what the others leave."""
+    slack = slack_reserve(baseline.delta)
+    mu = calibrate_gaussian(*baseline.budget, others=others, slack=slack, person=person)
+    if mu == 0:
+        raise BaselineMeasure(baseline).nothing_left()
+    return Planned(GaussianSum(1 / mu, what, 0.0, *person), times, shared=True)
+
+
+@dataclass(frozen=True, repr=False)
 class Uniform(Baseline):
     """Uniform on the box at every time, which asks nobody anything: epsilon 0, delta 0."""
 
     mixed: ClassVar[bool] = True
 
-    def _release(self, snapshots: Snapshots, guard: Guard, rng: np.random.Generator) -> Release:
+    def main(self, public: Public, others: list[Event]) -> None:
+        return None
+
+    def made(self, guard: Guard, task: Task, people: Floats) -> Marginals:
         shape = (guard.n_times, self.points, guard.n_features)
-        return Release(rng.uniform(size=shape), np.full(guard.n_times, 12**-0.5))
+        return of_equal_weight(task.rng.uniform(size=shape), np.full(guard.n_times, 12**-0.5))
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, repr=False)
 class ClusterMixture(Baseline):
     """k clusters per time by noisy Lloyd steps; people are drawn from the mixture of normals.
 
@@ -167,23 +179,25 @@ class ClusterMixture(Baseline):
     """
 
     pure: ClassVar[bool] = False
+    counts_people: ClassVar[bool] = True
+    without_delta = "private clusters need a delta above 0: set one, or count cells"
 
+    _: KW_ONLY
     k: int = 6
     steps: int = 12
 
-    def _release(self, snapshots: Snapshots, guard: Guard, rng: np.random.Generator) -> Release:
-        people = self._people(guard)
+    def main(self, public: Public, others: list[Event]) -> Planned:
+        return gaussian_sums(self, warm.CLUSTERS, self.steps, public.shape.person, others)
+
+    def made(self, guard: Guard, task: Task, people: Floats) -> Marginals:
         z = math.sqrt(self.steps) / left(guard, calibrate_gaussian)
         clusters = warm.private_clusters(guard, people, self.k, z, self.steps)
-        particles = warm.mixture_particles(clusters, self.points, clusters.spread, rng)
-        return Release(particles, clusters.spread)
+        particles = warm.mixture_particles(clusters, self.points, clusters.spread, task.rng)
+        return of_equal_weight(particles, clusters.spread)
 
     def check(self) -> None:
         super().check()
         check_whole("k", self.k, 1, 256)
-        check_whole("steps", self.steps, 1, 1000)
-        if self.delta == 0:
-            raise InputError("private clusters need a delta above 0: set one, or count cells")
 
 
 # Outside the guard ---------------------------------------------------------------------------

@@ -11,53 +11,62 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Literal
+from dataclasses import KW_ONLY, dataclass, fields, replace
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from privtraj.base.arrays import Floats, Ints, systematic
-from privtraj.base.errors import InputError, check_whole
-from privtraj.baselines.base import Baseline, Release, unguarded
-from privtraj.columns.axes import Axes
-from privtraj.data.snapshots import Snapshots
-from privtraj.measures.base import left
+from privtraj.base.errors import InputError
+from privtraj.base.space import unit_time
+from privtraj.baselines.base import Baseline, of_equal_weight, unguarded
+from privtraj.columns.kinds import Axes
+from privtraj.measures.base import Marginals, Public, Task, left
 from privtraj.measures.langevin import TIME_COUPLING, Fixed, gradient_schedule, middle, run
 from privtraj.measures.likelihood import Mixture, Moments, moments, person_vectors
 from privtraj.measures.pooling import GridMeasure
 from privtraj.measures.smoothing import MOST_CELLS_PER_TIME
 from privtraj.paper.warm_starts import on_simplex
-from privtraj.privacy import noise, questions
+from privtraj.privacy import noise
 from privtraj.privacy.certificate import Certificate
-from privtraj.privacy.events import LaplaceCounts, Opaque
-from privtraj.privacy.guard import Guard
-from privtraj.privacy.ledger import Ledger, calibrate_laplace
-from privtraj.privacy.questions import CellCounts, Laplace
-from privtraj.recipe import MOST_PARTICLES
+from privtraj.privacy.events import Event, LaplaceCounts, Opaque
+from privtraj.privacy.guard import CellCounts, Guard, Laplace, Release
+from privtraj.privacy.ledger import Ledger, Planned, calibrate_laplace
+from privtraj.synthesizer import Budget
 
 CELLS = "people per cell"
 CROWD = 5.0  # people times epsilon that a cell should hold
 TINY = 1e-9  # people of a parent below which its children are as good as nobody
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, repr=False)
 class Counted(Baseline):
-    """A baseline that counts cells. cells: per side; None chooses it from the head count."""
+    """A baseline that counts cells. cells: per side; None chooses it from the head count.
 
-    cells: int | None = None
+    Pure: with Laplace noise nothing of delta is used.
+    """
 
-    def check(self) -> None:
-        super().check()
-        if self.cells is not None:
-            check_whole("cells", self.cells, 2, 2**24)
+    releases: ClassVar[int] = 1
+    """Counts of everybody at most."""
+
+    @property
+    def counts_people(self) -> bool:
+        return self.cells is None
+
+    def main(self, public: Public, others: list[Event]) -> Planned:
+        person = public.shape.person
+        epsilon = calibrate_laplace(*self.budget, others=others, person=person)
+        cells = LaplaceCounts(min(epsilon, noise.EPSILON_RANGE[1]), CELLS, 0.0, *person)
+        return Planned(cells, self.releases, shared=True)
 
     def _left(self, guard: Guard) -> float:
         """The epsilon of one more noisy count of everybody, in the noise's own units."""
         return min(left(guard, calibrate_laplace), noise.EPSILON_RANGE[1])
 
 
+@dataclass(frozen=True, repr=False)
 class ThresholdedHistogram(Counted):
     """Per time a histogram on G^d cells with discrete Laplace noise; keep what stands out.
 
@@ -65,22 +74,20 @@ class ThresholdedHistogram(Counted):
     log(G^d) / e are kept, on average fewer than one of those without anybody; people are uniform
     inside the kept cells, in proportion to the noisy counts. Nothing kept: uniform on the box.
     Sensitivity: a record is in one cell of one time, so a person with one record added or removed
-    moves one count by 1 (e = epsilon), a person replaced two (e = epsilon / 2). Pure: delta is not
-    used. G by hand costs nothing; otherwise `grid`, from a head count that is paid for.
+    moves one count by 1 (e = epsilon), a person replaced two (e = epsilon / 2). G by hand costs
+    nothing; otherwise `grid`, from a head count that is paid for.
     """
 
-    def _release(self, snapshots: Snapshots, guard: Guard, rng: np.random.Generator) -> Release:
-        side = self.cells
-        if side is None:
-            people = float(np.median(self._people(guard)))
-            side = grid(people, guard.n_features, self._left(guard))
+    def made(self, guard: Guard, task: Task, people: Floats) -> Marginals:
         epsilon = self._left(guard)
-        counts = guard.ask(questions.Release(CellCounts(side), Laplace(epsilon), CELLS))
+        side = self.cells or grid(float(np.median(people)), guard.n_features, epsilon)
+        counts = guard.ask(Release(CellCounts(side), Laplace(epsilon), CELLS))
         threshold = math.log(counts.shape[1]) / epsilon
         kept = np.where(counts > threshold, counts, 0).astype(np.float64)
-        return in_cells(occupied(kept, side, guard.n_features), side, self.points, rng)
+        return in_cells(occupied(kept, side, guard.n_features), side, self.points, task.rng)
 
 
+@dataclass(frozen=True, repr=False)
 class PrivateMeasure(Counted):
     """Counts at every level of a dyadic hierarchy with discrete Laplace noise, made consistent.
 
@@ -90,40 +97,50 @@ class PrivateMeasure(Counted):
     are uniform inside the leaves, 2^r a side, N e of them or about so (`depth`).
     Sensitivity: a record is in one cell of each level, so a person with one record added or removed
     moves one count per level by 1: sum e_j = epsilon; a person replaced moves two: sum e_j =
-    epsilon / 2. Pure: delta is not used. cells: leaves per side, a power of two.
+    epsilon / 2. cells: leaves per side, a power of two.
     """
 
-    def _release(self, snapshots: Snapshots, guard: Guard, rng: np.random.Generator) -> Release:
-        people, budget, d = self._people(guard), self._left(guard), guard.n_features
-        levels = depth(float(np.median(people)), d, budget)
-        if self.cells is not None:
-            levels = int(self.cells).bit_length() - 1
-        budgets = level_budgets(budget, levels, d)
-        if budgets[0] < noise.EPSILON_RANGE[0]:
-            raise InputError(f"epsilon is too small for {levels} levels: use fewer cells")
-        mass = people[:, None]
-        for level, epsilon in enumerate(budgets, start=1):
-            cells, drawn = CellCounts(2**level), Laplace(float(epsilon))
-            counts = guard.ask(questions.Release(cells, drawn, f"{CELLS}, level {level}"))
-            mass = consistent(mass, counts.astype(np.float64), d)
-        return in_cells(occupied(mass, 2**levels, d), 2**levels, self.points, rng)
+    releases: ClassVar[int] = 24
+    counts_people: ClassVar[bool] = True
 
-    def _accounted(self, ledger: Ledger) -> Ledger:
+    def main(self, public: Public, others: list[Event]) -> Planned:
+        planned, d = super().main(public, others), public.shape.n_features
+        if self.cells is not None:
+            levels = self.cells.bit_length() - 1
+            if level_budgets(planned.event.information, levels, d)[0] < noise.EPSILON_RANGE[0]:
+                raise InputError(f"epsilon is too small for {levels} levels: use fewer cells")
+        return planned
+
+    def made(self, guard: Guard, task: Task, people: Floats) -> Marginals:
+        budget, d = self._left(guard), guard.n_features
+        levels = depth(float(np.median(people)), d, budget)
+        while levels > 1 and level_budgets(budget, levels, d)[0] < noise.EPSILON_RANGE[0]:
+            levels -= 1
+        if self.cells is not None:
+            levels = self.cells.bit_length() - 1
+        mass = people[:, None]
+        for level, epsilon in enumerate(level_budgets(budget, levels, d), start=1):
+            drawn = Laplace(float(epsilon))
+            counts = guard.ask(Release(CellCounts(2**level), drawn, CELLS))
+            mass = consistent(mass, counts.astype(np.float64), d)
+        return in_cells(occupied(mass, 2**levels, d), 2**levels, self.points, task.rng)
+
+    def certified(self, *fit: Any, **more: Any) -> Certificate:
         """One entry for all levels, of their sum.
 
         How many levels there are, and the e_j with them, may follow from the head count. Then their
         sum holds, and one count of it dominates them all; exact composition of what happened to be
         chosen would promise a little too much.
         """
-        events = [event for event, _ in ledger.events if isinstance(event, LaplaceCounts)]
-        heads = [event for event in events if not event.what.startswith(CELLS)]
-        levels = [event for event in events if event.what.startswith(CELLS)]
+        snapshots, found, ledger, *private = fit
+        events = [event for event, _ in ledger.events]
+        levels = [event for event in events if event.what == CELLS]
         total = math.fsum(event.epsilon for event in levels)
         all_levels = replace(levels[0], epsilon=total, what=f"{CELLS} at {len(levels)} levels")
-        stated = Ledger(ledger.epsilon, ledger.delta, ledger.adjacency)
-        for event in (*heads, all_levels):
+        stated = Ledger(*self.budget)
+        for event in (*(event for event in events if event.what != CELLS), all_levels):
             stated.spend(event)
-        return stated
+        return super().certified(snapshots, found, stated, *private, **more)
 
     def check(self) -> None:
         super().check()
@@ -147,7 +164,7 @@ def in_cells(
     points: int,
     rng: np.random.Generator,
     axes: Axes | None = None,
-) -> Release:
+) -> Marginals:
     """Points uniform inside cells drawn in proportion to their weights.
 
     cells: for each time, whole coordinates (J, d) and weights (J,); none: uniform on the box.
@@ -162,7 +179,7 @@ def in_cells(
             corner, width = places[systematic(weights, points, rng)] / sides, 1 / sides
         clouds.append(corner + width * rng.uniform(size=corner.shape))
         widths.append(1 / side if len(places) else 1.0)
-    return Release(np.stack(clouds), np.array(widths) / math.sqrt(12))
+    return of_equal_weight(np.stack(clouds), np.array(widths) / math.sqrt(12))
 
 
 def places_of(points: Floats, sides: Sequence[int]) -> Ints:
@@ -237,7 +254,7 @@ NO_NOISE = "none: NOT PRIVATE, the records were used as they are"
 _MEASURES = {"histogram": ThresholdedHistogram, "hierarchy": PrivateMeasure}
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, repr=False)
 class NonPrivate(Baseline):
     """Mean-field Langevin dynamics on the records as they are. NOT PRIVATE.
 
@@ -247,26 +264,28 @@ class NonPrivate(Baseline):
     are called alike, and ignored.
     """
 
+    _: KW_ONLY
     particles: int = 256
     steps: int = 60
 
-    def _release(self, snapshots: Snapshots, guard: Guard, rng: np.random.Generator) -> Release:
-        what = "all records, as they are"
-        guard.ledger.spend(Opaque(*NOTHING_PROMISED, what, self.adjacency))
-        return inferred(unguarded(snapshots), snapshots.gaps, self.particles, self.steps, rng)
+    def main(self, public: Public, others: list[Event]) -> Planned:
+        return Planned(Opaque(*NOTHING_PROMISED, "all records, as they are", self.adjacency))
 
-    def _ledger(self) -> Ledger:
-        return Ledger(*NOTHING_PROMISED, self.adjacency)
+    def made(self, guard: Guard, task: Task, people: Floats) -> Marginals:
+        guard.ledger.spend(task.plan.releases[0].event)
+        records = unguarded(task.public)  # type: ignore[arg-type]
+        return inferred(records, _gaps(task), self.particles, self.steps, task.rng)
 
-    def _certificate(self, exact: Certificate) -> Certificate:
+    @property
+    def budget(self) -> Budget:
+        return (*NOTHING_PROMISED, self.adjacency)
+
+    def certified(self, *fit: Any, **more: Any) -> Certificate:
+        exact = super().certified(*fit, **more)
         return replace(exact, private=False, noise=NO_NOISE)
 
-    def check(self) -> None:
-        super().check()
-        check_inference(self.particles, self.steps)
 
-
-@dataclass(kw_only=True)
+@dataclass(frozen=True, repr=False)
 class MeasureThenInference(Counted):
     """A private measure, then ordinary inference that takes its sample for data.
 
@@ -275,32 +294,46 @@ class MeasureThenInference(Counted):
     people of the same dynamics as in `NonPrivate`: post-processing, which costs nothing.
     """
 
-    measure: Literal["histogram", "hierarchy"] = "histogram"
+    _: KW_ONLY
+    measure: str = "histogram"
     particles: int = 256
     steps: int = 60
 
-    def _release(self, snapshots: Snapshots, guard: Guard, rng: np.random.Generator) -> Release:
-        sample = self._measured()._release(snapshots, guard, rng).particles
-        return inferred(list(sample), snapshots.gaps, self.particles, self.steps, rng)
-
-    def _measured(self) -> Counted:
+    @property
+    def _first(self) -> Counted:
+        """What is measured."""
         kind = _MEASURES[self.measure]
         return kind(**{part.name: getattr(self, part.name) for part in fields(kind)})
 
-    def _accounted(self, ledger: Ledger) -> Ledger:
-        return self._measured()._accounted(ledger)
+    @property
+    def counts_people(self) -> bool:
+        return self._first.counts_people
+
+    def main(self, public: Public, others: list[Event]) -> Planned:
+        return self._first.main(public, others)
+
+    def made(self, guard: Guard, task: Task, people: Floats) -> Marginals:
+        sample, gaps = self._first.made(guard, task, people).particles, _gaps(task)
+        return inferred(list(sample), gaps, self.particles, self.steps, task.rng)
+
+    def certified(self, *fit: Any, **more: Any) -> Certificate:
+        return self._first.certified(*fit, **more)
 
     def check(self) -> None:
         super().check()
-        check_inference(self.particles, self.steps)
         if self.measure not in _MEASURES:
             raise InputError(f"measure must be 'histogram' or 'hierarchy', not '{self.measure}'")
-        self._measured().check()
+        self._first.check()
+
+
+def _gaps(task: Task) -> Floats:
+    """(T - 1,) between the times, as shares of their range."""
+    return np.diff(unit_time(task.public.axis.times, task.public.axis.times))
 
 
 def inferred(
     clouds: Sequence[Floats], gaps: Floats, particles: int, steps: int, rng: np.random.Generator
-) -> Release:
+) -> Marginals:
     """Mean-field Langevin dynamics on T clouds (n_i, d) of the unit cube, gaps (T - 1,) apart.
 
     Points of a time have equal weights; a time without any has one in the middle.
@@ -321,7 +354,7 @@ def inferred(
     mixture = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), state.mixture)
     mass = np.asarray(state.mass, np.float64)
     weights = mass / mass.sum(axis=1, keepdims=True)
-    return Release(mixture.particles, mixture.bandwidth, mixture.bandwidth, weights)
+    return Marginals(mixture.particles, weights, mixture.bandwidth, mixture.bandwidth, {})
 
 
 class HistogramMoments:
@@ -352,9 +385,3 @@ def _weighted_moments(
     sums = jax.lax.map(one, (centres, weights, mixture))
     ones = jnp.ones(len(centres), jnp.float32)
     return moments(sums, ones, mixture), jnp.zeros_like(ones)
-
-
-def check_inference(particles: int, steps: int) -> None:
-    """Refuse settings that the dynamics cannot use."""
-    check_whole("particles", particles, 2, MOST_PARTICLES)
-    check_whole("steps", steps, 2, 10_000)

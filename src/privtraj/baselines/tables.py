@@ -22,7 +22,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import combinations
 from typing import Any, ClassVar, Literal
 
@@ -31,19 +31,16 @@ from scipy.special import softmax
 
 from privtraj.base.arrays import Floats, Ints, Mask, systematic
 from privtraj.base.errors import InputError, check_whole
-from privtraj.baselines.base import Baseline, Release, unguarded
+from privtraj.baselines.base import Baseline, gaussian_sums, of_equal_weight, unguarded
 from privtraj.baselines.counted import in_cells, places_of
-from privtraj.data.snapshots import Snapshots
-from privtraj.measures.base import left
-from privtraj.privacy import questions
+from privtraj.measures.base import Marginals, Public, Task, left
 from privtraj.privacy.certificate import Certificate
-from privtraj.privacy.events import Opaque, people_moved
-from privtraj.privacy.guard import Guard
-from privtraj.privacy.ledger import calibrate_gaussian
-from privtraj.privacy.questions import Gaussian, Table, Tables
+from privtraj.privacy.events import Event, Opaque, people_moved
+from privtraj.privacy.guard import Gaussian, Guard, Release, Table, Tables
+from privtraj.privacy.ledger import Planned, calibrate_gaussian
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, repr=False)
 class MarginalSynthesizer(Baseline):
     """Synthetic rows (time, x1, .., xd) of cells from noisy marginals that fit together.
 
@@ -64,27 +61,35 @@ class MarginalSynthesizer(Baseline):
     pure: ClassVar[bool] = False
     mixed: ClassVar[bool] = True
 
+    _: KW_ONLY
     algorithm: Literal["AIM", "MST"] = "AIM"
     cells: int = 8
     times: Literal["column", "each"] = "column"
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    def _release(self, snapshots: Snapshots, guard: Guard, rng: np.random.Generator) -> Release:
-        what = f"{self.algorithm} by OpenDP, outside the guard"
-        guard.ledger.spend(Opaque(self.epsilon, self.delta, what, self.adjacency))
-        sides = guard.axes.sides(self.cells)
-        places = [places_of(cloud, sides) for cloud in unguarded(snapshots)]
-        unit = people_moved(self.adjacency) * guard.person.records
+    def main(self, public: Public, others: list[Event]) -> Planned:
+        return Planned(Opaque(self.epsilon, self.delta, self._what, self.adjacency))
+
+    @property
+    def _what(self) -> str:
+        return f"{self.algorithm} by OpenDP, outside the guard"
+
+    def made(self, guard: Guard, task: Task, people: Floats) -> Marginals:
+        guard.ledger.spend(task.plan.releases[0].event)
+        sides = guard.shape.axes.sides(self.cells)
+        records = unguarded(task.public)  # type: ignore[arg-type]
+        places = [places_of(cloud, sides) for cloud in records]
+        unit = people_moved(self.adjacency) * guard.shape.person.records
         if self.times == "each":
             cells = [self._synthesized(rows, sides, unit, self.points) for rows in places]
         else:
             times = np.repeat(np.arange(len(places)), [len(place) for place in places])
             rows = np.column_stack([times, np.concatenate(places)])
             wanted = self.points * len(places)
-            made = self._synthesized(rows, (len(places), *sides), unit, wanted)
-            cells = [made[made[:, 0] == i, 1:] for i in range(len(places))]
+            drawn = self._synthesized(rows, (len(places), *sides), unit, wanted)
+            cells = [drawn[drawn[:, 0] == i, 1:] for i in range(len(places))]
         clouds = [(cell, np.ones(len(cell))) for cell in cells]
-        return in_cells(clouds, self.cells, self.points, rng, guard.axes)
+        return in_cells(clouds, self.cells, self.points, task.rng, guard.shape.axes)
 
     def _synthesized(self, rows: Ints, sides: tuple[int, ...], unit: int, wanted: int) -> Ints:
         """So many synthetic rows for rows (n, k) of cells; a person moves at most `unit`.
@@ -114,7 +119,8 @@ class MarginalSynthesizer(Baseline):
         made = table.synthesize(rows=wanted, method="sample").drop_nulls()
         return made.select(names).to_numpy()
 
-    def _certificate(self, exact: Certificate) -> Certificate:
+    def certified(self, *fit: Any, **more: Any) -> Certificate:
+        exact = super().certified(*fit, **more)
         return replace(exact, noise="OpenDP's, outside the guard") if exact.private else exact
 
     def check(self) -> None:
@@ -172,6 +178,7 @@ def _room_to_round(dp: Any) -> Iterator[None]:
         theirs.prior = below  # type: ignore[attr-defined]
 
 
+PAIRS_OF_COLUMNS = "pairs of columns"
 RATE, DECAY, DECAYS = 0.1, 0.75, 20
 """Of Adam: the first rate, its factor, and how often it is applied over all steps."""
 PAIRS, DIRECTIONS, KEPT = 5, 10, 0.2
@@ -179,7 +186,7 @@ PAIRS, DIRECTIONS, KEPT = 5, 10, 0.2
 PROJECTION_STEPS, PROJECTION_DIRECTIONS = 500, 50
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, repr=False)
 class PrivPGD(Baseline):
     """Particles that fit noisy tables of all pairs of columns, at each time by itself.
 
@@ -191,20 +198,27 @@ class PrivPGD(Baseline):
     pure: ClassVar[bool] = False
     mixed: ClassVar[bool] = True
 
+    without_delta = "tables with Gaussian noise need a delta above 0: set one"
+
+    _: KW_ONLY
     cells: int = 8
     steps: int = 2000
 
-    def _release(self, snapshots: Snapshots, guard: Guard, rng: np.random.Generator) -> Release:
-        guard = guard.in_slabs(snapshots.axis.bins)  # as tables pay for several records
+    def main(self, public: Public, others: list[Event]) -> Planned:
+        return gaussian_sums(self, PAIRS_OF_COLUMNS, 1, public.shape.person.in_slabs(), others)
+
+    def made(self, guard: Guard, task: Task, people: Floats) -> Marginals:
+        windows, rng = task.public.axis.bins, task.rng
+        guard = guard.in_slabs(windows)  # as tables pay for several records
         mu = left(guard, calibrate_gaussian)
-        sides = guard.axes.sides(self.cells)
+        sides = guard.shape.axes.sides(self.cells)
         pairs: list[tuple[int, ...]] = list(combinations(range(len(sides)), 2))
         pairs = pairs or [(0,)]  # one column has a table of its own
         tables = []
         for pair in pairs:  # one cell along all other axes
             cells = tuple(side if k in pair else 1 for k, side in enumerate(sides))
-            tables.append(Table(snapshots.axis.bins, cells))
-        counts = guard.ask(questions.Release(Tables(tables), Gaussian(1 / mu), "pairs of columns"))
+            tables.append(Table(windows, cells))
+        counts = guard.ask(Release(Tables(tables), Gaussian(1 / mu), PAIRS_OF_COLUMNS))
         wanted = []
         for noisy, pair in zip(shares(counts), pairs, strict=True):
             centres = _centres([sides[k] for k in pair])
@@ -213,14 +227,11 @@ class PrivPGD(Baseline):
             wanted.append(np.stack(drawn))
         start = rng.uniform(size=(guard.n_times, self.points, len(sides)))
         particles = descended(start, pairs, wanted, self.steps, rng)
-        return Release(particles, np.full(guard.n_times, 1 / (self.cells * 12**0.5)))
+        return of_equal_weight(particles, np.full(guard.n_times, 1 / (self.cells * 12**0.5)))
 
     def check(self) -> None:
         super().check()
         check_whole("cells", self.cells, 2, 256)
-        check_whole("steps", self.steps, 1, 100_000)
-        if self.delta == 0:
-            raise InputError("tables with Gaussian noise need a delta above 0: set one")
 
 
 def _centres(sides: Sequence[int]) -> Floats:

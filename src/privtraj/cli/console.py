@@ -183,12 +183,20 @@ class _Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"must be followed by {wanted}") from None
 
 
+_NEXT = """\
+Each command explains its options with --help, such as: privtraj fit --help
+
+New here? Run:     privtraj demo
+Your own data?     privtraj init visits.csv -o fit.toml
+then, filled in:   privtraj fit --config fit.toml"""
+
+
 def parser(*adds: Callable[[Any], None]) -> argparse.ArgumentParser:
     """The parser of `privtraj`, with the commands that these functions add."""
     top = _Parser(
         prog="privtraj",
         description="Private synthetic trajectories from one time-stamped record per person.",
-        epilog="New here? Run: privtraj demo",
+        epilog=_NEXT,
     )
     top.add_argument("--version", action="version", version=f"privtraj {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")

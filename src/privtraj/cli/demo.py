@@ -9,11 +9,11 @@ from typing import Any
 
 from privtraj.base.errors import InputError, aligned
 from privtraj.base.formats import PEOPLE_DRAWN
-from privtraj.choices import Option, whole
 from privtraj.cli import fit, results, shared
 from privtraj.cli.console import Console, parser
 from privtraj.cli.options import Group, budget, changed, writing
 from privtraj.columns.cells import words_of
+from privtraj.recipe import Option, whole
 
 _EXAMPLE = "example:\n  privtraj demo --epsilon 0.5 --out half"
 

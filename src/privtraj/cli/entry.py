@@ -30,38 +30,16 @@ COMMANDS = (
     trust.add_audit,
 )
 
-WELCOME = """\
-privtraj makes private synthetic trajectories from one time-stamped record per
-person.
-
-  privtraj demo       see it work on a simulated clinic (some seconds)
-  privtraj init       write a configuration for your own data, to fill in
-  privtraj plan       what quality to expect, before anything is read or spent
-  privtraj check      look at your own data before anything is spent
-  privtraj fit        make a private model from your own data, once
-  privtraj report     write a model as one page to look at in a browser
-  privtraj sample     draw synthetic trajectories from a model, at any time
-  privtraj evaluate   compare a model with the raw data (not for release)
-  privtraj sign       sign a model, so that nobody can change it unnoticed
-  privtraj verify     check that a model and its certificate belong together
-  privtraj ledger     see what repeated fits on the same people have spent
-  privtraj audit      attack the method itself: does the guarantee hold?
-
-Each explains its options with --help, such as: privtraj fit --help
-
-New here? Run:     privtraj demo
-Your own data?     privtraj init visits.csv -o fit.toml
-then, filled in:   privtraj fit --config fit.toml"""
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code."""
     code, user = 0, console.Console()
     try:
         with console.notes(user):
-            args = full_parser().parse_args(argv)
+            parser = full_parser()
+            args = parser.parse_args(argv)
             if args.command is None:
-                print(WELCOME)
+                print(parser.format_help(), end="")  # argparse hides that a disk is full
             else:
                 user.quiet, user.json = bool(getattr(args, "quiet", False)), bool(args.json)
                 code = args.run(args, user) or 0

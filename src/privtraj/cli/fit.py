@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from privtraj.base.errors import InputError
 from privtraj.base.formats import PEOPLE_DRAWN
-from privtraj.choices import BOOLEAN, Option
 from privtraj.cli import config, shared
 from privtraj.cli.console import PLAINLY_WRONG, Console
 from privtraj.cli.options import FILE, GROUPS, OPTIONS, Group, arguments
 from privtraj.cli.results import even_times, write_paths
+from privtraj.recipe import BOOLEAN, Option
 
 if TYPE_CHECKING:
     from privtraj.assess.look import TableCheck
@@ -252,7 +252,7 @@ def _note(args: argparse.Namespace, synthesizer: TrajectorySynthesizer, console:
     if args.records_per_person > 1:
         # whether all records or one at random is better, as far as can be said without looking
         from privtraj.assess.plan import price
-        from privtraj.columns.axes import Axes
+        from privtraj.columns.kinds import Axes
 
         measure = synthesizer.measure_for(Axes.of(shared.columns(vars(args)))).name
         most, together = args.records_per_person, synthesizer.windows != "bins"

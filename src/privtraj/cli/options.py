@@ -18,9 +18,9 @@ from typing import Any
 
 from privtraj import recipe
 from privtraj.base.formats import PEOPLE_DRAWN
-from privtraj.choices import BOOLEAN, NUMBER, TEXT, Kind, Option, names, need, one_of, text, whole
 from privtraj.columns.cells import typed_column
 from privtraj.measures.registry import KIND
+from privtraj.recipe import BOOLEAN, NUMBER, TEXT, Kind, Option, names, need, one_of, text, whole
 
 # What a value may be, of choices that no recipe has -------------------------------------------
 
@@ -39,6 +39,11 @@ def _moment(value: Any) -> float | str:
 def _moments(value: Any) -> list[float | str]:
     need(isinstance(value, list) and value)
     return [_moment(time) for time in value]
+
+
+def _two_moments(value: Any) -> list[float | str]:
+    need(isinstance(value, list) and len(value) == 2)
+    return _moments(value)
 
 
 def _features(value: Any) -> list[list[Any]]:
@@ -124,8 +129,8 @@ FILE = Kind("the name of a file, in quotes", typed={"type": Path, "metavar": "FI
             plain=lambda value: Path(text(value)))
 SOURCE = Kind("the name of a file, or a connection string, in quotes", typed={"type": source},
               plain=lambda value: source(text(value)))
-RANGE = Kind("two times, [start, end], numbers or dates such as 2024-01-31", plain=_moments,
-             fits=lambda value: len(value) == 2, typed={"nargs": 2, "metavar": ("START", "END")})
+RANGE = Kind("two times, [start, end], numbers or dates such as 2024-01-31", plain=_two_moments,
+             typed={"nargs": 2, "metavar": ("START", "END")})
 TIMES = Kind("a list of numbers or of dates such as 2024-01-31", plain=_moments,
              typed={"nargs": "+", "metavar": "T"})
 FEATURES = Kind('a list of columns with their bounds, such as [["height", 40, 210]]',
@@ -200,6 +205,9 @@ _DATA = (
            "several records of a person: refuse them (error), or keep one at random"),
     Option("records_per_person", whole(1), default=1, about=
            "or keep up to so many records of a person, one per bin, and pay for all of them"),
+    Option("same_person", one_of("exact", "trimmed", "folded"), default="exact", about=
+           "when two identifiers are one person's: as written (exact), without blanks around them "
+           "(trimmed), with capitals as small letters, too (folded)"),
     Option("missing", one_of("refuse", "drop"), default="refuse", about=
            "records with missing values: refuse them, or leave them out (drop)"),
 )

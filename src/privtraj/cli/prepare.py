@@ -20,10 +20,10 @@ from typing import Any
 
 from privtraj import recipe
 from privtraj.base.errors import InputError, aligned
-from privtraj.choices import BOOLEAN, Option, whole
 from privtraj.cli import config, fit, shared
 from privtraj.cli.console import PLAINLY_WRONG, Console
 from privtraj.cli.options import FILE, GROUPS, OPTIONS, Group, arguments, budget, changed, writing
+from privtraj.recipe import BOOLEAN, Option, whole
 
 # A configuration to fill in -------------------------------------------------------------------
 

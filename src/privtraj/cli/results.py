@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.formats import PEOPLE_DRAWN
-from privtraj.choices import BOOLEAN, Option, one_of, whole
 from privtraj.cli import config, shared
 from privtraj.cli.console import Console
 from privtraj.cli.options import CONDITIONS, FILE, MODEL, OPTIONS, TIMES, Group, changed, writing
+from privtraj.recipe import BOOLEAN, Option, one_of, whole
 
 if TYPE_CHECKING:
     from privtraj.model.model import TrajectoryModel
@@ -216,7 +216,7 @@ def run_evaluate(args: argparse.Namespace, console: Console) -> None:
     from privtraj.metrics.evaluation import NOTICE, evaluate
     from privtraj.metrics.records import read_records
     from privtraj.model.model import load
-    from privtraj.report.comparison import write_comparison
+    from privtraj.report.comparison import comparison
 
     model = load(args.model)
     chosen = {name: getattr(args, name) for name in ("holdout", "person", "n", "seed")}
@@ -233,7 +233,7 @@ def run_evaluate(args: argparse.Namespace, console: Console) -> None:
         values["out"] = str(args.out)
     if args.report is not None:
         records = read_records(args.table, model, args.person, chosen["csv"])
-        write_comparison(model, evaluation, records, args.report, force=args.force)
+        comparison(model, evaluation, records).write(args.report, args.force)
         console.written.append(args.report)
         values["report"] = str(args.report)
     text = str(evaluation)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privtraj.base import files
 from privtraj.base.errors import InputError, either
-from privtraj.choices import Option
 from privtraj.cli import config
 from privtraj.cli.console import Console
 from privtraj.cli.options import OPTIONS, Group, arguments
+from privtraj.recipe import Option
 
 if TYPE_CHECKING:
     from privtraj.assess.look import TableCheck
@@ -132,9 +133,12 @@ def check_output(path: Path | None, suffixes: tuple[str, ...] | None, force: boo
 def keep_compiled() -> None:
     """Let JAX keep what it compiles in the user's cache, so that the next run starts at once.
 
-    Compiled code holds sizes, rounded up, and no data. Whoever told JAX another place is obeyed.
+    Compiled code holds sizes, rounded up, and no data. Processes may share the folder: JAX checks
+    what it reads, and compiles once more what another one is still writing. Whoever told JAX
+    another place is obeyed, and nothing is kept where PRIVTRAJ_CACHE is "off". JAX reads its
+    settings when it is loaded, which a fit by counts never does.
     """
-    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
+    if "JAX_COMPILATION_CACHE_DIR" in os.environ or os.environ.get("PRIVTRAJ_CACHE") == "off":
         return
     # by machine: a home may be shared by machines of different kinds
     folder = files.cache_folder("compiled") / platform.node()
@@ -142,8 +146,13 @@ def keep_compiled() -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError:  # nowhere to keep it: everything works, only slower
         return
-    import jax
-
-    jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    wanted = {
+        "jax_compilation_cache_dir": str(folder),
+        "jax_persistent_cache_min_compile_time_secs": 0.0,
+        "jax_persistent_cache_min_entry_size_bytes": -1,
+    }
+    for name, value in wanted.items():
+        if "jax" in sys.modules:
+            sys.modules["jax"].config.update(name, value)
+        else:
+            os.environ[name.upper()] = str(value)

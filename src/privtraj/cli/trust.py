@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privtraj.base.errors import InputError
-from privtraj.choices import NUMBER, TEXT, Option, one_of, whole
 from privtraj.cli import shared
 from privtraj.cli.console import Console
 from privtraj.cli.options import FILE, MODEL, OPTIONS, Group, arguments, budget, changed, writing
+from privtraj.recipe import NUMBER, TEXT, Option, one_of, whole
 
 if TYPE_CHECKING:
     from privtraj.model.model import TrajectoryModel

@@ -33,8 +33,10 @@ from privtraj.data.dialect import (
     TEXT,
     CellKind,
     Dialect,
+    Reading,
     Readings,
     read_cells,
+    readable,
 )
 from privtraj.data.tables import CsvReader, reader_of
 
@@ -49,7 +51,9 @@ _MARKS = r"""
 KNOWN_SIGNS = frozenset(_MARKS.split())
 """Texts by which people and programs mark what is missing, beside `cells.MISSING`."""
 
-_SIGNS = [(".", ""), *NUMBER_SIGNS]
+
+Questions = dict[str, tuple[str, ...]]
+"""Settings that cells do not tell, and what each may be."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ class Detected:
 
     dialect: Dialect
     columns: tuple[Readings, ...]
-    questions: dict[str, tuple[str, ...]]
+    questions: Questions
     whole: bool
 
     @property
@@ -136,18 +140,6 @@ def detect(path: Path) -> Detected:
         return Detected(dialect, columns, questions, whole=next(rest, None) is None)
 
 
-def readings(path: Path, kinds: Mapping[str, CellKind], dialect: Dialect) -> list[Readings]:
-    """How many cells of columns of a CSV file are missing or unreadable, as a fit reads them.
-
-    kinds: {column: kind}, as `CellKind.of` has it.
-    """
-    with reader_of(path, dialect) as reader:
-        names = reader.check(list(kinds))
-        columns = [Readings(name, kind, dialect) for name, kind in kinds.items()]
-        _count(columns, reader.texts(list(names.values())))
-    return columns
-
-
 def _count(columns: Sequence[Readings], batches: Iterator[list[pa.Array]]) -> None:
     for texts in batches:
         for column, cells in zip(columns, texts, strict=True):
@@ -172,22 +164,20 @@ def _encoding(reader: CsvReader) -> str:
 
 def _guessed(
     cells: Mapping[str, pa.Array], start: Dialect
-) -> tuple[Dialect, dict[str, CellKind], dict[str, tuple[str, ...]]]:
+) -> tuple[Dialect, dict[str, CellKind], Questions]:
     """Dialect, kinds and questions from texts of columns."""
     marked = replace(start, missing=tuple(KNOWN_SIGNS))
     present = {k: read_cells(texts, TEXT, marked)[0].drop_null() for k, texts in cells.items()}
-    by_signs = {s: replace(marked, decimal=s[0], thousands=s[1]) for s in _SIGNS}
-    by_form = {form: replace(marked, dates=(form,)) for form in (ISO, *DATE_FORMS)}
-    numbers = {name: _readable(texts, by_signs, NUMBER) for name, texts in present.items()}
-    dates = {name: _readable(texts, by_form, DATE) for name, texts in present.items()}
+    found = {name: readable(texts, marked) for name, texts in present.items()}
     kinds = {}  # that of most cells; numbers where there are none
     for name, texts in present.items():
-        most = max(numbers[name].values()), max(dates[name].values())
-        kinds[name] = NUMBER if most[0] >= most[1] else DATE
-        if 2 * max(most) < len(texts):
-            kinds[name] = TEXT
-    signs, signs_asked = _number_signs(_total(numbers, kinds, NUMBER))
-    forms, forms_asked = _date_forms(_total(dates, kinds, DATE))
+        kind, sign = max(found[name], key=found[name].__getitem__)
+        kinds[name] = TEXT if 2 * found[name][kind, sign] < len(texts) else kind
+    total: Counter[Reading] = Counter()
+    for name, counts in found.items():
+        total += Counter({way: n for way, n in counts.items() if way[0] == kinds[name]})
+    signs, signs_asked = _number_signs({sign: total[NUMBER, sign] for sign in NUMBER_SIGNS})
+    forms, forms_asked = _date_forms({form: total[DATE, form] for form in (ISO, *DATE_FORMS)})
     written: set[str] = set()
     for name in (name for name, kind in kinds.items() if kind != TEXT):
         written |= set(compute.unique(compute.utf8_trim(cells[name], BLANKS)).to_pylist())
@@ -201,39 +191,25 @@ def _guessed(
     return dialect, kinds, signs_asked | forms_asked
 
 
-def _readable(texts: pa.Array, dialects: Mapping[Any, Dialect], kind: CellKind) -> Counter[Any]:
-    """How many cells are of a kind, by what would have to be declared."""
-    values = ((what, read_cells(texts, kind, each)[0]) for what, each in dialects.items())
-    return Counter({what: len(texts) - read.null_count for what, read in values})
-
-
-def _total(
-    readable: Mapping[str, Counter[Any]], kinds: Mapping[str, CellKind], kind: CellKind
-) -> Counter[Any]:
-    """Over all columns of a kind."""
-    mine = (counts for name, counts in readable.items() if kinds[name] == kind)
-    return sum(mine, Counter())
-
-
-def _number_signs(readable: Counter[Any]) -> tuple[tuple[str, str], dict[str, tuple[str, ...]]]:
+def _number_signs(read: Mapping[Any, int]) -> tuple[tuple[str, str], Questions]:
     """Decimal and thousands that read most cells, the simplest first; and what is to be asked."""
-    best = max(_SIGNS, key=readable.__getitem__)
-    if best == (",", "") and readable[best] == readable[".", ","]:  # nothing but 1,234
+    best = max(NUMBER_SIGNS, key=read.__getitem__)
+    if best == (",", "") and read[best] == read[".", ","]:  # nothing but 1,234
         return (".", ""), {"decimal": ('","', '"." beside thousands = ","')}
     return best, {}
 
 
-def _date_forms(readable: Counter[Any]) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+def _date_forms(read: Mapping[Any, int]) -> tuple[tuple[str, ...], Questions]:
     """Forms that read most cells of their sign, the likeliest first; and what is to be asked."""
-    iso, (dots, *others) = readable[ISO], DATE_FORMS
-    forms = [dots] if readable[dots] > iso else []
+    iso, (dots, *others) = read[ISO], DATE_FORMS
+    forms = [dots] if read[dots] > iso else []
     asked: list[str] = []
     for day_first, month_first in (others[:2], others[2:4]):
-        counts = readable[day_first] - iso, readable[month_first] - iso
+        counts = read[day_first] - iso, read[month_first] - iso
         if max(counts) > 0 and counts[0] == counts[1]:
             asked += [day_first, month_first]
         elif max(counts) > 0:
             forms.append(day_first if counts[0] > counts[1] else month_first)
-    forms += [form for form in others[4:] if readable[form] > iso]
+    forms += [form for form in others[4:] if read[form] > iso]
     questions = {"dates": tuple(asked)} if asked else {}
     return tuple(forms), questions

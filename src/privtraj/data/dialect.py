@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from string import ascii_lowercase
@@ -327,11 +328,31 @@ def _micros(
 
 LOOKED_AT = 10_000  # unreadable cells in which a reason is looked for: a share of them is enough
 
-NUMBER_SIGNS = [(",", ""), (".", ","), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'")]
+NUMBER_SIGNS = [
+    (".", ""), (",", ""), (".", ","), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'")
+]  # fmt: skip
 """Decimal and thousands, the simplest first: the first that reads most cells is suggested."""
 DATE_FORMS = ["DD.MM.YYYY", "DD/MM/YYYY", "MM/DD/YYYY", "DD-MM-YYYY", "MM-DD-YYYY", "YYYY/MM/DD"]
 _RIVALS = {"DD/MM/YYYY": "MM/DD/YYYY", "DD-MM-YYYY": "MM-DD-YYYY", (",", ""): (".", ",")}
 _SIGNS = {".": "point", ",": "comma", " ": "space", "'": "apostrophe", "": "none"}
+
+Reading = tuple["CellKind", Any]
+"""A kind of cells, and the signs or the form in which they would be written."""
+
+
+def readable(texts: pa.Array, dialect: Dialect) -> Counter[Reading]:
+    """How many cells every reading reads, the simplest first."""
+    ways: dict[Reading, Dialect] = {}
+    for signs in NUMBER_SIGNS:
+        ways[NUMBER, signs] = replace(dialect, decimal=signs[0], thousands=signs[1])
+    for form in (ISO, *DATE_FORMS):
+        ways[DATE, form] = replace(dialect, dates=(form,))
+    return Counter(
+        {
+            way: len(texts) - read_cells(texts, way[0], each)[0].null_count
+            for way, each in ways.items()
+        }
+    )
 
 
 class UnreadableCells(InputError):
@@ -372,15 +393,16 @@ class Readings:
 
     def error(self) -> UnreadableCells:
         """How many cells are unreadable, and what to do about it, for whoever may see the data."""
-        why, likely = "", self._reasons()
+        why, likely = "", self._likely()
         do: tuple[str | Said, ...] = ("correct them, declare another kind or column",)
         if likely:
-            why, do = likely[0].why + likely[0].what, likely[0].do
+            (verb, what, do), *rivals = map(self._explained, likely)
+            why = verb + what
+            for _, other, instead in rivals:
+                why += f" or {other}, which only you can tell"
+                do = (*do, " or ", *instead[1:])
         elif self.kind == DATE:
             why, do = f"they should be as {' or '.join(self.dialect.dates)}", ("correct them",)
-        if len(likely) > 1 and likely[1].what != likely[0].what:
-            why += f" or {likely[1].what}, which only you can tell"
-            do = (*do, " or ", *likely[1].do[1:])
         error = UnreadableCells(
             f"{self.unreadable} of {self.cells} cells of column '{self.name}' are not "
             f"{self.kind.word}s: " + (f"{why}, so " if why else ""),
@@ -389,59 +411,36 @@ class Readings:
             Said("csv={'unreadable': 'missing'}", "--csv unreadable=missing"),
         )
         error.name = self.name
-        error.reads_as = next((one.reads_as for one in likely if one.reads_as != self.kind), None)
+        error.reads_as = next((kind for kind, _ in likely if kind != self.kind), None)
         return error
 
-    def _reasons(self) -> list[_Reason]:
+    def _likely(self) -> list[Reading]:
         """What most of the unreadable cells looked at are; two that these cells do not tell apart,
         and none that explains fewer than half of them."""
         odd = pa.concat_arrays(self._odd) if self._odd else pa.array([], pa.string())
-        suspects = list(self._suspects())
-        left = [read_cells(odd, why.reads_as, why.dialect)[1].true_count for why in suspects]
-        if not suspects or 2 * min(left) >= len(odd):
+        found = readable(odd, self.dialect)
+        kind, sign = min(found, key=lambda way: (-found[way], way[0] != self.kind))
+        if 2 * found[kind, sign] <= len(odd):
             return []
-        best = [why for why, count in zip(suspects, left, strict=True) if count == min(left)]
-        rivals = [why for why in best[1:] if why.sign == _RIVALS.get(best[0].sign, "")]
-        return [best[0], *rivals[:1]]
+        rival = (kind, _RIVALS.get(sign))
+        tied = kind == self.kind and rival in found and found[rival] == found[kind, sign]
+        return [(kind, sign), rival] if tied else [(kind, sign)]
 
-    def _suspects(self) -> Iterator[_Reason]:
-        """Explanations, the likeliest first."""
-        if self.kind == DATE:
-            for form in DATE_FORMS:
-                other = replace(self.dialect, dates=(form,))
-                yield _Reason("most are as ", form, _declaring(dates=form), DATE, other, form)
-            do = ("declare numbers",)
-            yield _Reason("most are ", "numbers", do, NUMBER, self.dialect)
-            return
-        for signs in NUMBER_SIGNS:
-            settings = dict(zip(("decimal", "thousands"), signs, strict=True))
-            told = {k: v for k, v in settings.items() if v != getattr(self.dialect, k)}
-            if told:
-                parts = [f"a decimal {_SIGNS[told['decimal']]}"] if "decimal" in told else []
-                if told.get("thousands"):
-                    article = "an" if told["thousands"] == "'" else "a"
-                    parts.append(f"thousands set off by {article} {_SIGNS[told['thousands']]}")
-                what = " and ".join(parts)
-                other = replace(self.dialect, decimal=signs[0], thousands=signs[1])
-                yield _Reason("most have ", what, _declaring(**told), NUMBER, other, signs)
-        for forms in (DATE_FORMS[:2], DATE_FORMS[2:4], DATE_FORMS[4:]):
-            other = replace(self.dialect, dates=tuple(forms))
-            yield _Reason("most are ", "dates", ("declare the column as a date",), DATE, other)
-
-
-@dataclass(frozen=True)
-class _Reason:
-    """Why cells may be unreadable, and what to do about it.
-
-    dialect, reads_as: how they are read if it is true.  sign: what is declared.
-    """
-
-    why: str
-    what: str
-    do: tuple[str | Said, ...]
-    reads_as: CellKind
-    dialect: Dialect = PLAIN
-    sign: str | tuple[str, str] = ""
+    def _explained(self, reading: Reading) -> tuple[str, str, tuple[str | Said, ...]]:
+        """What is said of most cells if they are such, and what to do about it."""
+        kind, sign = reading
+        if kind != self.kind:
+            do = "declare numbers" if kind == NUMBER else "declare the column as a date"
+            return "most are ", f"{kind.word}s", (do,)
+        if kind == DATE:
+            return "most are as ", sign, _declaring(dates=sign)
+        settings = dict(zip(("decimal", "thousands"), sign, strict=True))
+        changed = {k: v for k, v in settings.items() if v != getattr(self.dialect, k)}
+        parts = [f"a decimal {_SIGNS[changed['decimal']]}"] if "decimal" in changed else []
+        if changed.get("thousands"):
+            article = "an" if changed["thousands"] == "'" else "a"
+            parts.append(f"thousands set off by {article} {_SIGNS[changed['thousands']]}")
+        return "most have ", " and ".join(parts), _declaring(**changed)
 
 
 def _declaring(**settings: str) -> tuple[str | Said, ...]:

@@ -25,9 +25,17 @@ from privtraj.base import processes
 from privtraj.base.arrays import Floats, Ints, Mask, frozen
 from privtraj.base.errors import Arg, InputError, listed
 from privtraj.base.space import utc_seconds
-from privtraj.columns.axes import encoded, to_unit
 from privtraj.columns.cells import fingerprint
-from privtraj.columns.kinds import UNDECLARED, Boolean, Category, Column, Date, Integer
+from privtraj.columns.kinds import (
+    UNDECLARED,
+    Boolean,
+    Category,
+    Column,
+    Date,
+    Integer,
+    encoded,
+    to_unit,
+)
 from privtraj.data import arrow
 from privtraj.data.public import PublicInputs
 from privtraj.privacy.rows import BLOCK, MemoryRows, digest_of
@@ -171,11 +179,17 @@ class Records:
         times, datetime = arrow.moments(table.column(public.time_name), public.time_name)
         cells = [table.column(column.name) for column in public.asked]
         person = public.person
-        people = None if person is None else arrow.identities(table.column(person), person)
+        people = (
+            None
+            if person is None
+            else arrow.identities(table.column(person), person, public.same_person)
+        )
         return cls(times, datetime, *_read(cells, public.asked), people)
 
     @classmethod
-    def of_arrays(cls, times: Any, points: Any, person: Any, columns: Sequence[Column]) -> Records:
+    def of_arrays(
+        cls, times: Any, points: Any, person: Any, columns: Sequence[Column], same: str = "exact"
+    ) -> Records:
         """From times (n,), points (n, e) as `table_of` gives them, and people (n,) or None."""
         try:
             array = np.asarray(times)
@@ -191,7 +205,7 @@ class Records:
             values, datetime = arrow.moments(arrow.to_column(times, "time"), "time")
         people = None
         if person is not None:
-            people = arrow.identities(arrow.to_column(person, "person"), "person")
+            people = arrow.identities(arrow.to_column(person, "person"), "person", same)
         if isinstance(points, np.ndarray):
             return cls(values, datetime, points, points[:, :0], people)
         return cls(values, datetime, *_read(points, columns), people)

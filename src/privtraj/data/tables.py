@@ -29,7 +29,6 @@ from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions
 from privtraj.base.errors import InputError, Said, first_few, listed
 from privtraj.base.formats import READABLE, extra, format_of
 from privtraj.data.arrow import (
-    dated,
     is_text,
     places_of,
     plain,
@@ -38,6 +37,7 @@ from privtraj.data.arrow import (
     without_unit,
 )
 from privtraj.data.dialect import (
+    DATE,
     DELIMITERS,
     EXACT,
     NUMBER,
@@ -46,6 +46,7 @@ from privtraj.data.dialect import (
     CellKind,
     Dialect,
     Readings,
+    read_cells,
 )
 
 _VALUE = re.compile(r"[-+]?[\d.,]*\d[\d.,]*(e[-+]?\d+)?|\d+[-/.]\d+[-/.]\d+.*", re.IGNORECASE)
@@ -253,7 +254,7 @@ class CsvReader(Reader, format="csv"):
         parse = ParseOptions(delimiter=self.header()[1], newlines_in_values=True)
         read = ReadOptions(encoding=self.encoding)
         with arrow_csv.open_csv(str(self.path), read, parse, convert) as file:
-            yield [pa.array([], pa.string()) for _ in names]  # of a file without rows
+            yield [pa.nulls(0, pa.string()) for _ in names]  # of a file without rows
             for batch in file:
                 yield list(batch.columns)
 
@@ -376,8 +377,9 @@ def _obs_column(data: Any, name: str, as_text: bool) -> pa.ChunkedArray:
         words = plain(column)
         if as_text or not is_text(words.type) or words.null_count == len(words):
             return column
-        read = dated(words)  # a file has no dates: they are there as text, often as categories
-        return column if read is None else read
+        # a file has no dates: they are there as text, often as categories
+        dates, odd = read_cells(words.cast(pa.string()).combine_chunks(), DATE, PLAIN)
+        return column if odd.true_count else pa.chunked_array([dates])
     key, _, k = name.rpartition("-")
     values = data.obsm[key]
     values = values.iloc if hasattr(values, "iloc") else values

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from privtraj.base.errors import InputError, Said, free_name
 from privtraj.base.files import atomic_path
 from privtraj.base.formats import PATHS, extra, format_of
-from privtraj.base.space import moment, written_times
+from privtraj.base.space import as_user_times, moment, written_times
 from privtraj.columns.kinds import Number
 from privtraj.columns.precision import DEGREES as DEGREES_STEP
 from privtraj.columns.precision import axes
@@ -30,6 +30,7 @@ DEGREES = "EPSG:4326"
 UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400, "weeks": 604_800}
 
 _DIGITS = 6  # of degrees: a tenth of a metre
+_MAPS = ("maps of paths", "privtraj[geo]")  # what needs more packages, and how to get them
 
 
 def _check_times(count: int) -> None:
@@ -149,7 +150,7 @@ def to_geopandas(
     paths: PathRows, x: str | None = None, y: str | None = None, crs: str = DEGREES
 ) -> Any:
     """See `Paths.to_geopandas`."""
-    geopandas = _needed("geopandas")
+    geopandas = extra("geopandas", *_MAPS)
     hint = Said(", or crs=, which says what the numbers are", "")
     at = _places(paths, x, y, hint) if crs == DEGREES else axes(paths.features, x, y)
     points = geopandas.points_from_xy(*(paths.rows(paths.written(k)) for k in at))
@@ -167,7 +168,7 @@ def to_movingpandas(
     unit: str = "seconds",
 ) -> Any:
     """See `Paths.to_movingpandas`."""
-    movingpandas = _needed("movingpandas")
+    movingpandas = extra("movingpandas", *_MAPS)
     frame = to_geopandas(paths, x, y, crs)
     name = frame.columns[1]
     if paths.datetime and origin is not None:
@@ -183,14 +184,9 @@ def to_movingpandas(
         start, dated = moment(origin, "origin")
         if not dated:
             raise InputError("origin must be a date such as '2024-01-01'")
-        micros = np.rint((start + paths.numeric_times * UNITS[unit]) * 1e6)
-        dates = micros.astype("datetime64[us]")
+        dates = as_user_times(start + paths.numeric_times * UNITS[unit], True)
         frame[name] = paths.rows(np.broadcast_to(dates, paths.values.shape[:2]))
     return movingpandas.TrajectoryCollection(frame, traj_id_col="path", t=name)
-
-
-def _needed(module: str) -> Any:
-    return extra(module, "maps of paths", "privtraj[geo]")
 
 
 # AnnData ---------------------------------------------------------------------------------------
@@ -238,9 +234,8 @@ def write_h5ad(paths: PathRows, path: Path) -> None:
             data.obs[other] = days.astype("category")
     name = data.obs.columns[1]
     if paths.datetime:
-        times = written_times(paths.numeric_times, True)
-        when = paths.rows(np.broadcast_to(times, paths.values.shape[:2]))
-        data.obs[name] = list(map(str, when))
+        times = written_times(paths.numeric_times, True).astype(str).astype(object)
+        data.obs[name] = paths.rows(np.broadcast_to(times, paths.values.shape[:2]))
     allowed = free_name(name.replace("/", "_"), {"path", "_index", *data.obs.columns[2:]})
     data.obs = data.obs.rename(columns={name: allowed})
     data.write_h5ad(path)
@@ -275,7 +270,7 @@ def check_paths(path: Path, features: tuple[str, ...], bounds: Any, times: int) 
     if kind in ("geojson", "trips"):
         _check_times(times)
     if kind == "geoparquet":
-        _needed("geopandas")
+        extra("geopandas", *_MAPS)
     elif kind == "h5ad":
         anndata_needed()
 

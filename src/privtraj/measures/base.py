@@ -25,7 +25,7 @@ import numpy as np
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.space import TimeAxis
-from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Axes
 from privtraj.domain.domain import Plot
 from privtraj.measures.windows import Windows
 from privtraj.motion.diffusions import Brownian
@@ -33,9 +33,8 @@ from privtraj.motion.process import Reference
 from privtraj.motion.reference import by_itself, declared
 from privtraj.privacy import noise
 from privtraj.privacy.events import Event, LaplaceCounts, Person
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.guard import CellCounts, Guard, Laplace, Release
 from privtraj.privacy.ledger import BudgetPlan, Ledger, calibrate_laplace
-from privtraj.privacy.questions import CellCounts, Laplace, Release
 from privtraj.privacy.rows import PublicShape
 from privtraj.recipe import Recipe
 
@@ -103,7 +102,8 @@ class Fit(NamedTuple):
 
     marginals: at the knots, in data units, of curves: particle i of all knots is one; where knots
     are None, at every listed time by itself.
-    people: (K,) in each window.  resolution: (K,) how finely each window was seen.
+    people: (K,) in each window; empty where nobody counted them.
+    resolution: (K,) how finely each window was seen.
     worth: rough number of people per time that this budget buys.
     settings, diagnostics: what the model says about itself.
     """
@@ -229,7 +229,7 @@ def left(guard: Guard, calibrate: Callable[..., float], later: Event | None = No
         ledger.adjacency,
         others=ledger.events if later is None else (*ledger.events, (later, 1)),
         slack=0.0 if calibrate is calibrate_laplace else slack_reserve(ledger.delta),
-        person=guard.person,
+        person=guard.shape.person,
     )
 
 

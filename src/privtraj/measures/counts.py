@@ -56,10 +56,9 @@ from privtraj.measures.pooling import TIME_COUPLING, pooled_over_time
 from privtraj.measures.smoothing import MOST_CELLS_PER_TIME, bandwidths, placed, smoothed
 from privtraj.motion.population import APART
 from privtraj.privacy.events import LaplaceCounts, Person
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.guard import MAX_CELLS, CellCounts, Guard, Laplace, Release
 from privtraj.privacy.ledger import Planned, calibrate_laplace
 from privtraj.privacy.noise import EPSILON_RANGE, laplace_variance
-from privtraj.privacy.questions import MAX_CELLS, CellCounts, Laplace, Release
 from privtraj.recipe import Recipe
 
 # "Stand-ins" are the simulated data sets of `privtraj.datasets`; docs/benchmark.md has what the

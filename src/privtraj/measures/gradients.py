@@ -41,10 +41,9 @@ from privtraj.measures.likelihood import (
 from privtraj.measures.numbers import Measured, Numbers, View
 from privtraj.measures.persistence import PERSISTENCE
 from privtraj.measures.reweighting import StepRelease, reweighted
-from privtraj.privacy.events import GaussianSum, Person, sum_at_rate
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.events import GaussianSum, Person
+from privtraj.privacy.guard import Gaussian, Guard, Release
 from privtraj.privacy.ledger import Planned, calibrate_gaussian, calibrate_noise
-from privtraj.privacy.questions import Gaussian, Release
 from privtraj.privacy.sums import KernelSum, KernelSums
 from privtraj.recipe import Recipe
 
@@ -88,8 +87,8 @@ class Gradients(Numbers):
         )
         if z == math.inf:
             return None
-        whole = GaussianSum(z / math.sqrt(steps), STEP, 0.0, *person)
-        return Planned(sum_at_rate(whole, self.rate), steps, shared=True)
+        whole = GaussianSum(z / math.sqrt(steps), STEP, 0.0, *person, self.rate)
+        return Planned(whole, steps, shared=True)
 
     def main_releases(self, steps: int) -> dict[str, int]:
         return {STEP: steps}

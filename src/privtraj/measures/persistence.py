@@ -37,12 +37,12 @@ from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import is_number
 from privtraj.base.space import unit_time
 from privtraj.measures.base import Marginals
-from privtraj.motion.inertia import LAGS, Correlations, Inertia, correlation_along, smoothest
+from privtraj.motion.memories import LAGS, Correlations, correlation_along, smoothest
 from privtraj.motion.process import Reference
-from privtraj.privacy.events import Adjacency, LaplaceShares, Person, people_moved
-from privtraj.privacy.guard import Guard
+from privtraj.motion.reference import Inertia
+from privtraj.privacy.events import Adjacency, LaplaceCounts, Person, people_moved
+from privtraj.privacy.guard import KINDS, Guard, LagTable, Laplace, Release
 from privtraj.privacy.noise import EPSILON_RANGE
-from privtraj.privacy.questions import KINDS, LagTable, Laplace, Release
 
 PERSISTENCE = "how people persist"
 
@@ -69,7 +69,7 @@ _PLACES = 8  # lags that stand for those of a bin
 
 def persistence_event(
     epsilon: float, adjacency: Adjacency, person: Person, features: int
-) -> LaplaceShares | None:
+) -> LaplaceCounts | None:
     """The release that a fit of this budget makes of people with several records.
 
     None if nobody has two, or if the budget does not buy it.
@@ -84,18 +84,18 @@ def persistence_event(
     noise = min(spent / (each * features), most)
     if noise < least:
         return None
-    return LaplaceShares(noise, PERSISTENCE, 0.0, *person, weight=each * features)
+    return LaplaceCounts(noise, PERSISTENCE, 0.0, *person, weight=each * features)
 
 
 def measured_persistence(
-    guard: Guard, event: LaplaceShares, marginals: Marginals, times: Floats, listed: bool
+    guard: Guard, event: LaplaceCounts, marginals: Marginals, times: Floats, listed: bool
 ) -> Persistence:
     """Released, paid for as the event, and fitted.
 
     times: (T,) of the marginals, in data units.  listed: whether people are at these times alone.
     """
     length, edges = times[-1] - times[0], lag_edges()
-    each = event.weight // guard.n_features
+    each = (event.weight or 1) // guard.n_features
     some = np.linspace(0, len(times) - 1, min(len(times), _MOST_CUT)).round().astype(int)
     cuts = thresholds(*(of[some] for of in marginals[:3]))
     question = LagTable(times[some], cuts, edges[1:-1] * length, each)

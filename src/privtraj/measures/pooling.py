@@ -54,12 +54,14 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import eigh
 
-from privtraj.base.arrays import Floats, Ints, total_variance
+from privtraj.base.arrays import Floats, Ints, systematic, total_variance
+from privtraj.motion.process import matched
 
 CAUTION = 4.0  # times the estimated motion: 1 blurs people who move, 4, 8 and 32 do not, and 4
 # averages most; on stand-ins, three or four seeds, 2026-11-16
 SHORTEST_GAP = 0.5  # in mean gaps: below, transport is as between these; set by hand, 2026-11
 TIME_COUPLING = 1.0  # the price as derived above
+FOLLOWED = 256  # people at each time whose motion is measured: a median, within a few percent
 MOTION_PRICE = 0.03  # most that the median motion may cost; set by hand on stand-ins, 2026-11
 BLOCKS_PER_SIDE = {1: 20, 2: 10, 3: 6}  # by d; bounds the work; set by hand, 2026-11
 BLOCKS_PER_SIDE_BEYOND = 4  # for more features
@@ -178,15 +180,8 @@ def _motion(times: list[_Blocks]) -> float:
 
     The median, because the few whom noise alone makes move between groups move farthest.
     """
-    import ot
-
-    medians = []
-    for a, b in pairwise(times):
-        cost = ot.dist(a.centres, b.centres)
-        carried = ot.emd(a.masses, b.masses, cost).ravel()
-        order = np.argsort(cost, axis=None)
-        middle = np.searchsorted(np.cumsum(carried[order]), carried.sum() / 2)
-        medians.append(cost.ravel()[order[min(middle, len(order) - 1)]])
+    people = [one.centres[systematic(one.masses, FOLLOWED)] for one in times]
+    medians = [np.median(((a - b[matched(a, b)]) ** 2).sum(axis=1)) for a, b in pairwise(people)]
     return float(np.mean(medians))
 
 

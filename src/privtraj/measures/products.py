@@ -34,7 +34,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from privtraj.base.arrays import Floats, Ints
-from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Axes
 from privtraj.measures.windows import Ends
 
 PARTICLES = 512

@@ -8,11 +8,10 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from privtraj.choices import one_of
-from privtraj.recipe import RENAMED, Recipe
+from privtraj.recipe import RENAMED, Recipe, one_of
 
 if TYPE_CHECKING:
-    from privtraj.columns.axes import Axes
+    from privtraj.columns.kinds import Axes
     from privtraj.measures.base import Measure
 
 NAMES = ("gradients", "counts", "tables")
@@ -22,24 +21,32 @@ MOST_COUNTED = 2  # features up to which counts are chosen; experiments/measures
 
 
 @cache
-def _loaded() -> dict[str, Measure]:
-    from privtraj.measures.counts import Counts
-    from privtraj.measures.gradients import Gradients
+def _loaded(name: str) -> Measure:
+    """By itself: gradients and tables load JAX, which counts do without."""
+    if name == "counts":
+        from privtraj.measures.counts import Counts
+
+        return Counts()
+    if name == "gradients":
+        from privtraj.measures.gradients import Gradients
+
+        return Gradients()
     from privtraj.measures.tables import Tables
 
-    return {one.name: one for one in (Gradients(), Counts(), Tables())}
+    return Tables()
 
 
 def find(name: object) -> Measure | None:
     """The measure of this name, or of an old name of it; None if there is none."""
-    return _loaded().get(RENAMED.get(str(name), str(name)))
+    now = RENAMED.get(str(name), str(name))
+    return _loaded(now) if now in NAMES else None
 
 
 def measure_for(recipe: Recipe, axes: Axes | int) -> Measure:
     """What the budget will buy with such columns, or with so many numbers."""
     if recipe.measure != "auto":
-        return _loaded()[recipe.measure]
-    return choose_measure(axes) if recipe.delta > 0 else _loaded()["counts"]
+        return _loaded(recipe.measure)
+    return choose_measure(axes) if recipe.delta > 0 else _loaded("counts")
 
 
 def choose_measure(axes: Axes | int) -> Measure:
@@ -51,6 +58,6 @@ def choose_measure(axes: Axes | int) -> Measure:
     each of them keeps to the budget, a choice between them would not.
     """
     if not isinstance(axes, int) and axes.mixed:
-        return _loaded()["tables"]
+        return _loaded("tables")
     features = axes if isinstance(axes, int) else len(axes.levels)
-    return _loaded()["counts" if features <= MOST_COUNTED else "gradients"]
+    return _loaded("counts" if features <= MOST_COUNTED else "gradients")

@@ -45,10 +45,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from privtraj.base.arrays import Floats
@@ -56,11 +54,12 @@ from privtraj.base.space import Slabs
 from privtraj.measures.base import Marginals
 from privtraj.motion.process import Reference, least_action
 from privtraj.privacy.events import Adjacency, GaussianSum, Person
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.guard import Gaussian, Guard, Release
 from privtraj.privacy.ledger import calibrate_gaussian
-from privtraj.privacy.questions import Gaussian, Release
 from privtraj.privacy.rows import Projection
-from privtraj.privacy.sums import ClippedSums
+
+if TYPE_CHECKING:
+    import jax
 
 MEAN = "mean of all records"
 DISTANCES = "how far records are from it"
@@ -135,6 +134,8 @@ def moment_events(
 
 def measured_spread(guard: Guard, events: Mapping[str, GaussianSum]) -> Spread:
     """Released, paid for as these events."""
+    from privtraj.privacy.sums import ClippedSums
+
     everybody = guard.in_slabs(Slabs.between(np.empty(0)))
     d, noise = guard.n_features, {name: one.noise_multiplier for name, one in events.items()}
 
@@ -174,11 +175,16 @@ def within(shells: Floats, edges: Floats) -> float:
 
 
 def _places(points: jax.Array, parameters: Any) -> jax.Array:
+    import jax.numpy as jnp
+
     (one,) = parameters
     return jnp.concatenate([points - 0.5, jnp.full((len(points), 1), one)], axis=1)
 
 
 def _shells(points: jax.Array, parameters: Any) -> jax.Array:
+    import jax
+    import jax.numpy as jnp
+
     centre, edges = parameters
     distance = jnp.linalg.norm(points - centre, axis=1)
     beyond = (distance[:, None] > edges).sum(axis=1)
@@ -186,6 +192,8 @@ def _shells(points: jax.Array, parameters: Any) -> jax.Array:
 
 
 def _moments(points: jax.Array, parameters: Any) -> jax.Array:
+    import jax.numpy as jnp
+
     centre, weight = parameters
     away = points - centre
     row, column = np.triu_indices(points.shape[1])

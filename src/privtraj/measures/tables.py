@@ -25,7 +25,7 @@ import numpy as np
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.space import Slabs
-from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Axes
 from privtraj.measures import pairs
 from privtraj.measures.base import (
     Fit,
@@ -52,10 +52,9 @@ from privtraj.measures.windows import (
 )
 from privtraj.privacy import noise
 from privtraj.privacy.events import GaussianSum
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.guard import Gaussian, Guard, Release, Table
+from privtraj.privacy.guard import Tables as TablesQuestion
 from privtraj.privacy.ledger import BudgetPlan, Planned, calibrate_gaussian
-from privtraj.privacy.questions import Gaussian, Release, Table
-from privtraj.privacy.questions import Tables as TablesQuestion
 from privtraj.recipe import Recipe
 
 # "stand-ins": a clinic of 6,000 (sex, 12 codes, smoker, 3 numbers) and 12 columns of 20,000 people
@@ -125,7 +124,7 @@ class Tables(Measure):
 
     def fit(self, guard: Guard, task: Task) -> Fit:
         """Curves of people through S windows: particle i of all knots is one person."""
-        axes, recipe, rng = guard.axes, task.recipe, task.rng
+        axes, recipe, rng = guard.shape.axes, task.recipe, task.rng
         done = task.progress or (lambda step, of: None)
         windows = _windows(guard, task)
         guard = guard.in_slabs(windows.cuts)

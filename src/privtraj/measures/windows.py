@@ -42,9 +42,8 @@ from privtraj.base.arrays import Floats, Ints
 from privtraj.base.space import Slabs, TimeAxis, bin_edges, hat_functions, unit_time
 from privtraj.measures.curves import ACTION, knots_of, penalty
 from privtraj.privacy.events import LaplaceCounts
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.guard import CellCounts, Guard, Laplace, Release
 from privtraj.privacy.noise import laplace_variance
-from privtraj.privacy.questions import CellCounts, Laplace, Release
 
 # Constants, and the loss that each trades. "Regret" is that of benchmarks/regret.py, even seeds.
 LISTED, LISTED_SHARE = "people at the listed times", 0.01

@@ -1,14 +1,11 @@
-from .columns import ColumnScores as ColumnScores
 from .columns import column_errors as column_errors
 from .columns import column_scores as column_scores
 from .columns import correlation_error as correlation_error
 from .columns import correlation_errors as correlation_errors
-from .columns import mean_column_error as mean_column_error
 from .columns import missing_errors as missing_errors
 from .columns import pair_errors as pair_errors
 from .columns import pair_tv as pair_tv
 from .columns import unit_points as unit_points
-from .distances import HeldOut as HeldOut
 from .distances import average_squared_w2 as average_squared_w2
 from .distances import displacement_interpolation as displacement_interpolation
 from .distances import group_squared_w2 as group_squared_w2
@@ -23,7 +20,6 @@ from .distances import wasserstein1 as wasserstein1
 from .distances import wasserstein2 as wasserstein2
 from .evaluation import Evaluation as Evaluation
 from .evaluation import evaluate as evaluate
-from .movement import Ground as Ground
 from .movement import autocorrelation as autocorrelation
 from .movement import autocorrelation_error as autocorrelation_error
 from .movement import change_ratio as change_ratio
@@ -50,8 +46,6 @@ from .places import jensen_shannon as jensen_shannon
 from .places import stays as stays
 from .places import trip_jsd as trip_jsd
 from .places import visits_jsd as visits_jsd
-from .records import Memorisation as Memorisation
-from .records import Repeated as Repeated
 from .records import memorisation as memorisation
 from .records import nearest_distances as nearest_distances
 from .records import pair_autocorrelation as pair_autocorrelation

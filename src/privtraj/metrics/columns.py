@@ -17,8 +17,17 @@ import numpy as np
 
 from privtraj.base.arrays import Floats, Ints, Mask
 from privtraj.base.errors import InputError, aligned
-from privtraj.columns.axes import Axes, encoded, to_unit
-from privtraj.columns.kinds import Angle, Category, Column, Number, Sine, of_tables
+from privtraj.columns.kinds import (
+    Angle,
+    Axes,
+    Category,
+    Column,
+    Number,
+    Sine,
+    encoded,
+    of_tables,
+    to_unit,
+)
 from privtraj.metrics.registry import cloud_metric, pair
 
 Meaning = Sequence[Column] | None
@@ -118,7 +127,7 @@ def one_hot(points: Floats, columns: Sequence[Column]) -> Floats:
 
 @cloud_metric("column_error", "columns, mean error", mixed=True)
 def mean_column_error(synthetic: Any, real: Any, *, columns: Meaning = None) -> float:
-    """Mean of `column_errors`."""
+    """Difference of shares of values, and of numbers' distributions: mean of `column_errors`."""
     return float(column_errors(synthetic, real, columns=columns).mean())
 
 
@@ -174,13 +183,13 @@ def total_variation(a: Any, b: Any, size: int) -> float:
 
 @cloud_metric("pair_tv", "total variation of pairs", mixed=True)
 def pair_tv(synthetic: Any, real: Any, *, columns: Meaning = None) -> float:
-    """Mean of `pair_errors` over the pairs of columns; nan where there is one column."""
+    """Difference of the tables of two columns: mean of `pair_errors`; nan where there is one."""
     return _mean(pair_errors(synthetic, real, columns=columns))
 
 
 @cloud_metric("correlation_error", "correlations of numbers, mean error", mixed=True)
 def correlation_error(synthetic: Any, real: Any, *, columns: Meaning = None) -> float:
-    """Mean of `correlation_errors` over the pairs of numbers; nan where there is none."""
+    """Difference of correlations: mean of `correlation_errors`; nan without pairs of numbers."""
     errors = correlation_errors(synthetic, real, columns=columns)
     return _mean(errors[np.isfinite(errors)])
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import InputError
-from privtraj.columns.axes import Axes
-from privtraj.columns.kinds import Category
+from privtraj.columns.kinds import Axes, Category
 from privtraj.metrics.columns import Meaning, known_columns, numbers_alone, of_table, one_hot
 from privtraj.metrics.registry import (
     MOST,
@@ -43,7 +42,8 @@ _RIDGE = 0.2  # of the mean square of a feature
 
 @cloud_metric("w2", "W2", most=MOST)
 def wasserstein2(a: Any, b: Any) -> float:
-    """W2(a, b) = (min over couplings of E|x - y|^2)^(1/2) of equal-weight clouds (n, d), (k, d).
+    """How far people must move to become the others, far moves count more: W2(a, b) = (min over
+    couplings of E|x - y|^2)^(1/2) of equal-weight clouds (n, d), (k, d).
 
     In units of the data; 0 for equal clouds, lower is better.
     """
@@ -105,7 +105,8 @@ def _least_cost(a: Any, b: Any, cost: Cost) -> float:
 
 @cloud_metric("group_squared_w2", "squared W2 of numbers in groups", most=MOST, mixed=True)
 def group_squared_w2(synthetic: Any, real: Any, *, columns: Meaning = None) -> float:
-    """Mean over categories of sum_c q_c W2(numbers of c, numbers of c)^2, q_c real shares.
+    """Squared W2 among the people of each value: mean over categories of sum_c q_c W2(numbers of c,
+    numbers of c)^2, q_c real shares.
 
     Of points (n, d), (k, d) in the unit cube; lower is better. Levels of fewer than 8 real people
     are left out. Where nobody synthetic has a level, all synthetic people stand in for it. nan
@@ -133,7 +134,8 @@ def group_squared_w2(synthetic: Any, real: Any, *, columns: Meaning = None) -> f
 
 @path_metric("path_w2", "path W2", most=MOST, coupled=True)
 def path_wasserstein2(a: Any, b: Any) -> float:
-    """W2 between paths (n, T, d), (k, T, d) as clouds in R^(T d), divided by sqrt(T).
+    """How far whole paths must move to become the others: W2 between paths (n, T, d), (k, T, d) as
+    clouds in R^(T d), divided by sqrt(T).
 
     In units of the data: the root mean square over people and times of the distance between
     partners, at best. 0 for equal sets of paths, lower is better; never below the root of the
@@ -226,22 +228,14 @@ def displacement_interpolation(a: Any, b: Any, share: float) -> tuple[Floats, Fl
 
 
 @cloud_metric("auc", "classifier AUC", better="0.5")
-def two_sample_auc(
-    synthetic: Any,
-    real: Any,
-    *,
-    folds: int = _FOLDS,
-    most: int = 1000,
-    seed: int = 0,
-    columns: Meaning = None,
-) -> float:
-    """AUC of a classifier that tells synthetic from real people (n, d), (k, d): the chance that a
-    synthetic person it has not seen looks more synthetic to it than a real one.
+def two_sample_auc(synthetic: Any, real: Any, *, seed: int = 0, columns: Meaning = None) -> float:
+    """How well a classifier tells them apart: its AUC on synthetic and real people (n, d), (k, d),
+    the chance that a synthetic person it has not seen looks more synthetic than a real one.
 
     0.5 is best: they cannot be told apart by this classifier, which is ridge regression on the
     features, their products, and random Fourier features of two widths. 1 means told apart always.
-    Mean over `folds` of stratified cross-validation; equally many people of both kinds, at most
-    `most`, drawn at random. Under equal distributions it scatters around 0.5 by about
+    Mean over five folds of stratified cross-validation; equally many people of both kinds, at most
+    1,000, drawn at random. Under equal distributions it scatters around 0.5 by about
     0.5 / sqrt(people of a kind), and can fall below.
 
     columns: of points in the unit cube, if some are categories, which are then one-hot encoded.
@@ -251,16 +245,16 @@ def two_sample_auc(
     x, y = pair(synthetic, real)
     if columns is not None:
         x, y = (one_hot(side, known_columns(columns, side.shape[1])) for side in (x, y))
-    size = min(len(x), len(y), most)
-    if size < folds or folds < 2:
-        raise InputError(f"{folds} folds need at least two folds and {folds} people of each kind")
+    size = min(len(x), len(y), MOST)
+    if size < _FOLDS:
+        raise InputError(f"a classifier in {_FOLDS} folds needs {_FOLDS} people of each kind")
     rng = np.random.default_rng(seed)
     x, y = (points[rng.permutation(len(points))[:size]] for points in (x, y))
     features = _features(np.concatenate([x, y]), rng)
     kind = np.repeat([1.0, -1.0], size)
-    fold = np.tile(np.arange(size) % folds, 2)
+    fold = np.tile(np.arange(size) % _FOLDS, 2)
     aucs = []
-    for part in range(folds):
+    for part in range(_FOLDS):
         seen = fold != part
         known, target = features[seen], kind[seen]
         # w that minimises |A w - t|^2 / n + ridge |w|^2
@@ -276,7 +270,8 @@ def two_sample_auc(
 
 @path_metric("path_auc", "classifier AUC of paths", better="0.5")
 def path_auc(synthetic: Any, real: Any, *, seed: int = 0, columns: Meaning = None) -> float:
-    """`two_sample_auc` of whole paths (n, T, d), (k, T, d), each a point of T d features."""
+    """How well a classifier tells whole paths apart: `two_sample_auc` of paths (n, T, d) and
+    (k, T, d), each a point of T d features."""
     x, y = path_pair(synthetic, real)
     if columns is not None:
         x, y = (one_hot(side, known_columns(columns, side.shape[2])) for side in (x, y))

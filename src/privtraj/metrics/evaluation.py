@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import InputError, about
 from privtraj.base.space import as_user_times, written_times
-from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Axes
 from privtraj.metrics.columns import (
     ColumnScores,
     column_scores,
@@ -72,20 +72,10 @@ class Evaluation:
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, None for what is not a number."""
         limits = {"floor": self.worth_floor, "ceiling": self.worth_ceiling}
-        whole = {
-            "notice": NOTICE,
-            **self.settings,
-            "scores": [score.to_dict() for score in self.scores],
-            "worth": {**self.worth.to_dict(), **limits},
-            "memorisation": self.memorisation.to_dict(),
-            "path_scores": [score.to_dict() for score in self.path_scores],
-            "path_memorisation": self.path_memorisation and self.path_memorisation.to_dict(),
-            "repeated": self.repeated and self.repeated.to_dict(),
-            "columns": self.columns and self.columns.to_dict(),
-            "ground": self.ground and self.ground.to_dict(),
-            "notes": list(self.notes),
-        }
-        return _plain(whole)
+        names = ("scores", "memorisation", "path_scores", "path_memorisation", "repeated")
+        found = {name: getattr(self, name) for name in (*names, "columns", "ground", "notes")}
+        worth = {**asdict(self.worth), **limits}
+        return _plain({"notice": NOTICE, **self.settings, "worth": worth, **found})
 
     def __str__(self) -> str:
         s = self.settings
@@ -342,6 +332,10 @@ def _path_results(
 
 
 def _plain(value: Any) -> Any:
+    if hasattr(value, "to_dict"):
+        return _plain(value.to_dict())
+    if is_dataclass(value) and not isinstance(value, type):
+        return _plain(asdict(value))
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -10,7 +10,7 @@ people who are there at both.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -19,8 +19,7 @@ import numpy as np
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import InputError
 from privtraj.base.space import from_unit
-from privtraj.columns.axes import Axes
-from privtraj.columns.kinds import Category, Column, Flag
+from privtraj.columns.kinds import Axes, Category, Column, Flag
 from privtraj.columns.precision import degrees, kilometres, speed_unit
 from privtraj.metrics.columns import correlation, known_columns, numbers_alone, total_variation
 from privtraj.metrics.places import in_box
@@ -77,7 +76,7 @@ def turning_angles(paths: Any, *, bounds: Any = None) -> Floats:
 
 @path_metric("length_ratio", "length ratio", better="1", coupled=True, least_times=2)
 def length_ratio(synthetic: Any, real: Any, *, bounds: Any = None) -> float:
-    """Mean length of synthetic paths over that of real ones; 2 means that they travel twice as far.
+    """How many times as far people travel: mean length of synthetic paths over that of real ones.
 
     1 is best, and what is said where nobody moves on either side; cut at 1/1000 and 1000.
     """
@@ -91,7 +90,8 @@ def length_ratio(synthetic: Any, real: Any, *, bounds: Any = None) -> float:
 def speed_ratio(
     synthetic: Any, real: Any, *, times: Any = None, bounds: Any = None, quantile: float = 0.5
 ) -> float:
-    """A quantile of the speeds of synthetic people, all steps pooled, over that of real ones.
+    """How many times as fast they are, usually: a quantile of the speeds of synthetic people, all
+    steps pooled, over that of real ones.
 
     1 is best; still people and limits as for `length_ratio`.
     """
@@ -102,13 +102,13 @@ def speed_ratio(
 
 @path_metric("fast_speed_ratio", "95 % speed ratio", better="1", coupled=True, least_times=2)
 def fast_speed_ratio(synthetic: Any, real: Any, *, times: Any = None, bounds: Any = None) -> float:
-    """`speed_ratio` of the 95 % quantiles: of the fast steps."""
+    """How many times as fast they are when fast: `speed_ratio` of the 95 % quantiles."""
     return speed_ratio(synthetic, real, times=times, bounds=bounds, quantile=FAST)
 
 
 @path_metric("turning_w1", "turning W1", coupled=True, least_times=3)
 def turning_w1(synthetic: Any, real: Any, *, bounds: Any = None) -> float:
-    """W1 between the distributions of turning angles, divided by pi.
+    """Difference of how sharply they turn: W1 between distributions of turning angles, over pi.
 
     From 0 to 1, lower is better: 1 if all go straight on one side and back on the other, or if
     only one side turns at all because the other one is still.
@@ -153,9 +153,6 @@ class Ground:
     speed: tuple[float, float]
     fast: tuple[float, float]
     unit: str  # of speeds
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
     def __str__(self) -> str:
         parts = [
@@ -206,7 +203,8 @@ def ground(
     mixed=True,
 )
 def change_ratio(synthetic: Any, real: Any, *, columns: Sequence[Column] | None = None) -> float:
-    """Changes per person from reading to reading, synthetic over real, all categories together.
+    """How many times as often people change: changes per person from reading to reading, synthetic
+    over real, all categories together.
 
     Of paths in the unit cube; fixed columns and flags of missing numbers do not count. 1 is best,
     and what is said where nobody changes on either side; cut at 1/1000 and 1000; nan where no
@@ -223,8 +221,8 @@ def change_ratio(synthetic: Any, real: Any, *, columns: Sequence[Column] | None 
     "change_tv", "changes of categories, total variation", coupled=True, least_times=2, mixed=True
 )
 def change_tv(synthetic: Any, real: Any, *, columns: Sequence[Column] | None = None) -> float:
-    """Total variation of the tables (level now, level at the next reading), from 0 to 1: mean over
-    readings and categories; lower is better."""
+    """Difference of who becomes what from time to time: total variation of the tables (level now,
+    level at the next reading), mean over readings and categories; 0 to 1, lower is better."""
     sides = path_pair(synthetic, real)
     axes = Axes.of(known := known_columns(columns, sides[0].shape[2]))
     ours, theirs = (axes.level_of(side) for side in sides)
@@ -296,7 +294,8 @@ def rank_persistence(paths: Any, *, times: Any = None) -> Floats:
 
 @path_metric("autocorrelation_error", "autocorrelation, largest error", coupled=True, least_times=2)
 def autocorrelation_error(synthetic: Any, real: Any, *, times: Any = None) -> float:
-    """Largest difference of `autocorrelation` over lags and features; 0 to 2, lower is better."""
+    """Does a value last as long as for real people, at the worst lag: largest difference of
+    `autocorrelation` over lags and features; 0 to 2, lower is better."""
     sides = path_pair(synthetic, real, absence=True)
     ours, theirs = (autocorrelation(side, times=times) for side in sides)
     gaps = np.abs(ours - theirs)
@@ -305,10 +304,8 @@ def autocorrelation_error(synthetic: Any, real: Any, *, times: Any = None) -> fl
 
 @path_metric("rank_persistence_error", "rank persistence error", coupled=True, least_times=2)
 def rank_persistence_error(synthetic: Any, real: Any) -> float:
-    """Largest difference over features of Spearman's correlation of the first and the last time.
-
-    From 0 to 2, lower is better: are the tall ones of the beginning the tall ones of the end?
-    """
+    """Are the first at the beginning the first at the end: largest difference over features of
+    Spearman's correlation of the first and the last time; 0 to 2, lower is better."""
     sides = path_pair(synthetic, real, absence=True)
     ours, theirs = (np.nan_to_num(rank_persistence(side[:, [0, -1]])[0]) for side in sides)
     return float(np.abs(ours - theirs).max())

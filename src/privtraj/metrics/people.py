@@ -9,7 +9,7 @@ move. Plans, reports and evaluations all speak of this number.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -131,9 +131,6 @@ class Worth:
 
     def __float__(self) -> float:
         return self.people
-
-    def to_dict(self) -> dict[str, float]:
-        return asdict(self)
 
 
 class _Split(NamedTuple):

@@ -33,14 +33,16 @@ _STAY_BINS = 20  # of the time of a stay
 def density_jsd(
     synthetic: Any, real: Any, *, bounds: Any = None, cells: int | None = None
 ) -> float:
-    """JSD of the shares of people per cell; 0 to ln 2, lower is better. cells: per feature."""
+    """Difference of shares in a grid of cells: JSD of the shares of people per cell; 0 to ln 2,
+    lower is better. cells: per feature."""
     sides = [grid_cells(points, bounds, cells) for points in pair(synthetic, real)]
     return jensen_shannon(*(np.bincount(place, minlength=total) for place, total in sides))
 
 
 @path_metric("trip_jsd", "trip JSD")
 def trip_jsd(synthetic: Any, real: Any, *, bounds: Any = None, cells: int | None = None) -> float:
-    """JSD of the pairs (cell of the first point, cell of the last); 0 to ln 2, lower is better."""
+    """Difference of where paths begin and end: JSD of the pairs (cell of the first point, cell of
+    the last); 0 to ln 2, lower is better."""
     trips = []
     for paths in path_pair(synthetic, real):
         place, total = grid_cells(paths[:, [0, -1]], bounds, cells)
@@ -54,7 +56,7 @@ def trip_jsd(synthetic: Any, real: Any, *, bounds: Any = None, cells: int | None
 def dwell_jsd(
     synthetic: Any, real: Any, *, times: Any = None, bounds: Any = None, cells: int | None = None
 ) -> float:
-    """JSD of histograms of `stays`; 0 to ln 2, lower is better.
+    """Difference of how long people stay in a cell: JSD of histograms of `stays`, 0 to ln 2.
 
     20 bins of equal ratio from 1 % of the time between first and last reading to all of it, of
     which the first reaches down to 0.
@@ -86,7 +88,8 @@ def stays(paths: Any, *, times: Any = None, bounds: Any = None, cells: int | Non
 
 @path_metric("visits_jsd", "visits JSD")
 def visits_jsd(synthetic: Any, real: Any, *, bounds: Any = None, cells: int | None = None) -> float:
-    """JSD of the cells' shares of visitors, who count once per cell; 0 to ln 2, lower is better."""
+    """Difference of which cells people visit: JSD of the cells' shares of visitors, who count once
+    per cell; 0 to ln 2, lower is better."""
     visitors = []
     for paths in path_pair(synthetic, real, absence=True):
         place, total = _places(paths, bounds, cells)

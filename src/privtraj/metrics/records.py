@@ -9,18 +9,19 @@ their time. Pairs are put together by the time between them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from privtraj.base.arrays import Floats, Ints, Mask
 from privtraj.base.errors import InputError, aligned
-from privtraj.base.space import hat_functions, nearest_bin
-from privtraj.columns.kinds import of_tables
-from privtraj.data import arrow, sql
-from privtraj.data.dialect import DATE, NUMBER, TEXT, CellKind, Dialect, UnreadableCells
-from privtraj.data.records import FaultCount, check_infinite, values_of
+from privtraj.base.space import TimeAxis, hat_functions, nearest_bin
+from privtraj.data import sql
+from privtraj.data.dialect import DATE, Dialect, UnreadableCells
+from privtraj.data.public import PublicInputs
+from privtraj.data.records import FaultCount, check_infinite
+from privtraj.data.records import Records as TableRecords
 from privtraj.metrics.columns import correlation, unit_points
 from privtraj.metrics.distances import as_points
 from privtraj.metrics.registry import cloud, each_time, halves, pair, path_pair
@@ -38,8 +39,6 @@ _CLASSES = 4  # of lags, equally full
 _KNOTS = 16  # of the mean over time, at most, between which it is linear
 _PER_KNOT = 50  # records, at least, so that a knot does not follow single people
 _DAY = 86400.0
-
-_Rows = tuple[tuple[float, ...], ...]  # (L, d)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -113,39 +112,34 @@ def read_records(
     the box and times outside the range are clamped. Incomplete records are left out, but for what
     the model's columns say may be missing.
     """
-    columns = of_tables(model.columns)
-    names, time = [column.name for column in columns], model.time_name
-    if person is not None and person in (time, *names):
+    axis = TimeAxis(model.numeric_times, model.datetime, model.knots[[0, -1]])
+    public = PublicInputs(
+        model.columns, axis, model.time_name, person is not None, person, dialect=Dialect.of(csv)
+    )
+    names = (model.time_name, *(column.name for column in public.asked))
+    if person in names:
         raise InputError(f"column '{person}' is the person and also time or feature: use another")
-    kinds = {
-        time: DATE if model.datetime else NUMBER,
-        **{column.name: CellKind.of(column) for column in columns},
-        **({} if person is None else {person: TEXT}),
-    }
+    kinds = public.cell_kinds
     try:
-        table = sql.read_columns(source, list(kinds), kinds, Dialect.of(csv))
+        table = sql.read_columns(source, list(kinds), kinds, public.dialect)
     except UnreadableCells as error:
-        if error.name == time and error.reads_as is not None:
+        if error.name == model.time_name and error.reads_as is not None:
             _check_times(error.reads_as == DATE, model)
         raise
-    moments, datetime = arrow.moments(table.column(time), time)
-    if len(moments):
-        _check_times(datetime, model)
-    points = np.column_stack([values_of(table.column(each.name), each) for each in columns])
-    cells = np.column_stack([moments, points])
-    check_infinite(FaultCount.of(np.isinf(cells), (time, *names)))
-    codes, ids = np.arange(len(cells)), ()
-    if person is not None:
-        codes, dictionary = arrow.identities(table.column(person), person)
-        ids = tuple(dictionary.to_pylist())
-    needed = [True, *(not column.missing for column in columns)]
+    read = TableRecords.of_table(table, public)
+    if len(read.times):
+        _check_times(read.datetime, model)
+    cells = np.column_stack([read.times, read.points])
+    check_infinite(FaultCount.of(np.isinf(cells), names))
+    codes, ids = read.people or (np.arange(len(cells)), None)
+    needed = [True, *(not column.missing for column in public.asked)]
     whole = ~np.isnan(cells[:, needed]).any(axis=1) & (codes >= 0)
     return Records(
-        nearest_bin(moments[whole], model.numeric_times).astype(np.int64),
-        np.clip(moments[whole], model.knots[0], model.knots[-1]),
-        unit_points(points[whole], model.columns),
+        nearest_bin(read.times[whole], model.numeric_times).astype(np.int64),
+        np.clip(read.times[whole], *axis.range),
+        unit_points(read.points[whole], model.columns),
         codes[whole],
-        ids,
+        () if ids is None else tuple(ids.to_pylist()),
         len(model.numeric_times),
         int((~whole).sum()),
     )
@@ -187,9 +181,6 @@ class Memorisation:
     median_holdout: float
     close: float
 
-    def to_dict(self) -> dict[str, float]:
-        return asdict(self)
-
 
 def nearest_distances(points: Any, training: Any) -> Floats:
     """(n,) distance of each point (n, d) to the nearest of training (k, d)."""
@@ -228,7 +219,7 @@ def path_memorisation(synthetic: Any, training: Any, holdout: Any) -> Memorisati
     return memorisation([as_points(x)], [as_points(y)], [as_points(z)])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Repeated:
     """Correlations (L, d) of a person's values by the time between two records.
 
@@ -239,9 +230,9 @@ class Repeated:
 
     lags: tuple[float, ...]
     features: tuple[str, ...]
-    model: _Rows
-    real: _Rows
-    floor: _Rows
+    model: Floats
+    real: Floats
+    floor: Floats
     people: int
     pairs: int
     datetime: bool = False
@@ -249,17 +240,16 @@ class Repeated:
     @property
     def score(self) -> Score:
         """Largest difference over lags and features; the ceiling is that of no memory at all."""
-        real = np.array(self.real)
-        value, floor, ceiling = (
-            float(np.abs(np.array(side) - real).max())
-            for side in (self.model, self.floor, np.zeros_like(real))
-        )
+        sides = (self.model, self.floor, np.zeros_like(self.real))
+        value, floor, ceiling = (float(np.abs(side - self.real).max()) for side in sides)
         label = "autocorrelation of pairs, largest error"
-        return Score("pair_autocorrelation", label, value, floor, ceiling, "lower")
+        words = "does a value last as long as for real people, from record to record"
+        return Score("pair_autocorrelation", label, value, floor, ceiling, "lower", (), words)
 
     def to_dict(self) -> dict[str, Any]:
-        names = ("lags", "features", "model", "real", "floor", "people", "pairs")
-        return {**{name: getattr(self, name) for name in names}, "score": self.score.to_dict()}
+        sides = {name: getattr(self, name).tolist() for name in ("model", "real", "floor")}
+        names = ("lags", "features", "people", "pairs", "score")
+        return {**{name: getattr(self, name) for name in names}, **sides}
 
     def __str__(self) -> str:
         heads = ("time between records", "feature", "model", "real", "floor")
@@ -267,7 +257,7 @@ class Repeated:
             (
                 f"{lag / _DAY:.3g} days" if self.datetime else f"{lag:.3g}",
                 name,
-                *(f"{side[i][k]:.2f}" for side in (self.model, self.real, self.floor)),
+                *(f"{side[i, k]:.2f}" for side in (self.model, self.real, self.floor)),
             )
             for i, lag in enumerate(self.lags)
             for k, name in enumerate(self.features)
@@ -323,10 +313,9 @@ def compare_repeated(
     if len(kept) == 0:
         return None
 
-    def correlations(moments: Floats, points: Floats, which: Ints, kinds: Ints) -> _Rows:
+    def correlations(moments: Floats, points: Floats, which: Ints, kinds: Ints) -> Floats:
         rows, numbered = np.unique(which, return_inverse=True)  # records of people with several
-        found = _by_class(moments[rows], points[rows], numbered.reshape(-1, 2), kinds, count)
-        return tuple(tuple(row) for row in found[kept].tolist())
+        return _by_class(moments[rows], points[rows], numbered.reshape(-1, 2), kinds, count)[kept]
 
     several = np.unique(fresh.people[pairs[1]])
     stand_in = np.searchsorted(several, fresh.people) % len(drawn)

@@ -1,7 +1,8 @@
 """What scores are given, and how a score enters the tables.
 
 A score is a function of two clouds of people (n, d), (k, d), or of their paths (n, T, d),
-(k, T, d), synthetic people first, with an entry above it:
+(k, T, d), synthetic people first, with an entry above it; what its docstring says before the first
+colon are its plain words on a page.
 
     @cloud_metric("w2", "W2", most=MOST)
     def wasserstein2(a, b): ...
@@ -12,14 +13,15 @@ Every module of this package is looked through for such entries, so nothing else
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import pkgutil
+import re
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from inspect import signature
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -64,7 +66,13 @@ class Metric:
     @property
     def options(self) -> Container[str]:
         """Names of the options that `compare` has."""
-        return signature(self.compare).parameters
+        return inspect.signature(self.compare).parameters
+
+    @property
+    def words(self) -> str:
+        """What it says, in plain words."""
+        whole = inspect.getdoc(self.compare) or ""
+        return " ".join(re.split(r"[:.;]\s", whole)[0].removesuffix(".").split())
 
     def with_options(self, **options: Any) -> Compare:
         """`compare` with those of the options that it has."""

@@ -17,8 +17,7 @@ import numpy as np
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import InputError, aligned
 from privtraj.base.space import from_unit
-from privtraj.columns.axes import Axes
-from privtraj.columns.kinds import Column
+from privtraj.columns.kinds import Axes, Column
 from privtraj.metrics.columns import numbers_alone
 from privtraj.metrics.distances import randomly_coupled
 from privtraj.metrics.registry import (
@@ -39,7 +38,7 @@ Progress = Callable[[float], None]
 class Score:
     """One line of the table; value, floor and ceiling are means over times.
 
-    per_time: (T,) of the value, empty for scores of whole paths.
+    per_time: (T,) of the value, empty for scores of whole paths.  words: what it says.
     """
 
     name: str
@@ -49,6 +48,7 @@ class Score:
     ceiling: float
     better: Better
     per_time: tuple[float, ...] = ()
+    words: str = ""
 
     @property
     def gap(self) -> float:
@@ -199,6 +199,6 @@ def _scores(
         if not np.isnan(of[0]).all():
             per_time = () if paths else tuple(of[0].tolist())
             ours, best, worst = of.mean(axis=1).tolist()
-            line = (metric.name, metric.label, ours, best, worst, metric.better, per_time)
-            scores.append(Score(*line))
+            read = (ours, best, worst, metric.better, per_time, metric.words)
+            scores.append(Score(metric.name, metric.label, *read))
     return scores

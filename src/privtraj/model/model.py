@@ -16,18 +16,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.base import display
+from privtraj.base import formats
 from privtraj.base.arrays import Floats, along_main_axis, equal_weight
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.formats import load as load_by_name
 from privtraj.base.space import as_user_times, hat_functions
-from privtraj.columns.axes import Axes, decoded
 from privtraj.columns.conditions import Constraints
+from privtraj.columns.kinds import Axes, decoded
 from privtraj.data.snapshots import Snapshots
 from privtraj.domain.domain import Plot
-from privtraj.model import file as model_file
 from privtraj.model.paths import Paths
-from privtraj.model.record import ARRAYS, FIELDS, Fault, Record, contradiction, values_of, written
+from privtraj.model.record import Record, contradiction, digest, read, write
 from privtraj.model.sampler import How, Sampler
 from privtraj.motion.couplings import CouplingName, Couplings
 from privtraj.motion.curves import Carried
@@ -36,7 +35,6 @@ from privtraj.motion.process import Interpolation, Points, Reference
 from privtraj.motion.reference import by_itself, declared
 from privtraj.motion.states import Transitions, filled
 from privtraj.privacy import signatures
-from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.ledger import up
 
 
@@ -189,8 +187,8 @@ class TrajectoryModel(Record):
     def sha256(self) -> str:
         """Of everything in the model, its certificate too, but for the places of this hash and of
         a signature there."""
-        certificate = replace(self.certificate, model_sha256=None, signature=None)
-        return model_file.digest(*written(self), certificate.to_dict())
+        unsealed = replace(self.certificate, model_sha256=None, signature=None)
+        return digest(replace(self, certificate=unsealed))
 
     def sealed(self) -> TrajectoryModel:
         """The model with its own hash on its certificate, and no signature."""
@@ -245,7 +243,7 @@ class TrajectoryModel(Record):
                 "rate or a table, or save the model without it"
             )
         named = self if self.certificate.model_sha256 else self.sealed()
-        model_file.write(path, *written(self), named.certificate.to_dict(), force=force)
+        write(named, path, force=force)
 
     def quality(self, progress: Callable[[int, int], None] | None = None) -> Any:
         """What this model is worth in people per time, and how sure its medians, shares and
@@ -256,7 +254,7 @@ class TrajectoryModel(Record):
 
     def report(self, path: str | Path, *, force: bool = False) -> None:
         """Write one .html page to look at, whole or not at all; it may go where the model may."""
-        display.write_page(self, path, force=force)
+        formats.write_page(self, path, force=force)
 
     def __repr__(self) -> str:
         t, (_, m, d) = len(self.numeric_times), self.particles.shape
@@ -266,12 +264,7 @@ class TrajectoryModel(Record):
         return f"TrajectoryModel({t} times, {m} particles, {d} features; {promise})"
 
     def _repr_html_(self) -> str:
-        return display.card(self)
-
-
-def diffusivity_or(given: float | None, resolution: Floats, gaps: Floats) -> float:
-    """As given by hand; else people move as far over a mean gap as particles resolve, (T,)."""
-    return float(np.mean(resolution**2) / np.mean(gaps)) if given is None else given
+        return formats.card(self)
 
 
 def assemble(
@@ -310,18 +303,8 @@ def assemble(
 
 def load(path: str | Path) -> TrajectoryModel:
     """Read a model file, whoever made it; unknown versions and damaged files are refused."""
-    optional = {name for name, one in FIELDS.items() if one.optional}
-    layout = {name: shape for name, (_, shape) in ARRAYS.items()}
-    header, arrays = model_file.read(path, FIELDS.keys() - optional, optional, layout)
-    try:
-        values = values_of(header, arrays)
-        certificate = Certificate.from_dict(header["certificate"])
-    except Fault as fault:
-        raise model_file.damaged(path, str(fault)) from None
-    except InputError as error:
-        raise InputError(f"do not trust '{path}': ", *error.args) from None
-    model = TrajectoryModel(certificate=certificate, **values)
-    if certificate.model_sha256 != model.sha256:
+    model = TrajectoryModel(**read(path))
+    if model.certificate.model_sha256 != model.sha256:
         raise InputError(
             f"'{path}' was changed, as its certificate belongs to another model: do not trust it"
         )

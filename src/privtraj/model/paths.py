@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.base import display, formats
+from privtraj.base import formats
 from privtraj.base.errors import Arg, InputError, either
 from privtraj.export import files as export
 from privtraj.export.tables import PathRows
@@ -26,7 +26,7 @@ class Paths(PathRows):
         return f"Paths({n} people at {q} times; {', '.join(self.features)})"
 
     def _repr_html_(self) -> str:
-        return display.card(self)
+        return formats.card(self)
 
     def to_polars(self) -> Any:
         """The long table as a polars DataFrame."""

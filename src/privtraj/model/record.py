@@ -1,16 +1,31 @@
-"""The record of a model: what is released, and how each part of it stands in a file.
+"""The record of a model: what is released, and the file that holds it.
 
-`FIELDS` and `ARRAYS` declare every part once: how it is written, how it is read, what a value has
-to be, whoever wrote it, and what is said of a file where it is not. `contradiction` is for those
-who were given a model and ask whether its certificate speaks of it.
+A file is a zip of plain arrays and one JSON header, in which every part has its checksum:
+
+    particles.npy, weights.npy, ...   one array each, without pickles
+    model.json                        the fields of the model, the SHA-256 of every array, and the
+                                      certificate, which carries the digest of the whole model
+    model.sha256                      of model.json
+
+It may come from anybody. It is read within the bounds of `read_zip` and `strict_json`, nothing in
+it is evaluated, and what is not as it should be is answered by one sentence. `FIELDS` and `ARRAYS`
+declare every part once: how it is written, how it is read, and what is said of a file where it is
+not as it has to be. `contradiction` is for those who were given a model and ask whether its
+certificate speaks of it.
 """
 
 from __future__ import annotations
 
+import hashlib
+import io
+import json
 import math
+import re
+import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +33,7 @@ from numpy.typing import NDArray
 
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import InputError, is_number, is_whole
+from privtraj.base.files import Hostile, atomic_path, read_zip, strict_json, write_zip
 from privtraj.base.space import moment
 from privtraj.columns import kinds
 from privtraj.columns.conditions import NONE, Constraints
@@ -30,9 +46,10 @@ from privtraj.motion.growth import Growth
 from privtraj.motion.process import Reference, Scale
 from privtraj.motion.reference import from_dict
 from privtraj.motion.states import number_names
-from privtraj.privacy.certificate import Certificate
-from privtraj.privacy.statements import DOMAIN, DRAWN_TIMES, PUBLIC_COUNTS
+from privtraj.privacy.certificate import DOMAIN, DRAWN_TIMES, PUBLIC_COUNTS, Certificate
 from privtraj.recipe import MOST_PARTICLES, Recipe
+
+FORMAT = 3  # of files
 
 _WIDEST = 1e3  # of anything in shares of the box
 _FARTHEST = 9e12  # seconds from 1970 that a date can be, in microseconds of 64 bits
@@ -116,7 +133,9 @@ def _without_nan(value: Any) -> Any:
 
 # How a file holds it ----------------------------------------------------------------------------
 
-ARRAYS: dict[str, tuple[str, tuple[str | int, ...]]] = {  # field of the record, `file.Layout`
+# of each array its field of the record, and its shape: names of dimensions, which are as long
+# wherever they are, or lengths
+ARRAYS: dict[str, tuple[str, tuple[str | int, ...]]] = {
     "particles": ("particles", ("K", "m", "d")),
     "weights": ("weights", ("K", "m")),
     "bandwidth": ("bandwidth", ("K",)),
@@ -124,6 +143,12 @@ ARRAYS: dict[str, tuple[str, tuple[str | int, ...]]] = {  # field of the record,
     "knots": ("knots", ("K",)),
     "bounds": ("bounds", ("d", 2)),
 }
+
+_NPY = re.compile(  # as numpy.save writes it; its own reader evaluates what it finds here
+    rb"\x93NUMPY\x01\x00..\{'descr': '([<>|][fiu][1248])', 'fortran_order': (True|False), "
+    rb"'shape': \(((?:\d{1,12},? ?){1,4})\), \} *\n",
+    re.DOTALL,
+)
 
 
 class Fault(ValueError):
@@ -148,17 +173,129 @@ LEFT_OUT = object()
 WRONG = (InputError, AttributeError, KeyError, TypeError, ValueError, OverflowError)
 
 
-def written(record: Record) -> tuple[Values, dict[str, NDArray[Any]]]:
-    """Header and arrays of a file, all but the certificate."""
-    header, arrays = {}, {}
+def packed(record: Record) -> tuple[Values, dict[str, bytes]]:
+    """The header of a file, and its arrays as members."""
+    header: Values = {"format": FORMAT}
     for name, one in FIELDS.items():
         value = one.write(record)
         if value is not LEFT_OUT:
             header[name] = value
+    members, header["sha256"] = {}, {}
     for name, (attribute, _) in ARRAYS.items():
-        arrays[name] = getattr(record, attribute)
-    arrays["particles"] = record.particles.astype(np.float32)
-    return header, arrays
+        array, buffer = getattr(record, attribute), io.BytesIO()
+        np.save(buffer, np.float32(array) if name == "particles" else array, allow_pickle=False)
+        members[f"{name}.npy"] = data = buffer.getvalue()
+        header["sha256"][f"{name}.npy"] = hashlib.sha256(data).hexdigest()
+    header["certificate"] = record.certificate.to_dict()
+    return header, members
+
+
+def digest(record: Record) -> str:
+    """SHA-256 of all that a file holds."""
+    text = json.dumps(packed(record)[0], sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def write(record: Record, path: str | Path, *, force: bool) -> None:
+    """Write a file, whole or not at all; the same content gives the same bytes."""
+    header, members = packed(record)
+    text = json.dumps(header, indent=1, allow_nan=False).encode()
+    sealed = {"model.json": text, "model.sha256": hashlib.sha256(text).hexdigest().encode()}
+    with atomic_path(path, force=force) as temporary:
+        write_zip(temporary, {**members, **sealed})
+
+
+def read(path: str | Path) -> Values:
+    """All fields of the record in a file that is whole, with its certificate."""
+    members = _read_members(Path(path))
+    try:
+        header = strict_json(members["model.json"])
+        version = header["format"]
+    except (KeyError, ValueError, TypeError):
+        what = f"'{path}' is not a privtraj model"
+        raise InputError(f"{what}: give a file that fit has written") from None
+    if version != FORMAT or isinstance(version, bool):
+        shown = version if isinstance(version, int) else "of another kind"
+        raise InputError(
+            f"'{path}' has model format {shown}, and this privtraj reads format {FORMAT}: "
+            "install the version that wrote it"
+        )
+    stated = members.get("model.sha256", b"").decode(errors="replace")
+    parts = header.get("sha256")
+    digests = {**(parts if isinstance(parts, dict) else {}), "model.json": stated}
+    for name, known in digests.items():
+        if name not in members or hashlib.sha256(members[name]).hexdigest() != known:
+            what = name if name in members else "a part that is not there"
+            raise InputError(
+                f"'{path}' was changed or damaged, as {what} does not match its checksum: do not "
+                "trust it, and copy it again"
+            )
+    extra = set(members) - set(digests) - {"model.sha256"}
+    if extra:
+        raise InputError(
+            f"'{path}' was changed, as it holds what no model has ({len(extra)} parts): do not "
+            "trust it"
+        )
+    needed = {name for name, one in FIELDS.items() if not one.optional}
+    optional = FIELDS.keys() - needed
+    why = "a part is missing or unreadable"
+    try:
+        if header.keys() - optional != {"format", "sha256", "certificate", *needed}:
+            raise Fault(why)
+        values = values_of(header, arrays_of(members))
+        return {**values, "certificate": Certificate.from_dict(header["certificate"])}
+    except InputError as error:
+        raise InputError(f"do not trust '{path}': ", *error.args) from None
+    except (Fault, KeyError, ValueError, TypeError) as error:
+        why = str(error) if isinstance(error, Fault) else why
+        raise InputError(f"'{path}' is damaged, as {why}: copy it again") from None
+
+
+def _read_members(path: Path) -> dict[str, bytes]:
+    if not path.exists():
+        raise InputError(f"there is no file '{path}': check the path")
+    try:
+        if not path.is_file():
+            raise zipfile.BadZipFile("a folder, or a device that never ends")
+        return read_zip(path)
+    except Hostile as error:
+        raise InputError(
+            f"'{path}' is no file that privtraj has written, as {error}: do not trust it"
+        ) from None
+    except (zipfile.BadZipFile, OSError):
+        raise InputError(
+            f"'{path}' is not a privtraj model, or is damaged: give a file that fit has written, "
+            "or copy it again"
+        ) from None
+
+
+def arrays_of(members: dict[str, bytes]) -> dict[str, NDArray[Any]]:
+    """The arrays, if they are all there are and fit each other; a `ValueError` otherwise."""
+    if members.keys() - {"model.json", "model.sha256"} != {f"{name}.npy" for name in ARRAYS}:
+        raise ValueError("other arrays")
+    arrays = {name: _array(members[f"{name}.npy"]) for name in ARRAYS}
+    lengths: dict[str | int, int] = {}
+    for name, (_, dimensions) in ARRAYS.items():
+        if arrays[name].ndim != len(dimensions):
+            raise ValueError("another number of dimensions")
+        for dimension, length in zip(dimensions, arrays[name].shape, strict=True):
+            known = dimension if isinstance(dimension, int) else length
+            if length == 0 or lengths.setdefault(dimension, known) != length:
+                raise ValueError("lengths that do not fit")
+    return arrays
+
+
+def _array(data: bytes) -> NDArray[Any]:
+    """An array of numbers that fills its member exactly."""
+    said = _NPY.match(data)
+    if said is None or said.end() != 10 + int.from_bytes(data[8:10], "little"):
+        raise ValueError("not an array of numbers")
+    dtype = np.dtype(said[1].decode())
+    shape = tuple(int(length) for length in said[3].split(b",") if length.strip())
+    if math.prod(shape) * dtype.itemsize != len(data) - said.end():
+        raise ValueError("another size than stated")
+    values = np.frombuffer(data, dtype, offset=said.end())
+    return values.reshape(shape, order="F" if said[2] == b"True" else "C").copy("K")
 
 
 def values_of(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Values:

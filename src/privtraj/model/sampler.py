@@ -16,9 +16,8 @@ import numpy as np
 from privtraj.base.arrays import Floats, Ints, steadied, systematic
 from privtraj.base.errors import Arg, InputError, Said, is_whole, listed
 from privtraj.base.space import as_user_times, from_unit, moment, to_unit, unit_time, written_times
-from privtraj.columns.axes import decoded
 from privtraj.columns.conditions import Conditions, in_order
-from privtraj.columns.kinds import Category, Column, Number, of_tables
+from privtraj.columns.kinds import Category, Column, Number, decoded, of_tables
 from privtraj.domain.domain import Plot
 from privtraj.domain.walking import OnFoot, couplings_inside, parts_of
 from privtraj.model.paths import Paths, fill_in_blocks
@@ -26,9 +25,9 @@ from privtraj.model.record import Record
 from privtraj.motion.couplings import CouplingName, Couplings, Discrete, couple
 from privtraj.motion.curves import Carried, Carrier, Curves, fine_stops
 from privtraj.motion.diffusions import Brownian
-from privtraj.motion.inertia import Inertia
 from privtraj.motion.population import MOMENTS, Lives, Population, settled
 from privtraj.motion.process import FITTED, Interpolation, Points, Reference, Scale, even_clouds
+from privtraj.motion.reference import Inertia
 from privtraj.motion.states import (
     OnNumbers,
     Parts,

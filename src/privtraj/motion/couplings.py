@@ -8,20 +8,16 @@ couplings are those of the Schroedinger bridge, exact ones those of optimal tran
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
-import jax
 import numpy as np
 from scipy.sparse import coo_array
 
 from privtraj.base.arrays import LEAST_WEIGHT, Floats, Ints, Singles, systematic, total_variance
-from privtraj.motion import sinkhorn
 from privtraj.motion.process import Reference
 
 CouplingName = Literal["entropic", "exact"]
-
-_softmax = jax.jit(sinkhorn.transition)
-_softmax_within = jax.jit(sinkhorn.transition_within)
 
 RARE = 9.2
 """-log of the chance of a jump over a gap that nothing asks for, one in 10^4: few jumps, and
@@ -112,7 +108,18 @@ class Transition:
 
 def _rows(soft: tuple[Any, ...], groups: tuple[Ints, ...]) -> Any:
     """Row-stochastic (m, m) of an entropic coupling, within groups if there are any."""
-    return _softmax_within(*soft, *groups) if groups else _softmax(*soft)
+    alone, within = _softmax()
+    return within(*soft, *groups) if groups else alone(*soft)
+
+
+@cache
+def _softmax() -> tuple[Any, Any]:
+    """Rows of an entropic coupling, of all particles and within groups, compiled."""
+    import jax
+
+    from privtraj.motion import sinkhorn
+
+    return jax.jit(sinkhorn.transition), jax.jit(sinkhorn.transition_within)
 
 
 def couple(
@@ -148,6 +155,8 @@ def couple(
         masses = zip(*problems, groups, strict=True)
         transitions, error = [Transition(_exact(*each)) for each in masses], 0.0
     else:
+        from privtraj.motion import sinkhorn
+
         singles = (array.astype(np.float32) for array in (*problems, variance))
         x32, y32, a32, b32, reg = singles
         g = np.asarray(sinkhorn.settle(x32, y32, reg, (a32, b32), _TOLERANCE).g)

@@ -1,7 +1,7 @@
 """Curves that carry people: who goes along which, and where they are at any time.
 
 People on curves c_p(t) of least action have the right law at every time, and never forget where
-they are among the others. Mixed with deviations xi of an inertial process (`inertia`) of the same
+they are among the others. Mixed with deviations xi of an inertial process (`reference`) of the same
 spread,
     y_p(t) = m(t) + sqrt(lasting) (c_p(t) - m(t)) + s(t) L(t) xi_p(t),      L L' = correlations,
 they forget as they should and have the right means and covariances, and nearly the right law. The
@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from privtraj.base.arrays import Floats, Ints, Singles, systematic
 from privtraj.base.space import fold, nearest_bin
 from privtraj.columns.conditions import Conditions, in_order, within_reach
-from privtraj.motion.inertia import Inertia
 from privtraj.motion.process import Interpolation, Points, Reference, between
+from privtraj.motion.reference import Inertia
 from privtraj.motion.states import Parts, filled, jumped
 
 GRID = np.linspace(0, 1, 129)  # times at which people who forget are computed; smooth in between

@@ -32,7 +32,7 @@ import numpy as np
 from privtraj.base.arrays import Floats, Ints, systematic
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.space import from_unit, to_unit
-from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Axes
 from privtraj.motion.growth import Growth, Sizes
 from privtraj.motion.process import FITTED, MOST_MATCHED, Reference, Scale, matched
 

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.base.arrays import Floats, Ints, Mask, systematic
-from privtraj.columns.axes import Axes
-from privtraj.columns.kinds import Category, Column, Flag, Label, Number
+from privtraj.columns.kinds import Axes, Category, Column, Flag, Label, Number
 from privtraj.motion.process import MOST_MATCHED, Points, Reference, matched
 
 CODED = 64

@@ -37,8 +37,7 @@ from privtraj.measures.langevin import SINKHORN_SWEEPS, State, Trace, between_ti
 from privtraj.measures.likelihood import Mixture, Moments, squared_distances, weights
 from privtraj.motion import sinkhorn
 from privtraj.motion.sinkhorn import Potentials
-from privtraj.privacy.guard import Guard
-from privtraj.privacy.questions import Gaussian, Release
+from privtraj.privacy.guard import Gaussian, Guard, Release
 from privtraj.privacy.sums import ClippedSums
 
 STEP = "clipped batch sums of a step"

@@ -28,9 +28,10 @@ from privtraj.measures.gradients import (
 )
 from privtraj.measures.persistence import PERSISTENCE
 from privtraj.model.model import TrajectoryModel
-from privtraj.privacy.guard import Guard, SamplingGuard
+from privtraj.privacy.certificate import SAMPLING_RATE, Certificate
+from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import calibrate_noise
-from privtraj.privacy.statements import SAMPLING_RATE
+from privtraj.privacy.sampling import SamplingGuard
 from privtraj.recipe import Recipe
 from privtraj.synthesizer import TrajectorySynthesizer
 
@@ -103,5 +104,7 @@ class SampledSynthesizer(TrajectorySynthesizer):
     def _measure(self, snapshots: Snapshots) -> Measure:
         return SampledGradients(self.rate)
 
-    def _public_inputs(self, snapshots: Snapshots) -> dict[str, Any]:
-        return {**super()._public_inputs(snapshots), SAMPLING_RATE: self.rate}
+    def certified(self, *fit: Any, **more: Any) -> Certificate:
+        """As `TrajectorySynthesizer.certified`."""
+        more[SAMPLING_RATE] = self.rate
+        return super().certified(*fit, **more)

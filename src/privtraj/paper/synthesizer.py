@@ -49,7 +49,7 @@ from privtraj.paper.dynamics import (
 )
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import epsilon_at
-from privtraj.privacy.certificate import certify
+from privtraj.privacy.certificate import DRAWN_TIMES, PUBLIC_COUNTS, certify
 from privtraj.privacy.events import (
     Adjacency,
     ChosenTimes,
@@ -57,11 +57,10 @@ from privtraj.privacy.events import (
     GaussianSum,
     LaplaceCounts,
     check_adjacency,
-    sum_at_rate,
 )
-from privtraj.privacy.guard import Guard, SamplingGuard
+from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import BudgetPlan, Ledger, calibrate_scale
-from privtraj.privacy.statements import DRAWN_TIMES, PUBLIC_COUNTS
+from privtraj.privacy.sampling import SamplingGuard
 from privtraj.recipe import check_public_counts
 
 Watch = Callable[[Floats], None]
@@ -84,7 +83,7 @@ class Phase:
 
     def event(self) -> GaussianSum:
         """One of its steps, for the accountant."""
-        return sum_at_rate(GaussianSum(self.tau, STEP), self.rho)
+        return GaussianSum(self.tau, STEP, rate=self.rho)
 
 
 @dataclass(frozen=True)

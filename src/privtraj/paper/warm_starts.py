@@ -30,8 +30,7 @@ from privtraj.base.arrays import Floats, systematic
 from privtraj.base.errors import InputError
 from privtraj.base.space import fold
 from privtraj.measures.likelihood import squared_distances
-from privtraj.privacy.guard import Guard
-from privtraj.privacy.questions import Gaussian, Release
+from privtraj.privacy.guard import Gaussian, Guard, Release
 from privtraj.privacy.sums import ClippedSums
 
 MEANS = "sums of private means"

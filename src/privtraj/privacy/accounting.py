@@ -25,26 +25,53 @@ distance between the real transcript and the ideal one, whatever the data and ad
 laws P', Q' and ideal P, Q within s:  P'(A) <= P(A) + s <= e^eps Q(A) + delta + s
 <= e^eps Q'(A) + delta + (1 + e^eps) s. As (e, d) implies (eps, d) for every eps >= e, what is
 reported is the least of delta(e) + (1 + e^e) s over e <= eps.
+
+A guarantee is a tree: an event with how often; `Sequential`, whose parts are about the same people,
+so that their losses add up; `Parallel`, whose branches are about people of their own.
+
+Why Parallel costs the dearest branch.  Let branch b be about the people D_b, all D_b disjoint, and
+let the releases y_1, y_2, ... be made in any order, each by a kernel K_t( . | y_1 .. y_{t-1}, D_b)
+of one branch. Which branch comes next, what it asks and with how much noise may depend on all that
+was released before, by other branches too: given y_1 .. y_{t-1}, a release of branch b is a
+mechanism on the people of branch b alone.
+
+    add-remove: a person comes to D_b or leaves it. Given the past, the kernels of all other
+    branches are the same in both worlds, and their privacy loss is 0. What is lost in all is what
+    the releases of branch b lose, and what the releases around the Parallel lose, which are about
+    everybody: the worst over b is a bound for whoever is looked at.
+
+    replace-one: a person whose records change stays in D_b, which costs what replacing costs there;
+    or the new records belong to another branch c. Then one person less is in D_b and one more in
+    D_c: the releases of b lose what removing costs, those of c what adding costs, and no other
+    branch loses anything. All of these ways are bounded, and the worst counts. (For Gaussian sums
+    and Laplace counts, moving never costs more than replacing in the dearer of the two branches.)
+
+So a guarantee has *ways* in which a person can matter, each an ordinary sequence of events, and
+what holds of all ways holds: delta is the largest over the ways at every epsilon. Ways that are no
+worse than another in every part are left out. The noise of other branches, and its slack, is drawn
+alike in both worlds, so it is no part of a way.
+
+That people are disjoint is the word of whoever makes the tree: nothing here can check it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, reduce
-from typing import TYPE_CHECKING, TypeVar
+from itertools import combinations_with_replacement
+from typing import Any
 
 import numpy as np
 from scipy.special import erfcx, ndtr
 
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import InputError
-from privtraj.privacy.events import Adjacency, Event, NumericPair, check_adjacency, check_delta
-
-if TYPE_CHECKING:
-    from privtraj.privacy.pld import Losses
+from privtraj.privacy import pld
+from privtraj.privacy.events import Adjacency, Event, SampledPair, check_adjacency, check_delta
 
 COARSE, FINE = 1e-3, 1e-4
 """Grids of the loss: to search on, and to certify on. Both err on the safe side."""
@@ -53,6 +80,9 @@ MAX_LOSSES = 4096
 
 MOST_POINTS, MOST_PAIRS = 1_500_000, 6_000_000
 """Of `is_modest`: points of all grids, and losses that are combined at once. Far beyond any fit."""
+
+PARALLEL = "parallel"  # the mechanism of an entry that has branches
+MOST_WAYS = 1000  # in which a person matters: more than any tree of months has
 
 _FEW_RUNGS, _MANY_RUNGS = 97, 513  # epsilons at which a whole curve is read
 
@@ -70,7 +100,7 @@ class Tally:
     mu_squared: float = 0.0
     shifts: tuple[tuple[float, int], ...] = ()
     revealed: float = 0.0
-    sampled: tuple[tuple[NumericPair, int], ...] = ()
+    sampled: tuple[tuple[SampledPair, int], ...] = ()
     slack: float = 0.0
 
     def add(self, event: Event, times: int = 1) -> Tally:
@@ -78,39 +108,45 @@ class Tally:
         if times < 1:
             raise InputError("an event happens at least once")
         pair = event.pair(self.adjacency)
-        epsilon, responses = pair.responses or (None, 0)
-        return Tally(
+        epsilon, responses = pair.responses or (0.0, 0)
+        revealed = pair.revealed
+        if times > 1 and 0 < revealed < 1:  # 1 - (1 - revealed)^times, of small chances too
+            revealed = -math.expm1(times * math.log1p(-revealed))
+        more = Tally(
             self.adjacency,
-            self.mu_squared + times * pair.mu * pair.mu,
-            tuple(sorted(_with_more(self.shifts, epsilon, times * responses))),
-            self.revealed + (1 - self.revealed) * _any_of(pair.revealed, times),
-            _with_more(self.sampled, pair.numeric, times),
-            self.slack + times * event.slack,
+            times * pair.mu * pair.mu,
+            ((epsilon, times * responses),) if responses else (),
+            revealed,
+            ((pair.sampled, times),) if pair.sampled else (),
+            times * event.slack,
         )
+        return self.beside(more)
 
     def beside(self, other: Tally) -> Tally:
         """The tally of both sequences, one after the other."""
-        shifts, sampled = self.shifts, self.sampled
-        for epsilon, times in other.shifts:
-            shifts = _with_more(shifts, epsilon, times)
-        for pair, times in other.sampled:
-            sampled = _with_more(sampled, pair, times)
+        shifts, sampled = Counter(dict(self.shifts)), Counter(dict(self.sampled))
+        shifts.update(dict(other.shifts))
+        sampled.update(dict(other.sampled))
         return Tally(
             self.adjacency,
             self.mu_squared + other.mu_squared,
-            tuple(sorted(shifts)),
+            tuple(sorted(shifts.items())),
             self.revealed + (1 - self.revealed) * other.revealed,
-            sampled,
+            tuple(sampled.items()),
             self.slack + other.slack,
         )
 
     def scaled(self, factor: float) -> Tally:
         """The tally of the same releases, every loss scaled as if noise were smaller by factor."""
+        louder = [
+            (replace(pair, noise_multiplier=pair.noise_multiplier / factor), times)
+            for pair, times in self.sampled
+        ]
         return replace(
             self,
             mu_squared=self.mu_squared * factor**2,
             shifts=tuple((epsilon * factor, times) for epsilon, times in self.shifts),
-            sampled=tuple((pair.louder(factor), times) for pair, times in self.sampled),
+            sampled=tuple(louder),
         )
 
     @property
@@ -127,18 +163,19 @@ class Tally:
         """The smallest delta proven at this epsilon >= 0, slack included; never increasing."""
         if self.sampled:
             return self._at(min(epsilon, _turning_point(self)), interval)
-        return self._at(self._best_epsilon(epsilon))
+        return self._at(self._best_epsilon(epsilon) if self.slack else epsilon)
 
     def deltas(self, epsilons: Floats) -> Floats:
         """delta at increasing epsilons >= 0, as (e, d) implies (eps, d) for every eps >= e."""
-        return np.minimum.accumulate([self._at(float(eps)) for eps in epsilons])
+        return np.minimum.accumulate(list(map(self._at, epsilons.tolist())))
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon >= 0 with `delta(epsilon) <= delta`, rounded up; inf if none."""
         if self.sampled:
-            enough, precision = min(self._enough_to_plot(), _turning_point(self)), 1e-9
+            enough, precision = min(self._enough(), _turning_point(self)), 1e-9
         else:
-            enough, precision = self._best_epsilon(self._enough(delta)), 1e-13
+            enough, precision = self._enough(delta), 1e-13
+            enough = self._best_epsilon(enough) if self.slack else enough
 
         def reaches(epsilon: float) -> bool:
             return self._at(epsilon) <= delta
@@ -156,15 +193,20 @@ class Tally:
         fpr = np.asarray(false_positive_rates, dtype=np.float64)[..., None]
         # beyond the eps where delta is below any rate of interest, nothing is gained
         rungs = _FEW_RUNGS if self.sampled else _MANY_RUNGS
-        ladder = np.linspace(0.0, 1.0, rungs) ** 2 * min(self._enough_to_plot(), 200.0)
+        ladder = np.linspace(0.0, 1.0, rungs) ** 2 * min(self._enough(), 200.0)
         delta, growth = self.deltas(ladder), np.exp(ladder)
         bounds = np.minimum(delta + growth * fpr, 1 - (1 - delta - fpr) / growth)
         return np.clip(bounds.min(axis=-1), 0.0, 1.0)
 
-    @property
-    def advantage(self) -> float:
-        """The largest TPR - FPR of any attack: delta(0), the total variation distance."""
-        return self.delta(0.0)
+    def clt_epsilon(self, delta: float) -> float | None:
+        """epsilon if sampled steps had reached their limit; None without them, or without one."""
+        limit = self.mu_squared
+        for pair, times in self.sampled:
+            more = pair.limit_mu_squared(times)
+            if more is None:
+                return None
+            limit += more
+        return replace(self, sampled=(), mu_squared=limit).epsilon(delta) if self.sampled else None
 
     @property
     def closed_error(self) -> float:
@@ -174,52 +216,45 @@ class Tally:
     def closed(self, epsilons: Floats) -> Floats:
         """d + (1 - d) sum_L p_L delta_mu(eps - L) at any real epsilons (n,), without slack."""
         total = np.zeros_like(epsilons)
-        for loss, probability in zip(*_laplace_losses(self.shifts), strict=True):
+        for loss, probability in zip(*_laplace_losses(self.shifts)[:2], strict=True):
             total += probability * gaussian_delta(epsilons - loss, self.mu)
         return self.revealed + (1 - self.revealed) * total
 
     def _at(self, epsilon: float, interval: float = FINE) -> float:
         """delta + (1 + e^epsilon) slack at this very epsilon: in closed form, or on the grid."""
-        delta = self._on_grid(epsilon, interval) if self.sampled else self._in_closed_form(epsilon)
+        if self.sampled:
+            delta = _distribution(replace(self, slack=0.0), interval).delta(epsilon)
+        else:
+            delta = self._in_closed_form(epsilon)
         if self.slack > 0:
             delta += (1 + math.exp(epsilon)) * self.slack if epsilon < 700 else 1.0
         return min(delta, 1.0)
 
     def _in_closed_form(self, epsilon: float) -> float:
         """`closed` at one epsilon."""
-        losses, probabilities = _laplace_losses(self.shifts)
+        losses, probabilities, largest = _laplace_losses(self.shifts)
         delta = float(probabilities @ gaussian_delta(epsilon - losses, self.mu))
         delta = self.revealed + (1 - self.revealed) * delta
         # a delta that is not zero must not look like it, whatever floats lose
-        if delta <= self.revealed and (self.mu_squared > 0 or self._largest_loss() > epsilon):
+        if delta <= self.revealed and (self.mu_squared > 0 or largest > epsilon):
             delta = math.nextafter(self.revealed, 1.0)
         return delta
 
-    def _largest_loss(self) -> Fraction:
-        """Of all responses together, exactly."""
-        return sum((Fraction(epsilon) * times for epsilon, times in self.shifts), Fraction(0))
-
-    def _on_grid(self, epsilon: float, interval: float) -> float:
-        """The same from a privacy loss distribution, with what its arithmetic may lose."""
-        return _distribution(replace(self, slack=0.0), interval).delta(epsilon)
-
-    def _enough_to_plot(self) -> float:
-        """An epsilon beyond which delta does not fall by anything that counts."""
-        if not self.sampled:
-            return self._enough(1e-12)
-        losses, enough = _distribution(replace(self, slack=0.0), COARSE), 0.25
-        floor = losses.delta(1e6) + losses.error
-        while losses.delta(enough) > floor:
-            enough *= 2
-        return enough
-
-    def _enough(self, delta: float) -> float:
+    def _enough(self, delta: float = 1e-12) -> float:
         """An epsilon that reaches delta if any does: P(loss > it) <= delta, or <= slack if any.
 
-        Phi(-t) <= delta at t = sqrt(2 log(1 / delta)), and the Laplace losses at their largest.
+        Phi(-t) <= delta at t = sqrt(2 log(1 / delta)), and the Laplace losses at their largest. On
+        a grid, one beyond which delta does not fall by anything that counts.
         """
-        most = max(_rounded_up(self._largest_loss()), float(_laplace_losses(self.shifts)[0].max()))
-        reach = self.slack or delta - self.revealed
+        if self.sampled:
+            grid, enough = _distribution(replace(self, slack=0.0), COARSE), 0.25
+            floor = grid.delta(1e6) + grid.error
+            while grid.delta(enough) > floor:
+                enough *= 2
+            return enough
+        losses, _, exact = _laplace_losses(self.shifts)
+        most = math.nextafter(exact, math.inf) if Fraction(float(exact)) < exact else float(exact)
+        most, reach = max(most, float(losses.max())), self.slack or delta - self.revealed
         if self.mu_squared > 0 and reach > 0:
             most += (self.mu_squared / 2 + self.mu * math.sqrt(-2 * math.log(reach))) * (1 + 1e-9)
         return most
@@ -230,7 +265,7 @@ class Tally:
         It is convex in e^eps with derivative slack - Q(loss > eps), so that is where the tail of
         the loss under Q falls to the slack.
         """
-        if self.slack == 0 or self._tail(most) >= self.slack:
+        if self._tail(most) >= self.slack:
             return most
         if self._tail(0.0) <= self.slack:
             return 0.0
@@ -238,7 +273,7 @@ class Tally:
 
     def _tail(self, epsilon: float) -> float:
         """Q(loss > epsilon) = (1 - d) sum_L p_L e^{-L} Phi(-(epsilon - L) / mu - mu / 2)."""
-        losses, probabilities = _laplace_losses(self.shifts)
+        losses, probabilities, _ = _laplace_losses(self.shifts)
         over = losses - epsilon
         tail = ndtr(over / self.mu - self.mu / 2) if self.mu_squared > 0 else over > 0
         of_losses = float((probabilities * np.exp(-np.maximum(losses, -700.0))) @ tail)
@@ -251,7 +286,7 @@ def _turning_point(total: Tally) -> float:
     in e^epsilon, so golden sections close in on that place, and the end before it counts."""
     if total.slack == 0:
         return math.inf
-    low, high = 0.0, total._enough_to_plot()
+    low, high = 0.0, total._enough()
     lost = _distribution(replace(total, slack=0.0), COARSE).error
     if (1 + math.exp(min(high, 700.0))) * total.slack < lost / 100:
         return high  # beyond it delta does not fall by anything that counts, but slack grows
@@ -271,7 +306,7 @@ def _turning_point(total: Tally) -> float:
 
 
 @lru_cache(maxsize=16)
-def _distribution(total: Tally, interval: float) -> Losses:
+def _distribution(total: Tally, interval: float) -> pld.Losses:
     """The losses of all of it on the grid: of each kind that is sampled, and of the rest."""
     parts = [_repeated(pair, times, interval) for pair, times in total.sampled]
     plain = replace(total, sampled=())
@@ -281,42 +316,13 @@ def _distribution(total: Tally, interval: float) -> Losses:
 
 
 @lru_cache(maxsize=16)
-def _repeated(pair: NumericPair, times: int, interval: float) -> Losses:
+def _repeated(pair: SampledPair, times: int, interval: float) -> pld.Losses:
     return pair.distribution(interval).repeated(times)
 
 
 @lru_cache(maxsize=16)
-def _plain(total: Tally, interval: float) -> Losses:
-    from privtraj.privacy import pld
-
+def _plain(total: Tally, interval: float) -> pld.Losses:
     return pld.symmetric(total.closed, total.closed_error, interval)
-
-
-def _rounded_up(value: Fraction) -> float:
-    """The least float that is not below."""
-    nearest = float(value)
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
-
-
-_Item = TypeVar("_Item", bound=Hashable)
-
-
-def _with_more(
-    counted: tuple[tuple[_Item, int], ...], item: _Item | None, times: int
-) -> tuple[tuple[_Item, int], ...]:
-    """Items, each with how often, with `times` more of one, if any."""
-    if item is None:
-        return counted
-    counts = dict(counted)
-    counts[item] = counts.get(item, 0) + times
-    return tuple(counts.items())
-
-
-def _any_of(chance: float, times: int) -> float:
-    """1 - (1 - chance)^times, without the cancellation that would lose a small chance."""
-    if times == 1 or chance == 1:
-        return chance
-    return -math.expm1(times * math.log1p(-chance))
 
 
 Events = Iterable[Event | tuple[Event, int]]
@@ -332,12 +338,14 @@ def tally(events: Events, adjacency: Adjacency, before: Tally | None = None) -> 
     return total
 
 
-def is_modest(total: Tally) -> bool:
+def is_modest(total: Cost) -> bool:
     """Whether composing it takes seconds rather than hours, told from its numbers alone.
 
     Counted are the points of the grids of what is sampled, and the losses that are combined with
     each other, or with the points of a grid. Whoever reads a ledger of somebody else asks first.
     """
+    if isinstance(total, Worst):
+        return all(map(is_modest, total.ways))
     points = sum(pair.points(times, FINE) for pair, times in total.sampled)
     if not points <= MOST_POINTS:
         return False
@@ -390,15 +398,17 @@ def gaussian_delta(epsilon: float | Floats, mu: float) -> Floats:
 
 
 @lru_cache(maxsize=256)
-def _laplace_losses(shifts: tuple[tuple[float, int], ...]) -> tuple[Floats, Floats]:
-    """Sums of the Laplace losses and their probabilities under P: shapes (n,), n <= MAX_LOSSES."""
-    losses, probabilities = np.zeros(1), np.ones(1)
+def _laplace_losses(shifts: tuple[tuple[float, int], ...]) -> tuple[Floats, Floats, Fraction]:
+    """Sums of the Laplace losses and their probabilities under P, shapes (n,), n <= MAX_LOSSES; and
+    the largest loss, exactly."""
+    losses, probabilities, largest = np.zeros(1), np.ones(1), Fraction(0)
     for epsilon, times in shifts:
+        largest += Fraction(epsilon) * times
         step, chance = _repeated_response(epsilon, times)
         losses, probabilities = _merge_upwards(
             np.add.outer(losses, step).ravel(), np.multiply.outer(probabilities, chance).ravel()
         )
-    return losses, probabilities
+    return losses, probabilities, largest
 
 
 def _repeated_response(epsilon: float, times: int) -> tuple[Floats, Floats]:
@@ -440,3 +450,177 @@ def bisect(
         middle = (good + bad) / 2
         good, bad = (middle, bad) if holds(middle) else (good, middle)
     return good
+
+
+# Guarantees -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sequential:
+    """All parts are about the same people. slack: of their noise, beside that of the events."""
+
+    parts: tuple[Guarantee, ...] = ()
+    slack: float = 0.0
+
+
+@dataclass(frozen=True)
+class Parallel:
+    """Every branch is about people of its own: that is the word of whoever makes it."""
+
+    branches: tuple[Guarantee, ...]
+
+
+Guarantee = tuple[Event, int] | Sequential | Parallel
+
+
+@dataclass(frozen=True)
+class Worst:
+    """The tallies of several ways in which a person can matter: the worst counts, everywhere."""
+
+    ways: tuple[Tally, ...]
+
+    @property
+    def slack(self) -> float:
+        """The largest total variation of the noise from the stated."""
+        return max(way.slack for way in self.ways)
+
+    @property
+    def gdp_mu(self) -> float | None:
+        """mu if all of it is exactly mu-GDP, else None."""
+        known = [mu for way in self.ways if (mu := way.gdp_mu) is not None]
+        return max(known) if len(known) == len(self.ways) else None
+
+    def delta(self, epsilon: float) -> float:
+        """The smallest delta proven at this epsilon."""
+        return max(way.delta(epsilon) for way in self.ways)
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon at this delta, rounded up; inf if none."""
+        return max(way.epsilon(delta) for way in self.ways)
+
+    def true_positive_rates(self, false_positive_rates: Floats) -> Floats:
+        """The most that any attack on one person can achieve."""
+        each = [way.true_positive_rates(false_positive_rates) for way in self.ways]
+        return np.asarray(np.max(each, axis=0))
+
+    def clt_epsilon(self, delta: float) -> float | None:
+        """epsilon if sampled steps had reached their limit, where one is known for all of them."""
+        each = [way.clt_epsilon(delta) if way.sampled else way.epsilon(delta) for way in self.ways]
+        known = [epsilon for epsilon in each if epsilon is not None]
+        some = any(way.sampled for way in self.ways)
+        return max(known) if some and len(known) == len(each) else None
+
+
+Cost = Tally | Worst
+
+
+def cost(guarantee: Guarantee, adjacency: Adjacency, slack: float | None = None) -> Cost:
+    """What it costs under this relation. slack: of every way, where it is stated as one number."""
+    ways = _ways(guarantee, check_adjacency(adjacency))
+    if slack is not None:
+        ways = tuple([replace(way, slack=slack) for way in ways])
+    return ways[0] if len(ways) == 1 else Worst(ways)
+
+
+def _ways(guarantee: Guarantee, adjacency: Adjacency) -> tuple[Tally, ...]:
+    """Ways in which one person can matter to it, none of them no worse than another."""
+    match guarantee:
+        case Sequential(parts, slack):
+            own, trees = Tally(adjacency, slack=slack), []
+            for part in parts:
+                if isinstance(part, tuple):
+                    own = own.add(*part)
+                else:
+                    trees.append(part)
+            ways: tuple[Tally, ...] = (own,)
+            for tree in trees:
+                here = _ways(tree, adjacency)
+                ways = _worst(one.beside(other) for one in ways for other in here)
+            return ways
+        case Parallel(branches):
+            inside = [way for branch in branches for way in _ways(branch, adjacency)]
+            if adjacency == "replace-one" and len(branches) > 1:
+                once = _worst(way for one in branches for way in _ways(one, "add-remove"))
+                pairs = combinations_with_replacement(once, 2)
+                moved = [replace(one.beside(other), adjacency=adjacency) for one, other in pairs]
+                inside += moved
+            return _worst(inside or [Tally(adjacency)])
+        case event:
+            return (tally([event], adjacency),)
+
+
+def _worst(ways: Iterable[Tally]) -> tuple[Tally, ...]:
+    """Without those that are no worse than another one in every part."""
+    kept: list[Tally] = []
+    for way in dict.fromkeys(ways):
+        if not any(_covers(other, way) for other in kept):
+            kept = [other for other in kept if not _covers(way, other)] + [way]
+        if len(kept) > MOST_WAYS:
+            raise InputError("a guarantee has too many different branches to be computed")
+    return tuple(kept)
+
+
+def _covers(one: Tally, other: Tally) -> bool:
+    """Whether `one` tells at least as much in every part: its losses dominate."""
+    return (
+        one.mu_squared >= other.mu_squared
+        and one.revealed >= other.revealed
+        and one.slack >= other.slack
+        and all(dict(one.shifts).get(epsilon, 0) >= n for epsilon, n in other.shifts)
+        and all(dict(one.sampled).get(pair, 0) >= n for pair, n in other.sampled)
+    )
+
+
+def releases(guarantee: Guarantee) -> Iterator[tuple[Event, int]]:
+    """All events, each with how often, in order."""
+    match guarantee:
+        case Sequential(parts) | Parallel(parts):
+            for part in parts:
+                yield from releases(part)
+        case event:
+            yield event
+
+
+def to_entries(guarantee: Guarantee, adjacency: Adjacency) -> tuple[dict[str, Any], ...]:
+    """The ledger of a certificate: events as a flat list, branches as lists in it.
+
+    Runs of identical events are merged and counted. Their slack, which is stated as one sum, makes
+    no difference.
+    """
+    entries: list[dict[str, Any]] = []
+    last, run = None, 0
+    for part in _flat(guarantee):
+        if isinstance(part, Parallel):
+            lists = [[*to_entries(branch, adjacency)] for branch in part.branches]
+            what = f"{len(lists)} groups of different people"
+            line = {"what": what, "times": 1, "mechanism": PARALLEL, "branches": lists}
+            entries.append(line)
+            last = None
+            continue
+        event, times = part[0].ideal(), part[1]
+        if event == last:
+            entries.pop()
+            times += run
+        entries.append(event.to_dict(adjacency, times))
+        last, run = event, times
+    return tuple(entries)
+
+
+def _flat(guarantee: Guarantee) -> Iterator[tuple[Event, int] | Parallel]:
+    """Events with how often, and what is parallel, as it is."""
+    if isinstance(guarantee, Sequential):
+        for part in guarantee.parts:
+            yield from _flat(part)
+    else:
+        yield guarantee
+
+
+def from_entries(entries: Sequence[Mapping[str, Any]], slack: float = 0.0) -> Sequential:
+    """The inverse of `to_entries`, with the slack that is stated beside it."""
+    parts: list[Guarantee] = []
+    for entry in entries:
+        if entry["mechanism"] == PARALLEL:
+            parts.append(Parallel(tuple(map(from_entries, entry["branches"]))))
+        else:
+            parts.append((Event.from_dict(entry), entry["times"]))
+    return Sequential(tuple(parts), slack)

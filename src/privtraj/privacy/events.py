@@ -43,16 +43,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, Self, cast, get_args
-
-from scipy.special import ndtri
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, NamedTuple, Self, cast, get_args
 
 from privtraj.base.errors import Arg, InputError, check_whole, is_number
-from privtraj.privacy import noise
-
-if TYPE_CHECKING:
-    from privtraj.privacy.pld import Losses
+from privtraj.privacy import noise, pld
 
 Adjacency = Literal["add-remove", "replace-one"]
 
@@ -102,35 +97,13 @@ class Person(NamedTuple):
         return Person(self.records, together=self.records > 1)
 
 
-class NumericPair(Protocol):
-    """A pair on a grid of losses; hashable, and equal to all that have the same losses."""
-
-    def __hash__(self) -> int: ...
-
-    @property
-    def noise_multiplier(self) -> float:
-        """z of one of its sums: how fine a grid has to be follows from it."""
-
-    def distribution(self, interval: float) -> Losses:
-        """The losses of a pair that dominates this one, at multiples of the interval."""
-
-    def points(self, times: int, interval: float) -> float:
-        """About how many losses on the grid `times` of it take: what composing them costs."""
-
-    def louder(self, factor: float) -> NumericPair:
-        """The same with noise that is smaller by the factor."""
-
-    def limit_mu_squared(self, times: int) -> float | None:
-        """mu^2 of the Gaussian pair that `times` of it tend to, where a limit theorem says so."""
-
-
 class DominatingPair(NamedTuple):
     """A product of pairs, as those of composed releases multiply; most releases have one factor."""
 
     mu: float = 0.0  # N(mu, 1) against N(0, 1)
     responses: tuple[float, int] | None = None  # (e, n): n signs, + with odds e^e : 1 or 1 : e^e
     revealed: float = 0.0  # all is told with this probability, nothing otherwise
-    numeric: NumericPair | None = None  # without a closed form
+    sampled: SampledPair | None = None  # without a closed form
 
 
 class Event(ABC):
@@ -140,19 +113,23 @@ class Event(ABC):
     rate: the probability with which a record takes part.
     """
 
-    mechanism: ClassVar[str]
+    mechanisms: ClassVar[tuple[str, ...]]  # its names on a certificate
     _kinds: ClassVar[dict[str, type[Event]]] = {}
-    _renamed: ClassVar[Mapping[str, str]] = {}  # fields that have another name on a certificate
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        Event._kinds[cls.mechanism] = cls
+        Event._kinds.update(dict.fromkeys(cls.mechanisms, cls))
 
     what: str
     slack: float
     records: int = 1
     together: bool = False
     rate: float = 1.0
+
+    @property
+    def mechanism(self) -> str:
+        """Its name on a certificate."""
+        return self.mechanisms[0]
 
     @property
     def person(self) -> Person:
@@ -165,28 +142,17 @@ class Event(ABC):
 
     @property
     @abstractmethod
-    def in_words(self) -> str:
-        """The mechanism and its noise."""
-
-    @property
-    @abstractmethod
     def numbers(self) -> dict[str, float]:
         """The numbers of its line on a certificate, by their names in words."""
 
+    @abstractmethod
     def fields(self) -> dict[str, Any]:
-        """The values from which `from_dict` makes it again, beside its name."""
-        return {key: getattr(self, name) for name, key in self._keys().items() if name != "what"}
+        """The values from which `of_entry` makes it again, beside its name."""
 
     @classmethod
-    def _of(cls, entry: Mapping[str, Any]) -> Self:
+    @abstractmethod
+    def of_entry(cls, entry: Mapping[str, Any]) -> Self:
         """The event of an entry of its own mechanism."""
-        return cls(**{name: entry[key] for name, key in cls._keys().items()})
-
-    @classmethod
-    def _keys(cls) -> dict[str, str]:
-        """Fields, and their names on a certificate, which has all slack as one sum."""
-        names = [field.name for field in fields(cls) if field.name != "slack"]  # type: ignore[arg-type]
-        return {name: cls._renamed.get(name, name) for name in names}
 
     def cost(self, adjacency: Adjacency, times: int) -> dict[str, float]:
         """What so many of them cost, where one number says it."""
@@ -198,7 +164,7 @@ class Event(ABC):
         return self.mechanism, self.what, self.person, self.rate
 
     @property
-    def loudness(self) -> float:
+    def information(self) -> float:
         """How much it tells: adds up over the releases that share one event's cost."""
         raise NotImplementedError
 
@@ -214,7 +180,16 @@ class Event(ABC):
     @staticmethod
     def from_dict(entry: Mapping[str, Any]) -> Event:
         """The inverse of `to_dict`, but for the slack, which a certificate has as one sum."""
-        return Event._kinds[entry["mechanism"]]._of(entry)
+        event = Event._kinds[entry["mechanism"]].of_entry(entry)
+        if event.mechanism != entry["mechanism"]:
+            raise InputError("an entry of a certificate has the fields of another mechanism")
+        return event
+
+    @property
+    def in_words(self) -> str:
+        """The mechanism and its noise."""
+        numbers = (f"{name} {value:.4g}" for name, value in self.numbers.items())
+        return f"{self.mechanism} noise, {', '.join(numbers)}"
 
     def describe(self, times: int = 1) -> str:
         """Its name and noise, for messages."""
@@ -224,20 +199,28 @@ class Event(ABC):
 
 @dataclass(frozen=True)
 class GaussianSum(Event):
-    """A sum of per-record vectors of L2 norm at most c, released with N(0, (c z)^2 I) added."""
+    """A sum of per-record vectors of L2 norm at most c, released with N(0, (c z)^2 I) added.
 
-    mechanism: ClassVar[str] = "Gaussian"
+    rate: every record takes part with this probability; the sum is not divided by anything that
+    depends on the coins.
+    """
+
+    mechanisms: ClassVar[tuple[str, ...]] = ("Gaussian", "sampled Gaussian")
 
     noise_multiplier: float  # z
     what: str
     slack: float = 0.0
     records: int = 1
     together: bool = False
+    rate: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_positive(self.noise_multiplier, "a noise multiplier")
-        check_slack(self.slack)
-        check_records(self.records)
+        _check_release(self.noise_multiplier, "a noise multiplier", self.slack, self.records)
+        _check_share(self.rate, "a sampling rate")
+
+    @property
+    def mechanism(self) -> str:
+        return self.mechanisms[self.rate != 1]
 
     def sensitivity(self, adjacency: Adjacency) -> float:
         """Largest move of the sum, in units of c, if all records take part."""
@@ -245,10 +228,12 @@ class GaussianSum(Event):
         return people_moved(adjacency) * size
 
     def pair(self, adjacency: Adjacency) -> DominatingPair:
+        if self.rate != 1:
+            return DominatingPair(sampled=SampledPair.of(self, adjacency))
         return DominatingPair(mu=self.sensitivity(adjacency) / self.noise_multiplier)
 
     @property
-    def loudness(self) -> float:
+    def information(self) -> float:
         """z^-2."""
         return self.noise_multiplier**-2
 
@@ -257,20 +242,25 @@ class GaussianSum(Event):
         """Of one released number, in units of c^2: z^2."""
         return self.noise_multiplier**2
 
-    def noise_quantile(self, chance: float) -> float:
-        """x, in units of c, with P(noise > x) = chance in one released number."""
-        return -self.noise_multiplier * float(ndtri(chance))
-
-    @property
-    def in_words(self) -> str:
-        return f"a Gaussian sum of noise multiplier {self.noise_multiplier:.4g}"
-
     @property
     def numbers(self) -> dict[str, float]:
-        return {"noise multiplier": self.noise_multiplier}
+        sampled = {} if self.rate == 1 else {"sampling rate": self.rate}
+        return {"noise multiplier": self.noise_multiplier, **sampled}
+
+    def fields(self) -> dict[str, Any]:
+        sampled = {} if self.rate == 1 else {"rate": self.rate}
+        person = {"records": self.records, "together": self.together}
+        return {"noise_multiplier": self.noise_multiplier, **person, **sampled}
+
+    @classmethod
+    def of_entry(cls, entry: Mapping[str, Any]) -> Self:
+        person = entry["records"], entry["together"]
+        return cls(entry["noise_multiplier"], entry["what"], 0.0, *person, entry.get("rate", 1.0))
 
     def cost(self, adjacency: Adjacency, times: int) -> dict[str, float]:
-        """mu of all of them: sensitivity sqrt(times) / z."""
+        """mu of all of them, sensitivity sqrt(times) / z; where people are sampled, no number."""
+        if self.rate != 1:
+            return {}
         return {"mu": self.sensitivity(adjacency) * math.sqrt(times) / self.noise_multiplier}
 
 
@@ -281,35 +271,43 @@ class LaplaceCounts(Event):
     The noise has P(x) proportional to exp(-epsilon |x|), independent in every cell. Records of a
     person in different time bins are in different cells: each one added or removed shifts one cell
     by one, each one replaced shifts two. Records that may be together may be in one cell.
+
+    weight: the most that a person moves all counts by together, where that is no matter of how many
+    records they have: these become whole numbers that add up to the weight (`LagTable`). Whoever
+    comes or goes is then one response of weight * epsilon.
     """
 
-    mechanism: ClassVar[str] = "discrete Laplace"
-    _renamed: ClassVar[Mapping[str, str]] = {"epsilon": "noise_epsilon"}
+    mechanisms: ClassVar[tuple[str, ...]] = ("discrete Laplace", "per-person discrete Laplace")
 
     epsilon: float
     what: str
     slack: float = 0.0
     records: int = 1
     together: bool = False
+    weight: int | None = None
 
     def __post_init__(self) -> None:
-        _check_positive(self.epsilon, "the epsilon of Laplace counts")
-        check_slack(self.slack)
-        check_records(self.records)
+        _check_release(self.epsilon, "the epsilon of Laplace counts", self.slack, self.records)
+        if self.weight is not None:
+            check_whole("the weight of a person", self.weight, 1)
+
+    @property
+    def mechanism(self) -> str:
+        return self.mechanisms[self.weight is not None]
 
     def sensitivity(self, adjacency: Adjacency) -> int:
         """Largest sum of the moves of all cells: the L1 sensitivity."""
-        return people_moved(adjacency) * self.records
+        return people_moved(adjacency) * (self.weight or self.records)
 
     def pair(self, adjacency: Adjacency) -> DominatingPair:
         """A response of epsilon per cell that moves; where g records may be in one cell, of
         g epsilon per person."""
-        in_a_cell = self.records if self.together else 1
+        in_a_cell = self.weight or (self.records if self.together else 1)
         cells = self.sensitivity(adjacency) // in_a_cell
         return DominatingPair(responses=(in_a_cell * self.epsilon, cells))
 
     @property
-    def loudness(self) -> float:
+    def information(self) -> float:
         """epsilon."""
         return self.epsilon
 
@@ -318,18 +316,20 @@ class LaplaceCounts(Event):
         """Of one count: 2 e^-epsilon / (1 - e^-epsilon)^2."""
         return noise.laplace_variance(self.epsilon)
 
-    def noise_quantile(self, chance: float) -> float:
-        """The least whole x >= 0 with P(noise > x) = a^{x + 1} / (1 + a) <= chance."""
-        log_odds = math.log(chance) + math.log1p(math.exp(-self.epsilon))
-        return float(max(0, math.ceil(-log_odds / self.epsilon - 1)))
-
-    @property
-    def in_words(self) -> str:
-        return f"Laplace counts of epsilon {self.epsilon:.4g}"
-
     @property
     def numbers(self) -> dict[str, float]:
-        return {"epsilon": self.epsilon}
+        weight = {} if self.weight is None else {"weight of a person": self.weight}
+        return {"epsilon": self.epsilon, **weight}
+
+    def fields(self) -> dict[str, Any]:
+        weight = {} if self.weight is None else {"weight": self.weight}
+        person = {"records": self.records, "together": self.together}
+        return {"noise_epsilon": self.epsilon, **person, **weight}
+
+    @classmethod
+    def of_entry(cls, entry: Mapping[str, Any]) -> Self:
+        person = entry["records"], entry["together"]
+        return cls(entry["noise_epsilon"], entry["what"], 0.0, *person, entry.get("weight"))
 
     def cost(self, adjacency: Adjacency, times: int) -> dict[str, float]:
         """epsilon of all of them: sensitivity times epsilon."""
@@ -337,37 +337,10 @@ class LaplaceCounts(Event):
 
 
 @dataclass(frozen=True)
-class LaplaceShares(LaplaceCounts):
-    """Counts of which a person, however many records they have, moves `weight` in all at most.
-
-    A person's records become whole numbers that add up to the weight (`LagTable`). Whoever comes or
-    goes moves the counts by that much together, and is one response of weight * epsilon.
-    """
-
-    mechanism: ClassVar[str] = "per-person discrete Laplace"
-
-    weight: int = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_whole("the weight of a person", self.weight, 1)
-
-    def sensitivity(self, adjacency: Adjacency) -> int:
-        return people_moved(adjacency) * self.weight
-
-    def pair(self, adjacency: Adjacency) -> DominatingPair:
-        return DominatingPair(responses=(self.weight * self.epsilon, people_moved(adjacency)))
-
-    @property
-    def numbers(self) -> dict[str, float]:
-        return {"epsilon": self.epsilon, "weight of a person": self.weight}
-
-
-@dataclass(frozen=True)
 class Opaque(Event):
     """A release of which only its (epsilon, delta) under one adjacency is known."""
 
-    mechanism: ClassVar[str] = "opaque"
+    mechanisms: ClassVar[tuple[str, ...]] = ("opaque",)
 
     epsilon: float
     delta: float
@@ -397,82 +370,22 @@ class Opaque(Event):
         return DominatingPair(responses=(epsilon, 1), revealed=delta)
 
     @property
-    def in_words(self) -> str:
-        return f"epsilon {self.epsilon:.4g} and delta {self.delta:.4g}"
-
-    @property
     def numbers(self) -> dict[str, float]:
         return {"delta": self.delta, "epsilon": self.epsilon}
 
+    def fields(self) -> dict[str, Any]:
+        return {"epsilon": self.epsilon, "delta": self.delta, "adjacency": self.adjacency}
 
-def people_moved(adjacency: Adjacency) -> int:
-    """1 if a person comes or goes, 2 if one goes and another comes."""
-    return 1 if check_adjacency(adjacency) == "add-remove" else 2
-
-
-def check_slack(slack: float) -> None:
-    """Refuse what cannot be a total variation distance."""
-    if not 0 <= slack < 1:
-        raise InputError("slack is a total variation distance: it must be at least 0 and below 1")
-
-
-def check_records(records: int) -> None:
-    """Refuse what cannot be a number of records of one person."""
-    check_whole("the records of one person", records, 1)
-
-
-def check_share(value: float, name: str) -> None:
-    """Refuse what is no probability above zero."""
-    if not (is_number(value) and 0 < value <= 1):
-        raise InputError(f"{name} must be above 0 and at most 1")
-
-
-def _check_positive(value: float, name: str) -> None:
-    if not (math.isfinite(value) and value > 0):
-        raise InputError(f"{name} must be a positive, finite number")
-
-
-MOST_TOGETHER = 1000  # records of a person in one bin, of which a binomial is taken
-MOST_LOSS = 1e4  # of one sampled sum: far beyond what protects anybody
-
-
-@dataclass(frozen=True)
-class SampledSum(GaussianSum):
-    """A Gaussian sum in which every record takes part with probability `rate`, not divided by
-    anything that depends on the coins."""
-
-    mechanism: ClassVar[str] = "sampled Gaussian"
-
-    rate: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_share(self.rate, "a sampling rate")
-
-    def pair(self, adjacency: Adjacency) -> DominatingPair:
-        return DominatingPair(numeric=SampledPair.of(self, adjacency))
-
-    @property
-    def numbers(self) -> dict[str, float]:
-        return {**super().numbers, "sampling rate": self.rate}
-
-    def cost(self, adjacency: Adjacency, times: int) -> dict[str, float]:
-        """No one number says it."""
-        return {}
-
-
-def sum_at_rate(release: GaussianSum, rate: float) -> GaussianSum:
-    """The sum with every record taking part with probability `rate`; as it is at rate 1."""
-    if rate == 1 and not isinstance(rate, bool):
-        return release
-    return SampledSum(release.noise_multiplier, release.what, release.slack, *release.person, rate)
+    @classmethod
+    def of_entry(cls, entry: Mapping[str, Any]) -> Self:
+        return cls(entry["epsilon"], entry["delta"], entry["what"], entry["adjacency"])
 
 
 @dataclass(frozen=True)
 class ChosenTimes(Event):
     """`times` releases of one kind, on the people of a random, published set of time bins only."""
 
-    mechanism: ClassVar[str] = "Gaussian on chosen times"
+    mechanisms: ClassVar[tuple[str, ...]] = ("Gaussian on chosen times",)
 
     share: float  # the probability that a given bin is chosen
     release: GaussianSum
@@ -480,7 +393,7 @@ class ChosenTimes(Event):
     what: str
 
     def __post_init__(self) -> None:
-        check_share(self.share, "the share of chosen times")
+        _check_share(self.share, "the share of chosen times")
         if self.times < 1:
             raise InputError("chosen times need at least one release")
 
@@ -499,15 +412,11 @@ class ChosenTimes(Event):
         return min(1.0, self.share * people_moved(adjacency) * self.release.records)
 
     def pair(self, adjacency: Adjacency) -> DominatingPair:
-        step = SampledPair.of(self.release, adjacency)
-        return DominatingPair(numeric=ChosenPair(self.chance(adjacency), step, self.times))
+        chance, step = self.chance(adjacency), SampledPair.of(self.release, adjacency)
+        return DominatingPair(sampled=replace(step, chance=chance, steps=self.times))
 
     def ideal(self) -> Self:
         return replace(self, release=self.release.ideal())
-
-    @property
-    def in_words(self) -> str:
-        return f"{self.times} releases on a share {self.share:.4g} of the times"
 
     @property
     def numbers(self) -> dict[str, float]:
@@ -517,20 +426,53 @@ class ChosenTimes(Event):
         return {"share": self.share, "steps": self.times, **self.release.fields()}
 
     @classmethod
-    def _of(cls, entry: Mapping[str, Any]) -> Self:
-        release = SampledSum._of(entry) if "rate" in entry else GaussianSum._of(entry)
-        return cls(entry["share"], release, entry["steps"], entry["what"])
+    def of_entry(cls, entry: Mapping[str, Any]) -> Self:
+        return cls(entry["share"], GaussianSum.of_entry(entry), entry["steps"], entry["what"])
+
+
+def people_moved(adjacency: Adjacency) -> int:
+    """1 if a person comes or goes, 2 if one goes and another comes."""
+    return 1 if check_adjacency(adjacency) == "add-remove" else 2
+
+
+def check_slack(slack: float) -> None:
+    """Refuse what cannot be a total variation distance."""
+    if not 0 <= slack < 1:
+        raise InputError("slack is a total variation distance: it must be at least 0 and below 1")
+
+
+def _check_release(size: float, name: str, slack: float, records: int) -> None:
+    if not (math.isfinite(size) and size > 0):
+        raise InputError(f"{name} must be a positive, finite number")
+    check_slack(slack)
+    check_whole("the records of one person", records, 1)
+
+
+def _check_share(value: float, name: str) -> None:
+    """Refuse what is no probability above zero."""
+    if not (is_number(value) and 0 < value <= 1):
+        raise InputError(f"{name} must be above 0 and at most 1")
+
+
+MOST_TOGETHER = 1000  # records of a person in one bin, of which a binomial is taken
+MOST_LOSS = 1e4  # of one sampled sum: far beyond what protects anybody
 
 
 @dataclass(frozen=True)
 class SampledPair:
-    """In every bin, sum_j p_j N(j / z, 1) against N(0, 1), or against its mirror image."""
+    """In every bin, sum_j p_j N(j / z, 1) against N(0, 1), or against its mirror image.
+
+    chance: with which all the steps are made, else none, and it is known which (chosen times); None
+    where they are made in any case.
+    """
 
     noise_multiplier: float
     rate: float
     records: int
     together: bool
     adjacency: Adjacency
+    chance: float | None = None
+    steps: int = 1
 
     @classmethod
     def of(cls, event: GaussianSum, adjacency: Adjacency) -> SampledPair:
@@ -543,18 +485,19 @@ class SampledPair:
         chances = [math.comb(g, j) * q**j * (1 - q) ** (g - j) for j in range(g + 1)]
         return [float(j) for j in range(g + 1)], chances
 
-    def distribution(self, interval: float) -> Losses:
-        from privtraj.privacy import pld
-
+    def distribution(self, interval: float) -> pld.Losses:
+        """The losses of a pair that dominates this one, at multiples of the interval."""
         mirrored = self.adjacency == "replace-one"
         one_bin = pld.of_mixture(*self.moves(), self.noise_multiplier, mirrored, interval)
-        return one_bin.repeated(1 if self.together else self.records)
+        steps = one_bin.repeated(1 if self.together else self.records).repeated(self.steps)
+        return steps.with_chance(1.0 if self.chance is None else self.chance, interval)
 
     def points(self, times: int, interval: float) -> float:
-        """Those of one, within ten deviations, and of all together: 20 times their deviation, or
-        what all at once could reach."""
+        """About how many losses on the grid `times` of it take, which is what composing them costs:
+        those of one, within ten deviations, and of all together: 20 times their deviation, or what
+        all at once could reach."""
         together = self.records if self.together else 1
-        size, n = together / self.noise_multiplier, times * (self.records // together)
+        size, n = together / self.noise_multiplier, times * self.steps * (self.records // together)
         sides = 2 if self.adjacency == "replace-one" else 1
         one = sides * (size * size / 2 + 10 * size)
         if together > MOST_TOGETHER or one > MOST_LOSS:
@@ -572,40 +515,12 @@ class SampledPair:
         mean = sum(p * math.expm1(min(x, 700.0)) for p, x in zip(chances, logs, strict=True))
         return max(mean, 0.0)
 
-    def louder(self, factor: float) -> SampledPair:
-        return replace(self, noise_multiplier=self.noise_multiplier / factor)
-
     def limit_mu_squared(self, times: int) -> float | None:
-        """By the central limit theorem, which is known for add-remove and separate records."""
-        if self.together or self.adjacency == "replace-one":
+        """mu^2 of the Gaussian pair that `times` of it tend to, by the central limit theorem, which
+        is known for add-remove, separate records and all times."""
+        if self.together or self.adjacency == "replace-one" or self.chance is not None:
             return None
         return clt_mu(self.noise_multiplier, self.rate, times * self.records) ** 2
-
-
-@dataclass(frozen=True)
-class ChosenPair:
-    """With this chance all the steps, else nothing; and which of the two is known."""
-
-    chance: float
-    step: SampledPair
-    times: int
-
-    @property
-    def noise_multiplier(self) -> float:
-        return self.step.noise_multiplier
-
-    def distribution(self, interval: float) -> Losses:
-        steps = self.step.distribution(interval).repeated(self.times)
-        return steps.with_chance(self.chance, interval)
-
-    def points(self, times: int, interval: float) -> float:
-        return self.step.points(times * self.times, interval)
-
-    def louder(self, factor: float) -> ChosenPair:
-        return replace(self, step=self.step.louder(factor))
-
-    def limit_mu_squared(self, times: int) -> None:
-        """No limit theorem is known."""
 
 
 def clt_mu(noise_multiplier: float, rate: float, steps: int) -> float:

@@ -17,13 +17,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from copy import copy
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from functools import lru_cache
 from typing import Protocol, Self
 
 from privtraj.base.errors import BudgetError
-from privtraj.privacy.accounting import COARSE, FINE, Events, Tally, bisect, tally
+from privtraj.privacy.accounting import (
+    COARSE,
+    FINE,
+    Cost,
+    Events,
+    Guarantee,
+    Parallel,
+    Sequential,
+    Tally,
+    bisect,
+    cost,
+    tally,
+)
 from privtraj.privacy.events import (
     Adjacency,
     Event,
@@ -33,9 +46,7 @@ from privtraj.privacy.events import (
     check_adjacency,
     check_budget,
     check_slack,
-    sum_at_rate,
 )
-from privtraj.privacy.guarantee import Cost, Guarantee, Parallel, Sequential, cost
 
 _WORTH_NAMING = 1e-3  # less privacy loss than this buys nothing: call it spent
 
@@ -61,7 +72,7 @@ class Ledger:
     A `plan` holds a fit to that: every release is one of those it lists.
 
     others: what was released about other people, none of whom is among those of this ledger. All of
-    it together is then Parallel (`guarantee`), and has to keep to the budget together.
+    it together is then `Parallel`, and has to keep to the budget together.
     """
 
     def __init__(
@@ -77,51 +88,42 @@ class Ledger:
         self.delta = float(delta)
         self.adjacency = check_adjacency(adjacency)
         self.others = others
-        self._events: list[tuple[Event, int]] = []
-        self._tally = Tally(self.adjacency)
+        self.events: tuple[tuple[Event, int], ...] = ()  # what happened, in order, and how often
+        self.tally = Tally(self.adjacency)  # of these events
         self._plan = plan
-
-    @property
-    def events(self) -> tuple[tuple[Event, int], ...]:
-        """What happened, in order, and how often each."""
-        return tuple(self._events)
-
-    @property
-    def tally(self) -> Tally:
-        """What composition remembers of its own events: their cost, mu, and slack."""
-        return self._tally
 
     @property
     def guarantee(self) -> Guarantee:
         """Its own events, and beside them what is about other people."""
-        own = Sequential.of(self._events)
+        own = Sequential(self.events)
         return own if self.others is None else Parallel((self.others, own))
 
     @property
     def cost(self) -> Cost:
         """What everything costs that the certificate will tell of."""
-        return self._cost(self._tally, self._events)
-
-    def _cost(self, own: Tally, events: list[tuple[Event, int]]) -> Cost:
         if self.others is None:
-            return Cost((own,))
-        return cost(Parallel((self.others, Sequential.of(events))), self.adjacency)
+            return self.tally
+        return cost(self.guarantee, self.adjacency)
 
     def covers(self, event: Event, times: int = 1) -> bool:
         """Whether the event would fit beside what was spent."""
-        after = self._cost(self._tally.add(event, times), [*self._events, (event, times)])
-        return after.delta(self.epsilon) <= self.delta
+        after = copy(self)
+        after._add(event, times)
+        return after.cost.delta(self.epsilon) <= self.delta
 
     def spend(self, event: Event, times: int = 1) -> None:
         """Record the event, or raise `BudgetError` and record nothing."""
-        after = self._tally.add(event, times)
         plan = self._plan and self._plan.after(event, times)
         if not self.covers(event, times):
             raise BudgetError(
                 f"the budget does not cover {event.describe(times)}: {self.remaining(event)}"
             )
-        self._tally, self._plan = after, plan
-        self._events.append((event, times))
+        self._add(event, times)
+        self._plan = plan
+
+    def _add(self, event: Event, times: int) -> None:
+        self.tally = self.tally.add(event, times)
+        self.events = (*self.events, (event, times))
 
     def spent(self) -> float:
         """The smallest epsilon, at the budget's delta, of everything recorded so far."""
@@ -131,9 +133,9 @@ class Ledger:
         """What is left, in words: the budget used, and the largest single release that fits, of
         people who have as many records as those of `like`."""
         used = f"epsilon {up(self.spent())} of {self.epsilon:g} is spent at delta {self.delta:g}"
-        if self._tally.sampled:  # no closed form to calibrate in
+        if self.tally.sampled:  # no closed form to calibrate in
             return used
-        budget = (self.epsilon, self.delta, self.adjacency, self._events)
+        budget = (self.epsilon, self.delta, self.adjacency, self.events)
         person = ONE_RECORD if like is None else like.person
         inverse = calibrate_gaussian(*budget, person=person)
         laplace = calibrate_laplace(*budget, person=person)
@@ -145,7 +147,7 @@ class Ledger:
         return f"{used}, which leaves room for {' or '.join(options) or 'nothing more'}"
 
     def __repr__(self) -> str:
-        events = sum(times for _, times in self._events)
+        events = sum(times for _, times in self.events)
         budget = f"epsilon={self.epsilon:g}, delta={self.delta:g}, adjacency={self.adjacency!r}"
         return f"Ledger({budget}, events={events})"
 
@@ -176,20 +178,21 @@ class Planned:
     event: Event
     times: int = 1
     shared: bool = False
-    told: float = 0.0  # of the shared event's loudness
+    used: float = 0.0  # of the shared event's information
 
     def after(self, event: Event, times: int) -> Planned | None:
         """What is left after so many of the event; None if they are not covered."""
-        if times > self.times:
+        used = self.used
+        if self.shared:
+            covered = event.kind == self.event.kind
+            if covered:
+                used += times * event.information
+                covered = used <= self.event.information * (1 + _TOLERANCE)
+        else:
+            covered = event.ideal() == self.event.ideal()
+        if times > self.times or not covered:
             return None
-        if not self.shared:
-            same = event.ideal() == self.event.ideal()
-            return replace(self, times=self.times - times) if same else None
-        if event.kind != self.event.kind:
-            return None
-        told = self.told + times * event.loudness
-        covered = told <= self.event.loudness * (1 + _TOLERANCE)
-        return replace(self, times=self.times - times, told=told) if covered else None
+        return replace(self, times=self.times - times, used=used)
 
 
 @dataclass(frozen=True)
@@ -242,7 +245,7 @@ def calibrate_gaussian(
     add, here and below. 0.0 if nothing fits.
     """
     spent = _spent(epsilon, delta, adjacency, others, slack)
-    return _largest_release(_sum_of, spent, epsilon, delta, person)
+    return _largest_release(GaussianSum, spent, epsilon, delta, person)
 
 
 def calibrate_laplace(
@@ -256,7 +259,7 @@ def calibrate_laplace(
 ) -> float:
     """The largest e for which LaplaceCounts(e) fits beside the others. 0.0 if nothing fits."""
     spent = _spent(epsilon, delta, adjacency, others, slack)
-    return _largest_release(_counts_of, spent, epsilon, delta, person)
+    return _largest_release(LaplaceCounts, spent, epsilon, delta, person)
 
 
 def calibrate_noise(
@@ -275,30 +278,26 @@ def calibrate_noise(
     return _least_noise(spent, epsilon, delta, steps, rate, person)
 
 
-def _sum_of(inverse: float, person: Person) -> GaussianSum:
-    return GaussianSum(1 / inverse, "", 0.0, *person)
-
-
-def _counts_of(epsilon: float, person: Person) -> LaplaceCounts:
-    return LaplaceCounts(epsilon, "", 0.0, *person)
-
-
 @lru_cache(maxsize=256)
 def _largest_release(
-    release: Callable[[float, Person], Event],
+    kind: type[GaussianSum | LaplaceCounts],
     spent: Tally,
     epsilon: float,
     delta: float,
     person: Person,
 ) -> float:
-    """The largest size that fits, less the margin, where all smaller ones fit too; 0.0 if none."""
+    """The largest size that fits, less the margin, where all smaller ones fit too; 0.0 if none.
+
+    size: epsilon of counts, 1 / z of a sum.
+    """
 
     def fits(size: float) -> bool:
-        return spent.add(release(size, person)).delta(epsilon) <= delta
+        event = kind(size if kind is LaplaceCounts else 1 / size, "", 0.0, *person)
+        return spent.add(event).delta(epsilon) <= delta
 
     most, precision = _LARGEST, 1e-13
     if spent.sampled:  # no more than without them, which needs no grid
-        alone = _largest_release(release, replace(spent, sampled=()), epsilon, delta, person)
+        alone = _largest_release(kind, replace(spent, sampled=()), epsilon, delta, person)
         most, precision = min(alone, 1 / _LEAST_NOISE), _ON_GRIDS
     good = _halved_until(fits, most) if most else 0.0
     if 0 < good < most:
@@ -319,12 +318,12 @@ def _halved_until(fits: Callable[[float], bool], x: float) -> float:
 def _least_noise(
     spent: Tally, epsilon: float, delta: float, steps: int, rate: float, person: Person
 ) -> float:
-    start = _largest_release(_sum_of, spent, epsilon, delta, person) / math.sqrt(steps)
+    start = _largest_release(GaussianSum, spent, epsilon, delta, person) / math.sqrt(steps)
     if start == 0 or rate == 1:
         return 1 / start if start else math.inf
 
     def fits(inverse: float, interval: float) -> bool:
-        event = sum_at_rate(_sum_of(inverse, person), rate)
+        event = GaussianSum(1 / inverse, "", 0.0, *person, rate)
         return spent.add(event, steps).delta(epsilon, interval) <= delta
 
     if not fits(_SMALLEST, FINE):  # the error of the grid alone may be more than delta

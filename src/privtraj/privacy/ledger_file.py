@@ -3,12 +3,12 @@
 The file is JSON Lines and only ever grows. Its first line is a header (version, salt, adjacency).
 Each later line is a reservation, or the note that a reserved fit made its model; each carries the
 sha256 of the line before it and of itself, so a change to any line is noticed. That the end was cut
-off, or an old copy put back, is noticed by an anchor: the number of lines and the hash of the last,
-kept where a change to the file does not reach it. A ledger that only grew since still has that line
-at that place. Two remember it: a small file beside the ledger, its *seal*, which every new line
-replaces; and the steward, who may note the *code* that each fit prints. Hashes and seals catch
-accidents; against somebody who may write all files of the house and knows this program, only a code
-that is kept elsewhere helps.
+off, or an old copy put back, is noticed by its *code*: the number of lines and the first digits of
+the hash of the last, kept where a change to the file does not reach it. A ledger that only grew
+since still has that line at that place. Two remember it: a small file beside the ledger, its
+*seal*, which every new line replaces; and the steward, who may note the code that each fit prints.
+Hashes and seals catch accidents; against somebody who may write all files of the house and knows
+this program, only a code that is kept elsewhere helps.
 
 Ledgers of version 1 have lines without a hash of themselves; they are read, and go on with it.
 
@@ -40,11 +40,12 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from filelock import lock_descriptor, unlock_descriptor
 
 from privtraj.base.errors import Arg, BudgetError, InputError, aligned, is_number
+from privtraj.base.files import LONGEST_TEXT, strict_json
 from privtraj.privacy.certificate import PROTECTS
 from privtraj.privacy.events import Adjacency, check_adjacency, check_budget
 from privtraj.privacy.ledger import down, up
@@ -65,11 +66,13 @@ _SPECIAL = (
     (stat.S_ISCHR, "a device"),
     (stat.S_ISBLK, "a device"),
 )
+_CODE = re.compile(
+    "([1-9][0-9]{0,8})-[0-9a-f]{16}"
+)  # of a whole ledger: lines, and sha256 of the last
 _UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, OverflowError)  # of a line
 
 
-@dataclass(frozen=True)
-class Reservation:
+class Reservation(NamedTuple):
     """A recorded claim on the budget; only what has one may be released."""
 
     id: str  # for `LedgerFile.settle`
@@ -100,8 +103,19 @@ class LedgerFile:
         ledger_code: str | None = None,
     ) -> None:
         self.path = Path(path)
-        self._caps = _checked_caps(cap_epsilon, cap_delta)
-        self._noted = None if ledger_code is None else _noted(ledger_code)
+        self._caps: _Pair | None = None
+        if cap_epsilon is not None and cap_delta is not None:
+            check_budget(cap_epsilon, cap_delta, "cap_")
+            self._caps = float(cap_epsilon), float(cap_delta)
+        elif cap_epsilon is not None or cap_delta is not None:
+            caps = (Arg("cap_epsilon"), " and ", Arg("cap_delta"))
+            raise InputError("the cap of a ledger needs both numbers: give ", *caps)
+        self._noted = None if ledger_code is None else str(ledger_code).strip()
+        if self._noted is not None and not _CODE.fullmatch(self._noted):
+            raise InputError(
+                Arg("ledger_code"),
+                " must be a code such as 5-0123456789abcdef, as fit and ledger show print it",
+            )
 
     def reserve(
         self,
@@ -158,39 +172,57 @@ class LedgerFile:
         with self._locked(os.O_RDONLY) as file:
             book = self._read(file)
         caps = self._caps or book.entries[-1].caps
-        names, groups = ("group", "epsilon", "delta", "left_epsilon", "left_delta"), []
+        names, groups, entries = ("group", "epsilon", "delta", "left_epsilon", "left_delta"), [], []
         for group in book.groups or (None,):
             spent = book.spent(group)
             groups.append(dict(zip(names, (group, *spent, *_left(spent, caps)), strict=True)))
+        for entry in book.entries:
+            own, note = asdict(entry), book.fitted.get(entry.id)
+            del own["cap_epsilon"], own["cap_delta"]
+            state = FITTED if note else CHARGED if entry.fingerprint is None else RESERVED
+            spent_epsilon, model = (note.spent_epsilon, note.model) if note else (None, None)
+            more = {"state": state, "spent_epsilon": spent_epsilon, "model": model}
+            entries.append({**own, **more})
         return {
             "adjacency": book.adjacency,
-            "code": str(Anchor.of(book.hashes)),
+            "code": code_of(book.hashes),
             **dict(zip(("cap_epsilon", "cap_delta"), caps, strict=True)),
             "groups": groups,
-            "entries": [_entry_row(entry, book.fitted.get(entry.id)) for entry in book.entries],
+            "entries": entries,
         }
 
     def describe(self) -> str:
         """The summary as a table for people."""
         summary = self.summary()
         adjacency: Adjacency = summary["adjacency"]
-        several = len(summary["groups"]) > 1
-        rows = [_cells(entry, several) for entry in summary["entries"]]
-        totals = [
-            f"{'Group ' + str(row['group']) if several else 'Total'}: "
-            f"epsilon {up(row['epsilon'])} and delta {up(row['delta'])} spent, "
-            f"epsilon {down(row['left_epsilon'])} and delta {down(row['left_delta'])} left."
-            for row in summary["groups"]
-        ]
+        several, lines = len(summary["groups"]) > 1, []
+        for row in summary["groups"]:
+            lines.append(
+                f"{'Group ' + str(row['group']) if several else 'Total'}: "
+                f"epsilon {up(row['epsilon'])} and delta {up(row['delta'])} spent, "
+                f"epsilon {down(row['left_epsilon'])} and delta {down(row['left_delta'])} left."
+            )
+        group = ["group"] if several else []
+        table = [["time", "epsilon", "delta", "records", *group, "what", "state"]]
+        for entry in summary["entries"]:
+            state = entry["state"]
+            if state == FITTED:
+                spent = up(entry["spent_epsilon"])
+                state = f"fitted: exact epsilon {spent}, model {entry['model'][:12]}"
+            group = ["every" if entry["group"] is None else str(entry["group"])] if several else []
+            amounts, records = (up(entry["epsilon"]), up(entry["delta"])), entry["fingerprint"]
+            what = " ".join(entry["what"].split())
+            table.append([entry["time"], *amounts, records or "-", *group, what, state])
         lines = [
+            f"Privacy ledger '{self.path}'",
             f"Protected: {PROTECTS[adjacency]} ({adjacency}).",
             f"Cap: epsilon {summary['cap_epsilon']:g}, delta {summary['cap_delta']:g}.",
-            *totals,
-            *aligned([list(rows[0]), *(list(row.values()) for row in rows)]),
+            *lines,
+            *aligned(table),
             f"Code: {summary['code']} (note it elsewhere: given as --ledger-code, it tells later "
             "whether lines were cut off).",
         ]
-        return "\n  ".join([f"Privacy ledger '{self.path}'", *lines])
+        return "\n  ".join(lines)
 
     def _claim(
         self,
@@ -214,7 +246,10 @@ class LedgerFile:
                     Arg("adjacency", book.adjacency),
                     ", or a second ledger file",
                 )
-            fingerprint = None if digest is None else _fingerprint(digest, book.salt)
+            fingerprint = None
+            if digest is not None:
+                slow = hashlib.scrypt(digest, salt=book.salt, n=_SCRYPT_N, r=8, p=1)
+                fingerprint = slow.hex()[:16]
             recognised = book.like(fingerprint) is not None
             if recognised and new_people:
                 raise InputError(
@@ -262,12 +297,12 @@ class LedgerFile:
     def _check_whole(self, hashes: Sequence[str]) -> None:
         """Refuse a ledger that does not go on from its seal, or from the code that was noted."""
         sealed, name = read_seal(self.path), seal_of(self.path).name
-        if sealed is not None and not sealed.is_in(hashes):
+        if sealed is not None and not _goes_on(sealed, hashes):
             raise InputError(
                 f"the ledger '{self.path}' has lost lines that its seal '{name}' knows of: put "
                 "back the whole file, or charge what was released since and remove the seal"
             )
-        if self._noted is not None and not self._noted.is_in(hashes):
+        if self._noted is not None and not _goes_on(self._noted, hashes):
             raise InputError(
                 f"the ledger '{self.path}' does not go on from the code that was noted (",
                 Arg("ledger_code"),
@@ -291,7 +326,7 @@ class LedgerFile:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         os.fsync(file)
         hashes = book.hashes or (_sha256(book.last),)
-        write_seal(self.path, Anchor.of((*hashes, _sha256(line))))
+        write_seal(self.path, code_of((*hashes, _sha256(line))))
 
     @contextmanager
     def _locked(self, flags: int) -> Iterator[int]:
@@ -370,6 +405,9 @@ class _Entry:
     def __post_init__(self) -> None:
         check_budget(self.epsilon, self.delta)
         check_budget(self.cap_epsilon, self.cap_delta)
+        for text in (self.id, self.time, self.what, self.fingerprint or ""):
+            if not isinstance(text, str) or len(text) > LONGEST_TEXT:
+                raise InputError(f"a text of a ledger has at most {LONGEST_TEXT:,} letters")
         if not isinstance(self.group, int | None):
             raise InputError("a group must be a whole number")
 
@@ -388,6 +426,8 @@ class _Fitted:
     model: str
 
     def __post_init__(self) -> None:
+        if not (isinstance(self.id, str) and isinstance(self.time, str)):
+            raise InputError("id and time must be texts")
         if not (is_number(self.spent_epsilon) and 0 <= self.spent_epsilon < math.inf):
             raise InputError("spent_epsilon must be a finite number that is not negative")
         if not (isinstance(self.model, str) and re.fullmatch("[0-9a-f]{64}", self.model)):
@@ -456,7 +496,7 @@ def _parse(data: bytes, path: Path) -> _Book | None:
         return None
     records: list[_Entry | _Fitted] = []
     try:
-        header = json.loads(lines[0])
+        header = strict_json(lines[0])
         salt, adjacency = bytes.fromhex(header["salt"]), check_adjacency(header["adjacency"])
         for before, line in pairwise(lines):
             records.append(_record(line, before))
@@ -473,13 +513,13 @@ def _parse(data: bytes, path: Path) -> _Book | None:
 
 
 def _record(line: bytes, before: bytes) -> _Entry | _Fitted:
-    values = json.loads(line)
+    values = strict_json(line)
     if values.pop("before") != _sha256(before):
         raise ValueError
     own = values.pop("self", None)
     if own is None and _names_itself(before):
         raise ValueError
-    if own is not None and line != _with_self(_without_self(line)):
+    if own is not None and line != _with_self(line[: -len(_SELF % bytes(64))] + b"}"):
         raise ValueError
     kinds: dict[str, type[_Entry | _Fitted]] = {"reserved": _Entry, "fitted": _Fitted}
     return kinds[values.pop("kind")](**values)
@@ -493,10 +533,6 @@ def _with_self(line: bytes) -> bytes:
     return line[:-1] + _SELF % _sha256(line).encode()
 
 
-def _without_self(line: bytes) -> bytes:
-    return line[: -len(_SELF % bytes(64))] + b"}"
-
-
 def _names_itself(line: bytes) -> bool:
     """Whether the lines that follow must have a hash of themselves: from the first one on."""
     return line.startswith(_STARTS[1]) or b', "self": "' in line
@@ -506,35 +542,11 @@ def _sha256(line: bytes) -> str:
     return hashlib.sha256(line).hexdigest()
 
 
-def _fingerprint(digest: bytes, salt: bytes) -> str:
-    return hashlib.scrypt(digest, salt=salt, n=_SCRYPT_N, r=8, p=1).hex()[:16]
-
-
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 # Amounts ------------------------------------------------------------------------------------
-
-
-def _checked_caps(epsilon: float | None, delta: float | None) -> _Pair | None:
-    if epsilon is None and delta is None:
-        return None
-    if epsilon is None or delta is None:
-        caps = (Arg("cap_epsilon"), " and ", Arg("cap_delta"))
-        raise InputError("the cap of a ledger needs both numbers: give ", *caps)
-    check_budget(epsilon, delta, "cap_")
-    return float(epsilon), float(delta)
-
-
-def _noted(code: str) -> Anchor:
-    try:
-        return Anchor.parsed(str(code))
-    except ValueError:
-        raise InputError(
-            Arg("ledger_code"),
-            " must be a code such as 5-0123456789abcdef, as fit and ledger show print it",
-        ) from None
 
 
 def _left(spent: _Pair, caps: _Pair) -> _Pair:
@@ -548,36 +560,6 @@ def _sum(amounts: Iterable[float]) -> float:
     return float(sum(Fraction(repr(amount)) for amount in amounts))
 
 
-# For people ---------------------------------------------------------------------------------
-
-
-def _entry_row(entry: _Entry, note: _Fitted | None) -> dict[str, Any]:
-    own = {name: value for name, value in asdict(entry).items() if not name.startswith("cap_")}
-    return {
-        **own,
-        "state": FITTED if note else CHARGED if entry.fingerprint is None else RESERVED,
-        "spent_epsilon": note.spent_epsilon if note else None,
-        "model": note.model if note else None,
-    }
-
-
-def _cells(entry: Mapping[str, Any], several: bool) -> dict[str, str]:
-    state = entry["state"]
-    if state == FITTED:
-        spent = up(entry["spent_epsilon"])
-        state = f"fitted: exact epsilon {spent}, model {entry['model'][:12]}"
-    group = "every" if entry["group"] is None else str(entry["group"])
-    return {
-        "time": entry["time"],
-        "epsilon": up(entry["epsilon"]),
-        "delta": up(entry["delta"]),
-        "records": entry["fingerprint"] or "-",
-        **({"group": group} if several else {}),
-        "what": " ".join(entry["what"].split()),
-        "state": state,
-    }
-
-
 def _sync_directory(path: Path) -> None:
     if sys.platform == "win32":
         return  # Windows has no such call
@@ -588,35 +570,15 @@ def _sync_directory(path: Path) -> None:
         os.close(directory)
 
 
-_DIGITS = 16  # of a sha256, in hex
+def code_of(hashes: Sequence[str]) -> str:
+    """The code of a ledger whose lines have these sha256."""
+    return f"{len(hashes)}-{hashes[-1][:16]}"
 
 
-@dataclass(frozen=True)
-class Anchor:
-    """So many lines, and the first digits of the sha256 of the last of them."""
-
-    lines: int
-    digits: str
-
-    @classmethod
-    def of(cls, hashes: Sequence[str]) -> Anchor:
-        """Of a ledger whose lines have these sha256."""
-        return cls(len(hashes), hashes[-1][:_DIGITS])
-
-    @classmethod
-    def parsed(cls, text: str) -> Anchor:
-        """The inverse of `str`; a ValueError if it is none."""
-        found = re.fullmatch(rf"([1-9][0-9]{{0,8}})-([0-9a-f]{{{_DIGITS}}})", text.strip())
-        if found is None:
-            raise ValueError
-        return cls(int(found[1]), found[2])
-
-    def is_in(self, hashes: Sequence[str]) -> bool:
-        """Whether a ledger whose lines have these sha256 goes on from here."""
-        return self.lines <= len(hashes) and hashes[self.lines - 1].startswith(self.digits)
-
-    def __str__(self) -> str:
-        return f"{self.lines}-{self.digits}"
+def _goes_on(code: str, hashes: Sequence[str]) -> bool:
+    """Whether a ledger whose lines have these sha256 goes on from a code."""
+    lines = int(code.split("-")[0])
+    return lines <= len(hashes) and code_of(hashes[:lines]) == code
 
 
 def seal_of(ledger: Path) -> Path:
@@ -625,16 +587,17 @@ def seal_of(ledger: Path) -> Path:
     return real.with_name(f"{real.name}.seal")
 
 
-def read_seal(ledger: Path) -> Anchor | None:
-    """What the seal of a ledger remembers; None where there is none that can be read."""
+def read_seal(ledger: Path) -> str | None:
+    """The code that the seal of a ledger remembers; None where there is none that can be read."""
     path = seal_of(ledger)
     with suppress(OSError, ValueError):
         if stat.S_ISREG(path.stat().st_mode):
-            return Anchor.parsed(path.read_text(encoding="ascii"))
+            code = path.read_text(encoding="ascii").strip()
+            return code if _CODE.fullmatch(code) else None
     return None
 
 
-def write_seal(ledger: Path, anchor: Anchor) -> None:
+def write_seal(ledger: Path, code: str) -> None:
     """Replace the seal at once, after the line that it remembers is on the disk.
 
     A crash before leaves the old seal, which the longer ledger still holds. Where nothing can be
@@ -644,7 +607,7 @@ def write_seal(ledger: Path, anchor: Anchor) -> None:
     draft = path.with_name(f"{path.name}.new")  # one name: what a crash leaves is written over
     with suppress(OSError):
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            file.write(f"{anchor}\n")
+            file.write(f"{code}\n")
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, path)

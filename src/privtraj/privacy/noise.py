@@ -42,7 +42,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -139,6 +138,7 @@ class Law:
         between its `low` and its `high`: products are rounded down in the one and up in the other.
         """
         one = 1 << precision
+        floors: list[list[int]] = []
         low, high = [one], [one]
         (r, r_high), (q, q_high) = _exp_minus(self.rate, one), _exp_minus(self.bend, one)
         while low[-1]:
@@ -147,21 +147,14 @@ class Law:
             r, r_high = r * q >> precision, (r_high * q_high >> precision) + 1
         # r never grows, so sum_{y > x} w_y <= w_x r_x / (1 - r_x)
         high.append(high[-1] * one // (one - r_high) + 1)
-        low_sums, high_sums = (list(accumulate(reversed(w[1:])))[::-1] for w in (low, high))
-        totals = one + 2 * low_sums[0], one + 2 * high_sums[0]
-        return (
-            _to_first_zero((mass << bits) // totals[1] for mass in low_sums),
-            _to_first_zero((mass << bits) // totals[0] for mass in high_sums),
-        )
-
-
-def _to_first_zero(floors: Iterable[int]) -> list[int]:
-    kept = []
-    for floor in floors:
-        kept.append(floor)
-        if not floor:
-            break
-    return kept
+        low, high = list(accumulate(low[:0:-1]))[::-1], list(accumulate(high[:0:-1]))[::-1]
+        for sums, total in ((low, one + 2 * high[0]), (high, one + 2 * low[0])):
+            floors.append([])
+            for mass in sums:
+                floors[-1].append((mass << bits) // total)
+                if not floors[-1][-1]:
+                    break
+        return floors[0], floors[1]
 
 
 @dataclass(frozen=True)
@@ -190,15 +183,11 @@ class Table:
         drawn = np.empty(count, dtype=np.int64)
         for start in range(0, count, _CHUNK):
             part = drawn[start : start + _CHUNK]
-            part[:] = self._draw_chunk(source, part.size)
-        return drawn
-
-    def _draw_chunk(self, source: Source, count: int) -> NDArray[np.int64]:
-        words = source.words(count)
-        below = self._located(words)
-        drawn = below + self.first
-        for at in np.flatnonzero(self.high.take(below, mode="clip") == words):
-            drawn[at] = self._settled(int(words[at]), source)
+            words = source.words(part.size)
+            below = self._located(words)
+            part[:] = below + self.first
+            for at in np.flatnonzero(self.high.take(below, mode="clip") == words):
+                part[at] = self._settled(int(words[at]), source)
         return drawn
 
     def _settled(self, word: int, source: Source) -> int:

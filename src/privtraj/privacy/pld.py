@@ -56,7 +56,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -155,11 +155,11 @@ def of_mixture(
     """Of sum_j p_j N(s_j / z, 1) against N(0, 1), or against its mirror image: one bin's losses."""
     s, p = np.array(sizes), np.array(chances)
     pair = _Pair(s[p > 0] / noise_multiplier, p[p > 0], mirrored)
-    low, high = pair.range
-    gone = _dots(pair.removed, pair.error(interval), low, high, interval)
+    (low, high), error = pair.range, pair.error(interval)
+    gone = _dots(partial(pair.divergences, 1.0), error, low, high, interval)
     if mirrored:
         return gone
-    come = _dots(pair.added, pair.error(interval), -high, -low, interval)
+    come = _dots(partial(pair.divergences, -1.0), error, -high, -low, interval)
     return Losses(
         (*gone.masses, *come.masses), max(gone.error, come.error), max(gone.norm, come.norm)
     )
@@ -207,7 +207,7 @@ class _Pair:
         return float(low), float(high)
 
     def error(self, interval: float) -> float:
-        """Of the values of `removed` and `added` on a grid of losses.
+        """Of the `divergences` on a grid of losses.
 
         Of exp(-x^2 / 2) and exp(eps), whose arguments are rounded, relative to probabilities of at
         most 1; and of the places x, which are in one of the cells of `_where`.
@@ -220,15 +220,12 @@ class _Pair:
         rounded = 2 * (largest**2 + largest + 32) * _UNIT
         return rounded + cell * (off + 8 * (largest**2 + 1) * _UNIT) + 1e-22
 
-    def removed(self, epsilons: Floats) -> Floats:
-        """Hockey-stick divergences of P from Q: P(x > x_eps) - e^eps Q(x > x_eps)."""
-        x = self._where(epsilons)
-        return _above(self._p, x) - np.exp(epsilons) * _above(self._q, x)
-
-    def added(self, epsilons: Floats) -> Floats:
-        """Hockey-stick divergences of Q from P: Q(x < x_-eps) - e^eps P(x < x_-eps)."""
-        x = self._where(-epsilons)
-        return _below(self._q, x) - np.exp(epsilons) * _below(self._p, x)
+    def divergences(self, sign: float, epsilons: Floats) -> Floats:
+        """Hockey-stick divergences: of P from Q, P(x > x_eps) - e^eps Q(x > x_eps), if the sign is
+        1, and of Q from P, Q(x < x_-eps) - e^eps P(x < x_-eps), if it is -1."""
+        first, second = (self._p, self._q) if sign > 0 else (self._q, self._p)
+        x = self._where(sign * epsilons)
+        return _beyond(first, x, sign) - np.exp(epsilons) * _beyond(second, x, sign)
 
     def _where(self, losses: Floats) -> Floats:
         """The x of each loss: read off a table, then two steps of Newton inside its cell."""
@@ -248,12 +245,9 @@ class _Pair:
 _Law = tuple[Floats, Floats]  # centres and chances of a mixture of unit normals
 
 
-def _above(law: _Law, x: Floats) -> Floats:
-    return sum((p * ndtr(s - x) for s, p in zip(*law, strict=True)), np.zeros_like(x))
-
-
-def _below(law: _Law, x: Floats) -> Floats:
-    return sum((p * ndtr(x - s) for s, p in zip(*law, strict=True)), np.zeros_like(x))
+def _beyond(law: _Law, x: Floats, sign: float) -> Floats:
+    """Probability of what is above x if the sign is 1, below if it is -1."""
+    return sum((p * ndtr(sign * (s - x)) for s, p in zip(*law, strict=True)), np.zeros_like(x))
 
 
 def _log_density(law: _Law, x: Floats) -> Floats:

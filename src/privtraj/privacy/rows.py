@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import InputError
 from privtraj.base.space import Slabs
-from privtraj.columns.axes import Axes
+from privtraj.columns.kinds import Axes
 from privtraj.privacy.events import Person
 
 BLOCK = 1 << 20  # rows at a time: what is computed on the way stays small beside the rows
@@ -53,11 +53,6 @@ class RepeatedRows(NamedTuple):
     people: NDArray[np.int64]
     times: NDArray[np.float64]
     points: NDArray[np.float32]
-
-    def by_person(self) -> RepeatedRows:
-        """The same, those of one person together."""
-        order = np.argsort(self.people, kind="stable")
-        return RepeatedRows(self.people[order], self.times[order], self.points[order])
 
 
 class Rows(Protocol):
@@ -178,11 +173,10 @@ class MemoryRows:
         return SlabRows(self.points[order], numbers[order])
 
     def repeated(self) -> RepeatedRows:
-        own = np.zeros(len(self.times), np.bool_)
-        people = np.zeros(len(self.times), np.int64) if self.people is None else self.people
-        if self.people is not None:
-            own = np.bincount(people, minlength=1)[people] > 1
-        return RepeatedRows(people[own], self.times[own], self.points[own])
+        if self.people is None:
+            return RepeatedRows(np.empty(0, np.int64), self.times[:0], self.points[:0])
+        own = np.bincount(self.people, minlength=1)[self.people] > 1
+        return RepeatedRows(self.people[own], self.times[own], self.points[own])
 
 
 @dataclass(frozen=True, eq=False, repr=False)

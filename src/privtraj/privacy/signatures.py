@@ -44,8 +44,8 @@ def new_key(path: str | os.PathLike[str]) -> str:
 
     Returns the fingerprint. Existing files are never replaced.
     """
-    keys, serialization = _ed25519(), _serialization()
-    private, public = Path(path), _public_path(path)
+    keys, serialization = _cryptography()
+    private, public = Path(path), Path(f"{os.fspath(path)}{PUBLIC_SUFFIX}")
     for file in (private, public):
         if file.exists():
             raise InputError(
@@ -110,7 +110,7 @@ def _message(certificate: Certificate) -> bytes:
 
 
 def _fingerprint(public: Ed25519PublicKey) -> str:
-    serialization = _serialization()
+    _, serialization = _cryptography()
     der = public.public_bytes(
         serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     )
@@ -118,7 +118,7 @@ def _fingerprint(public: Ed25519PublicKey) -> str:
 
 
 def _private_key(path: str | os.PathLike[str]) -> Ed25519PrivateKey:
-    keys, serialization = _ed25519(), _serialization()
+    keys, serialization = _cryptography()
     text = _read(path)
     if os.name == "posix" and Path(path).stat().st_mode & 0o077:
         raise InputError(f"others may read the key '{path}': run chmod 600 on it")
@@ -138,7 +138,7 @@ def _private_key(path: str | os.PathLike[str]) -> Ed25519PrivateKey:
 
 
 def _public_key(path: str | os.PathLike[str]) -> Ed25519PublicKey:
-    keys, serialization = _ed25519(), _serialization()
+    keys, serialization = _cryptography()
     try:
         key = serialization.load_pem_public_key(_read(path))
     except InputError:
@@ -166,16 +166,10 @@ def _write_new(path: Path, data: bytes, mode: int) -> None:
         os.fsync(file.fileno())
 
 
-def _public_path(path: str | os.PathLike[str]) -> Path:
-    return Path(f"{os.fspath(path)}{PUBLIC_SUFFIX}")
-
-
-def _ed25519() -> Any:
+def _cryptography() -> tuple[Any, Any]:
+    """What signs, and what reads and writes keys; an `InputError` where the package is missing."""
     extra("cryptography", "signatures", "privtraj[sign]")
-    return extra(
-        "cryptography.hazmat.primitives.asymmetric.ed25519", "signatures", "privtraj[sign]"
-    )
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ed25519
 
-
-def _serialization() -> Any:
-    return extra("cryptography.hazmat.primitives.serialization", "signatures", "privtraj[sign]")
+    return ed25519, serialization

@@ -34,8 +34,10 @@ up: the result is the same, bit for bit, on one device and on many.
 from __future__ import annotations
 
 import math
+import os
 from abc import abstractmethod
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -51,8 +53,8 @@ from privtraj.base import processes
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, BudgetError, InputError
 from privtraj.privacy import noise
-from privtraj.privacy.events import Adjacency, GaussianSum, Person, people_moved
-from privtraj.privacy.questions import Gaussian, Question, View, gaussian_event
+from privtraj.privacy.events import GaussianSum
+from privtraj.privacy.guard import Gaussian, Question, View, gaussian_event
 from privtraj.privacy.rows import PublicShape
 
 GRID = 2**16  # steps to the side of the box
@@ -87,10 +89,7 @@ class Chunks(NamedTuple):
     row: NDArray[np.int64]  # (local devices n, C): rows of this process, -1 for padding
     bin: jax.Array  # (devices n,)
     used: int  # chunks of every device that hold rows, the first ones
-
-    def spread(self, values: NDArray[Any]) -> jax.Array:
-        """Values (local devices n, C) of the places, over the devices as the points are."""
-        return _spread(values)
+    held: jax.Array  # (devices n, C): which places hold a row
 
 
 class Lattice(NamedTuple):
@@ -116,7 +115,7 @@ class VectorSums(Question, abstract=True):
     deviation S on every integer makes it the Gaussian mechanism with noise multiplier z
     (`events.GaussianSum`).
 
-    Records may take part by chance (`SamplingGuard`); what is summed is then never divided by the
+    Records may take part by chance (`sampling`); what is summed is then never divided by the
     number of those who did, and an empty batch is noise alone.
     """
 
@@ -145,16 +144,9 @@ class VectorSums(Question, abstract=True):
     def vector(self, shape: PublicShape, window: int, point: NDArray[np.float32]) -> Floats:
         """v (D,) of a record in this window, before it is clipped; point (d,) of the unit cube."""
 
-    def sensitivity(self, person: Person, adjacency: Adjacency) -> float:
-        size = person.records if person.together else math.sqrt(person.records)
-        return people_moved(adjacency) * size
-
     def event(self, noise: Gaussian, what: str, shape: PublicShape) -> GaussianSum:
         draws = shape.windows.count * self.width(shape)
         return gaussian_event(noise.multiplier, what, draws, shape.person, shape.rate)
-
-    def records_of(self, view: View) -> int:
-        return int(chunks_of(view).row.max(initial=-1)) + 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,12 +178,12 @@ class ClippedSums(VectorSums):
         lattice_unit(np.asarray(self.clip, np.float64), scale, self.width(shape))
 
     def total(self, view: View, scale: float) -> list[NDArray[Any]]:
-        chunks, width = chunks_of(view), self.width(view.shape)
-        unit = lattice_unit(np.asarray(self.clip, np.float64), scale, width)
-        there = taking_part(view)
-        return [
-            lattice_sums(self.statistic, chunks, there, self.parameters, self.clip, unit, width)
-        ]
+        clip, width = np.asarray(self.clip, np.float64), self.width(view.shape)
+        unit = lattice_unit(clip, scale, width)
+        largest = float(np.max(clip / unit)) + math.sqrt(width) / 2 + 1  # B
+        each = (jax.tree.map(np.asarray, self.parameters), clip, unit)
+        contribution, there = partial(_rounded, self.statistic), taking_part(view)
+        return [_summed(contribution, width, chunks_of(view), there, each, width, largest)]
 
     def answer(self, noisy: list[NDArray[Any]], scale: float) -> Floats:
         (block,) = noisy
@@ -199,9 +191,8 @@ class ClippedSums(VectorSums):
         return (block * unit[:, None]).astype(np.float64)
 
     def vector(self, shape: PublicShape, window: int, point: NDArray[np.float32]) -> Floats:
-        (seen,) = shape.seen(point[None])
-        vector = _one_vector(self.statistic, self.parameters, window, seen)
-        return np.asarray(vector, dtype=np.float64)
+        own = jax.tree.map(lambda leaf: leaf[window], self.parameters)
+        return np.asarray(jax.jit(self.statistic)(shape.seen(point[None]), own)[0], np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,13 +256,6 @@ def lattice_unit(clip: Floats, scale: float, width: int) -> Floats:
     return unit
 
 
-@partial(jax.jit, static_argnums=0)
-def _one_vector(
-    statistic: Statistic, parameters: Any, index: jax.Array, point: jax.Array
-) -> jax.Array:
-    return statistic(point[None], jax.tree.map(lambda leaf: leaf[index], parameters))[0]
-
-
 def chunks_of(view: View) -> Chunks:
     """The rows of a view in chunks, which are kept for the next question."""
     if view.chunks is None:
@@ -284,26 +268,33 @@ def chunks_of(view: View) -> Chunks:
 def taking_part(view: View) -> jax.Array:
     """Which places of the chunks take part: those that hold a row, and whose coin says so."""
     chunks = chunks_of(view)
-    if view.coins is None:
-        return chunks.spread(chunks.row >= 0)
-    return chunks.spread(np.append(view.coins, False)[chunks.row])  # row -1, padding, is the last
+    coins = view.coins(int(chunks.row.max(initial=-1)) + 1)
+    if coins is None:
+        return chunks.held
+    return _spread(np.append(coins, False)[chunks.row])  # row -1, padding, is the last
 
 
 # Exact sums -----------------------------------------------------------------------------------
 
 
 def chunked(points: NDArray[np.float32], bins: NDArray[np.int32], n_times: int) -> Chunks:
-    """Chunks of the rows of this process; as many on every device of every process."""
-    sizes = np.bincount(bins, minlength=n_times)
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    rows = [_padded(np.arange(*starts[i : i + 2]), _layout().chunk) for i in range(n_times)]
-    number = np.repeat(np.arange(n_times, dtype=np.int32), [len(part) for part in rows])
+    """Chunks of the rows of this process; as many on every device of every process.
+
+    An empty bin still gets a chunk, so shapes tell nothing apart from its size.
+    """
+    size, sizes = _layout().chunk, np.bincount(bins, minlength=n_times)
+    chunks = np.maximum(1, -(-sizes // size))
+    ahead = np.cumsum(chunks) - chunks  # chunks of the bins before, and below rows of them
+    rows = np.full(chunks.sum() * size, -1)
+    in_order = np.arange(len(bins))
+    rows[ahead[bins] * size + in_order - (np.cumsum(sizes) - sizes)[bins]] = in_order
+    number = np.repeat(np.arange(n_times, dtype=np.int32), chunks)
     devices = jax.local_device_count()
     count = int(processes.gathered(np.array([-(-len(number) // devices)])).max())
-    row = _dealt(np.concatenate(rows), devices, count, -1)
+    row = _dealt(rows.reshape(-1, size), devices, count, -1)
     places = np.append(points, np.zeros((1, points.shape[1]), np.float32), axis=0)[row]
     bin_ = _spread(_dealt(number, devices, count, 0))
-    return Chunks(_spread(places), row, bin_, count)
+    return Chunks(_spread(places), row, bin_, count, _spread(row >= 0))
 
 
 def kernel_lattice(clip: NDArray[np.float64], largest: float, centres: NDArray[Any]) -> Lattice:
@@ -349,25 +340,6 @@ def kernel_sums(
     masses = masses * mass.astype(np.int64)[:, None]
     fine = np.concatenate([places.reshape(times, m * d), masses, spread], axis=1)
     return _shifted(fine, lattice.shift[:, None])
-
-
-def lattice_sums(
-    statistic: Statistic,
-    chunks: Chunks,
-    taking_part: jax.Array,
-    parameters: Any,
-    clip: NDArray[np.float64],
-    unit: NDArray[np.float64],
-    width: int,
-) -> NDArray[Any]:
-    """Integer sums (T, D) of clipped vectors in lattice units, over the rows that take part.
-
-    A person's numbers are at most B = c / unit + sqrt(D) / 2 + 1 (`guard`).
-    """
-    largest = float(np.max(clip / unit)) + math.sqrt(width) / 2 + 1
-    each = (jax.tree.map(np.asarray, parameters), np.float64(clip), np.float64(unit))
-    contribution = partial(_rounded, statistic)
-    return _summed(contribution, width, chunks, taking_part, each, width, largest)
 
 
 def kernel_vector(
@@ -478,12 +450,22 @@ def _summed(
     at_once = max(1, int(2.0**SUM_BITS / (largest * people)))
     how = (contribution.func, contribution.args[0], width, group, _mesh())
     arrays = (chunks.points, taking_part, chunks.bin)
-    sums = []
-    with jax.enable_x64(True):
-        for first in range(0, groups, at_once):
-            some = np.int32(first), np.int32(min(first + at_once, groups))
-            sums.append(np.asarray(_all_devices(*how, *arrays, *some, parameters)))
-    return sums[0] if len(sums) == 1 else np.sum([part.astype(object) for part in sums], axis=0)
+    fits = at_once >= groups  # all sums in 64 bits, then: in as many threads as there are cores
+    if fits and jax.default_backend() == "cpu" and jax.device_count() == 1:
+        at_once = -(-groups // (os.cpu_count() or 1))
+
+    def part(first: int) -> NDArray[Any]:
+        some = np.int32(first), np.int32(min(first + at_once, groups))
+        with jax.enable_x64(True):
+            return np.asarray(_all_devices(*how, *arrays, *some, parameters))
+
+    firsts = range(0, groups, at_once)
+    if not fits:
+        return np.sum([part(first).astype(object) for first in firsts], axis=0)
+    if len(firsts) == 1:
+        return part(0)
+    with ThreadPoolExecutor(len(firsts)) as pool:
+        return np.asarray(sum(pool.map(part, firsts)))
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
@@ -531,12 +513,6 @@ def _shifted(fine: NDArray[Any], shift: NDArray[np.int64]) -> NDArray[Any]:
     return ((fine << up) + half) >> down
 
 
-def _padded(rows: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """(n, size): an empty bin still gets a chunk, so shapes tell nothing apart from its size."""
-    chunks = max(1, -(-len(rows) // size))
-    return _padded_to(rows, chunks * size, 0, -1).reshape(-1, size)
-
-
 # Devices --------------------------------------------------------------------------------------
 
 
@@ -549,25 +525,20 @@ class _Layout(NamedTuple):
 
 
 def _layout() -> _Layout:
-    return _Layout(128, 64, 2**17) if jax.default_backend() == "cpu" else _Layout(1024, 512, 2**26)
+    return _Layout(128, 64, 2**15) if jax.default_backend() == "cpu" else _Layout(1024, 512, 2**26)
 
 
 def _dealt(chunks: NDArray[Any], devices: int, count: int, padding: int) -> NDArray[Any]:
     """Chunks (k, ...) in `devices` parts of `count`, each padded to a length that many data share:
     other people hardly ever mean another compilation."""
-    chunks = _padded_to(chunks, devices * count, 0, padding)
-    parts = chunks.reshape(devices, count, *chunks.shape[1:])
     most = _layout().most
     blocks = -(-count // most)
     step = 2 ** max(blocks.bit_length() - 3, 0)  # blocks have three leading binary digits
     length = -(-blocks // step) * step * most
-    return _padded_to(parts, length, 1, padding).reshape(-1, *chunks.shape[1:])
-
-
-def _padded_to(array: NDArray[Any], length: int, axis: int, padding: int) -> NDArray[Any]:
-    widths = [(0, 0)] * array.ndim
-    widths[axis] = (0, length - array.shape[axis])
-    return np.pad(array, widths, constant_values=padding)
+    dealt = np.full((devices, length, *chunks.shape[1:]), padding, chunks.dtype)
+    part, place = np.divmod(np.arange(len(chunks)), count)
+    dealt[part, place] = chunks
+    return dealt.reshape(-1, *chunks.shape[1:])
 
 
 @lru_cache(maxsize=1)

@@ -14,8 +14,8 @@ import numpy as np
 
 from privtraj.base.errors import short
 from privtraj.base.space import written_times
+from privtraj.privacy.certificate import records_in_words
 from privtraj.privacy.ledger import up
-from privtraj.privacy.statements import records_in_words
 from privtraj.report.checks import warnings
 from privtraj.report.page import declared, render
 

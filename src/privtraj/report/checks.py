@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -19,19 +19,23 @@ from privtraj.assess.common import Estimate, Finding
 from privtraj.assess.ranges import LIMITS, pile_up, timing
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import about
-from privtraj.columns.axes import Axes
-from privtraj.columns.kinds import Angle, Integer, Number, of_tables
+from privtraj.columns.kinds import Angle, Axes, Integer, Number, of_tables
 from privtraj.measures.counts import CELLS
-from privtraj.measures.gradients import CLIP_QUANTILE
-from privtraj.privacy import statements
-from privtraj.privacy.statements import MOST_RECORDS
+from privtraj.privacy.certificate import (
+    EXPECTED_LOSSES,
+    FEWEST_PEOPLE,
+    LARGE_EPSILON,
+    MOST_RECORDS,
+    chance_in_words,
+    weaknesses,
+)
 from privtraj.report.labels import percent, percent_up, round_number, time_labels, whole_number
 
 if TYPE_CHECKING:
     from privtraj.assess.quality import Quality
     from privtraj.model.model import TrajectoryModel
 
-Grade = Literal["good", "look closer", "poor", "for information"]
+Grade = Literal["good", "look closer", "poor"]
 
 MOST_COUPLED = 2048
 """Curves up to which couplings are checked: 4,096 of them at five times took 80 s on busy cores."""
@@ -63,20 +67,17 @@ def graded(value: float, good: float, fair: float) -> Grade:
 
 
 def judged(
-    check: str, number: float | None, limits: Sequence[float] | None = None, /, **words: str
+    check: str, number: float, limits: Sequence[float] | None = None, /, **words: str
 ) -> Finding:
-    """A check of `checks.toml` on its number, None for information; words: of its sentences.
+    """A check of `checks.toml` on its number; words: of its sentences.
 
     limits: of a good and a fair number, if not those of the file.
     """
     texts = _texts()[check]
-    grade: Grade = "for information"
-    if number is not None:
-        grade = graded(number, *(limits or texts["limits"]))
+    grade = graded(number, *(limits or texts["limits"]))
     said = " ".join(texts[part] for part in ("sentence", grade) if part in texts)
     name, value = texts["name"].format(**words), texts["value"].format(**words)
-    numbers = {} if number is None else {check: float(number)}
-    return Finding(name, grade, (said.format(**words),), numbers=numbers, value=value)
+    return Finding(name, grade, (said.format(**words),), (), {check: float(number)}, value)
 
 
 @cache
@@ -86,13 +87,13 @@ def _texts() -> dict[str, dict[str, Any]]:
 
 def summary(made: Sequence[Finding]) -> str:
     """How many of each grade, in words."""
-    grades = [check.verdict for check in made if check.verdict != "for information"]
-    poor, closer = grades.count("poor"), grades.count("look closer")
-    counts = {"poor": poor, "worth a closer look": closer}.items()
-    amiss = [f"{n} {'is' if n == 1 else 'are'} {what}" for what, n in counts if n]
-    if not amiss:
+    grades = [check.verdict for check in made]
+    counts = (("poor", "poor"), ("worth a closer look", "look closer"))
+    found = [(what, grades.count(grade)) for what, grade in counts if grade in grades]
+    if not found:
         return f"All {len(grades)} checks are good."
-    return f"Of {len(grades)} checks, {' and '.join(amiss)}; the others are good."
+    amiss = " and ".join(f"{n} {'is' if n == 1 else 'are'} {what}" for what, n in found)
+    return f"Of {len(grades)} checks, {amiss}; the others are good."
 
 
 # Worth -----------------------------------------------------------------------------------------
@@ -149,7 +150,7 @@ def warnings(model: TrajectoryModel) -> list[str]:
     if not certificate.private or certificate.counts_are_public or not people:
         return certificate.warnings
     several = certificate.public_inputs.get(MOST_RECORDS) != 1
-    return statements.warnings(certificate.epsilon, certificate.delta, people, at_most=several)
+    return weaknesses(certificate.epsilon, certificate.delta, people, at_most=several)
 
 
 def _guarantee(model: TrajectoryModel) -> Iterator[Finding]:
@@ -157,20 +158,20 @@ def _guarantee(model: TrajectoryModel) -> Iterator[Finding]:
     certificate = model.certificate
     right = {"right": percent_up(certificate.chance_right), "words": certificate.in_words}
     check = judged("attacker", certificate.chance_right, **right)
-    large = certificate.private and certificate.epsilon > statements.LARGE_EPSILON
+    large = certificate.private and certificate.epsilon > LARGE_EPSILON
     if large and check.verdict == "good":
         check = replace(check, verdict="look closer")
     weak = [f"{one[:1].upper()}{one[1:]}." for one in warnings(model) if one.startswith("epsilon")]
     yield replace(check, seen=(" ".join([check.sentence, *weak]),))
     if certificate.private and certificate.delta:
         people = sum(_numbers(model, "people_per_time"))
-        least = max(people, statements.FEWEST_PEOPLE)
+        least = max(people, FEWEST_PEOPLE)
         yield judged(
             "delta",
             certificate.delta * least,
-            chance=statements.chance(certificate.delta),
+            chance=chance_in_words(certificate.delta),
             people=f"about {whole_number(least)}" if people else f"{least} or more",
-            limit=f"{statements.EXPECTED_LOSSES / least:.1g}",
+            limit=f"{EXPECTED_LOSSES / least:.1g}",
         )
 
 
@@ -223,10 +224,13 @@ def _detail(model: TrajectoryModel, people: Floats) -> Iterator[Finding]:
     if sides and counted and noises and per_side and not Axes.of(model.columns).mixed:
         at = (model.knots - start) / (end - start)
         fewest = fewest_told(min(noises), len(sides) * per_side ** model.particles.shape[2])
-        there = _at_times(model, sides, at), _at_times(model, counted, at)
-        groups = small_groups(model.particles, model.weights, *there, fewest)
-        words = {"share": percent(groups.share), "worst": percent(groups.worst)}
-        yield judged("groups", groups.share, fewest=round_number(f"{groups.fewest:.2g}"), **words)
+        here = _at_times(model, counted, at)
+        least = np.maximum(fewest, PARTICLES * here / model.particles.shape[1])
+        told = least / np.maximum(here, 1.0)
+        shares = small_groups(model.particles, model.weights, _at_times(model, sides, at), told)
+        share, few = float(np.mean(shares)), round_number(f"{np.median(least):.2g}")
+        words = {"share": percent(share), "worst": percent(max(shares))}
+        yield judged("groups", share, fewest=few, **words)
     numbers = [column for column in of_tables(model.columns) if isinstance(column, Number)]
     rounded = model.constraints.precision  # such numbers have gaps of their own
     smooth = [
@@ -270,19 +274,9 @@ def fewest_told(epsilon: float, cells: int) -> float:
     return math.log(cells / (2 * FALSE_ALARMS)) / epsilon
 
 
-class Groups(NamedTuple):
-    """Groups too small to be told. share: of people in them, mean over times.
-    worst: the same at the time with most.  fewest: people that a group must have."""
-
-    share: float
-    worst: float
-    fewest: float
-
-
-def small_groups(
-    particles: Floats, weights: Floats, sides: Floats, people: Floats, fewest: float
-) -> Groups:
-    """Of particles (K, m, d) with weights (K, m), for people (K,), in cells of these sides (K,).
+def small_groups(particles: Floats, weights: Floats, sides: Floats, fewest: Floats) -> list[float]:
+    """(K,) share of people in groups that are smaller than shares `fewest` (K,) of all, of
+    particles (K, m, d) with weights (K, m), in cells of these sides (K,).
 
     A group is all that is connected through neighbouring cells, corners included.
     """
@@ -290,18 +284,15 @@ def small_groups(
     from scipy.sparse.csgraph import connected_components
     from scipy.spatial import cKDTree
 
-    least = np.maximum(fewest, PARTICLES * people / particles.shape[1])
     shares = []
-    for cloud, mass, side, few in zip(
-        particles, weights, sides, least / np.maximum(people, 1.0), strict=True
-    ):
+    for cloud, mass, side, few in zip(particles, weights, sides, fewest, strict=True):
         cells, of_cell = np.unique(np.floor(cloud / side), axis=0, return_inverse=True)
         pairs = cKDTree(cells).query_pairs(1.0, p=np.inf, output_type="ndarray").T
         linked = coo_matrix((np.ones(pairs.shape[1]), pairs), shape=(len(cells), len(cells)))
         _, group_of_cell = connected_components(linked, directed=False)
         groups = np.bincount(group_of_cell[of_cell.ravel()], mass / mass.sum())
         shares.append(float(groups[(groups < few) & (groups < groups.max())].sum()))
-    return Groups(float(np.mean(shares)), max(shares), float(np.median(least)))
+    return shares
 
 
 def _at_times(model: TrajectoryModel, values: Sequence[float], at: Floats) -> Floats:
@@ -317,7 +308,7 @@ def _at_times(model: TrajectoryModel, values: Sequence[float], at: Floats) -> Fl
 
 
 def _fit(model: TrajectoryModel) -> Iterator[Finding]:
-    """Noise and heat of the last step, Sinkhorn's error, and clipping."""
+    """Noise and heat of the last step, and Sinkhorn's error."""
     noise = model.diagnostics.get("noise_over_bandwidth")
     heat = model.diagnostics.get("effective_temperature")
     during = model.diagnostics.get("marginal_error")
@@ -330,8 +321,6 @@ def _fit(model: TrajectoryModel) -> Iterator[Finding]:
         left = model.couplings("entropic").error
         steps = "" if during is None else f", {during:.2g} in the last step"
         yield judged("couplings", max(left, during or 0.0), error=f"{left:.2g}", steps=steps)
-    if noise is not None:  # of clipped sums
-        yield judged("clipping", None, share=percent(1 - CLIP_QUANTILE))
 
 
 def _numbers(model: TrajectoryModel, name: str) -> list[float]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -13,13 +12,11 @@ import numpy as np
 from privtraj.assess.common import Finding
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import about
-from privtraj.base.files import write_text
 from privtraj.base.space import to_unit
-from privtraj.columns.axes import Axes, decoded
-from privtraj.columns.kinds import Category, Column, Number, of_tables
+from privtraj.columns.kinds import Axes, Category, Column, Number, decoded, of_tables
 from privtraj.report.checks import judged
 from privtraj.report.labels import percent, shares_of, whole_number
-from privtraj.report.page import Page, check_name, page, sha256
+from privtraj.report.page import Page, page, sha256
 from privtraj.report.people import SEED, bands, densities, packed, page_data, sampled
 
 if TYPE_CHECKING:
@@ -31,27 +28,14 @@ if TYPE_CHECKING:
 _LEAST = 8  # records at a time, for quantiles
 
 
-def write_comparison(
-    model: TrajectoryModel,
-    evaluation: Evaluation,
-    records: Records,
-    path: str | os.PathLike[str],
-    *,
-    force: bool = False,
-    seed: int = SEED,
-) -> None:
-    """Write the page as one .html file, whole or not at all; it holds raw records."""
-    check_name(path)
-    write_text(comparison(model, evaluation, records, seed).html(), path, force)
-
-
 def comparison(
     model: TrajectoryModel, evaluation: Evaluation, records: Records, seed: int = SEED
 ) -> Page:
-    """The page of what `evaluate` says, with the records it says it of."""
+    """The page of what `evaluate` says, with the records it says it of: some are on it."""
     shown = sampled(model, seed)
     clouds = records.clouds()
     worth, copies, own = evaluation.worth, evaluation.memorisation, evaluation.settings
+    repeated = evaluation.repeated
     people = f"{about(worth.people)}{' or more' if worth.people >= worth.most else ''}"
     ground = [] if evaluation.ground is None else [str(evaluation.ground).removesuffix(".")]
     values = {
@@ -67,7 +51,7 @@ def comparison(
         "tables": {
             "Single times": list(map(_row, evaluation.scores)),
             "Whole paths": list(map(_row, evaluation.path_scores)),
-            "Repeated records": [_row(evaluation.repeated.score)] if evaluation.repeated else [],
+            "Repeated records": [_row(repeated.score)] if repeated else [],
         },
         "columns": evaluation.to_dict()["columns"],
         "notes": [*evaluation.notes, *ground],
@@ -119,11 +103,11 @@ def _row(score: Score) -> dict[str, Any]:
     numbers = (score.floor, score.value, score.ceiling)
     return {
         "label": score.label,
-        "name": score.name,
+        "words": score.words[:1].lower() + score.words[1:],
         "numbers": [f"{v:.3g}" if math.isfinite(v) else "none" for v in numbers],
         "better": score.better,
         "gap": min(max(score.gap, 0.0), 1.0) if known else None,
-        "grade": judged("distance", score.gap, middle="").verdict if known else "for information",
+        "grade": judged("distance", score.gap, middle="").verdict if known else "cannot tell",
     }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import re
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.space import as_user_times, to_unit
-from privtraj.columns.kinds import Category, Column, Date, Integer, Number, text_of
+from privtraj.columns.kinds import Angle, Category, Column, Date, Integer, Number, text_of
 from privtraj.columns.precision import degrees
 from privtraj.model.sampler import FEWEST_PARTICLES, FEWEST_TRIED, LEAST_SHARE
 from privtraj.report.labels import Drawn, shares_of, time_labels
@@ -105,6 +106,8 @@ def sampled(model: TrajectoryModel, seed: int = SEED) -> Sampled:
 
     Everybody is there all the time: who comes and goes does not change the marginals.
     """
+    import pandas as pd
+
     model = model if model.growth is None else model.with_growth(None)
     times = frame_times(model.numeric_times, len(model.features))
     size = len(times) * len(model.features)
@@ -130,34 +133,26 @@ def sampled(model: TrajectoryModel, seed: int = SEED) -> Sampled:
     # where they never have it.
     people = values[chosen]
     people = np.where(np.isnan(people).all(axis=1, keepdims=True), middle[:, 2].T, people)
-    frames = np.arange(len(times))
-    for person, _, k in np.argwhere(np.isnan(people).any(axis=1, keepdims=True)):
-        mine = people[person, :, k]
-        known = ~np.isnan(mine)
-        people[person, :, k] = np.interp(frames, frames[known], mine[known])
+    if np.isnan(people).any():
+        frames = pd.DataFrame(people.swapaxes(0, 1).reshape(len(times), -1))
+        filled = frames.interpolate(limit_direction="both").to_numpy()
+        people = filled.reshape(len(times), *people[:, 0].shape).swapaxes(0, 1)
     return Sampled(times, people, middle, ranges, density, paths.columns, levels, missing)
 
 
-def bands(values: NDArray[np.floating[Any]]) -> Floats:
-    """(d, 5, Q) quantiles of people (n, Q, d), NaN where they are not there."""
-    return quantiles(values, QUANTILES).transpose(2, 0, 1)
-
-
-def quantiles(values: NDArray[np.floating[Any]], shares: tuple[float, ...]) -> Floats:
-    """(len(shares), Q, d) of those people (n, Q, d) who are there, NaN where nobody is."""
+def bands(values: NDArray[np.floating[Any]], shares: Sequence[float] = QUANTILES) -> Floats:
+    """(d, S, Q) quantiles of those people (n, Q, d) who are there, NaN where nobody is."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
         of_known = np.nanquantile if np.isnan(values).any() else np.quantile
-        return of_known(values, shares, axis=0)
+        return of_known(values, shares, axis=0).transpose(2, 0, 1)
 
 
 def axis_ranges(values: Floats) -> Floats:
     """(d, 2) what almost all of the people (n, Q, d) are in, at each time, and a little more."""
-    edges = quantiles(values, (0.004, 0.996))  # (2, Q, d)
-    known = np.isfinite(edges)
-    low = np.min(edges[0], axis=0, where=known[0], initial=1.0)
-    high = np.max(edges[1], axis=0, where=known[1], initial=0.0)
-    low, high = np.where(known[0].any(axis=0), (low, high), [[0.0], [1.0]])
+    edges = bands(values, (0.004, 0.996))  # (d, 2, Q)
+    low = np.nan_to_num(np.fmin.reduce(edges[:, 0], axis=1), nan=0.0)
+    high = np.nan_to_num(np.fmax.reduce(edges[:, 1], axis=1), nan=1.0)
     room = 0.04 * np.maximum(high - low, 1e-6)
     return np.clip(np.stack([low - room, high + room], axis=1), 0, 1)
 
@@ -203,6 +198,7 @@ def page_data(
     return {
         "features": names,
         "dates": [isinstance(column, Date) for column in shown.numbers],
+        "angles": [isinstance(column, Angle) for column in shown.numbers],
         "timeName": model.time_name,
         "datetime": model.datetime,
         "bounds": shown.bounds.tolist(),

@@ -89,8 +89,10 @@ function drawPanels() { // what follows the slider
 }
 
 function tracePanels() { // the person followed
+  const person = state.traced;
   for (const { traced, feature, y, at } of panels) {
-    traced.setAttribute("d", state.traced === null ? "" : line(at.map((x, k) => [x, y(place(feature, state.traced, [k, 0]))])));
+    const steps = person === null ? [] : at.map((x, k) => `${k && !turns(feature, person, [k - 1, 0], [k, 0]) ? "L" : "M"}${point(x, y(place(feature, person, [k, 0])))}`);
+    traced.setAttribute("d", steps.join(""));
   }
 }
 

@@ -76,14 +76,23 @@ function frameAt(time) {
   return [low, clamp((time - data.times[low]) / (data.times[low + 1] - data.times[low]), 0, 1)];
 }
 
-const between = (values, at, next, share) => (values[at] * (1 - share) + (share ? values[at + next] * share : 0)) / STEPS;
-const quantile = (feature, which, [frame, share]) => between(bands, (feature * 5 + which) * frames + frame, 1, share);
+const quantile = (feature, which, [frame, share]) => {
+  const at = (feature * 5 + which) * frames + frame;
+  return (bands[at] * (1 - share) + (share ? bands[at + 1] * share : 0)) / STEPS;
+};
 const nearestKnot = (time) => data.knots.reduce((best, t, i) => Math.abs(t - time) < Math.abs(data.knots[best] - time) ? i : best, 0);
 
 function place(axis, person, [frame, share]) { // as a share of the box
   if (axis === TIME) return inShares(TIME, data.times[frame] + share * ((data.times[frame + 1] ?? last) - data.times[frame]));
-  return between(paths, (axis * frames + frame) * people + person, people, share);
+  const at = (axis * frames + frame) * people + person, here = paths[at] / STEPS;
+  if (!share) return here;
+  const way = paths[at + people] / STEPS - here;
+  if (!data.angles[axis]) return here + share * way;
+  const turned = here + share * (way - Math.round(way)); // the short way round
+  return turned - Math.floor(turned);
 }
+
+const turns = (axis, person, before, here) => data.angles[axis] && Math.abs(place(axis, person, here) - place(axis, person, before)) > 0.5; // an angle begins again
 
 function element(kind, attributes, ...children) { // of HTML or, where it begins with "svg:", of a picture
   const made = kind.startsWith("svg:") ? document.createElementNS("http://www.w3.org/2000/svg", kind.slice(4)) : document.createElement(kind);
@@ -254,9 +263,11 @@ function drawBackdrop(on) { // true where there is one
 // People
 
 function tracePath(on, person, until) {
+  const moments = data.times.flatMap((time, frame) => time <= until ? [[frame, 0]] : []);
+  if (until < last) moments.push(frameAt(until));
+  const jumps = (k) => k === 0 || [state.across, state.up].some((axis) => turns(axis, person, moments[k - 1], moments[k]));
   on.beginPath();
-  for (let frame = 0; frame < frames && data.times[frame] <= until; frame++) on.lineTo(...spot(person, [frame, 0]));
-  if (until < last) on.lineTo(...spot(person, frameAt(until)));
+  moments.forEach((moment, k) => on[jumps(k) ? "moveTo" : "lineTo"](...spot(person, moment)));
   on.stroke();
 }
 

@@ -15,7 +15,6 @@ class Chance { // sfc32, seeded by splitmix32: the same seed, the same people
       return t | 0;
     };
     [this.a, this.b, this.c, this.d] = [mixed(), mixed(), mixed(), 1];
-    this.spare = null;
     for (let k = 0; k < 16; k++) this.uniform();
   }
 
@@ -32,17 +31,7 @@ class Chance { // sfc32, seeded by splitmix32: the same seed, the same people
 
   below(count) { return Math.floor(this.uniform() * count); }
 
-  normal() { // Marsaglia's polar method, two at a time
-    if (this.spare !== null) { const kept = this.spare; this.spare = null; return kept; }
-    for (;;) {
-      const x = 2 * this.uniform() - 1, y = 2 * this.uniform() - 1, s = x * x + y * y;
-      if (s > 0 && s < 1) {
-        const scale = Math.sqrt(-2 * Math.log(s) / s);
-        this.spare = y * scale;
-        return x * scale;
-      }
-    }
-  }
+  normal() { return Math.sqrt(-2 * Math.log(1 - this.uniform())) * Math.cos(2 * Math.PI * this.uniform()); } // Box and Muller
 
   spread(count, n) { // which of `count` each of n has: as many of each, up to one, in any order
     const shift = this.uniform();

@@ -1,0 +1,200 @@
+"""Breaks that nobody had to think of: operators, planted wherever the source has a site for one.
+
+    drop-noise    a noisy sum without its noise
+    exact-answer  an answer of the guard without noise, though it is paid for
+    halve-scale   half of an epsilon, a noise multiplier, a clip, a sensitivity
+    drop-factor   a product or a quotient without its second part
+    swap-relation adding for replacing, together for apart, the other branch of such a choice
+    skip-clamp    a bound that is not kept: clip, minimum, maximum
+    drop-payment  a payment, a check or a flush that is left out
+
+Sites are found in the trees of `ROOMS`; of factors, scales and clamps in the measures only those of
+functions that plan, ask or pay (`PAYS`), as the rest decides about quality alone. A name, such as
+"halve-scale privacy/noise.py laplace 2", is that of the operator, the file, the function and the
+number of the site in it, so that it outlives changes elsewhere. Tests that fail for any reason have
+noticed. Survivors are explained in survivors.toml, by name; one without an explanation fails the
+run.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mutants import suite
+from mutants.suite import HERE, SOURCE
+
+ROOMS = ("privacy", "measures")
+EXPLAINED = HERE / "survivors.toml"
+NOISE = {"draw", "laplace_integers", "gaussian_integers"}
+SCALES = {"epsilon", "multiplier", "noise_multiplier", "scale", "clip", "sensitivity", "slack"}
+RELATION = {"together", "adjacency", "records", "mirrored"}
+CLAMPS = {"clip", "minimum", "maximum", "min", "max"}
+DUTIES = {"spend", "check", "reserve", "flush", "fsync", "verify", "limit"}
+PAYS = {"ask", "Release", "Gaussian", "Laplace", "LaplaceCounts", "GaussianSum", "spend"}
+PAYS |= {"calibrate_noise", "calibrate_gaussian", "calibrate_laplace", "counts_event", "left"}
+NOTICED_BY = {
+    "privacy": ("tests/privacy",),
+    "measures": (
+        "tests/privacy/test_fit_leaks.py",
+        "tests/privacy/test_fit_noise.py",
+        "tests/privacy/test_budget_plan.py",
+        "tests/measures",
+        "tests/test_synthesizer.py",
+        "tests/test_persistence.py",
+    ),
+}
+"""Tests of a room; those that the list names for the file come first."""
+
+
+@dataclass(frozen=True)
+class Planted:
+    """One break by an operator, planted like one of the list."""
+
+    name: str
+    breaks: str
+    file: str
+    text: str
+    caught_by: list[str]
+
+    def plant(self, package: Path) -> None:
+        """Break a copy of the package."""
+        (package / self.file).write_text(self.text, encoding="utf-8")
+
+
+def planted(rooms: Sequence[str] = ROOMS) -> list[Planted]:
+    """Every break that the operators find."""
+    named: dict[str, list[str]] = {}
+    for mutant in suite.load().values():
+        named.setdefault(mutant.file, []).extend(mutant.caught_by)
+    found = []
+    for room in rooms:
+        for path in sorted((SOURCE / room).glob("*.py")):
+            file, text = path.relative_to(SOURCE).as_posix(), path.read_text("utf-8")
+            tests = [*dict.fromkeys(named.get(file, [])), *NOTICED_BY[room]]
+            for name, old, new in _sites(text, room):
+                broken = _spliced(text, old, new)
+                said = f"{_segment(text, old)} becomes {new}"
+                found.append(Planted(f"{name[0]} {file} {name[1]}", said, file, broken, tests))
+    return found
+
+
+def sampled(mutants: Sequence[Planted], many: int, seed: int) -> list[Planted]:
+    """So many of them, the same for a seed."""
+    chosen = random.Random(seed).sample(range(len(mutants)), min(many, len(mutants)))
+    return [mutants[k] for k in sorted(chosen)]
+
+
+def explanations() -> dict[str, str]:
+    """Why survivors survive, by name."""
+    return dict(tomllib.loads(EXPLAINED.read_text("utf-8"))["survivors"])
+
+
+# Sites ----------------------------------------------------------------------------------------
+
+
+def _sites(text: str, room: str) -> Iterator[tuple[tuple[str, str], ast.AST, str]]:
+    """(operator, place), node, new text for each site of a file."""
+    seen: Counter[tuple[str, str]] = Counter()
+    for function, node in _functions(ast.parse(text)):
+        pays = room == "privacy" or bool(PAYS & _names(node))
+        for part in _own(node):
+            for operator, site, new in _operators(part, pays):
+                seen[operator, function] += 1
+                yield (operator, f"{function} {seen[operator, function]}"), site, new
+
+
+def _functions(
+    tree: ast.AST, prefix: str = ""
+) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield prefix + node.name, node
+        if isinstance(node, ast.ClassDef):
+            yield from _functions(node, f"{prefix}{node.name}.")
+
+
+def _own(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.AST]:
+    """The nodes of a body, without annotations, defaults and texts of errors."""
+    todo: list[ast.AST] = list(function.body)
+    while todo:
+        node = todo.pop(0)
+        if isinstance(node, ast.Raise | ast.JoinedStr):
+            continue
+        yield node
+        skipped = {"annotation", "returns", "decorator_list", "defaults"}
+        for name, value in ast.iter_fields(node):
+            if name not in skipped:
+                children = value if isinstance(value, list) else [value]
+                todo += [child for child in children if isinstance(child, ast.AST)]
+
+
+def _operators(node: ast.AST, pays: bool) -> Iterator[tuple[str, ast.AST, str]]:
+    """The operator, the node that is replaced, and by what."""
+    match node:
+        case ast.BinOp(left, ast.Add(), right) if NOISE & _names(right):
+            yield "drop-noise", node, ast.unparse(left)
+        case ast.BinOp(left, ast.Mult() | ast.Div(), _) if pays:
+            yield "drop-factor", node, ast.unparse(left)
+        case ast.IfExp(test, body, other) if RELATION & _names(test):
+            yield "swap-relation", node, ast.unparse(ast.IfExp(test, other, body))
+        case ast.Constant("add-remove"):
+            yield "swap-relation", node, repr("replace-one")
+        case ast.Constant("replace-one"):
+            yield "swap-relation", node, repr("add-remove")
+        case ast.Call(ast.Attribute(guard, "ask"), [release]):
+            exact = "r.question.answer(r.question.total(g._view, r.noise.scale), r.noise.scale)"
+            paid = f"(lambda g, r: (g._payer.spend(r.event(g.shape)), {exact})[1])"
+            yield "exact-answer", node, f"{paid}({ast.unparse(guard)}, {ast.unparse(release)})"
+        case ast.Call(function, [first, *_]) if pays and _called(function) in CLAMPS:
+            starred = isinstance(first, ast.Starred | ast.GeneratorExp)
+            if not starred and (len(node.args) > 1 or _called(function) == "clip"):
+                inner = function.value if _is_method(function) else first
+                yield "skip-clamp", node, ast.unparse(inner)
+        case ast.Expr(ast.Call(function)) if _called(function) in DUTIES:
+            yield "drop-payment", node, "None"
+    if isinstance(node, ast.Call) and pays:
+        for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
+            if _called(argument) in SCALES:
+                yield "halve-scale", argument, f"{ast.unparse(argument)} / 2"
+
+
+def _called(node: ast.AST) -> str:
+    """The last part of a dotted name."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_method(function: ast.AST) -> bool:
+    """Of an array, and not of a module."""
+    return isinstance(function, ast.Attribute) and _called(function.value) not in ("np", "jnp", "")
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {_called(part) for part in ast.walk(node)} - {""}
+
+
+# Text -----------------------------------------------------------------------------------------
+
+
+def _segment(text: str, node: ast.AST) -> str:
+    return " ".join((ast.get_source_segment(text, node) or "").split())
+
+
+def _spliced(text: str, node: ast.AST, new: str) -> str:
+    """The text with a node replaced; columns are counted in bytes."""
+    lines = text.splitlines(keepends=True)
+
+    def offset(line: int, column: int) -> int:
+        return sum(len(each.encode()) for each in lines[: line - 1]) + column
+
+    raw = text.encode()
+    begin = offset(node.lineno, node.col_offset)  # type: ignore[attr-defined]
+    end = offset(node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
+    return (raw[:begin] + f"({new})".encode() + raw[end:]).decode()
