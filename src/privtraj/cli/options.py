@@ -189,6 +189,9 @@ _DATA = (
            "several records of a person: refuse them (error), or keep one at random"),
     Option("records_per_person", whole(1), default=1, about=
            "or keep up to so many records of a person, one per bin, and pay for all of them"),
+    Option("same_person", one_of("exact", "trimmed", "folded"), default="exact", about=
+           "when two identifiers are one person's: as written (exact), without blanks around them "
+           "(trimmed), with capitals as small letters, too (folded)"),
     Option("missing", one_of("refuse", "drop"), default="refuse", about=
            "records with missing values: refuse them, or leave them out (drop)"),
 )

@@ -179,11 +179,17 @@ class Records:
         times, datetime = arrow.moments(table.column(public.time_name), public.time_name)
         cells = [table.column(column.name) for column in public.asked]
         person = public.person
-        people = None if person is None else arrow.identities(table.column(person), person)
+        people = (
+            None
+            if person is None
+            else arrow.identities(table.column(person), person, public.same_person)
+        )
         return cls(times, datetime, *_read(cells, public.asked), people)
 
     @classmethod
-    def of_arrays(cls, times: Any, points: Any, person: Any, columns: Sequence[Column]) -> Records:
+    def of_arrays(
+        cls, times: Any, points: Any, person: Any, columns: Sequence[Column], same: str = "exact"
+    ) -> Records:
         """From times (n,), points (n, e) as `table_of` gives them, and people (n,) or None."""
         try:
             array = np.asarray(times)
@@ -199,7 +205,7 @@ class Records:
             values, datetime = arrow.moments(arrow.to_column(times, "time"), "time")
         people = None
         if person is not None:
-            people = arrow.identities(arrow.to_column(person, "person"), "person")
+            people = arrow.identities(arrow.to_column(person, "person"), "person", same)
         if isinstance(points, np.ndarray):
             return cls(values, datetime, points, points[:, :0], people)
         return cls(values, datetime, *_read(points, columns), people)

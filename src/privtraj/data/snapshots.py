@@ -33,6 +33,7 @@ from privtraj.domain.domain import Domain, Plot
 from privtraj.privacy.certificate import (
     BY_PERSON,
     CHECKED,
+    COMPARED,
     DOMAIN,
     EVERY_ROW,
     MOST_RECORDS,
@@ -43,6 +44,7 @@ from privtraj.privacy.events import Person
 from privtraj.privacy.rows import PublicShape, Rows
 
 G = TypeVar("G")  # a kind of guard
+QUOTED = "line breaks inside of quoted cells are meant, and every quotation mark is closed"
 ROW_BY_ROW = "each row of the query is computed from one row, which is one person's"
 
 
@@ -110,7 +112,10 @@ class Snapshots:
         """
         public = PublicInputs.declared(**declared)
         rows = _rows_of_source(source, query, public, row_by_row)
-        return cls._build(rows, public, (ROW_BY_ROW,) if row_by_row else ())
+        stated = (ROW_BY_ROW,) if row_by_row else ()
+        if public.dialect.newlines == "quoted":
+            stated = (*stated, QUOTED)
+        return cls._build(rows, public, stated)
 
     @classmethod
     def from_arrays(
@@ -130,6 +135,7 @@ class Snapshots:
         missing: str = "refuse",
         seed: int | None = None,
         domain: Any = None,
+        same_person: str = "exact",
     ) -> Snapshots:
         """Snapshots from times (n,) and points (n, d), or (n,) when d = 1.
 
@@ -148,6 +154,8 @@ class Snapshots:
             every record keeps its own time. Where all records are at these times, as with cells
             sequenced on five days, the fit finds that too.
         person: (n,) whose record each is.
+        same_person: when two texts name one person: "exact" compares them as they are written,
+            "trimmed" without the blanks around them, "folded" with capitals as small letters, too.
         one_per_person: "error" refuses a second record of a person, "random" keeps one of a
             person's records, each with the same chance, without looking at anybody else's.
         records_per_person: public. Above 1, that many records of a person are kept, by chance where
@@ -167,7 +175,7 @@ class Snapshots:
             named = of_tables(declared_columns(bounds, features, columns=columns))
             table = cells_of(points, [column.name for column in named])
             declared = declared_columns(bounds, features, len(table), columns)
-        given = Records.of_arrays(times, table, person, of_tables(declared))
+        given = Records.of_arrays(times, table, person, of_tables(declared), same_person)
         public = PublicInputs(
             declared,
             declared_axis(bins, time_range),
@@ -179,6 +187,7 @@ class Snapshots:
             missing=missing,
             seed=seed,
             domain=domain,
+            same_person=same_person,
         )
         return cls._build(rows_of(given, public), public)
 
@@ -194,7 +203,7 @@ class Snapshots:
             public.together,
             stated if whose else (EVERY_ROW, *stated),
             public.domain,
-            (BY_PERSON,) if whose else (),
+            (BY_PERSON, COMPARED[public.same_person]) if whose else (),
         )
 
     @property
