@@ -131,8 +131,8 @@ def steps(quick: bool) -> Iterator[Row]:
     x, sigma = model.marginals, float(model.bandwidth.mean())
     composed = seconds(lambda: composed_step(x, people, sigma, rng), 1 if quick else 3)
     size = f"N = {N}, T = {T}, m = {m}"
-    yield Row(f"private step, {size}", 1e3 * warm / count, "ms", 1e3 * composed, 20)
-    yield Row(f"private fit of {count} such steps", warm, "s", count * composed, 20)
+    yield Row(f"private step, {size}", 1e3 * warm / count, "ms", 1e3 * composed, 15)
+    yield Row(f"private fit of {count} such steps", warm, "s", count * composed, 15)
     default = pt.TrajectorySynthesizer(*BUDGET)
     default.fit(data)
     again = seconds(lambda: default.fit(data), 1 if quick else 3)

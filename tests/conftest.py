@@ -116,6 +116,8 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.slow)
         if item.path.name in THOROUGH:
             item.add_marker(pytest.mark.thorough)
+    if "PRIVTRAJ_MUTANT" in os.environ:  # the tests that are named first are run first
+        return
     order = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: order.get(item.path.name, len(order)))
 

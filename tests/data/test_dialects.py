@@ -2,9 +2,12 @@
 declared; what is unreadable is counted, and no message quotes a cell."""
 
 import codecs
+import csv
 import datetime as dt
 import gzip
+import io
 import math
+from collections import Counter
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +29,8 @@ from privtraj.data.dialect import (
     Readings,
     read_cells,
 )
-from privtraj.data.snapshots import Snapshots
+from privtraj.data.snapshots import QUOTED, Snapshots
+from privtraj.privacy.certificate import STATED
 
 SECRET = "123,4567"
 MARKS = [
@@ -474,3 +478,80 @@ def test_readings_are_those_of_a_fit(tmp_path):
     list(tables.CsvReader(path, dialect).batches(found))
     counts = {name: (c.cells, c.missing, c.unreadable) for name, c in found.items()}
     assert counts == {"id": (3, 0, 0), "day": (3, 0, 1), "Weight": (3, 2, 0), "Größe": (3, 0, 1)}
+
+
+# Neighbouring tables --------------------------------------------------------------------------
+
+_LINES = [f"p{k},{k % 9},2024-03-{1 + k % 28:02},0.{k % 10},{'ab'[k % 2]}" for k in range(30)]
+_HEAD = "id,t,day,x,s"
+_STRAY = st.text(st.sampled_from('""\'\\,;|\t #0/-.:ab1\0\x0b\x1c\u2028\xa0é'), max_size=12)
+_ANYTHING = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+_DATES = st.sampled_from(["02/28/2024", "28.02.2024", "2024-02-30", "2024-02-28T12:00Z", "NA", ""])
+_CELLS = st.lists(st.one_of(_STRAY, _ANYTHING, _DATES), min_size=5, max_size=5)
+
+
+def _counted(path, stated, monkeypatch, large):
+    """The rows that a guard sees, sorted; None where the table is refused."""
+    monkeypatch.setattr(sql, "LARGE_FILE", -1 if large else 2**40)
+    try:
+        snapshots = Snapshots.from_table(
+            path,
+            time="t",
+            bounds={"x": (0, 1)},
+            columns={"day": Date("2024-01-01", "2024-12-31"), "s": Category(["a", "b"], other="c")}
+            if stated
+            else {"s": ["a", "b"]},
+            time_range=(0, 9),
+            person="id",
+            missing="drop",
+            csv={"unreadable": "missing"} if stated else None,
+        )
+    except InputError:
+        return None
+    rows = snapshots._rows
+    cells = rows.in_slabs(snapshots.axis.bins)
+    return sorted(map(repr, cells.points.tolist()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("large", [False, True], ids=["memory", "duckdb"])
+@settings(max_examples=40, deadline=None)
+@given(cells=_CELLS, raw=st.booleans(), stated=st.booleans(), place=st.integers(0, 30))
+def test_one_more_person_is_at_most_one_more_row(
+    large, cells, raw, stated, place, tmp_path_factory
+):
+    """Whatever their cells hold, stray quotes and strange dates included: the rows of all others
+    are what they were, or the whole table is refused."""
+    line = ",".join(cells).replace("\r", "").replace("\n", "")
+    if not raw:
+        file = io.StringIO()
+        csv.writer(file).writerow(cells)
+        line = file.getvalue().removesuffix("\r\n")
+    folder = tmp_path_factory.mktemp("houses")
+    lines = [*_LINES[:place], line, *_LINES[place:]]
+    (folder / "one.csv").write_text("\n".join([_HEAD, *_LINES, ""]), encoding="utf-8")
+    with open(folder / "more.csv", "w", encoding="utf-8", newline="") as file:
+        file.write("\n".join([_HEAD, *lines, ""]))
+    with pytest.MonkeyPatch.context() as patch:
+        before, after = (
+            _counted(folder / name, stated, patch, large) for name in ("one.csv", "more.csv")
+        )
+    assert before is not None
+    if after is not None:
+        assert len(before) <= len(after) <= len(before) + 1
+        assert not Counter(before) - Counter(after)
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["memory", "duckdb"])
+def test_a_stray_quote_does_not_swallow_the_records_behind_it(large, tmp_path, monkeypatch):
+    monkeypatch.setattr(sql, "LARGE_FILE", -1 if large else 2**40)
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join([_HEAD, *_LINES[:15], '"q,1,2024-01-01,0.5,a', *_LINES[15:], ""]))
+    with pytest.raises(InputError, match=r"1 lines of .*t.csv' end inside quotation marks"):
+        Snapshots.from_table(path, time="t", bounds={"x": (0, 1)}, time_range=(0, 9))
+    path.write_text("\n".join([_HEAD, *_LINES, 'q,1,2024-01-01,0.5,"a\nb"', ""]))
+    declared = {"time": "t", "bounds": {"x": (0, 1)}, "time_range": (0, 9)}
+    with pytest.raises(InputError, match="end inside quotation marks"):
+        Snapshots.from_table(path, **declared)
+    snapshots = Snapshots.from_table(path, **declared, csv={"newlines": "quoted"})
+    assert QUOTED in snapshots.public_inputs()[STATED]

@@ -13,6 +13,7 @@ from privtraj.base.errors import InputError
 from privtraj.data import arrow
 from privtraj.data.snapshots import Snapshots
 from privtraj.data.sql_rows import SqlRows
+from privtraj.privacy.certificate import BY_PERSON, CHECKED, COMPARED, records_in_words
 
 N = 12
 K = list(range(N))
@@ -164,3 +165,77 @@ def test_a_database_of_plain_values_stays_there():
     for kind in ("text", "uuid", "date32", "decimal128"):
         there = Snapshots.from_table(_in_duckdb(_table(PLAIN[kind])), **PUBLIC)
         assert isinstance(there._rows, SqlRows)
+
+
+# One person, written in several ways ----------------------------------------------------------
+
+WAYS = ["p1", " p1", "p1 ", "P1"]
+OTHERS = [f"q{k}" for k in range(20)]
+COMPARED_AS = {"exact": 24, "trimmed": 22, "folded": 21}
+
+
+def _written(ids):
+    n = len(ids)
+    return pa.table({"id": ids, "t": [float(k % 5) for k in range(n)], "x": [0.5] * n})
+
+
+def _of(source, same, **more):
+    return Snapshots.from_table(
+        source,
+        time="t",
+        bounds={"x": (0, 1)},
+        time_range=(0, 5),
+        person="id",
+        one_per_person="random",
+        same_person=same,
+        **more,
+    )
+
+
+@pytest.mark.parametrize("same", COMPARED_AS)
+@pytest.mark.parametrize("kind", ["table", "csv", "arrays", "duckdb"])
+def test_what_is_one_person_is_declared_and_on_the_certificate(same, kind, tmp_path):
+    table = _written([*WAYS, *OTHERS])
+    if kind == "arrays":
+        snapshots = Snapshots.from_arrays(
+            table["t"].to_numpy(),
+            table["x"].to_numpy(),
+            bounds=[(0, 1)],
+            time_range=(0, 5),
+            person=table["id"].to_pylist(),
+            one_per_person="random",
+            same_person=same,
+        )
+    else:
+        source = table
+        if kind == "csv":
+            source = tmp_path / "t.csv"
+            rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+            lines = [",".join(map(str, row)) for row in rows]
+            source.write_text("\n".join(["id,t,x", *lines, ""]))
+        if kind == "duckdb":
+            connection = ibis.duckdb.connect()
+            connection.con.register("written", table)
+            source = connection.table("written")
+        snapshots = _of(source, same)
+    counted = snapshots._rows.cell_counts(snapshots.axis.bins, (1,)).sum()
+    assert counted == COMPARED_AS[same]
+    assert snapshots.public_inputs()[CHECKED] == [BY_PERSON, COMPARED[same]]
+    assert COMPARED[same] in records_in_words(snapshots.public_inputs())
+
+
+@pytest.mark.parametrize("odd", ["p1\0", "p\t1", "p1\u200b", "\ufeffp1", "p1\x85", "p\u202e1"])
+@pytest.mark.parametrize("kind", ["table", "duckdb"])
+def test_identifiers_that_nobody_can_tell_apart_are_refused(odd, kind):
+    source = _written([odd, *OTHERS])
+    if kind == "duckdb":
+        connection = ibis.duckdb.connect()
+        connection.con.register("written", source)
+        source = connection.table("written")
+    with pytest.raises(InputError, match="1 of 21 records have control or invisible characters"):
+        _of(source, "exact")
+
+
+def test_a_way_to_compare_that_there_is_not():
+    with pytest.raises(InputError, match="same_person must be 'exact', 'trimmed' or 'folded'"):
+        _of(_written(OTHERS), "alike")

@@ -194,6 +194,48 @@ def test_a_backend_without_sql_is_answered():
         Snapshots.from_table(table, **COLUMNS)
 
 
+@pytest.mark.parametrize(
+    ("why", "query"),
+    [
+        (
+            "read_csv, which",
+            "FROM read_csv('v.csv', columns = {'quote': '', 'auto_detect': 'false'})",
+        ),
+        ("a file in place of a table", "SELECT id, t, x FROM './visits.json'"),
+        ("the table function read_json", "SELECT id, t, x FROM read_json('visits.json')"),
+        ("the table function read_xlsx", "SELECT id, t, x FROM read_xlsx('visits.xlsx')"),
+        ("the table function postgres_scan", "FROM postgres_scan('', 'public', 'zscored')"),
+    ],
+)
+def test_files_that_are_guessed_at_are_refused(why, query):
+    assert row_local.reason(query, "duckdb", lambda table: ()).startswith(why)
+
+
+@pytest.mark.parametrize(
+    ("macro", "query", "why"),
+    [
+        ('"+"(a, b)', "SELECT id, t, x + 0.1 AS x FROM visits", "an operator, which this database"),
+        ('"-"(a, b)', "SELECT id, t, x FROM visits", "an operator, which this database defines"),
+        ("floor(v)", "SELECT id, t, floor(x) AS x FROM visits", "the function floor, which this"),
+        ("floor(v)", "SELECT id, t, x FROM visits", "the function floor, which this database"),
+        ("isnan(v)", "visits", "the function isnan, which this database defines itself"),
+    ],
+)
+def test_functions_and_operators_of_the_house_neither_select_nor_count(macro, query, why, tmp_path):
+    """DuckDB takes those of the house first, also where we ask it to count."""
+    with duckdb.connect(tmp_path / "own.db") as connection:
+        connection.register("arrow", _visits().drop_columns(["l", "r"]))
+        connection.execute("CREATE TABLE visits AS SELECT * FROM arrow")
+        connection.execute(f"CREATE MACRO {macro} AS (SELECT avg(x) > 0 FROM visits)")
+
+    def counted():
+        source = Snapshots.from_table(f"duckdb://{tmp_path / 'own.db'}", query=query, **COLUMNS)
+        return source._rows.cell_counts(source.axis.bins, (4,))
+
+    with pytest.raises(InputError, match="may depend on other people, because of " + why):
+        counted()
+
+
 # Any query ------------------------------------------------------------------------------------
 
 LEAVES = [

@@ -777,12 +777,12 @@ CSV_TIMES = {
 @pytest.mark.parametrize("kind", CSV_TIMES)
 def test_a_csv_means_the_same_to_both_readers(kind, tmp_path, monkeypatch):
     """Text ids, signs for missing values, quotes, semicolons, and numbers that begin whole."""
-    ids = [*(f"{'0' * k}7" for k in range(15)), *(f'"{k};\n x"' for k in range(15))]
+    ids = [*(f"{'0' * k}7" for k in range(15)), *(f'"{k}; x"' for k in range(15))]
     values = [*range(25), "NA", "", "nan", "1e-3", 0.1]
     times = CSV_TIMES[kind] * 15
-    lines = [f"{i};{t};{x}" for i, t, x in zip(ids, times, values, strict=True)]
+    lines = [f'{i};{t};{x};"two\nlines"' for i, t, x in zip(ids, times, values, strict=True)]
     path = tmp_path / "t.csv"
-    path.write_text("\ufeff" + "\n".join(["the id;t;x", *lines, ""]), encoding="utf-8")
+    path.write_text("\ufeff" + "\n".join(["the id;t;x;note", *lines, ""]), encoding="utf-8")
     settings = {"time": "t", "bounds": {"x": (0, 30)}, "bins": ["2024-02-01", "2024-02-29"]}
     settings |= {"person": "the id", "missing": "drop", "csv": {"newlines": "quoted"}}
     here = Snapshots.from_table(path, **settings)
@@ -990,6 +990,134 @@ def test_a_connection_string_and_a_query_give_the_same_model(urls, clinic, count
 )
 def test_a_bad_query_is_explained_without_quoting_it(urls, query, why, clinic):
     assert why in _message(urls(clinic), {"query": query})
+
+
+OWN = """
+CREATE SCHEMA own;
+CREATE TABLE own.visits AS SELECT 'p' || g AS id, g % 10 + 0.5::float8 AS t,
+    g % 7 / 7.0::float8 AS x, g % 3 || '' AS s, '1'::text AS o FROM generate_series(1, 400) AS g;
+CREATE FUNCTION own.mean(float8, int) RETURNS float8
+    LANGUAGE sql AS 'SELECT avg(x) FROM own.visits';
+CREATE FUNCTION own.mean(text) RETURNS float8
+    LANGUAGE sql AS 'SELECT avg(x) FROM own.visits';
+CREATE FUNCTION own.mean(text, text) RETURNS float8
+    LANGUAGE sql AS 'SELECT avg(x) FROM own.visits';
+CREATE FUNCTION own.round(float8, int) RETURNS float8 LANGUAGE sql AS 'SELECT own.mean($1, $2)';
+CREATE FUNCTION own.abs(text) RETURNS float8 LANGUAGE sql AS 'SELECT own.mean($1)';
+CREATE FUNCTION own.zx(own.visits) RETURNS float8
+    LANGUAGE sql AS 'SELECT avg(x) FROM own.visits';
+CREATE OPERATOR own.- (LEFTARG = text, RIGHTARG = text, FUNCTION = own.mean);
+CREATE OPERATOR own.* (LEFTARG = float8, RIGHTARG = int, FUNCTION = own.mean);
+CREATE CAST (text AS float8) WITH FUNCTION own.mean(text);
+CREATE DOMAIN own.small AS float8 CHECK (VALUE < 1e9);
+CREATE TYPE own.site AS ENUM ('0', '1', '2');
+CREATE VIEW own.plain AS SELECT id, t, x FROM own.visits;
+CREATE VIEW own.rounded AS SELECT id, t, own.round(x, 2) AS x FROM own.visits;
+CREATE VIEW own.nested AS SELECT * FROM own.rounded WHERE t > 1;
+CREATE MATERIALIZED VIEW own.stored AS SELECT * FROM own.nested;
+CREATE TABLE own.parts (LIKE own.visits) PARTITION BY LIST (s);
+CREATE EXTENSION file_fdw;
+CREATE SERVER files FOREIGN DATA WRAPPER file_fdw;
+CREATE FOREIGN TABLE own.part PARTITION OF own.parts FOR VALUES IN ('0')
+    SERVER files OPTIONS (filename '/dev/null');
+"""
+NOT_BUILT_IN = {
+    "function own.round(double precision,integer)": "SELECT id, t, round(x, 2) AS x FROM visits",
+    "function own.abs(text)": "SELECT id, t, abs(s) AS x FROM visits",
+    "operator own.-(text,text)": "SELECT id, t, s - o AS x FROM visits",
+    "operator own.*(double precision,integer)": "SELECT id, t, x * 2 AS x FROM visits",
+    "function own.zx(own.visits)": "SELECT id, t, visits.zx AS x FROM visits",
+    "function own.mean(text)": "SELECT id, t, CAST(s AS double precision) AS x FROM visits",
+    "type own.small": "SELECT id, t, CAST(x AS small) AS x FROM visits",
+    "foreign table own.part": "SELECT id, t, x FROM parts",
+}
+
+
+@pytest.fixture(scope="module")
+def own(server):
+    """Address of a database that defines functions and operators, and finds them."""
+    import psycopg
+
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE house")
+    url = server.removesuffix("postgres") + "house"
+    with psycopg.connect(url) as connection:
+        connection.execute(OWN)
+        connection.execute("ALTER DATABASE house SET search_path = own, public")
+    return url
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("why", NOT_BUILT_IN)
+def test_postgres_says_what_is_not_built_in(why, own):
+    settings = {"time": "t", "bounds": {"x": (0, 1)}, "time_range": (0, 10)}
+    with pytest.raises(InputError, match="may depend on other people, because of ") as refused:
+        Snapshots.from_table(own, query=NOT_BUILT_IN[why], **settings)
+    said = str(refused.value).replace("own.", "")
+    assert f"because of {why.replace('own.', '')}, which is not built into PostgreSQL" in said
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("view", ["rounded", "nested", "stored"])
+def test_postgres_says_what_its_views_take_from_elsewhere(view, own):
+    visits = ibis.connect(own).table("visits")
+    doubled = visits.mutate(x=visits.x * ibis.literal(2, "int32"))
+    expression = {"rounded": ibis.connect(own).table("rounded"), "nested": doubled}.get(view)
+    for source, query in ((own, view), (expression, None)):
+        if source is not None:
+            with pytest.raises(InputError, match="may depend on other people, because of "):
+                Snapshots.from_table(
+                    source, query=query, time="t", bounds={"x": (0, 1)}, time_range=(0, 10)
+                )
+
+
+@pytest.mark.thorough
+def test_postgres_counts_by_its_own_operators_in_one_transaction(own):
+    """Not by those of the house, which fit better; and no view becomes another meanwhile."""
+    import psycopg
+
+    settings = {"time": "t", "bounds": {"x": (0, 1)}, "time_range": (0, 10), "bins": 2}
+    there = Snapshots.from_table(own, query="plain", **settings)
+    table = ibis.connect(own).table("visits").filter(ibis._.t > -1)
+    here = Snapshots.from_table(table.to_pyarrow(), **settings)
+    for cells in (2, 8):
+        mine = here._rows.cell_counts(here.axis.bins, (cells,))
+        for rows in (there._rows, Snapshots.from_table(table, **settings)._rows):
+            assert isinstance(rows, SqlRows)
+            np.testing.assert_array_equal(rows.cell_counts(here.axis.bins, (cells,)), mine)
+    with psycopg.connect(own, autocommit=True) as other:
+        other.execute("SET lock_timeout = '100ms'")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            other.execute(
+                "CREATE OR REPLACE VIEW own.plain AS SELECT id, t, x * 2 AS x FROM visits"
+            )
+        other.execute("DELETE FROM own.visits WHERE id = 'p7'")
+    np.testing.assert_array_equal(
+        there._rows.cell_counts(there.axis.bins, (8,)), here._rows.cell_counts(here.axis.bins, (8,))
+    )
+
+
+@pytest.mark.parametrize("urls", [SPARK], indirect=True)
+def test_spark_refuses_functions_of_the_house_and_temporary_views_of_windows(
+    urls, clinic, spark, tmp_path
+):
+    urls(clinic)
+    session = spark._session
+    session.udf.register("shift", lambda v: v, "double")
+    session.table("visits").selectExpr(
+        "id", "age", "weight", "rank() OVER (ORDER BY height) AS height"
+    ).createOrReplaceTempView("hidden")
+    said = _message("pyspark://", {"query": "SELECT id, age, shift(height) AS height FROM visits"})
+    assert "because of the function shift, which this database defines itself" in said
+    for source in ("pyspark://", spark.table("hidden")):
+        query = {"query": "hidden"} if source == "pyspark://" else {}
+        assert "Window in its plan" in _message(source, query)
+    session.sql("DROP TEMPORARY FUNCTION shift")
+    clinic.to_pandas().to_csv(tmp_path / "t.csv", index=False)
+    guessed = session.read.csv(str(tmp_path / "t.csv"), header=True, inferSchema=True)
+    guessed.createOrReplaceTempView("guessed")
+    for query in ("guessed", f"SELECT * FROM csv.`{tmp_path / 't.csv'}`"):
+        assert "a file in place of a table" in _message("pyspark://", {"query": query})
 
 
 @pytest.mark.parametrize("urls", [SPARK], indirect=True)

@@ -27,6 +27,7 @@ TEXTS = {
     "empty.csv": "",
     "header.csv": HEAD,
     "ragged.csv": HEAD + f"Ottoline,1,{SECRETS[0]}\nb,1,2,3,4\n",
+    "unseen.csv": HEAD + "".join(f"{k}{'' if k else chr(8203)},1,20,3\n" for k in range(20)),
     "torn.csv": HEAD + "".join(f'"{k},1,{SECRETS[0]},3\n' for k in range(20)),
     "words.csv": HEAD + "".join(f"{k},1,{SECRETS[0]},x{SECRETS[0]}\n" for k in range(20)),
     "often.csv": HEAD + "".join(f"Ottoline{k // 2},{k},{SECRETS[0]},3\n" for k in range(20)),

@@ -316,7 +316,7 @@ class TableTally:
 
     def _identified(self, cells: pa.ChunkedArray) -> Hashes:
         """A hash (n,) of whose each record is."""
-        codes, ids = arrow.identities(cells, str(self.person))
+        codes, ids = arrow.identities(cells, str(self.person), self.public.same_person)
         hashes = np.append(text_hashes(ids.to_pylist()), np.uint64(0))[codes]
         whose = row_hashes(len(codes), [hashes])
         self.unidentified += int((codes < 0).sum())

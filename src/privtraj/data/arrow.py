@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -16,6 +17,17 @@ from pyarrow.types import is_boolean, is_dictionary, is_integer
 from privtraj.base.errors import InputError, either, first_few, listed
 from privtraj.columns.cells import key_of
 from privtraj.data.dialect import DATE, PLAIN, read_cells
+
+_UNSEEN = "0-1f 7f-9f ad-ad 200b-200f 2028-202e 2060-2064 feff-feff"
+
+
+def invisible(database: str = "") -> str:
+    """Pattern of control characters and of those without width, for RE2, Java or PostgreSQL."""
+    form = "\\u{:04x}" if database == "postgres" else "\\x{{{:x}}}"
+    first = int(database == "postgres")  # which has no 0 in texts
+    ends = [[max(int(end, 16), first) for end in one.split("-")] for one in _UNSEEN.split()]
+    return "[" + "".join(f"{form.format(low)}-{form.format(high)}" for low, high in ends) + "]"
+
 
 _IDENTIFIERS = """
     boolean integer floating decimal null date time timestamp string large_string string_view
@@ -221,11 +233,14 @@ def is_moment(kind: pa.DataType, name: str, cells: Iterable[pa.Scalar]) -> bool:
     return dates
 
 
-def identities(column: pa.ChunkedArray, name: str) -> tuple[NDArray[np.int64], pa.Array]:
+def identities(
+    column: pa.ChunkedArray, name: str, same: str = "exact"
+) -> tuple[NDArray[np.int64], pa.Array]:
     """A column of identifiers as codes (n,), -1 for missing, and the identifier of each code.
 
     Equal values are one person, as a database has it: 0.0 and -0.0 are equal, NaN is missing. The
     identifiers are whole numbers, floats, decimals, text or bytes; times are whole numbers.
+    same: of texts, "exact", "trimmed" without the blanks around, or "folded" to small letters too.
     """
     try:
         column = _stored(column)
@@ -233,8 +248,32 @@ def identities(column: pa.ChunkedArray, name: str) -> tuple[NDArray[np.int64], p
         encoded = _comparable(column).combine_chunks().dictionary_encode()
     except pa.ArrowException:  # of a type that it cannot compare
         raise _no_identifier(column.type, name) from None
-    codes = np.asarray(encoded.indices.fill_null(-1), dtype=np.int64)
-    return codes, encoded.dictionary
+    codes, ids = np.asarray(encoded.indices.fill_null(-1), dtype=np.int64), encoded.dictionary
+    if not is_text(ids.type):
+        return codes, ids
+    odd = np.asarray(compute.match_substring_regex(ids.cast(pa.large_string()), invisible()))
+    check_visible(int(np.append(odd, False)[codes].sum()), len(codes), name)
+    if same == "exact":
+        return codes, ids
+    people: dict[str, int] = {}
+    for text in ids.to_pylist():
+        people.setdefault(_same(text, same), len(people))
+    merged = [people[_same(text, same)] for text in ids.to_pylist()]
+    return np.array([*merged, -1])[codes], pa.array(list(people), pa.string())
+
+
+def _same(text: str, same: str) -> str:
+    text = text.strip()
+    return unicodedata.normalize("NFKC", text).casefold() if same == "folded" else text
+
+
+def check_visible(odd: int, total: int, name: str) -> None:
+    """Refuse identifiers that nobody can tell apart by looking at them."""
+    if odd:
+        raise InputError(
+            f"{odd} of {total} records have control or invisible characters in the person column "
+            f"'{name}', which make two people of one: remove them"
+        )
 
 
 def check_identifier(kind: pa.DataType | None, name: str) -> None:

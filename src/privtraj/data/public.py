@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import Arg, InputError, is_whole
+from privtraj.base.errors import Arg, InputError, either, is_whole
 from privtraj.base.space import TimeAxis, moment
 from privtraj.columns.declared import declared_columns
 from privtraj.columns.kinds import LONGEST_NAME, Column, of_tables
 from privtraj.columns.precision import spread_times
 from privtraj.data.dialect import DATE, NUMBER, PLAIN, TEXT, CellKind, Dialect
 from privtraj.domain.domain import Domain
+from privtraj.privacy.certificate import COMPARED
 
 _TIMES, _RANGE = Arg("bins", option="bin_times"), Arg("time_range")
 
@@ -46,6 +47,7 @@ class PublicInputs:
     seed: int | None = None
     dialect: Dialect = PLAIN
     domain: Domain | None = None
+    same_person: str = "exact"
 
     @classmethod
     def declared(
@@ -64,13 +66,16 @@ class PublicInputs:
         missing: str = "refuse",
         seed: int | None = None,
         domain: Any = None,
+        same_person: str = "exact",
         csv: Any = None,
     ) -> PublicInputs:
         """Of a table, as `Snapshots.from_table` explains them."""
         made = declared_columns(bounds, features, columns=columns)
         axis, dialect = declared_axis(bins, time_range), Dialect.of(csv)
         kept = (one_per_person, records_per_person, one_per_bin, missing, seed)
-        public = cls(made, axis, time, person is not None, person, *kept, dialect, domain)
+        public = cls(
+            made, axis, time, person is not None, person, *kept, dialect, domain, same_person
+        )
         if time in public.names:
             raise InputError(
                 f"column '{time}' is the time and a feature: leave it out of ",
@@ -86,11 +91,11 @@ class PublicInputs:
         for word, known in (
             ("missing", ("refuse", "drop")),
             ("one_per_person", ("error", "random")),
+            ("same_person", tuple(COMPARED)),
         ):
             if getattr(self, word) not in known:
-                raise InputError(
-                    Arg(word), f" must be '{known[0]}' or '{known[1]}', not '{getattr(self, word)}'"
-                )
+                words = either([f"'{each}'" for each in known])
+                raise InputError(Arg(word), f" must be {words}, not '{getattr(self, word)}'")
         most, at_random = self.records_per_person, self.one_per_person == "random"
         if not is_whole(most) or most < 1:
             raise InputError(Arg("records_per_person"), " must be a whole number of at least 1")

@@ -8,7 +8,10 @@ rows too, and a count then moves by more than it pays for. So a query is read be
                ORDER BY, and the same of a WITH, of a nested SELECT in FROM, and of a view
 
 Only what is known to be row-local passes: clauses, operators and functions are listed, and whatever
-is not on a list is a reason to refuse. What a table was made of cannot be read from a query.
+is not on a list is a reason to refuse. A name says little, as a database may have a round() or a -
+of its own, which reads other rows. So the database is asked what it takes the names for (`own`),
+and everything that is not built into it is refused. What a table was made of cannot be read from a
+query.
 """
 
 from __future__ import annotations
@@ -94,10 +97,11 @@ _NAMED_CHANGING = _words("""
 """)
 # Table functions that give the rows of a file, or of an object of Python
 _READERS = _words("""
-    arrow_scan delta_scan iceberg_scan pandas_scan parquet_scan postgres_scan python_arrow_scan
-    python_pandas_scan read_avro read_csv read_csv_auto read_json read_json_auto read_json_objects
-    read_ndjson read_ndjson_auto read_ndjson_objects read_parquet read_xlsx sqlite_scan st_read
+    arrow_scan delta_scan iceberg_scan parquet_scan python_arrow_scan read_avro read_csv
+    read_ndjson_objects read_parquet sqlite_scan
 """)
+_EXACT = {"auto_detect": "false", "quote": "''"}  # or read_csv guesses types and ends of rows
+_TYPED_FILE = re.compile(r".*[.](parquet|parq|pq)", re.IGNORECASE | re.DOTALL)
 # columns that say where a row is stored, beside which others
 _NUMBERING = frozenset(["_rowid_", "ctid", "file_row_number", "rowid", "rownum"])
 _PLACES = frozenset(["limit", "nrows", "offset", "range", "skip"])  # of rows in a file
@@ -125,11 +129,11 @@ class _Reader:
     dialect: Any
     views: Views
     own: frozenset[str]
+    is_table: Callable[[Any], bool]
 
     def query(self, sql: str, seen: tuple[str, ...] = ()) -> Iterator[str]:
         trees = _parsed(sql, self.dialect)
-        for name in sorted(self.own & set(re.findall(r"\w+", sql.lower()))):
-            yield f"the function {_word(name)}, which this database defines itself"
+        yield from _own_words(sql, self.own)
         if len(trees) != 1:
             yield "more than one statement"
         for tree in trees:
@@ -173,6 +177,9 @@ class _Reader:
             yield from _from_function(node.this)
         else:
             yield from _others(node, _TABLE)
+            named_as_file = not re.fullmatch(r"[\w ]+", node.name)
+            if named_as_file and not (_TYPED_FILE.fullmatch(node.name) or self.is_table(node)):
+                yield "a file in place of a table, whose types are guessed from records"
             view = f"the view '{node.name}'"
             for definition in self.views(node) if node.db or node.name not in named else []:
                 if definition is None:
@@ -186,39 +193,48 @@ def check(query: Any, dialect: Any, connection: Any, database: str, *what: str |
 
     what: the query, in words.  database: its name.
     """
-    stated = Arg("row_by_row", True)
-    own: list[str | None] = []
-    if connection.name == "duckdb":  # its macros come before its functions of the same name
-        functions = "SELECT DISTINCT lower(function_name) FROM duckdb_functions()"
-        own = _first_column(connection, f"{functions} WHERE NOT internal")
+    asked = partial(_views, connection), own_functions(connection), partial(_is_table, connection)
     try:
-        why = reason(query, dialect, partial(_views, connection), frozenset(map(str, own)))
+        why = reason(query, dialect, *asked)
     except Unreadable:
         raise InputError(
             *what,
             f" cannot be read as a SELECT of {database}, so nobody can tell whether its rows "
             "depend on other people: check its SQL, or state that each row is computed from one "
             "row with ",
-            stated,
+            Arg("row_by_row", True),
         ) from None
+    if why is None and connection.name == "pyspark":
+        why = next(_in_plan(connection._session.sql(query)), None)
+    refuse(why, *what)
+
+
+def refuse(why: str | None, *what: str | Arg) -> None:
     if why is not None:
         raise InputError(
             "rows of ",
             *what,
             f" may depend on other people, because of {why}: compute each row from one row of one "
             "table, or state that it is so with ",
-            stated,
+            Arg("row_by_row", True),
         )
 
 
-def reason(sql: str, dialect: Any, views: Views, own: frozenset[str] = frozenset()) -> str | None:
+def reason(
+    sql: str,
+    dialect: Any,
+    views: Views,
+    own: frozenset[str] = frozenset(),
+    is_table: Callable[[Any], bool] = lambda node: False,
+) -> str | None:
     """What in a query may make a row depend on other rows, in words; None if nothing does.
 
     own: names, in lower case, of functions that the database defines itself, `abs` perhaps.
+    is_table: whether what stands in FROM is a table of the database, or else the name of a file.
     Raises `Unreadable` for a query, or a view in it, that sqlglot cannot read.
     """
     try:
-        return next(_Reader(dialect, views, own).query(sql), None)
+        return next(_Reader(dialect, views, own, is_table).query(sql), None)
     except RecursionError:
         raise Unreadable from None
 
@@ -296,6 +312,14 @@ def _from_function(node: Any) -> Iterator[str]:
             yield f"{_word(option.name)}, which chooses rows of a file by their place"
     for part in node.iter_expressions():
         yield from _row_values(part)
+    if _kind(node) == "ReadCSV" or _name(node) == "read_csv":
+        pairs = (part for part in node.iter_expressions() if _kind(part) in ("EQ", "PropertyEQ"))
+        given = {pair.this.name.lower(): pair.expression.sql().lower() for pair in pairs}
+        if "columns" not in given or any(given.get(k) != v for k, v in _EXACT.items()):
+            yield (
+                "read_csv, which guesses from records unless it has columns, auto_detect = false "
+                "and quote = ''"
+            )
 
 
 def _others(node: Any, known: tuple[str, ...]) -> Iterator[str]:
@@ -358,6 +382,115 @@ def _views(connection: Any, table: Any) -> list[str | None]:
             rows = connection.raw_sql(f"DESCRIBE TABLE EXTENDED {full}").collect()
             return [row[1] for row in rows if row[0] == "View Text"]
     return []
+
+
+def _is_table(connection: Any, table: Any) -> bool:
+    """Whether what a query names is a table: DuckDB takes other names for files, Spark what stands
+    behind the name of a format."""
+    if connection.name != "duckdb":
+        return table.db.lower() not in _GUESSED
+    names = "SELECT table_name FROM duckdb_tables() UNION ALL SELECT view_name FROM duckdb_views()"
+    return table.name.lower() in {str(name).lower() for name in _first_column(connection, names)}
+
+
+# What a database takes the names in a query for ---------------------------------------------------
+
+
+def own_functions(connection: Any) -> frozenset[str]:
+    """Names, in lower case, of functions and operators that are not built in, where the names in a
+    query decide: they may come before built-in ones. PostgreSQL is asked by `check_resolved`."""
+    names: list[str | None] = []
+    if connection.name == "duckdb":
+        functions = "SELECT DISTINCT lower(function_name) FROM duckdb_functions()"
+        names = _first_column(connection, f"{functions} WHERE NOT internal")
+    elif connection.name == "pyspark":
+        rows = connection._session.sql("SHOW USER FUNCTIONS").collect()
+        names = [row[0].rpartition(".")[2].lower() for row in rows]
+    return frozenset(map(str, names))
+
+
+def check_words(query: str, own: frozenset[str], *what: str | Arg) -> None:
+    """Refuse a query that has the name of a function of the house."""
+    refuse(next(_own_words(query, own), None), *what)
+
+
+def _own_words(query: str, own: frozenset[str]) -> Iterator[str]:
+    words = set(re.findall(r"\w+", query.lower()))
+    for name in sorted(own):
+        if name in words or not re.fullmatch(r"\w+", name):
+            what = f"the function {name}" if name in words else "an operator"
+            yield f"{what}, which this database defines itself"
+
+
+_DEPENDENCIES = """
+    WITH RECURSIVE links(relation, reached) AS (
+        SELECT ev_class, refobjid FROM pg_rewrite JOIN pg_depend ON objid = pg_rewrite.oid
+        WHERE classid = 'pg_rewrite'::regclass AND refclassid = 'pg_class'::regclass
+        UNION ALL SELECT inhparent, inhrelid FROM pg_inherits
+    ), used(relation) AS (
+        SELECT {view}::regclass::oid UNION SELECT reached FROM used JOIN links USING (relation)
+    )
+    SELECT pg_describe_object(refclassid, refobjid, 0) FROM used
+    JOIN pg_rewrite ON ev_class = relation
+    JOIN pg_depend ON classid = 'pg_rewrite'::regclass AND objid = pg_rewrite.oid
+    WHERE refclassid NOT IN ('pg_class'::regclass, 'pg_collation'::regclass) AND NOT (
+        refclassid = 'pg_type'::regclass
+        AND EXISTS (SELECT FROM pg_type WHERE oid = refobjid AND typtype = 'e')
+    )
+    UNION ALL SELECT pg_describe_object('pg_class'::regclass, relation, 0) FROM used
+    JOIN pg_class ON oid = relation WHERE relkind NOT IN ('r', 'p', 'v', 'm')
+    UNION ALL SELECT 'row security of ' || pg_describe_object('pg_class'::regclass, relation, 0)
+    FROM used WHERE row_security_active(relation)
+"""
+
+
+def check_resolved(view: str, connection: Any, *what: str | Arg) -> None:
+    """Refuse a temporary view for which PostgreSQL takes something that is not built in.
+
+    It notes on what the rule of a view depends: functions, operators, casts, types and relations as
+    it has resolved them, built-in ones apart. So the views, tables and partitions that are reached
+    are gone through; tables elsewhere and row security, which compute when they are asked, are
+    refused too. Enumerations are texts, and collations order them.
+    """
+    for found in _first_column(connection, _DEPENDENCIES.format(view=literal(view))):
+        shown = str(found) if re.fullmatch(r"[ -~]{1,100}", str(found)) else "something"
+        refuse(f"{shown}, which is not built into PostgreSQL", *what)
+
+
+_PLAN = _words("""
+    Project Filter SubqueryAlias View Sort LogicalRelation LogicalRDD LocalRelation
+    HiveTableRelation DataSourceV2Relation
+""")
+_GUESSED = ("csv", "json", "text", "xml")  # formats of files that may not say what columns are
+_BUILT_IN = "org.apache.spark.sql.catalyst.expressions."
+_NOT_OF_A_ROW = ("UDF", "Aggregate", "Window", "Subquery", "Generator", "ListQuery")
+
+
+def _in_plan(frame: Any) -> Iterator[str]:
+    """What is not row-local in a query as Spark has resolved it, its temporary views included."""
+    plans = [frame._jdf.queryExecution().analyzed()]
+    while plans:
+        plan = plans.pop()
+        name = plan.getClass().getSimpleName()
+        if name not in _PLAN:
+            yield f"{_word(name)} in its plan"
+        if name == "LogicalRelation" and plan.relation().toString().lower() in _GUESSED:
+            yield "a file in place of a table, whose types may be guessed from records"
+        plans += _each(plan.children())
+        values = _each(plan.expressions())
+        while values:
+            value = values.pop()
+            kind = value.getClass().getName()
+            if not kind.startswith(_BUILT_IN) or any(word in kind for word in _NOT_OF_A_ROW):
+                yield f"{_word(kind.rpartition('.')[2])} in its plan"
+            if not value.deterministic():
+                yield f"{_word(kind.rpartition('.')[2])}, which changes from one call to the next"
+            values += _each(value.children())
+
+
+def _each(parts: Any) -> list[Any]:
+    """A sequence of Scala."""
+    return [parts.apply(k) for k in range(parts.size())]
 
 
 def _first_column(connection: Any, query: str) -> list[str | None]:

@@ -26,13 +26,22 @@ from privtraj.base.space import TimeAxis, as_user_times, written_times
 from privtraj.columns.declared import declared_columns
 from privtraj.columns.kinds import Axes, Column, of_tables
 from privtraj.data import sql, tables
+from privtraj.data.arrow import to_column
 from privtraj.data.dialect import DATE, UnreadableCells
 from privtraj.data.public import PublicInputs, declared_axis, declaring
-from privtraj.data.records import Records, cells_of, check_same_kind, rows_of, table_of
+from privtraj.data.records import (
+    Records,
+    cells_of,
+    check_same_kind,
+    moments_of,
+    numbers_of,
+    rows_of,
+)
 from privtraj.domain.domain import Domain, Plot
 from privtraj.privacy.certificate import (
     BY_PERSON,
     CHECKED,
+    COMPARED,
     DOMAIN,
     EVERY_ROW,
     MOST_RECORDS,
@@ -43,6 +52,7 @@ from privtraj.privacy.events import Person
 from privtraj.privacy.rows import PublicShape, Rows
 
 G = TypeVar("G")  # a kind of guard
+QUOTED = "line breaks inside of quoted cells are meant, and every quotation mark is closed"
 ROW_BY_ROW = "each row of the query is computed from one row, which is one person's"
 
 
@@ -110,7 +120,10 @@ class Snapshots:
         """
         public = PublicInputs.declared(**declared)
         rows = _rows_of_source(source, query, public, row_by_row)
-        return cls._build(rows, public, (ROW_BY_ROW,) if row_by_row else ())
+        stated = (ROW_BY_ROW,) if row_by_row else ()
+        if public.dialect.newlines == "quoted":
+            stated = (*stated, QUOTED)
+        return cls._build(rows, public, stated)
 
     @classmethod
     def from_arrays(
@@ -130,6 +143,7 @@ class Snapshots:
         missing: str = "refuse",
         seed: int | None = None,
         domain: Any = None,
+        same_person: str = "exact",
     ) -> Snapshots:
         """Snapshots from times (n,) and points (n, d), or (n,) when d = 1.
 
@@ -148,6 +162,8 @@ class Snapshots:
             every record keeps its own time. Where all records are at these times, as with cells
             sequenced on five days, the fit finds that too.
         person: (n,) whose record each is.
+        same_person: when two texts name one person: "exact" compares them as they are written,
+            "trimmed" without the blanks around them, "folded" with capitals as small letters, too.
         one_per_person: "error" refuses a second record of a person, "random" keeps one of a
             person's records, each with the same chance, without looking at anybody else's.
         records_per_person: public. Above 1, that many records of a person are kept, by chance where
@@ -161,13 +177,12 @@ class Snapshots:
             cells outside are left out of what is made of that.
         """
         if columns is None:
-            table: Any = table_of(points)
-            declared = declared_columns(bounds, features, table.shape[1])
+            cells = numbers_of(points)
+            declared = declared_columns(bounds, features, len(cells))
         else:
             named = of_tables(declared_columns(bounds, features, columns=columns))
-            table = cells_of(points, [column.name for column in named])
-            declared = declared_columns(bounds, features, len(table), columns)
-        given = Records.of_arrays(times, table, person, of_tables(declared))
+            cells = cells_of(points, [column.name for column in named])
+            declared = declared_columns(bounds, features, len(cells), columns)
         public = PublicInputs(
             declared,
             declared_axis(bins, time_range),
@@ -179,7 +194,10 @@ class Snapshots:
             missing=missing,
             seed=seed,
             domain=domain,
+            same_person=same_person,
         )
+        whose = None if person is None else to_column(person, "person")
+        given = Records.of(moments_of(times), cells, whose, public)
         return cls._build(rows_of(given, public), public)
 
     @classmethod
@@ -194,7 +212,7 @@ class Snapshots:
             public.together,
             stated if whose else (EVERY_ROW, *stated),
             public.domain,
-            (BY_PERSON,) if whose else (),
+            (BY_PERSON, COMPARED[public.same_person]) if whose else (),
         )
 
     @property

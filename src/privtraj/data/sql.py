@@ -16,7 +16,7 @@ import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from glob import escape, glob, has_magic
 from importlib.util import find_spec
 from pathlib import Path
@@ -47,26 +47,37 @@ _STAYING = "records that stay where they are"
 class RemoteTable:
     """An Ibis table, and the sentence to say when its database fails.
 
+    own: names of functions that its database defines itself, and may take for built-in ones.
+
     The database's own words, errors and warnings, are never passed on: they quote the address, the
     query or the data.
     """
 
     table: Any
     complaint: str
+    own: frozenset[str] = frozenset()
 
     def with_table(self, table: Any) -> RemoteTable:
         """Another table of the same database."""
-        return RemoteTable(table, self.complaint)
+        return replace(self, table=table)
+
+    def _check(self) -> None:
+        """Refuse to ask in words that the database takes for functions of its own."""
+        if self.own:
+            query = str(self.table.get_backend().compile(self.table))
+            row_local.check_words(query, self.own, "what is asked about the records")
 
     def read(self) -> pa.Table:
         """All rows, in memory."""
         with _saying(self.complaint), _silence():
+            self._check()
             return self.table.to_pyarrow()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows, so many at a time."""
         with _saying(self.complaint):
             with _silence():
+                self._check()
                 backend = self.table.get_backend()
                 if backend.name != "duckdb" or hasattr(backend.con, "fetch_record_batch"):
                     reader = self.table.to_pyarrow_batches(chunk_size=BATCH)
@@ -107,16 +118,7 @@ def remote_table(
     _refuse_query(query)
     ibis = sys.modules.get("ibis")  # whoever has an expression has imported it
     if ibis is not None and isinstance(source, ibis.Table):
-        try:
-            name = str(source.get_backend().name)
-        except Exception:
-            name = "the database of the table"
-        with _saying(_failure(name)), _silence():
-            if not row_by_row:
-                backend = source.get_backend()
-                query = backend.compile(source)
-                row_local.check(query, backend.dialect, backend, name, "the Ibis table")
-        return _selected(RemoteTable(source, _failure(name)), columns)
+        return _selected(_of_expression(source, row_by_row), columns)
     files = _files(source) if isinstance(source, str | os.PathLike) else None
     return None if files is None else _in_duckdb(files, str(source), columns, kinds, dialect)
 
@@ -197,28 +199,73 @@ def _connected(url: str, query: str | None, row_by_row: bool) -> RemoteTable:
     scheme = re.split(r"\W", url)[0]
     connection = _connection(url, scheme)
     query = query.strip().rstrip(";")
-    is_name = re.fullmatch(r"\w+(\.\w+)*", query) is not None
+    what = ("the query (", Arg("query="), ")")
+    names = query.split(".") if re.fullmatch(r"\w+(\.\w+){0,2}", query) else []
+    if names:
+        from sqlglot import exp
+
+        parts: list[Any] = [exp.to_identifier(name, quoted=True) for name in reversed(names)]
+        query = exp.select("*").from_(exp.table_(*parts)).sql(connection.dialect)
     if not row_by_row:
-        select, dialect = query, connection.dialect
-        if is_name:
-            parts = ".".join(f'"{part}"' for part in query.split("."))
-            select, dialect = f"SELECT * FROM {parts}", None  # standard SQL, for its quotes
-        what = ("the query (", Arg("query="), ")")
         with _saying(_failure(scheme)), _silence():
-            row_local.check(select, dialect, connection, scheme, *what)
+            row_local.check(query, connection.dialect, connection, scheme, *what)
     with _saying(
         f"{scheme} does not accept the query (",
         Arg("query="),
         "): check its SQL and the names in it, and that you may read what it selects",
     ):
-        if is_name:
-            database, _, name = query.rpartition(".")
-            table = connection.table(name, database=database or None)
-        elif connection.name not in ("duckdb", "postgres", "pyspark"):
+        if connection.name == "postgres":
+            table = _resolved(connection, query, row_by_row, *what)
+        elif names:
+            *database, name = names
+            table = connection.table(name, database=".".join(database) or None)
+        elif connection.name not in ("duckdb", "pyspark"):
             table = connection.sql(query)
         else:  # Ibis 12 finds columns by statements that new DuckDB and sqlglot do not take
             table = connection.table(_view(connection, query))
-        return RemoteTable(table, _failure(scheme))
+    own = frozenset() if row_by_row else row_local.own_functions(connection)
+    return RemoteTable(table, _failure(scheme), own)
+
+
+def _of_expression(source: Any, row_by_row: bool) -> RemoteTable:
+    """An Ibis table; of PostgreSQL by a connection of our own, for a transaction of our own."""
+    try:
+        name = str(source.get_backend().name)
+    except Exception:
+        name = "the database of the table"
+    with _saying(_failure(name)), _silence():
+        backend, own = source.get_backend(), frozenset[str]()
+        if not row_by_row:
+            query = backend.compile(source)
+            row_local.check(query, backend.dialect, backend, name, "the Ibis table")
+            own = row_local.own_functions(backend)
+        if name == "postgres" and not row_by_row:
+            import psycopg
+
+            info = backend.con.info
+            mine = psycopg.connect(info.dsn, password=info.password or None, autocommit=True)
+            ((path,),) = backend.raw_sql("SHOW search_path").fetchall()
+            mine.execute("SELECT set_config('search_path', %s, false)", [path])
+            connection = type(backend).from_connection(mine)
+            source = _resolved(connection, query, row_by_row, "the Ibis table")
+    return RemoteTable(source, _failure(name), own)
+
+
+def _resolved(connection: Any, query: str, row_by_row: bool, *what: str | Arg) -> Any:
+    """A query of PostgreSQL, after a look at what it takes the names in it for.
+
+    The look and all questions are one transaction, which sees the records of one moment, and locks
+    what the query names against other definitions. Then only built-in functions and operators are
+    found: those that count, too, are PostgreSQL's own.
+    """
+    connection.raw_sql("BEGIN ISOLATION LEVEL REPEATABLE READ")
+    view = _view(connection, query)
+    connection.raw_sql(f"SELECT FROM {view} LIMIT 0")  # locks what is reached through views
+    if not row_by_row:
+        row_local.check_resolved(view, connection, *what)
+    table = connection.table(view)
+    connection.raw_sql("SET LOCAL search_path = pg_catalog")
+    return table
 
 
 def _connection(url: str, scheme: str) -> Any:

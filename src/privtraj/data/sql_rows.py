@@ -150,6 +150,8 @@ def rows_of(remote: RemoteTable, public: PublicInputs) -> SqlRows | None:
         arrow.check_identifier(_arrow_type(remote.table[person]), person)
     if not all(_reads_dates(remote.table, column) for column in public.asked):
         return None
+    if person is not None and not _tells_apart(remote.table[person], public.same_person):
+        return None
     values = _values_of(remote.table, public, datetime)
     missing = _checked(remote.with_table(remote.table.select(**values)), public)
     dropping = _required(public) if missing.records else []
@@ -258,7 +260,11 @@ def _counted_people(
     most = public.most_records
     each = remote.table.group_by("who").aggregate(n=remote.table.count())
     known = ~_missing(each["who"])
+    odd = ibis.literal(False)
+    if each["who"].type().is_string():
+        odd = each["who"].re_search(arrow.invisible(each.get_backend().name))
     counted = each.aggregate(
+        invisible=each["n"].sum(where=known & odd),
         unidentified=each["n"].sum(where=~known),
         people=each.count(where=known),
         several=each.count(where=known & (each["n"] > 1)),
@@ -266,6 +272,7 @@ def _counted_people(
         most=each["n"].max(where=known),
     )
     counts = _one(remote.with_table(counted))
+    arrow.check_visible(counts["invisible"], count, str(public.person))
     records.check_identified(counts["unidentified"], count)
     if counts["several"] and public.one_each:
         records.refuse_several(counts["several"], counts["people"])
@@ -401,6 +408,12 @@ def _reads_dates(table: Any, column: Column) -> bool:
     if not kind.is_timestamp() or (kind.scale or 6) > 6:
         return False
     return database == "postgres" or (database == "duckdb" and kind.timezone is None)
+
+
+def _tells_apart(cell: Any, same: str) -> bool:
+    """Whether a database is known to compare identifiers as it is done in memory."""
+    known = cell.get_backend().name in ("duckdb", "postgres", "pyspark")
+    return not cell.type().is_string() or (known and same == "exact")
 
 
 def _number(column: Any) -> Any:

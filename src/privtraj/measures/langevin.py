@@ -177,11 +177,14 @@ def run(
     rng: public randomness for the Langevin noise; the noise that protects is the guard's.
     step: another move than `langevin_step`, with its own schedule and what it keeps fixed.
     """
-    move, steps, traces = step or langevin_step, len(schedule[0]), []
+    steps, traces = len(schedule[0]), []
     for index in range(steps):
+        # needs no moments: JAX computes it while people are summed
+        pull = () if step else (_transport(state.mixture, state.coupling, fixed.gaps),)
         moments, noise = measure(state.mixture)
         kicks = rng.standard_normal((2, *state.mixture.particles.shape), dtype=np.float32)
-        state, trace = move(state, moments, noise, kicks, stride(schedule, index), fixed)
+        given = moments, noise, kicks, stride(schedule, index), fixed
+        state, trace = (step or langevin_step)(state, *given, *pull)
         traces.append(trace)
         if progress is not None:
             progress(index + 1, steps)
@@ -201,10 +204,12 @@ def langevin_step(
     kicks: jax.Array,
     stride: Schedule,
     fixed: Fixed,
+    pull: tuple[jax.Array, Potentials] | None = None,
 ) -> tuple[State, Trace]:
     """One move of everything.
 
     noise: (T,) standard deviation already inside the drift.  kicks: (2, T, m, d) standard normal.
+    pull: the `transport_drift` of the state, if it is known.
     """
     mixture = state.mixture
     sigma = mixture.bandwidth
@@ -212,7 +217,7 @@ def langevin_step(
 
     relative = noise / sigma * jnp.sqrt(jnp.float32(dimensions))
     alpha = jnp.minimum(stride.step_size, stride.noise_limit / jnp.maximum(relative, 1e-9))
-    drawn, coupling = transport_drift(mixture, state.coupling, fixed.gaps)
+    drawn, coupling = pull or transport_drift(mixture, state.coupling, fixed.gaps)
     wanted = stride.temperature * sigma
     missing = alpha * jnp.sqrt(jnp.maximum(wanted**2 - noise**2, 0.0))
     particles = (
@@ -255,6 +260,9 @@ def transport_drift(
     apart = (gaps > 0)[:, None, None]
     left, right = jnp.where(apart, own_left, left), jnp.where(apart, own_right, right)
     return between_times(ahead - left, behind - right, gaps), coupling
+
+
+_transport = jax.jit(transport_drift)
 
 
 def between_times(ahead: jax.Array, behind: jax.Array, gaps: jax.Array) -> jax.Array:

@@ -63,6 +63,12 @@ STATED = "stated by the steward"  # what nothing checks, in sentences
 CHECKED = "checked on the records"  # what was, in sentences
 EVERY_ROW = "every row is a different person's"
 BY_PERSON = "how many records a person has, by the column that says whose they are"
+COMPARED = {
+    "exact": "identifiers exactly as written, so that blanks and capitals tell people apart",
+    "trimmed": "identifiers without the blanks around them; capitals tell people apart",
+    "folded": "identifiers without the blanks around them, capitals as small letters",
+}
+"""What was compared to know whose a record is, by the word that the steward declares."""
 MOST_RECORDS = "most records of one person"
 SHARED_BINS = "records of one person may share a bin"
 PUBLIC_COUNTS = "people per time (declared public)"
@@ -637,7 +643,8 @@ def records_in_words(public: Mapping[str, Any]) -> str:
     if EVERY_ROW in public.get(STATED, []):
         return f"{records}: stated by the steward, not checked"
     if BY_PERSON in public.get(CHECKED, []):
-        return f"{records}: checked, by the column that says whose they are"
+        compared = "".join(f", {words}" for words in public[CHECKED] if words in COMPARED.values())
+        return f"{records}: checked, by the column that says whose they are{compared}"
     return records
 
 
