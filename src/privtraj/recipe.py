@@ -133,46 +133,40 @@ def text(value: Any) -> str:
     return str(value)
 
 
-def names(value: Any) -> list[str]:
-    """A list of texts."""
-    need(isinstance(value, list) and value)
-    return [text(name) for name in value]
+def several(*parts: Kind, least: int = 1, most: float = math.inf) -> Callable[[Any], list[Any]]:
+    """Reads a list of values of one kind, or of rows that have a value of each kind."""
 
+    def read(value: Any) -> list[Any]:
+        need(isinstance(value, list) and least <= len(value) <= most)
+        if len(parts) == 1:
+            return [parts[0].read(each) for each in value]
+        need(all(isinstance(row, list) for row in value))
+        return [[kind.read(x) for kind, x in zip(parts, row, strict=True)] for row in value]
 
-NUMBER = number()
-TEXT = Kind("text, in quotes", plain=text)
-NAMES = Kind("a list of names, in quotes", typed={"nargs": "+", "metavar": "COL"}, plain=names)
-BOOLEAN = Kind(
-    "true or false", (), lambda value: isinstance(value, bool), typed={"action": "store_true"}
-)
-
-
-def _numbers(value: Any) -> list[float]:
-    need(isinstance(value, list) and len(value) >= 2)
-    counts = [NUMBER.read(count) for count in value]
-    need(min(counts) >= 0)
-    return counts
+    return read
 
 
 def _number_or_text(value: Any) -> float | str:
     try:
-        return NUMBER.read(value)
+        return finite(value)
     except ValueError:
         return text(value)
 
 
-def _steps(value: Any) -> list[list[Any]]:
-    need(isinstance(value, list) and value)
-    need(all(isinstance(item, list) and len(item) == 2 for item in value))
-    return [[text(name), NUMBER.read(step)] for name, step in value]
-
-
 # fmt: off
-COUNTS = Kind("a list of numbers that are not negative, one for each time bin", plain=_numbers,
+NUMBER = number()
+TEXT = Kind("text, in quotes", plain=text)
+NAMES = Kind("a list of names, in quotes", typed={"nargs": "+", "metavar": "COL"},
+             plain=several(TEXT))
+BOOLEAN = Kind("true or false", (), lambda value: isinstance(value, bool),
+               typed={"action": "store_true"})
+COUNTS = Kind("a list of numbers that are not negative, one for each time bin",
+              plain=several(number(0.0), least=2),
               typed={**NUMBER.typed, "nargs": "+", "metavar": "N"})
 GROWTH = Kind('"released" or a rate per unit of time, with settings such as "by_place=learned"',
               plain=_number_or_text)
-STEPS = Kind('a list of columns with their step, such as [["height", 0.1]]', plain=_steps,
+STEPS = Kind('a list of columns with their step, such as [["height", 0.1]]',
+             plain=several(TEXT, NUMBER),
              typed={"nargs": 2, "action": "append", "metavar": ("NAME", "STEP")})
 # fmt: on
 
@@ -236,42 +230,33 @@ def choice(group: str, default: Any, kind: Kind, about: str, **words: Any) -> An
 class Recipe:
     """Settings of a fit. The constructor only stores them; `check` refuses what cannot be used.
 
-    epsilon, delta: the guarantee.  adjacency: "add-remove" or "replace-one".
+    What each setting is about stands beside it. More on some of them:
+
     measure: "gradients" (private mean-field Langevin dynamics), "counts" (a private histogram per
         time stands in for the people), "tables" (private tables of two columns at a time, which
         particles explain), or "auto" (`measures.registry`).
-    seed: None for private noise from the operating system; a number makes the run repeatable, for
-        research, and the result NOT PRIVATE.
-    public_counts: the number of people in each time bin, as numbers, if they are public knowledge;
-        never read from the data. Only with "replace-one": then the rest of a person's records is
-        protected, and in which bin they are is not.
-    count_share: share of epsilon that the private number of people per bin may cost.
+    seed: None for private noise from the operating system.
+    public_counts: numbers of people that are public knowledge, never read from the data: then the
+        rest of a person's records is protected, and in which bin they are is not.
     particles, steps, cells, bandwidth, time_coupling, diffusivity: set by hand what is otherwise
-        chosen from public and released numbers. steps are those of private gradients; bandwidth is
-        in shares of the box. time_coupling says how strongly neighbouring times share what they
-        know, 0 for not at all: in units of the default for counts, and 0.1 by default for
-        gradients. diffusivity is variance, in squared shares of the box, per time range.
-    windows: the resolution in time. Records of one window of time are measured together, and curves
-        are fitted through the windows. "auto" finds the number that suits how people move, from a
-        private look at it; a number sets it; "bins" measures every declared time bin by itself,
-        each record at the nearest.
-    reference: how people move between what was measured: a process of `pt.reference`, its
-        name with settings ("inertia memory=2"), or "auto": smooth paths of least action along a
-        drift that the model itself shows, Inertia(drift=Learned()), whose memory is that of people
-        with several records where there are such; Brownian motion where a diffusivity is set by
-        hand. `TrajectoryModel.with_reference` changes it later.
-    monotone: features that never fall, or {feature: "rising" or "falling"}, public knowledge.
-    precision: {feature: step} in which people are written, 1 for integers.
-    subspace: many numeric features that people hardly fill. "auto", from six numbers on where
-        gradients measure, spends a tenth of the budget on how features vary together; if few
-        directions hold most of the variance, people are measured along these, and the rest is
-        released as variance. A number sets how many directions; "off" spends nothing on it.
-    persistence: "auto" asks how fast features of people are forgotten, where people may have
-        several records, for 15 to 25 % of epsilon; "off" spends nothing on it. Tables that have
-        categories, or numbers that may be missing, are not asked.
-    growth: how the number of people changes, by which paths begin late or end early: "released", by
-        the private numbers of records over time, where these were sampled in proportion; a public
-        rate, table {time: size} or function; or a `Growth`. None: everybody is there all the time.
+        chosen from public and released numbers. time_coupling is in units of the default for
+        counts, and 0.1 by default for gradients; diffusivity is in squared shares of the box.
+    windows: the resolution in time. "auto" finds the number of windows from a private look at how
+        people move; "bins" measures every declared time bin, each record at the nearest.
+    reference: a process of `pt.reference`, its name with settings ("inertia memory=2"), or "auto":
+        smooth paths of least action along a drift that the model itself shows,
+        Inertia(drift=Learned()), whose memory is that of people with several records where there
+        are such; Brownian motion where a diffusivity is set by hand.
+        `TrajectoryModel.with_reference` changes it later.
+    monotone: features that never fall, or {feature: "rising" or "falling"}.
+    precision: {feature: step} in which people are written.
+    subspace: "auto", from six numbers on where gradients measure, spends a tenth of the budget on
+        how features vary together; if few directions hold most of the variance, people are
+        measured along these, and the rest is released as variance. "off" spends nothing on it.
+    persistence: "auto" spends 15 to 25 % of epsilon where people may have several records; "off"
+        nothing. Tables with categories, or numbers that may be missing, are not asked.
+    growth: "released", by the private numbers of records over time, where these were sampled in
+        proportion; a public rate, table {time: size} or function; or a `Growth`.
         `TrajectoryModel.with_growth` changes it later.
     pull, slabs: time_coupling before version 0.2, and windows before 0.3.
     """
@@ -386,13 +371,12 @@ class Recipe:
         declared(self.reference)
         Constraints.declared(self.monotone, self.precision)
         Growth.declared(self.growth)
-        must = ""
         if self.epsilon < SMALLEST_EPSILON:
-            must = f" must be at least {SMALLEST_EPSILON:g}: less does not buy a head count"
+            least = f" must be at least {SMALLEST_EPSILON:g}: less does not buy a head count"
+            raise InputError(Arg("epsilon"), least)
         if self.epsilon > LARGEST_EPSILON:
-            must = f" must be at most {LARGEST_EPSILON:g}: more protects nobody"
-        if must:
-            raise InputError(Arg("epsilon"), must)
+            most = f" must be at most {LARGEST_EPSILON:g}: more protects nobody"
+            raise InputError(Arg("epsilon"), most)
 
     # In files ---------------------------------------------------------------------------------
 
@@ -412,12 +396,10 @@ class Recipe:
 
         if not self.can_be_written:
             raise InputError("a recipe with a function of yours cannot be written down")
-        values: dict[str, Any] = {}
-        for each in fields(Recipe):
-            values[each.name] = _plain(getattr(self, each.name))
+        values = {each.name: getattr(self, each.name) for each in fields(Recipe)}
         if isinstance(self.growth, Mapping):
-            values["growth"] = _plain(Growth.declared(self.growth))
-        return values
+            values["growth"] = Growth.declared(self.growth)
+        return {name: _plain(value) for name, value in values.items()}
 
     @classmethod
     def from_dict(cls, values: Any) -> Self:

@@ -133,8 +133,8 @@ def test_help_says_that_it_is_not_for_release(capsys):
     [
         (["missing.privtraj", "{clinic}"], "no file"),
         (["{model}", "missing.csv"], "no file"),
-        (["{clinic}", "{clinic}"], "different files"),
-        (["{model}", "{clinic}", "--holdout", "{clinic}"], "different files"),
+        (["{clinic}", "{clinic}"], "named twice"),
+        (["{model}", "{clinic}", "--holdout", "{clinic}"], "named twice"),
         (["{clinic}", "{others}"], "not a privtraj model"),
         (["{model}", "secret.csv"], "cells of column 'height' are not numbers"),
         (["{model}", "short.csv"], "no column 'weight'"),

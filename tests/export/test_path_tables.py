@@ -26,7 +26,7 @@ from privtraj.columns.declared import declared_column
 from privtraj.columns.precision import in_steps, spread_times, usual_step
 from privtraj.data.public import declared_axis
 from privtraj.export.tables import write_table
-from privtraj.model.paths import SUFFIXES, Paths
+from privtraj.model.paths import Paths
 
 # Types -------------------------------------------------------------------------------------------
 
@@ -434,7 +434,7 @@ def test_a_suffix_belongs_to_one_format(suffix):
 def test_paths_can_be_written_in_these_formats():
     tables = (".csv", ".csv.gz", ".parquet", ".pq", ".arrow", ".feather")
     lines = (".trips.geojson", ".points.geojson", ".geojson")
-    assert (*tables, *lines, ".geoparquet", ".h5ad") == SUFFIXES
+    assert formats.suffixes(formats.PATHS) == (*tables, *lines, ".geoparquet", ".h5ad")
 
 
 # Spreadsheets ---------------------------------------------------------------------------------

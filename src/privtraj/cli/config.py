@@ -11,7 +11,7 @@ import os
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -112,36 +112,24 @@ def _yaml(text: str, path: Path) -> Any:
             raise
         mark = getattr(error, "problem_mark", None)
         raise _malformed(path, "YAML", mark and mark.line + 1) from None
-    for name in _given_twice(tree):  # YAML itself lets the last one win
-        raise InputError(f"'{name}' is given more than once in '{path}': keep one of them")
-    for word in _words_for_flags(tree):  # YAML takes the no of a form for false
-        raise InputError(f"'{word}' among the values of columns in '{path}' must be in quotes")
+    _refuse_ambiguous(tree, path)
     return values
 
 
-def _given_twice(node: Any) -> Iterator[str]:
-    """Keys that a mapping of YAML, or one inside it, has more than once."""
-    counts = Counter(key for key, _ in _pairs(node))
-    yield from (name for name, count in counts.items() if count > 1)
-    for _, inside in _pairs(node):
-        yield from _given_twice(inside)
-
-
-def _words_for_flags(tree: Any) -> Iterator[str]:
-    """yes, no, on and off without quotes among the values of columns."""
-    inside = [node for key, node in _pairs(tree) if key == "columns"]
-    for _, column in (pair for node in inside for pair in _pairs(node)):
-        lists = [column, *(node for key, node in _pairs(column) if key == "values")]
-        for value in (value for node in lists if node.id == "sequence" for value in node.value):
-            if value.tag.endswith(":bool") and value.value.lower() not in ("true", "false"):
-                yield value.value
-
-
-def _pairs(node: Any) -> list[tuple[str, Any]]:
-    """Keys of a mapping of YAML, and what they have."""
-    if getattr(node, "id", None) != "mapping":
-        return []
-    return [(str(key.value), value) for key, value in node.value]
+def _refuse_ambiguous(node: Any, path: Path, in_columns: bool = False) -> None:
+    """Keys that are given twice, of which YAML lets the last one win; and among values of columns
+    yes, no, on and off without quotes, which it takes for flags."""
+    kind = getattr(node, "id", None)
+    pairs = [(str(key.value), inside) for key, inside in node.value] if kind == "mapping" else []
+    for name, count in Counter(name for name, _ in pairs).items():
+        if count > 1:
+            raise InputError(f"'{name}' is given more than once in '{path}': keep one of them")
+    for name, inside in pairs:
+        _refuse_ambiguous(inside, path, in_columns or name == "columns")
+    for part in node.value if kind == "sequence" and in_columns else ():
+        if part.tag.endswith(":bool") and part.value.lower() not in ("true", "false"):
+            word = part.value
+            raise InputError(f"'{word}' among the values of columns in '{path}' must be in quotes")
 
 
 def _malformed(path: Path, kind: str, line: object) -> InputError:

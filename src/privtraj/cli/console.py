@@ -56,10 +56,15 @@ class Console:
         show(0, 1)
         return show
 
-    def write(self, text: str, path: Path, force: bool) -> None:
-        """A file of text, among those written."""
+    def write(self, text: str, path: Path, force: bool) -> str:
+        """A file of text, among those written; its name."""
         write_text(text, path, force)
+        return self.wrote(path)
+
+    def wrote(self, path: Path) -> str:
+        """A file that is written now; its name."""
         self.written.append(path)
+        return str(path)
 
     def note(self, text: object) -> None:
         """One line that the user should know."""

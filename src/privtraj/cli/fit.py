@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privtraj.base.errors import InputError
@@ -130,23 +129,22 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
         return model, {}
     # The budget is spent now: the model goes to disk before anything else can fail.
     model.save(args.out, force=args.force, not_private=args.not_private)
-    console.written.append(args.out)
     values = {
-        "model": str(args.out),
+        "model": console.wrote(args.out),
         "certificate": model.certificate.to_dict(),
         "warnings": model.certificate.warnings,
         "settings": model.settings,
         "diagnostics": model.diagnostics,
     }
     if args.certificate is not None:
-        console.write(model.certificate.to_json() + "\n", args.certificate, args.force)
-        values["certificate_file"] = str(args.certificate)
+        text = model.certificate.to_json() + "\n"
+        values["certificate_file"] = console.write(text, args.certificate, args.force)
     if args.paths is not None:
         paths = model.sample(args.n or PEOPLE_DRAWN, even_times(model, args.at), seed=args.seed)
         values["paths"] = write_paths(paths, args.paths, args.force, console)
     if args.write_config is not None:
-        console.write(config.text(vars(args), args.write_config), args.write_config, args.force)
-        values["config"] = str(args.write_config)
+        text = config.text(vars(args), args.write_config)
+        values["config"] = console.write(text, args.write_config, args.force)
         shared.note_left_out(args.data, args.write_config, "on the command line", console)
     if (ledger := _ledger(args)) is not None:
         values["ledger"] = ledger.summary()
@@ -182,22 +180,15 @@ def _prepared(args: argparse.Namespace) -> TrajectorySynthesizer:
             "a fit with --seed is not private, so no --ledger covers it: leave out one of them"
         )
     _ledger(args)  # its caps are checked before anything is read
-    names = ("data", "out", "certificate", "paths", "ledger", "config", "write_config")
-    files = [getattr(args, name) for name in names]
-    given = [path.resolve() for path in files if isinstance(path, Path)]
-    for path in given:
-        if given.count(path) > 1:
-            raise InputError(f"'{path.name}' is named twice: give every file a name of its own")
-    shared.check_output(args.out, (".privtraj",), args.force)
-    shared.check_output(args.certificate, (".json",), args.force)
-    shared.check_output(args.paths, None, args.force)
+    writes = {"out": (".privtraj",), "certificate": (".json",), "paths": shared.TABLES}
+    writes["write_config"] = config.SUFFIXES
+    shared.check_files(args, "data", "ledger", "config", **writes)
     if args.paths is not None:
         from privtraj.export.files import check_paths
 
         features = shared.declared(vars(args))["features"]
         columns = shared.columns(vars(args))[: len(features)]  # flags of what is missing come last
         check_paths(args.paths, features, [column.domain for column in columns], args.at or 2)
-    shared.check_output(args.write_config, config.SUFFIXES, args.force)
     shared.keep_compiled()
     from privtraj.data.public import PublicInputs
     from privtraj.synthesizer import TrajectorySynthesizer

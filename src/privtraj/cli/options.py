@@ -20,7 +20,7 @@ from privtraj import recipe
 from privtraj.base.formats import PEOPLE_DRAWN
 from privtraj.columns.cells import typed_column
 from privtraj.measures.registry import KIND
-from privtraj.recipe import BOOLEAN, NUMBER, TEXT, Kind, Option, names, need, one_of, text, whole
+from privtraj.recipe import BOOLEAN, NAMES, NUMBER, TEXT, Kind, Option, need, one_of, several, whole
 
 # What a value may be, of choices that no recipe has -------------------------------------------
 
@@ -32,30 +32,14 @@ def _moment(value: Any) -> float | str:
     try:
         return NUMBER.read(value)
     except ValueError:
-        dt.datetime.fromisoformat(text(value))
+        dt.datetime.fromisoformat(TEXT.read(value))
         return str(value)
-
-
-def _moments(value: Any) -> list[float | str]:
-    need(isinstance(value, list) and value)
-    return [_moment(time) for time in value]
-
-
-def _two_moments(value: Any) -> list[float | str]:
-    need(isinstance(value, list) and len(value) == 2)
-    return _moments(value)
-
-
-def _features(value: Any) -> list[list[Any]]:
-    need(isinstance(value, list) and value)
-    need(all(isinstance(item, list) and len(item) == 3 for item in value))
-    return [[text(name), NUMBER.read(low), NUMBER.read(high)] for name, low, high in value]
 
 
 def _columns(value: Any) -> dict[str, Any]:
     """{name: form}: a table of settings, a list of values or bounds, or the name of a kind."""
     need(isinstance(value, dict) and value)
-    return {text(name): _form(form) for name, form in value.items()}
+    return {TEXT.read(name): _form(form) for name, form in value.items()}
 
 
 def _form(form: Any) -> Any:
@@ -85,9 +69,7 @@ def _settings(value: Any) -> dict[str, Any]:
     """{setting: text or list of texts}; what they may be is told by who uses them."""
     need(isinstance(value, dict) and value)
     need(all(isinstance(word, str) for word in value))
-    for setting in value.values():
-        need(isinstance(setting, str) or names(setting))
-    return dict(value)
+    return {word: x if isinstance(x, str) else NAMES.read(x) for word, x in value.items()}
 
 
 class _Settings(argparse.Action):
@@ -125,23 +107,25 @@ def source(name: str) -> str | Path:
 
 
 # fmt: off
+_MOMENT = Kind("a number or a date", plain=_moment)
 FILE = Kind("the name of a file, in quotes", typed={"type": Path, "metavar": "FILE"},
-            plain=lambda value: Path(text(value)))
+            plain=lambda value: Path(TEXT.read(value)))
 SOURCE = Kind("the name of a file, or a connection string, in quotes", typed={"type": source},
-              plain=lambda value: source(text(value)))
-RANGE = Kind("two times, [start, end], numbers or dates such as 2024-01-31", plain=_two_moments,
+              plain=lambda value: source(TEXT.read(value)))
+RANGE = Kind("two times, [start, end], numbers or dates such as 2024-01-31",
+             plain=several(_MOMENT, least=2, most=2),
              typed={"nargs": 2, "metavar": ("START", "END")})
-TIMES = Kind("a list of numbers or of dates such as 2024-01-31", plain=_moments,
+TIMES = Kind("a list of numbers or of dates such as 2024-01-31", plain=several(_MOMENT),
              typed={"nargs": "+", "metavar": "T"})
 FEATURES = Kind('a list of columns with their bounds, such as [["height", 40, 210]]',
                 typed={"nargs": 3, "action": "append", "metavar": ("NAME", "LOW", "HIGH")},
-                plain=_features)
+                plain=several(TEXT, NUMBER, NUMBER))
 COLUMNS = Kind('a table for each, such as columns.sex = { kind = "category", values = ["F", "M"] }',
                typed={"nargs": "+", "action": _OneMore, "metavar": ("NAME KIND", "SETTING")},
                plain=_columns)
 CSV = Kind('settings of a CSV file, such as csv.decimal = ","', plain=_settings,
            typed={"nargs": "+", "action": _Settings, "metavar": ("SETTING", "SETTING")})
-CONDITIONS = Kind('a list of columns with their value, such as ["sex=F"]', plain=names,
+CONDITIONS = Kind('a list of columns with their value, such as ["sex=F"]', plain=several(TEXT),
                   typed={"action": "append", "metavar": "COL=VALUE"})
 
 

@@ -48,7 +48,7 @@ def add_init(commands: Any) -> None:
 
 
 def run_init(args: argparse.Namespace, console: Console) -> None:
-    shared.check_output(args.out, config.SUFFIXES, args.force)
+    shared.check_files(args, out=config.SUFFIXES)
     from privtraj.data import detection, sql
 
     found = None  # how the first of the files that a path means is written, if it is CSV
@@ -275,7 +275,7 @@ def add_plan(commands: Any) -> None:
 
 def run_plan(args: argparse.Namespace, console: Console) -> None:
     asked = _asked(args)
-    shared.check_output(args.plot, shared.PICTURES, args.force)
+    shared.check_files(args, plot=shared.PICTURES)
     from privtraj.assess.forecast import Forecast
     from privtraj.assess.plan import plan
 

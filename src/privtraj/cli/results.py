@@ -78,7 +78,7 @@ def sampled(
     if args.at is not None and args.times is not None:
         raise InputError("--at and --times exclude each other: say how many times, or which")
     shared.require(vars(args), "out")
-    shared.check_output(args.out, None, args.force)
+    shared.check_files(args, out=shared.TABLES)
     model = shared.load_model(args.model, "paths", console)
     if args.reference is not None:
         model = model.with_reference(args.reference)
@@ -126,9 +126,13 @@ def even_times(model: TrajectoryModel, count: int | None) -> Any:
 def write_paths(paths: Any, path: Path, force: bool, console: Console) -> dict[str, Any]:
     """Write the paths, as the name says; returns what to say about them."""
     paths.save(path, force=force)
-    console.written.append(path)
     people, times, _ = paths.values.shape
-    return {"file": str(path), "n": people, "times": times, "features": list(paths.features)}
+    return {
+        "file": console.wrote(path),
+        "n": people,
+        "times": times,
+        "features": list(paths.features),
+    }
 
 
 # A page ---------------------------------------------------------------------------------------
@@ -149,15 +153,13 @@ def add_report(commands: Any) -> None:
 
 def run_report(args: argparse.Namespace, console: Console) -> None:
     shared.require(vars(args), "out")
-    shared.check_output(args.out, (".html",), args.force)
-    if args.out.resolve() == args.model.resolve():
-        raise InputError("--out names the model itself: give the page a name of its own")
+    shared.check_files(args, "model", out=(".html",))
     model = shared.load_model(args.model, "page", console)
     from privtraj.report.page import write_report
 
     write_report(model, args.out, force=args.force, progress=console.progress("fits made again"))
-    console.written.append(args.out)
-    values = {"model": str(args.model), "private": model.certificate.private, "out": str(args.out)}
+    values = {"model": str(args.model), "private": model.certificate.private}
+    values["out"] = console.wrote(args.out)
     text = f"Written: {args.out}\nTo look at it, open {args.out} in a browser"
     console.result({"command": "report", **values}, text)
 
@@ -203,16 +205,8 @@ def add_evaluate(commands: Any) -> None:
 
 
 def run_evaluate(args: argparse.Namespace, console: Console) -> None:
-    shared.check_output(args.out, (".json",), args.force)
-    shared.check_output(args.report, (".html",), args.force)
-    read = {"model": args.model, "table": args.table, "holdout": args.holdout}
-    read = {name: path for name, path in read.items() if path is not None}
-    inputs = {path.resolve() for path in read.values()}
-    if len(inputs) < len(read):
-        raise InputError("MODEL, TABLE and --holdout must be different files")
-    for name, path in (("--out", args.out), ("--report", args.report)):
-        if path is not None and path.resolve() in inputs:
-            raise InputError(f"{name} names a file that is read: give it a name of its own")
+    read = ("model", "table", "holdout")
+    shared.check_files(args, *read, out=(".json",), report=(".html",))
     from privtraj.metrics.evaluation import NOTICE, evaluate
     from privtraj.metrics.records import read_records
     from privtraj.model.model import load
@@ -226,16 +220,15 @@ def run_evaluate(args: argparse.Namespace, console: Console) -> None:
     evaluation = evaluate(model, args.table, **chosen, progress=console.progress("evaluating"))
     for note in evaluation.notes:
         console.note(note)
-    files = {name: str(path) for name, path in read.items()}
+    files = {name: str(getattr(args, name)) for name in read if getattr(args, name) is not None}
     values = {"notice": NOTICE, "command": "evaluate", **files, **evaluation.to_dict()}
     if args.out is not None:
-        console.write(json.dumps(values, indent=1, allow_nan=False) + "\n", args.out, args.force)
-        values["out"] = str(args.out)
+        text = json.dumps(values, indent=1, allow_nan=False) + "\n"
+        values["out"] = console.write(text, args.out, args.force)
     if args.report is not None:
         records = read_records(args.table, model, args.person, chosen["csv"])
         comparison(model, evaluation, records).write(args.report, args.force)
-        console.written.append(args.report)
-        values["report"] = str(args.report)
+        values["report"] = console.wrote(args.report)
     text = str(evaluation)
     if console.written:
         text += f"\n\nWritten, and not for release: {', '.join(map(str, console.written))}"

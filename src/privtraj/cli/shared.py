@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import sys
@@ -9,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privtraj.base import files
+from privtraj.base import files, formats
 from privtraj.base.errors import InputError, either
 from privtraj.cli import config
 from privtraj.cli.console import Console
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from privtraj.synthesizer import TrajectorySynthesizer
 
 PICTURES = (".png", ".pdf", ".svg")
+TABLES = formats.suffixes(formats.PATHS)
+"""What paths are written as."""
 
 
 def command(
@@ -118,16 +121,22 @@ def columns(chosen: Mapping[str, Any]) -> tuple[Column, ...]:
     return declared_columns(**declared(chosen))
 
 
-def check_output(path: Path | None, suffixes: tuple[str, ...] | None, force: bool) -> None:
-    """Refuse a file that could not be written; `suffixes` None means any that paths can have."""
-    if path is None:
-        return
-    from privtraj.model import paths
+def check_files(args: argparse.Namespace, *reads: str, **writes: tuple[str, ...]) -> None:
+    """Refuse files that are named twice, or could not be written.
 
-    known = paths.SUFFIXES if suffixes is None else suffixes
-    if not path.name.lower().endswith(known):
-        raise InputError(f"the name '{path.name}' must end in {either(known)}")
-    files.check_writable(path, force)
+    reads: options that name files.  writes: the same, and suffixes of each.
+    """
+    named = {name: getattr(args, name) for name in (*reads, *writes)}
+    given = [path.resolve() for path in named.values() if isinstance(path, Path)]
+    for path in given:
+        if given.count(path) > 1:
+            raise InputError(f"'{path.name}' is named twice: give every file a name of its own")
+    for path, suffixes in ((named[name], writes[name]) for name in writes):
+        if path is None:
+            continue
+        if not path.name.lower().endswith(suffixes):
+            raise InputError(f"the name '{path.name}' must end in {either(suffixes)}")
+        files.check_writable(path, args.force)
 
 
 def keep_compiled() -> None:

@@ -252,10 +252,7 @@ def run_audit(args: argparse.Namespace, console: Console) -> int:
 
     check_budget(args.epsilon, args.delta)
     check_confidence(args.confidence)
-    if args.out is not None and args.plot is not None and args.out == args.plot:
-        raise InputError("--out and --plot name the same file: give each a name of its own")
-    shared.check_output(args.out, (".json",), args.force)
-    shared.check_output(args.plot, shared.PICTURES, args.force)
+    shared.check_files(args, out=(".json",), plot=shared.PICTURES)
     from privtraj import plot
     from privtraj.audit.attack import audit
     from privtraj.plot import save_figure
@@ -268,12 +265,11 @@ def run_audit(args: argparse.Namespace, console: Console) -> int:
     result = audit(synthesizer, **attack, progress=console.progress("auditing"))
     values = {"command": "audit", **result.to_dict(scores=False)}
     if args.out is not None:
-        console.write(json.dumps(result.to_dict(), allow_nan=False) + "\n", args.out, args.force)
-        values["out"] = str(args.out)
+        text = json.dumps(result.to_dict(), allow_nan=False) + "\n"
+        values["out"] = console.write(text, args.out, args.force)
     if args.plot is not None:
         save_figure(plot.audit(result), args.plot, args.force)
-        console.written.append(args.plot)
-        values["plot"] = str(args.plot)
+        values["plot"] = console.wrote(args.plot)
     written = (f"Written: {path}" for path in console.written)
     console.result(values, "\n".join([str(result), *written]))
     return VIOLATED if result.violated else 0

@@ -14,7 +14,6 @@ from privtraj.base.errors import Arg, InputError, either
 from privtraj.export import files as export
 from privtraj.export.tables import PathRows
 
-SUFFIXES = formats.suffixes(formats.PATHS)
 _BLOCK = 2**19  # numbers of people who are worked on at once
 
 
