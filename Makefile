@@ -12,7 +12,7 @@ CORE := $(addprefix tests/privacy/test_,guard.py questions.py noise.py events.py
 	$(addprefix tests/test_,recipe.py columns.py floors.py files.py old_files.py)
 
 .PHONY: help demo quick test test-all lint core unit thorough x64 kills mutants fuzz docs evidence house
-.PHONY: reproduce bench bench-utility clean
+.PHONY: reproduce bench bench-regret bench-utility clean
 
 help:
 	@echo "make demo      fit the simulated growth clinic and write everything to demo/"
@@ -27,6 +27,7 @@ help:
 	@echo "make evidence  the quality tables (STROKES=path/to/mnist_strokes_dejong.npz for the strokes)"
 	@echo "make reproduce the paper's tables and figures again, to paper/ (STROKES=FILE for the digits, QUICK=1)"
 	@echo "make bench     speed, as ratios against peers in the same run"
+	@echo "make bench-regret  what a fit decides by itself against the best set by hand, 300 populations (QUICK=1)"
 	@echo "make bench-utility  every method over budgets, people, features and times (QUICK=1 for a part)"
 
 $(READY): pyproject.toml
@@ -94,6 +95,11 @@ reproduce: $(READY)
 bench: $(READY)
 	mkdir -p results
 	$(BIN)/python benchmarks/speed.py --json results/speed.json
+
+# what is set by hand is read from docs/results/regret.csv; remove it to fit everything again
+bench-regret: $(READY)
+	mkdir -p results
+	$(BIN)/python benchmarks/regret.py $(if $(QUICK),--quick --out results/regret.csv)
 
 bench-utility: $(READY)
 	mkdir -p results

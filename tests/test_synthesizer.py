@@ -117,27 +117,28 @@ def test_gradients_pay_for_people_and_for_every_step(fits):
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_counts_pay_for_people_for_a_survey_and_for_cells(fits, adjacency):
+def test_counts_pay_for_looks_for_people_and_for_cells(fits, adjacency):
     model = fits("counts", adjacency)
-    assert paid_for(model) == [*LOOKS, HEADS, SURVEY, CELLS]
+    assert paid_for(model) == [*LOOKS, HEADS, CELLS]
     entries = model.certificate.ledger
-    assert [(e["mechanism"], e["times"]) for e in entries] == [("discrete Laplace", 1)] * 5
-    assert all(0 < e["epsilon"] < 0.15 for e in entries[:4])
+    assert [(e["mechanism"], e["times"]) for e in entries] == [("discrete Laplace", 1)] * 4
+    assert all(0 < e["epsilon"] < 0.15 for e in entries[:3])
     assert sum(e["epsilon"] for e in entries) == pytest.approx(1.0, abs=0.02)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_forced_cells_are_not_surveyed_and_leave_more_for_the_cells(people, fits, adjacency):
-    forced = fit(people, adjacency=adjacency, seed=1, cells=8, **SMALL["counts"])
-    assert paid_for(forced) == [*LOOKS, HEADS, CELLS]
-    surveyed = fits("counts", adjacency).certificate
+def test_forced_cells_are_not_surveyed_and_leave_more_for_the_cells(people, adjacency):
+    chosen = {"adjacency": adjacency, "seed": 1, "windows": "bins", **SMALL["counts"]}
+    forced = fit(people, cells=8, **chosen)
+    assert paid_for(forced) == [HEADS, CELLS]
+    surveyed = fit(people, **chosen).certificate
     assert forced.certificate.ledger[-1]["epsilon"] > surveyed.ledger[-1]["epsilon"] + 0.01
     assert 0.98 <= forced.certificate.epsilon <= 1.0
 
 
 def test_public_people_are_surveyed_all_the_same(people):
-    public = fit(people, seed=1, **PUBLIC, **SMALL["counts"])
-    assert paid_for(public) == [*LOOKS, SURVEY, CELLS]
+    public = fit(people, seed=1, **PUBLIC, windows="bins", **SMALL["counts"])
+    assert paid_for(public) == [SURVEY, CELLS]
     forced = fit(people, seed=1, **PUBLIC, cells=8, windows="bins", **SMALL["counts"])
     assert paid_for(forced) == [CELLS]
     assert forced.certificate.ledger[0]["epsilon"] == pytest.approx(1.0, abs=0.02)
@@ -153,7 +154,7 @@ def test_gradients_are_not_surveyed(fits):
 def test_the_survey_never_makes_the_total_exceed_the_budget(people, adjacency, delta, epsilon):
     given = {"public_counts": [200] * T}
     for options in [{}] if adjacency == "add-remove" else [{}, given]:
-        chosen = {"adjacency": adjacency, "seed": 2, **options, **SMALL["counts"]}
+        chosen = {"adjacency": adjacency, "seed": 2, "windows": 2, **options, **SMALL["counts"]}
         certificate = fit(people, epsilon, delta, **chosen).certificate
         assert SURVEY in [entry["what"] for entry in certificate.ledger]
         assert 0.98 * epsilon <= certificate.epsilon <= epsilon
@@ -286,7 +287,7 @@ def test_people_of_several_records_pay_for_all_of_them(one_per_bin, factor):
 def test_counts_of_several_records_pay_for_all_of_them(adjacency):
     model = fit(followed(), adjacency=adjacency, seed=1, **SMALL["counts"])
     healthy(model)
-    assert [entry["records"] for entry in model.certificate.ledger] == [3] * 6
+    assert [entry["records"] for entry in model.certificate.ledger] == [3] * 5
     assert sum(entry["epsilon"] for entry in model.certificate.ledger) >= 1.0
     assert 0.97 <= model.certificate.epsilon <= 1.0
 

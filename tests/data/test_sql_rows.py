@@ -1098,7 +1098,9 @@ def test_postgres_counts_by_its_own_operators_in_one_transaction(own):
 
 
 @pytest.mark.parametrize("urls", [SPARK], indirect=True)
-def test_spark_refuses_functions_of_the_house_and_temporary_views_of_windows(urls, clinic, spark):
+def test_spark_refuses_functions_of_the_house_and_temporary_views_of_windows(
+    urls, clinic, spark, tmp_path
+):
     urls(clinic)
     session = spark._session
     session.udf.register("shift", lambda v: v, "double")
@@ -1111,6 +1113,11 @@ def test_spark_refuses_functions_of_the_house_and_temporary_views_of_windows(url
         query = {"query": "hidden"} if source == "pyspark://" else {}
         assert "Window in its plan" in _message(source, query)
     session.sql("DROP TEMPORARY FUNCTION shift")
+    clinic.to_pandas().to_csv(tmp_path / "t.csv", index=False)
+    guessed = session.read.csv(str(tmp_path / "t.csv"), header=True, inferSchema=True)
+    guessed.createOrReplaceTempView("guessed")
+    for query in ("guessed", f"SELECT * FROM csv.`{tmp_path / 't.csv'}`"):
+        assert "a file in place of a table" in _message("pyspark://", {"query": query})
 
 
 @pytest.mark.parametrize("urls", [SPARK], indirect=True)

@@ -93,7 +93,7 @@ def test_a_guard_neither_answers_nor_draws_what_is_not_on_the_plan(kind, snapsho
 
 
 SETTINGS = [
-    ({"measure": "counts"}, [LISTED, MOTION, HEAD_COUNT, SURVEY, CELLS]),
+    ({"measure": "counts"}, [LISTED, MOTION, HEAD_COUNT, CELLS]),
     ({"measure": "counts", "cells": 4, "windows": 2}, [LISTED, HEAD_COUNT, CELLS]),
     (
         {

@@ -235,7 +235,6 @@ def test_every_release_of_a_fit_is_the_last_entry_of_its_ledger(many_bins):
         LISTED,
         MOTION,
         HEAD_COUNT,
-        SURVEY,
         CELLS,
     ]
 

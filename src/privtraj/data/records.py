@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from privtraj.base import processes
 from privtraj.base.arrays import Floats, Ints, Mask, frozen
 from privtraj.base.errors import Arg, InputError, listed
-from privtraj.base.space import utc_seconds
 from privtraj.columns.cells import fingerprint
 from privtraj.columns.kinds import (
     UNDECLARED,
@@ -174,41 +173,30 @@ class Records:
     people: tuple[Ints, Any] | None  # codes (n,) and the identifier of each code
 
     @classmethod
-    def of_table(cls, table: pa.Table, public: PublicInputs) -> Records:
-        """From the time column, the features and, if named, the person of a table."""
-        times, datetime = arrow.moments(table.column(public.time_name), public.time_name)
-        cells = [table.column(column.name) for column in public.asked]
-        person = public.person
-        people = (
-            None
-            if person is None
-            else arrow.identities(table.column(person), person, public.same_person)
-        )
-        return cls(times, datetime, *_read(cells, public.asked), people)
-
-    @classmethod
-    def of_arrays(
-        cls, times: Any, points: Any, person: Any, columns: Sequence[Column], same: str = "exact"
+    def of(
+        cls,
+        times: pa.ChunkedArray,
+        cells: Sequence[pa.ChunkedArray],
+        person: pa.ChunkedArray | None,
+        public: PublicInputs,
     ) -> Records:
-        """From times (n,), points (n, e) as `table_of` gives them, and people (n,) or None."""
-        try:
-            array = np.asarray(times)
-        except ValueError:
-            raise InputError("times must be a list with one time per record") from None
-        if array.ndim != 1:
-            raise InputError(f"times must have shape (n,), not {array.ndim} dimensions")
-        if array.dtype.kind == "M":
-            values, datetime = utc_seconds(array), True
-        elif array.dtype.kind in "biuf":
-            values, datetime = array.astype(np.float64), False
-        else:
-            values, datetime = arrow.moments(arrow.to_column(times, "time"), "time")
+        """From columns: the time, e features and, unless nobody says, whose each record is."""
+        moments, datetime = arrow.moments(times, public.time_name)
+        pairs = list(zip(cells, public.asked, strict=True))
+        values = np.column_stack([values_of(*pair) for pair in pairs])
+        marks = [fingerprints(cell, one.name) for cell, one in pairs if isinstance(one, Category)]
+        texts = np.column_stack(marks) if marks else values[:, :0]
         people = None
         if person is not None:
-            people = arrow.identities(arrow.to_column(person, "person"), "person", same)
-        if isinstance(points, np.ndarray):
-            return cls(values, datetime, points, points[:, :0], people)
-        return cls(values, datetime, *_read(points, columns), people)
+            people = arrow.identities(person, public.person or "person", public.same_person)
+        return cls(moments, datetime, values, texts, people)
+
+    @classmethod
+    def of_table(cls, table: pa.Table, public: PublicInputs) -> Records:
+        """From the time column, the features and, if named, the person of a table."""
+        cells = [table.column(column.name) for column in public.asked]
+        person = None if public.person is None else table.column(public.person)
+        return cls.of(table.column(public.time_name), cells, person, public)
 
     def keep(self, rows: NDArray[Any]) -> Records:
         """Some of them, by number or mask."""
@@ -217,20 +205,25 @@ class Records:
         return Records(self.times[rows], self.datetime, points, texts, people)
 
 
-def _read(cells: Sequence[pa.ChunkedArray], columns: Sequence[Column]) -> tuple[Floats, Floats]:
-    """Values (n, e) of cells, and fingerprints (n, c) of those of categories."""
-    pairs = list(zip(cells, columns, strict=True))
-    values = np.column_stack([values_of(*pair) for pair in pairs])
-    texts = [fingerprints(cell, one.name) for cell, one in pairs if isinstance(one, Category)]
-    return values, np.column_stack(texts) if texts else values[:, :0]
+def moments_of(times: Any) -> pa.ChunkedArray:
+    """Times (n,) of any kind of array as a column."""
+    try:
+        array = np.asarray(times)
+    except ValueError:
+        raise InputError("times must be a list with one time per record") from None
+    if array.ndim != 1:
+        raise InputError(f"times must have shape (n,), not {array.ndim} dimensions")
+    if array.dtype.kind == "M":  # of any unit, of which Arrow has some
+        array = array.astype("datetime64[us]")
+    return arrow.to_column(array if array.dtype.kind in "Mbiuf" else times, "time")
 
 
-def table_of(points: Any) -> NDArray[np.float64]:
-    """Points of any kind of array as (n, d) float64."""
+def numbers_of(points: Any) -> list[pa.ChunkedArray]:
+    """Points (n, d) or (n,) of any kind of array as d columns of numbers."""
     array = _two_dimensional(points, None)
     if array.dtype.kind not in "biuf":
         raise InputError(f"points must be numbers, not {array.dtype.name}")
-    return array.astype(np.float64)
+    return [arrow.to_column(column, "") for column in array.T]
 
 
 def cells_of(points: Any, names: Sequence[str]) -> list[pa.ChunkedArray]:

@@ -385,9 +385,10 @@ def _views(connection: Any, table: Any) -> list[str | None]:
 
 
 def _is_table(connection: Any, table: Any) -> bool:
-    """Whether a table of a query is one of DuckDB, which takes other names for files."""
+    """Whether what a query names is a table: DuckDB takes other names for files, Spark what stands
+    behind the name of a format."""
     if connection.name != "duckdb":
-        return True
+        return table.db.lower() not in _GUESSED
     names = "SELECT table_name FROM duckdb_tables() UNION ALL SELECT view_name FROM duckdb_views()"
     return table.name.lower() in {str(name).lower() for name in _first_column(connection, names)}
 
@@ -460,6 +461,7 @@ _PLAN = _words("""
     Project Filter SubqueryAlias View Sort LogicalRelation LogicalRDD LocalRelation
     HiveTableRelation DataSourceV2Relation
 """)
+_GUESSED = ("csv", "json", "text", "xml")  # formats of files that may not say what columns are
 _BUILT_IN = "org.apache.spark.sql.catalyst.expressions."
 _NOT_OF_A_ROW = ("UDF", "Aggregate", "Window", "Subquery", "Generator", "ListQuery")
 
@@ -472,6 +474,8 @@ def _in_plan(frame: Any) -> Iterator[str]:
         name = plan.getClass().getSimpleName()
         if name not in _PLAN:
             yield f"{_word(name)} in its plan"
+        if name == "LogicalRelation" and plan.relation().toString().lower() in _GUESSED:
+            yield "a file in place of a table, whose types may be guessed from records"
         plans += _each(plan.children())
         values = _each(plan.expressions())
         while values:

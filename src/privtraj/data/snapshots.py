@@ -26,9 +26,17 @@ from privtraj.base.space import TimeAxis, as_user_times, written_times
 from privtraj.columns.declared import declared_columns
 from privtraj.columns.kinds import Axes, Column, of_tables
 from privtraj.data import sql, tables
+from privtraj.data.arrow import to_column
 from privtraj.data.dialect import DATE, UnreadableCells
 from privtraj.data.public import PublicInputs, declared_axis, declaring
-from privtraj.data.records import Records, cells_of, check_same_kind, rows_of, table_of
+from privtraj.data.records import (
+    Records,
+    cells_of,
+    check_same_kind,
+    moments_of,
+    numbers_of,
+    rows_of,
+)
 from privtraj.domain.domain import Domain, Plot
 from privtraj.privacy.certificate import (
     BY_PERSON,
@@ -169,13 +177,12 @@ class Snapshots:
             cells outside are left out of what is made of that.
         """
         if columns is None:
-            table: Any = table_of(points)
-            declared = declared_columns(bounds, features, table.shape[1])
+            cells = numbers_of(points)
+            declared = declared_columns(bounds, features, len(cells))
         else:
             named = of_tables(declared_columns(bounds, features, columns=columns))
-            table = cells_of(points, [column.name for column in named])
-            declared = declared_columns(bounds, features, len(table), columns)
-        given = Records.of_arrays(times, table, person, of_tables(declared), same_person)
+            cells = cells_of(points, [column.name for column in named])
+            declared = declared_columns(bounds, features, len(cells), columns)
         public = PublicInputs(
             declared,
             declared_axis(bins, time_range),
@@ -189,6 +196,8 @@ class Snapshots:
             domain=domain,
             same_person=same_person,
         )
+        whose = None if person is None else to_column(person, "person")
+        given = Records.of(moments_of(times), cells, whose, public)
         return cls._build(rows_of(given, public), public)
 
     @classmethod

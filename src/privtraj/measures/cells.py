@@ -14,9 +14,16 @@ supported by its own past and future stands out, one that noise has filled once 
 The same noisy counts pooled into cells of 2 and 4 times the side give two coarser readings; each
 time takes the reading with the least estimated squared error
     (share of people not in significant cells)^2 * spread^2 + d h^2 / 24,      h = side of a cell,
-so that fine cells serve concentrated people and coarse ones serve people who are spread out. If
-it holds less than MAJORITY of the people, the others are spread around as the coarsest counts say;
-a time at which nothing is significant is read as the nearest one at which a majority is.
+so that fine cells serve concentrated people and coarse ones serve people who are spread out.
+
+The others are below every threshold one by one. Those in cells that touch a significant one are
+taken to be as these. Those farther away, thin tails above all, may be clear together: their number
+over all times is a sum of noisy counts of known variance. Squared W2 is linear in mass that is
+misplaced, so that it is the median that counts: none of them where the sum may be noise (TOGETHER
+standard deviations), else all, at every time in proportion. Each cell at a distance r from the
+nearest significant one has r^-(d + 1) of them. Where the significant people are no majority, all
+others are around them in this way. A time at which nothing is significant is read as the nearest
+one at which a majority is.
 
 Cells outside a public domain hold nobody, whatever their noisy counts say: they are left out before
 anything else, so that thresholds are for fewer cells and blocks have the noise of fewer.
@@ -42,7 +49,10 @@ NEIGHBOUR_EXPONENT = 0.85  # beside one: chance 3^(-0.85 d) / 2; set by hand on 
 BLOCK_EXPONENT = 1.5  # the same for blocks, larger if false; set by hand on stand-ins, 2026-11
 MAX_POOLINGS = 2  # of counts, to cells of 2 and 4 times the side; set by hand, 2026-11
 GROWTH_ROUNDS = 2  # of neighbours; set by hand on stand-ins, 2026-11
-MAJORITY = 0.5  # of the people: a reading with fewer is completed, with more it may stand in
+MAJORITY = 0.5  # of the people: a reading with more may stand in for times without any
+TOGETHER = (
+    2.0  # standard deviations of people who are clear only together: tails lost, or made of noise
+)
 FALSE_ISLANDS = 0.05  # expected in a fit: groups of cells that are noise alone; by convention
 OWN_NOISE_SHARE = 0.2  # of its noise that a cell of a block gets beside its count; by hand, 2026-11
 
@@ -77,16 +87,24 @@ def estimate(
     for k, level in enumerate(levels):
         cells.append(level.cells)
         read.append(without_islands(reading(levels[k:], epsilon), level.cells, epsilon))
-    coarse = levels[-1].average(levels[-1].counts)
     chosen, shares = [], np.zeros(len(people))
     for t, grids in enumerate(zip(*read, strict=True)):
-        best, shares[t] = _best_reading(grids, people[t], coarse[t], cells, inside is not None)
-        chosen.append(best)
+        best, shares[t] = _best_reading(grids, people[t])
+        level = levels[best]
+        counted = level.average.matrix[t] @ level.counts.reshape(len(people), -1)
+        variance = laplace_variance(epsilon) / level.average.draws[t]
+        counted = counted.reshape(level.cells.shape)
+        chosen.append(_Time(grids[best], counted, level.cells, float(variance)))
+    readings = list(map(as_reading, completed(chosen, people)))
     trusted = np.flatnonzero(shares > MAJORITY)
-    if len(trusted):
-        for silent in np.flatnonzero(shares == 0):
-            chosen[silent] = chosen[trusted[np.abs(trusted - silent).argmin()]]
-    return stacked(chosen, shares)
+    for silent in np.flatnonzero(shares == 0):
+        if len(trusted):
+            readings[silent] = readings[trusted[np.abs(trusted - silent).argmin()]]
+        elif inside is not None:  # nothing stands out from the noise: people are anywhere
+            readings[silent] = as_reading(cells[-1])
+        elif not len(readings[silent].counts):  # all that is left is the box
+            readings[silent] = Reading(np.full((1, dimensions), 0.5), np.ones(1), 1.0)
+    return stacked(readings, shares)
 
 
 def stacked(readings: list[Reading], significant: Floats) -> GridMeasure:
@@ -101,14 +119,9 @@ def stacked(readings: list[Reading], significant: Floats) -> GridMeasure:
     return GridMeasure(centres, weights, np.array(sides), significant)
 
 
-def _best_reading(
-    grids: Sequence[Floats], people: float, coarse: Floats, cells: list[Floats], bounded: bool
-) -> tuple[Reading, float]:
-    """The reading of one time with the least estimated error, and the share of people in it.
-
-    grids: people in cells of every size.  coarse: the counts of the largest cells.  cells: of every
-    size, how many counted cells are in each.  bounded: whether there is a domain.
-    """
+def _best_reading(grids: Sequence[Floats], people: float) -> tuple[int, float]:
+    """Which of people in cells of every size has the least estimated error at one time, and the
+    share of all people in it."""
     readings = list(map(as_reading, grids))
     spread, shares = 0.0, []  # spread: total variance of the people, as the widest reading has it
     for one in readings:
@@ -119,16 +132,9 @@ def _best_reading(
     errors = []
     for one, share in zip(readings, shares, strict=True):
         missed = (1 - share) ** 2 * max(spread, one.side**2)
-        errors.append(missed + coarse.ndim * one.side**2 / 24 if share > 0 else math.inf)
+        errors.append(missed + grids[0].ndim * one.side**2 / 24 if share > 0 else math.inf)
     best = int(np.argmin(errors))
-    if shares[best] == 0 and bounded:  # nothing stands out from the noise: people are anywhere
-        return as_reading(cells[-1]), 0.0
-    if shares[best] == 0:  # all that is left is the box
-        return Reading(np.full((1, coarse.ndim), 0.5), np.ones(1), 1.0), 0.0
-    if shares[best] < MAJORITY:
-        completed = _completed(grids[best], people, coarse, cells[best])
-        return as_reading(completed), float(shares[best])
-    return readings[best], float(shares[best])
+    return best, float(shares[best])
 
 
 def as_reading(grid: Floats, per_side: int | None = None, corner: Ints | int = 0) -> Reading:
@@ -139,19 +145,42 @@ def as_reading(grid: Floats, per_side: int | None = None, corner: Ints | int = 0
     return Reading((corner + places + 0.5) / cells, grid[tuple(places.T)], 1 / cells)
 
 
-def _completed(grid: Floats, people: float, coarse: Floats, cells: Floats) -> Floats:
-    """The people of a grid and those it misses, around them as the coarsest counts say.
+class _Time(NamedTuple):
+    """Of one time, in cells (side, ...): significant people, averages, how many counted cells.
 
-    cells: how many counted cells are in each cell of the grid.
+    variance: of the noise of a counted cell in the averages.
     """
-    level = round(math.log2(len(grid) / len(coarse)))
-    near = _dilated(blocks(grid[None], level) > 0)
-    held = blocks(cells[None], level)
-    share = np.where(near & (held > 0), np.maximum(coarse, 0.0) + 1e-9, 0.0)
-    in_block = cells / np.maximum(spread_out(held, level)[0], 1.0)
-    spread = spread_out(share / share.sum(), level)[0] * in_block
-    completed: Floats = grid + (people - grid.sum()) * spread
-    return completed
+
+    people: Floats
+    counts: Floats
+    cells: Floats
+    variance: float
+
+
+def completed(chosen: list[_Time], people: Floats) -> list[Floats]:
+    """Significant people of T times, and those farther away who are clear only together.
+
+    people: (T,) in all.
+    """
+    from scipy.ndimage import distance_transform_edt
+
+    total, noise, places, missed = 0.0, 0.0, [], np.full(len(people), np.nan)
+    for t, one in enumerate(chosen):
+        found, least = float(one.people.sum()), 1.5
+        if 0 < found < MAJORITY * people[t]:
+            missed[t], least = people[t] - found, 0.5
+        distance = np.full(one.cells.shape, 2.0)
+        if found > 0:
+            distance = distance_transform_edt(one.people == 0)
+        away = distance > least
+        if np.isnan(missed[t]):
+            total += one.counts[away].sum()
+            noise += one.variance * one.cells[away].sum()
+        place = np.where(away, one.cells / np.maximum(distance, 1.0) ** (distance.ndim + 1), 0.0)
+        places.append(place / max(place.sum(), 1e-300))
+    together = total / people.sum() if total > TOGETHER * noise**0.5 else 0.0
+    amounts = np.where(np.isnan(missed), together * people, missed)
+    return [one.people + n * place for one, n, place in zip(chosen, amounts, places, strict=True)]
 
 
 class Level(NamedTuple):

@@ -81,6 +81,9 @@ PARTICLES_PER_CURVE = 2
 30,000 people at .0004 of squared W2, 1,024 at .0002."""
 STARTS = 256
 """Particles of a window that are coupled with those of the next to begin with; more take longer."""
+CURVE_NOISE = {1: 0.2}
+"""Squared W2 of the people of a window, times its people and epsilon, that curves need not follow,
+by features; .5 for more. Curves tremble with more, and lag with less."""
 READINGS = 4
 """Times within a window at which curves are compared with its people."""
 
@@ -303,10 +306,10 @@ def _through_windows(
     paths = follow(few, centres, reference.fitted(few[:, :: max(1, STARTS // FITTED)], centres))
     clouds = equal_weight(clouds, weights, m * READINGS, rng)
     start = paths[np.arange(m) % len(paths)]
-    # the constants of more features are near the largest noise: curves may not use all of it
-    of_features = WINDOW_NOISE.get(clouds.shape[2], WINDOW_NOISE_OF_GRADIENTS)
-    part = min(1.0, WINDOW_NOISE[2] / of_features)
-    allowed = 0.0 if windows.choice is None else part * windows.choice.noise
+    allowed, choice, d = 0.0, windows.choice, clouds.shape[2]
+    if choice is not None:
+        noise_cost = WINDOW_NOISE.get(d, WINDOW_NOISE_OF_GRADIENTS) * choice.variance
+        allowed = CURVE_NOISE.get(d, 0.5) * choice.noise / noise_cost  # of K / (people epsilon)
     read = reading_times(windows.unit_moments, windows.of_moment, READINGS)
     edges = knots_of(windows.unit_moments, windows.of_moment)
     fixed = still if still is not None and still.any() else None

@@ -5,21 +5,35 @@ times only, as cells that are sequenced on five days. One small private count te
 records are close to a listed time, within `CLOSE` of the gap, and how many are not. Two integers,
 and a record is in one of them (a window of the guard may have many pieces).
 
-Windows.  A window is a run of neighbouring moments that are measured as one. Where people move at
-speed v, a window of width w hides v^2 w^2 / 12 of squared W2, and costs the noise of its people,
-c / (n w e) for n people per time; the sum over time is least for windows of
-    density 1 / w  ~  (v^2)^(1/3):
-short where people move fast. Curves through windows (`curves`) see more than that: what K windows
-hide of a motion y is R y, the rest that no such curve shows, and the squared W2 to expect is
-    E(K) = u tr(R Q R') / M  +  c K / (people epsilon),
-with Q the second moment of the motion (`motion`) and u for motion that the look does not
-show. It has its minimum at some K, which is flat: curves undo the blur of a window to second order.
+Windows.  A window is a run of neighbouring moments that are measured as one. Curves through K
+windows (`curves`) hide of a motion y what no such curve shows, R y, and every window has noise. The
+squared W2 to expect is
+    E(K) = hidden(K)  +  c V K / (people epsilon),      hidden = tr(R Q R') / M,
+V the variance of the people and Q the second moment of their motion. The windows are those with
+the least expected W2: the mean of sqrt(E) over what the motion may be, given a private look.
+
+The look.  Counts (F, g^d) of coarse cells over F bins of time show how means of functions phi of
+the features, products of cosines, change with time. For small motion squared W2 is the largest
+(change of the mean of f)^2 / E |grad f|^2 over all functions f, that is D' G^-1 D for changes D of
+the means of phi and G = E grad phi . grad phi'. So the functions are turned into S others, of unit
+G and with independent noise of variance v_s: a change of each of them is a distance. A function of
+order k changes k times as fast as people who travel far, while their curves do not: its changes
+count by k^-`DISCOUNT`. Functions have mean 0 over all people together, so that people who stay show
+none, however many come when.
+
+What the motion may be.  People rest, with chance `REST`; or about `MOVING` of the S paths move,
+    y(t) = a_0 + sum_f a_f cos(pi f (t + 1/2) / 2),      a_f ~ N(0, A spectrum_f),
+cosines over twice the time, so that nothing is assumed at its ends. Energies A and spectra (paths
+that are smooth, or have kinks or jumps; oscillations of any frequency) are equally likely before
+the look. Its likelihood says how likely they are after it. Where it shows little, all stay likely,
+and windows that are never terrible win.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -27,14 +41,11 @@ import numpy as np
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.space import Slabs, TimeAxis, bin_edges, hat_functions, unit_time
 from privtraj.measures.curves import ACTION, knots_of, penalty
-from privtraj.measures.motion import moment_paths, motion, overlooked, window_means
 from privtraj.privacy.events import LaplaceCounts
 from privtraj.privacy.guard import CellCounts, Guard, Laplace, Release
 from privtraj.privacy.noise import laplace_variance
 
-# Constants and what set them. "stand-ins": three modes, bifurcation, growth, double well,
-# Ornstein-Uhlenbeck, a still ring, loops as of a pen and groups in three features, 500 to 30,000
-# people, two or three seeds, 2026-11-16.
+# Constants, and the loss that each trades. "Regret" is that of benchmarks/regret.py, even seeds.
 LISTED, LISTED_SHARE = "people at the listed times", 0.01
 """A release, and its share of epsilon: some hundred people show whether they are at these."""
 CLOSE = 0.05
@@ -43,30 +54,41 @@ MOMENTS = 241
 """Moments that stand for continuous time; windows are runs of them."""
 MOST_WINDOWS = 100
 """Of continuous time."""
-MOTION, MOTION_SHARE = "how people move", 0.06
-"""A release, and its share of epsilon: found and missed motion balanced on the stand-ins."""
-LOOK_SIDES = {1: 8, 2: 4, 3: 3}
-"""Cells per side of the look, by features; 2 for more. Fewest that show means and spreads: noise of
-a mean grows with the square root of the number of cells."""
+MOTION, MOTION_SHARE = "how people move", 0.12
+"""A release, and its share of epsilon: noise of all that follows against windows that are wrong. .1
+to .15 have the same regret, .06 has 10 % more."""
+LOOK_SIDES = {1: 8, 2: 4, 3: 4}
+"""Cells per side of the look, by features; 2 for more. Finer cells see smaller shapes turn, through
+more noise: 6 in the plane have 8 % more regret, 3 of three features 10 %."""
 MOST_LOOKED = 14
 """Features up to which there is a look: 2^d cells of so many hide any motion in their noise."""
 LOOK_BINS = 32
-"""Most time bins of the look: enough to see motion that as many windows could follow."""
-UNSEEN_MOTION = 4.0
-"""Motion of people over that of the functions that the look follows, which is all it shows: pen
-strokes, growth and a double well want so much, three modes and bifurcation hardly mind."""
-WINDOW_NOISE = {1: 0.2, 2: 0.5, 3: 8.0}
-"""c in  error of a window = c windows / (people epsilon), by features. Slopes of squared W2 against
-the number of windows where people hardly move."""
-WINDOW_NOISE_OF_GRADIENTS = 8.0
-"""The same for more features, which gradients measure. Slopes are 1.4 to 8.6 (4 to 8 features, 440
-people at 12 times, epsilon 1). Near the largest on purpose: the look at motion is noisiest here and
-takes noise for motion; with 4 a third of the looks asked for 4 windows or more where 2 are best."""
+"""Most time bins of the look: 16 miss oscillations, at 5 % more regret."""
+MOST_ORDER = 4
+"""Of the functions, together over the features; 2 where cells are 2 a side. 3, 6: the same."""
+DISCOUNT = 0.7
+"""Power of the order by which distances are divided: 0 and .5 have the same regret, 1 has 10 % more
+and misses shapes that turn; three modes, which travel far, get 29 windows, 23 and 7 for 12."""
+REST, MOVING = 0.2, 3.0
+"""Chance that people rest, and directions that move otherwise; .1 to .5 and 1 to 6 are alike."""
+ENERGIES = np.geomspace(0.01, 1.0, 5)
+"""Of motion, in shares of the variance of the people: less is as good as rest."""
+POWERS, BANDS, BAND_WIDTH = (1.0, 2.0, 4.0), 2.0 * 1.7 ** np.arange(7), 0.3
+"""Spectra f^-p, and those around a frequency. Without the bands oscillation is taken for rest."""
+USUAL_VARIANCE = 0.03
+"""V of people of whom the look shows nothing, in squared boxes, and how much it varies."""
+WINDOW_NOISE = {1: 3.0, 2: 3.0, 3: 25.0}
+"""c, by features, fitted to the errors of hand-set windows; half or twice as much costs 3 %."""
+WINDOW_NOISE_OF_GRADIENTS = 40.0
+"""The same for more features. Slopes are 30 to 100 (4 to 8 features, 440 people at 12 times)."""
 HIDDEN_BENDING = 0.01
 """Bending of the curves by which the number of windows is chosen."""
 MOST_READ = 33
 """Times of interest at which curves are kept; all of 600 would take a minute to couple."""
 FEWEST_WINDOWS = 2  # curves need two ends
+
+_FREQUENCIES = np.arange(1.0, 65.0)
+_RIDGE = 0.01  # of G, in its mean eigenvalue: functions that hardly vary where people are
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,11 +213,34 @@ def even_windows(moments: int, windows: int) -> Ints:
 
 
 class WindowChoice(NamedTuple):
-    """Windows (M,) of the moments, and why: squared W2 to expect from motion and from noise."""
+    """Windows (M,) of the moments, and why: squared W2 to expect from motion and from noise.
+
+    variance: of all people, in squared boxes.
+    """
 
     of_moment: Ints
     motion: float
     noise: float
+    variance: float
+
+
+class Look(NamedTuple):
+    """S independent paths over F bins of time, whose unit is a distance; and what else was seen.
+
+    values: (S, F).  noise: (S,) v_s.  people: at all times.  variance: V, of all of them.
+    """
+
+    values: Floats
+    noise: Floats
+    people: float
+    variance: float
+
+
+class Motions(NamedTuple):
+    """What the motion may be: chances (H,), and Q (H, M, M) at the M moments if it is that."""
+
+    chances: Floats
+    squares: Floats
 
 
 def look_at_motion(
@@ -206,47 +251,127 @@ def look_at_motion(
     features: in how many windows will be measured, which may not be those of the look.
     """
     unit = unit_time(moments, moments)
-    seen = even_windows(len(moments), min(most_windows(moments, listed), LOOK_BINS))
+    bins = even_windows(len(moments), min(most_windows(moments, listed), LOOK_BINS))
     side = LOOK_SIDES.get(guard.n_features, 2)
     release = Release(CellCounts(side), Laplace(event.epsilon), event.what)
-    counts = guard.in_slabs(Windows(moments, listed, seen).cuts).ask(release)
-    people, noise = max(float(counts.sum()), float(len(counts))), laplace_variance(event.epsilon)
-    paths = moment_paths(counts, side, noise, people, guard.n_features)
-    moving = motion(paths, unit, seen)
-    if not moving.any():
-        moving = overlooked(paths, unit, seen)
-    return choose_windows(moving, unit, people, guard.ledger.epsilon, features, most)
+    counts = guard.in_slabs(Windows(moments, listed, bins).cuts).ask(release)
+    look = looked(counts, side, guard.n_features, laplace_variance(event.epsilon))
+    noise = WINDOW_NOISE.get(features, WINDOW_NOISE_OF_GRADIENTS) * look.variance
+    per_window = noise / (look.people * guard.ledger.epsilon)
+    return choose_windows(possible_motions(look, unit, bins), unit, look.variance, per_window, most)
+
+
+def looked(counts: Ints, side: int, features: int, noise_variance: float) -> Look:
+    """What noisy counts (F, side ** features) show; noise_variance: of one count."""
+    from scipy.linalg import eigh
+
+    bins, cells = len(counts), np.indices((side,) * features).reshape(features, -1)
+    at = (np.arange(side) + 0.5) / side
+    most = MOST_ORDER if side > 2 else 2
+    turn = np.pi * np.arange(min(most, side - 1) + 1)[:, None]
+    wave, slope = np.cos(turn * at), -turn * np.sin(turn * at)  # (order, cells of a side)
+    functions, gradients, orders = [], [], []
+    for order in product(range(len(turn)), repeat=features):
+        if not 0 < sum(order) <= most:
+            continue
+        waves = wave[np.array(order)[:, None], cells]  # (d, cells)
+        slopes = slope[np.array(order)[:, None], cells]
+        functions.append(np.prod(waves, axis=0))
+        orders.append(sum(order))
+        parts = np.empty_like(waves)
+        for axis in range(features):
+            parts[axis] = slopes[axis] * np.prod(np.delete(waves, axis, axis=0), axis=0)
+        gradients.append(parts)
+
+    in_cell, noise_of_cell = counts.sum(axis=0), bins * noise_variance
+    people = max(float(in_cell.sum()), 2.0 * bins, 100.0)
+    clear = np.maximum(in_cell - noise_of_cell**0.5, 0.0)
+    share = clear / clear.sum() if clear.any() else np.full(len(clear), 1 / len(clear))
+    place = at[cells]
+    squared = np.sum((place - (place @ share)[:, None]) ** 2, axis=0)
+    unsure = noise_of_cell * float(squared @ squared) / people**2
+    known = USUAL_VARIANCE**2 / (USUAL_VARIANCE**2 + unsure)
+    variance = known * float(in_cell @ squared) / people + (1 - known) * USUAL_VARIANCE
+
+    phi, grad = np.array(functions), np.array(gradients)
+    phi = phi - (phi @ share)[:, None]  # so that more people at a time are no motion
+    per_bin = people / bins
+    noise = (phi * (noise_variance + share * per_bin)) @ phi.T / per_bin**2
+    gram = np.einsum("sdc,tdc->st", grad * share, grad)
+    gram *= np.outer(orders, orders) ** DISCOUNT
+    gram += _RIDGE * np.trace(gram) / len(gram) * np.eye(len(gram))
+    of_path, turned = eigh(noise, gram)
+    return Look((counts @ phi.T / per_bin @ turned).T, of_path, people, max(variance, 0.003))
+
+
+def possible_motions(look: Look, moments: Floats, bin_of_moment: Ints) -> Motions:
+    """Chances and second moments of motions at moments (M,) in [0, 1], given the look."""
+    paths, bins = look.values.shape
+    moving = min(0.5, MOVING / paths)
+    energies = ENERGIES * look.variance / (moving * paths)
+    t = (np.arange(bins) + 0.5) / bins
+    # orthonormal rows, orthogonal to the constant, which is left out of what is seen
+    change = np.sqrt(2 / bins) * np.cos(np.pi * np.outer(np.arange(1, bins), t))
+    cosines = np.cos(np.pi / 2 * np.outer(moments + 0.5, _FREQUENCIES))
+    spectra = [_FREQUENCIES**-p for p in POWERS]
+    spectra += [np.exp(-0.5 * ((_FREQUENCIES / f - 1) / BAND_WIDTH) ** 2) for f in BANDS]
+    noise = look.noise[:, None]
+    evidence = [np.log(REST / (1 - REST) * len(spectra) * len(energies))]
+    second = [np.zeros((len(moments),) * 2)]
+    for spectrum in spectra:
+        waves = cosines * np.sqrt(2 * spectrum / spectrum.sum())  # of mean square 1
+        seen = change @ window_means(bin_of_moment) @ waves
+        strength, directions = np.linalg.eigh(seen @ seen.T)
+        along = look.values @ change.T @ directions  # (S, F - 1)
+        both, before = waves @ seen.T @ directions, waves @ waves.T
+        for energy in energies:
+            total = energy * np.maximum(strength, 0.0) + noise
+            gain = 0.5 * np.sum(along**2 * (1 / noise - 1 / total) - np.log(total / noise), axis=1)
+            either = np.logaddexp(np.log(1 - moving), np.log(moving) + gain)
+            moves = np.exp(np.log(moving) + gain - either)[:, None]  # chance that a path does
+            kept = energy / total
+            mean = np.sqrt(moves) * kept * along
+            less = mean.T @ mean - np.diag(energy * np.sum(moves * kept, axis=0))
+            evidence.append(float(either.sum()))
+            second.append(both @ less @ both.T + energy * moves.sum() * before)
+    chances = np.exp(np.array(evidence) - max(evidence))
+    return Motions(chances / chances.sum(), np.array(second))
 
 
 def choose_windows(
-    motion: Floats, moments: Floats, people: float, epsilon: float, features: int, most: int
+    motions: Motions, moments: Floats, variance: float, per_window: float, most: int
 ) -> WindowChoice:
-    """The windows with the least E: all numbers up to 6, then in steps of a quarter, and the most.
+    """The windows with the least expected W2: all numbers up to 6, then in steps of a quarter.
 
-    motion: Q (M, M) at the moments (M,) in [0, 1].  people: at all times together, released.
+    moments: (M,) in [0, 1].  variance: of the people; no motion hides more.  per_window: noise.
     """
     numbers = np.append(np.arange(FEWEST_WINDOWS, 6), np.round(6 * 1.25 ** np.arange(40)))
-    per_window = WINDOW_NOISE.get(features, WINDOW_NOISE_OF_GRADIENTS) / (people * epsilon)
-    clock = even_motion(motion, moments)
-    best = None
+    clock = even_motion(np.tensordot(motions.chances, motions.squares, 1), moments)
+    best, least = None, np.inf
     for wanted in np.unique(np.minimum(numbers, most)).astype(int).tolist():
         windows = windows_of(clock, wanted)
-        hidden = UNSEEN_MOTION * unseen(motion, moments, windows)
-        option = WindowChoice(windows, hidden, (windows[-1] + 1) * per_window)
-        if best is None or option.motion + option.noise < best.motion + best.noise:
-            best = option
+        hidden = unseen(motions.squares, moments, windows)
+        hidden = variance * hidden / (variance + hidden)
+        noise = (windows[-1] + 1) * per_window
+        loss = float(motions.chances @ np.sqrt(hidden + noise))
+        if loss < least:
+            mean = float(motions.chances @ hidden)
+            best, least = WindowChoice(windows, mean, noise, variance), loss
     assert best is not None
     return best
 
 
 def even_motion(motion: Floats, moments: Floats) -> Floats:
-    """(M,) a clock from 0 to 1 on which windows are equally long; time itself where people rest."""
+    """(M,) a clock from 0 to 1 on which windows are equally long, for motion Q (M, M).
+
+    Where people move at speed v, a window of width w hides v^2 w^2 / 12 and has noise of 1 / w: the
+    sum over time is least for windows of density 1 / w ~ (v^2)^(1/3). Half of the clock is time
+    itself, so that no window is so narrow that it holds next to nobody.
+    """
     squared_steps = np.diff(np.diff(motion, axis=0), axis=1).diagonal()  # E (y_i+1 - y_i)^2
-    squared_speed = np.maximum(squared_steps, 0.0) / np.diff(moments) ** 2
-    if not squared_speed.any():
-        return (np.arange(len(moments)) + 0.5) / len(moments)
-    density = np.cbrt(squared_speed)
+    density = np.cbrt(np.maximum(squared_steps, 0.0) / np.diff(moments) ** 2)
     at_moment = np.append(density[:1], density) + np.append(density, density[-1:])
+    at_moment = at_moment + max(float(at_moment.mean()), 1e-12)
     passed = np.cumsum(at_moment) - at_moment / 2
     clock: Floats = passed / at_moment.sum()
     return clock
@@ -260,18 +385,27 @@ def windows_of(clock: Floats, windows: int) -> Ints:
     return np.unique(numbers, return_inverse=True)[1]
 
 
-def unseen(motion: Floats, moments: Floats, window_of_moment: Ints) -> float:
-    """tr(R Q R') / M: mean square of the motion less its curve through the means of the windows."""
+def unseen(motion: Floats, moments: Floats, window_of_moment: Ints) -> Floats:
+    """tr(R Q R') / M (...) of motions Q (..., M, M): mean square of what the curves through the
+    means of windows do not show."""
     windows, count = window_of_moment[-1] + 1, len(moments)
-    if windows == count or not motion.any():
-        return 0.0
+    if windows == count:
+        return np.zeros(motion.shape[:-2])
     means = window_means(window_of_moment)
     basis = hat_functions(moments, knots_of(moments, window_of_moment))
     in_window = means @ basis
     normal = in_window.T @ in_window + penalty(windows + 1, HIDDEN_BENDING, ACTION)
-    curve = basis @ np.linalg.solve(normal, in_window.T)  # R y = y - curve of the means of y
-    rest = motion - curve @ (means @ motion)  # R Q: no product is larger than (M, K) by (K, M)
-    return float((np.trace(rest) - np.sum(rest @ means.T * curve)) / count)
+    rest = np.eye(count) - basis @ np.linalg.solve(normal, in_window.T) @ means  # R
+    hidden: Floats = np.maximum(np.tensordot(motion, rest.T @ rest, 2) / count, 0.0)
+    return hidden
+
+
+def window_means(window_of_moment: Ints) -> Floats:
+    """(F, M) the mean over the moments of each window, as a matrix."""
+    windows = np.arange(window_of_moment[-1] + 1)
+    inside = (window_of_moment[None] == windows[:, None]).astype(np.float64)
+    means: Floats = inside / inside.sum(axis=1, keepdims=True)
+    return means
 
 
 class Ends(NamedTuple):
