@@ -227,28 +227,22 @@ def consistent(parents: Floats, counts: Floats, dimensions: int) -> Floats:
     shrink by one number, those below it to 0, which takes noise away where nobody is, and grow in
     proportion to their counts; children of whom none is counted get equal parts.
     """
-    children = _by_parent(np.maximum(counts, 0), dimensions)
+    family = siblings(round(counts.shape[1] ** (1 / dimensions)), dimensions)
+    children = np.maximum(counts, 0)[:, family]
     parent, total = parents[..., None], children.sum(axis=-1, keepdims=True)
     grown = np.where(total > 0, children / np.maximum(total, 1), 1 / children.shape[-1])
     rows = (children / np.maximum(parent, TINY)).reshape(-1, children.shape[-1])
     shrunk = on_simplex(rows).reshape(children.shape)
-    return _by_place(parent * np.where(total > parent, shrunk, grown), dimensions)
+    mass = np.empty_like(counts)
+    mass[:, family] = parent * np.where(total > parent, shrunk, grown)
+    return mass
 
 
-def _by_parent(level: Floats, dimensions: int) -> Floats:
-    """(T, G^d) -> (T, (G / 2)^d, 2^d): cells next to their siblings."""
-    half = round(level.shape[1] ** (1 / dimensions)) // 2
-    split = level.reshape(-1, *(half, 2) * dimensions)
-    axes = (0, *range(1, 2 * dimensions, 2), *range(2, 2 * dimensions + 1, 2))
-    return split.transpose(axes).reshape(-1, half**dimensions, 2**dimensions)
-
-
-def _by_place(children: Floats, dimensions: int) -> Floats:
-    """The inverse of `_by_parent`."""
-    half = round(children.shape[1] ** (1 / dimensions))
-    split = children.reshape(-1, *(half,) * dimensions, *(2,) * dimensions)
-    pairs = [axis for k in range(dimensions) for axis in (1 + k, 1 + dimensions + k)]
-    return split.transpose(0, *pairs).reshape(len(children), -1)
+def siblings(side: int, dimensions: int) -> Ints:
+    """((G / 2)^d, 2^d) the cells, of G a side, that have one parent."""
+    cells = np.arange(side**dimensions).reshape((side // 2, 2) * dimensions)
+    axes = (*range(0, 2 * dimensions, 2), *range(1, 2 * dimensions, 2))
+    return cells.transpose(axes).reshape(-1, 2**dimensions)
 
 
 # Dynamics without noise -----------------------------------------------------------------------
@@ -361,9 +355,9 @@ def exact_moments(centres: Floats, weights: Floats) -> MomentSource:
     """Moments of points (T, n, d) of weights (T, n) that stand in for the people, without noise."""
     times, count, dimensions = centres.shape
     room = (0, -count % CELL_CHUNK)
-    chunks = np.float32(np.pad(centres, ((0, 0), room, (0, 0))))
-    chunks = chunks.reshape(times, -1, CELL_CHUNK, dimensions)
-    parts = np.float32(np.pad(weights, ((0, 0), room))).reshape(times, -1, CELL_CHUNK)
+    padded = np.pad(centres, ((0, 0), room, (0, 0))).astype(np.float32)
+    chunks = padded.reshape(times, -1, CELL_CHUNK, dimensions)
+    parts = np.pad(weights, ((0, 0), room)).astype(np.float32).reshape(times, -1, CELL_CHUNK)
     return lambda mixture: _weighted_moments(chunks, parts, mixture)
 
 
