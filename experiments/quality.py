@@ -250,8 +250,7 @@ def told(number: int, which: str, strokes_file: str | None) -> dict[str, Any]:
     """What was said of one case, and what is true."""
     warnings.simplefilter("ignore")
     from privtraj.assess.common import Estimate, mean_worth
-    from privtraj.assess.forecast import Question
-    from privtraj.assess.plan import worth_over
+    from privtraj.assess.plan import Question, worth_over
     from privtraj.assess.quality import correlations, estimated_quality
     from privtraj.assess.simulate import Yardstick
     from privtraj.data.snapshots import Snapshots
@@ -308,7 +307,7 @@ def told(number: int, which: str, strokes_file: str | None) -> dict[str, Any]:
         "measure": model.settings["measure"],
         "true": true,
         "plan": [level.worth, level.low, level.high],
-        "report": [quality.worth.people, quality.worth.low, quality.worth.high],
+        "report": [quality.worth.worth, quality.worth.low, quality.worth.high],
         "evaluate": [compared.people, compared.low, compared.high],
         "evaluate on those fitted": [fitted.people, fitted.low, fitted.high],
         "medians_inside": float((off <= np.array(list(quality.medians.values())).T).mean()),

@@ -3,9 +3,9 @@ from . import datasets as datasets
 from . import metrics as metrics
 from . import paper as paper
 from . import plot as plot
-from .assess.forecast import Forecast as Forecast
 from .assess.look import TableCheck as TableCheck
 from .assess.look import check as check
+from .assess.plan import Forecast as Forecast
 from .assess.plan import forecast as forecast
 from .assess.plan import plan as plan
 from .base import __version__ as __version__

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-    from privtraj.assess.forecast import Forecast
+    from privtraj.assess.plan import Forecast
     from privtraj.audit.findings import Audit
 
 # Tints of blue, and vermilion, of the Okabe-Ito palette, which colour-blind readers tell apart.

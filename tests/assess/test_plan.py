@@ -10,8 +10,8 @@ import pytest
 import privtraj as pt
 from privtraj import cli
 from privtraj.assess import common, plan, simulate
-from privtraj.assess.common import Estimate, mean_worth
-from privtraj.assess.forecast import GOOD, STAND_INS, Forecast, MixedForecast, Question
+from privtraj.assess.common import STAND_INS, Estimate, mean_worth
+from privtraj.assess.plan import GOOD, Forecast, MixedForecast, Question
 from privtraj.assess.simulate import ENOUGH, StandIn, Yardstick, fewer
 from privtraj.columns.declared import declared_columns
 from privtraj.columns.kinds import Axes

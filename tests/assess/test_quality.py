@@ -69,17 +69,17 @@ def found(models):
 @pytest.mark.thorough
 def test_more_budget_is_worth_more(found):
     little, much = found[0.05].worth, found[8.0].worth
-    assert little.people < much.people / 3
+    assert little.worth < much.worth / 3
     for worth in (little, much):
-        assert worth.low < worth.people < worth.high
+        assert worth.low < worth.worth < worth.high
 
 
 def test_every_time_has_an_estimate_of_its_own(found, models):
     times = found[8.0].numeric_times
     assert times == (0.125, 0.375, 0.625, 0.875)
     assert len(found[8.0].at_times) == len(times)
-    worths = [each.people for each in found[8.0].at_times]
-    assert min(worths) <= found[8.0].worth.people <= max(worths)
+    worths = [each.worth for each in found[8.0].at_times]
+    assert min(worths) <= found[8.0].worth.worth <= max(worths)
 
 
 def test_bands_are_narrower_with_more_budget(found):
@@ -171,8 +171,8 @@ def test_a_fit_that_is_refused_has_no_estimate(models, monkeypatch):
 @pytest.mark.parametrize("measure", NAMES)
 def test_simulations_are_too_good(measure):
     found = Estimate.of(60.0, find(measure).optimism, 1e4)
-    assert found.low < found.people < found.high
-    assert found.people < 60
+    assert found.low < found.worth < found.high
+    assert found.worth < 60
     assert not found.or_more
     assert Estimate.of(500.0, find(measure).optimism, 1e4).or_more
     assert Estimate.of(500.0, find(measure).optimism, 1e4).high == 500

@@ -38,7 +38,7 @@ from privtraj.audit.findings import (
     epsilon_of_shape,
     scale_of_shape,
 )
-from privtraj.audit.scores import ALL, answer_evidence, log_density, log_likelihood_ratio
+from privtraj.audit.scores import ALL, log_density, log_likelihood_ratio
 from privtraj.audit.transcript import Answer, Transcript
 from privtraj.base.errors import InputError
 from privtraj.base.space import Slabs
@@ -306,8 +306,8 @@ def test_the_evidence_of_a_count_is_its_log_likelihood_ratio(copies):
     law = {k: math.exp(-0.7 * abs(k)) for k in range(-9, 10)}
     expected = math.log(law[rest[1, 3] - copies] / law[rest[1, 3]])
     event = LaplaceCounts(0.7, "cells")
-    answer = Answer(event, np.ones((2, 1)), rest, np.zeros((2, 16)), present)
-    assert answer_evidence(answer) == pytest.approx(expected)
+    answer = Answer(event, rest, np.zeros((2, 16)), present)
+    assert log_likelihood_ratio([answer]) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("rate", [1.0, 0.3])
@@ -321,8 +321,8 @@ def test_the_evidence_of_a_sum_is_its_log_likelihood_ratio(rate):
 
     present = (1 - rate) * density(0) + rate * density(vector)
     event = GaussianSum(z, "sum", rate=rate)
-    answer = Answer(event, np.full((1, 1), clip), rest, np.zeros((1, 5)), vector)
-    assert answer_evidence(answer) == pytest.approx(math.log(present / density(0)))
+    answer = Answer(event, rest / clip, np.zeros((1, 5)), vector / clip)
+    assert log_likelihood_ratio([answer]) == pytest.approx(math.log(present / density(0)))
 
 
 def push(points, parameters):
@@ -413,7 +413,7 @@ def test_reserved_answers_and_chosen_times_are_watched_too(snapshots_of):
         part.ask(Release(ClippedSums(push, parameters[chosen], np.ones(2)), Gaussian(0.3), "step"))
         seen.add(2 in chosen)
         # at this noise the person is seen for certain where the bin was chosen: mu^2 / 2 = 5.6
-        assert (answer_evidence(transcript.answers[-1]) != 0) == (2 in chosen)
+        assert (log_likelihood_ratio(transcript.answers[-1:]) != 0) == (2 in chosen)
     assert seen == {True, False}
 
 
@@ -528,7 +528,7 @@ def test_what_a_person_adds_to_the_answer_about_pairs_is_known():
     (told,) = transcript.answers
     np.testing.assert_array_equal(told.present, answer)
     assert not told.without.any()
-    assert answer_evidence(told) == pytest.approx(12.8)
+    assert log_likelihood_ratio([told]) == pytest.approx(12.8)
 
 
 GRADIENTS = {"measure": "gradients", "particles": 2, "steps": 4}

@@ -18,13 +18,12 @@ import pytest
 from scipy.special import ndtri
 from scipy.stats import binom, kstest
 
-from privtraj.audit.attack import Scores, audit, conclude, learned_scores
+from privtraj.audit.attack import Scores, audit, conclude
 from privtraj.audit.canaries import CANARIES, People, Worlds, data_of
 from privtraj.audit.findings import POWER, Rates, could_see, epsilon_of_rates
-from privtraj.audit.scores import ALL, ATTACKS, Attack
+from privtraj.audit.scores import ALL, ATTACKS, Attack, learned_scores
 from privtraj.audit.transcript import (
     SCALE,
-    Answer,
     NoiseTests,
     Run,
     Signs,
@@ -325,24 +324,17 @@ def test_stated_noise_becomes_standard_normal(epsilon):
     """Kolmogorov and Smirnov at 1e-4, of integers drawn by the code that ships."""
     drawn = real_noise(noise.SeededSource(1), (50, 100), epsilon).astype(float)
     rng = np.random.default_rng(1)
-    z = standardised(drawn, LaplaceCounts(epsilon, "x"), None, rng)
+    z = standardised(drawn, LaplaceCounts(epsilon, "x"), rng)
     assert kstest(z.ravel(), "norm").pvalue > 1e-4
-    far = standardised(np.array([[-5000.0, 5000.0]]), LaplaceCounts(epsilon, "x"), None, rng)
+    far = standardised(np.array([[-5000.0, 5000.0]]), LaplaceCounts(epsilon, "x"), rng)
     assert np.isfinite(far).all()
     assert far[0, 0] < -10 < 10 < far[0, 1]
 
 
-def test_noise_of_sums_is_measured_by_its_clip_and_people_who_are_sampled_are_left_out():
-    answer = Answer(GaussianSum(2.0, "s"), np.array([[3.0]]), *[np.zeros((1, 2))] * 3)
-    assert standardised(np.array([[6.0, -6.0]]), answer.event, answer, None).tolist() == [[1, -1]]
-    sampled = dataclasses.replace(answer, event=LaplaceCounts(1.0, "s"))
-    assert standardised(np.zeros((1, 2)), _sampled(), sampled, None) is None
-
-
-def _sampled():
-    from privtraj.privacy.events import GaussianSum
-
-    return GaussianSum(2.0, "s", rate=0.5)
+def test_noise_of_sums_is_measured_by_its_multiplier_and_people_who_are_sampled_are_left_out():
+    noise = np.array([[2.0, -2.0]])
+    assert standardised(noise, GaussianSum(2.0, "s"), None).tolist() == [[1, -1]]
+    assert standardised(noise, GaussianSum(2.0, "s", rate=0.5), None) is None
 
 
 @pytest.mark.parametrize("kind", [Squares, Signs])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privtraj.baselines.counted import HistogramMoments
+from privtraj.baselines.counted import exact_moments
 from privtraj.measures.cells import estimate
 from privtraj.measures.langevin import (
     CLUSTER_WIDTH,
@@ -295,7 +295,13 @@ def test_annealing_from_the_middle_finds_both_modes_when_moments_are_exact(known
     measure, clouds = known
     rng = np.random.default_rng(4)
     begun = middle(T, M, D, rng)
-    ended, trace = run(begun, HistogramMoments(measure), gradient_schedule(40, 0.05), fixed(), rng)
+    ended, trace = run(
+        begun,
+        exact_moments(measure.centres, measure.weights),
+        gradient_schedule(40, 0.05),
+        fixed(),
+        rng,
+    )
     x = np.asarray(ended.mixture.particles)
     before = average_squared_w2(np.asarray(begun.mixture.particles), clouds)
     after = average_squared_w2(x, clouds)
@@ -323,7 +329,7 @@ def test_particles_begin_where_they_are_put_with_equal_masses():
 def test_nothing_is_compiled_again_between_steps(known):
     measure, _ = known
     rng = np.random.default_rng(5)
-    moments = HistogramMoments(measure)
+    moments = exact_moments(measure.centres, measure.weights)
     begun = middle(T, 9, D, rng)  # a size that no other test uses
     before = langevin_step._cache_size()
     run(begun, moments, gradient_schedule(5, 0.05), fixed(), rng)
@@ -338,7 +344,7 @@ def test_progress_counts_every_step(known):
     told = []
     run(
         middle(T, M, D, rng),
-        HistogramMoments(measure),
+        exact_moments(measure.centres, measure.weights),
         gradient_schedule(4, 0.05),
         fixed(),
         rng,

@@ -15,7 +15,7 @@ AXES = Axes((0, 0, 3), (False,) * 3, (False,) * 3)
 
 @pytest.fixture(scope="module")
 def columns():
-    with imported("benchmarks", "columns", "real_tables") as module:
+    with imported("benchmarks", "columns") as module:
         yield module
 
 

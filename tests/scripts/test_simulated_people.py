@@ -13,7 +13,7 @@ import privtraj as pt
 pytestmark = pytest.mark.thorough
 
 with (
-    imported("benchmarks", "mixed_tables") as tables,
+    imported("benchmarks", "columns") as tables,
     imported("benchmarks", "journeys") as journeys,
 ):
     EXAMPLES = (
@@ -21,6 +21,8 @@ with (
         tables.many_columns,
         tables.sugar_groups,
         tables.one_long_category,
+        tables.hospital_visits,
+        tables.emergency_stays,
     )
 
 

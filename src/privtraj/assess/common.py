@@ -1,4 +1,5 @@
-"""What planning, checking and quality share: a finding, an estimate of worth, a cache."""
+"""What planning, checking and quality share: a finding, an estimate of worth, public crowds that
+forecasts are made on, a cache."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -27,7 +28,7 @@ wrong, so that `privtraj fit` stops unless told to go on; look at it before the 
 to know."""
 GRADES = ("good", "look closer", "poor")
 """Verdicts on a released model."""
-FORMAT = 4  # of the kept files
+FORMAT = 5  # of the kept files
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class Estimate:
     or_more: simulated people were as good as can be told, so that it may be any number above.
     """
 
-    people: float
+    worth: float
     low: float
     high: float
     or_more: bool = False
@@ -91,17 +92,34 @@ class Estimate:
         people, low = min(people, most), min(people, most) / optimism.most
         return cls(people, low, min(people / optimism.least, most), simulated >= 0.98 * most)
 
-    @property
-    def worth(self) -> float:
-        """The same as `people`."""
-        return self.people
-
     def __str__(self) -> str:
-        if self.people < 1:
+        if self.worth < 1:
             return "less than one person"
-        if self.people < 1.5:
+        if self.worth < 1.5:
             return "about one person"
-        return f"about {about(self.people)} people{' or more' * self.or_more}"
+        return f"about {about(self.worth)} people{' or more' * self.or_more}"
+
+
+class Shape(NamedTuple):
+    """Of a stand-in crowd. groups: their number.  spread: standard deviation of a group.  motion:
+    how far one goes.  skew: of features, as of exp(skew z); all in shares of the box."""
+
+    groups: int
+    spread: float
+    motion: float
+    skew: float = 0.0
+
+
+STAND_INS = {
+    "one wide group": Shape(1, 0.12, 0.2),
+    "one skewed group": Shape(1, 0.09, 0.2, 0.6),
+    "one narrow group": Shape(1, 0.04, 0.3),
+    "two groups that part": Shape(2, 0.06, 0.3),
+    "three groups": Shape(3, 0.05, 0.2, 0.3),
+    "five groups": Shape(5, 0.05, 0.2),
+}
+"""Public crowds that forecasts are made on. Set by hand, so that spreads and motions span those of
+ordinary tables with sensible bounds; docs/planning.md says how well they foretell others."""
 
 
 def mean_worth(worths: Any) -> float:

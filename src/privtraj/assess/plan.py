@@ -2,27 +2,29 @@
 
 Nothing is known about the data yet but their public shape, so `plan` runs the fit itself on public
 stand-ins of that shape, several times, and says what came out: over epsilon and, where it is too
-little, what would help. Of columns that are categories it says how the fit will measure, and with
-what noise. `intention` lists what a fit would release, and `price` says what several records of a
-person cost.
+little, what would help. Of categories only the measure and its noise can be said, as how well they
+come out depends on how they hang together. `intention` lists what a fit would release, and `price`
+says what several records of a person cost.
 """
 
 from __future__ import annotations
 
 import inspect
 import math
+import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privtraj.assess.common import Estimate, kept, mean_worth
-from privtraj.assess.forecast import GOOD, STAND_INS, Forecast, MixedForecast, Question, Remedies
+from privtraj.assess.common import STAND_INS, Estimate, kept, mean_worth
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import Arg, InputError, aligned, is_whole, short
+from privtraj.base.errors import Arg, InputError, about, aligned, is_whole, short
 from privtraj.columns.declared import declared_columns
 from privtraj.columns.kinds import Axes, Category, Column, Number
+from privtraj.metrics.people import MOST_TOLD
+from privtraj.privacy.certificate import LARGE_EPSILON, chance_right, shows, weaknesses
 from privtraj.privacy.events import (
     Adjacency,
     LaplaceCounts,
@@ -50,6 +52,328 @@ STEPS = {True: (-3, -2, -1, 0, 1, 2, 3), False: (-3, -1.5, 0, 1.5, 3)}
 MORE_PEOPLE = (2, 4, 8, 16, 32, 64)
 SCORED_TIMES = 3  # at which a fit is compared with the truth: each takes an optimal transport
 READ_AT = np.array([0.12, 0.45, 0.83])  # where they are compared if people are at any time
+# Set by hand: what is said of how many people per time.
+GOOD = 20  # below it a forecast warns
+POOR = 5  # below it one should expect hardly anything
+_DROWNED = 2  # noise scales below which a count is hardly told from none
+_BUDGET = ("epsilon", "delta", "adjacency", "measure")
+
+
+# What is asked ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Question:
+    """Everything that a forecast follows from. people: at all times together.
+
+    times: at which all records are, such as days of an experiment; None for any time.
+    public_counts: whether numbers of people in time bins will be public.
+    """
+
+    people: int
+    times: int | None
+    features: int
+    recipe: Recipe
+    public_counts: bool = False
+    records_per_person: int = 1
+
+    @property
+    def records(self) -> int:
+        """Of all people together."""
+        return self.people * self.records_per_person
+
+    @property
+    def by_hand(self) -> dict[str, Any]:
+        """Settings of the recipe beside its budget and measure."""
+        chosen = self.recipe.chosen().items()
+        return {name: value for name, value in chosen if name not in _BUDGET}
+
+    @property
+    def weak(self) -> list[str]:
+        """What is wrong with the guarantee that is asked for, in sentences."""
+        return weaknesses(self.recipe.epsilon, self.recipe.delta, self.people)
+
+    @property
+    def measure(self) -> Measure:
+        """What a fit would use."""
+        from privtraj.synthesizer import TrajectorySynthesizer
+
+        return TrajectorySynthesizer.of(self.recipe).measure_for(self.features)
+
+    def to_dict(self) -> dict[str, Any]:
+        own = {name: value for name, value in vars(self).items() if name != "recipe"}
+        budget = {name: getattr(self.recipe, name) for name in _BUDGET}
+        return {**own, **budget, "settings": self.by_hand}
+
+    def text(self, columns: str) -> str:
+        """In two lines, and what its guarantee means; columns: in words."""
+        recipe, g = self.recipe, self.records_per_person
+        each = "one record each" if g == 1 else f"{g} records each"
+        when = "at any time"
+        if self.times is not None:
+            when = f"at {self.times} times ({self.records // self.times:,} per time)"
+        counts = "public" if self.public_counts else "private"
+        hand = ", ".join(f"{name} {value}" for name, value in sorted(self.by_hand.items()))
+        right = chance_right(recipe.epsilon, recipe.delta)
+        secret = "whether any one person is in the data"
+        if recipe.adjacency != "add-remove":
+            secret = "what any one person's records say"
+        promise = (
+            f"At this epsilon and delta {secret} {shows(right)}: whoever holds both for "
+            f"equally likely will be right in {math.ceil(1000 * right - 1e-9) / 10:g}% of cases at "
+            "most, and often in fewer; the certificate will say."
+        )
+        lines = (
+            f"Forecast for {self.people:,} people, {each}, {when}, {columns},\n"
+            f"epsilon {recipe.epsilon:g}, delta {short(recipe.delta)}, {recipe.adjacency}, numbers "
+            f"of people per time {counts}" + (f", by hand: {hand}" if hand else "")
+        )
+        warned = [f"WARNING: {sentence}." for sentence in self.weak]
+        return "\n\n".join([lines, *map(_wrapped, [promise, *warned])])
+
+
+@dataclass(frozen=True)
+class Remedies:
+    """What alone would reach GOOD people per time, each None if nothing that was tried does."""
+
+    epsilon: float | None
+    people: int | None
+    features: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """What quality to expect of a fit, simulated on stand-ins; nothing in it is about anybody.
+
+    epsilons: (k,) that were tried, `epsilon` among them.  curve: what to expect at each.
+    settings: what the fits at `epsilon` chose, (least, most) over stand-ins.
+    remedies: None where the forecast is good enough.
+    simulated: people in each simulated fit.  fits: simulated at each epsilon.
+    """
+
+    question: Question
+    epsilons: Floats
+    curve: tuple[Estimate, ...]
+    settings: dict[str, Any]
+    remedies: Remedies | None
+    simulated: int
+    fits: int
+
+    @property
+    def epsilon(self) -> float:
+        """The one that was asked for."""
+        return self.question.recipe.epsilon
+
+    @property
+    def worth(self) -> Floats:
+        """(k,) people per time, over the curve."""
+        return np.array([level.worth for level in self.curve])
+
+    @property
+    def low(self) -> Floats:
+        """(k,) below which it is in one case of twenty."""
+        return np.array([level.low for level in self.curve])
+
+    @property
+    def high(self) -> Floats:
+        """(k,) above which it is in one case of twenty."""
+        return np.array([level.high for level in self.curve])
+
+    @property
+    def expected(self) -> Estimate:
+        """At the epsilon that was asked for."""
+        return self.curve[self.epsilons.tolist().index(self.epsilon)]
+
+    @property
+    def warning(self) -> str | None:
+        """What to know before fitting, and what would help; None if nothing."""
+        if self.remedies is None:
+            return None
+        question, remedies = self.question, self.remedies
+        little = "hardly anything" if self.expected.worth < POOR else "little"
+        start = (
+            f"{question.people:,} people are few for this wish: expect {little}, as "
+            f"{self.expected} per time is below {GOOD}."
+        )
+        tried = {
+            "a larger epsilon": remedies.epsilon
+            and f"epsilon {remedies.epsilon:.3g}"
+            + ", which promises little to anybody" * (remedies.epsilon > LARGE_EPSILON),
+            "more people": remedies.people and f"{remedies.people:,} people",
+        }
+        if question.features > 1:
+            tried["fewer features"] = (
+                remedies.features
+                and f"{_of(remedies.features, 'feature')} instead of {question.features}"
+            )
+        helps = [str(change) for change in tried.values() if change]
+        useless = [name for name, change in tried.items() if not change]
+        if not helps:
+            return f"{start} No single change that was tried reaches {GOOD}: combine several."
+        return (
+            f"{start} Any one of these alone would reach {GOOD}, by simulation: "
+            f"{'; '.join(helps)}." + f" Alone, {' or '.join(useless)} would not." * bool(useless)
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "question": self.question.to_dict(),
+            "expected": asdict(self.expected),
+            "curve": [
+                {"epsilon": epsilon, **asdict(level)}
+                for epsilon, level in zip(self.epsilons.tolist(), self.curve, strict=True)
+            ],
+            "settings": self.settings,
+            "remedies": None if self.remedies is None else asdict(self.remedies),
+            "warning": self.warning,
+            "weak_guarantee": self.question.weak,
+            "largest_worth": MOST_TOLD,
+            "stand_ins": list(STAND_INS),
+            "fits_per_epsilon": self.fits,
+            "simulated_people": self.simulated,
+            "privacy_spent": 0,
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any], question: Question) -> Forecast:
+        """What `to_dict` wrote of the answer to this question."""
+        curve = [dict(point) for point in values["curve"]]
+        remedies = values["remedies"]
+        return cls(
+            question,
+            epsilons=np.array([point.pop("epsilon") for point in curve], float),
+            curve=tuple(Estimate(**point) for point in curve),
+            settings=values["settings"],
+            remedies=None if remedies is None else Remedies(**remedies),
+            simulated=int(values["simulated_people"]),
+            fits=int(values["fits_per_epsilon"]),
+        )
+
+    def __str__(self) -> str:
+        question, level, settings = self.question, self.expected, self.settings
+        crowds = list(STAND_INS)
+        meant = (
+            "That is worse than the raw, unprotected record of a single person at each time."
+            if level.worth < 1
+            else "That means: people are placed as well as by the raw, unprotected records of "
+            f"{level} at each time. It is about positions, not about correlations, rare values or "
+            "paths."
+        )
+        answer = (
+            f"Expect a result worth {level} per time ({about(level.low)} to {about(level.high)} in "
+            f"nine cases of ten). {meant}"
+        )
+        rows: list[tuple[str, ...]] = [("", "epsilon", "worth", "from", "to", "people per time")]
+        for epsilon, one in zip(self.epsilons, self.curve, strict=True):
+            mark = "  >" if epsilon == self.epsilon else ""
+            numbers = (about(one.worth) + "+" * one.or_more, about(one.low), about(one.high))
+            rows.append((mark, f"{epsilon:.3g}", *numbers, ""))
+        how = [f"private {settings['measure']}"]
+        for key, what in (
+            ("cells_per_side", "cells per feature"),
+            ("particles", "particles per time"),
+            ("steps", "steps"),
+            ("windows", "windows of time"),
+        ):
+            least, most = settings[key]
+            if most:
+                how.append(f"{least} {what}" if least == most else f"{least} to {most} {what}")
+        size = ""
+        if self.simulated < question.people:
+            size = (
+                f"with {self.simulated:,} people instead of {question.people:,}, and as much noise "
+                "per person, "
+            )
+        small_print = (
+            f"Simulated {size}on {len(STAND_INS)} public stand-in crowds (such as {crowds[0]} or "
+            f"{crowds[-1]}), and divided by what simulations were too good by on other data: "
+            "no data were read and nothing was spent. Your people may be harder or easier to "
+            "describe than these. The report of the fit will say the same number from the released "
+            "model."
+        )
+        parts = [
+            question.text(_of(question.features, "feature")),
+            _wrapped(answer),
+            "\n".join(aligned(rows, right=range(1, 5))),
+            f"The fit would use {', '.join(how)}.",
+            *([_wrapped(f"WARNING: {self.warning}")] if self.warning else []),
+            _wrapped(small_print),
+        ]
+        return "\n\n".join(parts)
+
+
+@dataclass(frozen=True)
+class MixedForecast:
+    """A plan for columns of which some are categories, or may be missing: nothing is simulated.
+
+    columns: in words, of the table.  numbers, categories: how many there are.
+    values: of all categories together.  combinations: of their values.
+    measure, reason: how the budget will be spent, and why.
+    count_noise: standard deviation of one count of people, if the whole budget went into one table.
+    """
+
+    question: Question
+    columns: tuple[str, ...]
+    numbers: int
+    categories: int
+    values: int
+    combinations: int
+    measure: str
+    reason: str
+    count_noise: float
+
+    @property
+    def warning(self) -> str | None:
+        """What to know before fitting: values that are rarer than any noise can tell."""
+        if not self.values:
+            return None
+        even = self.question.records / (self.values / max(self.categories, 1))
+        if even >= _DROWNED * self.count_noise:
+            return None
+        return (
+            f"{self.question.people:,} people are few for {self.values} values at this epsilon: "
+            "even with all records counted together, most values drown in the noise."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            **vars(self),
+            "question": self.question.to_dict(),
+            "simulated": False,
+            "warning": self.warning,
+            "weak_guarantee": self.question.weak,
+            "privacy_spent": 0,
+        }
+
+    def __str__(self) -> str:
+        kinds = (
+            f"{_of(self.numbers, 'number')} and {_of(self.categories, 'category', 'categories')} "
+            f"of {self.values} values together"
+        )
+        paragraphs = [
+            f"The fit would use private {self.measure}, because {self.reason}.",
+            "If the whole budget went into one table of counts, each count would be off by "
+            f"about {self.count_noise:.2g} people. A fit asks for several tables, so its noise is "
+            f"larger: a value that fewer than {_DROWNED * self.count_noise:.2g} people have, at "
+            "all times together, can hardly be told from one that nobody has.",
+            *([f"WARNING: {self.warning}"] if self.warning else []),
+            "How good the people will be is not simulated for categories, and not promised: "
+            "look at the report after the fit, or compare with privtraj evaluate. No data were "
+            "read and nothing was spent.",
+        ]
+        return "\n\n".join([self.question.text(kinds), *map(_wrapped, paragraphs)])
+
+
+def _wrapped(paragraph: str) -> str:
+    """In lines of at most 96 letters."""
+    return textwrap.fill(paragraph, 96)
+
+
+def _of(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or f'{one}s'}"
+
+
+# The plan -----------------------------------------------------------------------------------------
 
 
 def plan(
@@ -156,17 +480,14 @@ def _simulated(question: Question, progress: Progress | None) -> Forecast:
     """The forecast, by fits to all stand-ins over epsilon."""
     from privtraj.assess.simulate import fewer
 
-    measure, asked = chosen_measure(question), question.recipe.epsilon
+    measure, asked = question.measure, question.recipe.epsilon
     wanted = [asked * 2.0**step for step in STEPS[measure.quick]]
     epsilons = np.array([e for e in wanted if SMALLEST_EPSILON <= e <= LARGEST_EPSILON])
     total = len(STAND_INS) * len(epsilons) + 1
     done = progress or (lambda fits, total: None)
     done(0, total)
     worths, settings = worth_over(question, epsilons, lambda fits: done(fits, total))
-    levels = tuple(
-        Estimate.of(mean_worth(each), measure.optimism, question.records * epsilon)
-        for each, epsilon in zip(worths.T, epsilons.tolist(), strict=True)
-    )
+    levels = _estimates(question, worths, epsilons)
     remedies = None
     if levels[epsilons.tolist().index(asked)].worth < GOOD:
         enough = [e for e, level in zip(epsilons, levels, strict=True) if level.worth >= GOOD]
@@ -182,13 +503,21 @@ def _simulated(question: Question, progress: Progress | None) -> Forecast:
     return Forecast(question, epsilons, levels, settings, remedies, people, len(STAND_INS))
 
 
+def _estimates(question: Question, worths: Floats, epsilons: Floats) -> tuple[Estimate, ...]:
+    """What to expect where fits to stand-ins have these worths (stand-ins, k) at epsilons (k,)."""
+    optimism, each = question.measure.optimism, zip(worths.T, epsilons.tolist(), strict=True)
+    return tuple(
+        Estimate.of(mean_worth(worth), optimism, question.records * e) for worth, e in each
+    )
+
+
 def worth_over(
     question: Question, epsilons: Floats, done: Callable[[int], None] = lambda fits: None
 ) -> tuple[Floats, dict[str, Any]]:
     """Worth (stand-ins, k) of fits at epsilons (k,), and what those at the asked one chose."""
     from privtraj.assess.simulate import StandIn, Yardstick, fewer, simulate
 
-    measure, each = chosen_measure(question), question.records_per_person
+    measure, each = question.measure, question.records_per_person
     times, worths, chosen = scored_times(question), [], []
     for name in STAND_INS:
         crowd = StandIn(name, question.features, question.times, each, question.public_counts)
@@ -209,13 +538,6 @@ def worth_over(
     return np.array(worths).reshape(len(STAND_INS), -1), ranges
 
 
-def chosen_measure(question: Question) -> Measure:
-    """What a fit would use."""
-    from privtraj.synthesizer import TrajectorySynthesizer
-
-    return TrajectorySynthesizer.of(question.recipe).measure_for(question.features)
-
-
 def scored_times(question: Question) -> Floats:
     """When a fit is compared with the truth: the middle time of each third."""
     if question.times is None:
@@ -229,9 +551,8 @@ def _first(question: Question, name: str, values: Iterable[int]) -> int | None:
     """The first of these values, in place of the asked one, that reaches a good forecast."""
     for value in values:
         other = replace(question, **{name: value})  # type: ignore[arg-type]
-        epsilon = other.recipe.epsilon
-        worth, optimism = worth_over(other, np.array([epsilon]))[0], chosen_measure(other).optimism
-        if Estimate.of(mean_worth(worth), optimism, other.records * epsilon).people >= GOOD:
+        epsilons = np.array([other.recipe.epsilon])
+        if _estimates(other, worth_over(other, epsilons)[0], epsilons)[0].worth >= GOOD:
             return value
     return None
 
@@ -333,7 +654,7 @@ class Intention:
     releases: tuple[dict[str, Any], ...]
 
     def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "releases": list(self.releases)}
+        return asdict(self)
 
     def __str__(self) -> str:
         most = self.records_per_person
@@ -369,8 +690,8 @@ def intention(
         if isinstance(event, LaplaceCounts):
             unit = "records" if event.weight is None else "people"
             noise /= event.weight or 1
-        about = {"what": event.what, "times": planned.times, "noise": noise, "unit": unit}
-        releases.append(about)
+        each = {"what": event.what, "times": planned.times, "noise": noise, "unit": unit}
+        releases.append(each)
     windows = {
         "bins": f"each of the {nobody.n_times} time bins by itself",
         "auto": "as many windows of time as it finds to suit how people move",

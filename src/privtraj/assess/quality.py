@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 
 from privtraj.assess.common import Estimate, kept, mean_worth
-from privtraj.assess.forecast import Question
-from privtraj.assess.plan import worth_over
+from privtraj.assess.plan import Question, worth_over
 from privtraj.assess.simulate import (
     POPULATION,
     RELEASED,
@@ -32,12 +31,12 @@ from privtraj.assess.simulate import (
 )
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import BudgetError, InputError, is_number
-from privtraj.base.space import TimeAxis, as_user_times
+from privtraj.base.space import TimeAxis
 from privtraj.columns.kinds import Angle, Category
 from privtraj.data.snapshots import Snapshots
 from privtraj.measures.base import Measure
 from privtraj.measures.registry import find
-from privtraj.metrics.columns import numbers_alone, unit_points
+from privtraj.metrics.columns import numbers_alone
 from privtraj.metrics.people import meeting
 from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.certificate import MOST_RECORDS, PUBLIC_COUNTS, SHARED_BINS
@@ -251,10 +250,9 @@ class ModelCrowd:
         everybody = model if model.growth is None else model.with_growth(None)
         each, which = np.unique(moments, return_inverse=True)
         points = np.empty((len(moments), len(model.columns)))
-        for k, time in enumerate(as_user_times(each, model.datetime)):
+        for k in range(len(each)):
             there = np.flatnonzero(which == k)
-            paths = everybody.sample(len(there), times=[time], seed=seed + 7919 * k).values
-            points[there] = unit_points(paths[:, 0], model.columns)
+            points[there] = drawn(everybody, each[[k]], len(there), seed + 7919 * k)[:, 0]
         return points
 
     def recorded(self, people: int, seed: int) -> tuple[Floats, Snapshots]:

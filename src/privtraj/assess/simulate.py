@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from privtraj.assess.forecast import STAND_INS
+from privtraj.assess.common import STAND_INS
 from privtraj.base.arrays import Floats
 from privtraj.base.space import as_user_times
 from privtraj.data.snapshots import Snapshots

@@ -22,14 +22,13 @@ from typing import Any, get_args
 
 import numpy as np
 
-from privtraj.audit.canaries import CANARIES, Worlds, columns_of, data_of, worlds_of
-from privtraj.audit.findings import Audit, Finding, best_threshold, check_confidence, compare
-from privtraj.audit.scores import ATTACKS, View, held_out, learned
+from privtraj.audit.canaries import CANARIES, columns_of, data_of, worlds_of
+from privtraj.audit.findings import Audit, Finding, check_confidence, compare
+from privtraj.audit.scores import ATTACKS, View, learned_scores
 from privtraj.audit.transcript import NoiseTests, Run, Transcript, run_of
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import InputError, check_whole
 from privtraj.columns.kinds import Axes
-from privtraj.data.snapshots import Snapshots
 from privtraj.privacy.accounting import Tally
 from privtraj.synthesizer import (
     LowBudgetWarning,
@@ -108,17 +107,6 @@ def learned_test(without: Floats, present: Floats, *, confidence: float, **how: 
     return compare(absent, found, confidence=confidence, threshold=threshold, **how)
 
 
-def learned_scores(
-    without: Floats, present: Floats, confidence: float
-) -> tuple[Floats, Floats, float]:
-    """Scores of the second half of the runs, and a threshold, learned from the first half."""
-    halves = len(without) // 2, len(present) // 2
-    known = without[: halves[0]], present[: halves[1]]
-    classify = learned(*known)
-    threshold = best_threshold(*held_out(*known), confidence)
-    return classify(without[halves[0] :]), classify(present[halves[1] :]), threshold
-
-
 def largest(claims: set[Tally], delta: float) -> Tally:
     """The largest claim of all runs: the noise a run plans for may depend on its head count."""
     return max(claims, key=lambda each: each.epsilon(delta))
@@ -177,16 +165,17 @@ def audit(
         known = ", ".join(CANARIES)
         raise InputError(f"canary must be {known} or {ALL_CANARIES}, not '{canary}'")
     runs = RUNS[view] if runs is None else runs
-    _check(synthesizer, runs, features, times)
+    synthesizer.check()
+    check_whole("runs", runs, LEAST_RUNS)
+    check_whole("features", features, 1)
+    check_whole("times", times, 3)
     check_confidence(confidence)
+    columns = {name: columns_of(name, features) for name in CANARIES}
+    measures = {name: synthesizer.measure_for(Axes.of(known)) for name, known in columns.items()}
     names = [canary]
     if canary == ALL_CANARIES:
-        axes = {name: _axes_of(name, features) for name in CANARIES}
-        names = [
-            name
-            for name, known in axes.items()
-            if not known.mixed or synthesizer.measure_for(known).takes_categories
-        ]
+        mixed = {name: Axes.of(known).mixed for name, known in columns.items()}
+        names = [name for name in CANARIES if not mixed[name] or measures[name].takes_categories]
     total, seeds = len(names) * runs, np.random.SeedSequence(seed)
     run_seeds = iter(seeds.generate_state(total, np.uint64))
     noise = NoiseTests(np.random.default_rng(seeds.spawn(1)[0]))
@@ -197,16 +186,21 @@ def audit(
         warnings.simplefilter("ignore", WeakGuaranteeWarning)
         for scores in found:
             worlds = worlds_of(scores.canary, synthesizer, features, times)
-            columns = columns_of(scores.canary, features)
-            data = [data_of(worlds, person, times, columns) for person in worlds[1:]]
-            lean = view == "transcript"
-            fitted = _lean(synthesizer, _axes_of(scores.canary, features)) if lean else synthesizer
+            own = columns[scores.canary]
+            data = [data_of(worlds, person, times, own) for person in worlds[1:]]
+            fitted = synthesizer
+            if view == "transcript" and not measures[scores.canary].sums_every_step:
+                # little post-processing of released counts: the transcript stays what it is
+                little = {"particles": fitted.particles or 8, "steps": fitted.steps or 2}
+                fitted = fitted.again(**little)
             if synthesizer.public_counts is not None:
                 fitted = fitted.again(public_counts=worlds.people_per_time(times))
             for number in range(runs):
                 run_seed = None if seed is None else int(next(run_seeds))
                 here = number % 2 == 1
-                run = _run(fitted, data[here], worlds, here, run_seed)
+                transcript = Transcript(worlds)
+                model = fitted.again(seed=run_seed).fit(data[here], watcher=transcript)
+                run = run_of(model, transcript, here)
                 scores.add(run)
                 noise.add(run)
                 done += 1
@@ -214,34 +208,3 @@ def audit(
                     progress(done, total)
     settings = {"delta": synthesizer.delta, "confidence": confidence}
     return conclude(found, noise, runs=total, view=view, **settings)
-
-
-def _run(
-    synthesizer: TrajectorySynthesizer,
-    data: Snapshots,
-    worlds: Worlds,
-    here: bool,
-    seed: int | None,
-) -> Run:
-    """One fit, watched."""
-    transcript = Transcript(worlds)
-    model = synthesizer.again(seed=seed).fit(data, watcher=transcript)
-    return run_of(model, transcript, here)
-
-
-def _axes_of(name: str, features: int) -> Axes:
-    return Axes.of(columns_of(name, features))
-
-
-def _lean(synthesizer: TrajectorySynthesizer, axes: Axes) -> TrajectorySynthesizer:
-    """The same, with little post-processing of released counts: the transcript stays what it is."""
-    if synthesizer.measure_for(axes).sums_every_step:
-        return synthesizer
-    return synthesizer.again(particles=synthesizer.particles or 8, steps=synthesizer.steps or 2)
-
-
-def _check(synthesizer: TrajectorySynthesizer, runs: int, features: int, times: int) -> None:
-    synthesizer.check()
-    check_whole("runs", runs, LEAST_RUNS)
-    check_whole("features", features, 1)
-    check_whole("times", times, 3)

@@ -12,8 +12,8 @@ coordinates of mass and spread and differ by about c, not by the 2 c that is pai
 bins they are orthogonal and differ by sqrt(2) c.)
 
 A canary is a function of the numbers of features and times that says who else is there and where
-the person is; a new one is a function below with `@canary`, or with `@canary_among(columns)` if the
-last of the features is no plain number.
+the person is; a new one is a function below with `@canary()`, which is told the last of the columns
+if that is no plain number.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from privtraj.base.arrays import Floats, Ints
 from privtraj.columns.declared import declared_columns
-from privtraj.columns.kinds import Axes, Category, Column, Flag, Number
+from privtraj.columns.kinds import Axes, Category, Column, Number, decoded, of_tables
 from privtraj.data.snapshots import Snapshots
 from privtraj.synthesizer import TrajectorySynthesizer
 
@@ -92,23 +92,19 @@ LAST: dict[str, Column] = {}
 """What the last feature is for canaries among other columns than numbers."""
 
 
-def canary(function: Canary) -> Canary:
-    """List a canary under the name of its function."""
-    CANARIES[function.__name__] = function
-    return function
-
-
-def canary_among(last: Column) -> Callable[[Canary], Canary]:
-    """List a canary among people whose last feature is such a column, and the others numbers."""
+def canary(last: Column | None = None) -> Callable[[Canary], Canary]:
+    """List a canary under the name of its function. last: what the last feature is."""
 
     def listed(function: Canary) -> Canary:
-        LAST[function.__name__] = last
-        return canary(function)
+        CANARIES[function.__name__] = function
+        if last is not None:
+            LAST[function.__name__] = last
+        return function
 
     return listed
 
 
-@canary
+@canary()
 def alone(features: int, times: int) -> tuple[People, People]:
     """In an empty corner, and alone in the last time. Far from where particles begin, so that the
     vector of a step is clipped to the full norm c (but for the first steps, whose bandwidth of half
@@ -116,46 +112,43 @@ def alone(features: int, times: int) -> tuple[People, People]:
     return _crowd(features, times), People.at(times - 1, np.ones(features))
 
 
-@canary
+@canary()
 def corner(features: int, times: int) -> tuple[People, People]:
     """In an empty corner, at a time with everybody."""
     return _crowd(features, times), People.at(1, np.ones(features))
 
 
-@canary
+@canary()
 def rare(features: int, times: int) -> tuple[People, People]:
     """In a place where one other person is."""
     place = np.where(np.arange(features) % 2, 0.1, 0.9)
     return _crowd(features, times).joined_by(People.at(1, place)), People.at(1, place)
 
 
-@canary
+@canary()
 def duplicated(features: int, times: int) -> tuple[People, People]:
     """As `alone`, with several records in the one place, all of which are paid for."""
     return _crowd(features, times), People.at(times - 1, np.ones(features), COPIES)
 
 
-@canary_among(Category(tuple(range(8))))
+@canary(Category(tuple(range(8))))
 def level(features: int, times: int) -> tuple[People, People]:
     """With a level of a category that nobody else has, at a time and in a place with everybody."""
     numbers = np.full(features - 1, 0.5)
-    return _crowd_at(np.append(numbers, 0.5 / 8), times), People.at(1, np.append(numbers, 7.5 / 8))
+    return _crowd(np.append(numbers, 0.5 / 8), times), People.at(1, np.append(numbers, 7.5 / 8))
 
 
-@canary_among(Number(0.0, 1.0, missing=True))
+@canary(Number(0.0, 1.0, missing=True))
 def missing(features: int, times: int) -> tuple[People, People]:
     """Without a number that everybody else has, at a time with everybody; the flag is last."""
     here, absent = np.full(features, 0.5), np.array([0.25, 0.75])
-    return _crowd_at(np.append(here, absent[0]), times), People.at(1, np.append(here, absent[1]))
+    return _crowd(np.append(here, absent[0]), times), People.at(1, np.append(here, absent[1]))
 
 
-def _crowd(features: int, times: int) -> People:
-    """Others in the middle of the box, at all times but the first and the last."""
-    return _crowd_at(np.full(features, 0.5), times)
-
-
-def _crowd_at(place: Floats, times: int) -> People:
-    """Others in one place, at all times but the first and the last."""
+def _crowd(place: int | Floats, times: int) -> People:
+    """Others in one place, at all times but the first and the last; in the middle of so many
+    features, if it is a number."""
+    place = np.full(place, 0.5) if isinstance(place, int) else place
     between = np.arange(1, times - 1)
     copies = np.bincount(np.arange(OTHERS) % len(between), minlength=len(between))
     points = np.tile(place.astype(np.float32), (len(between), 1))
@@ -193,32 +186,20 @@ def data_of(
     ids = np.arange(copies.sum())
     ids[worlds.others.records :] = worlds.others.records  # the records of one person
     several = worlds.records > 1
-    numbers = {f"x{k + 1}": Number(0.0, 1.0, f"x{k + 1}") for k in range(points.shape[1])}
-    known = list(numbers.values()) if columns is None else columns
+    known = columns_of("", points.shape[1]) if columns is None else columns
+    units = zip(known, points.astype(np.float64).T, strict=True)
+    values = decoded(known, np.column_stack([column.from_unit(unit) for column, unit in units]))
+    own = of_tables(known)
+    table = values.astype(object if any(column.levels for column in own) else np.float64)
+    for k, column in enumerate(own):
+        if isinstance(column, Category):
+            table[:, k] = [column.labels[int(level)] for level in values[:, k]]
     return Snapshots.from_arrays(
         np.repeat(times_of, copies),
-        np.repeat(_values(points, known), copies, axis=0),
-        columns={column.name: column for column in known if not column.of},
+        np.repeat(table, copies, axis=0),
+        columns={column.name: column for column in own},
         bins=np.arange(float(times)),
         person=ids if several else None,
         records_per_person=worlds.records,
         one_per_bin=not several,
     )
-
-
-def _values(points: NDArray[np.float32], columns: Sequence[Column]) -> NDArray[Any]:
-    """What a table has (n, e) for points (n, d): numbers, labels, NaN for what is missing."""
-    told: list[Any] = []
-    lacking = {column.of: k for k, column in enumerate(columns) if isinstance(column, Flag)}
-    for k, column in enumerate(columns):
-        values = column.from_unit(points[:, k].astype(np.float64))
-        if isinstance(column, Flag):
-            continue
-        if isinstance(column, Category):
-            told.append([column.labels[int(c)] for c in values])
-        elif column.name in lacking:
-            told.append(np.where(points[:, lacking[column.name]] > 0.5, np.nan, values))
-        else:
-            told.append(values)
-    mixed = any(isinstance(column, Category) for column in columns)
-    return np.array(told, dtype=object if mixed else np.float64).T

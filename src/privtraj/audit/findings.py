@@ -46,29 +46,44 @@ from privtraj.privacy.ledger import down, up
 class Finding:
     """What one attack found.
 
-    attack: its name.  canary: whom it looked for.
-    epsilon: claimed at delta, for all that the attack looks at.  claim: what that follows from.
+    attack: its name.  canary: whom it looked for.  claim: all that the attack looks at.
     threshold: the attack says "present" where its score is above.  rates: how often it did.
-    false_positive_rate, true_positive_rate: bounds on the true rates, at this confidence.
-    epsilon_threshold: lower bound from the rates alone.  epsilon_shape: lower bound for releases of
-    the claimed shape.  Both hold, at once, with this confidence.
     scores_without, scores_with: of the runs in the two worlds.
     """
 
     attack: str
     canary: str
-    epsilon: float
     delta: float
     confidence: float
     threshold: float
     rates: Rates
-    false_positive_rate: float
-    true_positive_rate: float
-    epsilon_threshold: float
-    epsilon_shape: float
     claim: Tally = field(repr=False)
     scores_without: Floats = field(repr=False)
     scores_with: Floats = field(repr=False)
+
+    @cached_property
+    def epsilon(self) -> float:
+        """Claimed at delta."""
+        return self.claim.epsilon(self.delta)
+
+    @property
+    def false_positive_rate(self) -> float:
+        """What the true rate is at most, as the next is at least: both, with this confidence."""
+        return self.rates.bounds(self.confidence)[0]
+
+    @property
+    def true_positive_rate(self) -> float:
+        return self.rates.bounds(self.confidence)[1]
+
+    @cached_property
+    def epsilon_threshold(self) -> float:
+        """Lower bound from the rates alone."""
+        return epsilon_of_rates(*self.rates.bounds(self.confidence), self.delta)
+
+    @cached_property
+    def epsilon_shape(self) -> float:
+        """Lower bound for releases of the claimed shape."""
+        return epsilon_of_shape(self.claim, *self.rates.bounds(self.confidence), self.delta)
 
     @property
     def bound(self) -> float:
@@ -89,7 +104,8 @@ class Finding:
 
     def to_dict(self, scores: bool = True) -> dict[str, Any]:
         """JSON values; None stands for an infinite epsilon."""
-        values: dict[str, Any] = {
+        names = ("scores_without", "scores_with") if scores else ()
+        return {
             "attack": self.attack,
             "canary": self.canary,
             "epsilon": _finite(self.epsilon),
@@ -101,11 +117,8 @@ class Finding:
             "epsilon_shape": _finite(self.epsilon_shape),
             "could_see": _finite(self.could_see),
             "violated": self.violated,
+            **{name: getattr(self, name).tolist() for name in names},
         }
-        if scores:
-            values["scores_without"] = self.scores_without.tolist()
-            values["scores_with"] = self.scores_with.tolist()
-        return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +149,7 @@ class Audit:
 
     @property
     def adjacency(self) -> Adjacency:
-        """The neighbouring relation of the claim."""
+        """Of the claim."""
         return self.claim.adjacency
 
     @property
@@ -191,8 +204,8 @@ class Audit:
             f"Attacks on {_VIEWS.get(self.view, self.view)}.",
             f"Lower bounds on epsilon, at {100 * self.confidence:g} % confidence for all together:",
             "   found   claimed  could see  by looking at",
-            *(f"  {_row(one, self._many)}" for one in self.findings),
-            f"Strongest: {_name(most, self._many)}: right in {seen} runs with the person, wrong in "
+            *(f"  {self._row(one)}" for one in self.findings),
+            f"Strongest: {self._name(most)}: right in {seen} runs with the person, wrong in "
             f"{alarms} without.",
             f"  {down(most.epsilon_threshold)}  from these rates alone",
             f"  {down(most.epsilon_shape)}  for noise of the claimed shape",
@@ -201,9 +214,14 @@ class Audit:
         ]
         return "\n  ".join(lines)
 
-    @property
-    def _many(self) -> bool:
-        return len({one.canary for one in self.findings}) > 1
+    def _name(self, finding: Finding) -> str:
+        several = len({one.canary for one in self.findings}) > 1
+        return f"{finding.attack} ({finding.canary})" if several else finding.attack
+
+    def _row(self, finding: Finding) -> str:
+        numbers = (down(finding.bound), up(finding.epsilon), up(finding.could_see))
+        mark = "  VIOLATED" if finding.violated else ""
+        return "{:>6}  {:>8}  {:>9}  ".format(*numbers) + self._name(finding) + mark
 
     def _about_noise(self) -> list[str]:
         scales = [one.could_see for one in self.noise if one.of == SCALE and not one.failed]
@@ -245,16 +263,6 @@ _VIEWS = {
 }
 
 
-def _name(finding: Finding, with_canary: bool) -> str:
-    return f"{finding.attack} ({finding.canary})" if with_canary else finding.attack
-
-
-def _row(finding: Finding, with_canary: bool) -> str:
-    numbers = (down(finding.bound), up(finding.epsilon), up(finding.could_see))
-    mark = "  VIOLATED" if finding.violated else ""
-    return "{:>6}  {:>8}  {:>9}  ".format(*numbers) + _name(finding, with_canary) + mark
-
-
 def compare(
     scores_without: ArrayLike,
     scores_with: ArrayLike,
@@ -270,7 +278,10 @@ def compare(
     threshold: fixed in advance; None chooses it on the first half of the runs and evaluates it on
     the second. For a true claim the result is `violated` with probability at most 1 - confidence.
     """
-    without, present = _scores(scores_without), _scores(scores_with)
+    without, present = (np.asarray(each, np.float64) for each in (scores_without, scores_with))
+    for values in (without, present):
+        if values.ndim != 1 or len(values) < 2 or np.isnan(values).any():
+            raise InputError("scores must be a list of at least two numbers in either world")
     check_delta(delta)
     check_confidence(confidence)
     tested, detected = without, present
@@ -280,30 +291,8 @@ def compare(
         tested, detected = without[halves[0] :], present[halves[1] :]
     alarms, seen = (int((scores > threshold).sum()) for scores in (tested, detected))
     rates = Rates(alarms, len(tested), seen, len(detected))
-    fpr, tpr = rates.bounds(confidence)
-    return Finding(
-        attack=attack,
-        canary=canary,
-        epsilon=claim.epsilon(delta),
-        delta=delta,
-        confidence=confidence,
-        threshold=threshold,
-        rates=rates,
-        false_positive_rate=fpr,
-        true_positive_rate=tpr,
-        epsilon_threshold=epsilon_of_rates(fpr, tpr, delta),
-        epsilon_shape=epsilon_of_shape(claim, fpr, tpr, delta),
-        claim=claim,
-        scores_without=without,
-        scores_with=present,
-    )
-
-
-def _scores(scores: ArrayLike) -> Floats:
-    values = np.asarray(scores, dtype=np.float64)
-    if values.ndim != 1 or len(values) < 2 or np.isnan(values).any():
-        raise InputError("scores must be a list of at least two numbers in either world")
-    return values
+    facts = (delta, confidence, threshold, rates, claim)
+    return Finding(attack, canary, *facts, without, present)
 
 
 def _finite(value: float) -> float | None:
@@ -311,7 +300,6 @@ def _finite(value: float) -> float | None:
 
 
 Counts = int | NDArray[np.intp]
-
 
 _NEARLY_ONE = 1 - 1e-12
 _SMALLEST, _LARGEST = 2.0**-12, 2.0**12
@@ -354,13 +342,12 @@ def best_threshold(without: Floats, present: Floats, confidence: float) -> float
     """
     cuts = np.unique(np.concatenate([without, present]))
     miss = (1 - check_confidence(confidence)) / 2 / len(cuts)
-    fpr = at_most(_above(without, cuts), len(without), miss)
-    tpr = at_least(_above(present, cuts), len(present), miss)
-    return float(cuts[np.argmax(ndtri(tpr) - ndtri(np.minimum(fpr, _NEARLY_ONE)))])
-
-
-def _above(scores: Floats, cuts: Floats) -> NDArray[np.intp]:
-    return len(scores) - np.searchsorted(np.sort(scores), cuts, side="right")
+    alarms, seen = (
+        len(scores) - np.searchsorted(np.sort(scores), cuts, side="right")
+        for scores in (without, present)
+    )
+    fpr = np.minimum(at_most(alarms, len(without), miss), _NEARLY_ONE)
+    return float(cuts[np.argmax(ndtri(at_least(seen, len(present), miss)) - ndtri(fpr))])
 
 
 def epsilon_of_rates(fpr: float, tpr: float, delta: float) -> float:

@@ -16,14 +16,16 @@ from __future__ import annotations
 
 import math
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import expit, logsumexp
 
 from privtraj.audit.canaries import People
+from privtraj.audit.findings import best_threshold
 from privtraj.audit.transcript import Answer, Run
 from privtraj.base.arrays import Floats
 from privtraj.columns.kinds import Axes
@@ -71,45 +73,42 @@ def attack(view: View, **options: Any) -> Callable[[Look], Look]:
 
 @attack("transcript", threshold=0.0, weight=8.0)
 def by_claims(run: Run) -> dict[str, float]:
-    """Log-likelihood ratio of everything, `present` over `without`, for noise as it is stated.
-
-    Parameters and clips follow from earlier answers and public coins, so the ratios of adaptive
-    answers add up. No test is better than a threshold on the sum (Neyman and Pearson), and zero is
-    the threshold of equal odds: nothing has to be tuned on runs.
-    """
+    """No test is better than a threshold on this sum (Neyman and Pearson), and zero is the
+    threshold of equal odds: nothing has to be tuned on runs."""
     return {ALL: log_likelihood_ratio(run.transcript.answers)}
 
 
 def log_likelihood_ratio(answers: list[Answer]) -> float:
-    """Of all the answers."""
-    return math.fsum(map(answer_evidence, answers))
+    """Of all the answers, `present` over `without`, for noise as it is stated.
 
-
-def answer_evidence(answer: Answer) -> float:
-    """Of one answer.
+    Parameters and clips follow from earlier answers and public coins, so the ratios of adaptive
+    answers add up.
 
     counts   epsilon sum (|x - a| - |x - b|)                    a, b what the worlds add to it
-    sums     l(b) - l(a),   l(v) = sum <x, v> / s^2 - |v|^2 / (2 s^2)                     s = c z
+    sums     l(b) - l(a),   l(v) = sum <x, v> / z^2 - |v|^2 / (2 z^2)
     sampled  the same of log(1 - q + q e^l)                                             at rate q
     """
-    event, x = answer.event, answer.rest
-    if isinstance(event, LaplaceCounts):
-        return event.epsilon * float(_nearer(x, answer.without, answer.present))
-    assert isinstance(event, GaussianSum)
-    squared_noise = (answer.unit * event.noise_multiplier) ** 2
 
-    def ratio(v: Floats) -> float:
-        full = float(((x - v / 2) * v / squared_noise).sum())
-        if event.rate == 1 or not v.any():
-            return full
-        return float(np.logaddexp(math.log1p(-event.rate), math.log(event.rate) + full))
+    def evidence(answer: Answer) -> float:
+        event = answer.event
+        if isinstance(event, LaplaceCounts):
+            return event.epsilon * _nearer(answer, answer.rest)
+        assert isinstance(event, GaussianSum)
 
-    return ratio(answer.present) - ratio(answer.without)
+        def ratio(v: Floats) -> float:
+            full = float(((answer.rest - v / 2) * v).sum()) / event.noise_multiplier**2
+            if event.rate == 1 or not v.any():
+                return full
+            return float(np.logaddexp(math.log1p(-event.rate), math.log(event.rate) + full))
+
+        return ratio(answer.present) - ratio(answer.without)
+
+    return math.fsum(map(evidence, answers))
 
 
-def _nearer(x: Floats, a: Floats, b: Floats) -> float:
-    """How much nearer x is to b than to a."""
-    return float((np.abs(x - a) - np.abs(x - b)).sum())
+def _nearer(answer: Answer, x: Floats) -> float:
+    """How much nearer x is to what the person adds than to what the other world adds."""
+    return float((np.abs(x - answer.without) - np.abs(x - answer.present)).sum())
 
 
 # Without the claims -----------------------------------------------------------------------------
@@ -117,68 +116,45 @@ def _nearer(x: Floats, a: Floats, b: Floats) -> float:
 
 @attack("transcript")
 def each_release(run: Run) -> dict[str, float]:
-    """Every release alone: its answers, in units of what a record may add, along the person."""
+    """Every release alone: its answers along the person."""
     return {
-        what: sum(map(_along, answers)) if any(_moves(one) for one in answers) else math.nan
+        what: sum(map(_along, answers)) if any(one.moved.any() for one in answers) else math.nan
         for what, answers in run.transcript.by_name()
     }
 
 
-def _moves(answer: Answer) -> bool:
-    return bool(answer.moved.any())
-
-
 def _along(answer: Answer, by: int = 0) -> float:
-    """<R, v> / |v|, in units of what a record may add; R shifted by so many rows."""
-    direction = answer.moved / answer.unit
-    size = float(np.linalg.norm(direction))
+    """<R, v> / |v|; R shifted by so many rows."""
+    size = float(np.linalg.norm(answer.moved))
     if size == 0:
         return 0.0
-    return float((np.roll(answer.rest / answer.unit, by, axis=0) * direction).sum()) / size
+    return float((np.roll(answer.rest, by, axis=0) * answer.moved).sum()) / size
 
 
 @attack("transcript", learned="all answers, learned")
 def traces(run: Run) -> dict[str, float]:
-    """Of every release: where the person is, beside other times and other numbers; how loud it is,
-    and how large."""
-    found = {}
+    """Of every release: where the person is, beside other times and other numbers; how large its
+    numbers are, and how many."""
+    found: dict[str, float] = defaultdict(float)
     for what, answers in run.transcript.by_name():
-        for name, of in _TRACES.items():
-            found[f"{what}: {name}"] = math.fsum(map(of, answers))
+        for answer in answers:
+            rest, moved = answer.rest, answer.moved != 0
+            beside = rest[~moved & moved.any(axis=1, keepdims=True)]  # in the person's rows
+            traces = {
+                "here": _along(answer),
+                "the row before": _along(answer, 1),
+                # votes: the far tails of noise count for little
+                "vote": _nearer(answer, rest),
+                # the person's, if this row and the one before had the same noise
+                "vote between times": _nearer(answer, rest - np.roll(rest, 1, axis=0)),
+                "beside": float(beside.mean()) if beside.size else 0.0,
+                "size": math.log1p(float(np.abs(rest).mean())),
+                "rows": float(rest.shape[0]),
+                "columns": math.log(rest.shape[1]),
+            }
+            for name, number in traces.items():
+                found[f"{what}: {name}"] += number
     return found
-
-
-def _vote(answer: Answer) -> float:
-    """How much nearer to one world than to the other: the far tails of noise count for little."""
-    return _nearer(*_in_units(answer, answer.rest))
-
-
-def _vote_between_times(answer: Answer) -> float:
-    """The same of the difference to the row before: the person's, if both had the same noise."""
-    return _nearer(*_in_units(answer, answer.rest - np.roll(answer.rest, 1, axis=0)))
-
-
-def _in_units(answer: Answer, x: Floats) -> tuple[Floats, Floats, Floats]:
-    return x / answer.unit, answer.without / answer.unit, answer.present / answer.unit
-
-
-def _rest_of_the_row(answer: Answer) -> float:
-    """Mean of the numbers beside the person's, in the same rows."""
-    moved = answer.moved != 0
-    still = ~moved & moved.any(axis=1, keepdims=True)
-    return float((answer.rest / answer.unit)[still].mean()) if still.any() else 0.0
-
-
-_TRACES: dict[str, Callable[[Answer], float]] = {
-    "here": _along,
-    "the row before": lambda answer: _along(answer, 1),
-    "vote": _vote,
-    "vote between times": _vote_between_times,
-    "beside": _rest_of_the_row,
-    "loudness": lambda answer: math.log1p(float(np.abs(answer.rest / answer.unit).mean())),
-    "rows": lambda answer: float(answer.rest.shape[0]),
-    "columns": lambda answer: math.log(answer.rest.shape[1]),
-}
 
 
 # The released model -----------------------------------------------------------------------------
@@ -264,27 +240,20 @@ LARGEST = 8.0  # standard deviations beyond which a feature is cut
 NEWTON_STEPS = 20
 
 
-class Classifier(NamedTuple):
-    """score = <w, clip((x - centre) / scale)> + bias, the log odds of `present`."""
-
-    centre: Floats
-    scale: Floats
-    weights: Floats  # (f + 1,), the last of them the bias
-
-    def __call__(self, features: Floats) -> Floats:
-        """Scores (n,) of features (n, f)."""
-        scores: Floats = _inputs(features, self.centre, self.scale) @ self.weights
-        return scores
-
-
-def learned(without: Floats, present: Floats) -> Classifier:
-    """From features (n, f), (k, f) in the two worlds: Newton's method on
+def learned(without: Floats, present: Floats) -> Callable[[Floats], Floats]:
+    """Scores (n,) of features (n, f), learned from those in the two worlds: the log odds of
+    `present`, <w, clip((x - centre) / scale)> + bias, by Newton's method on
     sum log(1 + e^(-s <w, x>)) + ridge |w|^2 / 2,  s = -1 or 1."""
-    features = np.concatenate([without, present])
+    known = np.concatenate([without, present])
     truth = np.repeat([0.0, 1.0], [len(without), len(present)])
-    centre, scale = features.mean(axis=0), features.std(axis=0)
+    centre, scale = known.mean(axis=0), known.std(axis=0)
     scale[scale <= 1e-9 * np.abs(centre)] = 1.0  # features that never change
-    x = _inputs(features, centre, scale)
+
+    def inputs(features: Floats) -> Floats:
+        cut = np.clip((features - centre) / scale, -LARGEST, LARGEST)
+        return np.column_stack([cut, np.ones(len(cut))])
+
+    x = inputs(known)
     weights = np.zeros(x.shape[1])
     for _ in range(NEWTON_STEPS):
         odds = expit(x @ weights)
@@ -294,19 +263,20 @@ def learned(without: Floats, present: Floats) -> Classifier:
         weights -= step
         if np.abs(step).max() < 1e-6:
             break
-    return Classifier(centre, scale, weights)
+    return lambda features: inputs(features) @ weights
 
 
-def held_out(without: Floats, present: Floats) -> tuple[Floats, Floats]:
-    """Scores of all these runs, each by a classifier that did not see it: two folds."""
-    scores = np.empty(len(without)), np.empty(len(present))
+def learned_scores(
+    without: Floats, present: Floats, confidence: float
+) -> tuple[Floats, Floats, float]:
+    """Scores of the second half of the runs, and a threshold, learned from the first half: from
+    scores of its runs, each by a classifier that did not see it, in two folds."""
+    halves = len(without) // 2, len(present) // 2
+    known = without[: halves[0]], present[: halves[1]]
+    held_out = np.empty(halves[0]), np.empty(halves[1])
     for fold in (0, 1):
-        classify = learned(without[fold::2], present[fold::2])
-        for found, features in zip(scores, (without, present), strict=True):
+        classify = learned(*(features[fold::2] for features in known))
+        for found, features in zip(held_out, known, strict=True):
             found[1 - fold :: 2] = classify(features[1 - fold :: 2])
-    return scores
-
-
-def _inputs(features: Floats, centre: Floats, scale: Floats) -> Floats:
-    cut = np.clip((features - centre) / scale, -LARGEST, LARGEST)
-    return np.column_stack([cut, np.ones(len(cut))])
+    threshold, classify = best_threshold(*held_out, confidence), learned(*known)
+    return classify(without[halves[0] :]), classify(present[halves[1] :]), threshold

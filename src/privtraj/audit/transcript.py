@@ -5,13 +5,15 @@ is in the data. What everybody else adds is known and is taken off, so that of a
 
     rest = noise + without    or    rest = noise + present,
 
-two arrays that the attacker can compute: what the person adds to it in either world.
+two arrays that the attacker can compute: what the person adds to it in either world. All three are
+in units of the most that a record moves a row by: 1 for counts, the clip c for sums, and for a
+table that is released with others 1 over the root of its share.
 
 Is the noise of every release what its entry in the ledger states? Whoever audits knows the table,
 so the noise of an answer is known: the answer, less its exact value. Under the stated law it is
 made standard normal, number by number:
 
-    sums     z = noise / (c z_j)
+    sums     z = noise / z_j
     counts   z = Phi^-1( P(X < noise) + V P(X = noise) ),   V uniform, so z is exactly N(0, 1)
 
 and independent numbers are then tested exactly, by two laws that need no large numbers:
@@ -33,7 +35,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise, repeat
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -52,14 +54,9 @@ from privtraj.privacy.sums import VectorSums
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """One answer (K, D). unit: (K, 1) the most that a record moves a row by: 1, or the clip c.
-
-    Of a table that is released with others, what all of them move by together, in its own counts: 1
-    over the root of its share.
-    """
+    """One answer (K, D)."""
 
     event: Event
-    unit: Floats
     rest: Floats
     without: Floats
     present: Floats
@@ -84,28 +81,26 @@ class Transcript:
 
     def released(self, release: Release, shape: PublicShape, answer: Any) -> None:
         """An answer left the guard: of several tables, one for each."""
-        event, question, units = release.event(shape), release.question, [np.ones(1)]
+        event, question = release.event(shape), release.question
+        units: list[Any] = [1.0]
         if isinstance(question, VectorSums):
-            units = [np.asarray(question.clip)]
+            units = [np.asarray(question.clip)[:, None]]
         elif isinstance(question, Tables):
             scale = release.noise.scale
-            units = [np.full(1, scale / copies) for copies in question.multipliers(scale)]
+            units = [scale / copies for copies in question.multipliers(scale)]
         others, without, present = (added_by(one, question, shape) for one in self.worlds)
         if isinstance(question, LagTable):  # the others have one record each, and so no pair
-            others = [np.zeros_like(answer, dtype=np.float64)]
+            others = [np.zeros(answer.shape)]
         answers = answer if isinstance(answer, list) else [answer]
-        for one, unit, *added in zip(answers, units, others, without, present, strict=True):
-            own = np.broadcast_to(unit, len(one))[:, None]
-            rest = np.asarray(one, dtype=np.float64) - added[0]
-            self.answers.append(Answer(event, own, rest, *added[1:]))
+        for one, unit, other, *added in zip(answers, units, others, without, present, strict=True):
+            own = (numbers / unit for numbers in (one - other, *added))
+            self.answers.append(Answer(event, *own))
 
     def by_name(self) -> Iterator[tuple[str, list[Answer]]]:
         """The answers of each release."""
-        for name, answers in groupby(sorted(self.answers, key=_WHAT), _WHAT):
+        what = attrgetter("what")
+        for name, answers in groupby(sorted(self.answers, key=what), what):
             yield name, list(answers)
-
-
-_WHAT = attrgetter("what")
 
 
 class Run(NamedTuple):
@@ -126,25 +121,17 @@ class Run(NamedTuple):
 
     def entries(self) -> Iterator[tuple[Answer, Event | None]]:
         """The answers, each with its entry of the ledger, in order; None if nobody paid for it."""
-        left = {what: self._paid(what) for what in {one.what for one in self.transcript.answers}}
+        left: dict[str, Iterator[Event]] = {}
+        for stated, times in self.stated:
+            paid = repeat(stated, times)
+            if isinstance(stated, ChosenTimes):  # one entry for all releases of its kind
+                paid = repeat(stated.release, stated.times)
+            left[stated.what] = chain(left.get(stated.what, ()), paid)
         event, entry = None, None
         for answer in self.transcript.answers:
             if answer.event is not event:  # tables that are released together have one entry
-                paid = left[answer.what]
-                event, entry = answer.event, paid.pop(0) if paid else None
+                event, entry = answer.event, next(left.get(answer.what, iter(())), None)
             yield answer, entry
-
-    def _paid(self, what: str) -> list[Event]:
-        events: list[Event] = []
-        most = len(self.transcript.answers)
-        for event, times in self.stated:
-            if event.what != what:
-                continue
-            if isinstance(event, ChosenTimes):  # one entry for all releases of its kind
-                events += [event.release] * min(event.times, most)
-            else:
-                events += [event] * min(times, most)
-        return events
 
 
 def run_of(model: TrajectoryModel, transcript: Transcript, here: bool) -> Run:
@@ -174,7 +161,8 @@ def added_by(people: People, question: Question, shape: PublicShape) -> list[Flo
     here = windows[seen], people.points[seen], people.copies[seen]
     for window, point, copies in zip(*here, strict=True):
         vector = question.vector(shape, int(window), point)
-        added[window] += copies * clip_norm(vector, float(question.clip[window]))
+        norm, clip = float(np.linalg.norm(vector)), float(question.clip[window])
+        added[window] += copies * vector * (clip / norm if norm > clip else 1.0)
     return [added]
 
 
@@ -184,12 +172,6 @@ def _in_cells(people: People, table: Table, shape: PublicShape) -> Floats:
     seen = windows >= 0
     np.add.at(counts, (windows[seen], cells[seen]), people.copies[seen])
     return table.grouped(counts)
-
-
-def clip_norm(vector: Floats, clip: float) -> Floats:
-    """min(1, c / |v|) v."""
-    norm = float(np.linalg.norm(vector))
-    return vector * min(1.0, clip / norm) if norm > 0 else vector
 
 
 POWER = 0.9  # with which an audit sees what it says it could see
@@ -282,7 +264,7 @@ class NoiseTests:
                 self.unpaid.add(answer.what)
                 continue
             noise = answer.rest - (answer.present if run.here else answer.without)
-            z = standardised(noise, entry, answer, self._rng)
+            z = standardised(noise, entry, self._rng)
             if z is None:
                 self.untested.add(answer.what)
                 continue
@@ -293,14 +275,12 @@ class NoiseTests:
     def _within(self, what: str, z: Floats) -> None:
         rows, columns = z.shape
         self._sample(Squares, what, SCALE).add(z)
-        if columns > 1:
-            self._sample(Squares, what, "sums over numbers").add(z.sum(axis=1) / math.sqrt(columns))
-            mixed = z[:, self._rng.permutation(columns)]
-            self._sample(Signs, what, "independence of numbers").add(mixed[:, 1:], mixed[:, :-1])
-        if rows > 1:
-            self._sample(Squares, what, "sums over times").add(z.sum(axis=0) / math.sqrt(rows))
-            mixed = z[self._rng.permutation(rows)]
-            self._sample(Signs, what, "independence of times").add(mixed[1:], mixed[:-1])
+        for along, count, each in ((z.T, columns, "numbers"), (z, rows, "times")):
+            if count > 1:
+                sums = along.sum(axis=0) / math.sqrt(count)
+                self._sample(Squares, what, f"sums over {each}").add(sums)
+                mixed = along[self._rng.permutation(count)]
+                self._sample(Signs, what, f"independence of {each}").add(mixed[1:], mixed[:-1])
 
     def _between(self, drawn: dict[str, list[Floats]]) -> None:
         """Numbers at the same place of different releases, of steps of one, and of runs."""
@@ -333,9 +313,7 @@ class NoiseTests:
         return tuple(sorted([*unpaid, *tests], key=lambda test: test.p))
 
 
-def standardised(
-    noise: Floats, stated: Event, answer: Answer, rng: np.random.Generator
-) -> Floats | None:
+def standardised(noise: Floats, stated: Event, rng: np.random.Generator) -> Floats | None:
     """The noise (K, D) of an answer made standard normal under the stated law, None if it has none.
 
     For counts, with a = e^-epsilon and x <= 0,
@@ -348,7 +326,7 @@ def standardised(
         z: Floats = ndtri_exp(log_below - stated.epsilon * np.abs(noise))
         return np.where(noise > 0, -z, z)
     if isinstance(stated, GaussianSum) and stated.rate == 1:
-        return noise / (answer.unit * stated.noise_multiplier)
+        return noise / stated.noise_multiplier
     return None
 
 

@@ -24,9 +24,15 @@ from privtraj.base.space import unit_time
 from privtraj.baselines.base import Baseline, of_equal_weight, unguarded
 from privtraj.columns.kinds import Axes
 from privtraj.measures.base import Marginals, Public, Task, left
-from privtraj.measures.langevin import TIME_COUPLING, Fixed, gradient_schedule, middle, run
+from privtraj.measures.langevin import (
+    TIME_COUPLING,
+    Fixed,
+    MomentSource,
+    gradient_schedule,
+    middle,
+    run,
+)
 from privtraj.measures.likelihood import Mixture, Moments, moments, person_vectors
-from privtraj.measures.pooling import GridMeasure
 from privtraj.measures.smoothing import MOST_CELLS_PER_TIME
 from privtraj.paper.warm_starts import on_simplex
 from privtraj.privacy import noise
@@ -221,28 +227,22 @@ def consistent(parents: Floats, counts: Floats, dimensions: int) -> Floats:
     shrink by one number, those below it to 0, which takes noise away where nobody is, and grow in
     proportion to their counts; children of whom none is counted get equal parts.
     """
-    children = _by_parent(np.maximum(counts, 0), dimensions)
+    family = siblings(round(counts.shape[1] ** (1 / dimensions)), dimensions)
+    children = np.maximum(counts, 0)[:, family]
     parent, total = parents[..., None], children.sum(axis=-1, keepdims=True)
     grown = np.where(total > 0, children / np.maximum(total, 1), 1 / children.shape[-1])
     rows = (children / np.maximum(parent, TINY)).reshape(-1, children.shape[-1])
     shrunk = on_simplex(rows).reshape(children.shape)
-    return _by_place(parent * np.where(total > parent, shrunk, grown), dimensions)
+    mass = np.empty_like(counts)
+    mass[:, family] = parent * np.where(total > parent, shrunk, grown)
+    return mass
 
 
-def _by_parent(level: Floats, dimensions: int) -> Floats:
-    """(T, G^d) -> (T, (G / 2)^d, 2^d): cells next to their siblings."""
-    half = round(level.shape[1] ** (1 / dimensions)) // 2
-    split = level.reshape(-1, *(half, 2) * dimensions)
-    axes = (0, *range(1, 2 * dimensions, 2), *range(2, 2 * dimensions + 1, 2))
-    return split.transpose(axes).reshape(-1, half**dimensions, 2**dimensions)
-
-
-def _by_place(children: Floats, dimensions: int) -> Floats:
-    """The inverse of `_by_parent`."""
-    half = round(children.shape[1] ** (1 / dimensions))
-    split = children.reshape(-1, *(half,) * dimensions, *(2,) * dimensions)
-    pairs = [axis for k in range(dimensions) for axis in (1 + k, 1 + dimensions + k)]
-    return split.transpose(0, *pairs).reshape(len(children), -1)
+def siblings(side: int, dimensions: int) -> Ints:
+    """((G / 2)^d, 2^d) the cells, of G a side, that have one parent."""
+    cells = np.arange(side**dimensions).reshape((side // 2, 2) * dimensions)
+    axes = (*range(0, 2 * dimensions, 2), *range(1, 2 * dimensions, 2))
+    return cells.transpose(axes).reshape(-1, 2**dimensions)
 
 
 # Dynamics without noise -----------------------------------------------------------------------
@@ -274,7 +274,7 @@ class NonPrivate(Baseline):
     def made(self, guard: Guard, task: Task, people: Floats) -> Marginals:
         guard.ledger.spend(task.plan.releases[0].event)
         records = unguarded(task.public)  # type: ignore[arg-type]
-        return inferred(records, _gaps(task), self.particles, self.steps, task.rng)
+        return inferred(records, task, self.particles, self.steps)
 
     @property
     def budget(self) -> Budget:
@@ -313,8 +313,8 @@ class MeasureThenInference(Counted):
         return self._first.main(public, others)
 
     def made(self, guard: Guard, task: Task, people: Floats) -> Marginals:
-        sample, gaps = self._first.made(guard, task, people).particles, _gaps(task)
-        return inferred(list(sample), gaps, self.particles, self.steps, task.rng)
+        sample = self._first.made(guard, task, people).particles
+        return inferred(list(sample), task, self.particles, self.steps)
 
     def certified(self, *fit: Any, **more: Any) -> Certificate:
         return self._first.certified(*fit, **more)
@@ -326,19 +326,13 @@ class MeasureThenInference(Counted):
         self._first.check()
 
 
-def _gaps(task: Task) -> Floats:
-    """(T - 1,) between the times, as shares of their range."""
-    return np.diff(unit_time(task.public.axis.times, task.public.axis.times))
-
-
-def inferred(
-    clouds: Sequence[Floats], gaps: Floats, particles: int, steps: int, rng: np.random.Generator
-) -> Marginals:
-    """Mean-field Langevin dynamics on T clouds (n_i, d) of the unit cube, gaps (T - 1,) apart.
+def inferred(clouds: Sequence[Floats], task: Task, particles: int, steps: int) -> Marginals:
+    """Mean-field Langevin dynamics on T clouds (n_i, d) of the unit cube.
 
     Points of a time have equal weights; a time without any has one in the middle.
     """
-    times, dimensions = len(clouds), clouds[0].shape[1]
+    times, dimensions, rng = len(clouds), clouds[0].shape[1], task.rng
+    when = task.public.axis.times
     most = max(1, *(len(cloud) for cloud in clouds))
     centres, parts = np.full((times, most, dimensions), 0.5), np.zeros((times, most))
     for i, cloud in enumerate(clouds):
@@ -346,9 +340,9 @@ def inferred(
         parts[i, : max(len(cloud), 1)] = 1 / max(len(cloud), 1)
     state, _ = run(
         middle(times, particles, dimensions, rng),
-        HistogramMoments(GridMeasure(centres, parts, np.zeros(times), np.ones(times))),
+        exact_moments(centres, parts),
         gradient_schedule(steps, TIME_COUPLING, dimensions),
-        Fixed.between(gaps),
+        Fixed.between(np.diff(unit_time(when, when))),
         rng,
     )
     mixture = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), state.mixture)
@@ -357,19 +351,14 @@ def inferred(
     return Marginals(mixture.particles, weights, mixture.bandwidth, mixture.bandwidth, {})
 
 
-class HistogramMoments:
-    """Moments of a released measure that stands in for the people: free, as often as wanted."""
-
-    def __init__(self, measure: GridMeasure) -> None:
-        times, cells, dimensions = measure.centres.shape
-        pad = -cells % CELL_CHUNK
-        centres = np.pad(measure.centres, ((0, 0), (0, pad), (0, 0)))
-        weights = np.pad(measure.weights, ((0, 0), (0, pad)))
-        self._centres = np.float32(centres).reshape(times, -1, CELL_CHUNK, dimensions)
-        self._weights = np.float32(weights).reshape(times, -1, CELL_CHUNK)
-
-    def __call__(self, mixture: Mixture) -> tuple[Moments, jax.Array]:
-        return _weighted_moments(self._centres, self._weights, mixture)
+def exact_moments(centres: Floats, weights: Floats) -> MomentSource:
+    """Moments of points (T, n, d) of weights (T, n) that stand in for the people, without noise."""
+    times, count, dimensions = centres.shape
+    room = (0, -count % CELL_CHUNK)
+    padded = np.pad(centres, ((0, 0), room, (0, 0))).astype(np.float32)
+    chunks = padded.reshape(times, -1, CELL_CHUNK, dimensions)
+    parts = np.pad(weights, ((0, 0), room)).astype(np.float32).reshape(times, -1, CELL_CHUNK)
+    return lambda mixture: _weighted_moments(chunks, parts, mixture)
 
 
 @jax.jit

@@ -20,7 +20,7 @@ the projection are drawn once.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import combinations
@@ -267,15 +267,14 @@ def projected(noisy: Floats, centres: Floats, rng: np.random.Generator) -> Float
         later = np.cumsum(pushed[..., ::-1], axis=2)[..., ::-1]
         return np.take_along_axis(later, back[None], axis=2).mean(axis=1)
 
-    positive = np.maximum(noisy, 0) + 1e-9
-    logs = np.log(positive / positive.sum(axis=1, keepdims=True))
-    adam = Adam(logs.shape)
-    for step in range(PROJECTION_STEPS):
+    def of_logs(logs: Floats) -> tuple[Floats, bool]:
         u = softmax(logs, axis=1)
         slope = gradient(u)
-        of_logs = u * (slope - (u * slope).sum(axis=1, keepdims=True))
-        logs = logs - adam.step(of_logs, _rate(step, PROJECTION_STEPS))
-    return softmax(logs, axis=1)
+        return u * (slope - (u * slope).sum(axis=1, keepdims=True)), True
+
+    positive = np.maximum(noisy, 0) + 1e-9
+    logs = np.log(positive / positive.sum(axis=1, keepdims=True))
+    return softmax(adam(logs, of_logs, PROJECTION_STEPS), axis=1)
 
 
 def descended(
@@ -286,15 +285,15 @@ def descended(
     rng: np.random.Generator,
 ) -> Floats:
     """Particles (T, m, d) near the points (T, m, k) that are wanted of each pair of columns."""
-    adam = Adam(particles.shape)
-    for step in range(steps):
-        slope = np.zeros_like(particles)
+
+    def slope(x: Floats) -> tuple[Floats, Mask]:
+        total = np.zeros_like(x)
         for one in rng.choice(len(pairs), min(PAIRS, len(pairs)), replace=False):
             columns = list(pairs[one])
-            slope[..., columns] += sliced_slope(particles[..., columns], wanted[one], rng)
-        moving = rng.random(particles.shape) < KEPT
-        particles = np.clip(particles - adam.step(slope, _rate(step, steps), moving), 0, 1)
-    return particles
+            total[..., columns] += sliced_slope(x[..., columns], wanted[one], rng)
+        return total, rng.random(x.shape) < KEPT
+
+    return adam(particles, slope, steps, 0.0, 1.0)
 
 
 def sliced_slope(x: Floats, y: Floats, rng: np.random.Generator) -> Floats:
@@ -307,24 +306,24 @@ def sliced_slope(x: Floats, y: Floats, rng: np.random.Generator) -> Floats:
     return np.einsum("ltm,lk->tmk", back, directions) * 2 / DIRECTIONS
 
 
-class Adam:
-    """Kingma and Ba (2015); coordinates that do not move keep their averages."""
-
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self._mean, self._square, self._steps = np.zeros(shape), np.zeros(shape), 0
-
-    def step(self, slope: Floats, rate: float, moving: Mask | None = None) -> Floats:
-        """What to subtract."""
-        at = np.ones(slope.shape, bool) if moving is None else moving
-        self._steps += 1
-        self._mean = np.where(at, 0.9 * self._mean + 0.1 * slope, self._mean)
-        self._square = np.where(at, 0.999 * self._square + 0.001 * slope**2, self._square)
-        scale = rate * np.sqrt(1 - 0.999**self._steps) / (1 - 0.9**self._steps)
-        return np.where(at, scale * self._mean / (np.sqrt(self._square) + 1e-8), 0.0)
-
-
-def _rate(step: int, steps: int) -> float:
-    return RATE * DECAY ** (step * DECAYS // steps)
+def adam(
+    x: Floats,
+    slope: Callable[[Floats], tuple[Floats, Mask | bool]],
+    steps: int,
+    low: float = -np.inf,
+    high: float = np.inf,
+) -> Floats:
+    """Kingma and Ba (2015). slope: of x, and which of its coordinates move; the others keep their
+    averages."""
+    mean, square = np.zeros_like(x), np.zeros_like(x)
+    for step in range(1, steps + 1):
+        gradient, moving = slope(x)
+        mean = np.where(moving, 0.9 * mean + 0.1 * gradient, mean)
+        square = np.where(moving, 0.999 * square + 0.001 * gradient**2, square)
+        rate = RATE * DECAY ** ((step - 1) * DECAYS // steps)
+        scale = rate * np.sqrt(1 - 0.999**step) / (1 - 0.9**step)
+        x = np.clip(x - np.where(moving, scale * mean / (np.sqrt(square) + 1e-8), 0.0), low, high)
+    return x
 
 
 def _directions(count: int, dimensions: int, rng: np.random.Generator) -> Floats:

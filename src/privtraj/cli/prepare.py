@@ -276,8 +276,7 @@ def add_plan(commands: Any) -> None:
 def run_plan(args: argparse.Namespace, console: Console) -> None:
     asked = _asked(args)
     shared.check_files(args, plot=shared.PICTURES)
-    from privtraj.assess.forecast import Forecast
-    from privtraj.assess.plan import plan
+    from privtraj.assess.plan import Forecast, plan
 
     @cache  # a bar, and heavy parts that are loaded, only if the answer is not known yet
     def bar() -> Callable[[int, int], None]:

@@ -37,19 +37,10 @@ def add_verify(commands: Any) -> None:
 def run_verify(args: argparse.Namespace, console: Console) -> None:
     model, recomputed = verified(args.model, args.certificate, args.key)
     certificate = model.certificate
-    values = {
-        "command": "verify",
-        "model": str(args.model),
-        "model_sha256": model.sha256,
-        "private": certificate.private,
-        "epsilon": certificate.epsilon,
-        "recomputed_epsilon": recomputed,
-        "delta": certificate.delta,
-        "adjacency": certificate.adjacency,
-        "warnings": certificate.warnings,
-        "signed_by": certificate.signed_by,
-        "signature_checked": args.key is not None,
-    }
+    names = ("private", "epsilon", "delta", "adjacency", "warnings", "signed_by")
+    values: dict[str, Any] = {name: getattr(certificate, name) for name in names}
+    values |= {"command": "verify", "model": str(args.model), "model_sha256": model.sha256}
+    values |= {"recomputed_epsilon": recomputed, "signature_checked": args.key is not None}
     whose = "That the noise was drawn as stated is the word of whoever ran the fit"
     if args.key is not None:
         whose = f"The key in '{args.key}' has signed it; that the noise was drawn as stated is its"

@@ -1,29 +1,25 @@
-"""Noisy tables of one and two columns: groups of cells, and what of a table is more than noise.
+"""Noisy tables of one and two columns: how columns are cut, and what of a table is more than noise.
 
-Cells of a column are put together so that what is counted stands out from its noise. Groups follow
-from released shares of all times together: whether a record is in a group is then a function of
-that record and of released numbers. All else here is post-processing.
+A column is cut twice, by released shares of all times together: into cells, over which particles
+have distributions, and into groups of cells, which tables of two columns count. Whether a record is
+in a group is then a function of that record and of released numbers. All else here is
+post-processing.
 
-Tables stand as blocks of one matrix (C, C), C groups of all columns in a row, of which the blocks
-above the diagonal are measured. What was measured is freed of noise before it is explained: of all
-times, what is left of the table of independent columns; of a part of time, what is left of the same
-dependence with the shares of that part.
+A table of two columns is that of independent ones plus a dependence. Tables are of N people, with
+noise of deviation s in each of their cells, and shares r, c of their rows and columns. So is
 
-A table of two columns is that of independent ones plus a dependence, a matrix R with noise of
-deviation s in each cell. Most of a dependence between numbers is linear: along the scores u, v of
-their groups, unit vectors, it is one number u'Rv with noise s, however many cells there are. So R
-is turned into the axes (u, rest) and (v, rest), where noise is as it was, and
+    table[a, b] = N r_a c_b (1 + sum_kl theta_kl f_k(a) g_l(b))
 
-    a vector of k numbers r   becomes  max(0, 1 - k s^2 / |r|^2) r     (James and Stein)
-    the matrix of the rest    keeps the singular values above s (sqrt(a) + sqrt(b)), the largest
-                              that noise shows, less a known amount (Gavish and Donoho, "Optimal
-                              shrinkage of singular values", 2017).
+with functions f that are orthonormal under r, and g under c: polynomials of the rank for numbers
+and ordered categories, 1 / sqrt(r_a) at one level for others. theta_kl has noise of deviation
+s |f_k| |g_l| / N: that of a mean in a group, not of a cell. A contrast that somebody asks for, such
+as the mean of a number (k = 1) among those of one level, is one of them. They are independent of
+each other, and those of one order (the larger of both) are taken for draws of N(0, t^2 w), with
+w = 1, or the share of a level: then contrasts of rare levels are as large as others. What is kept
+of theta is the mean over t of any size, and over rest, by what they explain: much where the
+contrasts of an order stand out, and of each as its own noise allows. Nothing is cut off.
 
-Categories have no scores, and their axes are all rest. Counts of a number by itself are smooth but
-for jumps: of their Haar coefficients those above s sqrt(2 log n) are kept, for every shift of the
-cells, and the mean over the shifts is taken (Coifman and Donoho, "Translation-invariant
-de-noising", 1995). Without it the noise of many empty cells puts people far out, who widen every
-number and hide how two of them go together. Nothing is set by hand.
+Counts of a number by itself are halved again and again (`smoothed`), by the same average.
 """
 
 from __future__ import annotations
@@ -37,61 +33,94 @@ import numpy as np
 
 from privtraj.base.arrays import Floats, Ints
 
-SIGNIFICANT = 2.0
-"""Standard errors by which two columns must depend on each other to be measured together again."""
+PER_GROUP = 4
+"""Cells of a number in each of its groups: correlations within groups are seen by covariances."""
+SIZES = 4.0 ** np.arange(-2, 7)
+"""t^2 of a dependence that is possible, over the median variance of its contrasts: from what cannot
+be seen to what cannot be missed."""
+REST = 0.2
+"""Prior of no dependence; .02 and .5 are as good to 1 %."""
 
 Pair = tuple[int, int]
 Ask = Callable[[Sequence[Pair]], tuple[list[Floats], float]]
 """Noisy tables (P, cells) of pairs in parts of time, and the standard deviation of a cell."""
 
 
-def groups_of_number(people: Floats, count: int) -> Ints:
-    """(L,) the group of each cell: at most `count` runs of cells with about as many people (L,)."""
-    share = people / people.sum()
-    middle = np.cumsum(share) - share / 2
-    numbers = np.minimum((middle * count).astype(np.int64), count - 1)
-    return np.unique(numbers, return_inverse=True)[1].astype(np.int64)
+# How a column is cut ------------------------------------------------------------------------------
 
 
-def groups_of_category(people: Floats, least: float) -> Ints:
-    """(L,) the group of each level: one of its own for `least` people, all others are one."""
-    rare = people < least
-    if np.count_nonzero(rare) < 2:
-        return np.arange(len(people))
-    numbers = np.cumsum(~rare) - 1
-    return np.where(rare, numbers[-1] + 1, numbers)
+class Cut(NamedTuple):
+    """cells: (F,) the cell of each of the F values that are counted.  groups: (F,) its group.
+
+    Numbers of cells and groups begin with 0. near: whether neighbours are alike; then they are
+    runs. lacks: the value of those who lack a number, which is a cell and a group of its own.
+    """
+
+    cells: Ints
+    groups: Ints
+    near: bool
+    lacks: int | None = None
+
+    @property
+    def of_cell(self) -> Ints:
+        """(L,) the group of each cell."""
+        return self.groups[np.unique(self.cells, return_index=True)[1]]
 
 
-def groups_of_ordered(people: Floats, least: float) -> Ints:
-    """(L,) the group of each level: neighbours together until they have `least` people."""
-    groups, held, number = np.zeros(len(people), np.int64), 0.0, 0
-    for level, here in enumerate(people.tolist()):
-        if held >= least:
-            held, number = 0.0, number + 1
-        groups[level] = number
+def cut_number(shares: Floats, groups: int, lacks: int | None) -> Cut:
+    """Runs of values (F,) with about as many people."""
+    known, parts = shares.copy(), np.zeros(len(shares), np.int64)
+    if lacks is not None:
+        known[lacks] = 0.0
+        parts[lacks:] += 1
+        parts[lacks + 1 :] += 1
+    least = max(float(known.sum()), 1e-300) / groups
+    of_group = _split(known, parts, least)
+    mean = float(np.mean(np.bincount(of_group, known)))
+    return Cut(_split(known, of_group, mean / PER_GROUP), of_group, True, lacks)
+
+
+def cut_levels(shares: Floats, least: float, ordered: bool) -> Cut:
+    """A cell for each level of `least` people; the others are one, or neighbours together."""
+    own = np.where(shares < least, len(shares), np.arange(len(shares)))
+    of = _runs(shares, least) if ordered else _numbered(own)
+    return Cut(of, of, ordered)
+
+
+def _split(shares: Floats, of: Ints, least: float) -> Ints:
+    """(F,) runs inside runs (F,)."""
+    inside = [_runs(shares[of == k], least) for k in range(count(of))]
+    return _numbered(of * len(of) + np.concatenate(inside))
+
+
+def _runs(shares: Floats, least: float) -> Ints:
+    """(n,) the run of each value: neighbours together until they have about `least`."""
+    of, held, run = np.zeros(len(shares), np.int64), 0.0, 0
+    for value, here in enumerate(shares.tolist()):
+        if held > least / 2 and held + here / 2 > least:
+            held, run = 0.0, run + 1
+        of[value] = run
         held += here
-    return groups
+    if held <= least / 2 and run:
+        of[of == run] = run - 1
+    return of
 
 
-def cell_middles(cells: int) -> Floats:
-    """(L,) of cells of equal size in the unit interval."""
-    middle: Floats = (np.arange(cells) + 0.5) / cells
-    return middle
+def _numbered(runs: Ints) -> Ints:
+    return np.unique(runs, return_inverse=True)[1].astype(np.int64)
 
 
-def group_scores(grouped: Ints) -> Floats:
-    """(A,) mean number of the cells of each group."""
-    return np.bincount(grouped, np.arange(len(grouped))) / np.bincount(grouped)
+def count(of: Ints) -> int:
+    """How many cells, or groups, there are."""
+    return int(of.max()) + 1
 
 
-def group_count(grouped: Ints) -> int:
-    """A, how many groups there are."""
-    return int(grouped.max()) + 1
-
-
-def indicator(grouped: Ints) -> Floats:
+def indicator(of: Ints) -> Floats:
     """(L, A) 1 where a cell is in a group."""
-    return np.eye(group_count(grouped))[grouped]
+    return np.eye(count(of))[of]
+
+
+# One column ---------------------------------------------------------------------------------------
 
 
 def on_simplex(shares: Floats) -> Floats:
@@ -102,22 +131,22 @@ def on_simplex(shares: Floats) -> Floats:
 
 
 class Known(NamedTuple):
-    """people: (L,) in each cell, not negative.  variance: (L,) of these numbers."""
+    """people: (F,) of each value, not negative.  variance: (F,) of these numbers."""
 
     people: Floats
     variance: Floats
 
     @property
     def shares(self) -> Floats:
-        """(L,) that add up to 1."""
+        """(F,) that add up to 1."""
         shares: Floats = self.people / max(float(self.people.sum()), 1e-12)
         return shares
 
     def updated(self, of: Ints, counts: Floats, variance: float) -> Known:
-        """With noisy counts (A,) of groups of the cells too, each by its variance.
+        """With noisy counts (A,) of groups of the values too, each by its variance.
 
-        Cells of one group are multiplied by one number. All counts have their noise, and so does
-        their sum, of which nothing is taken. However few there are, somebody is in some cell.
+        Values of one group are multiplied by one number. All counts have their noise, and so does
+        their sum, of which nothing is taken. However few there are, somebody is in some group.
         """
         held, known = np.bincount(of, self.people), np.bincount(of, self.variance)
         total = max(float(held.sum()), 1.0)
@@ -129,9 +158,108 @@ class Known(NamedTuple):
         return Known(people, self.variance * (1 - weight)[of])
 
 
+def smoothed(counts: Sequence[Floats], people: float, deviation: float) -> Floats:
+    """People (F,) of neighbouring values, from noisy counts of them and of runs of them (the
+    coarsest first, all powers of two).
+
+    Halves of the range, halves of these, and so on: how far two halves differ is known with the
+    noise of the coarsest counts that tell them apart. Either one of them is empty, or they differ
+    as their neighbours do (a line through these, or not at all, by what explains more of them), and
+    of what is left that part is kept which stands out of the noise of all halves of this size.
+    """
+    masses, size = np.array([people]), len(counts[-1])
+    while len(masses) < size:
+        halves = next(table for table in counts if len(table) >= 2 * len(masses))
+        variance = np.full(len(masses), len(halves) / len(masses) * deviation**2)
+        apart = np.diff(halves.reshape(len(masses), 2, -1).sum(axis=2))[:, 0]
+        beside = np.pad(masses, 1)
+        line = np.clip((beside[2:] - beside[:-2]) / 8, -masses, masses)
+        tried = [(p, _kept(apart - p, variance, (masses + 1) ** 2)) for p in (line, 0 * line)]
+        usual, (share, _, _) = max(tried, key=lambda one: one[1][1])
+        made = np.clip(usual + share * (apart - usual), -masses, masses)
+        chance = [np.exp(-((apart - end) ** 2) / (2 * variance)) / 4 for end in (-masses, masses)]
+        either = np.sqrt(2 * np.pi * variance) / (2 * masses + 1) / 2
+        total = chance[0] + chance[1] + either + 1e-300
+        made = (either * made + masses * (chance[1] - chance[0])) / total
+        masses = np.maximum(np.column_stack([masses - made, masses + made]).ravel() / 2, 0.0)
+    return masses
+
+
+# Two columns --------------------------------------------------------------------------------------
+
+
+class Basis(NamedTuple):
+    """Functions of the A groups of a column that are orthonormal under their shares (A,).
+
+    values: (A, A), a column for each.  order: (A,) of each; 0 for levels of a category, -1 for the
+    constant, which says nothing about a dependence.
+    """
+
+    shares: Floats
+    values: Floats
+    order: Ints
+
+    @classmethod
+    def of(cls, shares: Floats, near: bool) -> Basis:
+        """Polynomials of the rank where neighbours are near, else single levels."""
+        floor = (0.1 if near else 1e-3) / len(shares)
+        shares = (shares + floor) / (shares + floor).sum()
+        roots = np.sqrt(shares)
+        if not near:
+            return cls(shares, np.diag(1 / roots), np.zeros(len(shares), np.int64))
+        rank = 2 * (np.cumsum(shares) - shares / 2) - 1
+        powers = np.polynomial.legendre.legvander(rank, len(shares) - 1)
+        values = np.linalg.qr(roots[:, None] * powers)[0] / roots[:, None]
+        order = np.arange(len(shares))
+        order[0] = -1
+        return cls(shares, values, order)
+
+
+def denoised(
+    tables: Floats, expected: Floats, deviation: float, rows: Basis, columns: Basis
+) -> tuple[Floats, float]:
+    """expected + what of tables - expected, (P, A, B) each, stands out from noise, and the log odds
+    that there is more than what was expected."""
+    people = np.maximum(expected.sum(axis=(1, 2)), 1.0)[:, None, None]
+    rest = tables - expected
+    rest = rest - rows.shares[:, None] * rest.sum(axis=1, keepdims=True)
+    rest = rest - columns.shares * rest.sum(axis=2, keepdims=True)
+    theta = rows.values.T @ rest @ columns.values / people
+    scales = np.outer((rows.values**2).sum(axis=0), (columns.values**2).sum(axis=0))
+    variance = (deviation / people) ** 2 * scales
+    order = np.maximum(rows.order[:, None], columns.order)
+    order = np.where(np.minimum(rows.order[:, None], columns.order) < 0, -1, order)
+    level = np.outer(*(np.where(one.order, 1.0, one.shares) for one in (rows, columns)))
+    level = np.broadcast_to(level, theta.shape)
+    kept, evidence = np.zeros_like(theta), 0.0
+    for k in range(int(order.max()) + 1):
+        mine = np.broadcast_to(order == k, theta.shape)
+        if mine.any():
+            share, likelihood, rest_alone = _kept(theta[mine], variance[mine], level[mine])
+            kept[mine] = share * theta[mine]
+            evidence += likelihood - rest_alone
+    away = rows.values @ kept @ columns.values.T * np.outer(rows.shares, columns.shares) * people
+    return expected + away, evidence
+
+
+def _kept(values: Floats, variance: Floats, level: Floats) -> tuple[Floats, float, float]:
+    """What share (n,) of values with this noise is kept, the log likelihood, and that of rest."""
+    spreads = np.concatenate(
+        [np.zeros((1, len(level)))]
+        + [SIZES[:, None] * np.median(variance / w) * w for w in (np.ones_like(level), level)]
+    )
+    total = variance + spreads
+    logs = -0.5 * (np.log(total) + values**2 / total).sum(axis=1)
+    logs += np.log(np.append(REST, np.full(2 * len(SIZES), (1 - REST) / (2 * len(SIZES)))))
+    chances = np.exp(logs - logs.max())
+    share: Floats = (chances / chances.sum()) @ (spreads / total)
+    return share, float(logs.max() + math.log(chances.sum())), float(logs[0] - math.log(REST))
+
+
 class Pairs(NamedTuple):
     """always: (C, C) people of all times.  parts: (P, C, C) of each part of time.
 
+    Tables stand as blocks of one matrix, C groups of all columns in a row, above its diagonal.
     precision: of both, 1 / variance of a cell, 0 where nothing was measured.
     """
 
@@ -142,7 +270,7 @@ class Pairs(NamedTuple):
 
 def measured_pairs(
     by_part: list[Floats],
-    scores: list[Floats | None],
+    near: Sequence[bool],
     tables: dict[Pair, Floats],
     deviation: float,
     again: Ask,
@@ -150,41 +278,48 @@ def measured_pairs(
     """All pairs, of which there are tables (A_i, A_j), and those that depend on each other again.
 
     by_part: (P, A_j) people of the groups of each column in P parts of time.
-    scores: (A_j,) of the groups of numbers, None for categories.
     """
     blocks = _blocks([one.shape[1] for one in by_part])
-    parts, width = len(by_part[0]), sum(one.shape[1] for one in by_part)
-    found = Pairs(
-        np.zeros((width, width)),
-        np.zeros((parts, width, width)),
-        (np.zeros((width, width)), np.zeros((parts, width, width))),
-    )
-    depend = []
-    for (i, j), table in tables.items():
+    parts, width = len(by_part[0]), blocks[-1].stop
+    always, some = (width, width), (parts, width, width)
+    found = Pairs(np.zeros(always), np.zeros(some), (np.zeros(always), np.zeros(some)))
+    shares = [one.sum(axis=0) / max(float(one.sum()), 1e-12) for one in by_part]
+    bases = [Basis.of(one, is_near) for one, is_near in zip(shares, near, strict=True)]
+
+    def clean(pair: Pair, table: Floats, noise: float) -> float:
+        i, j = pair
         expected = _independent(by_part, i, j)
-        clean = denoised(table, expected, deviation, scores[i], scores[j])
-        found.always[blocks[i], blocks[j]] = clean
-        found.precision[0][blocks[i], blocks[j]] = deviation**-2
-        # the squared distance of n cells with noise of variance v has mean n v, variance 2 n v^2
-        excess = float(((table - expected) ** 2).sum()) / deviation**2 - table.size
-        if excess > SIGNIFICANT * math.sqrt(2 * table.size):
-            depend.append((i, j))
-    chosen = depend or list(tables)
+        (made,), odds = denoised(table[None], expected[None], noise, bases[i], bases[j])
+        found.always[blocks[i], blocks[j]] = made
+        found.precision[0][blocks[i], blocks[j]] = noise**-2
+        return odds
+
+    evidence = {pair: clean(pair, table, deviation) for pair, table in tables.items()}
+    chosen = [pair for pair in tables if evidence[pair] > 0] or list(tables)
     answers, noise = again(chosen) if chosen else ([], deviation)
     for (i, j), answer in zip(chosen, answers, strict=True):
-        always = found.always[blocks[i], blocks[j]]
-        away = (always - _independent(by_part, i, j)) / max(by_part[i].sum(), 1e-12)
-        for part, counts in enumerate(answer):
-            here, there = by_part[i][part], by_part[j][part]
-            same = np.outer(here, there) / max(here.sum(), 1e-12) + away * here.sum()
-            clean = denoised(counts.reshape(same.shape), same, noise, scores[i], scores[j])
-            found.parts[part, blocks[i], blocks[j]] = clean
-            found.precision[1][part, blocks[i], blocks[j]] = noise**-2
+        counts = answer.reshape(parts, *tables[i, j].shape)
+        weight = deviation**2 / (deviation**2 + parts * noise**2)
+        both = tables[i, j] + weight * (counts.sum(axis=0) - tables[i, j])
+        clean((i, j), both, math.sqrt(weight * parts) * noise)
+        away = found.always[blocks[i], blocks[j]] - _independent(by_part, i, j)
+        away = away / max(by_part[i].sum(), 1e-12)
+        people = np.maximum(by_part[i].sum(axis=1), 1e-12)[:, None, None]
+        same = by_part[i][:, :, None] * by_part[j][:, None, :] / people + away * people
+        found.parts[:, blocks[i], blocks[j]] = denoised(counts, same, noise, bases[i], bases[j])[0]
+        found.precision[1][:, blocks[i], blocks[j]] = noise**-2
     return found
 
 
+def places_of(shares: Floats, of: Ints) -> Floats:
+    """(L,) mean place, in the unit interval, of the values (F,) of each cell."""
+    middles = (np.arange(len(shares)) + 0.5) / len(shares)
+    even = shares + 1e-12
+    return np.asarray(np.bincount(of, even * middles) / np.bincount(of, even))
+
+
 def covariances(
-    found: Pairs, in_groups: list[Ints], shares: list[Floats], numbers: Sequence[int]
+    found: Pairs, cuts: list[Cut], shares: list[Floats], numbers: Sequence[int]
 ) -> tuple[Floats, Floats]:
     """(p, p) covariances of the numbers, as shares of the cube, and their precision, 0 below the
     diagonal and on it.
@@ -192,16 +327,15 @@ def covariances(
     Means g of groups have the covariance  cov(g, g') = b b' cov(x, x')  where one number follows
     the other in a line, b being the share of a number's variance that is between its groups.
     """
-    blocks, count = _blocks([group_count(of) for of in in_groups]), len(numbers)
-    made, precision = np.zeros((count, count)), np.zeros((count, count))
+    blocks, size = _blocks([count(cut.groups) for cut in cuts]), len(numbers)
+    made, precision = np.zeros((size, size)), np.zeros((size, size))
     means = []  # (A,) of the groups, less the mean of all, and the share of variance between them
     for j in numbers:
-        share, of = shares[j], in_groups[j]
-        places = cell_middles(len(share))
-        places = places - share @ places
-        held = np.maximum(np.bincount(of, share), 1e-12)
-        middles = np.bincount(of, share * places) / held
-        between = float(held @ middles**2) / max(float(share @ places**2), 1e-12)
+        share, of = shares[j], cuts[j].groups
+        places = places_of(share, np.arange(len(share)))
+        mean, held = share @ places, np.bincount(of, share)
+        middles = places_of(share, of) - mean
+        between = float(held @ middles**2) / max(float(share @ (places - mean) ** 2), 1e-12)
         means.append((middles, max(between, 0.5)))
     for (a, i), (b, j) in combinations(enumerate(numbers), 2):
         table = found.always[blocks[i], blocks[j]]
@@ -209,17 +343,16 @@ def covariances(
         whole = people * one * other
         made[a, b] = here @ table @ there / whole
         noise = (here @ here) * (there @ there) / found.precision[0][blocks[i], blocks[j]].max()
-        precision[a, b] = whole**2 / noise if noise > 0 else 0.0
+        if len(here) > 1 and len(there) > 1:  # what is constant goes with nothing
+            precision[a, b] = whole**2 / noise
     return made, precision
 
 
 def noise_of(found: Pairs) -> float:
     """Largest summed variance of a table; N people by chance have about N."""
-    precision = found.precision[0]
-    measured = precision > 0
-    if not measured.any():
-        return 0.0
-    return float(np.count_nonzero(measured, axis=1).max() / precision[measured].min())
+    measured = found.precision[0] > 0
+    least = found.precision[0].min(where=measured, initial=np.inf)
+    return float(np.count_nonzero(measured, axis=1).max() / least)
 
 
 def _blocks(widths: list[int]) -> list[slice]:
@@ -232,78 +365,3 @@ def _independent(by_part: list[Floats], i: int, j: int) -> Floats:
     people = np.maximum(by_part[i].sum(axis=1), 1e-12)
     table: Floats = by_part[i].T @ (by_part[j] / people[:, None])
     return table
-
-
-def denoised(
-    table: Floats,
-    expected: Floats,
-    deviation: float,
-    rows: Floats | None = None,
-    columns: Floats | None = None,
-) -> Floats:
-    """expected + what of table - expected, (a, b) each, stands out from noise.
-
-    rows, columns: scores (a,), (b,) of their groups; None for categories.
-    """
-    left, right = _axes(rows, len(table)), _axes(columns, table.shape[1])
-    turned = left.T @ (table - expected) @ right
-    first, second = int(rows is not None), int(columns is not None)
-    turned[:first, :second] = _shrunk(turned[:first, :second], deviation)
-    turned[:first, second:] = _shrunk(turned[:first, second:], deviation)
-    turned[first:, :second] = _shrunk(turned[first:, :second], deviation)
-    turned[first:, second:] = _thinned(turned[first:, second:], deviation)
-    clean: Floats = expected + left @ turned @ right.T
-    return clean
-
-
-def smoothed(counts: Floats, deviation: float) -> Floats:
-    """Counts (n,) of neighbouring cells, n a power of two, without noise; nobody is beyond them."""
-    size = len(counts)
-    least = deviation * math.sqrt(2 * math.log(max(size, 2)))
-    padded = np.concatenate([np.zeros(size), counts, np.zeros(size)])
-    total = np.zeros_like(padded)
-    for shift in range(size):
-        means, kept = np.roll(padded, shift).reshape(3, size), []
-        while means.shape[1] > 1:
-            even, odd = means[:, ::2], means[:, 1::2]
-            differences = (even - odd) / math.sqrt(2)
-            kept.append(np.where(np.abs(differences) > least, differences, 0.0))
-            means = (even + odd) / math.sqrt(2)
-        for differences in reversed(kept):
-            pairs = np.stack([means + differences, means - differences], axis=2) / math.sqrt(2)
-            means = pairs.reshape(3, -1)
-        total += np.roll(means.ravel(), -shift)
-    mean: Floats = total[size:-size] / size
-    return mean
-
-
-def _axes(scores: Floats | None, size: int) -> Floats:
-    """(size, size) orthonormal axes, the first along the scores."""
-    if scores is None or size == 1:
-        return np.eye(size)
-    centred = scores - scores.mean()
-    if not centred.any():
-        return np.eye(size)
-    axes, _ = np.linalg.qr(np.column_stack([centred, np.eye(size)[:, : size - 1]]))
-    return axes
-
-
-def _shrunk(values: Floats, deviation: float) -> Floats:
-    """All of them nearer to 0, by what noise adds to their squares."""
-    squares = float((values**2).sum())
-    noise = values.size * deviation**2
-    return values * max(0.0, 1 - noise / squares) if squares > 0 else values
-
-
-def _thinned(matrix: Floats, deviation: float) -> Floats:
-    """With y = value / (s sqrt(a)) and beta = b / a <= 1 singular values become
-    s sqrt(a) sqrt((y^2 - beta - 1)^2 - 4 beta) / y, 0 below y = 1 + sqrt(beta)."""
-    if 0 in matrix.shape:
-        return matrix
-    left, values, right = np.linalg.svd(matrix, full_matrices=False)
-    short, long = sorted(matrix.shape)
-    unit, beta = deviation * math.sqrt(long), short / long
-    y = np.maximum(values / max(unit, 1e-300), 1e-12)
-    inside = np.maximum((y**2 - beta - 1) ** 2 - 4 * beta, 0.0)
-    kept = np.where(y > 1 + math.sqrt(beta), np.sqrt(inside) / y, 0.0) * unit
-    return (left * kept) @ right

@@ -14,35 +14,30 @@ D being squared transport: of cumulative shares for numbers and ordered categori
 for others. So what is known of one window helps its neighbours, and people are still unless tables
 say otherwise.
 
-Shapes.  How many groups a column has depends on released numbers, and every other shape is compiled
-again. So empty groups fill them up: no cell is in them, and their tables have precision 0.
-
 People are drawn from particles: in every window one value of each column, and few changes. A number
 is read at one quantile of its particle's distribution all the time, so it moves as the distribution
-does. A level stays as it is with the chance min(1, q'(c) / q(c)), and otherwise goes where shares
-grow: no coupling of q with q' has fewer changes. Everything here is post-processing.
+does; inside a cell it lies as all people of the cell do. A level stays as it is with the chance
+min(1, q'(c) / q(c)), and otherwise goes where shares grow: no coupling of q with q' has fewer
+changes. Everything here is post-processing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
 
 from privtraj.base.arrays import Floats, Ints
 from privtraj.columns.kinds import Axes
+from privtraj.measures.pairs import Cut, indicator
 from privtraj.measures.windows import Ends
 
-PARTICLES = 512
-"""Products of distributions that are fitted; 1,024 and 2,048 are as good."""
-STEPS = 300
-"""Of Adam: 200 lose 5 % in total variation, 600 follow the noise and lose 3 to 8 %."""
-LEARNING_RATE = 0.1
-"""Of Adam."""
+PARTICLES = 256
+"""Products of distributions that are fitted; 512 are as good and take twice as long."""
+STEPS, LEARNING_RATE = 200, 0.1
+"""Of Adam; 150 to 600 steps are as good."""
 MOTION = 0.003
 """Price of motion, per person, in units of the log likelihood: .01 is as good, .1 hides a third of
 a drift of shares from 20 to 70 % of 8,000 people, and 0 loses 5 % in total variation; above 0 it
@@ -50,200 +45,164 @@ settles what tables cannot tell."""
 LEAST_SHARE = 1e-4
 """Of a cell to begin with."""
 WIDEST = 1 / 8
-"""Width of a particle to begin with, along a number; 1/20 loses 5 %."""
-MULTIPLE = 8
-"""Of groups of a category with many levels."""
+"""Width of a particle to begin with, along the ranks of a number; 1/20 loses 5 %."""
+
+Singles = NDArray[np.float32]
 
 
 class Target(NamedTuple):
     """A noisy table, in shares of all people, and the inverse of its variance."""
 
-    shares: jax.Array
-    precision: jax.Array
+    shares: Singles
+    precision: Singles
+
+    @classmethod
+    def of(cls, counts: Floats, precision: Floats, people: float) -> Target:
+        """Of counts whose precision is 1 / variance."""
+        return cls((counts / people).astype(np.float32), (precision * people**2).astype(np.float32))
+
+    def slope(self, shares: Singles) -> Singles:
+        """Of |shares - target|^2 / (2 variance)."""
+        return self.precision * (shares - self.shares)
+
+    def misfit(self, shares: Singles) -> float:
+        """|shares - target|^2 / (2 variance)."""
+        return float((self.precision * (shares - self.shares) ** 2).sum() / 2)
 
 
 class Problem(NamedTuple):
     """All that was measured of d columns in S windows.
 
-    sizes: (S,) shares of people.  people: N.
-    alone: (L_j,) of each column.  over_time: (S, A_j) of groups of its cells.
+    sizes: (S,) shares of people.  people: N.  cuts: of each column.
+    alone: (L_j,) of its cells.  over_time: (S, A_j) of its groups.
     pairs: (C, C), blocks of groups of all columns; precision 0 where nothing was measured.
-    parts: (P, C, C) the same in parts of time.  part_of_window: (P, S) 1 where it is in a part.
-    covariances: (p, p) of the p numbers.  means: (p,) of them.
-    time_groups, pair_groups: (L_j, A_j) 1 where a cell is in a group.
+    parts: (P, C, C) the same in parts of time.  part_of_window: (S,).
+    places: (L_j,) of the cells of numbers, less their mean.  covariances: (p, p) of them.
     """
 
-    sizes: jax.Array
-    people: jax.Array
-    alone: tuple[Target, ...]
-    over_time: tuple[Target, ...]
+    sizes: Singles
+    people: float
+    cuts: list[Cut]
+    alone: list[Target]
+    over_time: list[Target]
     pairs: Target
     parts: Target
-    part_of_window: jax.Array
+    part_of_window: Ints
+    places: dict[int, Singles]
     covariances: Target
-    means: jax.Array
-    time_groups: tuple[jax.Array, ...]
-    pair_groups: tuple[jax.Array, ...]
 
 
-Logits = tuple[jax.Array, ...]
-
-
-def fitted(problem: Problem, axes: Axes, rng: np.random.Generator) -> list[Floats]:
-    """q_j (S, M, L_j) of each column; S is 1 for a fixed one."""
-    start = []  # (M, L) logits: the shares of all people, times what makes each particle another
-    for target, levels, fixed in zip(problem.alone, axes.levels, axes.fixed, strict=True):
-        shares = np.maximum(np.asarray(target.shares, np.float64), 0) + LEAST_SHARE
+def fitted(problem: Problem, axes: Axes, rng: np.random.Generator) -> list[Singles]:
+    """q_j (S, M, L_j) of each column; S is 1 for a fixed one. By Adam, with shorter steps in the
+    second half."""
+    logits = []  # the shares of all people, times what makes each particle another
+    for target, cut, fixed in zip(problem.alone, problem.cuts, axes.fixed, strict=True):
+        shares = np.maximum(target.shares.astype(np.float64), 0) + LEAST_SHARE
         own = rng.standard_normal((PARTICLES, len(shares)))
-        if not levels:
-            places = np.arange(len(shares)) / len(shares)
+        if cut.near:
+            places = np.cumsum(shares / shares.sum())
             centre = places[rng.choice(len(shares), PARTICLES, p=shares / shares.sum())]
             own = -0.5 * ((places - centre[:, None]) / WIDEST) ** 2
         windows = 1 if fixed else len(problem.sizes)
-        start.append(jnp.asarray(np.repeat((np.log(shares) + own)[None], windows, 0), jnp.float32))
-    logits = _descended(problem, tuple(start), axes)
-    return [np.asarray(jax.nn.softmax(one), np.float64) for one in logits]
-
-
-@partial(jax.jit, static_argnums=2)
-def _descended(problem: Problem, start: Logits, axes: Axes) -> Logits:
-    """Adam, whose steps become shorter in the second half."""
-    slope = jax.grad(partial(_misfit, axes=axes))
-    zeros = jax.tree.map(jnp.zeros_like, start)
-
-    def step(
-        state: tuple[Logits, Logits, Logits], k: jax.Array
-    ) -> tuple[tuple[Logits, Logits, Logits], None]:
-        logits, mean, square = state
-        found = slope(logits, problem)
-        mean = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, mean, found)
-        square = jax.tree.map(lambda v, g: 0.99 * v + 0.01 * g * g, square, found)
-        rate = LEARNING_RATE * jnp.minimum(1.0, 2 * (1 - k / STEPS) + 0.02)
+        own = np.repeat((np.log(shares) + own)[None], windows, 0)
+        logits.append(own.astype(np.float32))
+    means, squares = ([np.zeros_like(one) for one in logits] for _ in range(2))
+    for k in range(STEPS):
+        rate = LEARNING_RATE * min(1.0, 2 * (1 - k / STEPS) + 0.02)
         first, second = 1 - 0.9 ** (k + 1), 1 - 0.99 ** (k + 1)
-        logits = jax.tree.map(
-            lambda x, m, v: x - rate * (m / first) / (jnp.sqrt(v / second) + 1e-12),
-            logits,
-            mean,
-            square,
-        )
-        return (logits, mean, square), None
-
-    (logits, _, _), _ = jax.lax.scan(
-        step, (start, zeros, zeros), jnp.arange(STEPS, dtype=jnp.float32)
-    )
-    return logits
+        q = [softmax(one, axis=-1) for one in logits]
+        for x, m, v, p, slope in zip(logits, means, squares, q, slopes(q, problem), strict=True):
+            slope = p * (slope - (p * slope).sum(axis=-1, keepdims=True))
+            m += 0.1 * (slope - m)
+            v += 0.01 * (slope * slope - v)
+            x -= (
+                np.float32(rate / first) * m / (np.sqrt(v / np.float32(second)) + np.float32(1e-12))
+            )
+    return [softmax(one, axis=-1) for one in logits]
 
 
-def _misfit(logits: Logits, problem: Problem, axes: Axes) -> jax.Array:
-    windows = len(problem.sizes)
-    grouped, places, misfit = [], [], jnp.zeros((), jnp.float32)
-    for j, free in enumerate(logits):
-        q = jax.nn.softmax(free)
-        if not axes.fixed[j]:
-            misfit += MOTION * problem.people * _moved(q, axes, j) * max(windows - 1, 1)
-        q = jnp.broadcast_to(q, (windows, *q.shape[1:]))
-        mean = problem.sizes[:, None] * q.mean(axis=1)
-        misfit += _distance(mean.sum(axis=0), problem.alone[j])
-        misfit += _distance(mean @ problem.time_groups[j], problem.over_time[j])
-        grouped.append(q @ problem.pair_groups[j])
-        if not axes.levels[j]:
-            places.append(q @ ((jnp.arange(q.shape[-1], dtype=q.dtype) + 0.5) / q.shape[-1]))
-    together = jnp.concatenate(grouped, axis=-1)
-    weighed = together * problem.sizes[:, None, None] / together.shape[1]
-    tables = jnp.einsum("sma,smb->sab", weighed, together)
-    parts = jnp.einsum("ps,sab->pab", problem.part_of_window, tables)
-    misfit += _distance(tables.sum(axis=0), problem.pairs)
-    if len(places) > 1:
-        away = jnp.stack(places, axis=-1) - problem.means
-        together = problem.sizes[:, None, None] * away / away.shape[1]
-        misfit += _distance(jnp.einsum("sma,smb->ab", together, away), problem.covariances)
-    return misfit + _distance(parts, problem.parts)
+def slopes(q: list[Singles], problem: Problem) -> list[Singles]:
+    """Of the misfit, with respect to q_j (S, M, L_j)."""
+    shape = len(problem.sizes), q[0].shape[1]
+    each = (problem.sizes / shape[1])[:, None, None]  # people of a particle, as a share
+    groups = [indicator(cut.of_cell).astype(np.float32) for cut in problem.cuts]
+    full = [np.broadcast_to(p, (*shape, p.shape[-1])) for p in q]
+    parts = [p @ of for p, of in zip(full, groups, strict=True)]
+    together = np.concatenate(parts, axis=-1)
+    tables = (np.swapaxes(together, 1, 2) @ together) * each
+    by_part = np.zeros(problem.parts.shares.shape, np.float32)
+    np.add.at(by_part, problem.part_of_window, tables)
+    slope = problem.parts.slope(by_part)[problem.part_of_window]
+    slope = slope + problem.pairs.slope(tables.sum(axis=0))
+    of_groups = together @ (slope + np.swapaxes(slope, 1, 2))
+    numbers = np.zeros((*shape, len(problem.places)), np.float32)
+    for k, (j, at) in enumerate(problem.places.items()):
+        numbers[..., k] = full[j] @ at
+    slope = problem.covariances.slope(np.einsum("smi,smj->ij", numbers * each, numbers))
+    of_numbers = np.moveaxis(numbers @ (slope + slope.T), 2, 0)
+    moving = np.float32(MOTION * problem.people * (shape[0] - 1) / shape[1])
+    made, start = [], 0
+    for j, (p, of, part) in enumerate(zip(q, groups, parts, strict=True)):
+        here = of_groups[..., start : start + of.shape[1]]
+        start += of.shape[1]
+        mine = here + problem.over_time[j].slope((part * each).sum(axis=1))[:, None]
+        mine = mine @ of.T + problem.alone[j].slope((full[j] * each).sum(axis=(0, 1)))
+        if j in problem.places:
+            mine += of_numbers[list(problem.places).index(j)][..., None] * problem.places[j]
+        mine *= each
+        if len(p) == 1:
+            mine = mine.sum(axis=0, keepdims=True)
+        else:
+            mine += moving * _slope_of_motion(p, problem.cuts[j].near)
+        made.append(mine)
+    return made
 
 
-def _distance(shares: jax.Array, target: Target) -> jax.Array:
-    return (target.precision * (shares - target.shares) ** 2).sum() / 2
+def _slope_of_motion(q: Singles, near: bool) -> Singles:
+    """Of M times the sum over windows of the mean of D."""
+    change = np.diff(q, axis=0)
+    if near:
+        change = np.cumsum(change, axis=-1)
+        change = np.cumsum(change[..., ::-1], axis=-1)[..., ::-1] * (2 / q.shape[-1])
+    slope = np.zeros_like(q)
+    slope[1:] += change
+    slope[:-1] -= change
+    return slope
 
 
-def _moved(q: jax.Array, axes: Axes, j: int) -> jax.Array:
-    """Sum over windows of the mean of D."""
-    near = axes.levels[j] == 0 or axes.ordered[j]
-    change = jnp.diff(q, axis=0)
-    if near:  # cumulative shares: a product with 0 and 1 is faster here than jnp.cumsum
-        change = change @ jnp.triu(jnp.ones((q.shape[-1],) * 2, q.dtype))
-    squares = (change**2).sum(axis=-1)
-    return squares.mean(axis=1).sum() * (1 / q.shape[-1] if near else 0.5)
-
-
-def evened(problem: Problem, axes: Axes) -> Problem:
-    """The same problem with empty groups."""
-    in_time, in_pairs = (_widths(of, axes) for of in (problem.time_groups, problem.pair_groups))
-    places = np.concatenate(
-        [
-            start + np.arange(of.shape[1])
-            for start, of in zip(np.cumsum([0, *in_pairs]), problem.pair_groups, strict=False)
-        ]
-    )
-    return problem._replace(
-        over_time=tuple(
-            Target(*(_filled(part, width) for part in target))
-            for target, width in zip(problem.over_time, in_time, strict=True)
-        ),
-        pairs=_moved_apart(problem.pairs, places, sum(in_pairs)),
-        parts=_moved_apart(problem.parts, places, sum(in_pairs)),
-        time_groups=tuple(map(_filled, problem.time_groups, in_time)),
-        pair_groups=tuple(map(_filled, problem.pair_groups, in_pairs)),
-    )
-
-
-def _widths(groups: Sequence[Any], axes: Axes) -> list[int]:
-    """How many groups each column has then, from indicators (L_j, A_j): all numbers as many, which
-    is nearly always the most that they may have."""
-    most = max((of.shape[1] for of, n in zip(groups, axes.levels, strict=True) if not n), default=0)
-    return [
-        min(of.shape[0], -(-of.shape[1] // MULTIPLE) * MULTIPLE) if levels else most
-        for of, levels in zip(groups, axes.levels, strict=True)
-    ]
-
-
-def _filled(table: Any, width: int) -> Any:
-    """(n, A) -> (n, width), 0 in what is new."""
-    return np.pad(np.asarray(table), ((0, 0), (0, width - table.shape[1])))
-
-
-def _moved_apart(target: Target, places: Ints, width: int) -> Target:
-    """Tables (..., C, C) -> (..., width, width): groups stand at these places (C,)."""
-
-    def apart(table: Any) -> Any:
-        made = np.zeros((*table.shape[:-2], width, width), np.float32)
-        made[..., places[:, None], places] = table
-        return made
-
-    return Target(*map(apart, target))
-
-
-def drawn(q: list[Floats], axes: Axes, ends: Ends, count: int, rng: np.random.Generator) -> Floats:
+def drawn(
+    q: list[Singles],
+    cuts: list[Cut],
+    shares: list[Floats],
+    axes: Axes,
+    ends: Ends,
+    count: int,
+    rng: np.random.Generator,
+) -> Floats:
     """(K, count, d) at K knots in the unit cube, of products q_j (S, M, L_j) in S windows.
 
-    S is 1 for a fixed column. Beyond the middles of the first and the last window shares of levels,
-    and numbers, go on as they went.
+    shares: (F_j,) of the values of each column.  S is 1 for a fixed column. Beyond the middles of
+    the first and the last window shares of levels, and numbers, go on as they went.
     """
-    particles, may_lack = q[0].shape[1], {number for number, _ in axes.flags}
+    particles = q[0].shape[1]
     each = -(-count // particles)
     particle = np.repeat(np.arange(particles), each)
     columns = []
-    for j, shares in enumerate(q):
+    for j, (cut, share) in enumerate(zip(cuts, shares, strict=True)):
         # of one particle a rank in each of equal parts
         parts = (np.arange(each) + rng.random((particles, each))) / each
         rank = rng.permuted(parts, axis=1).ravel()
-        levels = axes.levels[j]
-        if j in may_lack:  # whoever lacks it is counted in the middle cell: as its neighbours then
-            middle, present = shares.shape[-1] // 2, shares.copy()
-            present[..., middle] = (shares[..., middle - 1] + shares[..., middle + 1]) / 2
-            shares = _shares(present)
+        levels, of_cells = axes.levels[j], q[j].astype(np.float64)
+        if cut.lacks is not None:  # whoever has the number is not there
+            of_cells[..., cut.cells[cut.lacks]] = 0.0
+            of_cells = _shares(of_cells)
         if levels and not axes.fixed[j]:
-            shares = _shares(ends.reached(shares))
-        one = _levels if levels and not axes.ordered[j] else _quantiles
-        made = one(shares, particle, rank, rng)
+            of_cells = _shares(ends.reached(of_cells))
+        if cut.near:
+            made = _inside(_quantiles(of_cells, particle, rank), cut.cells, share)
+        else:
+            cell = _levels(of_cells, particle, rank, rng)
+            made = _inside(cell + rng.random(len(particle)), cut.cells, share)
         if levels:
             made = (np.minimum(np.floor(made * levels), levels - 1) + 0.5) / levels
         elif not axes.fixed[j]:
@@ -259,34 +218,42 @@ def _shares(values: Floats) -> Floats:
     return shares
 
 
-def _quantiles(q: Floats, particle: Ints, rank: Floats, rng: np.random.Generator) -> Floats:
-    """(S, n) places in [0, 1] at the rank (n,) of distributions q (S, M, L), even inside cells."""
-    cells = q.shape[2]
+def _inside(places: Floats, of: Ints, shares: Floats) -> Floats:
+    """In the unit interval, of places (..., n) in cells: inside cell c from c to c + 1, where its
+    values are in proportion to their shares (F,)."""
+    order = np.argsort(of, kind="stable")
+    held = shares[order] + 1e-12
+    wide = held / np.bincount(of[order], held)[of[order]]
+    starts = np.cumsum(wide) - wide
+    value = np.clip(np.searchsorted(starts, places, side="right") - 1, 0, len(of) - 1)
+    within = np.clip((places - starts[value]) / wide[value], 0.0, 1.0)
+    inside: Floats = (order[value] + within) / len(of)
+    return inside
+
+
+def _quantiles(q: Floats, particle: Ints, rank: Floats) -> Floats:
+    """(S, n) places in cells at the rank (n,) of distributions q (S, M, L), even inside cells."""
     places = np.empty((len(q), len(particle)))
     for window, shares in enumerate(q):
         edges = np.cumsum(shares, axis=1)
         edges /= edges[:, -1:]
-        cell = np.minimum((edges[particle] < rank[:, None]).sum(axis=1), cells - 1)
+        cell = np.minimum((edges[particle] < rank[:, None]).sum(axis=1), q.shape[2] - 1)
         upper, inside = edges[particle, cell], shares[particle, cell]
-        within = np.clip(1 - (upper - rank) / np.maximum(inside, 1e-12), 0.0, 1.0)
-        places[window] = (cell + within) / cells
+        places[window] = cell + np.clip(1 - (upper - rank) / np.maximum(inside, 1e-12), 0.0, 1.0)
     return places
 
 
-def _levels(q: Floats, particle: Ints, rank: Floats, rng: np.random.Generator) -> Floats:
-    """(S, n) middles of the cells of levels, which change as seldom as their shares allow."""
-    count = q.shape[2]
-    places = np.empty((len(q), len(particle)))
-    level = np.minimum((_quantiles(q[:1], particle, rank, rng)[0] * count).astype(int), count - 1)
-    places[0] = (level + 0.5) / count
+def _levels(q: Floats, particle: Ints, rank: Floats, rng: np.random.Generator) -> Ints:
+    """(S, n) cells that change as seldom as their shares allow."""
+    last = q.shape[2] - 1
+    cells = np.empty((len(q), len(particle)), np.int64)
+    cells[0] = np.minimum(_quantiles(q[:1], particle, rank)[0].astype(int), last)
     for window in range(1, len(q)):
-        before, after = q[window - 1], q[window]
-        stay = after[particle, level] / np.maximum(before[particle, level], 1e-12)
+        before, after, cell = q[window - 1], q[window], cells[window - 1].copy()
+        stay = after[particle, cell] / np.maximum(before[particle, cell], 1e-12)
         leaves = np.flatnonzero(rng.random(len(particle)) >= stay)
         grown = np.cumsum(np.maximum(after - before, 0.0) + 1e-12, axis=1)
         edges = (grown / grown[:, -1:])[particle[leaves]]
-        level[leaves] = np.minimum(
-            (edges < rng.random(len(leaves))[:, None]).sum(axis=1), count - 1
-        )
-        places[window] = (level + 0.5) / count
-    return places
+        cell[leaves] = np.minimum((edges < rng.random(len(leaves))[:, None]).sum(axis=1), last)
+        cells[window] = cell
+    return cells

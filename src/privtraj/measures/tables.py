@@ -1,7 +1,7 @@
 """A fit by tables: noisy tables of one and two columns, and particles that explain them.
 
-    people      how many are in every window of time, from which the number of cells follows
-    alone       cells of each column, all times together: groups of cells follow from it
+    alone       each column, all times together, a number finely and coarsely: cells and groups of
+                cells follow from it (`pairs.Cut`)
     over time   groups of each column in every window of time
     pairs       groups of every two columns, all times together
     parts       the pairs that turned out to depend on each other, in parts of time
@@ -17,9 +17,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
 from privtraj.base.arrays import Floats, Ints
@@ -39,7 +38,7 @@ from privtraj.measures.base import (
     reference_of,
     slack_reserve,
 )
-from privtraj.measures.products import Problem, Target, drawn, evened, fitted
+from privtraj.measures.products import Problem, Target, drawn, fitted
 from privtraj.measures.windows import (
     LISTED,
     LISTED_SHARE,
@@ -57,30 +56,25 @@ from privtraj.privacy.guard import Tables as TablesQuestion
 from privtraj.privacy.ledger import BudgetPlan, Planned, calibrate_gaussian
 from privtraj.recipe import Recipe
 
-# "stand-ins": a clinic of 6,000 (sex, 12 codes, smoker, 3 numbers) and 12 columns of 20,000 people
-# (6 categories, 4 hidden groups that people change), epsilon 1, three seeds, 2026-11-16.
 TABLES = "marginal tables"
-ROUNDS = (0.02, 0.15, 0.3, 0.33, 0.2)
-"""Shares of what is paid, as squared 1/z: how many people, each column by itself, each over time,
-all pairs, and the pairs that depend on each other in parts of time. The optimum is flat: .1 more
-for any of them, and none for the last, change total variation of pairs by 5 % at most."""
-CELL_PEOPLE = 8.0
-"""People in a cell of one number, in standard deviations of its noise, if all cells had as many:
-32 cells for 6,000 people, where 64 lose 10 % in total variation of pairs and 16 lose 30 %."""
-CELLS = (16, 256)
-"""Fewest and most cells of a number."""
+ROUNDS = (0.15, 0.25, 0.3, 0.3)
+"""Shares of what is paid, as squared 1/z: each column by itself, each over time, all pairs, and the
+pairs that depend on each other in parts of time. The optimum is flat: .1 more or less for any of
+them changes answers (`benchmarks/columns.py`) by 2 %."""
+VALUES = (16, 64, 1024)
+"""Of a number that are counted: the finer show where most people of a skewed one are, the coarser
+how many are in each half, which sums of the finer would hide in their noise. 16 and 1,024 alone,
+or 128 in the middle, are as good to 2 %."""
 WINDOWS = 8
-"""Of time; 5 is as good on the stand-ins, 12 lose 5 %."""
+"""Of time; 5 are as good, 12 lose 5 %."""
 MOST_WINDOWS = 16
 """Where people are at listed times, each of these is a window of its own up to so many."""
-PER_CELL = 5.0
-"""People in a cell of two numbers, in standard deviations of its noise, that set how many groups of
-cells a number has there, about 8: 1.5 loses a third in correlations, 3 a tenth."""
-FEWEST_GROUPS, MOST_GROUPS = 3, 16
-"""Of a number."""
+PER_CELL, FEWEST_GROUPS, MOST_GROUPS = 3.0, 3, 16
+"""People in a cell of two numbers, in standard deviations of its noise, that set how many groups a
+number has there, about 9: 2.5 and 5 lose 3 % in answers, 10 loses 9 %."""
 PARTS = 3
 """Of time, in which pairs that depend on each other are measured again: where a population parts,
-squared W2 is .006 and .011 without; the stand-ins, whose pairs hardly change, lose 2 %."""
+squared W2 is .006 and .011 without; where pairs hardly change it loses 2 %."""
 PEOPLE = 4096
 """Who are drawn from the particles and released."""
 
@@ -98,11 +92,9 @@ class Tables(Measure):
     def refuses(self, public: Public, recipe: Recipe) -> None:
         if recipe.delta == 0:
             raise InputError("tables of columns need a delta above 0: set ", Arg("delta="))
-        for name, used in (
-            ("public_counts", recipe.public_counts is not None),
-            ("subspace", not isinstance(recipe.subspace, str)),
-        ):
-            if used:
+        given = {"public_counts": recipe.public_counts, "subspace": recipe.subspace}
+        for name, value in given.items():
+            if not (value is None or isinstance(value, str)):
                 instead = Arg("measure", self.name)
                 raise InputError(Arg(name), " is not used by ", instead, ": remove it")
 
@@ -129,38 +121,49 @@ class Tables(Measure):
         windows = _windows(guard, task)
         guard = guard.in_slabs(windows.cuts)
         asked, ends = _Asked(guard, left(guard, calibrate_gaussian)), Ends.of(windows)
-        (first,), _ = asked.tables(0, [((), windows.cuts)], (1,) * guard.n_features)
+        known = _alone(asked, axes)
         done(1, len(ROUNDS) + 1)
-        people = max(float(first.sum()), 1.0)
-        cells = cells_of_number(people, asked.deviation(1, guard.n_features))
-        sides = axes.sides(cells)
-        known = []  # of every column by itself
-        tables, noise_of_cell = asked.tables(1, [((j,), _ALWAYS) for j in range(len(sides))], sides)
-        for (counts,), levels in zip(tables, axes.levels, strict=True):
-            clean = counts if levels else pairs.smoothed(counts, noise_of_cell)
-            total = max(float(counts.sum()), 1.0)
-            variance = np.full(len(counts), noise_of_cell**2)
-            known.append(pairs.Known(total * pairs.on_simplex(clean / total), variance))
+        cuts = _cuts(asked, axes, known)
+        sizes, moving, known = _over_time(asked, axes, cuts, known, windows)
         done(2, len(ROUNDS) + 1)
-        moving, known = _over_time(asked, axes, sides, known, windows)
-        done(3, len(ROUNDS) + 1)
-        found, in_pairs, known = _pairs(asked, axes, sides, known, windows.cuts, moving)
+        part = np.arange(windows.count) * min(PARTS, windows.count) // windows.count
+        found, known = _pairs(asked, cuts, known, windows.cuts, moving, part)
         done(len(ROUNDS), len(ROUNDS) + 1)
-        problem = _problem(axes, known, moving, found, in_pairs)
-        products = fitted(evened(problem, axes), axes, rng)
-        particles = drawn(products, axes, ends, recipe.particles or PEOPLE, rng)
+        people, shares = float(sizes.sum()), [one.shares for one in known]
+        numbers = np.flatnonzero(axes.numbers).tolist()
+        alone, places = [], {}
+        for j, (one, cut) in enumerate(zip(known, cuts, strict=True)):
+            held: Floats = np.bincount(cut.cells, one.shares).astype(np.float64)
+            alone.append(Target.of(held * people, 1 / np.bincount(cut.cells, one.variance), people))
+            if j in numbers:
+                at = pairs.places_of(one.shares, cut.cells)
+                places[j] = (at - at @ held).astype(np.float32)
+        exactly = asked.deviation(1, len(cuts)) ** -2
+        problem = Problem(
+            (sizes / people).astype(np.float32),
+            people,
+            cuts,
+            alone,
+            [Target.of(table, np.full(table.shape, exactly), people) for table in moving],
+            Target.of(found.always, found.precision[0], people),
+            Target.of(found.parts, found.precision[1], people),
+            part,
+            places,
+            Target.of(*pairs.covariances(found, cuts, shares, numbers), 1.0),
+        )
+        products = fitted(problem, axes, rng)
+        particles = drawn(products, cuts, shares, axes, ends, recipe.particles or PEOPLE, rng)
         done(len(ROUNDS) + 1, len(ROUNDS) + 1)
-        people = float(moving.sizes.sum())
-        width = np.full(len(particles), 1 / (cells * math.sqrt(12)))
+        width = np.full(len(particles), 1 / (VALUES[-1] * math.sqrt(12)))
         # of a number of people, the mean over the columns of sums over groups
-        of_groups = math.sqrt(sum(map(pairs.group_count, moving.groups)))
-        told = {"people_noise": moving.noise * of_groups / len(moving.groups)}
+        groups = sum(pairs.count(cut.groups) for cut in cuts)
+        told = {"people_noise": math.sqrt(groups / exactly) / len(cuts)}
         weights = np.full(particles.shape[:2], 1 / particles.shape[1])
         return Fit(
             Marginals(particles, weights, width / 2, width, told),
             ends.knots,
             windows,
-            moving.sizes,
+            sizes,
             width,
             reference_of(recipe),
             min(people**2 / max(pairs.noise_of(found), 1.0), people / windows.count),
@@ -182,112 +185,119 @@ def _windows(guard: Guard, task: Task) -> Windows:
     return Windows(moments, listed, even_windows(len(moments), min(wanted, most)))
 
 
-class _Moving(NamedTuple):
-    """Columns over time. sizes: (S,) people.  groups: (L_j,).  tables: (S, A_j) without noise.
+def _alone(asked: _Asked, axes: Axes) -> list[pairs.Known]:
+    """Every column by itself; a number that may be missing together with its flag, as whoever lacks
+    it stands at its middle."""
+    flag = dict(axes.flags)
+    wanted = [
+        (j, side)
+        for j, levels in enumerate(axes.levels)
+        for side in ((levels,) if levels else VALUES)
+    ]
+    asking = [((j, flag[j]) if j in flag else (j,), _ALWAYS) for j, _ in wanted]
+    tables, deviation = asked.tables(0, asking, [axes.sides(side) for _, side in wanted])
+    counts: list[list[Floats]] = [[] for _ in axes.levels]
+    for (j, side), table in zip(wanted, tables, strict=True):
+        counts[j].append(table.reshape(side, -1))
+    fewest = [one[0] for one in counts]
+    weights = np.array([1 / one.size for one in fewest])  # a sum of n has n times the variance
+    people = max(float(weights @ [one.sum() for one in fewest] / weights.sum()), 1.0)
+    known = []
+    for j, levels in enumerate(axes.levels):
+        if levels:
+            held = people * pairs.on_simplex(counts[j][0][:, 0] / people)
+            variance = np.full(levels, deviation**2)
+        else:
+            middles = [one[len(one) // 2, 1] for one in counts[j] if j in flag]
+            lack = float(np.clip(np.mean(middles or [0.0]), 0.0, people))
+            held = pairs.smoothed([one[:, 0] for one in counts[j]], people - lack, deviation)
+            held[len(held) // 2] += lack
+            spread = (held / people + 1 / len(held)) / 2  # a run of 1/16 has the noise of a count
+            variance = deviation**2 * VALUES[0] * spread
+        known.append(pairs.Known(held, variance))
+    return known
 
-    noise: deviation of a cell.
-    """
 
-    sizes: Floats
-    groups: list[Ints]
-    tables: list[Floats]
-    noise: float
+def _cuts(asked: _Asked, axes: Axes, known: list[pairs.Known]) -> list[pairs.Cut]:
+    """At most so many groups of a number that cells of two stand out from noise; of a category,
+    the levels that a table of it shows at all."""
+    people, d = known[0].people.sum(), len(known)
+    noise = asked.deviation(2, max(d * (d - 1) // 2, 1))
+    groups = int(np.clip(math.sqrt(people / (PER_CELL * noise)), FEWEST_GROUPS, MOST_GROUPS))
+    may_lack = {number for number, _ in axes.flags}
+    made = []
+    for j, (one, levels, ordered) in enumerate(zip(known, axes.levels, axes.ordered, strict=True)):
+        if levels:
+            made.append(pairs.cut_levels(one.shares, noise / people, ordered))
+        else:
+            made.append(
+                pairs.cut_number(one.shares, groups, VALUES[-1] // 2 if j in may_lack else None)
+            )
+    return made
 
 
 def _over_time(
     asked: _Asked,
     axes: Axes,
-    sides: Sequence[int],
+    cuts: list[pairs.Cut],
     known: list[pairs.Known],
     windows: Windows,
-) -> tuple[_Moving, list[pairs.Known]]:
-    """Every column in S windows, and what is known then."""
-    noise = asked.deviation(2, len(sides))
-    people = float(np.mean([one.people.sum() for one in known]))
-    of = _grouped(axes, known, people, people / windows.count / (PER_CELL * noise), noise)
-    tables, _ = asked.tables(2, [((j,), windows.cuts) for j in range(len(sides))], sides, of)
-    sizes = np.maximum(np.mean([table.sum(axis=1) for table in tables], axis=0), 1.0)
-    better = [
-        one.updated(mine, table.sum(axis=0), windows.count * noise**2)
-        for one, mine, table in zip(known, of, tables, strict=True)
-    ]
-    clean = []
-    for j, (one, mine, table) in enumerate(zip(better, of, tables, strict=True)):
-        still = np.outer(sizes, one.shares @ pairs.indicator(mine))
-        scores = pairs.group_scores(mine) if near(axes, j) else None
+) -> tuple[Floats, list[Floats], list[pairs.Known]]:
+    """People (S,) in the windows, those of the groups of every column (S, A_j), and what is known
+    of columns then."""
+    asking = [((j,), windows.cuts) for j in range(len(cuts))]
+    tables, noise = asked.grouped(1, asking, cuts)
+    sizes: Floats = np.maximum(np.mean([table.sum(axis=1) for table in tables], axis=0), 1.0)
+    when, made, better = pairs.Basis.of(sizes / sizes.sum(), True), [], []
+    for j, (one, cut, table) in enumerate(zip(known, cuts, tables, strict=True)):
+        one = one.updated(cut.groups, table.sum(axis=0), windows.count * noise**2)
+        shares: Floats = np.bincount(cut.groups, one.shares).astype(np.float64)
+        still = np.outer(sizes, shares)
         if not axes.fixed[j]:
-            still = pairs.denoised(table, still, noise, windows.centres, scores)
-        clean.append(still)
-    return _Moving(sizes, of, clean, noise), better
+            what = pairs.Basis.of(shares, cut.near)
+            (still,), _ = pairs.denoised(table[None], still[None], noise, when, what)
+        made.append(still)
+        better.append(one)
+    return sizes, made, better
 
 
 def _pairs(
     asked: _Asked,
-    axes: Axes,
-    sides: Sequence[int],
+    cuts: list[pairs.Cut],
     known: list[pairs.Known],
     windows: Slabs,
-    moving: _Moving,
-) -> tuple[pairs.Pairs, list[Ints], list[pairs.Known]]:
-    """Tables of two columns, their groups, and what is known of single columns then."""
-    people, d = float(moving.sizes.sum()), len(sides)
-    noise = asked.deviation(3, max(d * (d - 1) // 2, 1))
-    of = _grouped(axes, known, people, math.sqrt(people / (PER_CELL * noise)), noise)
-    part = part_of_window(windows.count)
-    parts = Slabs(windows.edges, part[windows.slab_of_piece])
-    every = list(combinations(range(d), 2))
-    asking = [(pair, _ALWAYS) for pair in every]
-    tables, deviation = asked.tables(3, asking, sides, of) if every else ([], noise)
-    first = [
-        table.reshape(pairs.group_count(of[i]), -1)
-        for (i, j), table in zip(every, tables, strict=True)
-    ]
+    moving: list[Floats],
+    part: Ints,
+) -> tuple[pairs.Pairs, list[pairs.Known]]:
+    """Tables of two columns, and what is known of single columns then. part: (S,) of a window."""
+    parts, every = (
+        Slabs(windows.edges, part[windows.slab_of_piece]),
+        list(combinations(range(len(cuts)), 2)),
+    )
+    tables, noise = (
+        asked.grouped(2, [(pair, _ALWAYS) for pair in every], cuts) if every else ([], 1.0)
+    )
+    first = {
+        pair: table.reshape(pairs.count(cuts[pair[0]].groups), -1)
+        for pair, table in zip(every, tables, strict=True)
+    }
     better = list(known)
-    for pair, table in zip(every, first, strict=True):  # which say something of single columns too
+    for pair, table in first.items():  # which say something of single columns too
         for axis, j in enumerate(pair):
-            variance = table.shape[1 - axis] * deviation**2
-            better[j] = better[j].updated(of[j], table.sum(axis=1 - axis), variance)
+            variance = table.shape[1 - axis] * noise**2
+            better[j] = better[j].updated(cuts[j].groups, table.sum(axis=1 - axis), variance)
     by_part = []
-    columns = zip(better, moving.tables, moving.groups, of, strict=True)
-    for one, table, mine, together in columns:
-        grown = np.maximum(table, 0.0) / np.maximum(np.bincount(mine, one.shares), 1e-12)
-        cells = one.shares * grown[:, mine]  # (S, L) people
-        by_part.append(pairs.indicator(part).T @ cells @ pairs.indicator(together))
-    scores = [pairs.group_scores(mine) if near(axes, j) else None for j, mine in enumerate(of)]
+    for one, cut, table in zip(better, cuts, moving, strict=True):
+        shares = np.bincount(cut.groups, one.shares)
+        rows = np.maximum(table, 1e-3 * np.outer(table.sum(axis=1), shares))
+        rows = rows * (shares * table.sum() / np.maximum(rows.sum(axis=0), 1e-9))
+        by_part.append(pairs.indicator(part).T @ rows)
 
     def again(chosen: Sequence[pairs.Pair]) -> tuple[list[Floats], float]:
-        return asked.tables(4, [(pair, parts) for pair in chosen], sides, of)
+        return asked.grouped(3, [(pair, parts) for pair in chosen], cuts)
 
-    found = pairs.measured_pairs(
-        by_part, scores, dict(zip(every, first, strict=True)), deviation, again
-    )
-    return found, of, better
-
-
-def _problem(
-    axes: Axes, known: list[pairs.Known], moving: _Moving, found: pairs.Pairs, in_pairs: list[Ints]
-) -> Problem:
-    people = float(moving.sizes.sum())
-    shares = [one.shares for one in known]
-    numbers = np.flatnonzero(axes.numbers).tolist()
-    together, precision = pairs.covariances(found, in_pairs, shares, numbers)
-    part = part_of_window(len(moving.sizes))
-    return Problem(
-        sizes=_single(moving.sizes / people),
-        people=_single(people),
-        alone=tuple(_target(one.shares * people, 1 / one.variance, people) for one in known),
-        over_time=tuple(
-            _target(table, np.full(table.shape, moving.noise**-2), people)
-            for table in moving.tables
-        ),
-        pairs=_target(found.always, found.precision[0], people),
-        parts=_target(found.parts, found.precision[1], people),
-        part_of_window=_single(pairs.indicator(part).T),
-        covariances=Target(_single(together), _single(precision)),
-        means=_single([shares[j] @ pairs.cell_middles(len(shares[j])) for j in numbers]),
-        time_groups=tuple(_single(pairs.indicator(one)) for one in moving.groups),
-        pair_groups=tuple(_single(pairs.indicator(one)) for one in in_pairs),
-    )
+    near = [cut.near for cut in cuts]
+    return pairs.measured_pairs(by_part, near, first, noise, again), better
 
 
 class _Asked(NamedTuple):
@@ -304,60 +314,24 @@ class _Asked(NamedTuple):
         self,
         turn: int,
         wanted: Sequence[tuple[tuple[int, ...], Slabs]],
-        sides: Sequence[int],
-        grouped: Sequence[Ints] | None = None,
+        sides: Sequence[tuple[int, ...]],
+        groups: Sequence[Ints] | None = None,
     ) -> tuple[list[Floats], float]:
         """Noisy tables (K, cells) of these columns and windows, and the deviation of a cell."""
         questions = []
-        for columns, windows in wanted:
-            mine = tuple(side if j in columns else 1 for j, side in enumerate(sides))
+        for (columns, windows), mine in zip(wanted, sides, strict=True):
             few = None
-            if grouped is not None:
-                few = tuple(one if j in columns else None for j, one in enumerate(grouped))
-            questions.append(Table(windows, mine, groups=few))
+            if groups is not None:
+                few = tuple(one if j in columns else None for j, one in enumerate(groups))
+            along = tuple(side if j in columns else 1 for j, side in enumerate(mine))
+            questions.append(Table(windows, along, groups=few))
         z = 1 / (self.mu * math.sqrt(ROUNDS[turn]))
         release = Release(TablesQuestion(questions), Gaussian(z), TABLES)
         return self.guard.ask(release), self.deviation(turn, len(questions))
 
-
-def _grouped(
-    axes: Axes, known: list[pairs.Known], people: float, count: float, noise: float
-) -> list[Ints]:
-    """(L_j,) of each column: at most `count` groups of a number, and of a category those levels
-    that stand out where they are spread over so many cells."""
-    most = int(np.clip(count, FEWEST_GROUPS, MOST_GROUPS))
-    least = PER_CELL * noise * math.sqrt(most) / people
-    made = []
-    for one, levels, ordered in zip(known, axes.levels, axes.ordered, strict=True):
-        if not levels:
-            made.append(pairs.groups_of_number(one.shares, most))
-        elif ordered:
-            made.append(pairs.groups_of_ordered(one.shares, least))
-        else:
-            made.append(pairs.groups_of_category(one.shares, least))
-    return made
-
-
-def near(axes: Axes, j: int) -> bool:
-    """Whether neighbouring cells of a column are alike."""
-    return axes.levels[j] == 0 or axes.ordered[j]
-
-
-def part_of_window(windows: int) -> Ints:
-    """(S,) which part of time each window is in."""
-    return np.arange(windows) * min(PARTS, windows) // windows
-
-
-def cells_of_number(people: float, noise: float) -> int:
-    """The power of two next to N / (CELL_PEOPLE noise), within limits."""
-    wanted = math.log2(max(people / (CELL_PEOPLE * noise), 1.0))
-    return int(2 ** np.clip(round(wanted), *np.log2(CELLS)))
-
-
-def _target(counts: Floats, precision: Floats, people: float) -> Target:
-    """In shares, of counts whose precision is 1 / variance."""
-    return Target(_single(counts / people), _single(precision * people**2))
-
-
-def _single(values: Any) -> Any:
-    return jnp.asarray(values, jnp.float32)
+    def grouped(
+        self, turn: int, wanted: Sequence[tuple[tuple[int, ...], Slabs]], cuts: list[pairs.Cut]
+    ) -> tuple[list[Floats], float]:
+        """The same of groups."""
+        groups = [cut.groups for cut in cuts]
+        return self.tables(turn, wanted, [tuple(map(len, groups))] * len(wanted), groups)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.base.arrays import Floats, Ints, Mask
+from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import InputError, aligned
 from privtraj.columns.kinds import (
     Angle,
@@ -52,11 +52,6 @@ def known_columns(columns: Meaning, d: int) -> tuple[Column, ...]:
     return tuple(columns)
 
 
-def of_table(columns: Sequence[Column]) -> list[int]:
-    """(e,) places of the columns that a table has: all but those that are made of others."""
-    return [k for k, column in enumerate(columns) if not column.of]
-
-
 def unit_points(values: Floats, columns: Sequence[Column]) -> Floats:
     """Points (..., d) of values (..., e) as tables and paths have them, NaN where missing."""
     flat = encoded(columns, values.reshape(-1, values.shape[-1]))
@@ -68,25 +63,19 @@ def numbers_alone(points: Floats, columns: Sequence[Column]) -> Floats:
     return points[..., Axes.of(columns).numbers]
 
 
-def is_missing(points: Floats, columns: Sequence[Column], place: int) -> Mask:
-    """(...) where the column at a place is missing."""
-    column = columns[place]
-    if not column.missing:
-        return np.zeros(points.shape[:-1], dtype=bool)
-    if isinstance(column, Category):
-        levels: Ints = Axes.of(columns).level_of(points)[..., place]
-        return levels == column.levels - 1
-    return points[..., dict(Axes.of(columns).flags)[place]] >= 0.5
-
-
-def along_range(points: Floats, columns: Sequence[Column], place: int) -> Floats:
-    """(...) where the number at a place is in its range, from 0 to 1; of an angle, in turns."""
-    column = columns[place]
-    if not isinstance(column, Angle):
-        return points[..., place]
-    other = next(k for k, c in enumerate(columns) if isinstance(c, Sine) and c.of == column.name)
-    cosine, sine = (2 * points[..., k] - 1 for k in (place, other))
-    return np.mod(np.arctan2(sine, cosine) / (2 * np.pi), 1.0)
+def table_values(points: Floats, columns: Sequence[Column]) -> Floats:
+    """Values (..., e): numbers in shares of their range, angles in turns, NaN where these are
+    missing; the levels of categories, of which the last may be missing."""
+    axes = Axes.of(columns)
+    values = np.where(axes.numbers, points, axes.level_of(points))
+    for place, flag in axes.flags:
+        values[..., place] = np.where(points[..., flag] >= 0.5, np.nan, values[..., place])
+    for place, column in enumerate(columns):
+        if isinstance(column, Sine):
+            angle = next(k for k, other in enumerate(columns) if other.name == column.of)
+            cosine, sine = (2 * values[..., k] - 1 for k in (angle, place))
+            values[..., angle] = np.mod(np.arctan2(sine, cosine) / (2 * np.pi), 1.0)
+    return values[..., : len(of_tables(columns))]
 
 
 def cells_of(points: Floats, columns: Sequence[Column]) -> tuple[Ints, Ints]:
@@ -94,17 +83,11 @@ def cells_of(points: Floats, columns: Sequence[Column]) -> tuple[Ints, Ints]:
 
     A category has its levels; a number CELLS equal parts of its range, and one more for missing.
     """
-    axes, cells, sizes = Axes.of(columns), [], []
-    levels = axes.level_of(points)
-    for place in of_table(columns):
-        if axes.levels[place]:
-            cells.append(levels[..., place])
-            sizes.append(axes.levels[place])
-            continue
-        within = (along_range(points, columns, place) * CELLS).astype(np.int64).clip(0, CELLS - 1)
-        cells.append(np.where(is_missing(points, columns, place), CELLS, within))
-        sizes.append(CELLS + columns[place].missing)
-    return np.stack(cells, axis=-1), np.array(sizes)
+    known, values = of_tables(columns), table_values(points, columns)
+    within = np.clip(np.floor(values * CELLS), 0, CELLS - 1)
+    cells = np.where([column.levels > 0 for column in known], values, within)
+    sizes = [column.levels or CELLS + column.missing for column in known]
+    return np.where(np.isnan(values), CELLS, cells).astype(np.int64), np.array(sizes)
 
 
 def one_hot(points: Floats, columns: Sequence[Column]) -> Floats:
@@ -139,37 +122,38 @@ def column_errors(synthetic: Any, real: Any, *, columns: Meaning = None) -> Floa
     these are TVComplement and KSComplement of SDMetrics. An angle: Kuiper's sup (F - G) +
     sup (G - F), which does not depend on where the circle begins.
     """
-    x, y = pair(synthetic, real)
-    known = known_columns(columns, x.shape[1])
-    (a, sizes), (b, _) = cells_of(x, known), cells_of(y, known)
+    known, ours, theirs = _sides(synthetic, real, columns)
     errors = []
-    for k, place in enumerate(of_table(known)):
-        if isinstance(known[place], Category):
-            errors.append(total_variation(a[:, k], b[:, k], int(sizes[k])))
+    for column, a, b in zip(known, ours.T, theirs.T, strict=True):
+        if isinstance(column, Category):
+            errors.append(total_variation(a.astype(np.int64), b.astype(np.int64), column.levels))
             continue
-        ours, theirs = (
-            along_range(side, known, place)[~is_missing(side, known, place)] for side in (x, y)
-        )
-        if len(ours) and len(theirs):
-            at = np.concatenate([ours, theirs])
-            f, g = (np.searchsorted(np.sort(v), at, "right") / len(v) for v in (ours, theirs))
+        a, b = np.sort(a[~np.isnan(a)]), np.sort(b[~np.isnan(b)])
+        if len(a) and len(b):
+            at = np.concatenate([a, b])
+            f, g = (np.searchsorted(v, at, "right") / len(v) for v in (a, b))
             above, below = (f - g).max(), (g - f).max()
-            circle = isinstance(known[place], Angle)
+            circle = isinstance(column, Angle)
             errors.append(float(above + below if circle else max(above, below)))
         else:  # nobody has it, or one side alone
-            errors.append(float(len(ours) != len(theirs)))
+            errors.append(float(len(a) != len(b)))
     return np.array(errors)
 
 
 def missing_errors(synthetic: Any, real: Any, *, columns: Meaning = None) -> Floats:
     """(e,) difference of the shares of people who lack a column; nan where nobody may."""
-    x, y = pair(synthetic, real)
+    known, *sides = _sides(synthetic, real, columns)
+    may = np.array([column.missing for column in known])
+    last = np.array([column.levels - 1 for column in known])  # -1 of numbers
+    ours, theirs = ((np.isnan(side) | (side == last)).mean(axis=0) for side in sides)
+    return np.where(may, np.abs(ours - theirs), np.nan)
+
+
+def _sides(a: Any, b: Any, columns: Meaning) -> tuple[tuple[Column, ...], Floats, Floats]:
+    """The columns of a table, and their `table_values` (n, e), (k, e) for two clouds."""
+    x, y = pair(a, b)
     known = known_columns(columns, x.shape[1])
-    errors = []
-    for place in of_table(known):
-        ours, theirs = (is_missing(side, known, place).mean() for side in (x, y))
-        errors.append(abs(ours - theirs) if known[place].missing else np.nan)
-    return np.array(errors)
+    return of_tables(known), table_values(x, known), table_values(y, known)
 
 
 def total_variation(a: Any, b: Any, size: int) -> float:
@@ -217,18 +201,15 @@ def correlation_errors(synthetic: Any, real: Any, *, columns: Meaning = None) ->
     Over the people who have both; 0 by definition where they do not differ. One less half of it is
     CorrelationSimilarity of SDMetrics.
     """
-    sides = pair(synthetic, real)
-    known = known_columns(columns, sides[0].shape[1])
+    known, *sides = _sides(synthetic, real, columns)
     errors = []
-    for i, j in combinations(of_table(known), 2):
+    for i, j in combinations(range(len(known)), 2):
         if any(not isinstance(known[k], Number) or isinstance(known[k], Angle) for k in (i, j)):
             errors.append(np.nan)  # angles have no direction to rise in
             continue
-        found = []
-        for points in sides:
-            both = points[~(is_missing(points, known, i) | is_missing(points, known, j))]
-            found.append(float(correlation(both[:, [i]], both[:, [j]])[0]))
-        errors.append(abs(found[0] - found[1]))
+        there = (side[np.isfinite(side[:, [i, j]]).all(axis=1)] for side in sides)
+        r, s = (float(correlation(both[:, [i]], both[:, [j]])[0]) for both in there)
+        errors.append(abs(r - s))
     return np.array(errors)
 
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import InputError
-from privtraj.columns.kinds import Axes, Category
-from privtraj.metrics.columns import Meaning, known_columns, numbers_alone, of_table, one_hot
+from privtraj.columns.kinds import Axes, Category, of_tables
+from privtraj.metrics.columns import Meaning, known_columns, numbers_alone, one_hot
 from privtraj.metrics.registry import (
     MOST,
     cloud,
@@ -117,7 +117,9 @@ def group_squared_w2(synthetic: Any, real: Any, *, columns: Meaning = None) -> f
     ours, theirs = Axes.of(known).level_of(x), Axes.of(known).level_of(y)
     a, b = numbers_alone(x, known), numbers_alone(y, known)
     means = []
-    for k in (k for k in of_table(known) if isinstance(known[k], Category) and a.shape[1]):
+    for k, column in enumerate(of_tables(known)):
+        if not isinstance(column, Category) or not a.shape[1]:
+            continue
         levels, counts = np.unique(theirs[:, k], return_counts=True)
         many = counts >= LEAST_GROUP
         errors = []

@@ -76,7 +76,7 @@ def stays(paths: Any, *, times: Any = None, bounds: Any = None, cells: int | Non
     as its readings in a row together: the stays of a person who is always there add up to all of
     it. times: (T,) of the readings; 0, 1, .., T - 1 unless given.
     """
-    place, _ = _places(partial_paths(paths), bounds, cells)
+    place, _ = grid_cells(partial_paths(paths), bounds, cells)
     at = reading_times(times, place.shape[1])
     edges = np.concatenate([at[:1], (at[1:] + at[:-1]) / 2, at[-1:]])
     begins = np.ones(place.shape, dtype=bool)
@@ -92,7 +92,7 @@ def visits_jsd(synthetic: Any, real: Any, *, bounds: Any = None, cells: int | No
     per cell; 0 to ln 2, lower is better."""
     visitors = []
     for paths in path_pair(synthetic, real, absence=True):
-        place, total = _places(paths, bounds, cells)
+        place, total = grid_cells(paths, bounds, cells)
         who, when = np.nonzero(place >= 0)
         visits = np.unique(place[who, when] + total * who)
         visitors.append(np.bincount(visits % total, minlength=total))
@@ -115,7 +115,7 @@ def jensen_shannon(p: Any, q: Any) -> float:
 
 
 def grid_cells(points: Floats, bounds: Any, per_feature: int | None) -> tuple[Ints, int]:
-    """The cell (...) of points (..., d), numbered 0 to C - 1, and C.
+    """The cell (...) of points (..., d), numbered 0 to C - 1, -1 for an absence, and C.
 
     Each feature's range (unit interval unless `bounds` (d, 2) are given) is cut in `per_feature`
     equal parts, by default 36, 6, 3, then 2 for one, two, three and more features; what lies
@@ -128,17 +128,12 @@ def grid_cells(points: Floats, bounds: Any, per_feature: int | None) -> tuple[In
             f"{parts} cells for each of {d} features are too many or none: at most {_MOST_CELLS} "
             "in all can be compared"
         )
-    place = np.minimum((in_box(points, bounds) * parts).astype(np.int64), parts - 1)
-    return place @ (parts ** np.arange(d)), parts**d
+    away = np.isnan(points[..., 0])
+    within = in_box(np.where(away[..., None], 0.0, points), bounds)
+    place = np.minimum((within * parts).astype(np.int64), parts - 1)
+    return np.where(away, -1, place @ (parts ** np.arange(d))), parts**d
 
 
 def in_box(points: Floats, bounds: Any) -> Floats:
     """Points (..., d) in shares of the box, clamped to it; without bounds it is the unit cube."""
     return to_unit(points, np.tile([0.0, 1.0], (points.shape[-1], 1)) if bounds is None else bounds)
-
-
-def _places(points: Floats, bounds: Any, cells: int | None) -> tuple[Ints, int]:
-    """Cell (n, T) of each reading, -1 for an absence, and the number of cells."""
-    away = np.isnan(points[..., 0])
-    place, total = grid_cells(np.where(away[..., None], 0.0, points), bounds, cells)
-    return np.where(away, -1, place), total

@@ -18,7 +18,7 @@ import os
 import pkgutil
 import re
 import sys
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -31,7 +31,6 @@ from privtraj.base.errors import InputError
 from privtraj.base.space import utc_seconds
 
 Better = Literal["lower", "higher", "0.5", "1"]
-Compare = Callable[[Any, Any], float]
 Compared = TypeVar("Compared", bound=Callable[..., float])
 Made = TypeVar("Made")
 
@@ -64,19 +63,14 @@ class Metric:
     paths: bool = False
 
     @property
-    def options(self) -> Container[str]:
-        """Names of the options that `compare` has."""
-        return inspect.signature(self.compare).parameters
-
-    @property
     def words(self) -> str:
         """What it says, in plain words."""
         whole = inspect.getdoc(self.compare) or ""
         return " ".join(re.split(r"[:.;]\s", whole)[0].removesuffix(".").split())
 
-    def with_options(self, **options: Any) -> Compare:
+    def with_options(self, **options: Any) -> partial[float]:
         """`compare` with those of the options that it has."""
-        known = self.options
+        known = inspect.signature(self.compare).parameters
         return partial(self.compare, **{k: v for k, v in options.items() if k in known})
 
 

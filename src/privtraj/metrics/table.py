@@ -187,10 +187,11 @@ def _scores(
             for people in (value, floor, coupled if metric.coupled else uniform)
             for x, y in zip(people, reference, strict=True)
         ]
-        if columns is not None and "columns" not in metric.options:
+        compare = metric.with_options(**options)
+        if columns is not None and "columns" not in compare.keywords:
             cases = [(numbers_alone(x, columns), numbers_alone(y, columns)) for x, y in cases]
         try:
-            found = list(on_all_cores(metric.with_options(**options), cases))
+            found = list(on_all_cores(compare, cases))
         except InputError:  # too few people, too many cells, absence
             continue
         if progress is not None:

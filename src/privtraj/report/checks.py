@@ -101,7 +101,7 @@ def summary(made: Sequence[Finding]) -> str:
 
 def in_people(worth: Estimate) -> str:
     """About so many."""
-    return f"{about(worth.people)}{' or more' * worth.or_more}"
+    return f"{about(worth.worth)}{' or more' * worth.or_more}"
 
 
 def _between(worth: Estimate) -> str:
@@ -114,11 +114,11 @@ def _worth(model: TrajectoryModel, quality: Quality | None) -> Iterator[Finding]
         return
     worth = quality.worth
     words = {"people": in_people(worth), "between": _between(worth), "refits": str(quality.refits)}
-    yield judged("worth", worth.people, **words)
-    worst = int(np.argmin([each.people for each in quality.at_times]))
+    yield judged("worth", worth.worth, **words)
+    worst = int(np.argmin([each.worth for each in quality.at_times]))
     when = time_labels(np.array(quality.numeric_times), model.datetime)[worst]
     there = quality.at_times[worst]
-    yield judged("worst_time", there.people, people=in_people(there), time=when)
+    yield judged("worst_time", there.worth, people=in_people(there), time=when)
 
 
 def worth_tables(model: TrajectoryModel, quality: Quality | None) -> dict[str, Any] | None:
@@ -128,7 +128,7 @@ def worth_tables(model: TrajectoryModel, quality: Quality | None) -> dict[str, A
         return None
 
     def row(name: str, worth: Estimate) -> tuple[str, str, str, bool]:
-        lost = worth.people < LOST or worth.people < quality.worth.people / BELOW
+        lost = worth.worth < LOST or worth.worth < quality.worth.worth / BELOW
         return name, in_people(worth), _between(worth), lost
 
     times = time_labels(np.array(quality.numeric_times), model.datetime)
