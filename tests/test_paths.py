@@ -16,6 +16,7 @@ from in_bins import rows_in_bins
 from privtraj.base.errors import InputError
 from privtraj.base.space import fold
 from privtraj.data import tables
+from privtraj.data.dialect import DATE
 from privtraj.data.snapshots import Snapshots
 from privtraj.model.paths import Paths, fill_in_blocks
 from privtraj.synthesizer import TrajectorySynthesizer
@@ -183,7 +184,7 @@ def test_dates_with_time_zones_come_back_as_the_same_moments(zone, tmp_path):
     paths = model.sample(3, seed=2)
     np.testing.assert_array_equal(paths.times, bins)
     paths.save(tmp_path / "paths.csv")
-    again = tables.read_columns(tmp_path / "paths.csv", ["when"]).column("when")
+    again = tables.read_columns(tmp_path / "paths.csv", ["when"], {"when": DATE}).column("when")
     np.testing.assert_array_equal(again.to_numpy().astype("M8[us]"), np.tile(bins, 3))
 
 
