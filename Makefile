@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 FUZZ_SECONDS ?= 600
+FUZZ_SEED ?= 1
 SAMPLE ?= 12
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 # what `make quick` runs, in one process beside mypy: what a person moves, noise, cost, ledger and
@@ -22,7 +23,7 @@ help:
 	@echo "make house     the size of the code beside its bars"
 	@echo "make kills     200 processes killed while they write a ledger (KILLS=n for more)"
 	@echo "make mutants   plant every break of docs/privacy.md and some by operators (ONLY=names, SAMPLE=all)"
-	@echo "make fuzz      random tables and questions to the guard, ten minutes (FUZZ_SECONDS=600)"
+	@echo "make fuzz      random tables and questions to the guard, ten minutes (FUZZ_SECONDS=600 FUZZ_SEED=1)"
 	@echo "make docs      the documentation, as a site in site/"
 	@echo "make evidence  the quality tables (STROKES=path/to/mnist_strokes_dejong.npz for the strokes)"
 	@echo "make reproduce the paper's tables and figures again, to paper/ (STROKES=FILE for the digits, QUICK=1)"
@@ -80,7 +81,7 @@ mutants: $(READY)
 	$(if $(ONLY),,PYTHONPATH=tests $(BIN)/python -m mutants --operators --sample $(SAMPLE))
 
 fuzz: $(READY)
-	PYTHONPATH=tests $(BIN)/python -m fuzz $(FUZZ_SECONDS)
+	PYTHONPATH=tests $(BIN)/python -m fuzz $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 
 evidence: $(READY)
 	$(BIN)/python experiments/three_modes.py
