@@ -91,7 +91,7 @@ class Step:
         self.rng = rng
         points, bins = people_of(size)
         self.chunks = sums.chunked(points, bins, size.times)
-        self.there = self.chunks.spread(self.chunks.row >= 0)
+        self.there = self.chunks.held
         self.state = langevin.middle(size.times, size.particles, size.features, rng)
         mixture = self.state.mixture
         self.state = self.state._replace(

@@ -7,6 +7,7 @@ statistical test tries a few.
 
 import hashlib
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -183,6 +184,24 @@ class _Silent:
 def snapshots_of():
     """Function: list of (n_i, d) arrays in the unit cube -> Snapshots."""
     return _snapshots
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium, or a reason to skip; one for all files, as a process may start only one."""
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="the browser tests need playwright (pip install playwright)"
+    )
+    named = map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))
+    found = next(filter(None, named), None)
+    if found is None:
+        pytest.skip("no Chromium on PATH: install one to test the report in a browser")
+    quiet = ["--disable-gpu", "--disable-background-networking", "--no-first-run"]
+    root = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=found, args=[*quiet, *root])
+        yield browser
+        browser.close()
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,5 @@
 """Reports, each made once, and a browser to open them in."""
 
-import os
-import shutil
 from functools import cache
 
 import pytest
@@ -27,24 +25,6 @@ def reports():
         return model, report(model)
 
     return made
-
-
-@pytest.fixture(scope="session")
-def browser():
-    """Chromium, or a reason to skip."""
-    playwright = pytest.importorskip(
-        "playwright.sync_api", reason="the browser tests need playwright (pip install playwright)"
-    )
-    named = map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))
-    found = next(filter(None, named), None)
-    if found is None:
-        pytest.skip("no Chromium on PATH: install one to test the report in a browser")
-    quiet = ["--disable-gpu", "--disable-background-networking", "--no-first-run"]
-    root = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=found, args=[*quiet, *root])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="session")

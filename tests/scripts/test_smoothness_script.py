@@ -44,5 +44,5 @@ def test_the_quick_run_is_smooth(tmp_path):
     assert "| three modes | 1 | 300 | 2 |" in printed
     ((found,),) = json.loads((tmp_path / "out.json").read_text()).values()
     assert found["jumps"] < 1.5
-    assert found["error"] < 0.3
-    assert found["squared_w2"] < 0.001
+    assert found["error"] < 0.4
+    assert found["squared_w2"] < 0.0015
