@@ -218,6 +218,7 @@ KINDS: dict[str, Kind] = {
     "counts at any time": Kind(Shape(bins=False)),
     "counts at listed times": Kind(Shape(), {"particles": 16}),
     "counts of bins": Kind(Shape(), {"particles": 16, "windows": "bins", "cells": 4}),
+    "counts of windows set by hand": Kind(Shape(), {"particles": 16, "windows": 2}),
     "counts without delta": Kind(Shape(1), {"delta": 0.0}),
     "counts in a domain": Kind(Shape(domain=True), {"particles": 16}),
     "public counts": Kind(
