@@ -386,7 +386,7 @@ def test_slopes_are_those_of_the_misfit():
             total += MOTION * problem.people * (windows - 1) * moved / 5
         return total
 
-    for j, slope in enumerate(slopes([np.float32(one) for one in q], problem)):
+    for j, slope in enumerate(slopes([np.float32(one) for one in q], problem, problem.members)):
         for _ in range(4):
             at = tuple(rng.integers(side) for side in q[j].shape)
             ends = []

@@ -50,9 +50,7 @@ BLOCK_EXPONENT = 1.5  # the same for blocks, larger if false; set by hand on sta
 MAX_POOLINGS = 2  # of counts, to cells of 2 and 4 times the side; set by hand, 2026-11
 GROWTH_ROUNDS = 2  # of neighbours; set by hand on stand-ins, 2026-11
 MAJORITY = 0.5  # of the people: a reading with more may stand in for times without any
-TOGETHER = (
-    2.0  # standard deviations of people who are clear only together: tails lost, or made of noise
-)
+TOGETHER = 2.0  # standard deviations of people clear only together: tails lost, or made of noise
 FALSE_ISLANDS = 0.05  # expected in a fit: groups of cells that are noise alone; by convention
 OWN_NOISE_SHARE = 0.2  # of its noise that a cell of a block gets beside its count; by hand, 2026-11
 

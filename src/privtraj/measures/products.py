@@ -91,6 +91,11 @@ class Problem(NamedTuple):
     places: dict[int, Singles]
     covariances: Target
 
+    @property
+    def members(self) -> list[Singles]:
+        """(L_j, A_j) of each column: 1 where a cell is in a group of the tables of pairs."""
+        return [indicator(cut.of_cell).astype(np.float32) for cut in self.cuts]
+
 
 def fitted(problem: Problem, axes: Axes, rng: np.random.Generator) -> list[Singles]:
     """q_j (S, M, L_j) of each column; S is 1 for a fixed one. By Adam, with shorter steps in the
@@ -107,11 +112,13 @@ def fitted(problem: Problem, axes: Axes, rng: np.random.Generator) -> list[Singl
         own = np.repeat((np.log(shares) + own)[None], windows, 0)
         logits.append(own.astype(np.float32))
     means, squares = ([np.zeros_like(one) for one in logits] for _ in range(2))
+    members = problem.members
     for k in range(STEPS):
         rate = LEARNING_RATE * min(1.0, 2 * (1 - k / STEPS) + 0.02)
         first, second = 1 - 0.9 ** (k + 1), 1 - 0.99 ** (k + 1)
         q = [softmax(one, axis=-1) for one in logits]
-        for x, m, v, p, slope in zip(logits, means, squares, q, slopes(q, problem), strict=True):
+        found = slopes(q, problem, members)
+        for x, m, v, p, slope in zip(logits, means, squares, q, found, strict=True):
             slope = p * (slope - (p * slope).sum(axis=-1, keepdims=True))
             m += 0.1 * (slope - m)
             v += 0.01 * (slope * slope - v)
@@ -121,13 +128,12 @@ def fitted(problem: Problem, axes: Axes, rng: np.random.Generator) -> list[Singl
     return [softmax(one, axis=-1) for one in logits]
 
 
-def slopes(q: list[Singles], problem: Problem) -> list[Singles]:
-    """Of the misfit, with respect to q_j (S, M, L_j)."""
+def slopes(q: list[Singles], problem: Problem, members: list[Singles]) -> list[Singles]:
+    """Of the misfit, with respect to q_j (S, M, L_j). members: those of the problem."""
     shape = len(problem.sizes), q[0].shape[1]
     each = (problem.sizes / shape[1])[:, None, None]  # people of a particle, as a share
-    groups = [indicator(cut.of_cell).astype(np.float32) for cut in problem.cuts]
     full = [np.broadcast_to(p, (*shape, p.shape[-1])) for p in q]
-    parts = [p @ of for p, of in zip(full, groups, strict=True)]
+    parts = [p @ of for p, of in zip(full, members, strict=True)]
     together = np.concatenate(parts, axis=-1)
     tables = (np.swapaxes(together, 1, 2) @ together) * each
     by_part = np.zeros(problem.parts.shares.shape, np.float32)
@@ -142,7 +148,7 @@ def slopes(q: list[Singles], problem: Problem) -> list[Singles]:
     of_numbers = np.moveaxis(numbers @ (slope + slope.T), 2, 0)
     moving = np.float32(MOTION * problem.people * (shape[0] - 1) / shape[1])
     made, start = [], 0
-    for j, (p, of, part) in enumerate(zip(q, groups, parts, strict=True)):
+    for j, (p, of, part) in enumerate(zip(q, members, parts, strict=True)):
         here = of_groups[..., start : start + of.shape[1]]
         start += of.shape[1]
         mine = here + problem.over_time[j].slope((part * each).sum(axis=1))[:, None]
