@@ -21,12 +21,15 @@ are two limits, on epsilon and on delta times the number of people (`weaknesses`
 
 from __future__ import annotations
 
+import datetime as dt
+import hashlib
 import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -34,7 +37,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privtraj.base import __version__, formats
-from privtraj.base.errors import InputError, is_number, is_whole, short
+from privtraj.base.errors import Arg, InputError, is_number, is_whole, short
 from privtraj.base.files import MOST_BYTES, strict_json
 from privtraj.privacy.accounting import (
     PARALLEL,
@@ -81,6 +84,10 @@ DOMAIN = "domain"
 CAUTION = "delta against the number of people"
 """Found by a fit: a warning that takes the released number of people to tell."""
 
+DECLARED = ("title", "controller", "purpose", "date", "contact")
+"""What a steward may say about a release: signed with the rest, and checked by nobody."""
+MOST_LETTERS = 300  # of each
+
 FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
 MOST_ENTRIES = 1000  # of a ledger: more than any fit has kinds of releases
 MOST_TIMES = 10**9
@@ -101,7 +108,9 @@ class Certificate:
     for, each entry enough to compute its cost again. slack: total variation of the noise, already
     inside epsilon. public_inputs: what the guarantee takes as known to everybody, JSON values only.
     found: what the fit chose by looking at its own releases, in words.
-    model_sha256: of the model it belongs to, None before there is one.
+    declared: what the steward says about the release, by the words of `DECLARED`.
+    source_sha256: of the code of this room that drew the noise and computed the cost (`source`),
+    None before version 0.3. model_sha256: of the model it belongs to, None before there is one.
     signature: {"key": fingerprint, "ed25519": signature of all the rest}, None if nobody signed.
     """
 
@@ -120,6 +129,8 @@ class Certificate:
     version: str
     public_inputs: dict[str, Any] = field(default_factory=dict)
     found: dict[str, str] = field(default_factory=dict)
+    declared: dict[str, str] = field(default_factory=dict)
+    source_sha256: str | None = None
     model_sha256: str | None = None
     signature: dict[str, str] | None = None
 
@@ -256,8 +267,9 @@ class Certificate:
         values: dict[str, Any] = _plain(vars(self))
         if math.isinf(self.epsilon_other_adjacency):
             values["epsilon_other_adjacency"] = None
-        if self.signature is None:  # as before there were any, so that hashes stay the same
-            del values["signature"]
+        for name in _SINCE:  # left out as before there were any, so that hashes stay the same
+            if not values[name]:
+                del values[name]
         return {**values, "mechanism": self.mechanism}
 
     def to_json(self, *, indent: int | None = 2) -> str:
@@ -270,7 +282,7 @@ class Certificate:
         if not isinstance(values, Mapping):
             raise InputError("the certificate is damaged: it is not made of fields")
         names = {f.name for f in fields(cls)}
-        values = {"found": {}, "signature": None, **values}  # which older versions did not state
+        values = {"found": {}, **_SINCE, **values}  # which older versions did not state
         if missing := names - values.keys():
             raise InputError(f"the certificate lacks {', '.join(sorted(missing))}")
         if values.keys() - names - {"mechanism"}:
@@ -322,6 +334,7 @@ class Certificate:
             rest = f"About {PROTECTS[other]} ({other}) the same release has epsilon = "
             rest += up(self.epsilon_other_adjacency)
         lines = [f"Privacy certificate (privtraj {self.version})"]
+        lines += [f"  {name.capitalize()} (declared): {x}" for name, x in self.declared.items()]
         lines.append(
             f"  {promise} differential privacy with epsilon = {up(self.epsilon)}, "
             f"delta = {self.delta:g} (budget: epsilon = {self.target_epsilon:g})."
@@ -355,6 +368,7 @@ class Certificate:
                 if name != CAUTION
             ),
             f"  Model: sha256 {self.model_sha256 or 'none yet'}.",
+            *([f"  Made by privacy/ of sha256 {self.source_sha256}."] * bool(self.source_sha256)),
             *([f"  Signed by: key sha256 {self.signed_by}."] if self.signature else []),
         ]
         if not self.private:
@@ -369,6 +383,35 @@ class Certificate:
         """Why a result that is not private is not."""
         seeded = self.noise == SEEDED_NOISE
         return "the noise came from a seed" if seeded else "the records were used as they are"
+
+
+def check_declared(declared: Mapping[str, str]) -> dict[str, str]:
+    """What a steward declares, in order; refuses what could hide what stands beside it."""
+    for name, said in declared.items():
+        if name not in DECLARED:
+            raise InputError(f"'{name}' is nothing to declare: use {', '.join(DECLARED)}")
+        if not _is_said(said):
+            line = f" must be one line of 1 to {MOST_LETTERS} letters, without control characters"
+            raise InputError(Arg(name), line)
+    if "date" in declared:
+        try:
+            dt.date.fromisoformat(declared["date"])
+        except ValueError:
+            raise InputError(Arg("date"), " must be a date such as 2026-11-30") from None
+    return {name: declared[name] for name in DECLARED if name in declared}
+
+
+@cache
+def source() -> str | None:
+    """SHA-256 of the source of this room, file by file: by it an attested version is known.
+
+    Public: it says which code ran, and nothing about records. None where there is no source.
+    """
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    if not files:
+        return None
+    parts = (f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files)
+    return hashlib.sha256("".join(parts).encode()).hexdigest()
 
 
 def certify(
@@ -426,6 +469,7 @@ def _certified(
         ledger=to_entries(guarantee, adjacency),
         slack=slack,
         version=__version__,
+        source_sha256=source(),
         public_inputs=_plain(public_inputs),
         **stated,
     )
@@ -588,6 +632,16 @@ def _is_line(value: Any) -> bool:
     )
 
 
+def _is_said(value: Any) -> bool:
+    """A short line that no sign turns around."""
+    turning = re.compile("[\u202a-\u202e\u2066-\u2069]")
+    return _is_line(value) and 0 < len(value) <= MOST_LETTERS and not turning.search(value)
+
+
+def _is_sha256(value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None
+
+
 def _is_lines(value: Any) -> bool:
     return isinstance(value, dict) and all(map(_is_line, (*value, *value.values())))
 
@@ -599,6 +653,7 @@ def _is_public(value: Any) -> bool:
     return all(isinstance(one, list) and all(map(_is_line, one)) for one in (list(value), *said))
 
 
+_SINCE: dict[str, Any] = {"declared": {}, "source_sha256": None, "signature": None}
 _FORM: dict[str, Callable[[Any], bool]] = {
     "epsilon": _is_amount,
     "delta": lambda value: _is_amount(value, below=1),
@@ -615,10 +670,13 @@ _FORM: dict[str, Callable[[Any], bool]] = {
     "version": _is_line,
     "public_inputs": _is_public,
     "found": _is_lines,
-    "model_sha256": lambda value: (
-        value is None
-        or (isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None)
+    "declared": lambda value: (
+        isinstance(value, dict)
+        and value.keys() <= set(DECLARED)
+        and all(map(_is_said, value.values()))
     ),
+    "source_sha256": lambda value: value is None or _is_sha256(value),
+    "model_sha256": lambda value: value is None or _is_sha256(value),
     "signature": lambda value: (
         value is None or (_is_lines(value) and value.keys() == {"key", "ed25519"})
     ),

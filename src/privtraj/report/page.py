@@ -232,6 +232,7 @@ def _guarantee(model: TrajectoryModel) -> dict[str, Any]:
         ("A person has", records_in_words(certificate.public_inputs)),
         ("Equivalently", f"{up(certificate.mu)}-Gaussian privacy" if certificate.mu else ""),
         ("Noise", certificate.noise),
+        *((f"{name.capitalize()} (declared)", said) for name, said in certificate.declared.items()),
     ]
     return {
         "warnings": warnings(model),
