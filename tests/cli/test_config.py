@@ -93,7 +93,7 @@ def test_choices_have_the_defaults_of_the_function_that_takes_them(function):
 
 def test_a_synthesizer_can_be_told_everything_on_the_command_line():
     taken = set(inspect.signature(TrajectorySynthesizer).parameters)
-    assert taken - set(OPTIONS) == set(config.RENAMED)
+    assert taken - set(OPTIONS) == set(recipe.OLD_NAMES)
 
 
 @pytest.mark.parametrize(
