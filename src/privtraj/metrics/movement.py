@@ -174,7 +174,8 @@ def ground(
 ) -> Ground | None:
     """Of paths (n, T, d), (k, T, d) in the unit cube of the columns; None if those are no places
     on the globe, or some are missing.  times: (T,) of the readings, as numbers."""
-    numbers = [columns[k] for k in np.flatnonzero(Axes.of(columns).numbers)]
+    pairs = zip(columns, Axes.of(columns).numbers, strict=True)
+    numbers = [column for column, number in pairs if number]
     bounds = np.array([column.domain for column in numbers]).reshape(-1, 2)
     globe = degrees(tuple(column.name for column in numbers), bounds)
     if globe is None or any(numbers[k].missing for k in globe):
@@ -184,7 +185,8 @@ def ground(
         places = from_unit(numbers_alone(side, columns), bounds)
         fast = np.quantile(speeds(places, times=hours, globe=globe), (0.5, FAST)).tolist()
         found.append((float(np.nanmedian(path_lengths(places, globe=globe))), *fast))
-    return Ground(*zip(*found, strict=True), speed_unit(time_name, datetime))
+    length, speed, fast = zip(*found, strict=True)
+    return Ground(length, speed, fast, speed_unit(time_name, datetime))
 
 
 # Categories -----------------------------------------------------------------------------------
