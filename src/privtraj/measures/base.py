@@ -27,7 +27,7 @@ from privtraj.base.errors import Arg, InputError
 from privtraj.base.space import TimeAxis
 from privtraj.columns.kinds import Axes
 from privtraj.domain.domain import Plot
-from privtraj.measures.windows import Windows
+from privtraj.measures.windows import Resolution
 from privtraj.motion.diffusions import Brownian
 from privtraj.motion.process import Reference
 from privtraj.motion.reference import by_itself, declared
@@ -110,7 +110,7 @@ class Fit(NamedTuple):
 
     marginals: Marginals
     knots: Floats | None
-    windows: Windows
+    windows: Resolution
     people: Floats
     resolution: Floats
     reference: Reference

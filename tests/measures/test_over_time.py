@@ -9,9 +9,9 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp, rel_entr
 
 import privtraj as pt
-from privtraj.measures import pooling
+from privtraj.measures import over_time
 from privtraj.measures.cells import estimate
-from privtraj.measures.pooling import GridMeasure, pooled_over_time, time_average
+from privtraj.measures.over_time import GridMeasure, pooled_over_time, time_average
 from privtraj.privacy.noise import SeededSource, laplace_integers, laplace_variance
 
 J = 15  # cells of a group
@@ -190,7 +190,7 @@ def test_the_more_people_the_less_is_pooled():
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_details_inside_a_block_keep_their_proportions(d):
     rng = np.random.default_rng(d)
-    side = pooling.BLOCKS_PER_SIDE[d]
+    side = over_time.BLOCKS_PER_SIDE[d]
     middles = (rng.choice(side, size=(6, d)) + 0.5) / side
     centres = np.repeat(np.unique(middles, axis=0), 4, axis=0)
     centres = centres + 0.4 / side * rng.uniform(-1, 1, size=centres.shape)
@@ -230,7 +230,7 @@ def test_marginals_are_those_of_the_least_objective(times):
 
     best = minimize(objective, np.zeros(reference.size), method="BFGS").x
     ones = [np.ones(3) for _ in noisy]
-    solved = pooling._scaled(noisy, kernels, power, ones, 200)
+    solved = over_time._scaled(noisy, kernels, power, ones, 200)
     np.testing.assert_allclose(solved, marginals(best)[1], atol=1e-4)
 
 
