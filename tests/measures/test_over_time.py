@@ -280,7 +280,7 @@ def test_people_who_move_are_left_as_counted_however_many_cells_are_empty(seed):
 def test_noise_of_an_average_has_the_variance_of_so_many_draws():
     average = average_of(still())
     nobody = noisy(np.zeros((12, 20_000), dtype=np.int64), seed=9)
-    variance = average(nobody).var(axis=1)
+    variance = (average.matrix @ nobody).var(axis=1)
     # between that of independent draws and that of the prior mean, which is not noise
     assert (variance < 1.05 * NOISE / average.draws).all()
     assert (variance > 0.5 * NOISE / average.draws).all()
@@ -292,7 +292,7 @@ def test_what_never_changes_is_kept_exactly_also_where_sizes_differ():
     shares = np.random.default_rng(0).dirichlet(np.ones(50))
     exact = people[:, None] * shares
     average = time_average(exact, NOISE, people, np.array([0.1, 2.0, 0.5, 1.0]))
-    np.testing.assert_allclose(average(exact), exact, rtol=1e-9)
+    np.testing.assert_allclose(average.matrix @ exact, exact, rtol=1e-9)
 
 
 def test_larger_times_are_averages_of_fewer_draws_of_their_own_noise():

@@ -66,7 +66,7 @@ from privtraj.measures.windows import (
     moments_of,
 )
 from privtraj.motion.process import FITTED, Reference, Scale, follow, least_action
-from privtraj.motion.reference import by_itself, declared
+from privtraj.motion.reference import USUAL, declared
 from privtraj.privacy import noise
 from privtraj.privacy.events import Person
 from privtraj.privacy.guard import MAX_CELLS, Guard
@@ -220,7 +220,7 @@ class Numbers(Measure):
         reference, moments = reference_of(recipe), windows.moments
         scale = Scale(public.bounds, float(moments[0]), float(moments[-1] - moments[0]))
         unit = reference.within(scale)
-        along = unit if subspace is None else by_itself()  # in the cube of what was measured
+        along = unit if subspace is None else USUAL  # in the cube of what was measured
         still = np.array(public.axes.fixed) if subspace is None else None
         marginals, knots = _through_windows(cloud.marginals, windows, task, along, still)
         if subspace is not None:
