@@ -57,7 +57,7 @@ def along_z_curve(places: Ints) -> Ints:
     """
     bits = np.arange(max(1, int(places.max(initial=0)).bit_length()))
     keys = (places.T[::-1] >> bits[:, None, None]) & 1  # of which the last decides first
-    return np.lexsort(keys.reshape(-1, len(places)))
+    return np.lexsort(keys.reshape(len(bits) * places.shape[1], -1))
 
 
 def along_main_axis(particles: Floats) -> Ints:
