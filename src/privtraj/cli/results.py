@@ -55,7 +55,6 @@ _PATHS_OUT = changed("out", "file to write: .csv, .parquet, .arrow, .geojson (.t
     Group("data", _WHICH),
     Group("output", (_PATHS_OUT, *writing())),
     Group("advanced", _HOW),
-    usage="privtraj sample MODEL --out FILE [options]",
 )
 def sample(args: argparse.Namespace, console: Console) -> None:
     """Draw synthetic trajectories from a model; this costs no privacy, however often.
@@ -142,7 +141,6 @@ def write_paths(paths: Any, path: Path, force: bool, console: Console) -> dict[s
 @shared.command(
     *(MODEL, changed("out", "page to write: .html", short="-o")),
     *writing(),
-    usage="privtraj report MODEL -o FILE.html [options]",
 )
 def report(args: argparse.Namespace, console: Console) -> None:
     """Write a model as one page to look at in a browser; costs no privacy.
@@ -193,7 +191,6 @@ _SCORES = (
 @shared.command(
     Group("data", _COMPARED),
     Group("output", _SCORES),
-    usage="privtraj evaluate MODEL TABLE [options]",
 )
 def evaluate(args: argparse.Namespace, console: Console) -> None:
     """Compare a model with raw data, for those who may see them; not for release.

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     changed("certificate", "certificate that came beside it, as .json"),
     Option("key", FILE, "public key that must have signed it, as .pub"),
     OPTIONS["json"],
-    usage="privtraj verify MODEL [--certificate FILE] [--key FILE]",
 )
 def verify(args: argparse.Namespace, console: Console) -> None:
     """Check that a model file is whole and that its certificate belongs to it and adds up.
