@@ -18,8 +18,6 @@ from privtraj.recipe import BOOLEAN, Option, one_of, whole
 if TYPE_CHECKING:
     from privtraj.model.model import TrajectoryModel
 
-# Paths ----------------------------------------------------------------------------------------
-
 # fmt: off
 _WHICH = (
     MODEL,
@@ -82,13 +80,14 @@ def sampled(
     model = shared.load_model(args.model, "paths", console)
     if args.reference is not None:
         model = model.with_reference(args.reference)
+    from privtraj.columns.kinds import of_tables
     from privtraj.export.files import check_paths
 
     at = even_times(model, args.at) if args.times is None else args.times
     count = len(model.times if at is None else at)
-    shown = [not column.of for column in model.columns]
-    names = tuple(name for name, kept in zip(model.features, shown, strict=True) if kept)
-    check_paths(args.out, names, model.bounds[shown], count)
+    known = of_tables(model.columns)
+    names = tuple(column.name for column in known)
+    check_paths(args.out, names, [column.domain for column in known], count)
     how = {name: getattr(args, name) for name in ("seed", "interpolation", "coupling", "branching")}
     how["observation_noise"] = not args.no_observation_noise
     how |= {name: conditions(getattr(args, name), name) for name in ("where", "at_start")}
@@ -135,9 +134,6 @@ def write_paths(paths: Any, path: Path, force: bool, console: Console) -> dict[s
     }
 
 
-# A page ---------------------------------------------------------------------------------------
-
-
 @shared.command(
     *(MODEL, changed("out", "page to write: .html", short="-o")),
     *writing(),
@@ -161,8 +157,6 @@ def report(args: argparse.Namespace, console: Console) -> None:
     text = f"Written: {args.out}\nTo look at it, open {args.out} in a browser"
     console.result({"command": "report", **values}, text)
 
-
-# A comparison with raw data -------------------------------------------------------------------
 
 # fmt: off
 _COMPARED = (

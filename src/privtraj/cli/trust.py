@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from privtraj.model.model import TrajectoryModel
     from privtraj.privacy.ledger_file import LedgerFile
 
-# Whether a certificate is right ---------------------------------------------------------------
-
 
 @shared.command(
     MODEL,
@@ -86,9 +84,6 @@ def verified(
     return model, recomputed
 
 
-# Signatures -----------------------------------------------------------------------------------
-
-
 @shared.command(
     replace(MODEL, needed="", about=f"{MODEL.about}; the signature is put into it"),
     changed("certificate", "its certificate beside it, as .json, to sign as well"),
@@ -140,8 +135,6 @@ def sign(args: argparse.Namespace, console: Console) -> None:
     console.result(values, f"signed {' and '.join(files)}\nby the key {key}")
 
 
-# What was spent -------------------------------------------------------------------------------
-
 _LEDGER = (
     Option(
         "ledger", FILE, "ledger that fit has written", metavar="FILE", placed=True, needed="one"
@@ -192,8 +185,6 @@ def _ledger_file(args: argparse.Namespace) -> LedgerFile:
 
     return LedgerFile(args.ledger, **arguments(LedgerFile, vars(args)))
 
-
-# Attacks --------------------------------------------------------------------------------------
 
 VIOLATED = 1
 LEAST_RUNS = 20
