@@ -337,9 +337,8 @@ def tradeoff(source: Forecast | TrajectoryModel | Certificate, *, ax: Axes | Non
     ax = _axes(ax)
     if isinstance(source, TrajectoryModel | Certificate):
         certificate, label = _certificate(source), "best possible attack"
-        _attack_region(
-            ax, lambda x: 1 - certificate.trade_off(x), "members found, at most", lw=2, label=label
-        )
+        rates = certificate.cost.true_positive_rates
+        _attack_region(ax, rates, "members found, at most", lw=2, label=label)
         _warn(ax, certificate)
     else:  # less than one person is drawn as half of one: the axis has no zero
         bands = source.low, source.worth, source.high

@@ -58,7 +58,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, reduce
@@ -83,6 +83,8 @@ MOST_POINTS, MOST_PAIRS = 1_500_000, 6_000_000
 
 PARALLEL = "parallel"  # the mechanism of an entry that has branches
 MOST_WAYS = 1000  # in which a person matters: more than any tree of months has
+MOST_ENTRIES = 1000  # of a ledger: more than any fit has kinds of releases
+DEEPEST = 8  # branches in branches
 
 _FEW_RUNGS, _MANY_RUNGS = 97, 513  # epsilons at which a whole curve is read
 
@@ -615,12 +617,24 @@ def _flat(guarantee: Guarantee) -> Iterator[tuple[Event, int] | Parallel]:
         yield guarantee
 
 
-def from_entries(entries: Sequence[Mapping[str, Any]], slack: float = 0.0) -> Sequential:
-    """The inverse of `to_entries`, with the slack that is stated beside it."""
-    parts: list[Guarantee] = []
-    for entry in entries:
-        if entry["mechanism"] == PARALLEL:
-            parts.append(Parallel(tuple(map(from_entries, entry["branches"]))))
-        else:
-            parts.append((Event.from_dict(entry), entry["times"]))
-    return Sequential(tuple(parts), slack)
+def from_entries(entries: Sequence[Any], slack: float = 0.0, depth: int = 0) -> Sequential:
+    """The inverse of `to_entries`, with the slack that is stated beside it.
+
+    The entries may be anybody's: an `InputError` if one of them is none, or if they are too many.
+    """
+    try:
+        if depth > DEEPEST or not isinstance(entries, list | tuple):
+            raise TypeError
+        parts: list[Guarantee] = []
+        for entry in entries:
+            if entry["mechanism"] == PARALLEL:
+                inside = (from_entries(branch, 0.0, depth + 1) for branch in entry["branches"])
+                parts.append(Parallel(tuple(inside)))
+            else:
+                parts.append((Event.from_dict(entry), entry["times"]))
+        made = Sequential(tuple(parts), slack)
+        if depth or sum(1 for _ in releases(made)) <= MOST_ENTRIES:
+            return made
+    except (LookupError, TypeError, InputError):
+        pass
+    raise InputError("the certificate is damaged: its ledger cannot be read")

@@ -43,10 +43,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal, NamedTuple, Self, cast, get_args
 
-from privtraj.base.errors import Arg, InputError, check_whole, is_number
+from privtraj.base.errors import Arg, InputError, check_whole, is_number, is_whole
 from privtraj.privacy import noise, pld
 
 Adjacency = Literal["add-remove", "replace-one"]
@@ -111,9 +111,13 @@ class Event(ABC):
 
     records: most records of one person; together: whether they may share a time bin.
     rate: the probability with which a record takes part.
+
+    Its entry on a certificate has its fields, by the names in `keys` where these are others; a rate
+    of 1 and no weight are not mentioned.
     """
 
     mechanisms: ClassVar[tuple[str, ...]]  # its names on a certificate
+    keys: ClassVar[Mapping[str, str]] = {}
     _kinds: ClassVar[dict[str, type[Event]]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -140,20 +144,6 @@ class Event(ABC):
     def pair(self, adjacency: Adjacency) -> DominatingPair:
         """The pair of laws that dominates it, slack left aside."""
 
-    @property
-    @abstractmethod
-    def numbers(self) -> dict[str, float]:
-        """The numbers of its line on a certificate, by their names in words."""
-
-    @abstractmethod
-    def fields(self) -> dict[str, Any]:
-        """The values from which `of_entry` makes it again, beside its name."""
-
-    @classmethod
-    @abstractmethod
-    def of_entry(cls, entry: Mapping[str, Any]) -> Self:
-        """The event of an entry of its own mechanism."""
-
     def cost(self, adjacency: Adjacency, times: int) -> dict[str, float]:
         """What so many of them cost, where one number says it."""
         return {}
@@ -172,29 +162,85 @@ class Event(ABC):
         """The event with noise drawn exactly as stated."""
         return replace(self, slack=0.0)  # type: ignore[type-var]
 
+    def fields(self) -> dict[str, Any]:
+        """The values from which `of_entry` makes it again, beside its name."""
+        values = {self.keys.get(f.name, f.name): getattr(self, f.name) for f in _fields(type(self))}
+        unsaid = {"rate": 1.0, "weight": None, "what": self.what}
+        return {key: x for key, x in values.items() if key not in unsaid or x != unsaid[key]}
+
+    @classmethod
+    def of_entry(cls, entry: Mapping[str, Any]) -> Self:
+        """The event of an entry of its own mechanism."""
+        named = {f.name: cls.keys.get(f.name, f.name) for f in _fields(cls)}
+        return cls(**{name: entry[key] for name, key in named.items() if key in entry})
+
     def to_dict(self, adjacency: Adjacency, times: int = 1) -> dict[str, Any]:
         """The entry of a certificate for `times` such releases; its cost is that of all of them."""
         line = {"what": self.what, "times": times, "mechanism": self.mechanism}
         return {**line, **self.fields(), **self.cost(adjacency, times)}
 
     @staticmethod
-    def from_dict(entry: Mapping[str, Any]) -> Event:
-        """The inverse of `to_dict`, but for the slack, which a certificate has as one sum."""
-        event = Event._kinds[entry["mechanism"]].of_entry(entry)
-        if event.mechanism != entry["mechanism"]:
-            raise InputError("an entry of a certificate has the fields of another mechanism")
+    def from_dict(entry: Any) -> Event:
+        """The inverse of `to_dict`, but for the slack, which a certificate has as one sum.
+
+        The entry may be anybody's: an `InputError` unless all of it is of its kind and size.
+        """
+        try:
+            event = Event._kinds[entry["mechanism"]].of_entry(entry)
+            counts = [entry["times"], *(entry[n] for n in ("steps", "records") if n in entry)]
+            right = (
+                event.mechanism == entry["mechanism"]
+                and is_line(event.what)
+                and isinstance(event.together, bool)
+                and all(is_whole(n) and 1 <= n <= MOST_TIMES for n in counts)
+                and all(is_amount(x) for key, x in event.fields().items() if key not in _NO_AMOUNT)
+            )
+        except (LookupError, TypeError, AttributeError, ArithmeticError, InputError):
+            right = False
+        if not right:
+            raise InputError("an entry of a certificate is not that of an event")
         return event
 
     @property
     def in_words(self) -> str:
         """The mechanism and its noise."""
-        numbers = (f"{name} {value:.4g}" for name, value in self.numbers.items())
+        numbers = [
+            f"{_WORDS.get(key, key.replace('_', ' '))} {value:.4g}"
+            for key, value in self.fields().items()
+            if key not in ("records", *_NO_AMOUNT)
+        ]
         return f"{self.mechanism} noise, {', '.join(numbers)}"
 
     def describe(self, times: int = 1) -> str:
         """Its name and noise, for messages."""
         many = f"{times} x " if times > 1 else ""
         return f"{many}{self.what!r} ({self.in_words})"
+
+
+MOST_TIMES = 10**9
+_NO_AMOUNT = ("together", "adjacency")  # of an entry's values
+_WORDS = {
+    "noise_epsilon": "epsilon",
+    "rate": "sampling rate",
+    "weight": "weight of a person",
+    "share": "share of the times",
+}
+
+
+def _fields(kind: type[Event]) -> list[Any]:
+    return [f for f in fields(kind) if f.name != "slack"]  # type: ignore[arg-type]
+
+
+def is_amount(value: Any, below: float = 1e300) -> bool:
+    """A number that is not negative, and not absurd."""
+    return is_number(value) and 0 <= value < below
+
+
+def is_line(value: Any) -> bool:
+    """Text without control characters, which could hide what stands beside it."""
+    return isinstance(value, str) and not any(
+        ord(letter) < 32 or 127 <= ord(letter) < 160 or letter in "\u2028\u2029" for letter in value
+    )
 
 
 @dataclass(frozen=True)
@@ -242,21 +288,6 @@ class GaussianSum(Event):
         """Of one released number, in units of c^2: z^2."""
         return self.noise_multiplier**2
 
-    @property
-    def numbers(self) -> dict[str, float]:
-        sampled = {} if self.rate == 1 else {"sampling rate": self.rate}
-        return {"noise multiplier": self.noise_multiplier, **sampled}
-
-    def fields(self) -> dict[str, Any]:
-        sampled = {} if self.rate == 1 else {"rate": self.rate}
-        person = {"records": self.records, "together": self.together}
-        return {"noise_multiplier": self.noise_multiplier, **person, **sampled}
-
-    @classmethod
-    def of_entry(cls, entry: Mapping[str, Any]) -> Self:
-        person = entry["records"], entry["together"]
-        return cls(entry["noise_multiplier"], entry["what"], 0.0, *person, entry.get("rate", 1.0))
-
     def cost(self, adjacency: Adjacency, times: int) -> dict[str, float]:
         """mu of all of them, sensitivity sqrt(times) / z; where people are sampled, no number."""
         if self.rate != 1:
@@ -278,6 +309,7 @@ class LaplaceCounts(Event):
     """
 
     mechanisms: ClassVar[tuple[str, ...]] = ("discrete Laplace", "per-person discrete Laplace")
+    keys: ClassVar[Mapping[str, str]] = {"epsilon": "noise_epsilon"}
 
     epsilon: float
     what: str
@@ -315,21 +347,6 @@ class LaplaceCounts(Event):
     def noise_variance(self) -> float:
         """Of one count: 2 e^-epsilon / (1 - e^-epsilon)^2."""
         return noise.laplace_variance(self.epsilon)
-
-    @property
-    def numbers(self) -> dict[str, float]:
-        weight = {} if self.weight is None else {"weight of a person": self.weight}
-        return {"epsilon": self.epsilon, **weight}
-
-    def fields(self) -> dict[str, Any]:
-        weight = {} if self.weight is None else {"weight": self.weight}
-        person = {"records": self.records, "together": self.together}
-        return {"noise_epsilon": self.epsilon, **person, **weight}
-
-    @classmethod
-    def of_entry(cls, entry: Mapping[str, Any]) -> Self:
-        person = entry["records"], entry["together"]
-        return cls(entry["noise_epsilon"], entry["what"], 0.0, *person, entry.get("weight"))
 
     def cost(self, adjacency: Adjacency, times: int) -> dict[str, float]:
         """epsilon of all of them: sensitivity times epsilon."""
@@ -369,17 +386,6 @@ class Opaque(Event):
         epsilon, delta = self.under(adjacency)
         return DominatingPair(responses=(epsilon, 1), revealed=delta)
 
-    @property
-    def numbers(self) -> dict[str, float]:
-        return {"delta": self.delta, "epsilon": self.epsilon}
-
-    def fields(self) -> dict[str, Any]:
-        return {"epsilon": self.epsilon, "delta": self.delta, "adjacency": self.adjacency}
-
-    @classmethod
-    def of_entry(cls, entry: Mapping[str, Any]) -> Self:
-        return cls(entry["epsilon"], entry["delta"], entry["what"], entry["adjacency"])
-
 
 @dataclass(frozen=True)
 class ChosenTimes(Event):
@@ -417,10 +423,6 @@ class ChosenTimes(Event):
 
     def ideal(self) -> Self:
         return replace(self, release=self.release.ideal())
-
-    @property
-    def numbers(self) -> dict[str, float]:
-        return {**self.release.numbers, "share of the times": self.share, "steps": self.times}
 
     def fields(self) -> dict[str, Any]:
         return {"share": self.share, "steps": self.times, **self.release.fields()}

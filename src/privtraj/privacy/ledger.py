@@ -96,7 +96,9 @@ class Ledger:
     def guarantee(self) -> Guarantee:
         """Its own events, and beside them what is about other people."""
         own = Sequential(self.events)
-        return own if self.others is None else Parallel((self.others, own))
+        if self.others is None:
+            return own
+        return Parallel((self.others, own)) if self.events else self.others
 
     @property
     def cost(self) -> Cost:
@@ -152,19 +154,20 @@ class Ledger:
         return f"Ledger({budget}, events={events})"
 
 
-def up(value: float) -> str:
-    """Four digits, rounded up: what is printed never promises more than was proven."""
-    return _rounded(value, ROUND_CEILING)
+def up(value: float, digits: int = 4) -> str:
+    """Rounded up: what is printed never promises more than was proven."""
+    return _rounded(value, ROUND_CEILING, digits)
 
 
-def down(value: float) -> str:
-    """Four digits, rounded down: what is said to be left is there."""
-    return _rounded(value, ROUND_FLOOR)
+def down(value: float, digits: int = 4) -> str:
+    """Rounded down: what is said to be left is there."""
+    return _rounded(value, ROUND_FLOOR, digits)
 
 
-def _rounded(value: float, towards: str) -> str:
+def _rounded(value: float, towards: str, digits: int) -> str:
     shortest = repr(float(value))  # the decimal a person typed, where one did
-    return f"{float(Context(prec=4, rounding=towards).create_decimal(shortest)):.4g}"
+    rounded = Context(prec=digits, rounding=towards).create_decimal(shortest)
+    return f"{float(rounded):.{digits}g}"
 
 
 _TOLERANCE = 1e-9  # relative, for the rounding of shares that add up to the bound
