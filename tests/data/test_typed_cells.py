@@ -17,7 +17,7 @@ from privtraj.columns.kinds import Boolean, Category, Date, Integer, Number, Ord
 from privtraj.data.records import values_of
 from privtraj.data.snapshots import Snapshots
 from privtraj.export import tables as export_tables
-from privtraj.privacy.rows import digest_of
+from privtraj.privacy.guard import digest_of
 
 N = 24
 HOW = {"time": "t", "time_range": (0, 1)}

@@ -181,8 +181,9 @@ def payments(node):
 
 
 PUBLIC = {
-    "rows": {"check_windows"},
-    "guard": {"__post_init__", "check", "_check_sides", "multipliers"},
+    "guard": {"__post_init__", "check", "check_windows", "_check_sides", "multipliers"}
+    | {"at_rate", "at_times", "choose_times"},
+    "pairs": {"__post_init__", "check"},
     "sums": {"check", "_check_shapes", "lattice_unit"},
 }
 
@@ -197,7 +198,7 @@ def test_whoever_adds_up_rows_refuses_nothing(module):
             assert "view" not in {argument.arg for argument in node.args.args}
 
 
-@pytest.mark.parametrize("path", ["privacy/guard.py", "privacy/sampling.py"])
+@pytest.mark.parametrize("path", ["privacy/guard.py", "privacy/ledger.py"])
 def test_a_guard_refuses_before_it_pays_and_never_after(path):
     paying = [node for node in functions(path) if payments(node)]
     assert paying

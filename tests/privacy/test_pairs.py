@@ -16,15 +16,9 @@ from privtraj.data.snapshots import Snapshots
 from privtraj.privacy import guard as guard_module
 from privtraj.privacy import noise
 from privtraj.privacy.events import LaplaceCounts, Person
-from privtraj.privacy.guard import (
-    KINDS,
-    Guard,
-    LagTable,
-    Laplace,
-    Release,
-)
+from privtraj.privacy.guard import Guard, Laplace, MemoryRows, PublicShape, Release, RepeatedRows
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.rows import MemoryRows, PublicShape, RepeatedRows
+from privtraj.privacy.pairs import KINDS, LagTable
 
 WHAT = "how people persist"
 EDGES = np.array([0.1, 0.4])

@@ -602,7 +602,7 @@ def _nobody(
 ) -> Snapshots:
     """Snapshots of no people, which have all that is public."""
     from privtraj.data.snapshots import Snapshots
-    from privtraj.privacy.rows import MemoryRows
+    from privtraj.privacy.guard import MemoryRows
 
     rows = MemoryRows(np.empty((0, len(columns)), np.float32), np.empty(0))
     return Snapshots(axis, columns, time_name, rows, most, together)

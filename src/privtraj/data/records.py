@@ -37,7 +37,7 @@ from privtraj.columns.kinds import (
 )
 from privtraj.data import arrow
 from privtraj.data.public import PublicInputs
-from privtraj.privacy.rows import BLOCK, MemoryRows, digest_of
+from privtraj.privacy.guard import BLOCK, MemoryRows, digest_of
 
 MIN_RECORDS = 10
 

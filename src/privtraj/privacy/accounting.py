@@ -61,7 +61,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -163,9 +163,7 @@ class Tally:
 
     def delta(self, epsilon: float, interval: float = FINE) -> float:
         """The smallest delta proven at this epsilon >= 0, slack included; never increasing."""
-        if self.sampled:
-            return self._at(min(epsilon, _turning_point(self)), interval)
-        return self._at(self._best_epsilon(epsilon) if self.slack else epsilon)
+        return self._at(self._best_epsilon(epsilon) if self.slack else epsilon, interval)
 
     def deltas(self, epsilons: Floats) -> Floats:
         """delta at increasing epsilons >= 0, as (e, d) implies (eps, d) for every eps >= e."""
@@ -173,18 +171,13 @@ class Tally:
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon >= 0 with `delta(epsilon) <= delta`, rounded up; inf if none."""
-        if self.sampled:
-            enough, precision = min(self._enough(), _turning_point(self)), 1e-9
-        else:
-            enough, precision = self._enough(delta), 1e-13
-            enough = self._best_epsilon(enough) if self.slack else enough
-
-        def reaches(epsilon: float) -> bool:
-            return self._at(epsilon) <= delta
-
-        if not reaches(enough):
+        enough = self._enough() if self.sampled else self._enough(delta)
+        enough = self._best_epsilon(enough) if self.slack else enough
+        if self._at(enough) > delta:
             return math.inf
-        return 0.0 if reaches(0.0) else bisect(reaches, enough, 0.0, precision)
+        if self._at(0.0) <= delta:
+            return 0.0
+        return bisect(lambda x: self._at(x) <= delta, enough, 0.0, 1e-9 if self.sampled else 1e-13)
 
     def true_positive_rates(self, false_positive_rates: Floats) -> Floats:
         """The most of the members that any attack can find at these rates of false alarms.
@@ -226,21 +219,16 @@ class Tally:
         """delta + (1 + e^epsilon) slack at this very epsilon: in closed form, or on the grid."""
         if self.sampled:
             delta = _distribution(replace(self, slack=0.0), interval).delta(epsilon)
-        else:
-            delta = self._in_closed_form(epsilon)
+        else:  # as in `closed`
+            losses, probabilities, largest = _laplace_losses(self.shifts)
+            delta = float(probabilities @ gaussian_delta(epsilon - losses, self.mu))
+            delta = self.revealed + (1 - self.revealed) * delta
+            # a delta that is not zero must not look like it, whatever floats lose
+            if delta <= self.revealed and (self.mu_squared > 0 or largest > epsilon):
+                delta = math.nextafter(self.revealed, 1.0)
         if self.slack > 0:
             delta += (1 + math.exp(epsilon)) * self.slack if epsilon < 700 else 1.0
         return min(delta, 1.0)
-
-    def _in_closed_form(self, epsilon: float) -> float:
-        """`closed` at one epsilon."""
-        losses, probabilities, largest = _laplace_losses(self.shifts)
-        delta = float(probabilities @ gaussian_delta(epsilon - losses, self.mu))
-        delta = self.revealed + (1 - self.revealed) * delta
-        # a delta that is not zero must not look like it, whatever floats lose
-        if delta <= self.revealed and (self.mu_squared > 0 or largest > epsilon):
-            delta = math.nextafter(self.revealed, 1.0)
-        return delta
 
     def _enough(self, delta: float = 1e-12) -> float:
         """An epsilon that reaches delta if any does: P(loss > it) <= delta, or <= slack if any.
@@ -262,11 +250,13 @@ class Tally:
         return most
 
     def _best_epsilon(self, most: float) -> float:
-        """Where `_in_closed_form` is least on [0, most].
+        """Where delta + (1 + e^epsilon) slack is least on [0, most], or next to it and below.
 
-        It is convex in e^eps with derivative slack - Q(loss > eps), so that is where the tail of
-        the loss under Q falls to the slack.
+        It is convex in e^epsilon with derivative slack - Q(loss > epsilon), so that is where the
+        tail of the loss under Q falls to the slack.
         """
+        if self.sampled:
+            return min(most, _turning_point(self))
         if self._tail(most) >= self.slack:
             return most
         if self._tail(0.0) <= self.slack:
@@ -284,47 +274,34 @@ class Tally:
 
 @lru_cache(maxsize=64)
 def _turning_point(total: Tally) -> float:
-    """An epsilon up to which delta + (1 + e^epsilon) slack falls, next to its lowest place: convex
-    in e^epsilon, so golden sections close in on that place, and the end before it counts."""
-    if total.slack == 0:
-        return math.inf
-    low, high = 0.0, total._enough()
-    lost = _distribution(replace(total, slack=0.0), COARSE).error
+    """An epsilon on the grid up to which delta + (1 + e^epsilon) slack falls."""
+    from scipy.optimize import minimize_scalar
+
+    high, lost = total._enough(), _distribution(replace(total, slack=0.0), COARSE).error
     if (1 + math.exp(min(high, 700.0))) * total.slack < lost / 100:
         return high  # beyond it delta does not fall by anything that counts, but slack grows
-    golden = (math.sqrt(5) - 1) / 2
-    left, right = high - golden * (high - low), low + golden * (high - low)
-    at_left, at_right = total._at(left, COARSE), total._at(right, COARSE)
-    for _ in range(32):
-        if at_left <= at_right:
-            high, right, at_right = right, left, at_left
-            left = high - golden * (high - low)
-            at_left = total._at(left, COARSE)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + golden * (high - low)
-            at_right = total._at(right, COARSE)
-    return low
+    options = {"xatol": 1e-9 * high}
+    least = minimize_scalar(
+        total._at, args=(COARSE,), bounds=(0.0, high), method="bounded", options=options
+    )
+    return float(least.x) * (1 - 1e-6)
 
 
 @lru_cache(maxsize=16)
 def _distribution(total: Tally, interval: float) -> pld.Losses:
     """The losses of all of it on the grid: of each kind that is sampled, and of the rest."""
+    if not total.sampled:
+        return pld.symmetric(total.closed, total.closed_error, interval)
     parts = [_repeated(pair, times, interval) for pair, times in total.sampled]
     plain = replace(total, sampled=())
     if plain != Tally(total.adjacency):
-        parts.append(_plain(plain, interval))
+        parts.append(_distribution(plain, interval))
     return reduce(lambda composed, part: composed.beside(part), parts)
 
 
 @lru_cache(maxsize=16)
 def _repeated(pair: SampledPair, times: int, interval: float) -> pld.Losses:
     return pair.distribution(interval).repeated(times)
-
-
-@lru_cache(maxsize=16)
-def _plain(total: Tally, interval: float) -> pld.Losses:
-    return pld.symmetric(total.closed, total.closed_error, interval)
 
 
 Events = Iterable[Event | tuple[Event, int]]
@@ -402,32 +379,28 @@ def gaussian_delta(epsilon: float | Floats, mu: float) -> Floats:
 @lru_cache(maxsize=256)
 def _laplace_losses(shifts: tuple[tuple[float, int], ...]) -> tuple[Floats, Floats, Fraction]:
     """Sums of the Laplace losses and their probabilities under P, shapes (n,), n <= MAX_LOSSES; and
-    the largest loss, exactly."""
+    the largest loss, exactly.
+
+    n responses of e lose (n - 2 i) e if i of their signs are negative, which has the probability
+    C(n, i) e^{-e i} / (1 + e^{-e})^n, with C(n, i + 1) = C(n, i) (n - i) / (i + 1) in integers.
+    """
     losses, probabilities, largest = np.zeros(1), np.ones(1), Fraction(0)
     for epsilon, times in shifts:
         largest += Fraction(epsilon) * times
-        step, chance = _repeated_response(epsilon, times)
+        half, choose = [], 1
+        for i in range(times // 2 + 1):
+            half.append(math.log(choose))
+            choose = choose * (times - i) // (i + 1)
+        log_choose = half + half[: (times + 1) // 2][::-1]
+        negative = np.arange(times + 1, dtype=np.float64)
+        log_odds = -np.logaddexp(0.0, -epsilon) * times - epsilon * negative
+        step, chance = _merge_upwards(
+            epsilon * (times - 2.0 * negative), np.exp(log_choose + log_odds)
+        )
         losses, probabilities = _merge_upwards(
             np.add.outer(losses, step).ravel(), np.multiply.outer(probabilities, chance).ravel()
         )
     return losses, probabilities, largest
-
-
-def _repeated_response(epsilon: float, times: int) -> tuple[Floats, Floats]:
-    """Losses (times - 2 i) epsilon, with i of `times` signs negative: a binomial."""
-    negative = np.arange(times + 1, dtype=np.float64)
-    log_choose = _log_binomials(times)
-    log_odds = -np.logaddexp(0.0, -epsilon) * times - epsilon * negative
-    return _merge_upwards(epsilon * (times - 2.0 * negative), np.exp(log_choose + log_odds))
-
-
-def _log_binomials(n: int) -> list[float]:
-    """log C(n, i) for i = 0 to n, of the integers C(n, i + 1) = C(n, i) (n - i) / (i + 1)."""
-    half, choose = [], 1
-    for i in range(n // 2 + 1):
-        half.append(math.log(choose))
-        choose = choose * (n - i) // (i + 1)
-    return half + half[: (n + 1) // 2][::-1]
 
 
 def _merge_upwards(losses: Floats, probabilities: Floats) -> tuple[Floats, Floats]:
@@ -489,8 +462,7 @@ class Worst:
     @property
     def gdp_mu(self) -> float | None:
         """mu if all of it is exactly mu-GDP, else None."""
-        known = [mu for way in self.ways if (mu := way.gdp_mu) is not None]
-        return max(known) if len(known) == len(self.ways) else None
+        return _largest_known([way.gdp_mu for way in self.ways])
 
     def delta(self, epsilon: float) -> float:
         """The smallest delta proven at this epsilon."""
@@ -507,10 +479,16 @@ class Worst:
 
     def clt_epsilon(self, delta: float) -> float | None:
         """epsilon if sampled steps had reached their limit, where one is known for all of them."""
-        each = [way.clt_epsilon(delta) if way.sampled else way.epsilon(delta) for way in self.ways]
-        known = [epsilon for epsilon in each if epsilon is not None]
-        some = any(way.sampled for way in self.ways)
-        return max(known) if some and len(known) == len(each) else None
+        if not any(way.sampled for way in self.ways):
+            return None
+        return _largest_known(
+            [way.clt_epsilon(delta) if way.sampled else way.epsilon(delta) for way in self.ways]
+        )
+
+
+def _largest_known(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return max(known) if len(known) == len(values) else None
 
 
 Cost = Tally | Worst
@@ -520,7 +498,7 @@ def cost(guarantee: Guarantee, adjacency: Adjacency, slack: float | None = None)
     """What it costs under this relation. slack: of every way, where it is stated as one number."""
     ways = _ways(guarantee, check_adjacency(adjacency))
     if slack is not None:
-        ways = tuple([replace(way, slack=slack) for way in ways])
+        ways = tuple(map(partial(replace, slack=slack), ways))
     return ways[0] if len(ways) == 1 else Worst(ways)
 
 
@@ -548,7 +526,7 @@ def _ways(guarantee: Guarantee, adjacency: Adjacency) -> tuple[Tally, ...]:
                 inside += moved
             return _worst(inside or [Tally(adjacency)])
         case event:
-            return (tally([event], adjacency),)
+            return (Tally(adjacency).add(*event),)
 
 
 def _worst(ways: Iterable[Tally]) -> tuple[Tally, ...]:
@@ -590,31 +568,24 @@ def to_entries(guarantee: Guarantee, adjacency: Adjacency) -> tuple[dict[str, An
     no difference.
     """
     entries: list[dict[str, Any]] = []
-    last, run = None, 0
-    for part in _flat(guarantee):
-        if isinstance(part, Parallel):
+    last, run, ahead = None, 0, [guarantee]
+    while ahead:
+        part = ahead.pop()
+        if isinstance(part, Sequential):
+            ahead += part.parts[::-1]
+        elif isinstance(part, Parallel):
             lists = [[*to_entries(branch, adjacency)] for branch in part.branches]
             what = f"{len(lists)} groups of different people"
-            line = {"what": what, "times": 1, "mechanism": PARALLEL, "branches": lists}
-            entries.append(line)
+            entries.append({"what": what, "times": 1, "mechanism": PARALLEL, "branches": lists})
             last = None
-            continue
-        event, times = part[0].ideal(), part[1]
-        if event == last:
-            entries.pop()
-            times += run
-        entries.append(event.to_dict(adjacency, times))
-        last, run = event, times
+        else:
+            event, times = part[0].ideal(), part[1]
+            if event == last:
+                entries.pop()
+                times += run
+            entries.append(event.to_dict(adjacency, times))
+            last, run = event, times
     return tuple(entries)
-
-
-def _flat(guarantee: Guarantee) -> Iterator[tuple[Event, int] | Parallel]:
-    """Events with how often, and what is parallel, as it is."""
-    if isinstance(guarantee, Sequential):
-        for part in guarantee.parts:
-            yield from _flat(part)
-    else:
-        yield guarantee
 
 
 def from_entries(entries: Sequence[Any], slack: float = 0.0, depth: int = 0) -> Sequential:

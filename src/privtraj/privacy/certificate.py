@@ -36,6 +36,7 @@ from privtraj.base import __version__, formats
 from privtraj.base.errors import InputError, is_number, is_whole, short
 from privtraj.base.files import MOST_BYTES, strict_json
 from privtraj.privacy.accounting import (
+    PARALLEL,
     Cost,
     Guarantee,
     Parallel,
@@ -88,6 +89,7 @@ CAUTION = "delta against the number of people"
 """Found by a fit: a warning that takes the released number of people to tell."""
 
 FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
+_OTHER: dict[Adjacency, Adjacency] = {"add-remove": "replace-one", "replace-one": "add-remove"}
 _AGREEMENT = 1e-6  # relative, between a stated number and the same computed elsewhere
 
 
@@ -129,7 +131,14 @@ class Certificate:
     @property
     def mechanism(self) -> str:
         """The kinds of noise that were added, in words."""
-        kinds = dict.fromkeys(event.mechanism for event, _ in releases(self.guarantee))
+        kinds: dict[str, None] = {}
+        ahead = list(self.ledger[::-1])
+        while ahead:
+            entry = ahead.pop()
+            if entry["mechanism"] == PARALLEL:
+                ahead += reversed([one for branch in entry["branches"] for one in branch])
+            else:
+                kinds[entry["mechanism"]] = None
         return " and ".join(kinds) or "none"
 
     @property
@@ -204,7 +213,7 @@ class Certificate:
 
         An `InputError` if composing it, under either relation, would take longer than any fit's.
         """
-        total, other = cost(self.guarantee, self.adjacency), _other(self.adjacency)
+        total, other = cost(self.guarantee, self.adjacency), _OTHER[self.adjacency]
         if not (is_modest(total) and is_modest(cost(self.guarantee, other))):
             raise InputError(
                 "the certificate cannot be checked: its ledger holds more than a fit releases"
@@ -283,7 +292,7 @@ class Certificate:
         if known["epsilon_other_adjacency"] is None:
             known["epsilon_other_adjacency"] = math.inf
         certificate = cls(**known)
-        if values.get("mechanism") != certificate.mechanism:
+        if not certificate.guarantee or values.get("mechanism") != certificate.mechanism:
             raise InputError("the certificate is damaged: its mechanism is not that of its ledger")
         return certificate
 
@@ -303,7 +312,7 @@ class Certificate:
 
     def __str__(self) -> str:
         """Some twenty lines; what a certificate does not state is left out."""
-        rates, other = self.attacker["true_positive_rate"], _other(self.adjacency)
+        rates, other = self.attacker["true_positive_rate"], _OTHER[self.adjacency]
         alarms = ", ".join(f"{float(rate) * 100:g}%" for rate in rates)
         members = ", ".join(map(percent_up, rates.values()))
         promise, attack = "Guarantee:", "An attack"
@@ -340,7 +349,7 @@ class Certificate:
             f"(advantage at most {up(self.attacker['advantage'])}).",
             f"A person has {records}." if records else "",
             "Paid for:",
-            *(_paid_for(self.guarantee.parts) or ["  nothing was released"]),
+            *(_paid_for(self.guarantee) or ["  nothing was released"]),
             f"Noise: {self.noise}.",
             f"Taken as public: {', '.join(public) or 'nothing'}.",
             *(f"Stated by the steward, and not checked: {words}." for words in stated),
@@ -409,38 +418,31 @@ def _computed(
 ) -> dict[str, Any]:
     """The fields of a certificate that follow from what was released, and what is public."""
     total = cost(guarantee, adjacency, slack)
-    other = cost(guarantee, _other(adjacency), slack)
+    other = cost(guarantee, _OTHER[adjacency], slack)
+    highest = total.true_positive_rates(np.array(FALSE_POSITIVE_RATES)).tolist()
+    rates = dict(zip(map("{:g}".format, FALSE_POSITIVE_RATES), highest, strict=True))
     return {
         "epsilon": total.epsilon(delta),
         "mu": total.gdp_mu,
         "epsilon_other_adjacency": math.inf if counts_are_public else other.epsilon(delta),
         "epsilon_clt": total.clt_epsilon(delta),
-        "attacker": attacker(total),
+        "attacker": {"true_positive_rate": rates, "advantage": total.delta(0.0)},
     }
 
 
-def attacker(total: Cost) -> dict[str, Any]:
-    """The best attack on one person: rates of true positives by rate of false ones; advantage."""
-    highest = total.true_positive_rates(np.array(FALSE_POSITIVE_RATES)).tolist()
-    rates = dict(zip(map("{:g}".format, FALSE_POSITIVE_RATES), highest, strict=True))
-    return {"true_positive_rate": rates, "advantage": total.delta(0.0)}
-
-
-def _paid_for(parts: Iterable[Guarantee], margin: str = "  ") -> list[str]:
+def _paid_for(part: Guarantee, margin: str = "  ") -> list[str]:
     """What was released, a line each; what is about other people is set in."""
-    lines = []
-    for part in parts:
-        if isinstance(part, Parallel):
-            count = len(part.branches)
-            lines.append(
-                f"{margin}{count} groups of different people, of which the dearest counts:"
-            )
-            for number, branch in enumerate(part.branches, start=1):
-                lines += [f"{margin}  group {number}", *_paid_for(branch.parts, margin + "    ")]
-        else:
-            event, times = part
-            lines.append(f"{margin}{times} x {event.what} ({event.in_words})")
-    return lines
+    match part:
+        case Sequential(parts):
+            return [line for one in parts for line in _paid_for(one, margin)]
+        case Parallel(branches):
+            count = f"{len(branches)} groups of different people"
+            lines = [f"{margin}{count}, of which the dearest counts:"]
+            for number, branch in enumerate(branches, start=1):
+                lines += [f"{margin}  group {number}", *_paid_for(branch, margin + "    ")]
+            return lines
+        case event, times:
+            return [f"{margin}{times} x {event.what} ({event.in_words})"]
 
 
 def _agree(computed: Any, stated: Any) -> bool:
@@ -453,10 +455,6 @@ def _agree(computed: Any, stated: Any) -> bool:
     if computed is None or stated is None or isinstance(computed, str | bool):
         return bool(computed == stated)
     return math.isclose(computed, stated, rel_tol=_AGREEMENT, abs_tol=1e-12)
-
-
-def _other(adjacency: Adjacency) -> Adjacency:
-    return "replace-one" if adjacency == "add-remove" else "add-remove"
 
 
 def _plain(value: Any) -> Any:

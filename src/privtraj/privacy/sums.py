@@ -54,8 +54,7 @@ from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, BudgetError, InputError
 from privtraj.privacy import noise
 from privtraj.privacy.events import GaussianSum
-from privtraj.privacy.guard import Gaussian, Question, View, gaussian_event
-from privtraj.privacy.rows import PublicShape
+from privtraj.privacy.guard import Gaussian, PublicShape, Question, View, gaussian_event
 
 GRID = 2**16  # steps to the side of the box
 WEIGHT_BITS = 20  # A is between 2^19 and 2^20
