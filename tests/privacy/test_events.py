@@ -217,7 +217,9 @@ def test_the_words_of_an_event_name_it_and_how_often(event):
     assert event.describe().startswith(f"{event.what!r} (")
     assert event.describe(3) == f"3 x {event.describe()}"
     known = {"noise multiplier", "sampling rate", "epsilon", "delta", "steps"}
-    assert event.numbers.keys() <= known | {"share of the times", "weight of a person"}
+    said = event.in_words.removeprefix(f"{event.mechanism} noise, ").split(", ")
+    names = {one.rpartition(" ")[0] for one in said}
+    assert names and names <= known | {"share of the times", "weight of a person"}
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.7, 3.0])
@@ -235,5 +237,5 @@ def test_an_entry_with_the_fields_of_another_mechanism_is_none():
         (LaplaceCounts(1.0, "counts", records=9), {"weight": 1}),
         (GaussianSum(2.0, "sum", rate=0.5), {"rate": 1.0}),
     ]:
-        with pytest.raises(InputError, match="another mechanism"):
+        with pytest.raises(InputError, match="not that of an event"):
             Event.from_dict({**event.to_dict("add-remove"), **extra})
