@@ -71,7 +71,7 @@ def test_steps_share_what_they_may_tell_together(sizes, next_one):
 
 
 def test_what_the_budget_refuses_stays_on_the_plan():
-    ledger = Ledger(0.15, 0.0, plan=BudgetPlan.of([(LaplaceCounts(0.1, "a"), 2)]))
+    ledger = Ledger(0.15, 0.0, plan=BudgetPlan((Planned(LaplaceCounts(0.1, "a"), 2),)))
     with pytest.raises(BudgetError, match="does not cover"):
         ledger.spend(LaplaceCounts(0.1, "a"), 2)
     ledger.spend(LaplaceCounts(0.1, "a"))

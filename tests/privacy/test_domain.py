@@ -212,8 +212,10 @@ def test_a_guard_refuses_before_it_pays_and_never_after(path):
 
 def test_what_a_guard_asks_after_paying_refuses_nothing():
     """What is called with rows in hand, after the payment."""
-    asked = {"total", "answer", "chunks_of", "taking_part", "draw", "coins"}
-    found = [node for path in ("guard", "sums") for node in functions(f"privacy/{path}.py")]
+    asked = {"total", "answer", "chunked", "taking_part", "draw", "coins"}
+    found = [
+        node for path in ("guard", "pairs", "sums") for node in functions(f"privacy/{path}.py")
+    ]
     assert asked <= {node.name for node in found}
     assert [node.name for node in found if node.name in asked and raises(node)] == []
 

@@ -545,7 +545,7 @@ def test_the_guard_of_chosen_times_asks_for_their_rows_alone(snapshots_of, silen
     for _ in range(10):
         chosen, part = guard.choose_times(2, 1, 2.0, "some", 1)
         assert part.n_times == 2
-        rows = part._rows.in_slabs(part.shape.windows)
+        rows = part._view.rows.in_slabs(part.shape.windows)
         assert rows.slabs.tolist() == [0] * (chosen[0] + 1) + [1] * (chosen[1] + 1)
         expected = np.concatenate([clouds[k] for k in chosen])
         np.testing.assert_array_equal(rows.points, expected.astype(np.float32))
@@ -557,7 +557,7 @@ def test_the_guard_of_chosen_times_asks_for_their_rows_alone(snapshots_of, silen
     )
     np.testing.assert_allclose(sums[:, 0], chosen + 1, atol=1e-6)
     assert (
-        guard._rows.in_slabs(guard.shape.windows).slabs.tolist().count(4) == 5
+        guard._view.rows.in_slabs(guard.shape.windows).slabs.tolist().count(4) == 5
     )  # it still has all
 
 
@@ -739,7 +739,7 @@ def test_no_other_module_touches_the_raw_rows():
         root / "privacy" / "guard.py",
         root / "baselines" / "base.py",
     }
-    raw = re.compile(r"\.\s*_rows\b(?!\()|[\"']_rows[\"']")
+    raw = re.compile(r"\.\s*_(rows|view)\b(?!\()|[\"']_(rows|view)[\"']")
     assert raw.search((root / "privacy" / "guard.py").read_text())
     offenders = [
         str(file.relative_to(root))

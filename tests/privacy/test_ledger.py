@@ -1,7 +1,6 @@
 """The ledger refuses without a trace, counts without drift, and never pays back."""
 
 import math
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -35,7 +34,7 @@ def test_refuses_beyond_the_budget_and_leaves_no_trace():
     ledger.spend(GaussianSum(10.0, "first"))
     before = (ledger.events, ledger.spent(), ledger.tally, ledger.tally.slack)
     assert not ledger.covers(GaussianSum(1.0, "greedy"))
-    with pytest.raises(BudgetError, match=r"'greedy'.*epsilon 0.\d+ of 1 is spent.*room for"):
+    with pytest.raises(BudgetError, match=r"'greedy'.*epsilon 0.\d+ of 1 is spent"):
         ledger.spend(GaussianSum(1.0, "greedy"))
     assert (ledger.events, ledger.spent(), ledger.tally, ledger.tally.slack) == before
     assert ledger.covers(GaussianSum(20.0, "modest"))
@@ -53,7 +52,7 @@ def test_calibrated_steps_fit_exactly(steps, adjacency):
         ledger.spend(GaussianSum(math.sqrt(steps) / mu, "step", slack=slack / steps))
     assert ledger.spent() == pytest.approx(1.0, abs=1e-6)
     assert ledger.spent() <= 1.0
-    with pytest.raises(BudgetError, match="nothing more"):
+    with pytest.raises(BudgetError, match="epsilon 1 of 1 is spent"):
         ledger.spend(GaussianSum(math.sqrt(steps) / mu, "one too many"))
 
 
@@ -65,27 +64,6 @@ def test_pure_budget_takes_laplace_counts_only():
     assert ledger.spent() == 1.0
     with pytest.raises(BudgetError):
         Ledger(1.0, 0.0, "replace-one").spend(LaplaceCounts(0.6, "counts"))
-
-
-def test_named_remainder_really_fits():
-    ledger = Ledger(2.0, 1e-4)
-    ledger.spend(LaplaceCounts(0.5, "counts"))
-    named = re.search(
-        r"multiplier (\S+) or more or Laplace counts of epsilon (\S+) or less", ledger.remaining()
-    )
-    multiplier, epsilon = map(float, named.groups())
-    assert ledger.covers(GaussianSum(multiplier, "the rest"))
-    assert ledger.covers(LaplaceCounts(epsilon, "the rest"))
-    assert not ledger.covers(GaussianSum(multiplier * 0.999, "too much"))
-    assert not ledger.covers(LaplaceCounts(epsilon * 1.002, "too much"))
-
-
-def test_named_remainder_really_fits_people_of_several_records():
-    ledger = Ledger(1.0, 1e-5)
-    with pytest.raises(BudgetError) as error:
-        ledger.spend(GaussianSum(8.0, "sums", records=4, together=True))
-    multiplier = float(re.search(r"multiplier (\S+) or more", str(error.value))[1])
-    assert ledger.covers(GaussianSum(multiplier, "the rest", records=4, together=True))
 
 
 @pytest.mark.slow
@@ -200,7 +178,6 @@ def test_every_kind_of_event_raises_what_is_spent():
         spent = ledger.spent()
         assert spent > before + 1e-4
         before = spent
-    assert "epsilon" in ledger.remaining()
 
 
 def test_rounding_is_always_the_careful_way():

@@ -59,7 +59,7 @@ from privtraj.privacy.events import (
     check_adjacency,
 )
 from privtraj.privacy.guard import Guard
-from privtraj.privacy.ledger import BudgetPlan, Ledger, calibrate_scale
+from privtraj.privacy.ledger import BudgetPlan, Ledger, Planned, calibrate_scale
 from privtraj.recipe import check_public_counts
 
 Watch = Callable[[Floats], None]
@@ -281,7 +281,8 @@ class PaperSynthesizer:
                 f"these phases cost an epsilon of {cost:.3g}: raise tau, or take fewer"
             )
         budget = (max(cost, LEAST_EPSILON) * SLACK_ROOM, self.delta, self.adjacency)
-        ledger = Ledger(*budget, BudgetPlan.of(events))
+        plan = BudgetPlan(tuple(Planned(*event) for event in events))
+        ledger = Ledger(*budget, plan)
         source = noise.source_for(self.seed)
         guard = snapshots.guarded(Guard, ledger, source)
         counted = given is None

@@ -3,22 +3,16 @@
 Every event is dominated by a pair of laws (P, Q) (`events`), whose privacy loss is log P/Q under P.
 Losses of adaptively composed events add up as independent variables, and
     delta(eps) = E_P[ (1 - e^{eps - loss})_+ ].
-
-Gaussian sums.  Together they are mu-GDP, mu^2 = sum (sensitivity / noise multiplier)^2, and
+Gaussian sums together are mu-GDP, mu^2 = sum (sensitivity / noise multiplier)^2, and
     delta_mu(eps) = Phi(-eps / mu + mu / 2) - e^eps Phi(-eps / mu - mu / 2),   any real eps.
-
-Randomised responses of e, to which Laplace counts and opaque events come down (`events`).  The loss
-is +e with probability e^e / (1 + e^e), else -e.
-
-With delta = 0 nothing may be lost to rounding: whether eps covers all responses, sum n_i e_i,
-is decided on the very rationals that the floats are.
-
-All of these together, with L running over the sums of the responses' losses, p_L their
+Laplace counts and opaque events come down to randomised responses, with a loss of +e with
+probability e^e / (1 + e^e), else -e. With L running over the sums of their losses, p_L their
 probabilities, and d the probability that some event reveals all, 1 - d = prod (1 - d_i):
     delta(eps) = d + (1 - d) sum_L p_L delta_mu(eps - L).
-
-Pairs without a closed form, those of sampled sums and chosen times, are put on a grid, with all of
-the above as one more distribution beside them (`pld`). Its error is on the safe side.
+With delta = 0 nothing may be lost to rounding: whether eps covers all responses, sum n_i e_i, is
+decided on the very rationals that the floats are. Pairs without a closed form, those of sampled
+sums and chosen times, are put on a grid, with all of the above as one more distribution beside them
+(`pld`). Its error is on the safe side.
 
 Slack.  An event whose noise is drawn within total variation s of the stated noise adds s to the
 distance between the real transcript and the ideal one, whatever the data and adaptively. For real

@@ -53,7 +53,6 @@ from privtraj.privacy.events import (
     Event,
     GaussianSum,
     Opaque,
-    is_amount,
     is_line,
 )
 from privtraj.privacy.ledger import Ledger, down, up
@@ -499,6 +498,10 @@ def _contradiction(public: Mapping[str, Any], events: Iterable[tuple[Event, int]
     return None
 
 
+def _is_amount(value: Any, below: float = 1e300) -> bool:
+    return is_number(value) and 0 <= value < below
+
+
 def _or_none(is_right: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: value is None or is_right(value)
 
@@ -513,7 +516,7 @@ def _is_attacker(value: Any) -> bool:
         isinstance(rates, dict)
         and rates.keys() == {f"{rate:g}" for rate in FALSE_POSITIVE_RATES}
         and value.keys() == {"true_positive_rate", "advantage"}
-        and all(map(is_amount, (*rates.values(), value["advantage"])))
+        and all(map(_is_amount, (*rates.values(), value["advantage"])))
     )
 
 
@@ -525,18 +528,18 @@ def _is_public(value: Any) -> bool:
 
 
 _FORM: dict[str, Callable[[Any], bool]] = {
-    "epsilon": is_amount,
-    "delta": partial(is_amount, below=1),
-    "target_epsilon": is_amount,
+    "epsilon": _is_amount,
+    "delta": partial(_is_amount, below=1),
+    "target_epsilon": _is_amount,
     "adjacency": lambda value: isinstance(value, str) and value in get_args(Adjacency),
-    "mu": _or_none(is_amount),
-    "epsilon_other_adjacency": _or_none(is_amount),
-    "epsilon_clt": _or_none(is_amount),
+    "mu": _or_none(_is_amount),
+    "epsilon_other_adjacency": _or_none(_is_amount),
+    "epsilon_clt": _or_none(_is_amount),
     "attacker": _is_attacker,
     "ledger": lambda value: isinstance(value, list | tuple),  # and read by `from_entries`
     "noise": is_line,
     "private": lambda value: isinstance(value, bool),
-    "slack": partial(is_amount, below=1),
+    "slack": partial(_is_amount, below=1),
     "version": is_line,
     "public_inputs": _is_public,
     "found": _are_lines,

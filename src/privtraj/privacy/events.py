@@ -5,14 +5,13 @@ certificate, its words in a message, the spread of its noise; `accounting` says 
 cost together. Two neighbouring relations: "add-remove", the data with and without one person, and
 "replace-one", one person's records changed.
 
-A person has at most `records` records. Unless they may be `together` in a time bin, each is in a
-bin of its own (`Snapshots` sees to it), and vectors of norm c of the same person stand in
-orthogonal blocks of the stacked sum: g of them have norm sqrt(g) c, not g c.
-
 Dominating pairs.  A release is dominated by a pair of laws (P, Q) if no test tells the two
 neighbouring data sets apart better by the release than by one draw from P or Q.
 
-    Gaussian sums.  N(mu, 1) against N(0, 1) with mu = sensitivity / noise multiplier.
+    Gaussian sums.  N(mu, 1) against N(0, 1) with mu = sensitivity / noise multiplier. Unless a
+    person's g records may be `together` in a time bin, each is in a bin of its own (`Snapshots`
+    sees to it), and vectors of norm c stand in orthogonal blocks of the stacked sum: all of them
+    have norm sqrt(g) c, not g c.
 
     Discrete Laplace counts.  P(x) = (1 - a) / (1 + a) a^|x| with a = e^{-e}, and Q is P shifted by
     one, Q(x) = P(x - 1). Then log P(x) / Q(x) = e (|x - 1| - |x|) is +e for x <= 0 and -e for
@@ -34,8 +33,6 @@ neighbouring data sets apart better by the release than by one draw from P or Q.
     bin was dropped and nothing happened, or it was chosen and all steps count in full. That is a
     mixture whose component everybody knows,
         delta = chance * delta(all steps) + (1 - chance) * delta(nothing).
-
-A new kind of noise is a new event here, its sampler in `noise`, and the question of a guard.
 """
 
 from __future__ import annotations
@@ -44,9 +41,10 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, NamedTuple, Self, cast, get_args
 
-from privtraj.base.errors import Arg, InputError, check_whole, is_number, is_whole
+from privtraj.base.errors import Arg, InputError, is_number, is_whole
 from privtraj.privacy import noise, pld
 
 Adjacency = Literal["add-remove", "replace-one"]
@@ -106,17 +104,38 @@ class DominatingPair(NamedTuple):
     sampled: SampledPair | None = None  # without a closed form
 
 
+MOST_TIMES = 10**9
+_LEAST, _BELOW_ONE = math.ulp(0.0), math.nextafter(1.0, 0.0)
+_RANGES: dict[str, tuple[Any, float, float]] = {
+    "noise_multiplier": (Real, _LEAST, 1e300),
+    "epsilon": (Real, _LEAST, 1e300),
+    "delta": (Real, 0.0, _BELOW_ONE),
+    "slack": (Real, 0.0, _BELOW_ONE),  # a total variation distance
+    "rate": (Real, _LEAST, 1.0),
+    "share": (Real, _LEAST, 1.0),
+    "records": (Integral, 1, MOST_TIMES),
+    "times": (Integral, 1, MOST_TIMES),
+    "weight": (Integral, 1, MOST_TIMES),
+}
+_UNSAID = (("rate", 1.0), ("weight", None))  # what an entry does not mention
+_WORDS = {
+    "noise_epsilon": "epsilon",
+    "rate": "sampling rate",
+    "weight": "weight of a person",
+    "share": "share of the times",
+}
+
+
 class Event(ABC):
     """One release. what: its name. slack: total variation of the noise drawn from the stated.
 
     records: most records of one person; together: whether they may share a time bin.
     rate: the probability with which a record takes part.
 
-    Its entry on a certificate has its fields, by the names in `keys` where these are others; a rate
-    of 1 and no weight are not mentioned.
+    Its entry on a certificate has its fields, by the names in `keys` where these are others.
     """
 
-    mechanisms: ClassVar[tuple[str, ...]]  # its names on a certificate
+    mechanisms: ClassVar[tuple[str, ...]]  # its names on a certificate: usual, and the other one
     keys: ClassVar[Mapping[str, str]] = {}
     _kinds: ClassVar[dict[str, type[Event]]] = {}
 
@@ -129,11 +148,22 @@ class Event(ABC):
     records: int = 1
     together: bool = False
     rate: float = 1.0
+    weight: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if name not in _RANGES or (name == "weight" and value is None):
+                continue
+            kind, low, high = _RANGES[name]
+            if isinstance(value, bool) or not (isinstance(value, kind) and low <= value <= high):
+                raise InputError(f"the {name.replace('_', ' ')} of a release is out of range")
+        if not isinstance(self.together, bool):
+            raise InputError("records of a person are together, True, or not, False")
 
     @property
     def mechanism(self) -> str:
         """Its name on a certificate."""
-        return self.mechanisms[0]
+        return self.mechanisms[self.rate != 1 or self.weight is not None]
 
     @property
     def person(self) -> Person:
@@ -151,7 +181,7 @@ class Event(ABC):
     @property
     def kind(self) -> tuple[Any, ...]:
         """All that is known of it before its noise is."""
-        return self.mechanism, self.what, self.person, self.rate
+        return self.mechanism, self.what, self.records, self.together, self.rate
 
     @property
     def information(self) -> float:
@@ -164,15 +194,19 @@ class Event(ABC):
 
     def fields(self) -> dict[str, Any]:
         """The values from which `of_entry` makes it again, beside its name."""
-        values = {self.keys.get(f.name, f.name): getattr(self, f.name) for f in _fields(type(self))}
-        unsaid = {"rate": 1.0, "weight": None, "what": self.what}
-        return {key: x for key, x in values.items() if key not in unsaid or x != unsaid[key]}
+        values = {}
+        for each in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, each.name)
+            if each.name not in ("what", "slack") and (each.name, value) not in _UNSAID:
+                values[self.keys.get(each.name, each.name)] = value
+        return values
 
     @classmethod
     def of_entry(cls, entry: Mapping[str, Any]) -> Self:
         """The event of an entry of its own mechanism."""
-        named = {f.name: cls.keys.get(f.name, f.name) for f in _fields(cls)}
-        return cls(**{name: entry[key] for name, key in named.items() if key in entry})
+        names = {each.name for each in fields(cls)} - {"slack"}  # type: ignore[arg-type]
+        keys = {name: cls.keys.get(name, name) for name in names}
+        return cls(**{name: entry[key] for name, key in keys.items() if key in entry})
 
     def to_dict(self, adjacency: Adjacency, times: int = 1) -> dict[str, Any]:
         """The entry of a certificate for `times` such releases; its cost is that of all of them."""
@@ -187,19 +221,12 @@ class Event(ABC):
         """
         try:
             event = Event._kinds[entry["mechanism"]].of_entry(entry)
-            counts = [entry["times"], *(entry[n] for n in ("steps", "records") if n in entry)]
-            right = (
-                event.mechanism == entry["mechanism"]
-                and is_line(event.what)
-                and isinstance(event.together, bool)
-                and all(is_whole(n) and 1 <= n <= MOST_TIMES for n in counts)
-                and all(is_amount(x) for key, x in event.fields().items() if key not in _NO_AMOUNT)
-            )
+            often = is_whole(entry["times"]) and 1 <= entry["times"] <= MOST_TIMES
+            if often and event.mechanism == entry["mechanism"] and is_line(event.what):
+                return event
         except (LookupError, TypeError, AttributeError, ArithmeticError, InputError):
-            right = False
-        if not right:
-            raise InputError("an entry of a certificate is not that of an event")
-        return event
+            pass
+        raise InputError("an entry of a certificate is not that of an event")
 
     @property
     def in_words(self) -> str:
@@ -207,7 +234,7 @@ class Event(ABC):
         numbers = [
             f"{_WORDS.get(key, key.replace('_', ' '))} {value:.4g}"
             for key, value in self.fields().items()
-            if key not in ("records", *_NO_AMOUNT)
+            if key not in ("records", "together", "adjacency")
         ]
         return f"{self.mechanism} noise, {', '.join(numbers)}"
 
@@ -215,25 +242,6 @@ class Event(ABC):
         """Its name and noise, for messages."""
         many = f"{times} x " if times > 1 else ""
         return f"{many}{self.what!r} ({self.in_words})"
-
-
-MOST_TIMES = 10**9
-_NO_AMOUNT = ("together", "adjacency")  # of an entry's values
-_WORDS = {
-    "noise_epsilon": "epsilon",
-    "rate": "sampling rate",
-    "weight": "weight of a person",
-    "share": "share of the times",
-}
-
-
-def _fields(kind: type[Event]) -> list[Any]:
-    return [f for f in fields(kind) if f.name != "slack"]  # type: ignore[arg-type]
-
-
-def is_amount(value: Any, below: float = 1e300) -> bool:
-    """A number that is not negative, and not absurd."""
-    return is_number(value) and 0 <= value < below
 
 
 def is_line(value: Any) -> bool:
@@ -259,14 +267,6 @@ class GaussianSum(Event):
     records: int = 1
     together: bool = False
     rate: float = 1.0
-
-    def __post_init__(self) -> None:
-        _check_release(self.noise_multiplier, "a noise multiplier", self.slack, self.records)
-        _check_share(self.rate, "a sampling rate")
-
-    @property
-    def mechanism(self) -> str:
-        return self.mechanisms[self.rate != 1]
 
     def sensitivity(self, adjacency: Adjacency) -> float:
         """Largest move of the sum, in units of c, if all records take part."""
@@ -299,13 +299,12 @@ class GaussianSum(Event):
 class LaplaceCounts(Event):
     """Counts of records over cells, each record in exactly one, with discrete Laplace noise added.
 
-    The noise has P(x) proportional to exp(-epsilon |x|), independent in every cell. Records of a
-    person in different time bins are in different cells: each one added or removed shifts one cell
-    by one, each one replaced shifts two. Records that may be together may be in one cell.
+    Records of a person in different time bins are in different cells: each one added or removed
+    shifts one cell by one, each one replaced shifts two. Records that may be together may be in one
+    cell.
 
     weight: the most that a person moves all counts by together, where that is no matter of how many
-    records they have: these become whole numbers that add up to the weight (`LagTable`). Whoever
-    comes or goes is then one response of weight * epsilon.
+    records they have (`LagTable`). Whoever comes or goes is then one response of weight * epsilon.
     """
 
     mechanisms: ClassVar[tuple[str, ...]] = ("discrete Laplace", "per-person discrete Laplace")
@@ -317,15 +316,6 @@ class LaplaceCounts(Event):
     records: int = 1
     together: bool = False
     weight: int | None = None
-
-    def __post_init__(self) -> None:
-        _check_release(self.epsilon, "the epsilon of Laplace counts", self.slack, self.records)
-        if self.weight is not None:
-            check_whole("the weight of a person", self.weight, 1)
-
-    @property
-    def mechanism(self) -> str:
-        return self.mechanisms[self.weight is not None]
 
     def sensitivity(self, adjacency: Adjacency) -> int:
         """Largest sum of the moves of all cells: the L1 sensitivity."""
@@ -366,7 +356,7 @@ class Opaque(Event):
     slack: float = 0.0
 
     def __post_init__(self) -> None:
-        check_budget(self.epsilon, self.delta)
+        super().__post_init__()
         check_adjacency(self.adjacency)
 
     def under(self, adjacency: Adjacency) -> tuple[float, float]:
@@ -397,11 +387,6 @@ class ChosenTimes(Event):
     release: GaussianSum
     times: int
     what: str
-
-    def __post_init__(self) -> None:
-        _check_share(self.share, "the share of chosen times")
-        if self.times < 1:
-            raise InputError("chosen times need at least one release")
 
     @property
     def slack(self) -> float:  # type: ignore[override]
@@ -437,25 +422,6 @@ def people_moved(adjacency: Adjacency) -> int:
     return 1 if check_adjacency(adjacency) == "add-remove" else 2
 
 
-def check_slack(slack: float) -> None:
-    """Refuse what cannot be a total variation distance."""
-    if not 0 <= slack < 1:
-        raise InputError("slack is a total variation distance: it must be at least 0 and below 1")
-
-
-def _check_release(size: float, name: str, slack: float, records: int) -> None:
-    if not (math.isfinite(size) and size > 0):
-        raise InputError(f"{name} must be a positive, finite number")
-    check_slack(slack)
-    check_whole("the records of one person", records, 1)
-
-
-def _check_share(value: float, name: str) -> None:
-    """Refuse what is no probability above zero."""
-    if not (is_number(value) and 0 < value <= 1):
-        raise InputError(f"{name} must be above 0 and at most 1")
-
-
 MOST_TOGETHER = 1000  # records of a person in one bin, of which a binomial is taken
 MOST_LOSS = 1e4  # of one sampled sum: far beyond what protects anybody
 
@@ -464,8 +430,7 @@ MOST_LOSS = 1e4  # of one sampled sum: far beyond what protects anybody
 class SampledPair:
     """In every bin, sum_j p_j N(j / z, 1) against N(0, 1), or against its mirror image.
 
-    chance: with which all the steps are made, else none, and it is known which (chosen times); None
-    where they are made in any case.
+    chance: with which all the steps are made, else none, of chosen times; None in any case.
     """
 
     noise_multiplier: float
@@ -497,25 +462,17 @@ class SampledPair:
     def points(self, times: int, interval: float) -> float:
         """About how many losses on the grid `times` of it take, which is what composing them costs:
         those of one, within ten deviations, and of all together: 20 times their deviation, or what
-        all at once could reach."""
+        all at once could reach. The variance of one is about E_Q[(P / Q)^2] - 1, which is
+        E[e^{j j' / z^2}] - 1 for two numbers of sampled records, at most q^2 (e^{g^2 / z^2} - 1).
+        """
         together = self.records if self.together else 1
         size, n = together / self.noise_multiplier, times * self.steps * (self.records // together)
         sides = 2 if self.adjacency == "replace-one" else 1
         one = sides * (size * size / 2 + 10 * size)
         if together > MOST_TOGETHER or one > MOST_LOSS:
             return math.inf
-        return (one + min(n * one, 20 * sides * math.sqrt(n * self._variance()))) / interval
-
-    def _variance(self) -> float:
-        """About that of one loss: E_Q[(P / Q)^2] - 1 = E[e^{j j' / z^2}] - 1, j and j' two numbers
-        of sampled records; of one record q^2 (e^{1 / z^2} - 1), as in `clt_mu`."""
-        sizes, chances = self.moves()
-        inverse, q = self.noise_multiplier**-2, self.rate
-        logs = (
-            (len(sizes) - 1) * math.log1p(q * math.expm1(min(j * inverse, 700.0))) for j in sizes
-        )
-        mean = sum(p * math.expm1(min(x, 700.0)) for p, x in zip(chances, logs, strict=True))
-        return max(mean, 0.0)
+        variance = self.rate**2 * math.expm1(min(size * size, 700.0))
+        return (one + min(n * one, 20 * sides * math.sqrt(n * variance))) / interval
 
     def limit_mu_squared(self, times: int) -> float | None:
         """mu^2 of the Gaussian pair that `times` of it tend to, by the central limit theorem, which

@@ -13,11 +13,10 @@ computed from answers is post-processing.
 
 A question is a linear statistic: integers that add up over people (`total`). Its event (`events`)
 says what it costs and how far one person moves these integers, all of them together: at most
-scale * sensitivity(adjacency), in the L1 norm where the noise is Laplace and in the Euclidean norm
-where it is Gaussian. The scale is that of the noise: 1 for Laplace, where people are counted; S / z
-for Gaussian noise of multiplier z, which has standard deviation S on every integer (`noise`). Each
-question proves it beside its code, for a person of one row or of a public number g of them, each in
-a window of its own or together, and for both neighbouring relations.
+scale * sensitivity(adjacency), in the L1 norm with Laplace noise, where the scale is 1, and in the
+Euclidean norm with Gaussian noise of multiplier z, where it is S / z for a standard deviation of S
+on every integer (`noise`). Each question proves it beside its code, for a person of one row or of a
+public number g of them, each in a window of its own or together, and for both relations.
 
 Why the stated cost holds
     A row is one record, a time and one point of the unit cube. What is added for a row, or for all
@@ -46,8 +45,7 @@ Why the stated cost holds
     Times that are named without looking at anybody are free: other rows merely take no part.
 
     The number of people in the data, in a window or in a batch never enters an answer except
-    through these mechanisms. Numbers that are public knowledge are given by the user, and do not
-    come from here (`head_count`).
+    through these mechanisms.
 
     Nothing is refused after it was paid for. Whether a question can be answered is decided by
     public and released numbers, before it is paid for, and every table that passed the checks of
@@ -546,9 +544,9 @@ class CellCounts(Question):
 
     A row is in exactly one cell of at most one window, so a person of g records who is added or
     removed moves the counts by g in all, and a person replaced by 2 g. Counts are integers and so
-    is the noise, which is drawn exactly as stated: no floating point is involved, and nothing but
-    the law of the source's words is taken on trust, with delta = 0 too. Records in different
-    windows are in different cells, which costs less than g in one cell (`events.LaplaceCounts`).
+    is the noise: no floating point is involved, and nothing but the law of the source's words is
+    taken on trust, with delta = 0 too. Records in different windows are in different cells, which
+    costs less than g in one cell (`events.LaplaceCounts`).
     """
 
     sides: int | tuple[int, ...]

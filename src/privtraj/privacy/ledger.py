@@ -16,12 +16,11 @@ certified on the fine one. Results are remembered: every fit of an audit asks th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from functools import lru_cache, partial
-from typing import Self
 
 from privtraj.base.errors import BudgetError
 from privtraj.privacy.accounting import (
@@ -46,10 +45,7 @@ from privtraj.privacy.events import (
     Person,
     check_adjacency,
     check_budget,
-    check_slack,
 )
-
-_WORTH_NAMING = 1e-3  # less privacy loss than this buys nothing: call it spent
 
 
 class Ledger:
@@ -112,7 +108,8 @@ class Ledger:
         plan = self._plan and self._plan.after(event, times)
         if not self.covers(event, times):
             raise BudgetError(
-                f"the budget does not cover {event.describe(times)}: {self.remaining(event)}"
+                f"the budget does not cover {event.describe(times)}: epsilon {up(self.spent())} of "
+                f"{self.epsilon:g} is spent at delta {self.delta:g}"
             )
         self.tally = self.tally.add(event, times)
         self.events = (*self.events, (event, times))
@@ -132,23 +129,6 @@ class Ledger:
     def spent(self) -> float:
         """The smallest epsilon, at the budget's delta, of everything recorded so far."""
         return self.cost.epsilon(self.delta)
-
-    def remaining(self, like: Event | None = None) -> str:
-        """What is left, in words: the budget used, and the largest single release that fits, of
-        people who have as many records as those of `like`."""
-        used = f"epsilon {up(self.spent())} of {self.epsilon:g} is spent at delta {self.delta:g}"
-        if self.tally.sampled:  # no closed form to calibrate in
-            return used
-        budget = (self.epsilon, self.delta, self.adjacency, self.events)
-        person = ONE_RECORD if like is None else like.person
-        inverse = calibrate_gaussian(*budget, person=person)
-        laplace = calibrate_laplace(*budget, person=person)
-        options = []
-        if inverse > _WORTH_NAMING:
-            options.append(f"a Gaussian sum of noise multiplier {up(1 / inverse)} or more")
-        if laplace > _WORTH_NAMING:
-            options.append(f"Laplace counts of epsilon {down(laplace)} or less")
-        return f"{used}, which leaves room for {' or '.join(options) or 'nothing more'}"
 
 
 class Allowance:
@@ -208,11 +188,6 @@ class BudgetPlan:
 
     releases: tuple[Planned, ...] = ()
 
-    @classmethod
-    def of(cls, events: Iterable[tuple[Event, int]]) -> Self:
-        """A plan of events that are all known in advance, each so many times."""
-        return cls(tuple(Planned(event, times) for event, times in events))
-
     def after(self, event: Event, times: int = 1) -> BudgetPlan:
         """The plan that is left, or a `BudgetError` if the event is not on it."""
         for k, planned in enumerate(self.releases):
@@ -257,7 +232,6 @@ def _calibrated(
     slack: what the new noise will add.
     """
     check_budget(epsilon, delta)
-    check_slack(slack)
     spent = tally(others, adjacency)
     return _largest(kind, replace(spent, slack=spent.slack + slack), (epsilon, delta), person)
 

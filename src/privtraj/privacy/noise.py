@@ -46,7 +46,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import accumulate
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,17 +71,6 @@ _SPARE = 96  # bits beyond those that are wanted, so that bounds hardly ever dis
 _CHUNK = 1 << 16  # draws at a time: the working set stays in cache
 
 
-class Source(Protocol):
-    """A supply of uniform 64-bit words."""
-
-    @property
-    def private(self) -> bool:
-        """Whether nobody can predict or replay the words."""
-
-    def words(self, count: int) -> NDArray[np.uint64]:
-        """`count` independent uniform words, shape (count,)."""
-
-
 @dataclass(frozen=True)
 class SecureSource:
     """The operating system's generator. Holds no state, so there is nothing to replay."""
@@ -104,6 +93,11 @@ class SeededSource:
 
     def words(self, count: int) -> NDArray[np.uint64]:
         return self._bits.random_raw(count)
+
+
+Source = SecureSource | SeededSource
+"""A supply of uniform 64-bit words: words(count), shape (count,), independent. private: whether
+nobody can predict or replay them."""
 
 
 def source_for(seed: int | None) -> Source:
