@@ -29,6 +29,8 @@ PublicCounts = Sequence[float] | None
 
 RENAMED = {"marginals": "tables"}
 """Words for a measure before version 0.3."""
+OLD_NAMES = {"pull": "time_coupling", "slabs": "windows"}
+"""What settings were called before versions 0.2 and 0.3."""
 SMALLEST_EPSILON = 5e-3
 LARGEST_EPSILON = 100.0  # beyond it nobody is protected, and the noise would be none
 SMALLEST_DELTA = 1e-20  # below it, only a pure guarantee: the error of the noise has to fit
@@ -337,10 +339,9 @@ class Recipe:
     slabs: InitVar[int | str | None] = None
 
     def __post_init__(self, pull: float | None, slabs: int | str | None) -> None:
-        if pull is not None and self.time_coupling is None:
-            object.__setattr__(self, "time_coupling", pull)
-        if slabs is not None:
-            object.__setattr__(self, "windows", slabs)
+        for old, value in (("pull", pull), ("slabs", slabs)):
+            if value is not None:
+                object.__setattr__(self, OLD_NAMES[old], value)
         if isinstance(self.measure, str) and self.measure in RENAMED:
             object.__setattr__(self, "measure", RENAMED[self.measure])
 
