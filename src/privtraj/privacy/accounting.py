@@ -323,18 +323,14 @@ def is_modest(total: Cost) -> bool:
     if not points <= MOST_POINTS:
         return False
     losses, work, reach = 1, 0.0, total.mu_squared / 2 + 10 * total.mu
-    for epsilon, times in total.shifts:
-        combined = losses * _kept(times + 1)
+    for epsilon, times in total.shifts:  # of which half as many are kept, where they are too many
+        combined = losses * (times + 1 if times < MAX_LOSSES else MAX_LOSSES // 2)
         if combined > MOST_PAIRS:
             return False
-        losses, work = _kept(combined), work + combined + times * times / 64
-        reach += epsilon * times
+        losses = combined if combined <= MAX_LOSSES else MAX_LOSSES // 2
+        work, reach = work + combined + times * times / 64, reach + epsilon * times
     on_grid = 4 * min(reach, 1e3) / FINE if total.sampled else 0.0
     return work + losses * on_grid <= 8 * MOST_PAIRS
-
-
-def _kept(losses: int) -> int:
-    return losses if losses <= MAX_LOSSES else MAX_LOSSES // 2
 
 
 def delta_at(events: Events, epsilon: float, adjacency: Adjacency) -> float:

@@ -59,17 +59,6 @@ def check_adjacency(adjacency: str) -> Adjacency:
     return cast(Adjacency, adjacency)
 
 
-def check_hides_counts(adjacency: Adjacency) -> None:
-    """Refuse the relation under which public numbers of people give away what should be hidden."""
-    if adjacency == "add-remove":
-        raise InputError(
-            Arg("public_counts"),
-            " would tell whether a person is in the data, which add-remove should hide: use ",
-            Arg("adjacency", "replace-one"),
-            ", or leave the numbers out",
-        )
-
-
 def check_budget(epsilon: float, delta: float, prefix: str = "") -> None:
     """Refuse an epsilon that is not positive and finite, or a delta outside [0, 1).
     prefix: of the names that the user knows them by, "cap_" for example."""

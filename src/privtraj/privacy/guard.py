@@ -60,10 +60,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -80,8 +79,6 @@ from privtraj.privacy.ledger import Allowance, Ledger
 
 MAX_CELLS = 2**26  # noisy counts per release, over all windows
 BLOCK = 1 << 20  # rows at a time: what is computed on the way stays small beside the rows
-
-_LANES = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03))
 
 
 # Rows -----------------------------------------------------------------------------------------
@@ -277,34 +274,6 @@ def cell_of(points: NDArray[np.float32], sides: Sequence[int]) -> NDArray[np.int
     return cell
 
 
-def digest_of(names: Sequence[str], batches: Iterable[NDArray[np.float64]]) -> bytes:
-    """Digest of records (n, 1 + e), time and named features, in any order of rows and features.
-
-    A feature is a number in data units, NaN where it is missing, or the fingerprint of a category's
-    text: nothing that depends on what is declared of it.
-
-    sha256 of the names and of the sum over records of two 64-bit hashes, by the finaliser of
-    SplitMix64. It has to tell tables apart, not to withstand somebody who builds two alike.
-    """
-    order = [0, *(1 + k for k in sorted(range(len(names)), key=lambda k: names[k]))]
-    totals = np.zeros(len(_LANES), dtype=np.uint64)
-    count = 0
-    for batch in batches:
-        count += len(batch)
-        # a zero has one sign only, and what is missing one NaN
-        words = np.where(np.isnan(batch), np.nan, batch + 0.0).view(np.uint64)
-        for lane, key in enumerate(_LANES):
-            hashed = np.full(len(batch), key)
-            for k in order:
-                hashed = hashed ^ words[:, k]
-                hashed = (hashed ^ (hashed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-                hashed = (hashed ^ (hashed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-                hashed = (hashed ^ (hashed >> np.uint64(31))) + key
-            totals[lane : lane + 1] += hashed.sum(dtype=np.uint64)  # an array wraps around silently
-    text = repr((sorted(names), count, totals.tolist()))
-    return sha256(text.encode()).digest()
-
-
 # Questions, releases and the guard ------------------------------------------------------------
 
 
@@ -442,11 +411,12 @@ class Guard:
         """The noisy answer to a question, which is paid for first."""
         question, scale = release.question, release.noise.scale
         question.check(self.shape, scale)
-        event = release.event(self.shape)
+        event = question.event(release.noise, release.what, self.shape)
         self._payer.spend(event)
         blocks = question.total(self._view, scale)
-        if processes.is_first():
-            blocks = [block + release.noise.draw(self._source, block.shape) for block in blocks]
+        for k, block in enumerate(blocks):
+            if processes.is_first():
+                blocks[k] = block + release.noise.draw(self._source, block.shape)
         answer = question.answer(blocks, scale)
         if isinstance(answer, list):
             answer = list(map(processes.broadcast_first, answer))
