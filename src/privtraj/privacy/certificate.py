@@ -24,11 +24,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, get_args, get_type_hints
 
 import numpy as np
 
@@ -47,14 +47,7 @@ from privtraj.privacy.accounting import (
     releases,
     to_entries,
 )
-from privtraj.privacy.events import (
-    Adjacency,
-    ChosenTimes,
-    Event,
-    GaussianSum,
-    Opaque,
-    is_line,
-)
+from privtraj.privacy.events import Adjacency, ChosenTimes, Event, GaussianSum, Opaque, is_line
 from privtraj.privacy.ledger import Ledger, down, up
 
 SECURE_NOISE = "exact integer noise from the operating system"
@@ -92,6 +85,54 @@ _OTHER: dict[Adjacency, Adjacency] = {"add-remove": "replace-one", "replace-one"
 _AGREEMENT = 1e-6  # relative, between a stated number and the same computed elsewhere
 
 
+# What a field may say: a certificate may be anybody's
+
+
+def _is_amount(value: Any, below: float = 1e300) -> bool:
+    return is_number(value) and 0 <= value < below
+
+
+def _is_amount_or_none(value: Any) -> bool:
+    return value is None or _is_amount(value)
+
+
+def _are_lines(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(is_line, (*value, *value.values())))
+
+
+def _is_attacker(value: Any) -> bool:
+    rates = value.get("true_positive_rate") if isinstance(value, dict) else None
+    return (
+        isinstance(rates, dict)
+        and rates.keys() == {f"{rate:g}" for rate in FALSE_POSITIVE_RATES}
+        and value.keys() == {"true_positive_rate", "advantage"}
+        and all(map(_is_amount, (*rates.values(), value["advantage"])))
+    )
+
+
+def _is_public(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    lists = [value.get(name, []) for name in (STATED, CHECKED)]
+    return all(isinstance(one, list) and all(map(is_line, one)) for one in (list(value), *lists))
+
+
+def _is_sha256(value: Any) -> bool:
+    return value is None or (is_line(value) and bool(re.fullmatch("[0-9a-f]{64}", value)))
+
+
+def _is_signature(value: Any) -> bool:
+    return value is None or (_are_lines(value) and value.keys() == {"key", "ed25519"})
+
+
+Amount = Annotated[float, _is_amount]
+Share = Annotated[float, partial(_is_amount, below=1)]
+Line = Annotated[str, is_line]
+Truth = Annotated[bool, lambda value: isinstance(value, bool)]
+Relation = Annotated[Adjacency, get_args(Adjacency).__contains__]
+Entries = Annotated[tuple[dict[str, Any], ...], lambda value: isinstance(value, list | tuple)]
+
+
 @dataclass(frozen=True)
 class Certificate:
     """The privacy guarantee of a release, and how it was obtained.
@@ -109,23 +150,23 @@ class Certificate:
     signature: {"key": fingerprint, "ed25519": signature of all the rest}, None if nobody signed.
     """
 
-    epsilon: float
-    delta: float
-    target_epsilon: float
-    adjacency: Adjacency
-    mu: float | None
-    epsilon_other_adjacency: float
-    epsilon_clt: float | None
-    attacker: dict[str, Any]
-    ledger: tuple[dict[str, Any], ...]
-    noise: str
-    private: bool
-    slack: float
-    version: str
-    public_inputs: dict[str, Any] = field(default_factory=dict)
-    found: dict[str, str] = field(default_factory=dict)
-    model_sha256: str | None = None
-    signature: dict[str, str] | None = None
+    epsilon: Amount
+    delta: Share
+    target_epsilon: Amount
+    adjacency: Relation
+    mu: Annotated[float | None, _is_amount_or_none]
+    epsilon_other_adjacency: Annotated[float, _is_amount_or_none]
+    epsilon_clt: Annotated[float | None, _is_amount_or_none]
+    attacker: Annotated[dict[str, Any], _is_attacker]
+    ledger: Entries
+    noise: Line
+    private: Truth
+    slack: Share
+    version: Line
+    public_inputs: Annotated[dict[str, Any], _is_public] = field(default_factory=dict)
+    found: Annotated[dict[str, str], _are_lines] = field(default_factory=dict)
+    model_sha256: Annotated[str | None, _is_sha256] = None
+    signature: Annotated[dict[str, str] | None, _is_signature] = None
 
     @property
     def mechanism(self) -> str:
@@ -277,16 +318,17 @@ class Certificate:
         """The inverse of `to_dict`; refuses what no certificate can say."""
         if not isinstance(values, Mapping):
             raise InputError("the certificate is damaged: it is not made of fields")
-        names = [f.name for f in fields(cls)]
+        forms = get_type_hints(cls, include_extras=True)
         values = {"found": {}, "signature": None, **values}  # which older versions did not state
-        if missing := set(names) - values.keys():
+        if missing := forms.keys() - values.keys():
             raise InputError(f"the certificate lacks {', '.join(sorted(missing))}")
-        if values.keys() - {*names, "mechanism"}:
+        if values.keys() - forms.keys() - {"mechanism"}:
             raise InputError("the certificate was changed: it has fields that no certificate has")
-        for name, is_right in _FORM.items():
+        for name, form in forms.items():
+            (is_right,) = form.__metadata__
             if not is_right(values[name]):
                 raise InputError(f"the certificate is damaged: its {name} cannot be read")
-        known = {name: values[name] for name in names}
+        known = {name: values[name] for name in forms}
         known["ledger"] = tuple(known["ledger"])
         if known["epsilon_other_adjacency"] is None:
             known["epsilon_other_adjacency"] = math.inf
@@ -472,9 +514,6 @@ def percent_up(share: float) -> str:
     return f"{min(math.ceil(share * 1000 - 1e-9) / 10, 100):g}%"
 
 
-# What a certificate may say -------------------------------------------------------------------
-
-
 def _contradiction(public: Mapping[str, Any], events: Iterable[tuple[Event, int]]) -> str | None:
     """Which public input does not agree with what was paid for, if any.
 
@@ -496,56 +535,6 @@ def _contradiction(public: Mapping[str, Any], events: Iterable[tuple[Event, int]
         if isinstance(event, ChosenTimes) and DRAWN_TIMES not in public:
             return DRAWN_TIMES
     return None
-
-
-def _is_amount(value: Any, below: float = 1e300) -> bool:
-    return is_number(value) and 0 <= value < below
-
-
-def _or_none(is_right: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: value is None or is_right(value)
-
-
-def _are_lines(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(is_line, (*value, *value.values())))
-
-
-def _is_attacker(value: Any) -> bool:
-    rates = value.get("true_positive_rate") if isinstance(value, dict) else None
-    return (
-        isinstance(rates, dict)
-        and rates.keys() == {f"{rate:g}" for rate in FALSE_POSITIVE_RATES}
-        and value.keys() == {"true_positive_rate", "advantage"}
-        and all(map(_is_amount, (*rates.values(), value["advantage"])))
-    )
-
-
-def _is_public(value: Any) -> bool:
-    if not isinstance(value, dict):
-        return False
-    lists = [value.get(name, []) for name in (STATED, CHECKED)]
-    return all(isinstance(one, list) and all(map(is_line, one)) for one in (list(value), *lists))
-
-
-_FORM: dict[str, Callable[[Any], bool]] = {
-    "epsilon": _is_amount,
-    "delta": partial(_is_amount, below=1),
-    "target_epsilon": _is_amount,
-    "adjacency": lambda value: isinstance(value, str) and value in get_args(Adjacency),
-    "mu": _or_none(_is_amount),
-    "epsilon_other_adjacency": _or_none(_is_amount),
-    "epsilon_clt": _or_none(_is_amount),
-    "attacker": _is_attacker,
-    "ledger": lambda value: isinstance(value, list | tuple),  # and read by `from_entries`
-    "noise": is_line,
-    "private": lambda value: isinstance(value, bool),
-    "slack": partial(_is_amount, below=1),
-    "version": is_line,
-    "public_inputs": _is_public,
-    "found": _are_lines,
-    "model_sha256": _or_none(lambda v: is_line(v) and bool(re.fullmatch("[0-9a-f]{64}", v))),
-    "signature": _or_none(lambda v: _are_lines(v) and v.keys() == {"key", "ed25519"}),
-}
 
 
 # What a guarantee means -----------------------------------------------------------------------
