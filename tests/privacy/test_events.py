@@ -17,7 +17,6 @@ from privtraj.privacy.events import (
     SampledPair,
     check_adjacency,
     check_budget,
-    check_delta,
     people_moved,
 )
 
@@ -179,8 +178,8 @@ MISTAKES = {
     "budget text": lambda: check_budget("1", 1e-5),
     "budget true": lambda: check_budget(True, 1e-5),
     "budget delta none": lambda: check_budget(1.0, None),
-    "delta one": lambda: check_delta(1.0),
-    "delta negative": lambda: check_delta(-1e-9),
+    "delta one": lambda: check_budget(1.0, 1.0),
+    "delta negative": lambda: check_budget(1.0, -1e-9),
 }
 
 

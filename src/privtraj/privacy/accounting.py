@@ -65,7 +65,7 @@ from scipy.special import erfcx, ndtr
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import InputError
 from privtraj.privacy import pld
-from privtraj.privacy.events import Adjacency, Event, SampledPair, check_adjacency, check_delta
+from privtraj.privacy.events import Adjacency, Event, SampledPair, check_adjacency, check_budget
 
 COARSE, FINE = 1e-3, 1e-4
 """Grids of the loss: to search on, and to certify on. Both err on the safe side."""
@@ -159,10 +159,6 @@ class Tally:
         """The smallest delta proven at this epsilon >= 0, slack included; never increasing."""
         return self._at(self._best_epsilon(epsilon) if self.slack else epsilon, interval)
 
-    def deltas(self, epsilons: Floats) -> Floats:
-        """delta at increasing epsilons >= 0, as (e, d) implies (eps, d) for every eps >= e."""
-        return np.minimum.accumulate(list(map(self._at, epsilons.tolist())))
-
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon >= 0 with `delta(epsilon) <= delta`, rounded up; inf if none."""
         enough = self._enough() if self.sampled else self._enough(delta)
@@ -183,7 +179,8 @@ class Tally:
         # beyond the eps where delta is below any rate of interest, nothing is gained
         rungs = _FEW_RUNGS if self.sampled else _MANY_RUNGS
         ladder = np.linspace(0.0, 1.0, rungs) ** 2 * min(self._enough(), 200.0)
-        delta, growth = self.deltas(ladder), np.exp(ladder)
+        # (e, d) implies (eps, d) for every eps >= e
+        delta, growth = np.minimum.accumulate(list(map(self._at, ladder.tolist()))), np.exp(ladder)
         bounds = np.minimum(delta + growth * fpr, 1 - (1 - delta - fpr) / growth)
         return np.clip(bounds.min(axis=-1), 0.0, 1.0)
 
@@ -342,7 +339,7 @@ def delta_at(events: Events, epsilon: float, adjacency: Adjacency) -> float:
 
 def epsilon_at(events: Events, delta: float, adjacency: Adjacency) -> float:
     """The smallest epsilon at this delta, rounded up: delta_at(result) <= delta. inf if none."""
-    check_delta(delta)
+    check_budget(1.0, delta)
     return tally(events, adjacency).epsilon(delta)
 
 
@@ -384,19 +381,18 @@ def _laplace_losses(shifts: tuple[tuple[float, int], ...]) -> tuple[Floats, Floa
         log_choose = half + half[: (times + 1) // 2][::-1]
         negative = np.arange(times + 1, dtype=np.float64)
         log_odds = -np.logaddexp(0.0, -epsilon) * times - epsilon * negative
-        step, chance = _merge_upwards(
-            epsilon * (times - 2.0 * negative), np.exp(log_choose + log_odds)
-        )
-        losses, probabilities = _merge_upwards(
-            np.add.outer(losses, step).ravel(), np.multiply.outer(probabilities, chance).ravel()
-        )
+        step, chance = epsilon * (times - 2.0 * negative), np.exp(log_choose + log_odds)
+        if step.size > MAX_LOSSES:
+            step, chance = _merge_upwards(step, chance)
+        losses = np.add.outer(losses, step).ravel()
+        probabilities = np.multiply.outer(probabilities, chance).ravel()
+        if losses.size > MAX_LOSSES:
+            losses, probabilities = _merge_upwards(losses, probabilities)
     return losses, probabilities, largest
 
 
 def _merge_upwards(losses: Floats, probabilities: Floats) -> tuple[Floats, Floats]:
     """At most MAX_LOSSES / 2 groups, each moved to its largest loss: that can only raise delta."""
-    if losses.size <= MAX_LOSSES:
-        return losses, probabilities
     low, high, groups = losses.min(), losses.max(), MAX_LOSSES // 2
     cells = ((losses - low) / (high - low) * (groups - 1)).astype(np.int64)
     largest = np.full(groups, -np.inf)

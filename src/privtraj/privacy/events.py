@@ -64,11 +64,6 @@ def check_budget(epsilon: float, delta: float, prefix: str = "") -> None:
     prefix: of the names that the user knows them by, "cap_" for example."""
     if not (is_number(epsilon) and math.isfinite(epsilon) and epsilon > 0):
         raise InputError(Arg(f"{prefix}epsilon"), " must be a positive, finite number")
-    check_delta(delta, prefix)
-
-
-def check_delta(delta: float, prefix: str = "") -> None:
-    """Refuse a delta outside [0, 1)."""
     if not (is_number(delta) and 0 <= delta < 1):
         raise InputError(Arg(f"{prefix}delta"), " must be at least 0 and below 1")
 
