@@ -413,7 +413,7 @@ class Guard:
         question.check(self.shape, scale)
         event = question.event(release.noise, release.what, self.shape)
         self._payer.spend(event)
-        blocks = question.total(self._view, scale)
+        blocks = list(question.total(self._view, scale))
         for k, block in enumerate(blocks):
             if processes.is_first():
                 blocks[k] = block + release.noise.draw(self._source, block.shape)
