@@ -184,7 +184,7 @@ PUBLIC = {
     "guard": {"__post_init__", "check", "check_windows", "_check_sides", "multipliers"}
     | {"at_rate", "at_times", "choose_times"},
     "pairs": {"__post_init__", "check"},
-    "sums": {"check", "_check_shapes", "lattice_unit"},
+    "sums": {"check", "lattice_unit"},
 }
 
 

@@ -447,7 +447,7 @@ class SampledPair:
         """About how many losses on the grid `times` of it take, which is what composing them costs:
         those of one, within ten deviations, and of all together: 20 times their deviation, or what
         all at once could reach. The variance of one is about E_Q[(P / Q)^2] - 1, which is
-        E[e^{j j' / z^2}] - 1 for two numbers of sampled records, at most q^2 (e^{g^2 / z^2} - 1).
+        E[e^{j j' / z^2}] - 1 for two numbers of sampled records.
         """
         together = self.records if self.together else 1
         size, n = together / self.noise_multiplier, times * self.steps * (self.records // together)
@@ -455,7 +455,9 @@ class SampledPair:
         one = sides * (size * size / 2 + 10 * size)
         if together > MOST_TOGETHER or one > MOST_LOSS:
             return math.inf
-        variance = self.rate**2 * math.expm1(min(size * size, 700.0))
+        q, inverse, (sizes, chances) = self.rate, self.noise_multiplier**-2, self.moves()
+        logs = [together * math.log1p(q * math.expm1(min(j * inverse, 700.0))) for j in sizes]
+        variance = sum(p * math.expm1(min(x, 700.0)) for p, x in zip(chances, logs, strict=True))
         return (one + min(n * one, 20 * sides * math.sqrt(n * variance))) / interval
 
     def limit_mu_squared(self, times: int) -> float | None:
