@@ -371,7 +371,8 @@ class Recipe:
 
         check_budget(self.epsilon, self.delta)
         check_adjacency(self.adjacency)
-        check_public_counts(self.public_counts, self.adjacency)
+        if self.public_counts is not None:
+            check_public_counts(self.public_counts, self.adjacency)
         if 0 < self.delta < SMALLEST_DELTA:
             raise InputError(Arg("delta"), f" must be 0 or at least {SMALLEST_DELTA:g}")
         for name, option in OPTIONS.items():
@@ -379,8 +380,10 @@ class Recipe:
             if not (option.kind.fits(value) or (value is None and option.default is None)):
                 raise InputError(Arg(name), f" must be {option.kind.must}")
         declared(self.reference)
-        Constraints.declared(self.monotone, self.precision)
-        Growth.declared(self.growth)
+        if not (self.monotone is None and self.precision is None):
+            Constraints.declared(self.monotone, self.precision)
+        if self.growth is not None:
+            Growth.declared(self.growth)
         if self.epsilon < SMALLEST_EPSILON:
             least = f" must be at least {SMALLEST_EPSILON:g}: less does not buy a head count"
             raise InputError(Arg("epsilon"), least)
@@ -396,9 +399,10 @@ class Recipe:
         from privtraj.motion.growth import Growth
         from privtraj.motion.reference import declared
 
-        reference, growth = declared(self.reference), Growth.declared(self.growth)
-        by_reference = reference is None or reference.can_be_written
-        return by_reference and (growth is None or growth.can_be_written)
+        reference = declared(self.reference)
+        if not (reference is None or reference.can_be_written):
+            return False
+        return self.growth is None or Growth.declared(self.growth).can_be_written
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, of JSON, that `from_dict` reads; every setting, defaults too."""
@@ -406,10 +410,10 @@ class Recipe:
 
         if not self.can_be_written:
             raise InputError("a recipe with a function of yours cannot be written down")
-        values = {each.name: getattr(self, each.name) for each in fields(Recipe)}
+        values = vars(self)
         if isinstance(self.growth, Mapping):
-            values["growth"] = Growth.declared(self.growth)
-        return {name: _plain(value) for name, value in values.items()}
+            values = {**values, "growth": Growth.declared(self.growth)}
+        return dict(zip(values, map(_plain, values.values()), strict=True))
 
     @classmethod
     def from_dict(cls, values: Any) -> Self:
@@ -455,8 +459,6 @@ def _plain(value: Any) -> Any:
 def check_public_counts(counts: Any, adjacency: Adjacency, bins: int | None = None) -> None:
     """Refuse what is no list of numbers, one for each of the bins where these are known; and any
     numbers with add-remove."""
-    if counts is None:
-        return
     given = Arg("public_counts")
     if not hasattr(counts, "__len__") or isinstance(counts, str | Mapping | set):
         raise InputError(
