@@ -354,7 +354,8 @@ def tradeoff(source: Forecast | TrajectoryModel | Certificate, *, ax: Axes | Non
     if isinstance(source, TrajectoryModel | Certificate):
         ax, certificate = _axes(ax), _certificate(source)
         edge: dict[str, Any] = {"lw": 2, "label": "best possible attack"}
-        _attack_region(ax, lambda x: 1 - certificate.trade_off(x), "members found, at most", **edge)
+        rates = certificate.cost.true_positive_rates
+        _attack_region(ax, rates, "members found, at most", **edge)
         _warn(ax, certificate)
     elif not hasattr(source, "epsilons"):
         raise InputError("tradeoff takes a forecast of privtraj.plan, a model or a certificate")

@@ -14,7 +14,7 @@ from privtraj.base.errors import InputError
 from privtraj.privacy import certificate as certificate_module
 from privtraj.privacy import signatures
 from privtraj.privacy.accounting import Sequential, epsilon_at, gaussian_delta, tally, to_entries
-from privtraj.privacy.certificate import Certificate, attacker, certify, check_declared
+from privtraj.privacy.certificate import Certificate, certify, check_declared
 from privtraj.privacy.events import (
     ChosenTimes,
     GaussianSum,
@@ -177,8 +177,6 @@ def test_the_attacker_is_the_one_of_the_tally(certificates):
         "true_positive_rate": pytest.approx({"0.001": 0.001, "0.01": 0.01, "0.1": 0.1}),
         "advantage": 0.0,
     }
-    ledger = ledger_of((STEP, 60))
-    assert attacker(ledger.tally) == gaussian.attacker
 
 
 def test_the_central_limit_is_given_for_sampled_steps_and_is_too_small(certificates):

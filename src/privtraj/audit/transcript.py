@@ -47,8 +47,17 @@ from privtraj.base.arrays import Floats
 from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.accounting import Tally, releases, tally
 from privtraj.privacy.events import ChosenTimes, Event, GaussianSum, LaplaceCounts
-from privtraj.privacy.guard import CellCounts, LagTable, Question, Release, Table, Tables
-from privtraj.privacy.rows import PublicShape, RepeatedRows, cell_of
+from privtraj.privacy.guard import (
+    CellCounts,
+    PublicShape,
+    Question,
+    Release,
+    RepeatedRows,
+    Table,
+    Tables,
+    cell_of,
+)
+from privtraj.privacy.pairs import LagTable
 from privtraj.privacy.sums import VectorSums
 
 

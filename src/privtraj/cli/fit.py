@@ -56,7 +56,6 @@ def settled(args: argparse.Namespace) -> argparse.Namespace:
     Group("before anything is spent", _LOOKS, "a look that only you may see"),
     *GROUPS,
     *_OLD,
-    usage="privtraj fit DATA [options]",
     configured=True,
 )
 def fit(args: argparse.Namespace, console: Console) -> int:

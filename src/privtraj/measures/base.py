@@ -33,9 +33,8 @@ from privtraj.motion.process import Reference
 from privtraj.motion.reference import USUAL, declared
 from privtraj.privacy import noise
 from privtraj.privacy.events import Event, LaplaceCounts, Person
-from privtraj.privacy.guard import CellCounts, Guard, Laplace, Release
+from privtraj.privacy.guard import CellCounts, Guard, Laplace, PublicShape, Release
 from privtraj.privacy.ledger import BudgetPlan, Ledger, calibrate_laplace
-from privtraj.privacy.rows import PublicShape
 from privtraj.recipe import Recipe
 
 HEAD_COUNT = "people per time"
