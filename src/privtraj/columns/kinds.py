@@ -22,6 +22,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from itertools import filterfalse
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -498,7 +500,7 @@ KINDS: dict[str, type[Number] | type[Category]] = {
 
 def of_tables(columns: Sequence[Column]) -> tuple[Column, ...]:
     """The columns that a table has: all but those that are made of others."""
-    return tuple(column for column in columns if not column.of)
+    return tuple(filterfalse(attrgetter("of"), columns))
 
 
 def to_dict(column: Column) -> dict[str, Any]:
@@ -552,15 +554,15 @@ class Axes:
     @classmethod
     def of(cls, columns: Sequence[Column]) -> Axes:
         """Those of declared columns."""
-        lacking = {one.of: k for k, one in enumerate(columns) if isinstance(one, Flag)}
-        flags = (
-            (k, lacking[one.of or one.name])
-            for k, one in enumerate(columns)
-            if not one.levels and (one.of or one.name) in lacking
-        )
-        levels, ordered, fixed = zip(
-            *((c.levels, c.ordered, c.fixed) for c in columns), strict=True
-        )
+        flag_of, flags = {}, []
+        for k, one in enumerate(columns):
+            if isinstance(one, Flag):
+                flag_of[one.of] = k
+        for k, one in enumerate(columns):
+            if not one.levels and (one.of or one.name) in flag_of:
+                flags.append((k, flag_of[one.of or one.name]))
+        facts = map(attrgetter("levels", "ordered", "fixed"), columns)
+        levels, ordered, fixed = zip(*facts, strict=True)
         return cls(levels, ordered, fixed, tuple(flags))
 
     @classmethod
