@@ -70,16 +70,18 @@ class Scores:
         tests: list[tuple[float, Callable[..., Finding]]] = []
         for attack, seen in zip(self.attacks, self._seen, strict=True):
             names = sorted({name for world in seen for numbers in world for name in numbers})
-            # numbers (runs, names), NaN where a run has none of this name
-            rows = ([[one.get(name, np.nan) for name in names] for one in world] for world in seen)
-            without, present = (np.array(x, np.float64).reshape(-1, len(names)) for x in rows)
+            # numbers (names, runs), NaN where a run has none of this name
+            without, present = (
+                np.array([[one.get(name, np.nan) for one in world] for name in names], np.float64)
+                for world in seen
+            )
             how: dict[str, Any] = {"delta": delta, "canary": self.canary, "claim": whole}
             if attack.learned and names:
-                numbers = np.nan_to_num(without), np.nan_to_num(present)
+                numbers = np.nan_to_num(without.T), np.nan_to_num(present.T)
                 test = partial(learned_test, *numbers, **how, attack=attack.learned)
                 tests.append((attack.weight, test))
                 continue
-            for name, *scores in zip(names, without.T, present.T, strict=True):
+            for name, *scores in zip(names, without, present, strict=True):
                 known = [one[~np.isnan(one)] for one in scores]
                 if min(map(len, known)) < LEAST_SCORES:
                     continue
