@@ -295,18 +295,15 @@ class Snapshots:
 
 def _rows_of_source(source: Any, query: str | None, public: PublicInputs, row_by_row: bool) -> Rows:
     """The records, left in the database that holds them where that is possible."""
-    kinds, dialect, table = public.cell_kinds, public.dialect, None
-    columns, unread = list(kinds), None
+    kinds, dialect, columns = public.cell_kinds, public.dialect, list(public.cell_kinds)
     try:
         remote = sql.remote_table(source, query, columns, kinds, dialect, row_by_row=row_by_row)
         if remote is None:
             table = tables.read_columns(source, columns, kinds, dialect)
     except UnreadableCells as error:
-        unread = error
-    if unread is not None:
-        if unread.name == public.time_name and unread.reads_as is not None:
-            check_same_kind(unread.reads_as == DATE, public.axis.datetime, unread.name)
-        raise unread
+        if error.name == public.time_name and error.reads_as is not None:
+            check_same_kind(error.reads_as == DATE, public.axis.datetime, error.name)
+        raise
     if remote is not None:
         if not processes.several():  # several processes compare their people, and so need them
             from privtraj.data import sql_rows  # which needs Ibis
