@@ -106,7 +106,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    written = (labels.percent, labels.percent_up, sentence, short, up)
+    written: tuple[Any, ...] = (labels.percent, labels.percent_up, sentence, short, up)
     written += (chance_in_words, factor_in_words)
     environment.filters |= {function.__name__: function for function in written}
     return environment
