@@ -73,7 +73,7 @@ class Answer:
     @property
     def what(self) -> str:
         """The name of the release."""
-        return self.event.what
+        return self.event.name
 
     @property
     def moved(self) -> Floats:
@@ -126,7 +126,7 @@ class Run(NamedTuple):
 
     def claim_of(self, what: str) -> Tally:
         """What the ledger says of one release: nothing, if it has no such entry."""
-        return tally([one for one in self.stated if one[0].what == what], self.claim.adjacency)
+        return tally([one for one in self.stated if one[0].name == what], self.claim.adjacency)
 
     def entries(self) -> Iterator[tuple[Answer, Event | None]]:
         """The answers, each with its entry of the ledger, in order; None if nobody paid for it."""
@@ -135,7 +135,7 @@ class Run(NamedTuple):
             paid = repeat(stated, times)
             if isinstance(stated, ChosenTimes):  # one entry for all releases of its kind
                 paid = repeat(stated.release, stated.times)
-            left[stated.what] = chain(left.get(stated.what, ()), paid)
+            left[stated.name] = chain(left.get(stated.name, ()), paid)
         event, entry = None, None
         for answer in self.transcript.answers:
             if answer.event is not event:  # tables that are released together have one entry

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from operator import attrgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -69,6 +68,8 @@ class Snapshots:
     domain: public, where people can be at all; it decides nothing about records.
     stated: what the guarantee takes on the steward's word, for the certificate.
     checked: what was seen to be true of the records before anything is released.
+    features: d names.  bounds: (d, 2) low and high of each, in data units.  axes: which of them are
+    numbers, and which categories.
 
     All of these are public. `_rows`, the records themselves, are for the guard alone; `_digest`
     lets a ledger on disk recognise them, whatever the order of rows, the bins or the bounds.
@@ -83,6 +84,15 @@ class Snapshots:
     stated: tuple[str, ...] = ()
     domain: Domain | None = None
     checked: tuple[str, ...] = ()
+    features: tuple[str, ...] = field(init=False)
+    bounds: Floats = field(init=False)
+    axes: Axes = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "features", tuple(column.name for column in self.columns))
+        bounds = frozen(np.array([column.domain for column in self.columns]))
+        object.__setattr__(self, "bounds", bounds)
+        object.__setattr__(self, "axes", Axes.of(self.columns))
 
     @classmethod
     @declaring
@@ -227,19 +237,9 @@ class Snapshots:
         return self.axis.datetime
 
     @property
-    def features(self) -> tuple[str, ...]:
-        """d names."""
-        return tuple(map(attrgetter("name"), self.columns))
-
-    @property
     def declared(self) -> tuple[Column, ...]:
         """The columns as the user has them: without flags, which are made of what is missing."""
         return of_tables(self.columns)
-
-    @cached_property
-    def bounds(self) -> Floats:
-        """(d, 2) low and high of each feature, in data units."""
-        return frozen(np.array(list(map(attrgetter("domain"), self.columns))))
 
     @cached_property
     def plot(self) -> Plot | None:
@@ -260,11 +260,6 @@ class Snapshots:
     def n_features(self) -> int:
         """d, the number of features."""
         return len(self.columns)
-
-    @cached_property
-    def axes(self) -> Axes:
-        """Which of the columns are numbers, and which categories."""
-        return Axes.of(self.columns)
 
     @property
     def shape(self) -> PublicShape:

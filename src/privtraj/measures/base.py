@@ -25,7 +25,7 @@ import numpy as np
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.space import TimeAxis
-from privtraj.columns.kinds import Axes
+from privtraj.columns.kinds import Axes, Column
 from privtraj.domain.domain import Plot
 from privtraj.measures.windows import Resolution
 from privtraj.motion.diffusions import Brownian
@@ -50,6 +50,10 @@ class Public(Protocol):
     @property
     def axis(self) -> TimeAxis:
         """Times."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """As they are declared."""
 
     @property
     def axes(self) -> Axes:

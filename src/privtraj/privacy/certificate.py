@@ -21,19 +21,21 @@ are two limits, on epsilon and on delta times the number of people (`weaknesses`
 
 from __future__ import annotations
 
+import datetime as dt
+import hashlib
 import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
 import numpy as np
 
 from privtraj.base import __version__, formats
-from privtraj.base.errors import InputError, is_number, is_whole, short
+from privtraj.base.errors import Arg, InputError, is_number, is_whole, short
 from privtraj.base.files import MOST_BYTES, strict_json
 from privtraj.privacy.accounting import (
     PARALLEL,
@@ -80,8 +82,13 @@ DOMAIN = "domain"
 CAUTION = "delta against the number of people"
 """Found by a fit: a warning that takes the released number of people to tell."""
 
+DECLARED = ("title", "controller", "purpose", "date", "contact")
+"""What a steward may say about a release: signed with the rest, and checked by nobody."""
+MOST_LETTERS = 300  # of each
+
 FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
 _OTHER: dict[Adjacency, Adjacency] = {"add-remove": "replace-one", "replace-one": "add-remove"}
+_SINCE: dict[str, Any] = {"declared": {}, "source_sha256": None, "signature": None}
 _AGREEMENT = 1e-6  # relative, between a stated number and the same computed elsewhere
 
 
@@ -98,6 +105,17 @@ def _is_amount_or_none(value: Any) -> bool:
 
 def _are_lines(value: Any) -> bool:
     return isinstance(value, dict) and all(map(is_line, (*value, *value.values())))
+
+
+def _is_declared(value: Any) -> bool:
+    """A short line that no sign turns around."""
+    turned = is_line(value) and re.search("[\u202a-\u202e\u2066-\u2069]", value)
+    return is_line(value) and 0 < len(value) <= MOST_LETTERS and not turned
+
+
+def _are_declared(value: Any) -> bool:
+    known = isinstance(value, dict) and value.keys() <= set(DECLARED)
+    return known and all(map(_is_declared, value.values()))
 
 
 def _is_attacker(value: Any) -> bool:
@@ -146,7 +164,9 @@ class Certificate:
     for, each entry enough to compute its cost again. slack: total variation of the noise, already
     inside epsilon. public_inputs: what the guarantee takes as known to everybody, JSON values only.
     found: what the fit chose by looking at its own releases, in words.
-    model_sha256: of the model it belongs to, None before there is one.
+    declared: what the steward says about the release, by the words of `DECLARED`.
+    source_sha256: of the code of this room that drew the noise and computed the cost (`source`),
+    None before version 0.3. model_sha256: of the model it belongs to, None before there is one.
     signature: {"key": fingerprint, "ed25519": signature of all the rest}, None if nobody signed.
     """
 
@@ -165,6 +185,8 @@ class Certificate:
     version: Line
     public_inputs: Annotated[dict[str, Any], _is_public] = field(default_factory=dict)
     found: Annotated[dict[str, str], _are_lines] = field(default_factory=dict)
+    declared: Annotated[dict[str, str], _are_declared] = field(default_factory=dict)
+    source_sha256: Annotated[str | None, _is_sha256] = None
     model_sha256: Annotated[str | None, _is_sha256] = None
     signature: Annotated[dict[str, str] | None, _is_signature] = None
 
@@ -305,8 +327,9 @@ class Certificate:
         values: dict[str, Any] = _plain(vars(self))
         if math.isinf(self.epsilon_other_adjacency):
             values["epsilon_other_adjacency"] = None
-        if self.signature is None:  # as before there were any, so that hashes stay the same
-            del values["signature"]
+        for name in _SINCE:  # left out as before there were any, so that hashes stay the same
+            if not values[name]:
+                del values[name]
         return {**values, "mechanism": self.mechanism}
 
     def to_json(self, *, indent: int | None = 2) -> str:
@@ -319,7 +342,7 @@ class Certificate:
         if not isinstance(values, Mapping):
             raise InputError("the certificate is damaged: it is not made of fields")
         forms = get_type_hints(cls, include_extras=True)
-        values = {"found": {}, "signature": None, **values}  # which older versions did not state
+        values = {"found": {}, **_SINCE, **values}  # which older versions did not state
         if missing := forms.keys() - values.keys():
             raise InputError(f"the certificate lacks {', '.join(sorted(missing))}")
         if values.keys() - forms.keys() - {"mechanism"}:
@@ -374,6 +397,7 @@ class Certificate:
         found = {name: words for name, words in self.found.items() if name != CAUTION}
         lines = [
             f"Privacy certificate (privtraj {self.version})",
+            *(f"{name.capitalize()} (declared): {words}" for name, words in self.declared.items()),
             f"{promise} differential privacy with epsilon = {up(self.epsilon)}, "
             f"delta = {self.delta:g} (budget: epsilon = {self.target_epsilon:g}).",
             f"Equivalently: {up(self.mu)}-Gaussian differential privacy." if self.mu else "",
@@ -396,13 +420,42 @@ class Certificate:
             *(f"Stated by the steward, and not checked: {words}." for words in stated),
             *(f"Found from these releases: {name}: {words}." for name, words in found.items()),
             f"Model: sha256 {self.model_sha256 or 'none yet'}.",
+            f"Made by privacy/ of sha256 {self.source_sha256}." if self.source_sha256 else "",
             f"Signed by: key sha256 {self.signed_by}." if self.signature else "",
         ]
         text = "\n  ".join(line for line in lines if line)
-        return text if self.private else f"NOT PRIVATE: {self.caveat}. Do not release it.\n{text}"
+        warning = f"NOT PRIVATE: {self.caveat}. Do not release the result.\n"
+        return text if self.private else warning + text
 
     def _repr_html_(self) -> str:
         return formats.card(self)
+
+
+def check_declared(declared: Mapping[str, str]) -> dict[str, str]:
+    """What a steward declares, in order; refuses what could hide what stands beside it."""
+    for name, words in declared.items():
+        if name not in DECLARED:
+            raise InputError(f"'{name}' is nothing to declare: use {', '.join(DECLARED)}")
+        if not _is_declared(words):
+            line = f" must be one line of 1 to {MOST_LETTERS} letters, without control characters"
+            raise InputError(Arg(name), line)
+    if "date" in declared:
+        try:
+            dt.date.fromisoformat(declared["date"])
+        except ValueError:
+            raise InputError(Arg("date"), " must be a date such as 2026-11-30") from None
+    return {name: declared[name] for name in DECLARED if name in declared}
+
+
+@cache
+def source() -> str | None:
+    """SHA-256 of the source of this room, file by file: by it an attested version is known.
+
+    Public: it says which code ran, and nothing about records. None where there is no source.
+    """
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    parts = (f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files)
+    return hashlib.sha256("".join(parts).encode()).hexdigest() if files else None
 
 
 def certify(
@@ -426,6 +479,7 @@ def certify(
         private=private_noise,
         slack=slack,
         version=__version__,
+        source_sha256=source(),
         public_inputs=_plain(public_inputs),
         found=dict(found or {}),
     )

@@ -165,7 +165,12 @@ class Event(ABC):
     @property
     def kind(self) -> tuple[Any, ...]:
         """All that is known of it before its noise is."""
-        return self.mechanism, self.what, self.records, self.together, self.rate
+        return self.mechanism, self.name, self.records, self.together, self.rate
+
+    @property
+    def name(self) -> str:
+        """What is planned of `what`: after ": " stands which columns it turned out to be about."""
+        return self.what.partition(": ")[0]
 
     @property
     def information(self) -> float:

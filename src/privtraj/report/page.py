@@ -222,6 +222,7 @@ def facts(certificate: Certificate) -> list[tuple[str, str]]:
     found["A person has"] = records_in_words(certificate.public_inputs)
     found["Equivalently"] = f"{up(certificate.mu)}-Gaussian privacy" if certificate.mu else ""
     found["Noise"] = certificate.noise
+    found |= {f"{name.capitalize()} (declared)": x for name, x in certificate.declared.items()}
     return [(name, text) for name, text in found.items() if text]
 
 
