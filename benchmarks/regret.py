@@ -334,7 +334,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="six populations, one run")
     parser.add_argument("--decision", nargs="+", choices=DECISIONS, default=list(DECISIONS))
-    parser.add_argument("--seeds", nargs=2, type=int, default=(0, 300), metavar=("FROM", "TO"))
+    parser.add_argument("--seeds", nargs="+", type=int, default=(0, 300), help="FROM TO [STEP]")
     parser.add_argument("--features", nargs="+", type=int, default=list(FEATURES))
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=np.inf, help="begin no fit after these")
