@@ -29,7 +29,7 @@ from privtraj.measures.base import (
     public_people,
     slack_reserve,
 )
-from privtraj.measures.windows import Windows
+from privtraj.measures.windows import Resolution
 from privtraj.motion.process import Reference
 from privtraj.paper import warm_starts as warm
 from privtraj.privacy.events import Event, GaussianSum, Person
@@ -126,7 +126,7 @@ class BaselineMeasure(Measure):
         return Fit(
             made,
             None,
-            Windows(axis.times, True, np.arange(len(axis.times))),
+            Resolution(axis.times, True, np.arange(len(axis.times))),
             people,
             made.resolution,
             Reference(),

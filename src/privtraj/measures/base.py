@@ -27,10 +27,10 @@ from privtraj.base.errors import Arg, InputError
 from privtraj.base.space import TimeAxis
 from privtraj.columns.kinds import Axes
 from privtraj.domain.domain import Plot
-from privtraj.measures.windows import Windows
+from privtraj.measures.windows import Resolution
 from privtraj.motion.diffusions import Brownian
 from privtraj.motion.process import Reference
-from privtraj.motion.reference import by_itself, declared
+from privtraj.motion.reference import USUAL, declared
 from privtraj.privacy import noise
 from privtraj.privacy.events import Event, LaplaceCounts, Person
 from privtraj.privacy.guard import CellCounts, Guard, Laplace, Release
@@ -110,7 +110,7 @@ class Fit(NamedTuple):
 
     marginals: Marginals
     knots: Floats | None
-    windows: Windows
+    windows: Resolution
     people: Floats
     resolution: Floats
     reference: Reference
@@ -189,7 +189,7 @@ def reference_of(recipe: Recipe) -> Reference:
     given = declared(recipe.reference)
     if given is not None:
         return given
-    return by_itself() if recipe.diffusivity is None else Brownian(recipe.diffusivity)
+    return USUAL if recipe.diffusivity is None else Brownian(recipe.diffusivity)
 
 
 # Shares of the budget -----------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from privtraj.motion.couplings import CouplingName, Couplings
 from privtraj.motion.curves import Carried
 from privtraj.motion.growth import Growth
 from privtraj.motion.process import Interpolation, Points, Reference
-from privtraj.motion.reference import by_itself, declared
+from privtraj.motion.reference import USUAL, declared
 from privtraj.motion.states import Transitions, filled
 from privtraj.privacy import signatures
 from privtraj.privacy.ledger import up
@@ -159,7 +159,7 @@ class TrajectoryModel(Record):
 
         A signature is left behind, as it was for another model.
         """
-        process = declared(reference) or by_itself()
+        process = declared(reference) or USUAL
         process.within(self.sampler.numbers)  # refuses what does not fit
         return replace(self, reference=process).sealed()
 
