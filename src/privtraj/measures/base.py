@@ -237,12 +237,12 @@ def left(guard: Guard, calibrate: Callable[..., float], later: Event | None = No
 
 
 def head_count(guard: Guard, epsilon: float) -> Floats:
-    """People in each window (K,): noisy, paid for, and steadied.
+    """People in each window (K,): noisy, paid for, and shrunk to their mean.
 
     2 / epsilon^2 is a little above the exact variance of the integer noise.
     """
     counts = guard.ask(Release(CellCounts(1), Laplace(epsilon), HEAD_COUNT))[:, 0]
-    return steadied_counts(counts.astype(np.float64), 2 / epsilon**2)
+    return shrunk_counts(counts.astype(np.float64), 2 / epsilon**2)
 
 
 def public_people(counts: Sequence[float]) -> Floats:
@@ -250,7 +250,7 @@ def public_people(counts: Sequence[float]) -> Floats:
     return np.maximum(np.asarray(counts, np.float64), 1.0)
 
 
-def steadied_counts(counts: Floats, noise_variance: float) -> Floats:
+def shrunk_counts(counts: Floats, noise_variance: float) -> Floats:
     """Noisy counts (T,) shrunk to their mean by the share of their variance that is noise, >= 1."""
     mean = counts.mean()
     variance = max(counts.var(ddof=1), 1e-12)

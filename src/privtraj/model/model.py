@@ -177,11 +177,11 @@ class TrajectoryModel(Record):
             unit of time; a table {time: size}; a function g(x, t), the rate by place; None for
             everybody there all the time.
         """
-        grown = replace(self, growth=Growth.declared(growth))
-        if grown.growth is not None:
-            grown.growth.check(self.datetime)
-            grown.growth.sizes(self.scale.start, self.scale.length, self.diagnostics)
-        return grown.sealed()
+        made = None if growth is None else Growth.declared(growth)
+        if made is not None:
+            made.check(self.datetime)
+            made.sizes(self.scale.start, self.scale.length, self.diagnostics)
+        return replace(self, growth=made).sealed()
 
     @property
     def sha256(self) -> str:
@@ -288,11 +288,11 @@ def assemble(
     return TrajectoryModel(
         particles=np.take_along_axis(particles, order[..., None], axis=1),
         weights=np.take_along_axis(weights, order, axis=1),
-        numeric_times=snapshots.times if times is None else times,
+        numeric_times=snapshots.axis.times if times is None else times,
         bounds=snapshots.bounds,
         features=snapshots.features,
         time_name=snapshots.time_name,
-        datetime=snapshots.datetime,
+        datetime=snapshots.axis.datetime,
         knots=np.empty(0) if knots is None else knots,
         curves=knots is not None,
         domain=snapshots.domain,
