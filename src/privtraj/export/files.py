@@ -65,11 +65,9 @@ def _places(paths: PathRows, x: str | None, y: str | None, hint: str | Said = ""
 
 
 def _located(paths: PathRows, x: str | None, y: str | None) -> list[tuple[list[float], Any]]:
-    """The rows of the long table that have a place, path by path and in the order of times: the
-    position, and all else as JSON writes it, dates as text and None where it is missing."""
-    at, order = _places(paths, x, y), np.argsort(paths.numeric_times, kind="stable")
-    parts = {"values": paths.values[:, order], "present": paths.present[:, order]}
-    table = replace(paths, numeric_times=paths.numeric_times[order], **parts).to_arrow()
+    """The rows of the long table that have a place: the position, and all else as JSON writes it,
+    dates as text and None where it is missing."""
+    at, table = _places(paths, x, y), paths.to_arrow()
     time, where = table.column_names[1], [table.column_names[k - len(paths.features)] for k in at]
     units = {"timestamp[ms]": "milliseconds", "timestamp[us]": "microseconds"}
     digits, found = units.get(str(table.schema.types[1]), "seconds"), []
@@ -99,8 +97,10 @@ def _collection(kind: str, parts: Iterable[tuple[Any, dict[str, Any]]]) -> dict[
 
 def to_geojson(paths: PathRows, x: str | None = None, y: str | None = None) -> dict[str, Any]:
     """See `Paths.to_geojson`."""
-    rows = _located(paths, x, y)
-    _check_times(paths.values.shape[1])
+    order = np.argsort(paths.numeric_times, kind="stable")
+    parts = {"values": paths.values[:, order], "present": paths.present[:, order]}
+    rows = _located(replace(paths, numeric_times=paths.numeric_times[order], **parts), x, y)
+    _check_times(len(order))
     lines = []
     for path, own in groupby(rows, lambda located: located[1]["path"]):
         places, known = zip(*own, strict=True)

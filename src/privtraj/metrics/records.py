@@ -204,7 +204,7 @@ def memorisation(synthetic: Any, training: Any, holdout: Any) -> Memorisation:
 
 
 def path_memorisation(synthetic: Any, training: Any, holdout: Any) -> Memorisation:
-    """The same of whole paths (n, T, d): root mean square distance over times."""
+    """`memorisation` of whole paths (n, T, d): root mean square distance over times."""
     x, y = path_pair(synthetic, training)
     z, y = path_pair(holdout, y)
     return memorisation([as_points(x)], [as_points(y)], [as_points(z)])
@@ -286,16 +286,14 @@ def compare_repeated(
     """
     at, first = np.unique(readings, return_index=True)
     near, pairs, lags = [], [], []
-    reference, fresh = sides
     for side in sides:
-        nearest = np.searchsorted((at[1:] + at[:-1]) / 2, side.moments)
+        near.append(np.searchsorted((at[1:] + at[:-1]) / 2, side.moments))
         found = _pairs(side.people, side.moments)
-        found = found[nearest[found[:, 0]] < nearest[found[:, 1]]]
-        if len(np.unique(side.people[found])) < _LEAST_PEOPLE:
+        pairs.append(found[near[-1][found[:, 0]] < near[-1][found[:, 1]]])
+        lags.append(np.diff(side.moments[pairs[-1]], axis=1)[:, 0])
+        if len(np.unique(side.people[pairs[-1]])) < _LEAST_PEOPLE:
             return None
-        near.append(nearest)
-        pairs.append(found)
-        lags.append(side.moments[found[:, 1]] - side.moments[found[:, 0]])
+    reference, fresh = sides
     cuts = np.unique(np.quantile(lags[0], np.arange(1, _CLASSES) / _CLASSES))
     count = len(cuts) + 1
     classes, others = (np.searchsorted(cuts, each) for each in lags)
