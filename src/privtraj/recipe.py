@@ -459,8 +459,6 @@ def _plain(value: Any) -> Any:
 def check_public_counts(counts: Any, adjacency: Adjacency, bins: int | None = None) -> None:
     """Refuse what is no list of numbers, one for each of the bins where these are known; and any
     numbers with add-remove."""
-    from privtraj.privacy.events import check_hides_counts
-
     given = Arg("public_counts")
     if not hasattr(counts, "__len__") or isinstance(counts, str | Mapping | set):
         raise InputError(
@@ -471,3 +469,14 @@ def check_public_counts(counts: Any, adjacency: Adjacency, bins: int | None = No
     check_hides_counts(adjacency)
     if bins is not None and len(counts) != bins:
         raise InputError(given, f" has {len(counts)} numbers for {bins} time bins: give one each")
+
+
+def check_hides_counts(adjacency: Adjacency) -> None:
+    """Refuse the relation under which public numbers of people give away what should be hidden."""
+    if adjacency == "add-remove":
+        raise InputError(
+            Arg("public_counts"),
+            " would tell whether a person is in the data, which add-remove should hide: use ",
+            Arg("adjacency", "replace-one"),
+            ", or leave the numbers out",
+        )

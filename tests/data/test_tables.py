@@ -27,7 +27,7 @@ from privtraj.data import (
 )
 from privtraj.data.dialect import DATE, TEXT, Dialect
 from privtraj.export import tables as export_tables
-from privtraj.privacy import rows
+from privtraj.privacy import guard
 
 SECRET = "123.4567"
 ROWS = {"id": ["007", "7", "c"], "age": [1.5, None, 3.0], "visits": [1, 2, 3]}
@@ -352,7 +352,7 @@ def test_where_writing_is_refused(tmp_path):
         datasets,
         errors,
         records,
-        rows,
+        guard,
         snapshots,
         sql,
         tables,

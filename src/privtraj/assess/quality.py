@@ -40,7 +40,7 @@ from privtraj.metrics.columns import numbers_alone
 from privtraj.metrics.people import meeting
 from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.certificate import MOST_RECORDS, PUBLIC_COUNTS, SHARED_BINS
-from privtraj.privacy.rows import MemoryRows
+from privtraj.privacy.guard import MemoryRows
 from privtraj.recipe import Recipe
 
 REFITS = 3  # whose mean error varies little; each takes as long as the fit

@@ -38,7 +38,7 @@ from privtraj.audit.transcript import POWER, SCALE, NoiseTest
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError, is_number
 from privtraj.privacy.accounting import Tally, tally
-from privtraj.privacy.events import Adjacency, Opaque, check_delta
+from privtraj.privacy.events import Adjacency, Opaque, check_budget
 from privtraj.privacy.ledger import down, up
 
 
@@ -282,7 +282,7 @@ def compare(
     for values in (without, present):
         if values.ndim != 1 or len(values) < 2 or np.isnan(values).any():
             raise InputError("scores must be a list of at least two numbers in either world")
-    check_delta(delta)
+    check_budget(1.0, delta)
     check_confidence(confidence)
     tested, detected = without, present
     if threshold is None:

@@ -47,8 +47,17 @@ from privtraj.base.arrays import Floats
 from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.accounting import Tally, releases, tally
 from privtraj.privacy.events import ChosenTimes, Event, GaussianSum, LaplaceCounts
-from privtraj.privacy.guard import CellCounts, LagTable, Question, Release, Table, Tables
-from privtraj.privacy.rows import PublicShape, RepeatedRows, cell_of
+from privtraj.privacy.guard import (
+    CellCounts,
+    PublicShape,
+    Question,
+    Release,
+    RepeatedRows,
+    Table,
+    Tables,
+    cell_of,
+)
+from privtraj.privacy.pairs import LagTable
 from privtraj.privacy.sums import VectorSums
 
 
@@ -64,7 +73,7 @@ class Answer:
     @property
     def what(self) -> str:
         """The name of the release."""
-        return self.event.what
+        return self.event.name
 
     @property
     def moved(self) -> Floats:
@@ -117,7 +126,7 @@ class Run(NamedTuple):
 
     def claim_of(self, what: str) -> Tally:
         """What the ledger says of one release: nothing, if it has no such entry."""
-        return tally([one for one in self.stated if one[0].what == what], self.claim.adjacency)
+        return tally([one for one in self.stated if one[0].name == what], self.claim.adjacency)
 
     def entries(self) -> Iterator[tuple[Answer, Event | None]]:
         """The answers, each with its entry of the ledger, in order; None if nobody paid for it."""
@@ -126,7 +135,7 @@ class Run(NamedTuple):
             paid = repeat(stated, times)
             if isinstance(stated, ChosenTimes):  # one entry for all releases of its kind
                 paid = repeat(stated.release, stated.times)
-            left[stated.what] = chain(left.get(stated.what, ()), paid)
+            left[stated.name] = chain(left.get(stated.name, ()), paid)
         event, entry = None, None
         for answer in self.transcript.answers:
             if answer.event is not event:  # tables that are released together have one entry

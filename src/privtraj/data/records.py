@@ -12,9 +12,9 @@ records, as that would be seen (`guard`).
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,7 +37,7 @@ from privtraj.columns.kinds import (
 )
 from privtraj.data import arrow
 from privtraj.data.public import PublicInputs
-from privtraj.privacy.rows import BLOCK, MemoryRows, digest_of
+from privtraj.privacy.guard import BLOCK, MemoryRows
 
 MIN_RECORDS = 10
 
@@ -331,3 +331,34 @@ def _random_keys(codes: Ints, counts: Ints, ids: Any, seed: int | None) -> NDArr
         keys[row] = int.from_bytes(blake2b(record, key=secret, digest_size=8).digest())
         seen[who] += 1
     return keys
+
+
+_LANES = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03))
+
+
+def digest_of(names: Sequence[str], batches: Iterable[NDArray[np.float64]]) -> bytes:
+    """Digest of records (n, 1 + e), time and named features, in any order of rows and features.
+
+    A feature is a number in data units, NaN where it is missing, or the fingerprint of a category's
+    text: nothing that depends on what is declared of it.
+
+    sha256 of the names and of the sum over records of two 64-bit hashes, by the finaliser of
+    SplitMix64. It has to tell tables apart, not to withstand somebody who builds two alike.
+    """
+    order = [0, *(1 + k for k in sorted(range(len(names)), key=lambda k: names[k]))]
+    totals = np.zeros(len(_LANES), dtype=np.uint64)
+    count = 0
+    for batch in batches:
+        count += len(batch)
+        # a zero has one sign only, and what is missing one NaN
+        words = np.where(np.isnan(batch), np.nan, batch + 0.0).view(np.uint64)
+        for lane, key in enumerate(_LANES):
+            hashed = np.full(len(batch), key)
+            for k in order:
+                hashed = hashed ^ words[:, k]
+                hashed = (hashed ^ (hashed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+                hashed = (hashed ^ (hashed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+                hashed = (hashed ^ (hashed >> np.uint64(31))) + key
+            totals[lane : lane + 1] += hashed.sum(dtype=np.uint64)  # an array wraps around silently
+    text = repr((sorted(names), count, totals.tolist()))
+    return sha256(text.encode()).digest()

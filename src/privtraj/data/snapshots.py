@@ -50,7 +50,7 @@ from privtraj.privacy.certificate import (
     STATED,
 )
 from privtraj.privacy.events import Person
-from privtraj.privacy.rows import PublicShape, Rows
+from privtraj.privacy.guard import PublicShape, Rows
 
 G = TypeVar("G")  # a kind of guard
 QUOTED = "line breaks inside of quoted cells are meant, and every quotation mark is closed"

@@ -49,8 +49,9 @@ from privtraj.columns.kinds import (
 )
 from privtraj.data import arrow, records
 from privtraj.data.public import PublicInputs
+from privtraj.data.records import digest_of
 from privtraj.data.sql import RemoteTable
-from privtraj.privacy.rows import RepeatedRows, SlabRows, digest_of
+from privtraj.privacy.guard import RepeatedRows, SlabRows
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -41,8 +41,9 @@ from privtraj.motion.memories import LAGS, Correlations, correlation_along, smoo
 from privtraj.motion.process import Reference
 from privtraj.motion.reference import Inertia
 from privtraj.privacy.events import Adjacency, LaplaceCounts, Person, people_moved
-from privtraj.privacy.guard import KINDS, Guard, LagTable, Laplace, Release
+from privtraj.privacy.guard import Guard, Laplace, Release
 from privtraj.privacy.noise import EPSILON_RANGE
+from privtraj.privacy.pairs import KINDS, LagTable
 
 PERSISTENCE = "how people persist"
 

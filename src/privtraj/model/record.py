@@ -22,6 +22,7 @@ import json
 import math
 import re
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -532,11 +533,14 @@ def contradiction(record: Record) -> str | None:
     measure, steps = record.settings.get("measure"), record.settings.get("steps", 0)
     if (known := find(measure)) is not None:
         planned = known.most_releases(int(steps) if is_whole(steps) else 0)
+        made: Counter[str] = Counter()
         for entry in record.certificate.ledger:
+            name = entry["what"].partition(": ")[0]
+            made[name] += entry["times"]
             weight = entry.get("weight", 0)  # of a person: as many numbers of each feature
             even = weight > 0 and weight % len(record.bounds) == 0
             whole = entry["what"] != PERSISTENCE or even
-            if not (whole and entry["times"] <= planned.get(entry["what"], 0)):
+            if not (whole and made[name] <= planned.get(name, 0)):
                 return "its ledger holds what such a fit does not release"
     return None
 

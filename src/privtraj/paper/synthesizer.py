@@ -59,8 +59,7 @@ from privtraj.privacy.events import (
     check_adjacency,
 )
 from privtraj.privacy.guard import Guard
-from privtraj.privacy.ledger import BudgetPlan, Ledger, calibrate_scale
-from privtraj.privacy.sampling import SamplingGuard
+from privtraj.privacy.ledger import BudgetPlan, Ledger, Planned, calibrate_scale
 from privtraj.recipe import check_public_counts
 
 Watch = Callable[[Floats], None]
@@ -283,9 +282,10 @@ class PaperSynthesizer:
                 f"these phases cost an epsilon of {cost:.3g}: raise tau, or take fewer"
             )
         budget = (max(cost, LEAST_EPSILON) * SLACK_ROOM, self.delta, self.adjacency)
-        ledger = Ledger(*budget, BudgetPlan.of(events))
+        plan = BudgetPlan(tuple(Planned(*event) for event in events))
+        ledger = Ledger(*budget, plan)
         source = noise.source_for(self.seed)
-        guard = snapshots.guarded(SamplingGuard, ledger, source)
+        guard = snapshots.guarded(Guard, ledger, source)
         counted = given is None
         people = head_count(guard, self.count_epsilon) if counted else public_people(given)
         rng = np.random.default_rng(self.seed)
@@ -320,9 +320,7 @@ class PaperSynthesizer:
         points = to_unit(self.start, snapshots.bounds)
         return points[rng.integers(len(points), size=shape[:2])]
 
-    def _taking_part(
-        self, guard: SamplingGuard, people: Floats, rng: np.random.Generator
-    ) -> TakingPart:
+    def _taking_part(self, guard: Guard, people: Floats, rng: np.random.Generator) -> TakingPart:
         """Everybody, or a sample of the times, which is drawn and paid for here."""
         every = np.arange(guard.n_times)
         if self.times is None:
@@ -420,7 +418,7 @@ class TakingPart(NamedTuple):
     """
 
     times: NDArray[np.int64]
-    guard: SamplingGuard
+    guard: Guard
     people: Floats
     ends: Floats | None = None
 

@@ -107,6 +107,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     written = (labels.percent, labels.percent_up, sentence, short, up)
+    written += (chance_in_words, factor_in_words)
     environment.filters |= {function.__name__: function for function in written}
     return environment
 
@@ -168,7 +169,8 @@ def report(model: TrajectoryModel, seed: int = SEED, progress: Progress | None =
         "summary": summary(made),
         "checks": made,
         "worth": worth_tables(model, quality),
-        **_guarantee(model),
+        "warnings": warnings(model),
+        "facts": facts(certificate),
         "budget": budget(certificate),
         **settings(model),
         "draw": draw,
@@ -208,31 +210,20 @@ def page(
 # The guarantee ---------------------------------------------------------------------------------
 
 
-def _guarantee(model: TrajectoryModel) -> dict[str, Any]:
-    """What the promise in words, the facts under it and the dial beside it are made of."""
-    certificate = model.certificate
-    facts = []
+def facts(certificate: Certificate) -> list[tuple[str, str]]:
+    """What the promise in words is made of."""
+    found: dict[str, str] = {}
     if certificate.private:
-        facts.append(("It is about", f"{certificate.protected} ({certificate.adjacency})"))
-        facts.append(("Not protected", certificate.not_protected or ""))
+        found["It is about"] = f"{certificate.protected} ({certificate.adjacency})"
+        found["Not protected"] = certificate.not_protected or ""
         other = next(a for a in PROTECTS if a != certificate.adjacency)
-        weaker = certificate.epsilon_other_adjacency
-        if math.isfinite(weaker):
-            also = f"{PROTECTS[other]}, with epsilon = {up(weaker)} ({other})"
-            facts.append(("And about", also))
-    facts += [
-        ("A person has", records_in_words(certificate.public_inputs)),
-        ("Equivalently", f"{up(certificate.mu)}-Gaussian privacy" if certificate.mu else ""),
-        ("Noise", certificate.noise),
-    ]
-    return {
-        "warnings": warnings(model),
-        "in_words": certificate.in_words,
-        "factor": factor_in_words(certificate.epsilon),
-        "failure": chance_in_words(certificate.delta) if certificate.delta else "",
-        "facts": [(name, text) for name, text in facts if text],
-        "chance": certificate.chance_right,
-    }
+        if math.isfinite(weaker := certificate.epsilon_other_adjacency):
+            found["And about"] = f"{PROTECTS[other]}, with epsilon = {up(weaker)} ({other})"
+    found["A person has"] = records_in_words(certificate.public_inputs)
+    found["Equivalently"] = f"{up(certificate.mu)}-Gaussian privacy" if certificate.mu else ""
+    found["Noise"] = certificate.noise
+    found |= {f"{name.capitalize()} (declared)": x for name, x in certificate.declared.items()}
+    return [(name, text) for name, text in found.items() if text]
 
 
 def budget(certificate: Certificate) -> list[dict[str, Any]]:
