@@ -241,12 +241,20 @@ def model(table):
 
 def test_auto_takes_tables_where_there_are_categories(model):
     assert model.settings["measure"] == "tables"
-    names = [entry["what"] for entry in model.certificate.ledger]
-    assert TABLES in names
-    assert sum(entry["times"] for entry in model.certificate.ledger if entry["what"] == TABLES) == (
-        len(ROUNDS)
-    )
+    tables = [one for one in model.certificate.ledger if one["what"].startswith(f"{TABLES}: ")]
+    assert sum(entry["times"] for entry in tables) == len(ROUNDS)
     assert model.certificate.epsilon <= 1.0
+
+
+def test_the_certificate_names_the_columns_of_every_table(model):
+    said = [one["what"].partition(": ")[2] for one in model.certificate.ledger]
+    alone, over_time, pairs, again = filter(None, said)
+    assert alone == "sex, diagnosis, hb x hb missing, hb missing"
+    assert over_time == "sex, diagnosis, hb, hb missing over time"
+    assert pairs == "every two of sex, diagnosis, hb, hb missing"
+    assert " x " in again
+    assert again.endswith(" over time")
+    model.verify()
 
 
 def test_shares_follow_the_data(model):

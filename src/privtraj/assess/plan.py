@@ -25,14 +25,8 @@ from privtraj.columns.declared import declared_columns
 from privtraj.columns.kinds import Axes, Category, Column, Number
 from privtraj.metrics.people import MOST_TOLD
 from privtraj.privacy.certificate import LARGE_EPSILON, chance_right, shows, weaknesses
-from privtraj.privacy.events import (
-    Adjacency,
-    LaplaceCounts,
-    Person,
-    check_budget,
-    check_hides_counts,
-)
-from privtraj.recipe import LARGEST_EPSILON, SMALLEST_EPSILON, Recipe
+from privtraj.privacy.events import Adjacency, LaplaceCounts, Person, check_budget
+from privtraj.recipe import LARGEST_EPSILON, SMALLEST_EPSILON, Recipe, check_hides_counts
 
 if TYPE_CHECKING:  # heavy, and not needed where the answer is known already
     from privtraj.base.space import TimeAxis
@@ -602,7 +596,7 @@ def _nobody(
 ) -> Snapshots:
     """Snapshots of no people, which have all that is public."""
     from privtraj.data.snapshots import Snapshots
-    from privtraj.privacy.rows import MemoryRows
+    from privtraj.privacy.guard import MemoryRows
 
     rows = MemoryRows(np.empty((0, len(columns)), np.float32), np.empty(0))
     return Snapshots(axis, columns, time_name, rows, most, together)

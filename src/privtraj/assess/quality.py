@@ -40,7 +40,7 @@ from privtraj.metrics.columns import numbers_alone
 from privtraj.metrics.people import meeting
 from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.certificate import MOST_RECORDS, PUBLIC_COUNTS, SHARED_BINS
-from privtraj.privacy.rows import MemoryRows
+from privtraj.privacy.guard import MemoryRows
 from privtraj.recipe import Recipe
 
 REFITS = 3  # whose mean error varies little; each takes as long as the fit
@@ -196,7 +196,7 @@ def recipe_of(model: TrajectoryModel) -> Recipe:
         time_coupling=model.settings.get("time_coupling"),
         reference=model.reference,
         growth=model.growth,
-        **model.constraints.to_dict(),
+        **vars(model.constraints),
     )
 
 
@@ -215,7 +215,7 @@ def worth_of_resolution(model: TrajectoryModel) -> float:
     plain = Recipe(
         recipe.epsilon, recipe.delta, adjacency=recipe.adjacency, measure=measure, **by_hand
     )
-    features = model.axes.n_numbers
+    features = int(model.axes.numbers.sum())
     question = Question(crowd.people, None, features, plain, records_per_person=crowd.each)
     return mean_worth(worth_over(question, np.array([recipe.epsilon]))[0])
 

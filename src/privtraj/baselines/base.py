@@ -14,6 +14,7 @@ import numpy as np
 
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import InputError, check_whole
+from privtraj.columns.kinds import Axes
 from privtraj.data.snapshots import Snapshots
 from privtraj.measures.base import (
     HEAD_COUNT,
@@ -86,7 +87,7 @@ class Baseline(TrajectorySynthesizer):
     def budget(self) -> Budget:
         return self.epsilon, 0.0 if self.pure else self.delta, self.adjacency
 
-    def _measure(self, snapshots: Snapshots) -> Measure:
+    def measure_for(self, axes: Axes | int) -> Measure:
         return BaselineMeasure(self)
 
 

@@ -25,7 +25,7 @@ import numpy as np
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.space import TimeAxis
-from privtraj.columns.kinds import Axes
+from privtraj.columns.kinds import Axes, Column
 from privtraj.domain.domain import Plot
 from privtraj.measures.windows import Resolution
 from privtraj.motion.diffusions import Brownian
@@ -33,9 +33,8 @@ from privtraj.motion.process import Reference
 from privtraj.motion.reference import USUAL, declared
 from privtraj.privacy import noise
 from privtraj.privacy.events import Event, LaplaceCounts, Person
-from privtraj.privacy.guard import CellCounts, Guard, Laplace, Release
+from privtraj.privacy.guard import CellCounts, Guard, Laplace, PublicShape, Release
 from privtraj.privacy.ledger import BudgetPlan, Ledger, calibrate_laplace
-from privtraj.privacy.rows import PublicShape
 from privtraj.recipe import Recipe
 
 HEAD_COUNT = "people per time"
@@ -51,6 +50,10 @@ class Public(Protocol):
     @property
     def axis(self) -> TimeAxis:
         """Times."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """As they are declared."""
 
     @property
     def axes(self) -> Axes:
@@ -237,12 +240,12 @@ def left(guard: Guard, calibrate: Callable[..., float], later: Event | None = No
 
 
 def head_count(guard: Guard, epsilon: float) -> Floats:
-    """People in each window (K,): noisy, paid for, and steadied.
+    """People in each window (K,): noisy, paid for, and shrunk to their mean.
 
     2 / epsilon^2 is a little above the exact variance of the integer noise.
     """
     counts = guard.ask(Release(CellCounts(1), Laplace(epsilon), HEAD_COUNT))[:, 0]
-    return steadied_counts(counts.astype(np.float64), 2 / epsilon**2)
+    return shrunk_counts(counts.astype(np.float64), 2 / epsilon**2)
 
 
 def public_people(counts: Sequence[float]) -> Floats:
@@ -250,7 +253,7 @@ def public_people(counts: Sequence[float]) -> Floats:
     return np.maximum(np.asarray(counts, np.float64), 1.0)
 
 
-def steadied_counts(counts: Floats, noise_variance: float) -> Floats:
+def shrunk_counts(counts: Floats, noise_variance: float) -> Floats:
     """Noisy counts (T,) shrunk to their mean by the share of their variance that is noise, >= 1."""
     mean = counts.mean()
     variance = max(counts.var(ddof=1), 1e-12)

@@ -47,7 +47,7 @@ from privtraj.measures.base import (
     Task,
     left,
     planned_event,
-    steadied_counts,
+    shrunk_counts,
 )
 from privtraj.measures.cells import (
     MOST_CELLS_PER_TIME,
@@ -149,7 +149,7 @@ class Counts(Numbers):
         if head is not None:  # with the sum of all cells, each weighted by the other's noise
             of_head = laplace_variance(head.epsilon)
             of_cells = held.shape[1] * laplace_variance(epsilon)
-            summed = steadied_counts(held.sum(axis=1).astype(np.float64), of_cells)
+            summed = shrunk_counts(held.sum(axis=1).astype(np.float64), of_cells)
             both = of_cells + of_head
             total = (people * of_cells + summed * of_head) / both
             variance = of_cells * of_head / both

@@ -110,7 +110,9 @@ class Tables(Measure):
         mu = calibrate_gaussian(*budget, others=first, slack=slack, person=person)
         if mu == 0:
             raise self.nothing_left()
-        tables = GaussianSum(1 / mu, TABLES, 0.0, *person)
+        names = ", ".join(_names(public))
+        about = f"{TABLES}: {names}; each by itself and over time, every two, some over time"
+        tables = GaussianSum(1 / mu, about, 0.0, *person)
         return BudgetPlan((*map(Planned, first), Planned(tables, len(ROUNDS), shared=True)))
 
     def most_releases(self, steps: int) -> dict[str, int]:
@@ -122,7 +124,8 @@ class Tables(Measure):
         done = task.progress or (lambda step, of: None)
         windows = _windows(guard, task)
         guard = guard.in_slabs(windows)
-        asked, ends = _Asked(guard, left(guard, calibrate_gaussian)), Ends.of(windows)
+        mu, names = left(guard, calibrate_gaussian), _names(task.public)
+        asked, ends = _Asked(guard, mu, names), Ends.of(windows)
         known = _alone(asked, axes)
         done(1, len(ROUNDS) + 1)
         cuts = _cuts(asked, axes, known)
@@ -173,6 +176,11 @@ class Tables(Measure):
             {"measure": self.name, "steps": len(ROUNDS), "cells_per_side": None},
             {},
         )
+
+
+def _names(public: Public) -> list[str]:
+    """Of columns, as one line can show them."""
+    return [one.name if one.name.isprintable() else repr(one.name) for one in public.columns]
 
 
 def _windows(guard: Guard, task: Task) -> Resolution:
@@ -316,6 +324,7 @@ class _Asked(NamedTuple):
 
     guard: Guard
     mu: float
+    names: list[str]  # of the columns
 
     def deviation(self, turn: int, tables: int) -> float:
         """Standard deviation of a cell in a round of so many tables of one size, in people."""
@@ -338,9 +347,14 @@ class _Asked(NamedTuple):
             along = tuple(side if j in columns else 1 for j, side in enumerate(mine))
             questions.append(Table(windows, along, float(weights[k]), few))
         z = 1 / (self.mu * math.sqrt(ROUNDS[turn]))
-        answers = self.guard.ask(Release(TablesQuestion(questions), Gaussian(z), TABLES))
+        asking = dict.fromkeys(columns for columns, _ in wanted)
+        about = ", ".join(" x ".join(self.names[j] for j in columns) for columns in asking)
+        if turn > 1 and len(asking) == math.comb(len(self.names), 2) > 1:
+            about = f"every two of {', '.join(self.names)}"
+        about += " over time" * any(windows.count > 1 for _, windows in wanted)
+        release = Release(TablesQuestion(questions), Gaussian(z), f"{TABLES}: {about}")
         noise = z * np.sqrt((weights**2).sum()) / weights
-        return list(zip(answers, noise.tolist(), strict=True))
+        return list(zip(self.guard.ask(release), noise.tolist(), strict=True))
 
     def grouped(
         self,

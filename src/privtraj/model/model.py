@@ -7,6 +7,8 @@ how people move included: the reference process, and what is public about featur
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,7 +28,7 @@ from privtraj.columns.kinds import Axes, decoded
 from privtraj.data.snapshots import Snapshots
 from privtraj.domain.domain import Plot
 from privtraj.model.paths import Paths
-from privtraj.model.record import Record, contradiction, digest, read, write
+from privtraj.model.record import Record, contradiction, packed, read, write
 from privtraj.model.sampler import How, Sampler
 from privtraj.motion.couplings import CouplingName, Couplings
 from privtraj.motion.curves import Carried
@@ -177,18 +179,20 @@ class TrajectoryModel(Record):
             unit of time; a table {time: size}; a function g(x, t), the rate by place; None for
             everybody there all the time.
         """
-        grown = replace(self, growth=Growth.declared(growth))
-        if grown.growth is not None:
-            grown.growth.check(self.datetime)
-            grown.growth.sizes(self.scale.start, self.scale.length, self.diagnostics)
-        return grown.sealed()
+        made = None if growth is None else Growth.declared(growth)
+        if made is not None:
+            made.check(self.datetime)
+            made.sizes(self.scale.start, self.scale.length, self.diagnostics)
+        return replace(self, growth=made).sealed()
 
     @property
     def sha256(self) -> str:
         """Of everything in the model, its certificate too, but for the places of this hash and of
         a signature there."""
         unsealed = replace(self.certificate, model_sha256=None, signature=None)
-        return digest(replace(self, certificate=unsealed))
+        header, _ = packed(replace(self, certificate=unsealed))
+        text = json.dumps(header, sort_keys=True, allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def sealed(self) -> TrajectoryModel:
         """The model with its own hash on its certificate, and no signature."""
@@ -288,11 +292,11 @@ def assemble(
     return TrajectoryModel(
         particles=np.take_along_axis(particles, order[..., None], axis=1),
         weights=np.take_along_axis(weights, order, axis=1),
-        numeric_times=snapshots.times if times is None else times,
+        numeric_times=snapshots.axis.times if times is None else times,
         bounds=snapshots.bounds,
         features=snapshots.features,
         time_name=snapshots.time_name,
-        datetime=snapshots.datetime,
+        datetime=snapshots.axis.datetime,
         knots=np.empty(0) if knots is None else knots,
         curves=knots is not None,
         domain=snapshots.domain,
