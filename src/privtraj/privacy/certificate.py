@@ -428,7 +428,8 @@ class Certificate:
             f"Signed by: key sha256 {self.signed_by}." if self.signature else "",
         ]
         text = "\n  ".join(line for line in lines if line)
-        return text if self.private else f"NOT PRIVATE: {self.caveat}. Do not release it.\n{text}"
+        warning = f"NOT PRIVATE: {self.caveat}. Do not release the result.\n"
+        return text if self.private else warning + text
 
     def _repr_html_(self) -> str:
         return formats.card(self)

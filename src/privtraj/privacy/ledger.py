@@ -21,6 +21,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from functools import lru_cache, partial
+from typing import Any
 
 from privtraj.base.errors import BudgetError
 from privtraj.privacy.accounting import (
@@ -217,7 +218,7 @@ _LEAST_NOISE = 0.05  # sampled sums of less noise have losses of hundreds, and g
 _QUIET = 4.0  # noise at which the grids of sampled sums are still short
 
 
-def _calibrated(
+def calibrate(
     kind: type[GaussianSum | LaplaceCounts],
     epsilon: float,
     delta: float,
@@ -226,42 +227,33 @@ def _calibrated(
     *,
     slack: float = 0.0,
     person: Person = ONE_RECORD,
+    steps: int = 1,
+    rate: float = 1.0,
 ) -> float:
-    """The largest release that fits into (epsilon, delta) beside the others; 0.0 if nothing fits.
+    """The largest size of a release that fits into (epsilon, delta) beside the others, so many
+    times; 0.0 if nothing fits. size: e of LaplaceCounts(e), 1/z of a GaussianSum(z).
 
-    slack: what the new noise will add.
+    slack: what the new noise will add.  rate: at which the people of a sum are sampled.
     """
     check_budget(epsilon, delta)
-    spent = tally(others, adjacency)
-    return _largest(kind, replace(spent, slack=spent.slack + slack), (epsilon, delta), person)
+    spent, budget = tally(others, adjacency), (epsilon, delta)
+    spent = replace(spent, slack=spent.slack + slack)
+    size = _largest(kind, spent, budget, person) / math.sqrt(steps)
+    if size and rate != 1:  # sampling never costs more than taking everybody
+        size = _largest(kind, spent, budget, person, steps, rate, size)
+    return size
 
 
-calibrate_gaussian = partial(_calibrated, GaussianSum)
-"""The largest 1/z of a GaussianSum(z). K equal steps may share it: each of z sqrt(K)."""
-calibrate_laplace = partial(_calibrated, LaplaceCounts)
-"""The largest e of LaplaceCounts(e)."""
+calibrate_gaussian = partial(calibrate, GaussianSum)
+"""The largest 1/z. K equal steps may share it: each of noise multiplier z sqrt(K)."""
+calibrate_laplace = partial(calibrate, LaplaceCounts)
+"""The largest e."""
 
 
-def calibrate_noise(
-    epsilon: float,
-    delta: float,
-    adjacency: Adjacency,
-    *,
-    steps: int,
-    rate: float = 1.0,
-    person: Person = ONE_RECORD,
-    others: Events = (),
-    slack: float = 0.0,
-) -> float:
-    """The smallest z for which `steps` sampled sums fit beside the others. inf if nothing fits."""
-    others = tuple(others)
-    alone = calibrate_gaussian(epsilon, delta, adjacency, others, slack=slack, person=person)
-    start = alone / math.sqrt(steps)
-    if start and rate != 1:  # sampling never costs more than taking everybody
-        spent = tally(others, adjacency)
-        spent = replace(spent, slack=spent.slack + slack)
-        start = _largest(GaussianSum, spent, (epsilon, delta), person, steps, rate, start)
-    return 1 / start if start else math.inf
+def calibrate_noise(epsilon: float, delta: float, adjacency: Adjacency, **plan: Any) -> float:
+    """The smallest z for which `steps` sums of people sampled at a `rate` fit. inf if nothing."""
+    inverse = calibrate(GaussianSum, epsilon, delta, adjacency, **plan)
+    return 1 / inverse if inverse else math.inf
 
 
 def calibrate_scale(
@@ -307,29 +299,24 @@ def _largest(
     if spent.sampled or rate != 1:
         if rate == 1:  # no more than without what is sampled, which needs no grid
             start = _largest(kind, replace(spent, sampled=()), budget, person)
-        most = 1 / _LEAST_NOISE
-        good = _largest_on_grids(fits, min(start, most), most if rate != 1 else min(start, most))
+        most = 1 / _LEAST_NOISE if rate != 1 else min(start, 1 / _LEAST_NOISE)
+        good = start and _largest_on_grids(fits, min(start, most), most)
     else:
-        good = _first_halved(fits, start)
+        good = start
+        while good and not fits(good):
+            good = good / 2 if good / 2 >= _SMALLEST else 0.0
         if 0 < good < start:
             good = bisect(fits, good=good, bad=2 * good)
     return good * (1 - CALIBRATION_MARGIN)
 
 
-def _first_halved(fits: Callable[[float], bool], x: float) -> float:
-    """The first of x, x / 2, x / 4, ... that fits; 0.0 if none does."""
-    while not fits(x):
-        x /= 2
-        if x < _SMALLEST:
-            return 0.0
-    return x
-
-
 def _largest_on_grids(fits: Callable[[float, float], bool], start: float, most: float) -> float:
     """The largest x up to `most` that fits, by fits(x, grid); 0.0 if none from the start down."""
-    good = _first_halved(lambda x: fits(x, FINE), start)
-    if good == 0:
-        return 0.0
+    good = start
+    while not fits(good, FINE):
+        good /= 2
+        if good < _SMALLEST:
+            return 0.0
     while good < most and fits(min(2 * good, most), COARSE):
         good = min(2 * good, most)
     good = bisect(lambda x: fits(x, COARSE), good, min(2 * good, most), 5e-4)

@@ -170,9 +170,8 @@ class LedgerFile:
             own, note = asdict(entry), book.fitted.get(entry.id)
             del own["cap_epsilon"], own["cap_delta"]
             own["state"] = FITTED if note else CHARGED if entry.fingerprint is None else RESERVED
-            own["spent_epsilon"], own["model"] = (
-                (note.spent_epsilon, note.model) if note else (None, None)
-            )
+            own["spent_epsilon"] = note.spent_epsilon if note else None
+            own["model"] = note.model if note else None
             entries.append(own)
         return {
             "adjacency": book.adjacency,
@@ -355,7 +354,12 @@ class LedgerFile:
         crash before leaves the old one, which the longer ledger still holds. Where none can be
         written the ledger has no seal, and the line counts all the same.
         """
-        _sync_directory(self.path.resolve().parent)
+        if sys.platform != "win32":  # which has no such call
+            directory = os.open(self.path.resolve().parent, os.O_RDONLY)
+            try:
+                os.fsync(directory)
+            finally:
+                os.close(directory)
         line = _with_self(_line({"kind": kind, **asdict(record), "before": _sha256(book.last)}))
         start = b"" if book.ended else b"\n"
         data = start + line + b"\n" if book.size else book.last + b"\n" + line + b"\n"
@@ -555,13 +559,3 @@ def _left(spent: _Pair, caps: _Pair) -> _Pair:
 def _sum(amounts: Iterable[float]) -> float:
     """Exact in the decimals that people type: 0.1 and 0.2 make 0.3, and 0.9 of 1 leaves 0.1."""
     return float(sum(Fraction(repr(amount)) for amount in amounts))
-
-
-def _sync_directory(path: Path) -> None:
-    if sys.platform == "win32":
-        return  # Windows has no such call
-    directory = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)

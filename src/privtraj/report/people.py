@@ -320,6 +320,6 @@ def _column(model: TrajectoryModel, k: int) -> dict[str, Any]:
         "sine": made.get("sine"),  # that of an angle, which itself is its cosine
         "step": step,
         "decimals": max(0, -int(Decimal(repr(step)).as_tuple().exponent)),
-        "ends": [column.low, column.high],
+        "ends": [float(column.low), float(column.high)],
         "days": isinstance(column, Date) and column.days,
     }
