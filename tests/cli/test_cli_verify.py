@@ -320,3 +320,11 @@ def test_only_the_right_pair_passes_where_the_forgery_agrees_with_itself(good, t
     for array, header in [(lambda x: x[:, ::-1], _own_hash), (None, cheaper)]:
         path = _rebuilt(good.model, tmp_path / "m.privtraj", array=array, header=header)
         _refused([path, "--certificate", good.certificate], "is not the certificate of", capsys)
+
+
+def test_a_good_model_has_a_dossier(good, tmp_path, capsys):
+    out = tmp_path / "dossier.html"
+    assert cli.main(["dossier", good.model, "-o", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["out"] == str(out)
+    assert "Privacy dossier: height, weight over age" in out.read_text("utf-8")
+    assert cli.main(["dossier", good.model, "-o", str(out)]) == 2

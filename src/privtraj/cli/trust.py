@@ -56,6 +56,31 @@ def verify(args: argparse.Namespace, console: Console) -> None:
     console.result(values, text)
 
 
+@shared.command(
+    *(MODEL, changed("out", "page to write: .html", short="-o")),
+    changed("ledger", "ledger that knows the model, for what was spent over the years"),
+    *writing(),
+)
+def dossier(args: argparse.Namespace, console: Console) -> None:
+    """Write what a data protection officer asks about a model, answered by its certificate.
+
+    example:
+      privtraj dossier growth.privtraj -o dossier.html --ledger clinic.ledger
+
+    The page is one file, made to be printed, also to PDF. The model is verified first.
+    """
+    shared.require(vars(args), "out")
+    shared.check_files(args, "model", "ledger", out=(".html",))
+    model, _ = verified(args.model, None)
+    from privtraj.privacy.ledger_file import LedgerFile
+    from privtraj.report.dossier import dossier
+
+    known = None if args.ledger is None else LedgerFile(args.ledger).summary()
+    dossier(model, known).write(args.out, args.force)
+    values = {"command": "dossier", "model": str(args.model), "out": console.wrote(args.out)}
+    console.result(values, f"Written: {args.out}\nTo keep it as PDF, print it from a browser")
+
+
 def verified(
     path: Path, beside: Path | None, key: Path | None = None
 ) -> tuple[TrajectoryModel, float]:
