@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     MODEL,
     changed("certificate", "certificate that came beside it, as .json"),
     Option("key", FILE, "public key that must have signed it, as .pub"),
+    Option("attestation", FILE, "what was tested of a version, as .json: is it the model's?"),
+    Option("attestation_key", FILE, "public key that must have signed that, as .pub"),
     OPTIONS["json"],
 )
 def verify(args: argparse.Namespace, console: Console) -> None:
@@ -53,6 +55,23 @@ def verify(args: argparse.Namespace, console: Console) -> None:
         f"{certificate}\n\nThe file is whole, the certificate is its own, and its epsilon follows "
         f"from what was paid for.\n{whose}"
     )
+    if args.attestation is not None:
+        from privtraj.privacy.signatures import read_statement
+
+        known = read_statement(args.attestation, args.attestation_key)
+        if known["source_sha256"] != certificate.source_sha256:
+            raise InputError(
+                f"'{args.model}' is whole, but it was made by other code than the attested one "
+                f"(privtraj {certificate.version}, attested {known['version']}): ask which"
+            )
+        values |= {"attested": known, "attestation_checked": args.attestation_key is not None}
+        results = (f"\n  {name}: {json.dumps(said)}" for name, said in known["results"].items())
+        text += (
+            f"\n\nIt was made by the code that was attested on {known['date']}, by the key of "
+            f"sha256 {known['signature']['key']}:{''.join(results)}"
+        )
+        if args.attestation_key is None:
+            text += "\nThat signature was not checked: give the key with --attestation-key FILE."
     console.result(values, text)
 
 
