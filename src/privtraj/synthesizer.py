@@ -233,6 +233,8 @@ class TrajectorySynthesizer(Recipe):
                 "people_middles": windows.middles.tolist(),
                 "people_lengths": windows.lengths.tolist(),
                 "listed_times": windows.listed,
+                "hidden_motion": windows.hidden.tolist(),
+                "resolution": float(np.mean(found.resolution)),
             },
         )
 

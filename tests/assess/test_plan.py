@@ -10,12 +10,12 @@ import pytest
 import privtraj as pt
 from privtraj import cli
 from privtraj.assess import common, plan, simulate
-from privtraj.assess.common import STAND_INS, Estimate, mean_worth
+from privtraj.assess.common import STAND_INS, UNKNOWN, Estimate
 from privtraj.assess.plan import GOOD, Forecast, MixedForecast, Question
 from privtraj.assess.simulate import ENOUGH, StandIn, Yardstick, fewer
 from privtraj.columns.declared import declared_columns
 from privtraj.columns.kinds import Axes
-from privtraj.measures.registry import NAMES, find
+from privtraj.measures.registry import find
 from privtraj.metrics.people import MOST_TOLD
 from privtraj.privacy.accounting import epsilon_at
 from privtraj.privacy.events import GaussianSum
@@ -41,7 +41,7 @@ def small():
 def quick():
     """Fewer fits for each forecast; the fits are the real ones."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan, "STAND_INS", ("one narrow group", "three groups"))
+        patch.setattr(plan, "STAND_INS", ("one group that jumps", "groups that exchange people"))
         patch.setattr(plan, "STEPS", {True: (-3, 0, 3), False: (0,)})
         patch.setattr(plan, "MORE_PEOPLE", (4, 64))
         yield
@@ -60,7 +60,7 @@ def many(quick):
 @pytest.fixture
 def one_stand_in(monkeypatch, tmp_path):
     """The least forecast there is, an empty cache, and the fits so far."""
-    monkeypatch.setattr(plan, "STAND_INS", ("three groups",))
+    monkeypatch.setattr(plan, "STAND_INS", ("groups that exchange people",))
     monkeypatch.setattr(plan, "STEPS", {True: (0,), False: (0,)})
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     fits, fit = [], simulate.simulate
@@ -160,23 +160,18 @@ def test_same_question_same_answer(one_stand_in):
     assert one.to_dict() == other.to_dict()
 
 
-@pytest.mark.parametrize("measure", NAMES)
-def test_level_of_fits(measure):
-    optimism = find(measure).optimism
-
-    def level_of(worths, budget=1e4):
-        return Estimate.of(mean_worth(worths), optimism, budget)
-
-    level = level_of([10, 40, 160])
-    assert level.worth == pytest.approx(40 / optimism.middle)
-    assert level.low == pytest.approx(level.worth / optimism.most)
-    assert level.high == pytest.approx(level.worth / optimism.least)
+def test_an_estimate_is_the_middle_of_what_is_equally_likely():
+    level = Estimate.of([10, 40, 160])
+    assert level.worth == pytest.approx(40)
+    assert level.high / level.worth == pytest.approx(level.worth / level.low)
+    sure = Estimate.of([40, 40])
+    assert sure.high / 40 == pytest.approx(np.exp(1.64 * UNKNOWN))
+    assert sure.high < level.high
     assert not level.or_more
-    assert level_of([40], 1e3).worth <= level_of([40]).worth
-    none, some, all_ = (level_of(each) for each in ([0, 0], [0, 8], [8, 8]))
+    none, some, all_ = (Estimate.of(each) for each in ([0, 0], [0, 8], [8, 8]))
     assert none.worth < 1
     assert none.worth < some.worth < all_.worth
-    best = level_of([MOST_TOLD] * 2)
+    best = Estimate.of([MOST_TOLD] * 2)
     assert best.or_more
     assert best.high == MOST_TOLD
 
@@ -267,7 +262,7 @@ def test_real_people_are_worth_themselves(n):
 
 
 def test_people_without_a_place_are_worth_nothing():
-    yardstick = Yardstick.of(StandIn("three groups", 2), np.array([0.5]))
+    yardstick = Yardstick.of(StandIn("groups that exchange people", 2), np.array([0.5]))
     anywhere = np.random.default_rng(0).random((1, 500, 2))
     assert yardstick.worth(yardstick.error(anywhere)) < 3
 
@@ -300,7 +295,7 @@ def test_several_records_per_person_are_paid_for():
 
 def test_a_simulated_fit_has_the_whole_recipe_and_the_counts_of_its_people():
     recipe = Recipe(2.0, 1e-5, adjacency="replace-one", cells=5, count_share=0.1)
-    crowd, times = StandIn("three groups", 2, 4), np.array([0.0, 0.5, 1.0])
+    crowd, times = StandIn("groups that exchange people", 2, 4), np.array([0.0, 0.5, 1.0])
     fit = simulate.simulate(recipe, crowd, 400, times, seed=3, public_counts=True, released=7)
     assert fit.people.shape == (7, 3, 2)
     assert fit.model.recipe == recipe.again(seed=3, public_counts=[100] * 4)
@@ -400,8 +395,21 @@ def test_many_values_of_few_people_are_warned_of():
     assert pt.plan(6000, columns=COLUMNS).warning is None
     many = {"code": [f"c{k}" for k in range(200)]}
     made = pt.plan(100, columns=many, epsilon=0.1)
-    assert "100 people are few for 200 values" in made.warning
+    assert "100 people are few for these values" in made.warning
+    assert "all are lost of the 200 of 'code'" in made.warning
     assert "WARNING" in str(made)
+
+
+@pytest.mark.parametrize(("people", "epsilon", "lost"), [(8000, 0.1, "numbers"), (60, 1, "share")])
+def test_hopeless_budgets_are_said_value_by_value(people, epsilon, lost):
+    columns = {"sex": ["F", "M"], "code": [f"c{k}" for k in range(12)]}
+    made = pt.plan(people, features=4, columns=columns, epsilon=epsilon)
+    assert [one["lost"] for one in made.kept][1] == lost
+    text = " ".join(str(made).split())
+    assert "code 12" in text
+    assert "all are lost of" in text
+    enough = pt.plan(people, features=4, columns=columns, epsilon=8 * epsilon)
+    assert enough.fewest_for_means < made.fewest_for_means
 
 
 def test_columns_of_numbers_are_simulated_as_features_are(monkeypatch):

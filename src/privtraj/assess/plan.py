@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privtraj.assess.common import STAND_INS, Estimate, kept, mean_worth
+from privtraj.assess.common import STAND_INS, Estimate, kept
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError, about, aligned, is_whole, short
 from privtraj.columns.declared import declared_columns
@@ -55,7 +55,6 @@ READ_AT = np.array([0.12, 0.45, 0.83])  # where they are compared if people are 
 # Set by hand: what is said of how many people per time.
 GOOD = 20  # below it a forecast warns
 POOR = 5  # below it one should expect hardly anything
-_DROWNED = 2  # noise scales below which a count is hardly told from none
 _BUDGET = ("epsilon", "delta", "adjacency", "measure")
 
 
@@ -119,9 +118,10 @@ class Question:
         if recipe.adjacency != "add-remove":
             secret = "what any one person's records say"
         promise = (
-            f"At this epsilon and delta {secret} {shows(right)}: whoever holds both for "
-            f"equally likely will be right in {math.ceil(1000 * right - 1e-9) / 10:g}% of cases at "
-            "most, and often in fewer; the certificate will say."
+            f"At this epsilon and delta {secret} {shows(right)}: an attacker who starts at 50% "
+            f"will be right in at most {math.ceil(1000 * right - 1e-9) / 10:g}% of cases. The "
+            "certificate will say the same or less: it counts the noise that was drawn, of which "
+            "epsilon and delta are a summary."
         )
         lines = (
             f"Forecast for {self.people:,} people, {each}, {when}, {columns},\n"
@@ -286,10 +286,9 @@ class Forecast:
             )
         small_print = (
             f"Simulated {size}on {len(STAND_INS)} public stand-in crowds (such as {crowds[0]} or "
-            f"{crowds[-1]}), and divided by what simulations were too good by on other data: "
-            "no data were read and nothing was spent. Your people may be harder or easier to "
-            "describe than these. The report of the fit will say the same number from the released "
-            "model."
+            f"{crowds[-1]}): no data were read and nothing was spent. Your people may be harder or "
+            "easier to describe than these; the report of the fit will say what the released model "
+            "is worth."
         )
         parts = [
             question.text(_of(question.features, "feature")),
@@ -310,6 +309,9 @@ class MixedForecast:
     values: of all categories together.  combinations: of their values.
     measure, reason: how the budget will be spent, and why.
     count_noise: standard deviation of one count of people, if the whole budget went into one table.
+    fewest_for_share, fewest_for_means: people whom a value needs for its share to be told from
+    none, and for the means of numbers among them to be told from everybody's (`groups`).
+    kept: of each category, what is lost of its values if they are equally frequent.
     """
 
     question: Question
@@ -321,18 +323,20 @@ class MixedForecast:
     measure: str
     reason: str
     count_noise: float
+    fewest_for_share: float
+    fewest_for_means: float
+    kept: tuple[dict[str, Any], ...]
 
     @property
     def warning(self) -> str | None:
-        """What to know before fitting: values that are rarer than any noise can tell."""
-        if not self.values:
-            return None
-        even = self.question.records / (self.values / max(self.categories, 1))
-        if even >= _DROWNED * self.count_noise:
+        """What to know before fitting: categories whose values are too rare for this budget."""
+        lost = [f"the {one['values']} of '{one['column']}'" for one in self.kept if one["lost"]]
+        if not lost:
             return None
         return (
-            f"{self.question.people:,} people are few for {self.values} values at this epsilon: "
-            "even with all records counted together, most values drown in the noise."
+            f"{self.question.people:,} people are few for these values at this epsilon: if they "
+            f"are equally frequent, all are lost of {' and '.join(lost)}. Merge rare values, or "
+            "use more people or a larger epsilon."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -350,18 +354,25 @@ class MixedForecast:
             f"{_of(self.numbers, 'number')} and {_of(self.categories, 'category', 'categories')} "
             f"of {self.values} values together"
         )
+        means = f", and the means of its numbers from about {about(self.fewest_for_means)} on"
+        rows: list[tuple[str, ...]] = [("  category", "values", "people each", "if so")]
+        for one in self.kept:
+            lost = {"": "kept", "numbers": "means lost", "share": "lost"}[one["lost"]]
+            each = about(one["people_each"])
+            rows.append((f"  {one['column']}", str(one["values"]), each, lost))
         paragraphs = [
             f"The fit would use private {self.measure}, because {self.reason}.",
-            "If the whole budget went into one table of counts, each count would be off by "
-            f"about {self.count_noise:.2g} people. A fit asks for several tables, so its noise is "
-            f"larger: a value that fewer than {_DROWNED * self.count_noise:.2g} people have, at "
-            "all times together, can hardly be told from one that nobody has.",
+            f"A value keeps its share if about {about(self.fewest_for_share)} people or more have "
+            f"it, at all times together{means * bool(self.numbers)}. What fewer have comes out as "
+            "in everybody, or not at all: its group is lost. If values were equally frequent:",
+            "\n".join(aligned(rows, right=(1, 2))),
             *([f"WARNING: {self.warning}"] if self.warning else []),
-            "How good the people will be is not simulated for categories, and not promised: "
-            "look at the report after the fit, or compare with privtraj evaluate. No data were "
-            "read and nothing was spent.",
+            "How good the people will be beyond that is not simulated for categories, and not "
+            "promised: fit and report say which values were lost. No data were read and nothing "
+            "was spent.",
         ]
-        return "\n\n".join([self.question.text(kinds), *map(_wrapped, paragraphs)])
+        wrapped = [part if part.startswith(" ") else _wrapped(part) for part in paragraphs]
+        return "\n\n".join([self.question.text(kinds), *wrapped])
 
 
 def _wrapped(paragraph: str) -> str:
@@ -487,7 +498,7 @@ def _simulated(question: Question, progress: Progress | None) -> Forecast:
     done = progress or (lambda fits, total: None)
     done(0, total)
     worths, settings = worth_over(question, epsilons, lambda fits: done(fits, total))
-    levels = _estimates(question, worths, epsilons)
+    levels = tuple(map(Estimate.of, worths.T))
     remedies = None
     if levels[epsilons.tolist().index(asked)].worth < GOOD:
         enough = [e for e, level in zip(epsilons, levels, strict=True) if level.worth >= GOOD]
@@ -501,14 +512,6 @@ def _simulated(question: Question, progress: Progress | None) -> Forecast:
     done(total, total)
     people = fewer(question.recipe, measure, question.people, question.records_per_person)[1]
     return Forecast(question, epsilons, levels, settings, remedies, people, len(STAND_INS))
-
-
-def _estimates(question: Question, worths: Floats, epsilons: Floats) -> tuple[Estimate, ...]:
-    """What to expect where fits to stand-ins have these worths (stand-ins, k) at epsilons (k,)."""
-    optimism, each = question.measure.optimism, zip(worths.T, epsilons.tolist(), strict=True)
-    return tuple(
-        Estimate.of(mean_worth(worth), optimism, question.records * e) for worth, e in each
-    )
 
 
 def worth_over(
@@ -552,7 +555,7 @@ def _first(question: Question, name: str, values: Iterable[int]) -> int | None:
     for value in values:
         other = replace(question, **{name: value})  # type: ignore[arg-type]
         epsilons = np.array([other.recipe.epsilon])
-        if _estimates(other, worth_over(other, epsilons)[0], epsilons)[0].worth >= GOOD:
+        if Estimate.of(worth_over(other, epsilons)[0]).worth >= GOOD:
             return value
     return None
 
@@ -567,13 +570,19 @@ def _outlook(question: Question, columns: tuple[Column, ...]) -> MixedForecast:
     of disjoint cells; records of a person are taken to be in different cells, which is the best
     case.
     """
+    from privtraj.assess.groups import APART, SURE, GroupNoise, outlook
     from privtraj.data.public import declared_axis
+    from privtraj.measures.base import planned_event
+    from privtraj.measures.tables import TABLES
     from privtraj.privacy.ledger import calibrate_gaussian
     from privtraj.synthesizer import TrajectorySynthesizer
 
     recipe, each = question.recipe, question.records_per_person
-    frame = (declared_axis(None, (0.0, 1.0)), columns, "time", each, False)
-    measure = TrajectorySynthesizer.of(recipe).checked_for(_nobody(*frame)).name
+    nobody = _nobody(declared_axis(None, (0.0, 1.0)), columns, "time", each, False)
+    synthesizer = TrajectorySynthesizer.of(recipe)
+    measure = synthesizer.checked_for(nobody)
+    tables: Any = planned_event(measure.plan(nobody, synthesizer), TABLES)
+    noise = GroupNoise.of(1 / tables.noise_multiplier, columns, question.records)
     shown = [column for column in columns if not column.of]
     levels = [column.levels for column in shown if isinstance(column, Category)]
     reason = "some numbers may be missing"
@@ -591,9 +600,12 @@ def _outlook(question: Question, columns: tuple[Column, ...]) -> MixedForecast:
         categories=len(levels),
         values=sum(levels),
         combinations=math.prod(levels),
-        measure=measure,
+        measure=measure.name,
         reason=reason if recipe.measure == "auto" else "you set it by hand",
         count_noise=1 / mu,
+        fewest_for_share=SURE * noise.count,
+        fewest_for_means=noise.mean / APART,
+        kept=tuple(outlook(noise, question.records, columns)),
     )
 
 

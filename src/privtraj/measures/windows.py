@@ -86,6 +86,8 @@ HIDDEN_BENDING = 0.01
 MOST_READ = 33
 """Times of interest at which curves are kept; all of 600 would take a minute to couple."""
 FEWEST_WINDOWS = 2  # curves need two ends
+LIKELY = (0.1, 0.3, 0.5, 0.7, 0.9)
+"""Quantiles of what motion may be hidden, five cases that are equally likely."""
 
 _FREQUENCIES = np.arange(1.0, 65.0)
 _RIDGE = 0.01  # of G, in its mean eigenvalue: functions that hardly vary where people are
@@ -145,6 +147,19 @@ class Windows:
         """Time cut half way between the last moment of a window and the first of the next."""
         ends = np.flatnonzero(np.diff(self.of_moment))
         return Slabs.between(bin_edges(self.moments)[ends])
+
+    @property
+    def hidden(self) -> Floats:
+        """Squared W2 of the motion that the curves may hide, at the quantiles `LIKELY`: as a look
+        says or, where nobody looked, as it is before any look."""
+        if self.choice is not None:
+            return self.choice.hidden
+        if not self.need_curves:
+            return np.zeros(len(LIKELY))
+        bins = even_windows(len(self.moments), min(len(self.moments), LOOK_BINS))
+        nothing = Look(np.zeros((1, int(bins[-1]) + 1)), np.full(1, 1e6), 1.0, USUAL_VARIANCE)
+        motions = possible_motions(nothing, self.unit_moments, bins)
+        return hidden_motion(motions, self.unit_moments, self.of_moment, USUAL_VARIANCE)[1]
 
     def knots(self, times: Floats) -> Floats:
         """Times of a model's curves: the ends, the edges of windows, and those of interest (T,).
@@ -215,13 +230,14 @@ def even_windows(moments: int, windows: int) -> Ints:
 class WindowChoice(NamedTuple):
     """Windows (M,) of the moments, and why: squared W2 to expect from motion and from noise.
 
-    variance: of all people, in squared boxes.
+    variance: of all people, in squared boxes.  hidden: that of motion at the quantiles `LIKELY`.
     """
 
     of_moment: Ints
     motion: float
     noise: float
     variance: float
+    hidden: Floats
 
 
 class Look(NamedTuple):
@@ -350,15 +366,26 @@ def choose_windows(
     best, least = None, np.inf
     for wanted in np.unique(np.minimum(numbers, most)).astype(int).tolist():
         windows = windows_of(clock, wanted)
-        hidden = unseen(motions.squares, moments, windows)
-        hidden = variance * hidden / (variance + hidden)
+        hidden, likely = hidden_motion(motions, moments, windows, variance)
         noise = (windows[-1] + 1) * per_window
         loss = float(motions.chances @ np.sqrt(hidden + noise))
         if loss < least:
             mean = float(motions.chances @ hidden)
-            best, least = WindowChoice(windows, mean, noise, variance), loss
+            best, least = WindowChoice(windows, mean, noise, variance, likely), loss
     assert best is not None
     return best
+
+
+def hidden_motion(
+    motions: Motions, moments: Floats, window_of_moment: Ints, variance: float
+) -> tuple[Floats, Floats]:
+    """Squared W2 (H,) that the windows hide of each motion, no more than the variance of the
+    people, and its quantiles `LIKELY`."""
+    hidden = unseen(motions.squares, moments, window_of_moment)
+    hidden = variance * hidden / (variance + hidden)
+    order = np.argsort(hidden)
+    below = np.cumsum(motions.chances[order]) - motions.chances[order] / 2
+    return hidden, np.interp(LIKELY, below, hidden[order])
 
 
 def even_motion(motion: Floats, moments: Floats) -> Floats:
